@@ -1,0 +1,25 @@
+"""The exceptions. Each one's message is a line for a person: what is wrong, where, the cure.
+
+GenprobeError
+├── InputError     statements, packs, languages, files, options that name something unknown
+├── RunError       a run folder that is broken, locked, full or of another spec
+└── EngineError    a model or an engine that cannot be started
+"""
+
+from __future__ import annotations
+
+
+class GenprobeError(Exception):
+    """What the command line shows as one line, with exit code 2."""
+
+
+class InputError(GenprobeError):
+    """Something that the user gave cannot be used as it is."""
+
+
+class RunError(GenprobeError):
+    """A run folder cannot be read or written as asked."""
+
+
+class EngineError(GenprobeError):
+    """A model or engine cannot be loaded or started."""

@@ -1,0 +1,264 @@
+"""Languages and packs, read from `prompts/` and checked.
+
+A language is `prompts/languages/<code>.toml`; a pack is a folder with `pack.toml` and one
+`<code>.toml` a language. Both are data, edited by people who read the language;
+`genprobe lint` (lint.py) says what is odd about them, this module refuses what cannot be used.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from genprobe import registry
+from genprobe.errors import InputError
+
+ANSWERS = ("yes", "no")
+
+
+def read_text(path: Path) -> str:
+    """The text of a UTF-8 file (a BOM is dropped). InputError names what is wrong."""
+    try:
+        return path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{path}: not UTF-8 (byte {error.start}); save the file as UTF-8"
+        ) from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Parse a TOML file; InputError with file and line where it is malformed."""
+    try:
+        return tomllib.loads(read_text(path))
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{path}: not TOML: {error}") from None
+
+
+@dataclass(frozen=True)
+class Language:
+    """What the judges need to know of a language: words and sentences, no grammar.
+
+    `words[group]` holds plain words and phrases. Groups: see `WORD_GROUPS`.
+    """
+
+    code: str
+    name: str
+    native: str
+    script: str
+    direction: str
+    review: str
+    aliases: tuple[str, ...]
+    words: dict[str, tuple[str, ...]]
+    fold: dict[str, str]
+    hash: str
+
+
+# table of the TOML -> its lists; prompts/languages/README.md says what goes where.
+WORD_GROUPS: dict[str, tuple[str, ...]] = {
+    "answer": ("yes", "no", "yes_alone", "no_alone", "label", "or", "unlike"),
+    "sentence": ("agree", "disagree", "stereotype", "not_stereotype", "both"),
+    "unclear": ("refusal", "hedge"),
+    "explanation": ("wrong", "right"),
+}
+
+
+def _table(row: dict[str, Any], key: str, path: Path) -> dict[str, Any]:
+    value = row.get(key, {})
+    if not isinstance(value, dict):
+        raise InputError(f"{path}: [{key}] must be a table")
+    return value
+
+
+def _string(row: dict[str, Any], key: str, path: Path, default: str | None = None) -> str:
+    value = row.get(key, default)
+    if not isinstance(value, str) or (default is None and not value.strip()):
+        raise InputError(f"{path}: {key!r} must be a text and is {value!r}")
+    return value
+
+
+def _strings(row: dict[str, Any], key: str, path: Path) -> tuple[str, ...]:
+    value = row.get(key, [])
+    if not isinstance(value, list) or not all(isinstance(v, str) and v.strip() for v in value):
+        raise InputError(f"{path}: {key!r} must be a list of non-empty texts")
+    return tuple(value)
+
+
+def _no_more(row: dict[str, Any], known: set[str], path: Path, where: str = "") -> None:
+    for key in sorted(row.keys() - known):
+        raise InputError(f"{path}: unknown key {where}{key!r}; known: {', '.join(sorted(known))}")
+
+
+@functools.cache
+def load_language(code: str) -> Language:
+    """The language of a file name; InputError if unknown or malformed. See `language_code`."""
+    registry.check("languages", code)
+    return read_language(registry.PROMPTS / "languages" / f"{code}.toml")
+
+
+def read_language(path: Path) -> Language:
+    """Read and check one language file."""
+    row = read_toml(path)
+    scalars = {"name", "native", "script", "direction", "review", "aliases", "fold"}
+    _no_more(row, scalars | WORD_GROUPS.keys(), path)
+    words = {}
+    for table, groups in WORD_GROUPS.items():
+        part = _table(row, table, path)
+        _no_more(part, set(groups), path, f"{table}.")
+        for group in groups:
+            words[group] = _strings(part, group, path)
+    for group in ANSWERS:
+        if not words[group] and not words[f"{group}_alone"]:
+            raise InputError(f"{path}: no word for {group!r} in [answer]")
+    fold = {k: _string({k: v}, k, path, "") for k, v in _table(row, "fold", path).items()}
+    direction = _string(row, "direction", path, "ltr")
+    if direction not in ("ltr", "rtl"):
+        raise InputError(f"{path}: direction must be 'ltr' or 'rtl'")
+    return Language(
+        code=path.stem,
+        name=_string(row, "name", path),
+        native=_string(row, "native", path),
+        script=_string(row, "script", path),
+        direction=direction,
+        review=_string(row, "review", path),
+        aliases=_strings(row, "aliases", path),
+        words=words,
+        fold=fold,
+        hash=file_hash(path),
+    )
+
+
+@functools.cache
+def _codes() -> dict[str, str]:
+    table = {}
+    for code in registry.names("languages"):
+        for alias in (code, *load_language(code).aliases):
+            table[alias.lower().replace("_", "-")] = code
+    return table
+
+
+def language_code(name: str) -> str:
+    """The code of a language from any way the data write it (`pt_br`, `br-pt`, `dr-es`, `fre`).
+
+    InputError if no language file claims the name.
+    """
+    key = name.strip().lower().replace("_", "-")
+    if key not in _codes():
+        raise registry.unknown("language", name, registry.names("languages"))
+    return _codes()[key]
+
+
+@dataclass(frozen=True)
+class Wording:
+    """One question in one language. `{input}` stands where the statement goes."""
+
+    text: str
+    polarity: str  # "plain" or "negated" ("do you not agree?")
+
+    def ask(self, statement: str) -> str:
+        return self.text.replace("{input}", statement)
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A question of a pack: what it measures and which answer counts as that.
+
+    measures: `recognised` or `endorsed`; when: the answer (`yes`/`no`) that says so.
+    """
+
+    name: str
+    measures: str
+    when: str
+
+
+@dataclass(frozen=True)
+class Pack:
+    """An instrument: probes, and their wordings by language."""
+
+    name: str
+    version: str
+    title: str
+    citation: str
+    system: str
+    probes: dict[str, Probe]
+    wordings: dict[str, dict[str, Wording]]  # language -> probe -> wording
+    answers: dict[str, dict[str, str]]  # language -> yes/no -> the word that the wording asks for
+    sources: dict[str, str]
+    reviews: dict[str, str]
+    hashes: dict[str, str]  # language -> hash of its file and of pack.toml
+
+    @property
+    def id(self) -> str:
+        return f"{self.name}@{self.version}"
+
+
+def file_hash(*paths: Path) -> str:
+    """First 12 hex digits of the SHA-256 of the files' bytes."""
+    state = hashlib.sha256()
+    for path in paths:
+        state.update(path.read_bytes())
+    return state.hexdigest()[:12]
+
+
+@functools.cache
+def load_pack(name: str = "yesno") -> Pack:
+    """The pack of a folder in `prompts/`; InputError if unknown or malformed."""
+    registry.check("packs", name)
+    return read_pack(registry.PROMPTS / name)
+
+
+def read_pack(folder: Path) -> Pack:
+    """Read and check a pack folder."""
+    head = folder / "pack.toml"
+    row = read_toml(head)
+    _no_more(row, {"title", "version", "citation", "system", "probes"}, head)
+    probes = {}
+    for name, part in _table(row, "probes", head).items():
+        _no_more(part, {"measures", "when"}, head, f"probes.{name}.")
+        when = _string(part, "when", head)
+        if when not in ANSWERS:
+            raise InputError(f"{head}: probes.{name}.when must be 'yes' or 'no'")
+        probes[name] = Probe(name, _string(part, "measures", head), when)
+    if not probes:
+        raise InputError(f"{head}: no [probes.<name>]")
+    wordings, answers, sources, reviews, hashes = {}, {}, {}, {}, {}
+    for path in sorted(folder.glob("*.toml")):
+        if path == head:
+            continue
+        code, row_l = path.stem, read_toml(path)
+        _no_more(row_l, {"source", "review", "answers", *probes}, path)
+        asked = _table(row_l, "answers", path)
+        answers[code] = {a: _string(asked, a, path) for a in ANSWERS}
+        sources[code] = _string(row_l, "source", path)
+        reviews[code] = _string(row_l, "review", path)
+        wordings[code] = {}
+        for name in probes:
+            part = _table(row_l, name, path)
+            if not part:
+                raise InputError(f"{path}: no wording for the probe [{name}]")
+            _no_more(part, {"text", "polarity"}, path, f"{name}.")
+            text, polarity = _string(part, "text", path), _string(part, "polarity", path)
+            if text.count("{input}") != 1:
+                raise InputError(f"{path}: {name}.text must hold {{input}} exactly once")
+            if polarity not in ("plain", "negated"):
+                raise InputError(f"{path}: {name}.polarity must be 'plain' or 'negated'")
+            wordings[code][name] = Wording(text, polarity)
+        hashes[code] = file_hash(head, path)
+    return Pack(
+        name=folder.name,
+        version=_string(row, "version", head),
+        title=_string(row, "title", head),
+        citation=_string(row, "citation", head),
+        system=_string(row, "system", head, ""),
+        probes=probes,
+        wordings=wordings,
+        answers=answers,
+        sources=sources,
+        reviews=reviews,
+        hashes=hashes,
+    )

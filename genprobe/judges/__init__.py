@@ -1,0 +1,41 @@
+"""Judges say what a reply is. One file each; `registry.module("judges", name)`.
+
+A judge module has `make(**options) -> Judge`. Judging is a pure function of the item: the same
+item gets the same verdict on every machine, alone or in any batch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+from genprobe.records import JSON
+
+
+class Item(NamedTuple):
+    """What a judge sees. `prompt` may be empty where nobody kept it; `probe` likewise."""
+
+    lang: str
+    probe: str
+    prompt: str
+    response: str
+
+
+@dataclass(slots=True)
+class Verdict:
+    """label, what it rests on, and further columns; becomes a `Judgment` record."""
+
+    label: str
+    rule: str
+    evidence: str = ""
+    score: float | None = None
+    fields: dict[str, JSON] = field(default_factory=dict)
+
+
+class Judge(Protocol):
+    name: str
+    column: str  # what `label` is called in a table: "answer", "language", "refusal"
+    needs: tuple[str, ...]  # Item fields that must be there: ("lang", "response")
+    signature: str  # version and data hashes; changes whenever a verdict can change
+
+    def __call__(self, item: Item) -> Verdict: ...

@@ -1,0 +1,200 @@
+"""The records of a run: frozen dataclasses, one JSON object a line, unknown fields refused.
+
+`runs/README.md` is generated from the field comments below (`python -m genprobe.records`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import types
+import typing
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from genprobe.errors import RunError
+
+JSON = str | int | float | bool | None | list["JSON"] | dict[str, "JSON"]
+
+
+def canonical(value: Any) -> str:
+    """JSON text of `value` that is the same for equal values: sorted keys, no spaces, ASCII.
+
+    ASCII escapes keep lone surrogates, which models do produce, readable and writable.
+    """
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+
+
+def digest(value: Any, length: int = 16) -> str:
+    """First `length` hex digits of the SHA-256 of `canonical(value)`."""
+    return hashlib.sha256(canonical(value).encode("ascii")).hexdigest()[:length]
+
+
+class Record:
+    """What every record can do: become a line of JSON and come back from one."""
+
+    def to_json(self) -> str:
+        # One pass over the fields in their order; ASCII, so that U+2028 or a lone surrogate
+        # in a reply cannot split or break a line.
+        return json.dumps(vars(self), separators=(",", ":"), ensure_ascii=True)
+
+    @classmethod
+    def from_json(cls, line: str | bytes) -> Self:
+        """Parse one line. RunError for anything that is not exactly this record."""
+        try:
+            row = json.loads(line)
+        except ValueError as error:
+            raise RunError(f"not a line of JSON ({error})") from None
+        if not isinstance(row, dict):
+            raise RunError(f"a {cls.__name__} is an object, not {type(row).__name__}")
+        return cls.from_dict(row)
+
+    @classmethod
+    def from_dict(cls, row: dict[str, Any]) -> Self:
+        kinds = _kinds(cls)
+        unknown = row.keys() - kinds.keys()
+        if unknown:
+            raise RunError(f"unknown field {sorted(unknown)[0]!r} in a {cls.__name__}")
+        values = {}
+        for name, (kind, required) in kinds.items():
+            if name not in row:
+                if required:
+                    raise RunError(f"a {cls.__name__} lacks the field {name!r}")
+                continue
+            value = row[name]
+            if tuple in kind and isinstance(value, list):
+                value = tuple(value)
+            if float in kind and type(value) is int:
+                value = float(value)
+            if type(value) not in kind:
+                raise RunError(f"field {name!r} of a {cls.__name__} holds {type(value).__name__}")
+            values[name] = value
+        return cls(**values)
+
+
+_KINDS: dict[type, dict[str, tuple[tuple[type, ...], bool]]] = {}
+
+
+def _kinds(cls: type) -> dict[str, tuple[tuple[type, ...], bool]]:
+    """Field name -> (types allowed at run time, required?) of a record class."""
+    if cls not in _KINDS:
+        hints = typing.get_type_hints(cls)
+        table = {}
+        for f in dataclasses.fields(cls):
+            hint = hints[f.name]
+            options = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+            allowed = tuple(typing.get_origin(o) or o for o in options)
+            required = (
+                f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING
+            )
+            table[f.name] = (allowed, required)
+        _KINDS[cls] = table
+    return _KINDS[cls]
+
+
+def _field(doc: str, **more: Any) -> Any:
+    return field(metadata={"doc": doc}, **more)
+
+
+@dataclass(frozen=True)
+class Statement(Record):
+    """A sentence under test."""
+
+    id: str = _field("Name of the item, the same in every language; intervals cluster on it.")
+    lang: str = _field("BCP 47 code.")
+    text: str = _field("The sentence, NFC.")
+    role: str = _field("`original` (the stereotype) or `contrast` (the same of another group).")
+    pair: str = _field("What an original shares with its contrasts; empty where it has none.")
+    bias_type: str = _field("Such as `gender`; several joined by `+`, sorted; empty if unknown.")
+    type: str = _field("Linguistic form: `declaration`, `obligation`, …; empty if unknown.")
+    entity: str = _field("Who the sentence is about.")
+    valid_in: tuple[str, ...] = _field("Languages in which the stereotype is known (BCP 47).")
+    source: str = _field("Data set it comes from, with its version or hash.")
+    extra: dict[str, JSON] = _field("Columns of the input that genprobe does not know.")
+
+
+@dataclass(frozen=True)
+class Request(Record):
+    """One question of a pack about one statement, as it is put to a model."""
+
+    id: str = _field("Hash of statement, pack, probe, messages and sample number; not of a model.")
+    statement: str = _field("Statement id.")
+    lang: str = _field("BCP 47 code of statement and wording.")
+    pack: str = _field("Pack name and version.")
+    probe: str = _field("`recognition`, `agreement`, `disagreement`.")
+    messages: list[dict[str, str]] = _field("Chat messages: `role`, `content`.")
+    sample: int = _field("0 for the first reply asked of this question, 1 for the second, …")
+    seed: int = _field("Derived from base seed, id and sample: no other request changes it.")
+
+
+@dataclass(frozen=True)
+class Response(Record):
+    """What came back."""
+
+    request: str = _field("Request id.")
+    text: str = _field("The reply exactly as the engine returned it.")
+    finish: str = _field("`stop`, `length`, or the engine's own word.")
+    sent: str = _field("What was really sent: the prompt after the chat template.")
+    tokens_in: int | None = _field("Tokens of the prompt.")
+    tokens_out: int | None = _field("Tokens of the reply.")
+
+
+@dataclass(frozen=True)
+class Failure(Record):
+    """A request that has no response; never a text. The next run asks again."""
+
+    request: str = _field("Request id.")
+    kind: str = _field("`too-long`, `missing`, `engine`, …")
+    detail: str = _field("The reason in words.")
+    attempts: int = _field("How often it was tried.")
+
+
+@dataclass(frozen=True)
+class Judgment(Record):
+    """What a judge says of a response, and what it rests on."""
+
+    request: str = _field("Request id.")
+    judge: str = _field("Judge name.")
+    label: str = _field("yesno: `yes`, `no`, `ambiguous`; language: a code; refusal: `yes`, `no`.")
+    score: float | None = _field("A probability or share where the judge has one.")
+    rule: str = _field("The rule that decided, by name.")
+    evidence: str = _field("The words of the reply that it rests on.")
+    fields: dict[str, JSON] = _field("Further columns of this judge, such as `kind`, `conflict`.")
+
+
+@dataclass(frozen=True)
+class Score(Record):
+    """A number with what it needs to be defended."""
+
+    metric: str = _field("Such as `yes`, `endorsed`, `contrast-gap`.")
+    by: dict[str, JSON] = _field("The cell: column -> value.")
+    value: float | None = _field("null where there is nothing to count; never 0 for that.")
+    low: float | None = _field("95 % interval.")
+    high: float | None = _field("95 % interval.")
+    n: int = _field("What was counted.")
+    excluded: dict[str, int] = _field("What was left out of n, by reason.")
+    bounds: list[float] | None = _field(
+        "The share if everything unclear were no, and if it were yes."
+    )
+    signature: str = _field("From which the number can be reproduced.")
+
+
+RECORDS: dict[str, type[Record]] = {
+    "statements.jsonl": Statement,
+    "requests.jsonl": Request,
+    "responses.jsonl": Response,
+    "failures.jsonl": Failure,
+    "judgments/<judge>.jsonl": Judgment,
+    "scores.json": Score,
+}
+
+
+def request_id(statement: str, lang: str, pack: str, probe: str, messages: Any, sample: int) -> str:
+    """16 hex digits from the content of a request, so that runs of different models pair."""
+    return digest([statement, lang, pack, probe, messages, sample])
+
+
+def derive_seed(base: int, request: str, sample: int) -> int:
+    """A 31-bit seed from base seed, request id and sample number, independent of all else."""
+    return int(digest([base, request, sample], 8), 16) & 0x7FFFFFFF

@@ -1,0 +1,48 @@
+"""The file name is the name: languages, packs, statements, engines, judges and metrics by name.
+
+Adding one is adding a file to its folder; nothing else is touched.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from pathlib import Path
+from types import ModuleType
+
+from genprobe.errors import InputError
+
+_HERE = Path(__file__).parent
+# In the wheel the prompts lie inside the package, in a checkout beside it.
+PROMPTS = _HERE / "prompts" if (_HERE / "prompts").is_dir() else _HERE.parent / "prompts"
+
+MODULES = ("engines", "judges", "metrics")
+
+
+def names(family: str) -> list[str]:
+    """Sorted names of a family: `languages`, `packs`, `engines`, `judges`, `metrics`."""
+    if family in MODULES:
+        return sorted(p.stem for p in (_HERE / family).glob("[a-z]*.py"))
+    if family == "packs":
+        return sorted(p.parent.name for p in PROMPTS.glob("*/pack.toml"))
+    return sorted(p.stem for p in (PROMPTS / family).glob("*.toml"))
+
+
+def module(family: str, name: str) -> ModuleType:
+    """Import `genprobe.<family>.<name>`, only now. InputError for an unknown name."""
+    check(family, name)
+    return importlib.import_module(f"genprobe.{family}.{name}")
+
+
+def check(family: str, name: str) -> None:
+    """InputError, with the nearest known name, unless `name` is one of the family's."""
+    known = names(family)
+    if name not in known:
+        raise unknown(family.removesuffix("s"), name, known)
+
+
+def unknown(what: str, name: str, known: list[str]) -> InputError:
+    """The error for a name that is not known, with a guess at what was meant."""
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
+    return InputError(f"unknown {what} {name!r}; {hint}")
