@@ -62,9 +62,10 @@ class Language:
 # table of the TOML -> its lists; prompts/languages/README.md says what goes where.
 WORD_GROUPS: dict[str, tuple[str, ...]] = {
     "answer": ("yes", "no", "yes_alone", "no_alone", "label", "or", "unlike"),
-    "sentence": ("agree", "disagree", "stereotype", "not_stereotype", "both"),
+    "sentence": ("agree", "disagree", "stereotype", "not_stereotype", "both", "negation"),
     "unclear": ("refusal", "hedge"),
     "explanation": ("wrong", "right"),
+    "text": ("frequent", "letters", "endings"),
 }
 
 

@@ -1,6 +1,6 @@
 """The records of a run: frozen dataclasses, one JSON object a line, unknown fields refused.
 
-`runs/README.md` is generated from the field comments below (`python -m genprobe.records`).
+`runs/README.md` is generated from the field comments below (`python -m genprobe.store`).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Record:
         """Parse one line. RunError for anything that is not exactly this record."""
         try:
             row = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise RunError(f"not a line of JSON ({error})") from None
         if not isinstance(row, dict):
             raise RunError(f"a {cls.__name__} is an object, not {type(row).__name__}")
@@ -85,9 +85,7 @@ def _kinds(cls: type) -> dict[str, tuple[tuple[type, ...], bool]]:
             hint = hints[f.name]
             options = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
             allowed = tuple(typing.get_origin(o) or o for o in options)
-            required = (
-                f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING
-            )
+            required = f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING
             table[f.name] = (allowed, required)
         _KINDS[cls] = table
     return _KINDS[cls]

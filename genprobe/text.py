@@ -1,0 +1,165 @@
+"""Text as judges compare it: one normal form, tokens, phrases of a language, echoes removed.
+
+Everything here is linear in the length of the text and never raises on hostile input.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping
+
+# Vowel signs, viramas, accents: Python's \w leaves combining marks out, which would cut Indic
+# words at every vowel. Ranges: combining diacritics, Cyrillic, Hebrew, Arabic, then the Indic
+# blocks' signs (Devanagari to Malayalam share one layout), Thai.
+_MARKS = (
+    "\u0300-\u036f\u0483-\u0489\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed"
+    "\u0900-\u0903\u093a-\u094f\u0951-\u0957\u0962\u0963\u0981-\u0983\u09bc-\u09cd\u09d7"
+    "\u09e2\u09e3\u0a01-\u0a03\u0a3c-\u0a51\u0a81-\u0a83\u0abc-\u0acd\u0b82\u0bbe-\u0bcd"
+    "\u0c00-\u0c04\u0c3e-\u0c56\u0d00-\u0d03\u0d3b-\u0d4d\u0e31\u0e34-\u0e3a\u0e47-\u0e4e"
+)
+# Chinese has no spaces: each ideograph is a token of its own.
+_HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+TOKEN = re.compile(rf"[{_HAN}]|[^\W_{_HAN}](?:[^\W_{_HAN}]|[{_MARKS}]|'(?=[^\W\d_]))*")
+
+# What is there but not seen (joiners, soft hyphen, bidi controls, BOM), the Arabic tatweel and
+# short vowels, and the replacement character of a cut-off byte sequence.
+_INVISIBLE = re.compile(
+    "[\u00ad\u061c\u0640\u064b-\u0652\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufe0f\ufeff\ufffd]"
+)
+
+
+def normalise(text: str) -> str:
+    """NFKC, case-folded, without invisible characters, with one kind of apostrophe."""
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text)
+        if _INVISIBLE.search(text):
+            text = _INVISIBLE.sub("", text)
+        # A loop of replace is several times faster than str.translate on short texts.
+        for mark in "’‘ʼ´":
+            if mark in text:
+                text = text.replace(mark, "'")
+        folded = text.casefold()
+        # Case folding can leave the normal form (U+0390 and friends).
+        return folded if folded == text else unicodedata.normalize("NFKC", folded)
+    return text.lower()
+
+
+def origin(source: str, start: int, end: int, fold: Mapping[str, str] | None = None) -> slice:
+    """Where `normalise(source)[start:end]` (then `fold`ed) comes from in `source`.
+
+    Linear in `source`: call it for the few spans that are shown, not for every match.
+    """
+    done, first = 0, len(source)
+    at = 0
+    while at < len(source):
+        stop = at + 1
+        while stop < len(source) and unicodedata.combining(source[stop]):
+            stop += 1
+        piece = replace(normalise(source[at:stop]), fold or {})
+        if done + len(piece) > start and first == len(source):
+            first = at
+        done += len(piece)
+        at = stop
+        if done >= end:
+            break
+    return slice(first, at)
+
+
+def replace(text: str, fold: Mapping[str, str]) -> str:
+    """Apply a language's `[fold]` table: spellings that count as the same."""
+    for old, new in fold.items():
+        if old in text:
+            text = text.replace(old, new)
+    return text
+
+
+def tokens(text: str) -> list[str]:
+    """Words of a normalised text; one token an ideograph; punctuation is between tokens."""
+    return TOKEN.findall(text)
+
+
+def expand(phrase: str) -> Iterable[str]:
+    """Plain phrases of a pattern: `(a|b)` is a choice, `(a)?` may be left out.
+
+    >>> sorted(expand("i (do not|don't) (really )?agree"))[:2]
+    ['i do not agree', 'i do not really agree']
+    """
+    parts = re.split(r"(\([^()]*\)\??)", phrase)
+    choices = []
+    for part in parts:
+        if part.startswith("(") and part.endswith(")?"):
+            choices.append(["", *part[1:-2].split("|")])
+        elif part.startswith("("):
+            choices.append(part[1:-1].split("|"))
+        else:
+            choices.append([part])
+    return ("".join(chosen) for chosen in itertools.product(*choices))
+
+
+# first token -> (all tokens, group), the longest first
+Phrases = dict[str, list[tuple[tuple[str, ...], str]]]
+
+
+def compile_phrases(
+    groups: Iterable[tuple[str, Iterable[str]]], fold: Mapping[str, str] | None = None
+) -> Phrases:
+    """Index phrases by first token. Where two groups claim one phrase, the first wins."""
+    table: dict[tuple[str, ...], str] = {}
+    for group, patterns in groups:
+        for pattern in patterns:
+            for phrase in expand(pattern):
+                words = tuple(tokens(replace(normalise(phrase), fold or {})))
+                if words:
+                    table.setdefault(words, group)
+    index: Phrases = {}
+    for words, group in table.items():
+        index.setdefault(words[0], []).append((words, group))
+    for entries in index.values():
+        entries.sort(key=lambda entry: -len(entry[0]))
+    return index
+
+
+_WORDLIKE = re.compile(r"\w")
+# What engines and chat templates put before an echoed prompt.
+_WRAPPER = re.compile(
+    r"(?:\s|<[^<>\n]{0,40}>|\[/?\w{1,12}\]|#+|\*+|\b(?:user|human|prompt|question|instruction)\b:?)*",
+    re.IGNORECASE,
+)
+
+
+def strip_echo(prompt: str, response: str) -> int:
+    """Offset in `response` where the reply begins, after an echo of `prompt` if there is one.
+
+    The echo may be exact, behind a chat template's marks, changed in white space and normal
+    form by a tokenizer, or itself cut off (then nothing of the response is a reply).
+    """
+    if not prompt or not response:
+        return 0
+    if response.startswith(prompt):
+        return len(prompt)
+    start = _WRAPPER.match(response).end()  # type: ignore[union-attr]  # matches the empty text
+    if start and response.startswith(prompt, start):
+        return start + len(prompt)
+    return _loose_echo(prompt, response, start)
+
+
+def _loose_echo(prompt: str, response: str, start: int) -> int:
+    """Compare letter by letter, white space and normal form aside."""
+    want = [c for c in unicodedata.normalize("NFKD", prompt) if not c.isspace()]
+    if not want:
+        return 0
+    i, at = 0, start
+    while at < len(response) and i < len(want):
+        for c in unicodedata.normalize("NFKD", response[at]):
+            if c.isspace():
+                continue
+            if i >= len(want) or c != want[i]:
+                # A cut of the last letters is an echo; an early difference is a reply.
+                return at if i >= len(want) else 0
+            i += 1
+        at += 1
+    if i < len(want) and i < min(12, len(want)):
+        return 0
+    return at
