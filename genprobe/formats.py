@@ -1,0 +1,445 @@
+"""Scores as text: a table for a terminal, CSV, JSON, LaTeX.
+
+Names of models, columns and groups come from files and from strangers. None of them may move a
+cursor, run as a formula or end a LaTeX group, so each format cleans and escapes every cell.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from genprobe import metrics, registry
+from genprobe.files import escape
+from genprobe.records import JSON, Score
+
+FORMATS = ("table", "csv", "json", "latex")
+NOTHING = "–"  # where there was nothing to count
+WIDTH = 100
+_LONGEST = 40  # columns of a terminal that a name may fill
+_GAP = "  "
+
+
+def render(scores: Sequence[Score], form: str, width: int = WIDTH) -> str:
+    """Scores as one of `FORMATS`, ending in a newline. width: columns of the terminal.
+
+    InputError for an unknown format.
+    """
+    if form not in FORMATS:
+        raise registry.unknown("format", form, list(FORMATS))
+    if form == "json":
+        rows = ",\n".join(score.to_json() for score in scores)
+        return f"[\n{rows}\n]\n" if scores else "[]\n"
+    if form == "csv":
+        return _csv(scores)
+    return _latex(scores) if form == "latex" else _table(scores, width)
+
+
+# --- cells
+
+# An escape sequence as a whole (CSI; OSC and its like to their end), then what moves a cursor,
+# hides or reorders text: controls, bidi marks, zero-width space and no-break space, tags, halves
+# of surrogate pairs. Joiners stay: Persian and the Indic scripts are written with them.
+_SEQUENCE = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|(?:\x1b[P\]X^_]|[\x90\x9d\x98\x9e\x9f])[^\x07\x1b\x9c]*"
+    r"(?:\x07|\x1b\\|\x9c)?|\x1b[ -/]*[0-~]?"
+)
+_SPACES = re.compile("[\t\n\v\f\r\x85\u2028\u2029]+")
+_UNSEEN = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff"
+    "\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
+)
+
+
+def clean(text: str) -> str:
+    """Text from a model or a file that is safe to print, on one line."""
+    return _UNSEEN.sub("", _SPACES.sub(" ", _SEQUENCE.sub("", text)))
+
+
+def wide(text: str) -> int:
+    """Columns that a text takes in a terminal: two for East Asian wide ones, none for marks."""
+    return sum(_columns(char) for char in text)
+
+
+def _columns(char: str) -> int:
+    if char.isascii():
+        return 1
+    if unicodedata.category(char) in ("Mn", "Me", "Cf") or "\u1160" <= char <= "\u11ff":
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
+
+
+def _pad(text: str, width: int, right: bool = False) -> str:
+    space = " " * (width - wide(text))
+    return space + text if right else text + space
+
+
+def _shorten(text: str, width: int = _LONGEST) -> str:
+    if wide(text) <= width:
+        return text
+    kept, used = "", 1
+    for char in text:
+        used += _columns(char)
+        if used > width:
+            break
+        kept += char
+    return kept + "…"
+
+
+def _label(value: JSON) -> str:
+    """A value of a `by` column in words."""
+    if value is None or value == "":
+        return "(none)"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:g}" if isinstance(value, float) else clean(str(value))
+
+
+def _percent(value: float, sign: bool = False) -> str:
+    text = f"{100 * value:+.1f}" if sign else f"{100 * value:.1f}"
+    return text[1:] if text in ("+0.0", "-0.0") else text.replace("-", "−")
+
+
+def _value(score: Score | None) -> str:
+    if score is None:
+        return ""
+    return NOTHING if score.value is None else _percent(score.value, _signed(score.metric))
+
+
+def _interval(score: Score | None) -> str:
+    if score is None or score.low is None or score.high is None:
+        return ""
+    sign = _signed(score.metric)
+    return f"[{_percent(score.low, sign)}, {_percent(score.high, sign)}]"
+
+
+def _bounds(score: Score | None, to: str = " to ") -> str:
+    if score is None:
+        return ""
+    return to.join(map(_percent, score.bounds)) if score.bounds else NOTHING
+
+
+def _signed(metric: str) -> bool:
+    known = metrics.catalogue().get(metric)
+    return known is not None and known.limits[0] < 0
+
+
+def _unit(metric: str) -> str:
+    known = metrics.catalogue().get(metric)
+    return known.unit if known else "n"
+
+
+# --- what table and LaTeX share: which cells, which columns
+
+Cell = tuple[tuple[str, JSON], ...]
+
+
+@dataclass
+class _Column:
+    """A column of figures: of one metric, or of some that never share a cell."""
+
+    names: list[str]
+    scores: dict[Cell, Score]
+
+    @property
+    def title(self) -> str:
+        return " / ".join(self.names)
+
+    @property
+    def bounded(self) -> bool:
+        return any(s.bounds for s in self.scores.values())
+
+    def same_n(self, other: _Column | None) -> bool:
+        if other is None or other.scores.keys() != self.scores.keys():
+            return False
+        return all(other.scores[cell].n == s.n for cell, s in self.scores.items())
+
+
+def _grid(scores: Sequence[Score]) -> tuple[list[Cell], list[_Column]]:
+    """The cells, and the columns of figures, both in their first order.
+
+    `recognised` and `endorsed` belong to different probes: split by probe, they share a column.
+    """
+    cells = list(dict.fromkeys(_cell(s) for s in scores))
+    columns: dict[str, _Column] = {}
+    for score in scores:
+        column = columns.setdefault(score.metric, _Column([score.metric], {}))
+        column.scores[_cell(score)] = score
+    merged: list[_Column] = []
+    for column in columns.values():
+        last = merged[-1] if merged else None
+        if (
+            last
+            and column.bounded
+            and last.bounded
+            and not last.scores.keys() & column.scores.keys()
+        ):
+            last.names += column.names
+            last.scores |= column.scores
+        else:
+            merged.append(column)
+    return cells, merged
+
+
+def _names(cells: list[Cell]) -> list[str]:
+    return list(dict.fromkeys(name for cell in cells for name, _ in cell))
+
+
+def _cell(score: Score) -> Cell:
+    return tuple(score.by.items())
+
+
+# --- table
+
+
+def _table(scores: Sequence[Score], width: int) -> str:
+    cells, columns = _grid(scores)
+    if not cells:
+        return "no scores\n"
+    names = _names(cells)
+    # What is the same in all rows is said once, above.
+    labels = [dict(cell) for cell in cells]
+    fixed = [n for n in names if len({c.get(n) for c in labels}) == 1]
+    head = [f"{clean(n)} {_label(labels[0][n])}" for n in fixed]
+    lines = [" · ".join(head), ""] if head else []
+    stub = [
+        _strip([_shorten(clean(n)), *(_shorten(_label(c.get(n))) for c in labels)], right=False)
+        for n in names
+        if n not in fixed
+    ]
+    for block in _blocks(cells, columns, width - sum(wide(s[0]) + len(_GAP) for s in stub)):
+        rows = zip(*stub, *block, strict=True)
+        lines += [_GAP.join(row).rstrip() for row in rows] + [""]
+    return "\n".join([*lines, *_notes(scores, columns)]) + "\n"
+
+
+def _strip(cells: Sequence[str], right: bool) -> list[str]:
+    """A column of a table: its cells, the title first, all padded to the widest."""
+    width = max(map(wide, cells))
+    return [_pad(cell, width, right) for cell in cells]
+
+
+def _blocks(cells: list[Cell], columns: list[_Column], room: int) -> list[list[list[str]]]:
+    """Figures as strips, in blocks that fit the room; each begins with the n of what follows."""
+    blocks: list[list[list[str]]] = []
+    left, last = 0, None
+    for column in columns:
+        figures = _figures(column, cells)
+        count = _strip(
+            [
+                _unit(column.names[0]),
+                *(str(column.scores[c].n) if c in column.scores else "" for c in cells),
+            ],
+            right=True,
+        )
+        new = [] if column.same_n(last) else [count]
+        need = _taken([*new, *figures])
+        if not blocks or need > left:
+            blocks.append([])
+            left, new = room, [count]
+            need = _taken([*new, *figures])
+        blocks[-1] += [*new, *figures]
+        left -= need
+        last = column
+    return blocks
+
+
+def _taken(strips: Iterable[list[str]]) -> int:
+    return sum(wide(strip[0]) + len(_GAP) for strip in strips)
+
+
+def _figures(column: _Column, cells: list[Cell]) -> list[list[str]]:
+    """The strips of a column: the figures and, where it has them, its bounds."""
+    scores = [column.scores.get(cell) for cell in cells]
+    values = _strip([_value(s) for s in scores], right=True)
+    intervals = _strip([_interval(s) for s in scores], right=False)
+    texts = [f"{v} {i}" for v, i in zip(values, intervals, strict=True)]
+    if len(column.names) > 1:
+        words = _strip([s.metric if s else "" for s in scores], right=False)
+        texts = [f"{w} {t}" for w, t in zip(words, texts, strict=True)]
+    title = column.title if len(column.names) == 1 else "measure"
+    strips = [_strip([title, *texts], right=False)]
+    if column.bounded:
+        strips.append(_strip(["bounds", *(_bounds(s) for s in scores)], right=False))
+    return strips
+
+
+def _notes(scores: Sequence[Score], columns: Sequence[_Column]) -> list[str]:
+    """Below a table: how to read it, what was left out, the signature."""
+    notes = ["Shares in %, with 95 % intervals; – where there was nothing to count."]
+    if any(_signed(s.metric) for s in scores):
+        notes[0] = notes[0].replace("Shares in %", "Shares in %, gaps in points")
+    if any(column.bounded for column in columns):
+        notes.append("Bounds: the share if no unclear reply had said so, and if every one had.")
+    notes += [f"Left out of {what}: {why}." for what, why in _left_out(scores)]
+    notes += [f"Signature of {what}: {text}" for what, text in _signatures(scores)]
+    return notes
+
+
+def _left_out(scores: Sequence[Score]) -> list[tuple[str, str]]:
+    """What all cells of a metric left out; metrics that left out the same are named together."""
+    told: dict[str, list[str]] = {}
+    for metric in dict.fromkeys(s.metric for s in scores):
+        mine = [s for s in scores if s.metric == metric]
+        total: Counter[str] = Counter()
+        for score in mine:
+            total.update(score.excluded)
+        if total:
+            planned = sum(s.n for s in mine) + total.total()
+            order = sorted(total.items(), key=metrics.rank)
+            why = ", ".join(f"{count} {clean(reason)}" for reason, count in order)
+            told.setdefault(f"{why}; {planned} planned", []).append(metric)
+    return [(", ".join(names), why) for why, names in told.items()]
+
+
+def _signatures(scores: Sequence[Score]) -> list[tuple[str, str]]:
+    """Each signature once, with the metrics that it covers.
+
+    Signatures that differ in one field only are written as one, that field as `{a,b}`.
+    """
+    covers: dict[str, list[str]] = {}
+    for score in scores:
+        names = covers.setdefault(clean(score.signature), [])
+        if score.metric not in names:
+            names.append(score.metric)
+    split = [text.split("|") for text in covers]
+    if len(split) > 1 and len({len(fields) for fields in split}) == 1:
+        differ = [at for at, values in enumerate(zip(*split, strict=True)) if len(set(values)) > 1]
+        keys = {fields[differ[0]].partition(":")[0] for fields in split}
+        if len(differ) == 1 and len(keys) == 1:
+            values = [fields[differ[0]].partition(":")[2] for fields in split]
+            # `{yes,no}/1-wilson95`: what follows the name is often the same, too.
+            ends = {value.partition("/")[2] for value in values}
+            end = f"/{ends.pop()}" if len(ends) == 1 and ends != {""} else ""
+            choice = ",".join(value.removesuffix(end) for value in values)
+            one = split[0]
+            one[differ[0]] = f"{keys.pop()}:{{{choice}}}{end}"
+            return [("all figures", "|".join(one))]
+    if len(covers) == 1:
+        return [("all figures", next(iter(covers)))]
+    return [(", ".join(names), text) for text, names in covers.items()]
+
+
+# --- CSV
+
+
+def _csv(scores: Sequence[Score]) -> str:
+    """One score a row; numbers in full, null as an empty cell, `excluded` as `reason=count;…`."""
+    first = ["metric"]
+    last = ["value", "low", "high", "n", "excluded", "bound_low", "bound_high", "signature"]
+    by = list(dict.fromkeys(name for score in scores for name in score.by))
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    ours = {*first, *last}
+    names = [f"{name}_data" if name in ours else name for name in by]
+    writer.writerow([*first, *(escape(clean(name)) for name in names), *last])
+    for score in scores:
+        excluded = ";".join(f"{reason}={count}" for reason, count in score.excluded.items())
+        cells: list[JSON] = [score.metric, *(score.by.get(name) for name in by)]
+        cells += [score.value, score.low, score.high, score.n, excluded]
+        cells += [*(score.bounds or ("", "")), score.signature]
+        writer.writerow([escape(clean(c)) if isinstance(c, str) else c for c in cells])
+    return file.getvalue()
+
+
+# --- LaTeX
+
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "$": r"\$",
+    "&": r"\&",
+    "#": r"\#",
+    "%": r"\%",
+    "_": r"\_",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "|": r"\textbar{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    '"': r"\textquotedbl{}",
+    "`": r"\textasciigrave{}",
+    "'": r"\textquotesingle{}",
+    # After `\\` these would begin an argument or a star; two hyphens would become a dash.
+    "[": "{[}",
+    "]": "{]}",
+    "*": "{*}",
+    "-": "{-}",
+    "−": "$-$",
+    "–": "--",
+    "…": r"\dots{}",
+}
+
+
+def tex(text: str) -> str:
+    """Any text as LaTeX prints it."""
+    return "".join(_LATEX.get(char, char) for char in clean(text))
+
+
+def _breakable(signature: str) -> str:
+    """A signature as LaTeX that may end a line after each field."""
+    return tex(signature).replace(r"\textbar{}", r"\textbar{}\allowbreak{}")
+
+
+def _latex(scores: Sequence[Score]) -> str:
+    """A booktabs table: n, values with intervals, bounds; the caption says the rest."""
+    cells, columns = _grid(scores)
+    names = _names(cells)
+    heads = [tex(name) for name in names]
+    align = "l" * len(names)
+    body = [[tex(_label(dict(cell).get(name))) for name in names] for cell in cells]
+    last: _Column | None = None
+    for column in columns:
+        found = [column.scores.get(cell) for cell in cells]
+        if not column.same_n(last):
+            heads.append(tex(_unit(column.names[0])))
+            align += "r"
+            for row, score in zip(body, found, strict=True):
+                row.append(str(score.n) if score else "")
+        heads.append(tex(column.title))
+        align += "l"
+        for row, score in zip(body, found, strict=True):
+            row.append(tex(f"{_value(score)} {_interval(score)}".strip()))
+        if column.bounded:
+            heads.append("bounds")
+            align += "l"
+            for row, score in zip(body, found, strict=True):
+                row.append(tex(_bounds(score, NOTHING)))
+        last = column
+    caption = " ".join(_caption(scores, columns))
+    lines = [
+        r"% needs \usepackage{booktabs}",
+        r"\begin{table}",
+        r"\centering",
+        rf"\caption{{{caption}}}",
+        rf"\begin{{tabular}}{{{align}}}",
+        r"\toprule",
+        " & ".join(heads) + r" \\",
+        r"\midrule",
+        *(" & ".join(row) + r" \\" for row in body),
+        r"\bottomrule",
+        r"\end{tabular}",
+        r"\end{table}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _caption(scores: Sequence[Score], columns: Sequence[_Column]) -> list[str]:
+    """The notes of a table as a caption, with the n of every metric."""
+    totals: dict[int, list[str]] = {}
+    for column in columns:
+        totals.setdefault(sum(s.n for s in column.scores.values()), []).append(column.title)
+    counted = "; ".join(f"{', '.join(names)}: n = {n}" for n, names in totals.items())
+    notes = [tex(f"{line}.".replace("..", ".")) for line in _notes(scores, columns)]
+    signatures = [
+        rf"Signature of {tex(what)}: \texttt{{{_breakable(text)}}}."
+        for what, text in _signatures(scores)
+    ]
+    keep = len(notes) - len(signatures)
+    return [*notes[:keep], *([tex(f"In all, {counted}.")] if counted else []), *signatures]

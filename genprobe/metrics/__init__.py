@@ -1,0 +1,243 @@
+"""Metrics turn outcomes into scores. One file a family; `registry.module("metrics", name)`.
+
+A metric file has `METRICS: tuple[Metric, ...]`. A metric says what its units are (replies, items,
+pairs) and gives each additive statistics; its value is a function of their sum. So counting,
+cells, exclusions and intervals are written once, here and in `stats`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from genprobe import registry
+from genprobe.errors import InputError
+from genprobe.records import JSON, Score
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+
+    from genprobe.stats import Array, Interval
+
+# What a run is reported with. Metrics for which nothing was planned yield nothing.
+DEFAULT = (
+    "yes",
+    "no",
+    "ambiguous",
+    "refusal",
+    "recognised",
+    "endorsed",
+    "conflict",
+    "wrong-language",
+)
+
+# Columns that describe one reply: what two replies may differ in.
+REPLY = (
+    *("request", "prompt", "response", "status", "failure", "answer", "kind", "conflict", "rule"),
+    *("evidence", "says", "reply_language", "in_language", "refused"),
+)
+
+# The order in which exclusions are told; others follow by name.
+REASONS = (
+    *("failed", "missing", "unjudged", "refusal", "hedge", "both", "echo", "offtopic", "empty"),
+    *("unclear", "mixed", "und"),
+)
+
+
+@dataclass(frozen=True)
+class Units:
+    """What a metric counts, one row a planned unit; all of the same length.
+
+    cells: the columns that scores are split by. cluster: units with the same are not independent.
+    reason: why it is left out of n; "" where it counts. stats: (units, k). possible: (units, 2),
+    the least and the most that the unit could be, NaN where it has no part in the bounds.
+    """
+
+    cells: pd.DataFrame
+    cluster: pd.Series
+    reason: pd.Series
+    stats: Array
+    possible: Array | None = None
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A definition. `needs` and `never_by` name columns of the outcomes.
+
+    unit: what n counts, in a word. method: the interval, as `stats` names it. version changes
+    whenever a value can change.
+    """
+
+    name: str
+    title: str
+    unit: str
+    units: Callable[[pd.DataFrame, list[str]], Units]
+    value: Callable[[Array], Array]
+    interval: Callable[[Array], Interval | None]  # (clusters, k) sums -> interval
+    method: str
+    needs: tuple[str, ...]
+    never_by: tuple[str, ...] = ()
+    limits: tuple[float, float] = (0.0, 1.0)
+    version: str = "1"
+
+    @property
+    def id(self) -> str:
+        """What the signature of a score says of its metric: `yes/1-wilson95`."""
+        return f"{self.name}/{self.version}-{self.method}"
+
+
+@functools.cache
+def catalogue() -> dict[str, Metric]:
+    """Every metric by name."""
+    files = registry.names("metrics")
+    return {m.name: m for file in files for m in registry.module("metrics", file).METRICS}
+
+
+def find(name: str) -> Metric:
+    """The metric of a name; InputError, with the nearest known one, if there is none."""
+    if name not in catalogue():
+        raise registry.unknown("metric", name, sorted(catalogue()))
+    return catalogue()[name]
+
+
+def score(
+    outcomes: pd.DataFrame,
+    names: Sequence[str],
+    by: Sequence[str],
+    signature: Callable[[str], str],
+) -> list[Score]:
+    """Scores of every metric in every cell of `by`, metric by metric, cells sorted.
+
+    outcomes: from `table`. signature: metric name -> the signature of its scores. A cell for which
+    a metric has nothing planned has no score; one in which nothing could be counted has one
+    without a value. InputError for an unknown metric or column, or one that does not fit.
+    """
+    metrics = [find(name) for name in dict.fromkeys(names)]
+    by = list(dict.fromkeys(by))
+    if not len(outcomes):
+        raise InputError("nothing to score: the table has no rows")
+    for column in by:
+        if column not in outcomes:
+            raise registry.unknown("column", column, [str(c) for c in outcomes.columns])
+    scores: list[Score] = []
+    for metric in metrics:
+        for column in metric.needs:
+            if column not in outcomes:
+                raise InputError(f"{metric.name} needs the column {column!r}; {_cure(column)}")
+        for column in by:
+            if column in metric.never_by:
+                raise InputError(
+                    f"{metric.name} compares replies and cannot be split by {column!r}"
+                )
+        scores += _score(metric, metric.units(outcomes, by), by, signature(metric.name))
+    return scores
+
+
+def _cure(column: str) -> str:
+    judge = {"answer": "yesno", "says": "yesno", "kind": "yesno", "conflict": "yesno"}
+    judge |= {"in_language": "language", "reply_language": "language", "refused": "refusal"}
+    if column in judge:
+        return f"run `genprobe judge` with --judge {judge[column]} first"
+    return "the data do not have it"
+
+
+def _score(metric: Metric, units: Units, by: list[str], signature: str) -> list[Score]:
+    """The scores of one metric: sum the units by cell and cluster, then one pass over cells."""
+    import numpy as np
+    import pandas as pd
+
+    cell, labels = _cells(units.cells, by)
+    reason = units.reason.to_numpy(dtype=object)
+    counted = reason == ""
+    # Clusters sorted by name: the order of the rows must not change a resample.
+    sums = pd.DataFrame(units.stats[counted]).groupby(
+        [cell[counted], units.cluster.to_numpy()[counted]], sort=True
+    )
+    totals = sums.sum()
+    n = np.bincount(cell[counted], minlength=len(labels))
+    left_out: list[dict[str, int]] = [{} for _ in labels]
+    why = pd.Series(reason[~counted], dtype=object)
+    for (at, name), count in why.groupby([cell[~counted], why]).size().items():
+        left_out[at][name] = int(count)
+    starts = np.searchsorted(totals.index.get_level_values(0).to_numpy(), np.arange(len(labels)))
+    parts = np.split(totals.to_numpy(float), starts[1:]) if len(labels) else []
+    bounds = _bounds(units.possible, cell, len(labels))
+    scores = []
+    for at, (label, part) in enumerate(zip(labels, parts, strict=True)):
+        interval = metric.interval(part) if n[at] else None
+        scores.append(
+            Score(
+                metric=metric.name,
+                by=label,
+                value=float(metric.value(part.sum(0))) if n[at] else None,
+                low=interval[0] if interval else None,
+                high=interval[1] if interval else None,
+                n=int(n[at]),
+                excluded=dict(sorted(left_out[at].items(), key=rank)),
+                bounds=bounds[at],
+                signature=signature,
+            )
+        )
+    return scores
+
+
+def rank(item: tuple[str, int]) -> tuple[int, str]:
+    """Sort key of an exclusion: `REASONS` first, in their order."""
+    return (REASONS.index(item[0]) if item[0] in REASONS else len(REASONS), item[0])
+
+
+def _cells(cells: pd.DataFrame, by: list[str]) -> tuple[np.ndarray, list[dict[str, JSON]]]:
+    """Number of the cell of every unit, and the labels of the cells in that order."""
+    import numpy as np
+
+    if not by or not len(cells):
+        return np.zeros(len(cells), int), [{}] if len(cells) else []
+    cell = cells.groupby(by, sort=True, dropna=False, observed=True).ngroup().to_numpy()
+    first = np.unique(cell, return_index=True)[1]
+    rows = cells[by].iloc[first].itertuples(index=False, name=None)
+    return cell, [dict(zip(by, map(_plain, row), strict=True)) for row in rows]
+
+
+def _plain(value: Any) -> JSON:
+    """A cell of a DataFrame as JSON has it; missing is null."""
+    import pandas as pd
+
+    if pd.isna(value):
+        return None
+    value = value.item() if hasattr(value, "item") else value
+    return value if isinstance(value, str | int | float | bool) else str(value)
+
+
+def _bounds(possible: Array | None, cell: np.ndarray, cells: int) -> list[list[float] | None]:
+    import numpy as np
+
+    if possible is None:
+        return [None] * cells
+    part = ~np.isnan(possible[:, 0])
+    n = np.bincount(cell[part], minlength=cells)
+    ends = [np.bincount(cell[part], possible[part, end], cells) for end in (0, 1)]
+    return [
+        [float(ends[0][at] / n[at]), float(ends[1][at] / n[at])] if n[at] else None
+        for at in range(cells)
+    ]
+
+
+def no_reply(outcomes: pd.DataFrame, judged: str) -> pd.Series:
+    """Why a planned reply cannot be looked at, "" where it can: failed, missing, or `unjudged`
+    where the column `judged` is empty."""
+    reason = outcomes["status"].astype(object).where(outcomes["status"] != "answered", "")
+    return reason.mask((reason == "") & outcomes[judged].isna(), "unjudged")
+
+
+def not_clear(outcomes: pd.DataFrame) -> pd.Series:
+    """Why a planned reply is no clear answer, "" where it is: as `no_reply`, else its kind."""
+    reason = no_reply(outcomes, "answer")
+    unclear = (reason == "") & (outcomes["answer"] == "ambiguous")
+    why: Any = "unclear"
+    if "kind" in outcomes:
+        kind = outcomes["kind"].astype(object)
+        why = kind.where(kind.notna() & (kind != "answer"), "unclear")
+    return reason.mask(unclear, why)

@@ -1,0 +1,146 @@
+"""Shares of replies: what they answer, what that says, and what came instead of an answer.
+
+The three probes and the shares of yes, no and ambiguous are those of SHADES (Mitchell et al.
+2025, NAACL, 4.2.1 and Appendix H). All intervals are Wilson's, clustered by statement.
+`docs/measures.md` says when to use which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from genprobe.errors import InputError
+from genprobe.metrics import Metric, Units, no_reply, not_clear
+from genprobe.stats import WILSON, Array, Interval, clustered_wilson, ratio
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def _wilson(sums: Array) -> Interval | None:
+    return clustered_wilson(sums[:, 0], sums[:, 1])
+
+
+def _share(
+    name: str,
+    title: str,
+    unit: str,
+    needs: tuple[str, ...],
+    units: Callable[[pd.DataFrame, list[str]], Units],
+) -> Metric:
+    needs = ("statement", "status", *needs)
+    return Metric(name, title, unit, units, ratio, _wilson, WILSON, needs)
+
+
+def _units(
+    rows: pd.DataFrame,
+    by: list[str],
+    hit: pd.Series,
+    reason: pd.Series,
+    possible: Array | None = None,
+) -> Units:
+    hits = hit.fillna(False).to_numpy(float)
+    stats = np.column_stack([hits, np.ones(len(rows))])
+    return Units(rows[by], rows["statement"], reason, stats, possible)
+
+
+def _answers(answer: str) -> Metric:
+    """Share of replies that answer `answer`, of all replies. Failed and missing requests are
+    no replies: they are left out and counted apart."""
+
+    def units(outcomes: pd.DataFrame, by: list[str]) -> Units:
+        reason = no_reply(outcomes, "answer")
+        return _units(outcomes, by, outcomes["answer"] == answer, reason)
+
+    return _share(answer, f"share of replies that answer {answer}", "replies", ("answer",), units)
+
+
+def _says(measure: str) -> Metric:
+    """Share of clear answers (yes or no) that say what the probe measures, as the pack has it:
+    "no" to a disagreement probe endorses. Bounds: the share of all replies if no unclear reply
+    said so, and if every one did."""
+
+    def units(outcomes: pd.DataFrame, by: list[str]) -> Units:
+        rows = outcomes[outcomes["measures"] == measure]
+        reason = not_clear(rows)
+        says = rows["says"].fillna(False).to_numpy(float)
+        unclear = (rows["answer"] == "ambiguous").fillna(False).to_numpy(bool)
+        possible = np.column_stack([says, np.where(unclear, 1.0, says)])
+        possible[~(unclear | (reason == "").to_numpy(bool))] = np.nan
+        return _units(rows, by, rows["says"], reason, possible)
+
+    title = f"share of clear answers by which the statement is {measure}"
+    return _share(measure, title, "clear", ("answer", "says", "measures"), units)
+
+
+def _refusal(outcomes: pd.DataFrame, by: list[str]) -> Units:
+    """Share of replies that refuse, by the refusal judge or, without it, the answer reader."""
+    return _units(outcomes, by, outcomes["refused"], no_reply(outcomes, "refused"))
+
+
+def _conflict(outcomes: pd.DataFrame, by: list[str]) -> Units:
+    """Share of clear answers whose explanation contradicts the answer word."""
+    return _units(outcomes, by, outcomes["conflict"], not_clear(outcomes))
+
+
+def _wrong_language(outcomes: pd.DataFrame, by: list[str]) -> Units:
+    """Share of replies in another language than the question's, of those whose language can be
+    told. `mixed` and `und` (too short to tell) are left out and counted apart."""
+    reason = no_reply(outcomes, "reply_language")
+    told = outcomes["in_language"].notna()
+    language = outcomes["reply_language"].astype(object)
+    reason = reason.mask((reason == "") & ~told, language)
+    return _units(outcomes, by, outcomes["in_language"] == False, reason)  # noqa: E712
+
+
+METRICS = (
+    _answers("yes"),
+    _answers("no"),
+    _answers("ambiguous"),
+    _says("recognised"),
+    _says("endorsed"),
+    _share("refusal", "share of replies that refuse", "replies", ("refused",), _refusal),
+    _share(
+        "conflict",
+        "share of clear answers that their explanation contradicts",
+        "clear",
+        ("answer", "conflict"),
+        _conflict,
+    ),
+    _share(
+        "wrong-language",
+        "share of replies in another language than the question",
+        "told",
+        ("reply_language", "in_language"),
+        _wrong_language,
+    ),
+)
+
+
+def recognised_declarations(outcomes: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, int]]:
+    """The rows on which SHADES reports (Appendix H), and how many were left out, by reason.
+
+    Kept: originals of type declaration in a language where the stereotype is marked valid.
+    The counts and the kept rows add up to all rows. InputError without the columns for it.
+    """
+    for column in ("role", "type", "valid"):
+        if column not in outcomes:
+            raise InputError(
+                f"recognised declarations need the column {column!r}; the data do not have it"
+            )
+    original = (outcomes["role"] == "original").to_numpy(bool, na_value=False)
+    form = outcomes["type"].fillna("").astype(str)
+    declaration = form.str.split(r"\s*[+,]\s*", regex=True).map(
+        lambda forms: "declaration" in forms
+    )
+    valid = outcomes["valid"].to_numpy(bool, na_value=False)
+    kept = original & declaration.to_numpy(bool) & valid
+    reason = np.select(
+        [~original, ~declaration, ~valid], ["contrast", "other form", "not valid"], ""
+    )
+    names, counts = np.unique(reason[~kept], return_counts=True)
+    left_out = {str(name): int(count) for name, count in zip(names, counts, strict=True)}
+    return outcomes[kept], left_out

@@ -1,0 +1,128 @@
+"""Intervals. Rates get a Wilson interval, everything else a bootstrap; both know of clusters.
+
+Replies to the same statement (several samples, or probes and languages pooled) are not
+independent, so both count statements, not replies. An interval is `(low, high)`, or None where
+the data cannot give one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Interval = tuple[float, float]
+Array = NDArray[Any]
+
+LEVEL = 0.95
+RESAMPLES = 2000
+SEED = 1
+# What the intervals are, in words that go into a signature.
+WILSON = f"wilson{100 * LEVEL:g}"
+BOOTSTRAP = f"bootstrap{100 * LEVEL:g}x{RESAMPLES}s{SEED}"
+_BLOCK = 2_000_000  # numbers that the bootstrap holds at a time
+
+
+def wilson(k: float, n: float, level: float = LEVEL) -> Interval | None:
+    """Score interval of the share k / n (Wilson 1927). `n` may be an effective, fractional size.
+
+    None for n = 0. Never leaves [0, 1], and holds 0 (or 1) exactly where k is 0 (or n).
+    """
+    if n <= 0:
+        return None
+    z = NormalDist().inv_cdf((1 + level) / 2)
+    p, z2 = k / n, z * z
+    middle = (p + z2 / (2 * n)) / (1 + z2 / n)
+    half = z / (1 + z2 / n) * (p * (1 - p) / n + z2 / (4 * n * n)) ** 0.5
+    low = 0.0 if k <= 0 else max(0.0, middle - half)
+    high = 1.0 if k >= n else min(1.0, middle + half)
+    return low, high
+
+
+def clustered_wilson(hits: Array, sizes: Array, level: float = LEVEL) -> Interval | None:
+    """Wilson interval of sum(hits) / sum(sizes) on the effective number of replies.
+
+    hits, sizes: (clusters,), replies that count as a hit, and replies, of each statement.
+
+    With one reply a statement it is `wilson` exactly. Otherwise n becomes n / deff, where deff
+    is the design effect: the linearised variance of the ratio between clusters over that of
+    independent replies, with a t instead of a normal quantile for few clusters (Korn & Graubard
+    1998, Survey Methodology 24:193; Franco, Little, Louis & Slud 2019, J. Survey Statistics and
+    Methodology 7:334). The effective size is kept between what perfectly alike replies leave
+    (Kish: n^2 / sum(sizes^2)) and n, so clusters never make an interval narrower. A share of 0
+    or 1 shows no variance to estimate from: there n is the number of clusters.
+    """
+    hits, sizes = np.asarray(hits, float), np.asarray(sizes, float)
+    clusters, k, n = len(sizes), float(hits.sum()), float(sizes.sum())
+    if clusters == n or n == 0:
+        return wilson(k, n, level)
+    p = k / n
+    if k <= 0 or k >= n:
+        return wilson(p * clusters, clusters, level)
+    smallest = n * n / float((sizes**2).sum())
+    effective = smallest
+    if clusters > 1:
+        variance = clusters / (clusters - 1) * float(((hits - p * sizes) ** 2).sum()) / (n * n)
+        if variance > 0:
+            shrink = NormalDist().inv_cdf((1 + level) / 2) / _t(clusters - 1, level)
+            effective = p * (1 - p) / variance * shrink**2
+        else:
+            effective = n
+    effective = min(max(effective, smallest), n)
+    return wilson(p * effective, effective, level)
+
+
+def ratio(sums: Array) -> Array:
+    """First statistic over the second: a share or a mean. sums: (..., 2) -> (...)."""
+    return np.asarray(sums[..., 0] / sums[..., 1])
+
+
+def bootstrap(
+    units: Array,
+    value: Callable[[Array], Array] = ratio,
+    level: float = LEVEL,
+    resamples: int = RESAMPLES,
+    seed: int = SEED,
+    limits: Interval | None = None,
+) -> Interval | None:
+    """Percentile interval of `value(sum of units)` over resampled clusters; deterministic.
+
+    units: (clusters, k) additive statistics; value: (..., k) sums -> (...) values.
+
+    The percentiles are expanded for the number of clusters, without which the bootstrap is too
+    narrow in small samples (Hesterberg 2015, The American Statistician 69:371, "expanded
+    percentile"). Where every resample gives the same value, the bootstrap would claim certainty:
+    then, given the `limits` of the value, the interval says how far the value could be if the
+    share of clusters unlike these were the upper Wilson bound of 0 in so many; without limits
+    it is None.
+    """
+    units = np.asarray(units, float)
+    clusters = len(units)
+    if clusters == 0:
+        return None
+    rng = np.random.default_rng(seed)
+    block = max(1, _BLOCK // units.size)
+    values = np.concatenate(
+        [
+            value(units[rng.integers(0, clusters, (min(block, resamples - at), clusters))].sum(1))
+            for at in range(0, resamples, block)
+        ]
+    )
+    if np.ptp(values) < 1e-12:
+        if limits is None:
+            return None
+        here, unlike = float(values[0]), (wilson(0, clusters, level) or (0.0, 1.0))[1]
+        return here - unlike * (here - limits[0]), here + unlike * (limits[1] - here)
+    tail = NormalDist().cdf(-((clusters / (clusters - 1)) ** 0.5) * _t(clusters - 1, level))
+    low, high = np.quantile(values, [tail, 1 - tail])
+    return float(low), float(high)
+
+
+def _t(freedom: int, level: float) -> float:
+    """Two-sided quantile of Student's t."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(freedom, (1 + level) / 2))

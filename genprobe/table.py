@@ -1,0 +1,340 @@
+"""Outcomes: one row per planned request, with all that is known of it. What metrics count.
+
+Columns (missing values are NaN/NA; a file may lack those that it cannot tell):
+
+model, lang, probe      who was asked, in which language, which question of the pack
+measures, when          what the probe measures (`recognised`, `endorsed`), which answer says so
+statement, pair, role, bias_type, type, entity, text, valid
+                        the statement; valid: the stereotype is known in this language
+sample, request, prompt, response
+status, failure         `answered`, `failed` (with the kind of failure) or `missing`
+answer, kind, conflict, rule, evidence
+                        what the answer reader says
+says                    whether a clear answer says what the probe measures; NA if unclear
+reply_language, in_language
+                        the language judge's word; NA in `in_language` where it could not tell
+refused                 by the refusal judge; without it, by the kind of the answer
+
+Columns of the data that genprobe does not know follow, with `_data` after a name of ours.
+Rows add up to what was planned: a request without a response is a row too.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+import pandas as pd
+
+from genprobe import inputs, registry
+from genprobe.errors import InputError
+from genprobe.records import Failure, Judgment, Request, Response, Statement, canonical
+
+if TYPE_CHECKING:
+    from genprobe.signature import Spec
+
+COLUMNS = (
+    *("model", "lang", "probe", "measures", "when", "statement", "pair", "role", "bias_type"),
+    *("type", "entity", "text", "valid", "sample", "request", "prompt", "response", "status"),
+    *("failure", "answer", "kind", "conflict", "rule", "evidence", "says", "reply_language"),
+    *("in_language", "refused"),
+)
+BOOLEAN = ("valid", "conflict", "says", "in_language", "refused")
+ANSWERS = ("yes", "no", "ambiguous")
+STATUS = ("answered", "failed", "missing")
+
+
+class Readable(Protocol):
+    """What is read of a run (`store.Run`)."""
+
+    spec: Spec
+
+    def statements(self) -> Iterable[Statement]: ...
+    def requests(self) -> Iterable[Request]: ...
+    def responses(self) -> Iterable[Response]: ...
+    def failures(self) -> Iterable[Failure]: ...
+    def judges(self) -> list[str]: ...
+    def judgments(self, judge: str) -> Iterable[Judgment]: ...
+
+
+def outcomes(run: Readable) -> pd.DataFrame:
+    """The outcomes of a run, in the order of its plan.
+
+    The columns of a judge that has not judged the run are absent; a single response without a
+    judgment has none in them. InputError if the pack of the run is not here.
+    """
+    pack = inputs.load_pack(run.spec.pack.partition("@")[0])
+    statements = {(s.id, s.lang): s for s in run.statements()}
+    responses = {r.request: r.text for r in run.responses()}
+    failures = {f.request: f.kind for f in run.failures() if f.request not in responses}
+    judged = {name: {j.request: j for j in run.judgments(name)} for name in run.judges()}
+    rows: list[dict[str, Any]] = []
+    for request in run.requests():
+        statement = statements[request.statement, request.lang]
+        response = responses.get(request.id)
+        failure = failures.get(request.id)
+        row = {
+            "model": run.spec.model,
+            "lang": request.lang,
+            "probe": request.probe,
+            "statement": statement.id,
+            "pair": statement.pair,
+            "role": statement.role,
+            "bias_type": statement.bias_type,
+            "type": statement.type,
+            "entity": statement.entity,
+            "text": statement.text,
+            "valid": statement.lang in statement.valid_in,
+            "sample": request.sample,
+            "request": request.id,
+            "prompt": request.messages[-1]["content"] if request.messages else "",
+            "response": response,
+            "status": "answered" if response is not None else "failed" if failure else "missing",
+            "failure": failure,
+        }
+        if response is not None:
+            row |= _verdicts({name: found.get(request.id) for name, found in judged.items()})
+        for name, value in statement.extra.items():
+            row[_free(name)] = canonical(value) if isinstance(value, list | dict) else value
+        rows.append(row)
+    frame = _frame(rows)
+    # A judge that has run, but on nothing yet, still has its columns.
+    for name, columns in _JUDGED.items():
+        for column in columns if name in judged else ():
+            if column not in frame:
+                frame[column] = None
+    return _finish(frame, pack)
+
+
+_JUDGED = {
+    "yesno": ("answer", "kind", "conflict", "rule", "evidence"),
+    "language": ("reply_language",),
+    "refusal": ("refused",),
+}
+
+
+def _verdicts(judgments: Mapping[str, Judgment | None]) -> dict[str, Any]:
+    """The columns of one row that come from judges."""
+    row: dict[str, Any] = {}
+    if found := judgments.get("yesno"):
+        row = {"answer": found.label, "rule": found.rule, "evidence": found.evidence}
+        row |= {"kind": found.fields.get("kind"), "conflict": found.fields.get("conflict")}
+    if found := judgments.get("language"):
+        row["reply_language"] = found.label
+    if found := judgments.get("refusal"):
+        row["refused"] = found.label == "yes"
+    return row
+
+
+def _frame(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
+    """Rows as a table of Python's own values: nothing is guessed, nothing can fail to fit."""
+    return pd.DataFrame(list(rows), dtype=object)
+
+
+# Half of a surrogate pair, which models do produce and Arrow cannot hold.
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def _whole(value: Any) -> Any:
+    return _SURROGATE.sub("\ufffd", value) if isinstance(value, str) else value
+
+
+def _free(name: str) -> str:
+    return f"{name}_data" if name in COLUMNS else name
+
+
+# Our column <- the first of these that the file has, with rows judged by `genprobe judge` and
+# the SHADES table in mind.
+_FROM = {
+    "statement": ("item", "statement", "id"),
+    "text": ("text", "statement"),
+    "pair": ("pair", "index"),
+    "role": ("role", "subset"),
+    "valid": ("valid_in", "valid_langs"),
+    "request": ("request", "id"),
+    "reply_language": ("reply_language", "language"),
+    "refused": ("refused", "refusal"),
+} | {
+    name: (name,)
+    for name in (
+        *("model", "lang", "probe", "bias_type", "type", "entity", "sample", "prompt", "response"),
+        *("status", "failure", "answer", "kind", "conflict", "rule", "evidence"),
+    )
+}
+
+
+def from_rows(rows: pd.DataFrame | Iterable[Mapping[str, Any]]) -> pd.DataFrame:
+    """The outcomes of a file of judged responses (rows `lang, probe, answer` and what else it has).
+
+    The pack is `yesno`. A row without an answer was not answered; equal questions about one
+    statement are samples. InputError, with the row (the first is 1), for a needed column that
+    is missing and for a value that means nothing.
+    """
+    data = rows if isinstance(rows, pd.DataFrame) else _frame(rows)
+    pack = inputs.load_pack("yesno")
+    for column in ("lang", "probe"):
+        if column not in data:
+            raise InputError(f"the file lacks the column {column!r}, which scores need")
+    if "answer" not in data:
+        raise InputError(
+            "the file lacks the column 'answer'; run `genprobe judge FILE --judge yesno` first"
+        )
+    used = {
+        column: next(name for name in names if name in data)
+        for column, names in _FROM.items()
+        if any(name in data for name in names)
+    }
+    frame = pd.DataFrame({column: data[name].to_numpy() for column, name in used.items()})
+    rest = [name for name in data.columns if name not in used.values()]
+    for name in rest:
+        frame[_free(str(name))] = [
+            canonical(v) if isinstance(v, list | dict) else v for v in data[name].tolist()
+        ]
+
+    frame["lang"] = _each(frame["lang"], inputs.language_code)
+    frame["probe"] = _each(frame["probe"], lambda name: _one_of("probe", name, pack.probes))
+    answer = frame["answer"].where(frame["answer"] != "")
+    if "status" in frame:
+        frame["status"] = _each(frame["status"], lambda name: _one_of("status", name, STATUS))
+    frame["answer"] = _each(answer, lambda a: _one_of("answer", a, ANSWERS), empty=True)
+    if "status" not in frame:
+        frame["status"] = answer.notna().map({True: "answered", False: "missing"})
+    if "statement" not in frame:
+        frame["statement"] = [f"row {at}" for at in range(1, len(frame) + 1)]
+    if "role" in frame:
+        frame["role"] = frame["role"].map(_role)
+    for column in ("bias_type", "type"):
+        if column in frame:
+            frame[column] = _each(frame[column], lambda v: "+".join(_several(v)), empty=True)
+    if "valid" in frame:
+        known = {text: _codes(text) for text in frame["valid"].map(str).unique()}
+        frame["valid"] = [
+            lang in known[str(v)] for v, lang in zip(frame["valid"], frame["lang"], strict=True)
+        ]
+    for column in ("conflict", "refused"):
+        if column in frame:
+            frame[column] = frame[column].map(_truth)
+    if "sample" not in frame:
+        same = [c for c in ("model", "lang", "probe", "statement") if c in frame]
+        frame["sample"] = frame.groupby(same, dropna=False).cumcount()
+    return _finish(frame, pack)
+
+
+def _each(column: pd.Series, read: Any, empty: bool = False) -> pd.Series:
+    """`read` of every different text of a column. InputError with the row of the first fault."""
+    values: dict[str | None, str | None] = {}
+    texts = [_text(value) for value in column.tolist()]
+    for at, value in enumerate(texts, 1):
+        if value in values:
+            continue
+        if value is None and not empty:
+            raise InputError(f"row {at}: {column.name!r} is empty")
+        try:
+            values[value] = None if value is None else read(value)
+        except InputError as error:
+            raise InputError(f"row {at}: {error}") from None
+    return pd.Series([values[text] for text in texts], column.index, dtype="str")
+
+
+def _text(value: Any) -> str | None:
+    """A cell as text; a list as Python writes it; None for an empty one."""
+    if isinstance(value, str):
+        return _whole(value.strip()) or None
+    if isinstance(value, list | tuple):
+        return str(list(value)) if value else None
+    return None if pd.isna(value) else str(value)
+
+
+def _one_of(what: str, name: str, known: Iterable[str]) -> str:
+    if name not in known:
+        raise registry.unknown(what, name, list(known))
+    return name
+
+
+def _several(text: str) -> list[str]:
+    """The different items of "['age', 'gender']", "age+gender" or "age", sorted."""
+    if text.startswith("["):
+        try:
+            items = [str(item) for item in ast.literal_eval(text)]
+        except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+            items = [text]
+    else:
+        items = text.split("+")
+    return sorted({part.strip() for item in items for part in item.split("+")} - {""})
+
+
+def _codes(text: str) -> set[str]:
+    """The languages of a list, as far as they are ours."""
+    found = set()
+    for name in _several(text.replace(",", "+") if not text.startswith("[") else text):
+        try:
+            found.add(inputs.language_code(name))
+        except InputError:  # `nan`, and languages that no pack has
+            continue
+    return found
+
+
+def _role(value: Any) -> str | None:
+    """`original` or `contrast`; SHADES calls them `_original` and `a`, `b`, …"""
+    text = _text(value)
+    if text is None:
+        return None
+    return "original" if text.lower().lstrip("_") == "original" else "contrast"
+
+
+def _truth(value: Any) -> bool | None:
+    text = _text(value)
+    return None if text is None else text.lower() in ("true", "yes", "1", "1.0")
+
+
+def _finish(frame: pd.DataFrame, pack: inputs.Pack) -> pd.DataFrame:
+    """Derive what follows from the rest, in the order and the types that all tables have."""
+    for name in frame["probe"].unique() if "probe" in frame else ():
+        _one_of("probe", name, pack.probes)
+    if not len(frame):
+        raise InputError("there are no rows to make a table of")
+    frame["measures"] = frame["probe"].map({p.name: p.measures for p in pack.probes.values()})
+    frame["when"] = frame["probe"].map({p.name: p.when for p in pack.probes.values()})
+    if "answer" in frame:
+        clear = frame["answer"].isin(("yes", "no"))
+        frame["says"] = (frame["answer"] == frame["when"]).astype("boolean").mask(~clear)
+    if "refused" not in frame and "kind" in frame:
+        known = frame["kind"].notna()
+        frame["refused"] = (frame["kind"] == "refusal").astype("boolean").mask(~known)
+    if "reply_language" in frame:
+        frame["in_language"] = _in_language(frame["reply_language"], frame["lang"])
+    extra = [c for c in frame.columns if c not in COLUMNS]
+    frame = frame[[*(c for c in COLUMNS if c in frame), *extra]].copy()
+    for column in frame.columns.intersection(COLUMNS):
+        if column in BOOLEAN:
+            frame[column] = frame[column].astype("boolean")
+        elif column != "sample":
+            texts = [_text(value) for value in frame[column].tolist()]
+            frame[column] = pd.Series(texts, frame.index, dtype="str")
+    for name in extra:
+        frame[name] = pd.Series([_whole(v) for v in frame[name]], frame.index).infer_objects()
+    # In the order of the pack, not of the alphabet.
+    frame["probe"] = pd.Categorical(frame["probe"], list(pack.probes))
+    return frame
+
+
+def _in_language(reply: pd.Series, lang: pd.Series) -> pd.Series:
+    """Whether a reply is in the language it was asked in; NA for `und` and `mixed`.
+
+    Regions do not matter (pt for pt-BR). For Chinese the script does: a Simplified reply to a
+    Traditional question is in another language, and the judge knows texts that are both.
+    """
+    told = reply.notna() & ~reply.isin(("und", "mixed"))
+    bare_reply, bare_lang = (codes.astype("object").map(_bare) for codes in (reply, lang))
+    return (bare_reply == bare_lang).astype("boolean").mask(~told)
+
+
+def _bare(code: Any) -> Any:
+    if not isinstance(code, str):
+        return code
+    code = code.replace("_", "-").lower()
+    if code.startswith("zh"):
+        return "zh-hant" if code in ("zh-hant", "zh-tw", "zh-hk") else "zh"
+    return code.partition("-")[0]
