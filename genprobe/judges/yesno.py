@@ -81,7 +81,9 @@ _POLARITY = {
 def _lexicon(code: str) -> _Lexicon:
     """What one language's replies are searched for: its own words, English, bare foreign words."""
     own, english = inputs.load_language(code), inputs.load_language("en")
-    near = (own,) if own is english else (own, english)
+    near = [own, *(inputs.load_language(c) for c in own.also)]
+    if own is not english:
+        near.append(english)
 
     def single(*groups: str) -> frozenset[str]:
         words = {
@@ -93,16 +95,16 @@ def _lexicon(code: str) -> _Lexicon:
         }
         return frozenset(w for w in words if len(text.tokens(w)) == 1)
 
-    order = [g for groups in inputs.WORD_GROUPS.values() for g in groups]
-    groups = [
-        (g, language.words[g])
-        for language in near
-        for g in order
-        if g not in ("negation", "or", "frequent")
+    order = [
+        group
+        for table in ("answer", "sentence", "unclear", "explanation")
+        for group in inputs.WORD_GROUPS[table]
+        if group not in ("negation", "or")
     ]
+    groups = [(group, language.words[group]) for language in near for group in order]
     for other in registry.names("languages"):
         words = inputs.load_language(other).words
-        if other not in (code, "en"):
+        if all(other != language.code for language in near):
             for answer in inputs.ANSWERS:
                 groups.append((f"foreign_{answer}", words[answer] + words[f"{answer}_alone"]))
     return _Lexicon(
@@ -222,7 +224,7 @@ class _Reading:
         """Whether one of the two words before, in the same clause, negates a phrase."""
         for back in (1, 2):
             i = event.first - back
-            if i < 0 or not self.gap(i + 1).isspace():
+            if i < 0 or self.gap(i + 1).strip(" "):
                 return False
             if self.tokens[i] in self.lexicon.negation:
                 return True

@@ -1,0 +1,255 @@
+"""Checks packs and languages for what a reader would miss: `genprobe lint`.
+
+An error makes a file unusable or certainly wrong; a warning is for a person to weigh. The
+published wordings are an instrument, used as they were: their faults are warnings.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from genprobe import inputs, registry, text
+from genprobe.errors import InputError
+
+# ISO 15924 script -> how Unicode names its letters begin.
+_SCRIPTS = {
+    "Arab": "ARABIC",
+    "Beng": "BENGALI",
+    "Cyrl": "CYRILLIC",
+    "Deva": "DEVANAGARI",
+    "Hans": "CJK",
+    "Hant": "CJK",
+    "Latn": "LATIN",
+}
+# A character that one national character set has and the other lacks is of that script.
+_CODECS = {"Hans": ("gb2312", "big5"), "Hant": ("big5", "gb2312")}
+_QUOTES = {"“": "”", "„": "“”", "«": "»", "「": "」", "『": "』"}
+_ZWNJ = "\u200c"  # Persian orthography needs it
+
+
+class Finding(NamedTuple):
+    level: str  # "error", "warning"
+    where: str  # file, and the key in it
+    message: str
+
+
+def lint(paths: tuple[Path, ...] = ()) -> list[Finding]:
+    """Check the given packs, languages or folders of them; without any, all that is shipped.
+
+    InputError where a path is neither.
+    """
+    found: list[Finding] = []
+    for path in paths or (registry.PROMPTS,):
+        found += _path(path)
+    return found
+
+
+def _path(path: Path) -> Iterator[Finding]:
+    if (path / "pack.toml").is_file():
+        yield from _pack(path)
+    elif path.is_dir():
+        packs = [p.parent for p in sorted(path.glob("**/pack.toml"))]
+        languages = sorted({*path.glob("languages/*.toml"), *path.glob("*.toml")})
+        if not packs and not languages:
+            raise InputError(f"{path}: neither a pack (with pack.toml) nor language files in it")
+        for pack in packs:
+            yield from _pack(pack)
+        for language in languages:
+            yield from _language(language)
+    elif not path.is_file():
+        raise InputError(f"{path}: not found")
+    elif path.suffix != ".toml":
+        raise InputError(f"{path}: lint checks packs and languages (.toml)")
+    elif (path.parent / "pack.toml").is_file():
+        yield from _pack(path.parent, only=path.stem)
+    else:
+        yield from _language(path)
+
+
+def _pack(folder: Path, only: str = "") -> Iterator[Finding]:
+    """Read a pack file by file, so that one fault does not hide the next."""
+    try:
+        pack = inputs.read_pack(folder)
+    except InputError as error:
+        yield Finding("error", str(folder), str(error).removeprefix(f"{folder}/"))
+        return
+    for code, wordings in pack.wordings.items():
+        where = f"{folder / code}.toml"
+        if only not in ("", "pack", code):
+            continue
+        if code not in registry.names("languages"):
+            yield Finding("error", where, f"no language file prompts/languages/{code}.toml")
+            continue
+        language = inputs.load_language(code)
+        published = pack.reviews[code] == "published"
+        if pack.reviews[code].startswith("awaiting"):
+            yield Finding("warning", where, "wording awaits a native reader")
+        for answer, word in pack.answers[code].items():
+            if not _knows(language, answer, word):
+                yield Finding(
+                    "error",
+                    where,
+                    f"asks for {word!r}, which is no word for {answer!r} in {code}.toml",
+                )
+        for name, wording in wordings.items():
+            at = f"{where} [{name}]"
+            level = "warning" if published else "error"
+            for message in _text(wording.text, language):
+                yield Finding(level, at, message)
+            for message in _asked(wording.text, pack.answers[code]):
+                yield Finding(level, at, message)
+            yield from _polarity(at, wording, language)
+    if not only:
+        for code in sorted(set(registry.names("languages")) - pack.wordings.keys()):
+            yield Finding("warning", str(folder), f"no wording in {code}")
+
+
+def _knows(language: inputs.Language, answer: str, word: str) -> bool:
+    known = (*language.words[answer], *language.words[f"{answer}_alone"])
+    forms = {text.normalise(form) for pattern in known for form in text.expand(pattern)}
+    return text.replace(text.normalise(word), language.fold) in {
+        text.replace(form, language.fold) for form in forms
+    }
+
+
+def _asked(wording: str, answers: dict[str, str]) -> Iterator[str]:
+    words = text.tokens(text.normalise(wording))
+    for word in answers.values():
+        parts = text.tokens(text.normalise(word))
+        if not any(words[i : i + len(parts)] == parts for i in range(len(words))):
+            yield f"does not name the answer word {word!r}"
+
+
+def _polarity(where: str, wording: inputs.Wording, language: inputs.Language) -> Iterator[Finding]:
+    question = re.split(r"[?？؟]", wording.text, maxsplit=1)[0]
+    negators = {text.normalise(w) for p in language.words["negation"] for w in text.expand(p)}
+    # In the instruction behind the question "no" is only the answer word.
+    negators |= {text.normalise(w) for w in language.words["no_alone"]}
+    inside = [w for w in text.tokens(text.normalise(question)) if w in negators]
+    if wording.polarity == "negated":
+        yield Finding("warning", where, "negated question: a bare answer is two-faced")
+    elif inside:
+        yield Finding(
+            "warning", where, f"polarity is 'plain', but the question holds {inside[0]!r}"
+        )
+
+
+def _text(value: str, language: inputs.Language, latin: bool = False) -> Iterator[str]:
+    """What is wrong with the characters of a text, whatever it says.
+
+    latin: allow Latin letters too, since words of any script are also typed in them.
+    """
+    if value != unicodedata.normalize("NFC", value):
+        yield "not in Unicode normal form C"
+    hidden = {
+        f"U+{ord(c):04X}"
+        for c in value
+        if unicodedata.category(c) in ("Cf", "Cc", "Co", "Cs")
+        and c != "\n"
+        and not (c == _ZWNJ and language.code == "fa")
+    }
+    if hidden:
+        yield f"invisible characters: {', '.join(sorted(hidden))}"
+    strange = sorted(set(foreign_letters(value.replace("{input}", ""), language.script)))
+    if latin:
+        strange = [c for c in strange if not unicodedata.name(c, "").startswith("LATIN")]
+    if strange:
+        yield f"not in the script {language.script}: {''.join(strange)}"
+    for match in re.finditer(r"[.!?。！？।؟]{2,}", value):
+        yield f"doubled end of sentence {match.group()!r}"
+    if re.search(rf"[{text.HAN}][\"'”」』]*\.(?:\s|$)", value):
+        yield "ASCII full stop in a Chinese sentence"
+    yield from _quotes(value)
+    if value.strip() != value:
+        yield "white space at the beginning or end"
+
+
+def _quotes(value: str) -> Iterator[str]:
+    opened = ""
+    for c in value:
+        if opened and c in _QUOTES[opened]:
+            opened = ""
+        elif c in _QUOTES:
+            opened = c
+        elif c in "”»」』":
+            yield f"{c!r} closes a quotation that was not opened"
+            return
+    if opened:
+        yield f"{opened!r} opens a quotation that is not closed"
+
+
+def foreign_letters(value: str, script: str) -> Iterator[str]:
+    """Letters of a text that are not of an ISO 15924 script (Hans and Hant told apart)."""
+    name = _SCRIPTS[script]
+    for c in value:
+        if not c.isalpha():
+            continue
+        if not unicodedata.name(c, "").startswith(name):
+            yield c
+        elif script in _CODECS:
+            own, other = _CODECS[script]
+            if not _has(own, c) and _has(other, c):
+                yield c
+
+
+def _has(codec: str, c: str) -> bool:
+    try:
+        c.encode(codec)
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+# Groups of which one phrase cannot be in two.
+_OPPOSITES = (
+    ("yes", "no"),
+    ("yes", "no_alone"),
+    ("yes_alone", "no"),
+    ("yes_alone", "no_alone"),
+    ("agree", "disagree"),
+    ("stereotype", "not_stereotype"),
+    ("wrong", "right"),
+)
+
+
+def _language(path: Path) -> Iterator[Finding]:
+    try:
+        language = inputs.read_language(path)
+    except InputError as error:
+        yield Finding("error", str(path), str(error).removeprefix(f"{path}: "))
+        return
+    where = str(path)
+    if language.script not in _SCRIPTS:
+        yield Finding("error", where, f"script {language.script!r}; known: {', '.join(_SCRIPTS)}")
+        return
+    if language.review.startswith("awaiting"):
+        yield Finding("warning", where, "word lists await a native reader")
+    plain: dict[str, set[tuple[str, ...]]] = {}
+    for group, patterns in language.words.items():
+        plain[group] = set()
+        if group in inputs.WORD_GROUPS.get("text", ()):
+            continue  # letters and words of running text, other scripts' spellings among them
+        for pattern in patterns:
+            at = f"{where} [{group}] {pattern!r}"
+            if re.search(r"[()]", re.sub(r"\([^()]*\)\??", "", pattern)) or "?" in re.sub(
+                r"\)\?", "", pattern
+            ):
+                yield Finding("error", at, "a pattern has only (a|b) and (a)?")
+                continue
+            for message in _text(pattern, language, latin=True):
+                yield Finding("error", at, message)
+            for phrase in text.expand(pattern):
+                words = tuple(text.tokens(text.replace(text.normalise(phrase), language.fold)))
+                if not words:
+                    yield Finding("error", at, "no letter in it")
+                plain[group].add(words)
+    for one, two in _OPPOSITES:
+        for words in sorted(plain[one] & plain[two]):
+            yield Finding("error", where, f"{' '.join(words)!r} is in both {one!r} and {two!r}")
+    for group in ("agree", "disagree", "stereotype", "not_stereotype"):
+        if not plain[group]:
+            yield Finding("warning", where, f"no phrase in [sentence] {group}")
