@@ -1,0 +1,195 @@
+"""Recorded replies in place of a model: a run folder of ours, or anybody's JSONL, CSV or Parquet.
+
+Columns of a file (others are ignored):
+  response, or text   the reply; required. A null is no reply, an empty text is one.
+  request, or id      our request id; or
+  prompt              the text of the last user message, to the letter. Several replies to one
+                      prompt serve samples 0, 1, 2, … in the order of the file.
+  model               whose replies they are. `FILE#NAME` takes those of one model only, which a
+                      file with several models needs.
+  finish              `stop`, `length`, …; `recorded` where the file does not say.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import genprobe
+from genprobe import disk, files
+from genprobe.engines import Identity, Options, Sampling
+from genprobe.errors import InputError, RunError
+from genprobe.records import Failure, Record, Request, Response
+
+R = TypeVar("R", bound=Record)
+
+
+class Recording(NamedTuple):
+    text: str
+    finish: str
+    sent: str
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+
+
+def open(path: str, options: Options) -> ReplayEngine:
+    """Read recorded replies. InputError where the file is not what the head of this page says."""
+    source, wanted = Path(path).expanduser(), ""
+    if not source.exists() and "#" in path:
+        path, _, wanted = path.rpartition("#")
+        source = Path(path).expanduser()
+    if not source.exists():
+        raise InputError(f"{source}: no such file or run folder; replay needs recorded replies")
+    return _open_run(source) if source.is_dir() else _open_file(source, wanted)
+
+
+class ReplayEngine:
+    """See `genprobe.engines.Engine`. A request without a recording is a Failure, `missing`."""
+
+    def __init__(
+        self,
+        identity: Identity,
+        by_id: dict[str, Recording],
+        by_prompt: dict[str, list[Recording]],
+    ) -> None:
+        self.identity = identity
+        self.by_id = by_id
+        self.by_prompt = by_prompt
+
+    def generate(
+        self, requests: Sequence[Request], sampling: Sampling
+    ) -> Iterator[Response | Failure]:
+        """Answer in the order of the requests. `sampling` was settled when they were recorded."""
+        for request in requests:
+            found = self.by_id.get(request.id) or self._by_prompt(request)
+            if found is None:
+                yield Failure(request.id, "missing", "no recorded reply to this request", 1)
+            else:
+                yield Response(request.id, *found)
+
+    def close(self) -> None:
+        self.by_id, self.by_prompt = {}, {}
+
+    def _by_prompt(self, request: Request) -> Recording | None:
+        replies = self.by_prompt.get(_prompt(request.messages), [])
+        return replies[request.sample] if request.sample < len(replies) else None
+
+
+def _prompt(messages: list[dict[str, str]]) -> str:
+    """The last thing that the user said."""
+    return next((m["content"] for m in reversed(messages) if m["role"] == "user"), "")
+
+
+def _identity(path: Path, model: str, spec: dict[str, Any]) -> Identity:
+    """Of the replies in `path`; their dtype and template where a run's spec knows them."""
+    state = hashlib.sha256()
+    with path.open("rb") as file:
+        while part := file.read(1 << 20):
+            state.update(part)
+    return Identity(
+        model=model,
+        revision=state.hexdigest()[:16],
+        engine="replay",
+        engine_version=genprobe.__version__,
+        dtype=str(spec.get("dtype", "unknown")),
+        chat_template=str(spec.get("chat_template", "unknown")),
+    )
+
+
+# --- a run folder ---------------------------------------------------------------------------
+
+
+def _open_run(folder: Path) -> ReplayEngine:
+    """A run's responses, by request id; by prompt where the ids are of another pack or version."""
+    paths = folder / "requests.jsonl", folder / "responses.jsonl"
+    for path in paths:
+        if not path.is_file():
+            raise InputError(f"{folder}: no {path.name}; this is not a run folder with responses")
+    requests = _records(paths[0], Request)
+    by_id = {
+        r.request: Recording(r.text, r.finish, r.sent, r.tokens_in, r.tokens_out)
+        for r in _records(paths[1], Response)
+    }
+    by_prompt: dict[str, list[Recording]] = {}
+    for request in sorted(requests, key=lambda r: r.sample):
+        if request.id in by_id:
+            by_prompt.setdefault(_prompt(request.messages), []).append(by_id[request.id])
+    spec = _spec(folder)
+    model = str(spec.get("model", folder.resolve().name))
+    return ReplayEngine(_identity(paths[1], model, spec), by_id, by_prompt)
+
+
+def _records(path: Path, kind: type[R]) -> list[R]:
+    """Whole lines as records; one that a crash cut off was never acknowledged."""
+    found = []
+    for number, _, line in disk.lines(path, appended=True):
+        try:
+            found.append(kind.from_json(line))
+        except RunError as error:
+            raise InputError(f"{path}, line {number}: {error}") from None
+    return found
+
+
+def _spec(folder: Path) -> dict[str, Any]:
+    """A run's spec as far as it can be read; the replies are good without it."""
+    try:
+        spec = json.loads((folder / "run.json").read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return spec if isinstance(spec, dict) else {}
+
+
+# --- a file ---------------------------------------------------------------------------------
+
+
+def _open_file(path: Path, wanted: str) -> ReplayEngine:
+    """Replies by id where the ids are unique, and by prompt where there are prompts."""
+    by_id: dict[str, Recording] = {}
+    by_prompt: dict[str, list[Recording]] = {}
+    models: set[str] = set()
+    twice: str | None = None
+    for number, row in files.numbered_rows(path):
+        where = f"{path}, row {number}"
+        text = _first(row, "response", "text")
+        name, prompt = _first(row, "request", "id"), row.get("prompt")
+        if "response" not in row and "text" not in row:
+            raise InputError(f"{where}: no column 'response' (or 'text')")
+        if name is None and prompt is None:
+            raise InputError(f"{where}: neither 'request' (or 'id') nor 'prompt' to match by")
+        model = row.get("model")
+        if model is not None:
+            models.add(str(model))
+        if (wanted and model != wanted) or text is None:
+            continue
+        if not isinstance(text, str) or not isinstance(prompt, str | None):
+            raise InputError(f"{where}: response and prompt must be texts")
+        recording = Recording(text, str(row.get("finish") or "recorded"), prompt or "")
+        if name is not None:
+            twice = str(name) if str(name) in by_id else twice
+            by_id[str(name)] = recording
+        if prompt is not None:
+            by_prompt.setdefault(prompt, []).append(recording)
+    if wanted and wanted not in models:
+        known = ", ".join(sorted(models)) or "none; it has no column 'model'"
+        raise InputError(f"{path}: no replies of {wanted!r}; it holds: {known}")
+    if not wanted and len(models) > 1:
+        raise InputError(
+            f"{path}: replies of {len(models)} models ({', '.join(sorted(models))});"
+            f" name one, as in {path.name}#{min(models)}"
+        )
+    if not by_id and not by_prompt:
+        raise InputError(f"{path}: no replies in it")
+    if twice is not None:
+        # Ids of somebody's own, such as row numbers a language: only the prompts can tell.
+        if not by_prompt:
+            raise InputError(f"{path}: the id {twice!r} is there twice; ids must be unique")
+        by_id = {}
+    model = wanted or next(iter(models), path.name)
+    return ReplayEngine(_identity(path, model, {}), by_id, by_prompt)
+
+
+def _first(row: dict[str, Any], *names: str) -> Any:
+    return next((row[n] for n in names if row.get(n) is not None), None)
