@@ -22,6 +22,7 @@ Rows add up to what was planned: a request without a response is a row too.
 from __future__ import annotations
 
 import ast
+import contextlib
 import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
@@ -41,6 +42,7 @@ COLUMNS = (
     *("failure", "answer", "kind", "conflict", "rule", "evidence", "says", "reply_language"),
     *("in_language", "refused"),
 )
+VERBATIM = ("text", "prompt", "response", "evidence")  # an empty reply is a reply
 BOOLEAN = ("valid", "conflict", "says", "in_language", "refused")
 ANSWERS = ("yes", "no", "ambiguous")
 STATUS = ("answered", "failed", "missing")
@@ -55,7 +57,7 @@ class Readable(Protocol):
     def requests(self) -> Iterable[Request]: ...
     def responses(self) -> Iterable[Response]: ...
     def failures(self) -> Iterable[Failure]: ...
-    def judges(self) -> list[str]: ...
+    def judges(self) -> Iterable[str]: ...
     def judgments(self, judge: str) -> Iterable[Judgment]: ...
 
 
@@ -86,7 +88,7 @@ def outcomes(run: Readable) -> pd.DataFrame:
             "type": statement.type,
             "entity": statement.entity,
             "text": statement.text,
-            "valid": statement.lang in statement.valid_in,
+            "valid": _valid(statement.lang, statement.valid_in),
             "sample": request.sample,
             "request": request.id,
             "prompt": request.messages[-1]["content"] if request.messages else "",
@@ -97,7 +99,7 @@ def outcomes(run: Readable) -> pd.DataFrame:
         if response is not None:
             row |= _verdicts({name: found.get(request.id) for name, found in judged.items()})
         for name, value in statement.extra.items():
-            row[_free(name)] = canonical(value) if isinstance(value, list | dict) else value
+            row[_free(name)] = _scalar(value)
         rows.append(row)
     frame = _frame(rows)
     # A judge that has run, but on nothing yet, still has its columns.
@@ -181,37 +183,28 @@ def from_rows(rows: pd.DataFrame | Iterable[Mapping[str, Any]]) -> pd.DataFrame:
         raise InputError(
             "the file lacks the column 'answer'; run `genprobe judge FILE --judge yesno` first"
         )
-    used = {
-        column: next(name for name in names if name in data)
-        for column, names in _FROM.items()
-        if any(name in data for name in names)
-    }
-    frame = pd.DataFrame({column: data[name].to_numpy() for column, name in used.items()})
-    rest = [name for name in data.columns if name not in used.values()]
-    for name in rest:
-        frame[_free(str(name))] = [
-            canonical(v) if isinstance(v, list | dict) else v for v in data[name].tolist()
-        ]
-
+    frame = _rename(data)
     frame["lang"] = _each(frame["lang"], inputs.language_code)
     frame["probe"] = _each(frame["probe"], lambda name: _one_of("probe", name, pack.probes))
-    answer = frame["answer"].where(frame["answer"] != "")
     if "status" in frame:
         frame["status"] = _each(frame["status"], lambda name: _one_of("status", name, STATUS))
-    frame["answer"] = _each(answer, lambda a: _one_of("answer", a, ANSWERS), empty=True)
+    frame["answer"] = _each(frame["answer"], lambda a: _one_of("answer", a, ANSWERS), empty=True)
     if "status" not in frame:
-        frame["status"] = answer.notna().map({True: "answered", False: "missing"})
-    if "statement" not in frame:
-        frame["statement"] = [f"row {at}" for at in range(1, len(frame) + 1)]
+        frame["status"] = frame["answer"].notna().map({True: "answered", False: "missing"})
+    rows_alone = pd.Series([f"row {at}" for at in range(1, len(frame) + 1)], frame.index)
+    frame["statement"] = (
+        frame["statement"].fillna(rows_alone) if "statement" in frame else rows_alone
+    )
     if "role" in frame:
         frame["role"] = frame["role"].map(_role)
     for column in ("bias_type", "type"):
         if column in frame:
             frame[column] = _each(frame[column], lambda v: "+".join(_several(v)), empty=True)
     if "valid" in frame:
-        known = {text: _codes(text) for text in frame["valid"].map(str).unique()}
+        known = {str(v): _codes(str(v)) for v in frame["valid"].unique()}
         frame["valid"] = [
-            lang in known[str(v)] for v, lang in zip(frame["valid"], frame["lang"], strict=True)
+            _valid(lang, known[str(v)])
+            for v, lang in zip(frame["valid"], frame["lang"], strict=True)
         ]
     for column in ("conflict", "refused"):
         if column in frame:
@@ -222,10 +215,33 @@ def from_rows(rows: pd.DataFrame | Iterable[Mapping[str, Any]]) -> pd.DataFrame:
     return _finish(frame, pack)
 
 
+def _rename(data: pd.DataFrame) -> pd.DataFrame:
+    """The columns of a file under our names, `_FROM`, and the rest; empty cells are None."""
+    used = {
+        column: next(name for name in names if name in data)
+        for column, names in _FROM.items()
+        if any(name in data for name in names)
+    }
+    columns: dict[str, list[Any]] = {}
+    for column, name in used.items():
+        cells = data[name].tolist()
+        as_it_is = column in VERBATIM or column == "sample"
+        columns[column] = cells if as_it_is else [_text(cell) for cell in cells]
+    for name in data.columns:
+        if name not in used.values():
+            columns[_free(str(name))] = [_scalar(cell) for cell in data[name].tolist()]
+    return pd.DataFrame(columns, dtype=object)
+
+
+def _scalar(value: Any) -> Any:
+    """A cell that scores can be split by."""
+    return canonical(value) if isinstance(value, list | dict) else value
+
+
 def _each(column: pd.Series, read: Any, empty: bool = False) -> pd.Series:
     """`read` of every different text of a column. InputError with the row of the first fault."""
     values: dict[str | None, str | None] = {}
-    texts = [_text(value) for value in column.tolist()]
+    texts = column.tolist()
     for at, value in enumerate(texts, 1):
         if value in values:
             continue
@@ -247,6 +263,10 @@ def _text(value: Any) -> str | None:
     return None if pd.isna(value) else str(value)
 
 
+def _verbatim(value: Any) -> str | None:
+    return _whole(value) if isinstance(value, str) else None if pd.isna(value) else str(value)
+
+
 def _one_of(what: str, name: str, known: Iterable[str]) -> str:
     if name not in known:
         raise registry.unknown(what, name, list(known))
@@ -265,15 +285,23 @@ def _several(text: str) -> list[str]:
     return sorted({part.strip() for item in items for part in item.split("+")} - {""})
 
 
-def _codes(text: str) -> set[str]:
-    """The languages of a list, as far as they are ours."""
+def _codes(text: str) -> tuple[str, ...]:
+    """The languages of a list, as far as they are ours, whatever stands between them."""
     found = set()
-    for name in _several(text.replace(",", "+") if not text.startswith("[") else text):
-        try:
-            found.add(inputs.language_code(name))
-        except InputError:  # `nan`, and languages that no pack has
-            continue
-    return found
+    for part in _several(text):
+        for name in re.split(r"[\s,.;]+", part):
+            with contextlib.suppress(InputError):  # `nan`, and languages that no pack has
+                found.add(inputs.language_code(name))
+    return tuple(sorted(found))
+
+
+def _valid(lang: str, valid_in: Iterable[str]) -> bool:
+    """Whether a stereotype is marked as known in a language.
+
+    Data mark languages and not scripts: `zh` counts for Traditional Chinese, too, for which
+    SHADES has no mark of its own.
+    """
+    return lang in valid_in or (lang == "zh-Hant" and "zh" in valid_in)
 
 
 def _role(value: Any) -> str | None:
@@ -311,7 +339,8 @@ def _finish(frame: pd.DataFrame, pack: inputs.Pack) -> pd.DataFrame:
         if column in BOOLEAN:
             frame[column] = frame[column].astype("boolean")
         elif column != "sample":
-            texts = [_text(value) for value in frame[column].tolist()]
+            read = _verbatim if column in VERBATIM else _text
+            texts = [read(value) for value in frame[column].tolist()]
             frame[column] = pd.Series(texts, frame.index, dtype="str")
     for name in extra:
         frame[name] = pd.Series([_whole(v) for v in frame[name]], frame.index).infer_objects()
