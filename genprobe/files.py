@@ -1,0 +1,597 @@
+"""Rows in and out of files, by suffix: JSONL, CSV and Parquet, streamed, one dict a row.
+
+Memory does not grow with the file. Every fault is an InputError of one line that says where.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import datetime
+import decimal
+import itertools
+import json
+import math
+import os
+import re
+import secrets
+import stat
+import sys
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+from genprobe.errors import InputError
+from genprobe.records import JSON
+
+SUFFIXES = {
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".parquet": "parquet",
+}
+LARGEST_FIELD = 1 << 24  # characters of a CSV field; beyond it a quote was not closed
+_BATCH = 4096  # rows of Parquet held at a time
+
+Row = dict[str, Any]
+
+# What a spreadsheet runs as a formula, also in the full-width forms of East Asian input.
+_FORMULA = "=+\\-@\t\r\n＝＋－＠"
+_TO_ESCAPE = re.compile(f"'*[{_FORMULA}]")
+_ESCAPED = re.compile(f"'+[{_FORMULA}]")
+# Not text in CSV (a NUL) or in UTF-8 (half of a surrogate pair, which models do produce).
+_UNWRITABLE = re.compile("[\0\ud800-\udfff]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+# The same half, and what some readers take for the end of a line though JSON does not.
+_TO_JSON_ESCAPE = re.compile("[\x85\u2028\u2029\ud800-\udfff]")
+# Controls, soft hyphen, zero-width space, bidi controls, BOM, replacement character; not the
+# joiners, which Persian, Hindi and Bengali spelling needs.
+_UNSEEN = re.compile(
+    "[\0-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\ufff9-\ufffd]"
+)
+
+
+def read_rows(path: str | os.PathLike[str]) -> Iterator[Row]:
+    """The rows of a .jsonl/.ndjson, .csv/.tsv or .parquet file, in order.
+
+    CSV: UTF-8, comma (or `;` or tab where the header line has no comma); every value is text;
+    blank rows are skipped; the apostrophe that keeps a formula from running (see `write_rows`)
+    is taken off. JSONL and Parquet: values as they are. What can be seen without reading (no
+    such file, unknown suffix) is raised at once, the rest when the reader gets there.
+    """
+    return (row for _, row in numbered_rows(path))
+
+
+def numbered_rows(path: str | os.PathLike[str]) -> Iterator[tuple[int, Row]]:
+    """Like `read_rows`, each row with its number: the line of a JSONL file, the row that a
+    spreadsheet shows for a CSV file (the header is row 1), counted from 1 in Parquet."""
+    path = Path(path)
+    read = {"jsonl": _read_jsonl, "csv": _read_csv, "parquet": _read_parquet}[_format(path)]
+    try:
+        status = path.stat()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"{path}: cannot be read ({reason})") from None
+    if stat.S_ISDIR(status.st_mode):
+        raise InputError(f"{path}: is a folder, not a file")
+    if stat.S_ISREG(status.st_mode) and status.st_size == 0:
+        raise InputError(f"{path}: the file is empty")
+    return _not_empty(path, read(path))
+
+
+def _format(path: Path) -> str:
+    try:
+        return SUFFIXES[path.suffix.lower()]
+    except KeyError:
+        known = ", ".join(SUFFIXES)
+        raise InputError(f"{path}: unknown suffix {path.suffix!r}; known: {known}") from None
+
+
+def _not_empty(path: Path, rows: Iterator[tuple[int, Row]]) -> Iterator[tuple[int, Row]]:
+    empty = True
+    for row in rows:
+        empty = False
+        yield row
+    if empty:
+        raise InputError(f"{path}: the file holds no rows")
+
+
+def _lines(path: Path) -> Iterator[str]:
+    """Lines of a UTF-8 file with their ends, a BOM dropped."""
+    start = 0
+    try:
+        with path.open("rb") as file:
+            for number, raw in enumerate(file, 1):
+                try:
+                    line = raw.decode("utf-8")
+                except UnicodeDecodeError as error:
+                    raise InputError(
+                        f"{path}, line {number}: not UTF-8 (byte {start + error.start}); "
+                        "save the file as UTF-8"
+                    ) from None
+                if "\0" in line:
+                    raise InputError(
+                        f"{path}, line {number}: a NUL byte (byte {start + raw.index(0)}); "
+                        "this is not a text file, or it is damaged"
+                    )
+                start += len(raw)
+                yield line.removeprefix("\ufeff") if number == 1 else line
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+
+
+def _read_jsonl(path: Path) -> Iterator[tuple[int, Row]]:
+    decode = json.JSONDecoder(object_pairs_hook=_unique).decode
+    for number, line in enumerate(_lines(path), 1):
+        text = line.strip(" \t\r\n")
+        if not text:
+            continue
+        try:
+            row = decode(text)
+        except RecursionError:
+            raise InputError(f"{path}, line {number}: JSON nested too deeply") from None
+        except ValueError as error:
+            raise InputError(f"{path}, line {number}: not a line of JSON ({error})") from None
+        if not isinstance(row, dict):
+            raise InputError(
+                f"{path}, line {number}: a row is a JSON object, not {_json_kind(row)}"
+            )
+        yield number, row
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> Row:
+    row = dict(pairs)
+    if len(row) < len(pairs):
+        name = _repeated([name for name, _ in pairs])
+        raise ValueError(f"the name {name!r} stands twice in one object")
+    return row
+
+
+def _json_kind(value: object) -> str:
+    kinds = {list: "a list", str: "a text", bool: "true or false", type(None): "null"}
+    return kinds.get(type(value), "a number")
+
+
+def _repeated(names: Sequence[str]) -> str | None:
+    """The first name that stands there for the second time."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return None
+
+
+def _read_csv(path: Path) -> Iterator[tuple[int, Row]]:
+    # The limit is the process's; it is only ever raised.
+    csv.field_size_limit(max(LARGEST_FIELD, csv.field_size_limit()))
+    lines = _lines(path)
+    first = next(lines, "")
+    reader = csv.reader(
+        itertools.chain([first], lines), delimiter=_delimiter(path, first), strict=True
+    )
+    header: list[str] = []
+    line = 1
+    try:
+        for number, cells in enumerate(reader, 1):
+            if not header:
+                header = [unescape(cell.strip()) for cell in cells]
+                twice = _repeated(header)
+                if twice is not None:
+                    raise InputError(f"{path}, line {line}: two columns are called {twice!r}")
+            elif any(cells) or (cells and len(header) == 1):
+                if len(cells) != len(header):
+                    raise InputError(
+                        f"{path}, line {line}: {len(cells)} fields where the header has "
+                        f"{len(header)}; is a quote or a separator missing?"
+                    )
+                yield number, dict(zip(header, map(unescape, cells), strict=True))
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise InputError(
+            f"{path}, line {line}: not CSV ({error}); is a quote not closed?"
+        ) from None
+
+
+def _delimiter(path: Path, header: str) -> str:
+    if path.suffix.lower() == ".tsv":
+        return "\t"
+    if "," in header:
+        return ","
+    # Spreadsheets write `;` where the comma is the decimal sign.
+    return next((sign for sign in ";\t" if sign in header), ",")
+
+
+def _read_parquet(path: Path) -> Iterator[tuple[int, Row]]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        file = pq.ParquetFile(path)
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{path}: not a Parquet file ({_first_line(error)})") from None
+    done = 0
+    with file:
+        twice = _repeated(file.schema_arrow.names)
+        if twice is not None:
+            raise InputError(f"{path}: two columns are called {twice!r}")
+        try:
+            for batch in file.iter_batches(batch_size=_BATCH):
+                for row in batch.to_pylist():
+                    done += 1
+                    yield done, row
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+            raise InputError(
+                f"{path}, after row {done}: damaged Parquet ({_first_line(error)})"
+            ) from None
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0].strip().rstrip(".")
+
+
+# --- writing
+
+
+def write_rows(
+    path: str | os.PathLike[str] | None,
+    rows: Iterable[Mapping[str, Any]],
+    columns: Sequence[str] | None = None,
+) -> int:
+    """Write rows to a file by its suffix, or to stdout as JSONL (`-`, None). Returns how many.
+
+    Nothing stands under the name before the last row is written: a temporary file in the same
+    folder takes its place at the end, and is removed on any error, Ctrl-C included.
+
+    JSONL is exact (a number that is not finite becomes null). CSV and Parquet show half a
+    surrogate pair as U+FFFD. CSV is made for spreadsheets: text, and text only, that one would
+    run as a formula (it starts with `=`, `+`, `-`, `@`, tab or a line end) gets an apostrophe
+    before it, which `read_rows` takes off again; null is an empty cell, a list is JSON. In
+    Parquet an object is JSON, and a column's type is that of its first rows.
+
+    The columns of CSV and Parquet are `columns`, else those of the first row. InputError for a
+    later row that has others, for a value that does not fit, and for a file that cannot be
+    written.
+    """
+    if path is None or str(path) == "-":
+        return _write_stdout(rows)
+    path = Path(path)
+    writers: dict[str, type[_Writer]] = {
+        "jsonl": _JsonlWriter,
+        "csv": _CsvWriter,
+        "parquet": _ParquetWriter,
+    }
+    writer_class = writers[_format(path)]
+    target = Path(os.path.realpath(path))
+    if target.is_dir():
+        raise InputError(f"{path}: is a folder, not a file")
+    temporary = target.with_name(f".genprobe-{secrets.token_hex(6)}.tmp")
+    try:
+        with _writing(path):
+            file = temporary.open("xb")
+        count = _fill(writer_class(path, file, columns), rows)
+        with _writing(path):
+            temporary.replace(target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    return count
+
+
+def _fill(writer: _Writer, rows: Iterable[Mapping[str, Any]]) -> int:
+    """Write the rows through to the disk and close the file, whatever happens."""
+    count = 0
+    try:
+        for row in rows:
+            count += 1
+            try:
+                writer.write(count, row)
+            except OSError as error:
+                raise _cannot_write(writer.path, error) from None
+        with _writing(writer.path):
+            writer.close()
+            writer.file.flush()
+            os.fsync(writer.file.fileno())
+    except BaseException:
+        writer.abandon()
+        raise
+    finally:
+        with contextlib.suppress(OSError):  # closing tries once more what did not fit
+            writer.file.close()
+    return count
+
+
+def _cannot_write(path: object, error: OSError) -> InputError:
+    return InputError(f"{path}: cannot be written ({error.strerror or error})")
+
+
+@contextlib.contextmanager
+def _writing(path: object) -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        raise  # `| head` has seen enough: no fault of anybody's
+    except OSError as error:
+        raise _cannot_write(path, error) from None
+
+
+def _write_stdout(rows: Iterable[Mapping[str, Any]]) -> int:
+    where, count = "standard output", 0
+    for row in rows:
+        count += 1
+        line = _json(row, f"{where}, row {count}")
+        with _writing(where):
+            sys.stdout.buffer.write(line.encode("utf-8") + b"\n")
+    with _writing(where):
+        sys.stdout.buffer.flush()
+    return count
+
+
+def _json(value: object, where: str) -> str:
+    """JSON on one line, readable, with escapes only for what UTF-8 or a line cannot hold."""
+    try:
+        try:
+            text = _DUMPS(value)
+        except ValueError:  # NaN or infinity, which JSON has not
+            text = _DUMPS(_finite(value))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InputError(f"{where}: cannot be written as JSON ({error})") from None
+    # Outside of strings JSON is ASCII, so what is found stands in a string.
+    return _TO_JSON_ESCAPE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def _plain(value: object) -> object:
+    """A value that Parquet has and JSON has not."""
+    if isinstance(value, datetime.date | datetime.time):
+        return value.isoformat()
+    if isinstance(value, decimal.Decimal | datetime.timedelta):
+        return str(value)
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    raise TypeError(f"a {type(value).__name__}")
+
+
+_DUMPS = json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=_plain).encode
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key: _finite(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(part) for part in value]
+    return value
+
+
+class _Writer:
+    """Writes rows to an open file."""
+
+    def __init__(self, path: Path, file: IO[bytes], columns: Sequence[str] | None) -> None:
+        self.path, self.file = path, file
+        self.columns = None if columns is None else list(columns)
+
+    def write(self, number: int, row: Mapping[str, Any]) -> None:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Write what is held back."""
+
+    def abandon(self) -> None:
+        """Let go without writing."""
+
+    def check(self, number: int, row: Mapping[str, Any]) -> list[str]:
+        """The columns, of which the row may have no other."""
+        if self.columns is None:
+            self.columns = list(row)
+        if not row.keys() <= set(self.columns):
+            extra = next(name for name in row if name not in self.columns)
+            raise InputError(
+                f"{self.path}, row {number}: a column {extra!r} that the first row has not; "
+                "write a .jsonl file instead"
+            )
+        return self.columns
+
+
+class _JsonlWriter(_Writer):
+    def write(self, number: int, row: Mapping[str, Any]) -> None:
+        line = _json(row, f"{self.path}, row {number}")
+        self.file.write(line.encode("utf-8") + b"\n")
+
+
+class _CsvWriter(_Writer):
+    def __init__(self, path: Path, file: IO[bytes], columns: Sequence[str] | None) -> None:
+        super().__init__(path, file, columns)
+        delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
+        # csv quotes what stands in its line end: with "\n" alone a "\r" would go out bare, and
+        # end the line for its reader.
+        self.csv = csv.writer(_Utf8(file), delimiter=delimiter, lineterminator="\r\n")
+        self.headed = False
+
+    def write(self, number: int, row: Mapping[str, Any]) -> None:
+        columns = self.check(number, row)
+        self._header()
+        self.csv.writerow([self._cell(number, row.get(name)) for name in columns])
+
+    def _header(self) -> None:
+        if not self.headed and self.columns is not None:
+            self.csv.writerow([escape(name) for name in self.columns])
+            self.headed = True
+
+    def _cell(self, number: int, value: Any) -> object:
+        if isinstance(value, str):
+            return escape(value)
+        if value is None or (isinstance(value, float) and not math.isfinite(value)):
+            return ""
+        if isinstance(value, int | float | decimal.Decimal) and not isinstance(value, bool):
+            return value
+        return escape(_text_of(value, f"{self.path}, row {number}"))
+
+    def close(self) -> None:
+        self._header()
+
+
+class _Utf8:
+    """What csv.writer writes its lines to; they end in "\n" in the file."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.file = file
+
+    def write(self, text: str) -> int:
+        return self.file.write(text.removesuffix("\r\n").encode("utf-8") + b"\n")
+
+
+def escape(text: str) -> str:
+    """Text as a CSV cell that a spreadsheet shows and does not run. `unescape` undoes it."""
+    text = _UNWRITABLE.sub("\ufffd", text)
+    return "'" + text if _TO_ESCAPE.match(text) else text
+
+
+def unescape(cell: str) -> str:
+    return cell[1:] if _ESCAPED.match(cell) else cell
+
+
+class _ParquetWriter(_Writer):
+    def __init__(self, path: Path, file: IO[bytes], columns: Sequence[str] | None) -> None:
+        super().__init__(path, file, columns)
+        self.held: list[Mapping[str, Any]] = []
+        self.start = 1  # number of the first row held
+        self.schema: Any = None
+        self.writer: Any = None
+
+    def write(self, number: int, row: Mapping[str, Any]) -> None:
+        self.check(number, row)
+        self.held.append(row)
+        if len(self.held) == _BATCH:
+            self._flush()
+
+    def _flush(self) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        columns = self.columns or []
+        arrays = [self._array(index, name) for index, name in enumerate(columns)]
+        if self.writer is None:
+            fields = zip(columns, arrays, strict=True)
+            self.schema = pa.schema([(_SURROGATE.sub("\ufffd", n), a.type) for n, a in fields])
+            self.writer = pq.ParquetWriter(self.file, self.schema)
+        if arrays:
+            self.writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=self.schema))
+        self.start += len(self.held)
+        self.held = []
+
+    def _array(self, index: int, name: str) -> Any:
+        """The values held of a column; the first batch decides the column's type."""
+        import pyarrow as pa
+
+        values = [self._cell(n, row.get(name)) for n, row in enumerate(self.held, self.start)]
+        kind = self.schema.field(index).type if self.schema is not None else None
+        try:
+            array = pa.array(values, type=kind)
+        except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
+            raise InputError(
+                f"{self.path}: column {name!r} mixes kinds of values ({_first_line(error)}, rows "
+                f"{self.start} to {self.start + len(self.held) - 1}); write a .jsonl file instead"
+            ) from None
+        # Nothing but null so far: most likely text to come.
+        return array.cast(pa.string()) if pa.types.is_null(array.type) else array
+
+    def _cell(self, number: int, value: Any) -> Any:
+        if isinstance(value, str):
+            return _SURROGATE.sub("\ufffd", value)
+        if isinstance(value, list | tuple) and not any(
+            isinstance(part, Mapping | list | tuple) for part in value
+        ):
+            return [self._cell(number, part) for part in value]
+        if isinstance(value, Mapping | list | tuple):
+            return _SURROGATE.sub("\ufffd", _text_of(value, f"{self.path}, row {number}"))
+        return value
+
+    def close(self) -> None:
+        if self.held or self.writer is None:
+            self._flush()
+        self.writer.close()
+
+    def abandon(self) -> None:
+        if self.writer is not None:
+            self.writer.is_open = False  # else it writes a footer when it is collected
+
+
+# --- cells, and what is odd about them
+
+
+class Notes:
+    """What is odd in a file, each kind once, with its rows, in the order first seen."""
+
+    def __init__(self) -> None:
+        self._rows: dict[str, list[object]] = {}
+
+    def add(self, what: str, row: object = None) -> None:
+        """`row` is the row's number, or a language and the row's number."""
+        self._rows.setdefault(what, []).append(row)
+
+    def lines(self, shown: int = 5) -> list[str]:
+        """`what: n (rows 3, 7, 9 and 2 more)`; only `what` where no row was given."""
+        lines = []
+        for what, given in self._rows.items():
+            rows = [row for row in given if row is not None]
+            if not rows:
+                lines.append(what)
+                continue
+            more = f" and {len(rows) - shown} more" if len(rows) > shown else ""
+            word = "row" if len(rows) == 1 else "rows"
+            first = ", ".join(map(str, rows[:shown]))
+            lines.append(f"{what}: {len(rows)} ({word} {first}{more})")
+        return lines
+
+
+def cell_text(value: object) -> str:
+    """The text of a cell, trimmed; empty for null and NaN; a number or a list as JSON has it."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    if isinstance(value, str):
+        return value.strip()
+    return _text_of(value, "a cell")
+
+
+def cell_json(value: object) -> JSON:
+    """A cell as JSON holds it: NaN is null, a date is text; a text stays exactly as it is."""
+    return value if isinstance(value, str) else json.loads(_json(value, "a cell"))
+
+
+def _text_of(value: object, where: str) -> str:
+    """What is not text, as text: a date in ISO 8601, everything else as JSON writes it."""
+    text = _json(value, where)
+    return json.loads(text) if text.startswith('"') else text
+
+
+def cell_sentence(value: object, notes: Notes, row: object) -> str:
+    """A sentence under test: NFC and trimmed, else as it is; what cannot be seen is noted."""
+    text = cell_text(value)
+    normal = unicodedata.normalize("NFC", text)
+    if normal != text:
+        notes.add("text brought to the Unicode form NFC", row)
+    if _UNSEEN.search(normal):
+        notes.add("line breaks, control or invisible characters in the text, kept", row)
+    return normal
+
+
+def cell_list(value: object, separators: str = ",;") -> list[str]:
+    """A list that is a list, or one that is written as text: `['en', 'fr']`, `en, fr`.
+
+    Brackets and quotes around the items are dropped; an item is never empty.
+    """
+    parts: Iterable[object]
+    if isinstance(value, str):
+        inner = value.strip()
+        if inner.startswith("[") and inner.endswith("]"):
+            inner, separators = inner[1:-1], ","
+        parts = re.split(f"[{re.escape(separators)}]", inner)
+    elif isinstance(value, list | tuple):
+        parts = value
+    else:
+        parts = [value]
+    items = [cell_text(part).strip("'\" ") for part in parts]
+    return [item for item in items if item]
