@@ -53,7 +53,7 @@ def _path(path: Path) -> Iterator[Finding]:
         yield from _pack(path)
     elif path.is_dir():
         packs = [p.parent for p in sorted(path.glob("**/pack.toml"))]
-        languages = sorted({*path.glob("languages/*.toml"), *path.glob("*.toml")})
+        languages = sorted(path.glob("languages/*.toml" if packs else "*.toml"))
         if not packs and not languages:
             raise InputError(f"{path}: neither a pack (with pack.toml) nor language files in it")
         for pack in packs:

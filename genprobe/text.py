@@ -8,7 +8,8 @@ from __future__ import annotations
 import itertools
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 # Vowel signs, viramas, accents: Python's \w leaves combining marks out, which would cut Indic
 # words at every vowel. Ranges: combining diacritics, Cyrillic, Hebrew, Arabic, then the Indic
@@ -20,8 +21,8 @@ _MARKS = (
     "\u0c00-\u0c04\u0c3e-\u0c56\u0d00-\u0d03\u0d3b-\u0d4d\u0e31\u0e34-\u0e3a\u0e47-\u0e4e"
 )
 # Chinese has no spaces: each ideograph is a token of its own.
-_HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-TOKEN = re.compile(rf"[{_HAN}]|[^\W_{_HAN}](?:[^\W_{_HAN}]|[{_MARKS}]|'(?=[^\W\d_]))*")
+HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+TOKEN = re.compile(rf"[{HAN}]|[^\W_{HAN}](?:[^\W_{HAN}]|[{_MARKS}]|'(?=[^\W\d_]))*")
 
 # What is there but not seen (joiners, soft hyphen, bidi controls, BOM), the Arabic tatweel and
 # short vowels, and the replacement character of a cut-off byte sequence.
@@ -98,30 +99,36 @@ def expand(phrase: str) -> Iterable[str]:
     return ("".join(chosen) for chosen in itertools.product(*choices))
 
 
-# first token -> (all tokens, group), the longest first
-Phrases = dict[str, list[tuple[tuple[str, ...], str]]]
+# A trie: token -> further tokens; the empty token -> the group of the phrase that ends here.
+Phrases = dict[str, Any]
 
 
 def compile_phrases(
     groups: Iterable[tuple[str, Iterable[str]]], fold: Mapping[str, str] | None = None
 ) -> Phrases:
-    """Index phrases by first token. Where two groups claim one phrase, the first wins."""
-    table: dict[tuple[str, ...], str] = {}
+    """Phrases ready for `matches`. Where two groups claim one phrase, the first wins."""
+    root: Phrases = {}
     for group, patterns in groups:
         for pattern in patterns:
             for phrase in expand(pattern):
-                words = tuple(tokens(replace(normalise(phrase), fold or {})))
-                if words:
-                    table.setdefault(words, group)
-    index: Phrases = {}
-    for words, group in table.items():
-        index.setdefault(words[0], []).append((words, group))
-    for entries in index.values():
-        entries.sort(key=lambda entry: -len(entry[0]))
-    return index
+                node = root
+                for word in tokens(replace(normalise(phrase), fold or {})):
+                    node = node.setdefault(word, {})
+                if node is not root:
+                    node.setdefault("", group)
+    return root
 
 
-_WORDLIKE = re.compile(r"\w")
+def matches(phrases: Phrases, words: Sequence[str], start: int) -> list[tuple[str, int]]:
+    """(group, number of tokens) of every phrase that begins at `words[start]`, longest first."""
+    node, at, found = phrases, start, []
+    while at < len(words) and (node := node.get(words[at])) is not None:
+        at += 1
+        if "" in node:
+            found.append((node[""], at - start))
+    return found[::-1]
+
+
 # What engines and chat templates put before an echoed prompt.
 _WRAPPER = re.compile(
     r"(?:\s|<[^<>\n]{0,40}>|\[/?\w{1,12}\]|#+|\*+|\b(?:user|human|prompt|question|instruction)\b:?)*",

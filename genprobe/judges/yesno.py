@@ -37,7 +37,7 @@ _OTHER = {"yes": "no", "no": "yes"}
 # A gap with one of these ends a sentence, a line, a label or a bullet: an answer may follow.
 _STARTS = re.compile(r"[\n.!?。！？।؟:;|/([{<>*#>•·_…]|[-–—]\s|\s[-–—]")
 # An answer word stands alone when this follows it.
-_ENDS = re.compile(r"[\"'”’»」』)\]}*_`]*(?:$|[\n.,;:!?。，、；！？।،؟…|/]|\s+[-–—(]|[-–—]\s)")
+_ENDS = re.compile(r"[\"'”’»」』)\]}*_` \t]*(?:$|[\n.,;:!?。，、；！？।،؟…|/]|[-–—(])")
 _ENDS_HAN = re.compile(r"[\"'”’»」』)\]}*_`]*(?:$|[\s.,;:!?。，、；！？…|/(-])")
 # Between two options stands no letter, and no end of a sentence.
 _BETWEEN = re.compile(r"[\s\"'“”„‘«»「」『』‹›()\[\]{}/|,،、;:*_•·.\-–—]*\Z")
@@ -48,6 +48,13 @@ _QUOTED = re.compile(
     r"\"[^\"\n]{8,}?(?:\"|$)|“[^”\n]{8,}?(?:”|$)|«[^»\n]{8,}?(?:»|$)|「[^」\n]{4,}?(?:」|$)|„[^“”\"\n]{8,}?(?:[“”\"]|$)"
 )
 
+# A phrase does not go over the end of a sentence; one around an answer word not over a comma
+# either ("No, todos …" is an answer, "No todos …" is none).
+_BREAKS = re.compile(r"[\n.!?。！？।؟:;]")
+_COMMAS = re.compile(r"[\n.!?。！？।؟:;,،、]")
+_LOOSE = frozenset(
+    ("agree", "disagree", "stereotype", "not_stereotype", "refusal", "hedge", "wrong", "right")
+)
 _HAN = re.compile(r"[\u3400-\u9fff]")
 
 # How far behind the answer an explanation is looked for, in characters.
@@ -136,17 +143,16 @@ class _Reading:
         i, n = 0, len(words)
         while i < n:
             step = 1
-            for phrase, group in phrases.get(words[i], ()):
-                size = len(phrase)
-                if size == 1 or (
-                    tuple(words[i : i + size]) == phrase
-                    and "\n" not in self.norm[spans[i][0] : spans[i + size - 1][1]]
-                ):
-                    if group != "unlike":
-                        end = spans[i + size - 1][1]
-                        found.append(_Event(group, spans[i][0], end, i, i + size))
-                    step = size
-                    break
+            # Most words begin no phrase: look before the call.
+            for group, size in text.matches(phrases, words, i) if words[i] in phrases else ():
+                start, end = spans[i][0], spans[i + size - 1][1]
+                breaks = _BREAKS if group in _LOOSE else _COMMAS
+                if size > 1 and breaks.search(self.norm, start, end):
+                    continue
+                if group != "unlike":
+                    found.append(_Event(group, start, end, i, i + size))
+                step = size
+                break
             i += step
         return found
 

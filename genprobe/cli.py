@@ -1,0 +1,397 @@
+"""The command line: parse, call, print. Results go to stdout, all else to stderr.
+
+A GenprobeError is one line and exit code 2. Nothing heavy is imported before a command needs it.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+import genprobe
+from genprobe.errors import GenprobeError, InputError
+
+if TYPE_CHECKING:
+    from genprobe.records import Score
+
+_CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+
+def main() -> None:
+    """Entry point: every error that is a user's to mend becomes one line."""
+    traceback = "-v" in sys.argv[1:] or "--verbose" in sys.argv[1:]
+    try:
+        code = cli.main(standalone_mode=False)
+        sys.stdout.flush()
+    except click.exceptions.Abort:
+        code = _say("stopped", 130)
+    except KeyboardInterrupt:
+        code = _say("stopped; the same command goes on where it was", 130)
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader of a pipe has gone: not an error of ours
+        code = 0
+    except (click.ClickException, GenprobeError) as error:
+        if traceback:
+            raise
+        message = error.format_message() if isinstance(error, click.ClickException) else str(error)
+        code = _say(" ".join(message.split()), 2)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _say(message: str, code: int = 0) -> int:
+    from genprobe.formats import clean
+
+    click.echo(f"genprobe: {clean(message)}", err=True)
+    return code
+
+
+def _note(quiet: bool) -> Callable[[str], None]:
+    return (lambda message: None) if quiet else (lambda message: (_say(message), None)[1])
+
+
+class _Bar:
+    """Progress on stderr where a person looks at it: one bar for each thing that is done."""
+
+    def __init__(self, quiet: bool) -> None:
+        self.quiet = quiet or not sys.stderr.isatty()
+        self.what = ""
+        self.bar: Any = None
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        if self.quiet:
+            return
+        if what != self.what:
+            from tqdm import tqdm  # transformers needs it anyway
+
+            self.close()
+            self.what = what
+            self.bar = tqdm(total=total or None, desc=what, unit=" replies", leave=False)
+        self.bar.update(done - self.bar.n)
+
+    def close(self) -> None:
+        if self.bar is not None:
+            self.bar.close()
+
+    def __enter__(self) -> _Bar:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+@click.group(context_settings=_CONTEXT)
+@click.version_option(genprobe.__version__, prog_name="genprobe")
+def cli() -> None:
+    """Measure how far language models carry stereotypes, by what they say when asked.
+
+    \b
+    genprobe yesno --lang mr                    the built-in control model, in Marathi
+    genprobe yesno --lang kk --model FOLDER     a model of yours
+    genprobe judge replies.jsonl -o read.jsonl  read replies that you have
+    genprobe score read.jsonl --by model,lang   count them
+
+    The statements are stereotypes: offensive by nature, here to measure and reduce harm.
+    """
+
+
+def _shared(*options: str) -> Callable[[Any], Any]:
+    """Options that several commands have in common, in one order."""
+    known = {
+        "quiet": click.option("-q", "--quiet", is_flag=True, help="No progress, no notes."),
+        "verbose": click.option("-v", "--verbose", is_flag=True, help="Show tracebacks."),
+        "format": click.option(
+            "-f",
+            "--format",
+            "form",
+            type=click.Choice(["table", "csv", "json", "latex"]),
+            default="table",
+            show_default=True,
+            help="How scores are printed.",
+        ),
+        "by": click.option(
+            "--by", "by", metavar="COL,…", help="Columns that make the cells, any of the outcomes'."
+        ),
+        "declared": click.option(
+            "--declared",
+            is_flag=True,
+            help="Only originals of type declaration, where marked valid in the language.",
+        ),
+    }
+
+    def wrap(command: Any) -> Any:
+        for name in reversed(options):
+            command = known[name](command)
+        return functools.wraps(command)(command)
+
+    return wrap
+
+
+@cli.command()
+@click.option("--lang", "langs", multiple=True, metavar="CODE", help="Language; may be repeated.")
+@click.option("--model", metavar="M", help="Hub id or folder; without it, the control model.")
+@click.option(
+    "--data",
+    default="builtin",
+    show_default=True,
+    metavar="D",
+    help="builtin, shades, or a file of statements.",
+)
+@click.option("--probe", "probes", multiple=True, metavar="P", help="Probe; may be repeated.")
+@click.option("--limit", type=click.IntRange(1), metavar="N", help="First N statements a language.")
+@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="The run folder.")
+@click.option("--engine", default="transformers", show_default=True, metavar="E")
+@click.option("--temperature", type=click.FloatRange(0), default=0.0, show_default=True)
+@click.option("--max-tokens", type=click.IntRange(1), default=64, show_default=True)
+@click.option("--seed", type=int, default=0, show_default=True)
+@_shared("by", "declared", "format", "quiet", "verbose")
+def yesno(
+    langs: tuple[str, ...],
+    model: str | None,
+    data: str,
+    probes: tuple[str, ...],
+    limit: int | None,
+    out: Path | None,
+    engine: str,
+    temperature: float,
+    max_tokens: int,
+    seed: int,
+    by: str | None,
+    declared: bool,
+    form: str,
+    quiet: bool,
+    verbose: bool,
+) -> None:
+    """Ask a model yes/no questions about statements, read its replies, count them.
+
+    Writes a run folder (runs/… unless --out), which the same command resumes, and prints the
+    table. Without --model the built-in control model runs: a test instrument, not a model to
+    be judged.
+    """
+    from genprobe import verbs
+    from genprobe.engines import Sampling
+
+    note = _note(quiet)
+    with _Bar(quiet) as bar:
+        run = verbs.yesno(
+            model,
+            langs=langs,
+            data=data,
+            probes=probes,
+            limit=limit,
+            engine=engine,
+            sampling=Sampling(temperature, 1.0, max_tokens),
+            seed=seed,
+            out=out,
+            note=note,
+            progress=bar,
+        )
+    scores = verbs.score([run.folder], by=_columns(by), declared=declared, note=note)
+    _print_scores(scores, form)
+    note(f"run folder: {run.folder}")
+
+
+def _columns(by: str | None) -> list[str]:
+    return [column.strip() for column in by.split(",") if column.strip()] if by else []
+
+
+def _print_scores(scores: list[Score], form: str) -> None:
+    import shutil
+
+    from genprobe import formats
+
+    width = shutil.get_terminal_size((100, 24)).columns
+    click.echo(formats.render(scores, form, width), nl=False)
+
+
+@cli.command()
+@click.argument("source", type=click.Path(path_type=Path), metavar="RUN|FILE")
+@click.option("--judge", "names", multiple=True, metavar="J", help="Judge; default yesno.")
+@click.option("--parser", metavar="P", help="For yesno: shades2025, the study's own reader.")
+@click.option("-o", "out", metavar="FILE", help="JSONL, CSV or Parquet by suffix; else stdout.")
+@_shared("quiet", "verbose")
+def judge(
+    source: Path,
+    names: tuple[str, ...],
+    parser: str | None,
+    out: str | None,
+    quiet: bool,
+    verbose: bool,
+) -> None:
+    """Read replies: of a run folder, or of anybody's, in JSONL, CSV or Parquet.
+
+    Rows need `response`; for the answers also `lang` and `probe`, and `prompt` where replies may
+    begin with an echo of it. They come back with `answer`, `kind`, `conflict`, `rule` and
+    `evidence` (or `language`, `refusal`), other columns untouched.
+    """
+    from genprobe import registry, verbs
+    from genprobe.store import Run
+
+    names = names or ("yesno",)
+    if parser and "yesno" not in names:
+        raise InputError("--parser goes with --judge yesno")
+    judges = [
+        registry.module("judges", name).make(
+            **({"parser": parser} if parser and name == "yesno" else {})
+        )
+        for name in dict.fromkeys(names)
+    ]
+    note = _note(quiet)
+    with _Bar(quiet) as bar:
+        if source.is_dir():
+            if out:
+                raise InputError("-o goes with a file; judgments of a run stay in its folder")
+            with Run.open(source) as run:
+                counts = verbs.judge_run(run, judges, bar)
+            for name, count in counts.items():
+                note(f"{source}/judgments/{name}.jsonl: {count} judgments")
+            return
+        found = verbs.judge_file(source, judges, out, bar)
+    for name, labels in found.items():
+        total = sum(labels.values())
+        parts = ", ".join(
+            f"{label} {n}" for label, n in sorted(labels.items(), key=lambda x: -x[1])
+        )
+        note(f"{name}: {total} replies: {parts}")
+
+
+@cli.command()
+@click.argument(
+    "sources", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN|FILE..."
+)
+@click.option("--metric", "metrics", multiple=True, metavar="M", help="Metric; see `list metrics`.")
+@_shared("by", "declared", "format", "quiet", "verbose")
+def score(
+    sources: tuple[Path, ...],
+    metrics: tuple[str, ...],
+    by: str | None,
+    declared: bool,
+    form: str,
+    quiet: bool,
+    verbose: bool,
+) -> None:
+    """Count the answers of run folders, or of files that `judge` wrote.
+
+    Every figure comes with its n, what was left out, a 95 % interval and a signature. No model
+    is needed: a run can be scored again and again.
+    """
+    from genprobe import verbs
+
+    _print_scores(
+        verbs.score(
+            sources, metrics=metrics, by=_columns(by), declared=declared, note=_note(quiet)
+        ),
+        form,
+    )
+
+
+@cli.command()
+@click.argument("folder", type=click.Path(path_type=Path), metavar="RUN")
+@_shared("verbose")
+def verify(folder: Path, verbose: bool) -> int:
+    """Prove that a run folder is whole, or name what is not (exit code 1)."""
+    from genprobe.store import Run
+
+    run = Run.open(folder)
+    problems = run.verify()
+    for problem in problems:
+        click.echo(problem)
+    if not problems:
+        total = sum(1 for _ in run.responses())
+        click.echo(f"{folder}: whole: {total} responses, each planned, none twice")
+    return 1 if problems else 0
+
+
+@cli.command()
+@click.argument("paths", nargs=-1, type=click.Path(path_type=Path), metavar="[PATH]...")
+@click.option("-q", "--quiet", is_flag=True, help="Errors only.")
+@_shared("verbose")
+def lint(paths: tuple[Path, ...], quiet: bool, verbose: bool) -> int:
+    """Check packs and languages: files or folders, without any all that is shipped.
+
+    Exit code 1 if there are errors. The published wordings are an instrument, used as they were:
+    their faults are warnings.
+    """
+    from genprobe.lint import lint as check
+
+    found = check(paths)
+    errors = sum(f.level == "error" for f in found)
+    for finding in found:
+        if finding.level == "error" or not quiet:
+            click.echo(f"{_short(finding.where)}: {finding.level}: {finding.message}")
+    if not quiet or errors:
+        _say(f"{errors} errors, {len(found) - errors} warnings")
+    return 1 if errors else 0
+
+
+def _short(where: str) -> str:
+    """A path as one would type it from here."""
+    here = f"{Path.cwd()}/"
+    return where.removeprefix(here)
+
+
+_LISTS = ("models", "packs", "languages", "engines", "judges", "metrics", "data")
+
+
+@cli.command(name="list")
+@click.argument("what", type=click.Choice(_LISTS))
+@_shared("verbose")
+def list_(what: str, verbose: bool) -> None:
+    """List what there is, one a line: name, then what it is."""
+    rows = _listed(what)
+    width = max(len(name) for name, _ in rows)
+    for name, about in rows:
+        click.echo(f"{name:<{width}}  {about}".rstrip())
+
+
+def _listed(what: str) -> list[tuple[str, str]]:
+    from genprobe import inputs, registry, statements
+
+    if what == "models":
+        return [
+            ("(none)", "the control model: without --model; a test instrument"),
+            ("FOLDER", "a model on disk, as transformers saves it"),
+            ("ORG/NAME", "a model of the Hugging Face hub"),
+        ]
+    if what == "packs":
+        packs = [inputs.load_pack(name) for name in registry.names("packs")]
+        return [(p.name, f"{p.title} {', '.join(p.probes)}; {p.citation}") for p in packs]
+    if what == "languages":
+        pack = inputs.load_pack("yesno")
+        languages = [inputs.load_language(code) for code in registry.names("languages")]
+        return [
+            (
+                one.code,
+                f"{one.name}, {one.native}; words: {one.review}; "
+                f"questions: {pack.reviews.get(one.code, 'none')}",
+            )
+            for one in languages
+        ]
+    if what == "metrics":
+        from genprobe import metrics
+
+        return [(m.name, m.title) for m in metrics.catalogue().values()]
+    if what == "data":
+        return [(name, statements.ABOUT[name]) for name in statements.names()]
+    names = registry.names(what)
+    return [(n, (registry.module(what, n).__doc__ or "").strip().split("\n")[0]) for n in names]
+
+
+@cli.command()
+@click.option("--seed", type=int, default=0, show_default=True)
+@_shared("quiet", "verbose")
+def selftest(seed: int, quiet: bool, verbose: bool) -> int:
+    """Measure the control model and compare with its exact answer rates (exit code 1 if off).
+
+    The whole instrument is tested: engine, reader, counting, intervals.
+    """
+    from genprobe import selftest as test
+
+    with _Bar(quiet) as bar:
+        report = test.run(seed, bar)
+    click.echo(report.text(), nl=False)
+    return 0 if report.passed else 1

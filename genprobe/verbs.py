@@ -1,0 +1,303 @@
+"""What the command line does, as functions: `yesno`, `judge`, `score`.
+
+Each checks all of its input before it starts anything slow, and prints nothing: notes for a
+person go to `note`, progress to `progress`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import genprobe
+from genprobe import files, inputs, pipeline, registry, statements
+from genprobe.engines import Engine, Options, Sampling
+from genprobe.errors import InputError
+from genprobe.judges import Item, Judge
+from genprobe.records import Score, Statement, digest
+from genprobe.signature import Spec, file_signature, signature, statements_hash, versions
+from genprobe.store import Run
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# The judges of a yes/no run, in the order of their columns.
+JUDGES = ("yesno", "refusal", "language")
+
+CONTROL = Path(__file__).parent / "control" / "model"
+
+Note = Callable[[str], None]
+Progress = Callable[[str, int, int], None]  # what, how many done, of how many
+
+
+def _quiet(*_: Any) -> None:
+    """For notes and progress that nobody wants."""
+
+
+def yesno(
+    model: str | None = None,
+    *,
+    langs: Sequence[str] = (),
+    data: str = "builtin",
+    probes: Sequence[str] = (),
+    limit: int | None = None,
+    engine: str = "transformers",
+    sampling: Sampling | None = None,
+    seed: int = 0,
+    samples: int = 1,
+    out: str | Path | None = None,
+    note: Note = _quiet,
+    progress: Progress = _quiet,
+) -> Run:
+    """Ask a model yes/no questions about statements and judge its replies.
+
+    model: a hub id or a folder (for `replay`: a run or file of recordings); None is the control
+    model. langs, probes: all that the data and the pack have, where empty. limit: statements a
+    language. out: the run folder, which the same call resumes; None derives its name.
+    Returns the run, closed, with judgments. GenprobeError in one line for whatever cannot be.
+    """
+    sampling = sampling or Sampling()
+    pack = inputs.load_pack("yesno")
+    codes = [inputs.language_code(lang) for lang in langs]
+    items, notes = statements.load(data, codes or None)
+    for line in notes:
+        note(line)
+    items = _chosen(items, codes, pack, limit, note)
+    asked = [p for p in pack.probes if p in probes] if probes else list(pack.probes)
+    for probe in probes:
+        if probe not in pack.probes:
+            raise registry.unknown("probe", probe, list(pack.probes))
+    requests = pipeline.plan(items, pack, asked, seed, samples)
+    runner = _open(engine, model, note)
+    try:
+        spec = _spec(runner, pack, data, items, asked, sampling, seed, samples, limit)
+        folder = Path(out) if out else Path("runs") / _folder_name(spec)
+        with Run.start(folder, spec, items, requests) as run:
+            _generate(run, runner, sampling, note, progress)
+            judge_run(run, [registry.module("judges", name).make() for name in JUDGES], progress)
+            return run
+    finally:
+        runner.close()
+
+
+def _chosen(
+    items: list[Statement], codes: list[str], pack: inputs.Pack, limit: int | None, note: Note
+) -> list[Statement]:
+    """The statements of the languages asked for, and at most `limit` of each."""
+    without = sorted({s.lang for s in items} - pack.wordings.keys())
+    if without:
+        note(f"no wordings in {', '.join(without)}: their statements are left out")
+    count: dict[str, int] = {}
+    chosen = []
+    for item in items:
+        if item.lang in without or (codes and item.lang not in codes):
+            continue
+        count[item.lang] = count.get(item.lang, 0) + 1
+        if limit is None or count[item.lang] <= limit:
+            chosen.append(item)
+    missing = [code for code in codes if code not in count]
+    if missing or not chosen:
+        raise InputError(f"no statements in {', '.join(missing) or 'any language of the pack'}")
+    return chosen
+
+
+def _open(engine: str, model: str | None, note: Note) -> Engine:
+    module = registry.module("engines", engine)
+    if model is None and engine == "replay":
+        raise InputError("replay needs --model: the run folder or the file with the recordings")
+    if model is None:
+        note("no --model: the control model runs, a test instrument and not a model to be judged")
+    runner: Engine = module.open(str(CONTROL) if model is None else model, Options())
+    if model is None:
+        runner.identity = dataclasses.replace(runner.identity, model="control")
+    return runner
+
+
+def _spec(
+    runner: Engine,
+    pack: inputs.Pack,
+    data: str,
+    items: Sequence[Statement],
+    probes: Sequence[str],
+    sampling: Sampling,
+    seed: int,
+    samples: int,
+    limit: int | None,
+) -> Spec:
+    languages = tuple(dict.fromkeys(item.lang for item in items))
+    return Spec(
+        command="yesno",
+        **dataclasses.asdict(runner.identity),
+        pack=pack.id,
+        pack_hashes={code: pack.hashes[code] for code in languages},
+        data=data if data in statements.names() else Path(data).name,
+        statements=statements_hash(items),
+        languages=languages,
+        probes=tuple(probes),
+        decode="free",
+        **dataclasses.asdict(sampling),
+        seed=seed,
+        samples=samples,
+        limit=limit,
+        packages=versions(),
+        version=genprobe.__version__,
+    )
+
+
+def _folder_name(spec: Spec) -> str:
+    """Readable and its own for every spec, so that the same command finds its run again."""
+    model = re.sub(r"[^\w.-]+", "-", spec.model.rstrip("/").rsplit("/", 1)[-1]) or "model"
+    langs = "-".join(spec.languages) if len(spec.languages) < 4 else f"{len(spec.languages)}-langs"
+    return f"yesno-{model[:40]}-{langs}-{digest(dataclasses.asdict(spec), 8)}"
+
+
+def _generate(run: Run, runner: Engine, sampling: Sampling, note: Note, progress: Progress) -> None:
+    def step(counts: pipeline.Counts) -> None:
+        progress("asking", counts.already + counts.done + counts.failed, counts.total)
+
+    counts = pipeline.generate(run, runner, sampling, step)
+    if counts.already:
+        note(f"{counts.already} of {counts.total} replies were there already")
+    if counts.failed:
+        note(
+            f"{counts.failed} of {counts.total} requests failed ({run.folder}/failures.jsonl); "
+            "the same command asks them again"
+        )
+
+
+def judge_run(run: Run, judges: Sequence[Judge], progress: Progress = _quiet) -> dict[str, int]:
+    """Judge every response of a run again; judge name -> judgments written."""
+    total = sum(1 for _ in run.responses()) * len(judges)
+    done = 0
+
+    def step(_: str) -> None:
+        nonlocal done
+        done += 1
+        progress("reading", done, total)
+
+    return pipeline.judge(run, judges, step)
+
+
+def judge_file(
+    path: str | Path,
+    judges: Sequence[Judge],
+    out: str | Path | None = None,
+    progress: Progress = _quiet,
+) -> dict[str, dict[str, int]]:
+    """Judge the rows of a JSONL, CSV or Parquet file; judge name -> label -> count.
+
+    Rows come back in their order with each judge's columns behind their own (DESIGN.md, "The
+    command line"); a column of the input with the name of one of ours is kept as `<name>_data`.
+    out: a file, by suffix, written whole or not at all; None is stdout, as JSONL. Streams: memory
+    does not grow with the file. InputError, with the row, for what cannot be judged.
+    """
+    counts: dict[str, dict[str, int]] = {judge.name: {} for judge in judges}
+    progress("reading", 0, 0)
+
+    def rows() -> Iterator[dict[str, Any]]:
+        for number, row in files.numbered_rows(path):
+            columns: dict[str, Any] = {}
+            for judge in judges:
+                try:
+                    verdict = judge(_item(row, judge))
+                except InputError as error:
+                    raise InputError(f"{path}, row {number}: {error}") from None
+                # One judge's columns are plain; more judges than one need their names on them.
+                own = "" if not columns else f"{judge.name}_"
+                columns[judge.column] = verdict.label
+                for name, value in verdict.fields.items():
+                    columns[name if name not in columns else f"{judge.name}_{name}"] = value
+                if verdict.score is not None:
+                    columns[f"{own}score"] = verdict.score
+                columns[f"{own}rule"] = verdict.rule
+                columns[f"{own}evidence"] = verdict.evidence
+                seen = counts[judge.name]
+                seen[verdict.label] = seen.get(verdict.label, 0) + 1
+            yield {f"{k}_data" if k in columns else k: v for k, v in row.items()} | columns
+            if not number % 1000:
+                progress("reading", number, 0)
+
+    files.write_rows(out, rows())
+    return counts
+
+
+def _item(row: dict[str, Any], judge: Judge) -> Item:
+    values = {name: row.get(name) for name in Item._fields}
+    for name in judge.needs:
+        if values[name] is None and name != "response":
+            raise InputError(f"the judge {judge.name!r} needs the column {name!r}")
+    if "response" not in row:
+        raise InputError(f"no column 'response'; columns: {', '.join(map(str, row))}")
+    return Item(*(v if isinstance(v, str) else files.cell_text(v) for v in values.values()))
+
+
+def score(
+    sources: Sequence[str | Path],
+    *,
+    metrics: Sequence[str] = (),
+    by: Sequence[str] = (),
+    declared: bool = False,
+    note: Note = _quiet,
+) -> list[Score]:
+    """Scores of run folders or of files of judged replies, each source by itself.
+
+    metrics: `metrics.DEFAULT` where empty. by: the columns that make the cells; where empty
+    language and probe, and model if there are several. declared: only the recognised
+    declarations. Scores of a run are also written to its `scores.json`, its outcomes to
+    `outcomes.csv`. InputError in one line.
+    """
+    from genprobe import metrics as measures
+    from genprobe import table
+    from genprobe.metrics.rates import recognised_declarations
+
+    tables = []
+    for source in map(Path, sources):
+        run = Run.open(source) if source.is_dir() else None
+        outcomes = table.outcomes(run) if run else table.from_rows(files.read_rows(source))
+        tables.append((source, run, outcomes))
+    columns = list(by) or ["lang", "probe"]
+    models = {m for _, _, outcomes in tables if "model" in outcomes for m in set(outcomes["model"])}
+    if not by and len(models) > 1:
+        columns.insert(0, "model")
+    scores: list[Score] = []
+    for source, run, outcomes in tables:
+        chosen = outcomes
+        if declared:
+            chosen, left = recognised_declarations(outcomes)
+            reasons = ", ".join(f"{count} {why}" for why, count in left.items() if count)
+            note(f"{source}: recognised declarations only; left out: {reasons or 'nothing'}")
+        sign = _signer(source, run, "+declared" if declared else "")
+        # What no judge has looked at is left out, unless it was asked for by name.
+        names = metrics or [m for m in measures.DEFAULT if measures.find(m).fits(chosen)]
+        found = measures.score(chosen, names, columns, sign)
+        if run:
+            run.write_scores(found)
+            files.write_rows(run.folder / "outcomes.csv", _plain_rows(outcomes))
+        scores += found
+    return scores
+
+
+def _signer(source: Path, run: Run | None, subset: str) -> Callable[[str], str]:
+    """Metric name -> signature of its scores over this source."""
+    from genprobe import metrics as measures
+
+    if run:
+        spec, judges = run.spec, run.judges()
+        return lambda name: signature(spec, judges, measures.find(name).id + subset)
+    one = file_signature(source, {}, "METRIC")
+    return lambda name: one.replace("METRIC", measures.find(name).id + subset, 1)
+
+
+def _plain_rows(outcomes: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    """Rows of Python values, None where a cell is empty."""
+    import pandas as pd
+
+    columns = [str(column) for column in outcomes.columns]
+    for row in outcomes.itertuples(index=False, name=None):
+        yield {
+            column: value if isinstance(value, list | tuple) or not pd.isna(value) else None
+            for column, value in zip(columns, row, strict=True)
+        }
