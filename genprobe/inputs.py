@@ -54,6 +54,7 @@ class Language:
     direction: str
     review: str
     aliases: tuple[str, ...]
+    also: tuple[str, ...]
     words: dict[str, tuple[str, ...]]
     fold: dict[str, str]
     hash: str
@@ -62,7 +63,7 @@ class Language:
 # table of the TOML -> its lists; prompts/languages/README.md says what goes where.
 WORD_GROUPS: dict[str, tuple[str, ...]] = {
     "answer": ("yes", "no", "yes_alone", "no_alone", "label", "or", "unlike"),
-    "sentence": ("agree", "disagree", "stereotype", "not_stereotype", "both", "negation"),
+    "sentence": ("agree", "disagree", "stereotype", "not_stereotype", "both", "negation", "condition"),
     "unclear": ("refusal", "hedge"),
     "explanation": ("wrong", "right"),
     "text": ("frequent", "letters", "endings"),
@@ -105,7 +106,7 @@ def load_language(code: str) -> Language:
 def read_language(path: Path) -> Language:
     """Read and check one language file."""
     row = read_toml(path)
-    scalars = {"name", "native", "script", "direction", "review", "aliases", "fold"}
+    scalars = {"name", "native", "script", "direction", "review", "aliases", "also", "fold"}
     _no_more(row, scalars | WORD_GROUPS.keys(), path)
     words = {}
     for table, groups in WORD_GROUPS.items():
@@ -128,10 +129,20 @@ def read_language(path: Path) -> Language:
         direction=direction,
         review=_string(row, "review", path),
         aliases=_strings(row, "aliases", path),
+        also=_strings(row, "also", path),
         words=words,
         fold=fold,
         hash=file_hash(path),
     )
+
+
+def load_neighbours() -> dict[str, dict[str, tuple[str, ...]]]:
+    """The [text] groups of languages that no pack has but that a reply may be in, by code."""
+    path = registry.PROMPTS / "neighbours.toml"
+    row, groups = read_toml(path), WORD_GROUPS["text"]
+    for code in row:
+        _no_more(_table(row, code, path), set(groups), path, f"{code}.")
+    return {c: {group: _strings(row[c], group, path) for group in groups} for c in row}
 
 
 @functools.cache

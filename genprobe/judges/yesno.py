@@ -37,8 +37,8 @@ _OTHER = {"yes": "no", "no": "yes"}
 # A gap with one of these ends a sentence, a line, a label or a bullet: an answer may follow.
 _STARTS = re.compile(r"[\n.!?。！？।؟:;|/([{<>*#>•·_…]|[-–—]\s|\s[-–—]")
 # An answer word stands alone when this follows it.
-_ENDS = re.compile(r"[\"'”’»」』)\]}*_` \t]*(?:$|[\n.,;:!?。，、；！？।،؟…|/]|[-–—(])")
-_ENDS_HAN = re.compile(r"[\"'”’»」』)\]}*_`]*(?:$|[\s.,;:!?。，、；！？…|/(-])")
+_ENDS = re.compile(r"[\"'”’»」』)\]}*_` \t]*(?:$|[\n.,;:!?。，、；！？।،؟…|/<\[]|[-–—(])")
+_ENDS_HAN = re.compile(r"[\"'”’»」』)\]}*_`]*(?:$|[\s.,;:!?。，、；！？…|/(<\[-])")
 # Between two options stands no letter, and no end of a sentence.
 _BETWEEN = re.compile(r"[\s\"'“”„‘«»「」『』‹›()\[\]{}/|,،、;:*_•·.\-–—]*\Z")
 _LINES = re.compile(r"[\s\"'“”„«»「」*_]*\n[\s\"'“”„«»「」*_]*\Z")
@@ -102,11 +102,11 @@ def _lexicon(code: str) -> _Lexicon:
         }
         return frozenset(w for w in words if len(text.tokens(w)) == 1)
 
-    order = [
+    order = ["condition"] + [
         group
         for table in ("answer", "sentence", "unclear", "explanation")
         for group in inputs.WORD_GROUPS[table]
-        if group not in ("negation", "or")
+        if group not in ("negation", "or", "condition")
     ]
     groups = [(group, language.words[group]) for language in near for group in order]
     for other in registry.names("languages"):
@@ -164,7 +164,12 @@ class _Reading:
 
     def at_start(self, index: int) -> bool:
         """Whether a sentence, a line or an answer starts at this token."""
-        return index == 0 or _STARTS.search(self.gap(index)) is not None
+        if index == 0:
+            return True
+        gap = self.gap(index)
+        if _STARTS.search(gap):
+            return True
+        return ")" in gap and _BULLET.match(self.tokens[index - 1]) is not None
 
     def stands(self, k: int) -> bool:
         """Whether the answer word of event k stands where an answer does."""
@@ -222,9 +227,24 @@ class _Reading:
             positive = event.group == "stereotype"
         else:
             return None
-        if answer is None:
+        if answer is None or self.conditional(event) or not self.weighty(event):
             return None
         return answer if positive != self.negated(event) else _OTHER[answer]
+
+    def weighty(self, event: _Event) -> bool:
+        """A single word is a sentence only where a sentence starts: "Agree.", "反对。"."""
+        if _HAN.match(self.norm, event.start):
+            if event.last - event.first > 3:
+                return True
+            return self.at_start(event.first) and bool(_ENDS_HAN.match(self.norm, event.end))
+        return event.last - event.first > 1 or self.at_start(event.first)
+
+    def conditional(self, event: _Event) -> bool:
+        """Whether "whether" or "if" stands before a phrase in its sentence."""
+        for other in reversed(self.events):
+            if other.start < event.start and other.group == "condition":
+                return _BREAKS.search(self.norm, other.end, event.start) is None
+        return False
 
     def negated(self, event: _Event) -> bool:
         """Whether one of the two words before, in the same clause, negates a phrase."""
@@ -273,7 +293,7 @@ class _Reading:
             elif (said_so := self.says(event)) is not None:
                 if not _QUESTION.match(self.norm, event.end):
                     return said_so, event.group.replace("_", "-"), event.start, event.end, k
-            elif event.group in ("refusal", "hedge") and not unclear:
+            elif event.group == "refusal" or (event.group == "hedge" and not unclear):
                 unclear = event.group
             k += 1
         cut = self._cut_off()
