@@ -205,14 +205,14 @@ def _table(scores: Sequence[Score], width: int) -> str:
     # What is the same in all rows is said once, above.
     labels = [dict(cell) for cell in cells]
     fixed = [n for n in names if len({c.get(n) for c in labels}) == 1]
-    head = [f"{clean(n)} {_label(labels[0][n])}" for n in fixed]
+    head = [f"{clean(n)} {_label(labels[0].get(n))}" for n in fixed]
     lines = [" · ".join(head), ""] if head else []
     stub = [
         _strip([_shorten(clean(n)), *(_shorten(_label(c.get(n))) for c in labels)], right=False)
         for n in names
         if n not in fixed
     ]
-    for block in _blocks(cells, columns, width - sum(wide(s[0]) + len(_GAP) for s in stub)):
+    for block in _blocks(cells, columns, width + len(_GAP) - _taken(stub)):
         rows = zip(*stub, *block, strict=True)
         lines += [_GAP.join(row).rstrip() for row in rows] + [""]
     return "\n".join([*lines, *_notes(scores, columns)]) + "\n"
@@ -293,8 +293,8 @@ def _left_out(scores: Sequence[Score]) -> list[tuple[str, str]]:
             planned = sum(s.n for s in mine) + total.total()
             order = sorted(total.items(), key=metrics.rank)
             why = ", ".join(f"{count} {clean(reason)}" for reason, count in order)
-            told.setdefault(f"{why}; {planned} planned", []).append(metric)
-    return [(", ".join(names), why) for why, names in told.items()]
+            told.setdefault(f"{why}, of {planned} planned", []).append(metric)
+    return [(", ".join(n) + (" (each)" if len(n) > 1 else ""), why) for why, n in told.items()]
 
 
 def _signatures(scores: Sequence[Score]) -> list[tuple[str, str]]:

@@ -186,11 +186,12 @@ def from_rows(rows: pd.DataFrame | Iterable[Mapping[str, Any]]) -> pd.DataFrame:
     frame = _rename(data)
     frame["lang"] = _each(frame["lang"], inputs.language_code)
     frame["probe"] = _each(frame["probe"], lambda name: _one_of("probe", name, pack.probes))
-    if "status" in frame:
-        frame["status"] = _each(frame["status"], lambda name: _one_of("status", name, STATUS))
     frame["answer"] = _each(frame["answer"], lambda a: _one_of("answer", a, ANSWERS), empty=True)
-    if "status" not in frame:
-        frame["status"] = frame["answer"].notna().map({True: "answered", False: "missing"})
+    status = frame["answer"].notna().map({True: "answered", False: "missing"})
+    if "status" in frame:
+        given = _each(frame["status"], lambda name: _one_of("status", name, STATUS), empty=True)
+        status = given.fillna(status)
+    frame["status"] = status
     rows_alone = pd.Series([f"row {at}" for at in range(1, len(frame) + 1)], frame.index)
     frame["statement"] = (
         frame["statement"].fillna(rows_alone) if "statement" in frame else rows_alone

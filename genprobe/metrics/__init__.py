@@ -88,6 +88,10 @@ class Metric:
         """What the signature of a score says of its metric: `yes/1-wilson95`."""
         return f"{self.name}/{self.version}-{self.method}"
 
+    def fits(self, outcomes: pd.DataFrame) -> bool:
+        """Whether the outcomes have the columns that it needs."""
+        return all(column in outcomes for column in self.needs)
+
 
 @functools.cache
 def catalogue() -> dict[str, Metric]:

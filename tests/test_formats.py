@@ -1,0 +1,192 @@
+"""Tables that people read, and that nobody's model name can break."""
+
+import csv
+import io
+import json
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from genprobe import formats
+from genprobe.errors import InputError
+from genprobe.records import Score
+
+
+def make(metric="yes", by=None, value=0.381, n=40, **more):
+    values = {"low": 0.24, "high": 0.545, "excluded": {}, "bounds": None}
+    if value is None:
+        values |= {"low": None, "high": None}
+    values |= {"signature": f"metric:{metric}/1-wilson95|model:m|version:0.1.0", **more}
+    return Score(metric=metric, by=by or {}, value=value, n=n, **values)
+
+
+def probes(lang="mr"):
+    """Scores as a run of one language has them."""
+    scores = []
+    for metric in ("yes", "no"):
+        for probe in ("recognition", "agreement"):
+            scores.append(make(metric, {"lang": lang, "probe": probe}, excluded={"failed": 2}))
+    for metric, probe in (("recognised", "recognition"), ("endorsed", "agreement")):
+        by = {"lang": lang, "probe": probe}
+        scores.append(make(metric, by, n=31, excluded={"hedge": 9}, bounds=[0.3, 0.55]))
+    return scores
+
+
+TABLE = """\
+lang mr
+
+probe        replies  yes                no                 clear  measure                       bounds
+recognition       40  38.1 [24.0, 54.5]  38.1 [24.0, 54.5]     31  recognised 38.1 [24.0, 54.5]  30.0 to 55.0
+agreement         40  38.1 [24.0, 54.5]  38.1 [24.0, 54.5]     31  endorsed   38.1 [24.0, 54.5]  30.0 to 55.0
+
+Shares in %, with 95 % intervals; – where there was nothing to count.
+Bounds: the share if no unclear reply had said so, and if every one had.
+Left out of yes, no (each): 4 failed, of 84 planned.
+Left out of recognised, endorsed (each): 9 hedge, of 40 planned.
+Signature of all figures: metric:{yes,no,recognised,endorsed}/1-wilson95|model:m|version:0.1.0
+"""
+
+
+def test_the_table():
+    assert formats.render(probes(), "table", width=109) == TABLE
+
+
+def test_a_narrow_terminal_gets_several_blocks():
+    text = formats.render(probes(), "table", width=70)
+    body = text.split("\n\nShares")[0]
+    assert max(map(len, body.splitlines())) <= 70
+    assert body.count("recognition") == 2 and body.count("probe") == 2
+
+
+def test_no_value_is_a_dash_and_a_gap_has_a_sign():
+    by = [{"lang": "mr"}, {"lang": "en"}]
+    text = formats.render([make("yes", by[0], None, 0), make("yes", by[1])], "table")
+    assert re.search(r"mr +0 +–\n", text) and "nan" not in text.lower()
+    gap = [make("contrast-gap", b, -0.08, low=-0.2, high=0.05) for b in by]
+    assert "−8.0 [−20.0, +5.0]" in formats.render(gap, "table")
+    assert "gaps in points" in formats.render(gap, "table")
+
+
+def test_without_probe_the_measures_have_their_own_columns():
+    scores = [make(m, {"lang": la}, bounds=[0, 1]) for la in ("mr", "en") for m in ("recognised", "endorsed")]  # fmt: skip
+    head = formats.render(scores, "table").splitlines()[0]
+    assert "recognised" in head and "endorsed" in head and "measure" not in head
+
+
+def test_signatures_that_differ_in_more_are_told_apart():
+    scores = [make("yes", signature="metric:yes|a:1"), make("no", signature="metric:no|a:2")]
+    text = formats.render(scores, "table")
+    assert "Signature of yes: metric:yes|a:1\n" in text
+    assert "Signature of no: metric:no|a:2\n" in text
+
+
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [
+        ("abc", 3),
+        ("是否", 4),
+        ("e\u0301", 1),
+        ("हाँ", 2),
+        ("한", 2),
+        ("Ａ", 2),
+        ("می\u200cخواهم", 7),
+    ],
+)
+def test_columns_of_a_terminal(text, columns):
+    assert formats.wide(text) == columns
+
+
+def test_wide_names_are_aligned():
+    scores = [make(by={"entity": name}) for name in ("女人", "femmes", "e\u0301", "x" * 90)]
+    lines = formats.render(scores, "table").splitlines()[:5]
+    assert len({formats.wide(line.split("  40")[0]) for line in lines[1:]}) == 1
+    assert "…" in lines[4]
+
+
+HOSTILE = "a\x1b[2J\x1b]0;title\x07b\x9b31mc\u202ed\x00\r\ne\u200bf\ud800\u2066\x7f"
+
+
+def test_nothing_reaches_the_terminal_but_text():
+    assert formats.clean(HOSTILE) == "abcd ef"
+    assert formats.clean("می\u200cخواهم") == "می\u200cخواهم"
+    assert formats.clean("\x1b") == formats.clean("\x1b[") == ""
+    for form in ("table", "csv", "latex"):
+        scores = [make(by={HOSTILE: HOSTILE, "b": v}, signature=HOSTILE) for v in ("x", "y")]
+        text = formats.render(scores, form)
+        assert not re.search(
+            "[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]", text
+        )
+
+
+@given(st.text())
+def test_clean_text_is_on_one_line_and_prints(text):
+    found = formats.clean(text)
+    assert len(found.splitlines()) <= 1 and formats.clean(found) == found
+    found.encode("utf-8")
+    assert formats.wide(formats._pad(formats._shorten(found, 12), 12)) == 12
+
+
+def test_json_is_the_records():
+    scores = [*probes(), make(value=None, n=0), make(by={"a": HOSTILE})]
+    found = json.loads(formats.render(scores, "json"))
+    assert [Score.from_dict(row) for row in found] == scores
+    assert json.loads(formats.render([], "json")) == []
+
+
+def test_csv_is_long_exact_and_safe():
+    scores = [
+        make("yes", {"model": "=cmd()", "value": "theirs"}, 1 / 3, excluded={"failed": 1, "missing": 2}),
+        make("contrast-gap", {"model": "-x", "value": None}, -0.25, low=-0.5, high=0.0),
+        make("endorsed", {"model": "m,\"\n"}, None, 0, bounds=[0.1, 0.9]),
+    ]  # fmt: skip
+    rows = list(csv.DictReader(io.StringIO(formats.render(scores, "csv"))))
+    assert [float(r["value"]) if r["value"] else None for r in rows] == [1 / 3, -0.25, None]
+    assert [r["model"] for r in rows] == ["'=cmd()", "'-x", 'm," ']
+    assert [r["value_data"] for r in rows] == ["theirs", "", ""]
+    assert rows[0]["excluded"] == "failed=1;missing=2"
+    assert (rows[2]["bound_low"], rows[2]["bound_high"], rows[2]["n"]) == ("0.1", "0.9", "0")
+
+
+def untex(text):
+    """What LaTeX prints of `tex`: the escapes, undone."""
+    words = {
+        "textbackslash": "\\", "textasciitilde": "~", "textasciicircum": "^", "textbar": "|",
+        "textless": "<", "textgreater": ">", "textquotedbl": '"', "textasciigrave": "`",
+        "textquotesingle": "'", "dots": "…",
+    }  # fmt: skip
+    pattern = r"\\(text\w+|dots)\{\}|\\([{}$&#%_])|\{([\[\]*-])\}|(\$-\$)|(--)"
+
+    def sign(m):
+        return words[m[1]] if m[1] else m[2] or m[3] or ("−" if m[4] else "–")
+
+    return re.sub(pattern, sign, text)
+
+
+@given(st.text("\\{}$&#%_~^|<>\"`'[]*-−–…aé是 ", max_size=20))
+def test_latex_escapes_everything(text):
+    found = formats.tex(text)
+    assert untex(found) == text
+    bare = re.sub(r"\\[{}$&#%_]|\$-\$|\\text\w+|\\dots", "", found)
+    assert not set(bare) & set("\\$&#%_~^|<>\"`'") and bare.count("{") == bare.count("}")
+
+
+def test_latex_table():
+    text = formats.render(probes("a_b&c"), "latex")
+    assert text.count(r"\begin") == text.count(r"\end") == 2
+    body = text.split(r"\midrule")[1].split(r"\bottomrule")[0]
+    columns = re.search(r"\\begin\{tabular\}\{([lr]+)\}", text)[1]
+    for line in body.strip().splitlines():
+        assert len(re.findall(r"(?<!\\)&", line)) == len(columns) - 1 and line.endswith(r" \\")
+    assert r"a\_b\&c" in body and "38.1 {[}24.0, 54.5{]}" in body
+    caption = next(line for line in text.splitlines() if line.startswith(r"\caption"))
+    assert "n = 80" in caption and r"version:0.1.0" in caption
+
+
+def test_odd_input():
+    with pytest.raises(InputError, match="unknown format 'tabel'; did you mean 'table'"):
+        formats.render(probes(), "tabel")
+    assert formats.render([], "table") == "no scores\n"
+    mixed = [make(by={"lang": "mr"}), make("no", {"probe": None})]
+    assert "(none)" in formats.render(mixed, "table") and formats.render(mixed, "latex")
