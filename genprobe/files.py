@@ -111,7 +111,7 @@ def _lines(path: Path) -> Iterator[str]:
                         f"{path}, line {number}: not UTF-8 (byte {start + error.start}); "
                         "save the file as UTF-8"
                     ) from None
-                if "\0" in line:
+                if b"\0" in raw:
                     raise InputError(
                         f"{path}, line {number}: a NUL byte (byte {start + raw.index(0)}); "
                         "this is not a text file, or it is damaged"
