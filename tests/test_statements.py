@@ -224,6 +224,17 @@ def test_rows_of_a_csv_are_those_of_the_spreadsheet(tmp_path):
     assert "row 3: the text is empty" in refused(str(path))
 
 
+def test_the_example_of_the_docs(tmp_path):
+    page = (Path(__file__).parents[1] / "docs" / "statements.md").read_text("utf-8")
+    (example,) = re.findall(r"```csv\n(.*?)```", page, re.DOTALL)
+    (tmp_path / "mine.csv").write_text(example, "utf-8")
+    loaded, notes = statements.load(str(tmp_path / "mine.csv"), ["kk"])
+    assert [s.role for s in loaded] == ["original", "contrast"]
+    assert notes == []
+    for column in statements.COLUMNS:
+        assert f"| `{column}` |" in page
+
+
 # --- the SHADES table, in sentences of our own
 
 
