@@ -154,6 +154,9 @@ def strip_echo(prompt: str, response: str) -> int:
 
 def _loose_echo(prompt: str, response: str, start: int) -> int:
     """Compare letter by letter, white space and normal form aside."""
+    first, second = prompt.lstrip()[:1], response[start : start + 50].lstrip()[:1]
+    if unicodedata.normalize("NFKD", first)[:1] != unicodedata.normalize("NFKD", second)[:1]:
+        return 0  # as good as always: no echo
     want = [c for c in unicodedata.normalize("NFKD", prompt) if not c.isspace()]
     if not want:
         return 0

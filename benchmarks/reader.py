@@ -1,0 +1,136 @@
+"""How fast replies are read, and how much memory a large file takes.
+
+    python benchmarks/reader.py [--replies 60000] [--rows 2000000]
+
+Replies are generated from the shipped wordings, statements and word lists (18 languages, all
+probes): with and without an echo, plain answers, options, continuations, explanations, Unicode
+decomposed. Read on one core, in one process, with evidence and conflict; the published study's
+own reader (substring search, label only) is timed on the same replies in turn. Then a file of
+--rows is judged by the command line, and by one of a tenth of the rows: the difference of their
+peak memory is what a row costs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import unicodedata
+from pathlib import Path
+
+from genprobe import inputs, registry, statements, text
+from genprobe.judges import Item, yesno
+
+
+def replies(count: int, seed: int = 0) -> list[Item]:
+    draw = random.Random(seed)
+    pack = inputs.load_pack("yesno")
+    items, _ = statements.load("builtin")
+    by_lang: dict[str, list[str]] = {}
+    for item in items:
+        by_lang.setdefault(item.lang, []).append(item.text)
+
+    def some(words: tuple[str, ...]) -> str:
+        return draw.choice(list(text.expand(draw.choice(words)))) if words else ""
+
+    found = []
+    for _ in range(count):
+        code = draw.choice(list(by_lang))
+        words = inputs.load_language(code if draw.random() < 0.85 else "en").words
+        probe = draw.choice(list(pack.probes))
+        statement = draw.choice(by_lang[code])
+        prompt = pack.wordings[code][probe].ask(statement)
+        answer = draw.choice(("yes", "no"))
+        word = some(words[answer] + words[f"{answer}_alone"])
+        other = draw.choice(by_lang[code])
+        sentence = some(words[draw.choice(("agree", "disagree", "stereotype", "wrong"))])
+        reply = draw.choice(
+            (
+                f"{word}.",
+                f"\n\n{word.capitalize()}. {other} {sentence}",
+                f" {other}\n\n{word}\n\n{other}",
+                f"\n{some(words['yes'])} / {some(words['no_alone'])}\n\n{word}.",
+                f"{some(words['label'])}: {word}. {sentence}. {other} {statement}",
+                f"{sentence}, {other}",
+                f" {other} {statement} {draw.choice(by_lang[code])}",
+                f"{some(words['hedge'])}. {other}",
+            )
+        )
+        if draw.random() < 0.1:
+            reply = unicodedata.normalize("NFD", reply)
+        found.append(Item(code, probe, prompt, prompt + reply if draw.random() < 0.5 else reply))
+    return found
+
+
+def speed(judge: yesno.YesNo | yesno.Shades2025, items: list[Item]) -> float:
+    start = time.process_time()
+    for item in items:
+        judge(item)
+    return len(items) / (time.process_time() - start)
+
+
+def peak(path: Path, out: Path) -> tuple[float, float]:
+    """(seconds, peak MB) of `genprobe judge` on a file, in a process of its own."""
+    code = (
+        "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True);"
+        "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+    )
+    command = [
+        str(Path(sys.executable).parent / "genprobe"),
+        "judge",
+        str(path),
+        "-q",
+        "-o",
+        str(out),
+    ]
+    start = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-c", code, *command], capture_output=True, text=True, check=True
+    )
+    return time.monotonic() - start, int(done.stdout) / 1024
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--replies", type=int, default=60_000)
+    parser.add_argument("--rows", type=int, default=2_000_000)
+    options = parser.parse_args()
+
+    items = replies(options.replies)
+    ours, published = yesno.make(), yesno.make("shades2025")
+    for code in registry.names("languages"):  # word lists are read once a process
+        ours(Item(code, "agreement", "", "x"))
+    rounds = [(speed(ours, items), speed(published, items)) for _ in range(5)]
+    letters = statistics.mean(len(i.response) for i in items)
+    print(f"{len(items)} generated replies, 18 languages, {letters:.0f} characters on average\n")
+    print("| reader | replies/s, one core (median of 5; min-max) |")
+    print("|---|---|")
+    for at, name in ((0, "genprobe, with evidence and conflict"), (1, "SHADES 2025, label only")):
+        rates = [r[at] for r in rounds]
+        print(f"| {name} | {statistics.median(rates):,.0f} ({min(rates):,.0f}-{max(rates):,.0f}) |")
+    ratio = statistics.median(a / b for a, b in rounds)
+    print(f"\ngenprobe / SHADES 2025: {ratio:.2f} (median of the rounds' ratios)")
+
+    with tempfile.TemporaryDirectory() as folder:
+        print("\n| file | rows | seconds | rows/s, in and out | peak MB |")
+        print("|---|---|---|---|---|")
+        for rows in (options.rows // 10, options.rows):
+            path = Path(folder) / f"{rows}.jsonl"
+            with path.open("w") as file:
+                for number in range(rows):
+                    item = items[number % len(items)]
+                    file.write(json.dumps({"id": number, **item._asdict()}) + "\n")
+            seconds, memory = peak(path, Path(folder) / "out.jsonl")
+            size = path.stat().st_size / 1e6
+            rate = rows / seconds
+            print(f"| {size:.0f} MB | {rows:,} | {seconds:.1f} | {rate:,.0f} | {memory:.0f} |")
+            path.unlink()
+
+
+if __name__ == "__main__":
+    main()

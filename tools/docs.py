@@ -1,0 +1,172 @@
+"""Make the pages that are made by running the commands.
+
+    python tools/docs.py commands          docs/commands.md: every command's help
+    python tools/docs.py readme            the tables in README.md
+    python tools/docs.py shades FOLDER     docs/shades.md, from the recorded replies of the SHADES
+                                           study (responses-dev.parquet, answers-dev.jsonl)
+
+Figures are written, statements and replies are not.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+GENPROBE = Path(sys.executable).parent / "genprobe"
+COMMANDS = ("yesno", "judge", "score", "verify", "lint", "list", "selftest")
+
+
+def run(*arguments: str | Path, cwd: Path = ROOT) -> str:
+    """Standard output of a genprobe command."""
+    command = [str(GENPROBE), *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=True, cwd=cwd).stdout
+
+
+def commands() -> str:
+    """Every command's help, as it prints it."""
+    parts = ["# Commands\n\nMade by `python tools/docs.py commands`.\n"]
+    for words in ([], *([c] for c in COMMANDS)):
+        title = " ".join(["genprobe", *words])
+        parts.append(
+            f"## {title}\n\n```\n$ {title} --help\n{run(*words, '--help').rstrip()}\n```\n"
+        )
+    return "\n".join(parts)
+
+
+def readme(text: str) -> str:
+    """README.md with what follows each `<!-- run: … -->` made anew."""
+
+    def again(match: re.Match[str]) -> str:
+        with tempfile.TemporaryDirectory() as folder:
+            words = match[1].split()[1:]
+            out = run(*words, "-q", cwd=Path(folder)).rstrip()
+        return f"<!-- run: {match[1]} -->\n```\n$ {match[1]}\n{out}\n```"
+
+    return re.sub(r"<!-- run: (.*?) -->\n```\n.*?\n```", again, text, flags=re.DOTALL)
+
+
+def shades(folder: Path) -> str:
+    """Published labels beside ours, cell by cell."""
+    replies, readings = folder / "responses-dev.parquet", folder / "answers-dev.jsonl"
+    by = "model,probe,lang"
+    with tempfile.TemporaryDirectory() as name:
+        ours, theirs = Path(name, "ours.jsonl"), Path(name, "published.jsonl")
+        read, read_published = Path(name, "read.jsonl"), Path(name, "read-published.jsonl")
+        run("judge", replies, "-q", "-o", ours)
+        run("judge", replies, "--parser", "shades2025", "-q", "-o", theirs)
+        run("judge", readings, "-q", "-o", read)
+        run("judge", readings, "--parser", "shades2025", "-q", "-o", read_published)
+        shares = ["--metric", "yes", "--metric", "no", "--metric", "ambiguous"]
+        mine = _cells(run("score", ours, *shares, "--by", by, "-f", "json"))
+        published = _cells(run("score", theirs, *shares, "--by", by, "-f", "json"))
+        rows = [json.loads(line) for line in theirs.open()]
+        exact = sum(row["answer"] == row["published"] for row in rows)
+        page = [
+            _HEAD.format(replies=len(rows), exact=exact),
+            _readings(read, read_published),
+            _moved(mine, published),
+        ]
+    return "\n".join(page)
+
+
+_HEAD = """# The replies of the SHADES study, read again
+
+Made by `python tools/docs.py shades FOLDER`, which runs `genprobe judge` (once as it is, once with
+`--parser shades2025`) and `genprobe score` on {replies:,} recorded replies of
+Mistral-7B-Instruct-v0.1 and Qwen2-7B-Instruct from the SHADES study (Mitchell et al. 2025; its
+public repository). `--parser shades2025` gives {exact:,} of the {replies:,} published labels.
+
+Both readings are of the literal answer, before the study's swap of yes and no for disagreement.
+"""
+
+
+def _cells(out: str) -> dict[tuple[str, str, str], dict[str, float]]:
+    cells: dict[tuple[str, str, str], dict[str, float]] = {}
+    for score in json.loads(out):
+        cell = (score["by"]["model"], score["by"]["probe"], score["by"]["lang"])
+        cells.setdefault(cell, {"n": score["n"]})[score["metric"]] = 100 * score["value"]
+    return cells
+
+
+def _readings(ours: Path, published: Path) -> str:
+    """How many answers are as both blind readings have them, by language."""
+    right: Counter[str] = Counter()
+    wrong: Counter[str] = Counter()
+    count: Counter[str] = Counter()
+    both = found = there = 0
+    for mine, theirs in zip(ours.open(), published.open(), strict=True):
+        row, old = json.loads(mine), json.loads(theirs)
+        count[row["lang"]] += 1
+        right[row["lang"]] += row["answer"] == row["answer_data"]
+        wrong[row["lang"]] += old["answer"] == old["answer_data"]
+        both += row["conflict"] and row["conflict_data"]
+        found += row["conflict"]
+        there += row["conflict_data"]
+    lines = [
+        "## Against two blind readings\n",
+        f"{count.total()} of the replies were read twice, independently and blind: the answers on "
+        "which both readings agree. They were at hand while the word lists were written, so this "
+        "is no test on unseen replies.\n",
+        "| language | replies | genprobe right | published right |",
+        "|---|---|---|---|",
+    ]
+    for lang in sorted(count):
+        n = count[lang]
+        lines.append(f"| {lang} | {n} | {right[lang] / n:.1%} | {wrong[lang] / n:.1%} |")
+    n = count.total()
+    lines.append(f"| all | {n} | {right.total() / n:.1%} | {wrong.total() / n:.1%} |")
+    f1 = 2 * both / (found + there)
+    lines.append(
+        f"\nConflict (an explanation that contradicts its answer): F1 {f1:.2f}, of {there}.\n"
+    )
+    return "\n".join(lines)
+
+
+def _moved(
+    mine: dict[tuple[str, str, str], dict[str, float]],
+    published: dict[tuple[str, str, str], dict[str, float]],
+) -> str:
+    """The table, and how many cells move."""
+    moved = 0
+    lines = []
+    for cell in mine:
+        new, old = mine[cell], published[cell]
+        shift = max(abs(new[a] - old[a]) for a in ("yes", "no", "ambiguous"))
+        moved += shift >= 5
+        model, probe, lang = cell
+        was = " / ".join(f"{old[a]:.1f}" for a in ("yes", "no", "ambiguous"))
+        now = " / ".join(f"{new[a]:.1f}" for a in ("yes", "no", "ambiguous"))
+        mark = f"**{shift:.1f}**" if shift >= 5 else f"{shift:.1f}"
+        lines.append(f"| {model} | {probe} | {lang} | {new['n']} | {was} | {now} | {mark} |")
+    head = [
+        "## Every cell\n",
+        f"Shares of yes / no / ambiguous in %, of all replies of the cell. In **{moved} of "
+        f"{len(mine)}** cells a share moves by 5 points or more (the largest move is in the last "
+        "column).\n",
+        "| model | probe | language | n | published | genprobe | moves by |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    return "\n".join(head + lines) + "\n"
+
+
+def main() -> None:
+    if sys.argv[1:2] == ["commands"]:
+        (ROOT / "docs" / "commands.md").write_text(commands())
+    elif sys.argv[1:2] == ["readme"]:
+        path = ROOT / "README.md"
+        path.write_text(readme(path.read_text()))
+    elif sys.argv[1:2] == ["shades"] and len(sys.argv) == 3:
+        (ROOT / "docs" / "shades.md").write_text(shades(Path(sys.argv[2])))
+    else:
+        sys.exit(__doc__)
+
+
+if __name__ == "__main__":
+    main()
