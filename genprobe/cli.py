@@ -376,7 +376,7 @@ def _listed(what: str) -> list[tuple[str, str]]:
 
         return [(m.name, m.title) for m in metrics.catalogue().values()]
     if what == "data":
-        return [(name, statements.ABOUT[name]) for name in statements.names()]
+        return list(statements.DATA.items())
     names = registry.names(what)
     return [(n, (registry.module(what, n).__doc__ or "").strip().split("\n")[0]) for n in names]
 

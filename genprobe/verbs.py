@@ -296,8 +296,11 @@ def _plain_rows(outcomes: pd.DataFrame) -> Iterator[dict[str, Any]]:
     import pandas as pd
 
     columns = [str(column) for column in outcomes.columns]
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, list | tuple | dict):
+            return value
+        return None if pd.isna(value) else getattr(value, "item", lambda: value)()
+
     for row in outcomes.itertuples(index=False, name=None):
-        yield {
-            column: value if isinstance(value, list | tuple) or not pd.isna(value) else None
-            for column, value in zip(columns, row, strict=True)
-        }
+        yield dict(zip(columns, map(plain, row), strict=True))

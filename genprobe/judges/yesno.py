@@ -381,7 +381,7 @@ class YesNo:
 
     def __init__(self) -> None:
         hashes = [inputs.load_language(code).hash for code in registry.names("languages")]
-        self.signature = f"yesno@{VERSION}:{digest(hashes, 8)}"
+        self.signature = f"yesno@{VERSION}+{digest(hashes, 8)}"
         self._codes: dict[str, str] = {}
 
     def __call__(self, item: Item) -> Verdict:
@@ -447,7 +447,7 @@ class Shades2025:
             for answer in inputs.ANSWERS
             for word in row[answer] + row[f"{answer}_inferred"]
         ]
-        self.signature = f"shades2025:{inputs.file_hash(path)[:8]}"
+        self.signature = f"shades2025+{inputs.file_hash(path)[:8]}"
 
     def __call__(self, item: Item) -> Verdict:
         reply = item.response.replace(item.prompt, "") if item.prompt else item.response

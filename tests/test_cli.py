@@ -1,0 +1,212 @@
+"""The command line as a user meets it: results, one-line errors, nothing half-written."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from genprobe import cli, inputs, registry, statements
+
+
+def run(*arguments: object, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
+    """(exit code, stdout, stderr) of a command, in this process."""
+    monkeypatch.setattr(sys, "argv", ["genprobe", *map(str, arguments)])
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    out = capsys.readouterr()
+    return stop.value.code or 0, out.out, out.err
+
+
+@pytest.fixture
+def genprobe(capsys, monkeypatch):
+    return lambda *a: run(*a, capsys=capsys, monkeypatch=monkeypatch)
+
+
+@pytest.fixture
+def recordings(tmp_path: Path) -> Path:
+    """Recorded replies to the German built-in probes: yes to recognition, no to the others."""
+    pack = inputs.load_pack()
+    items, _ = statements.load("builtin", ["de"])
+    path = tmp_path / "recorded.jsonl"
+    with path.open("w") as file:
+        for item in items:
+            for probe, wording in pack.wordings["de"].items():
+                reply = "Ja." if probe == "recognition" else "Nein, das sehe ich anders."
+                row = {"prompt": wording.ask(item.text), "response": reply}
+                file.write(json.dumps(row) + "\n")
+    return path
+
+
+def test_help_is_light():
+    code = (
+        "import sys; sys.argv = ['genprobe', '--help']\n"
+        "from genprobe import cli\n"
+        "try: cli.main()\n"
+        "except SystemExit: pass\n"
+        "heavy = {'torch', 'transformers', 'pandas', 'scipy', 'numpy', 'pyarrow', 'vllm'}\n"
+        "sys.exit(', '.join(heavy & sys.modules.keys()) or 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "yesno" in done.stdout
+
+
+def test_yesno_from_recordings_to_table(genprobe, recordings, tmp_path):
+    folder = tmp_path / "run"
+    code, out, err = genprobe(
+        "yesno", "--engine", "replay", "--model", recordings, "--lang", "de", "--out", folder
+    )
+    assert code == 0, err
+    assert "recognised 100.0" in out and "endorsed" in out and "Signature" in out
+    assert (folder / "outcomes.csv").stat().st_size > 1000
+    code, out, _ = genprobe("verify", folder)
+    assert code == 0 and "144 responses" in out
+    # The same command goes on where it was; another spec in the same folder is refused.
+    code, _, err = genprobe(
+        "yesno", "--engine", "replay", "--model", recordings, "--lang", "de", "--out", folder
+    )
+    assert code == 0 and "144 of 144 replies were there already" in err
+    code, _, err = genprobe(
+        "yesno",
+        *("--engine", "replay", "--model", recordings, "--lang", "de", "--out", folder),
+        *("--seed", "7"),
+    )
+    assert code == 2 and "seed: 0 -> 7" in err
+    # Scores are made again without a model, and are JSON with everything in them.
+    code, out, _ = genprobe("score", folder, "--by", "bias_type", "-f", "json")
+    scores = json.loads(out)
+    assert code == 0 and {"metric", "by", "value", "low", "high", "n", "signature"} <= {*scores[0]}
+    assert "model:recorded" in scores[0]["signature"]
+    code, out, err = genprobe("score", folder, "--declared", "--metric", "endorsed")
+    assert code == 0 and "left out" in err and "+declared" in out
+
+
+def test_judge_file_keeps_what_was_there(genprobe, tmp_path):
+    path, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    rows = [
+        {"id": 1, "lang": "nl", "probe": "agreement", "prompt": "", "response": "Nee, dat klopt"},
+        {
+            "id": 2,
+            "lang": "pt_br",
+            "probe": "agreement",
+            "prompt": "",
+            "response": "Sim.",
+            "answer": "x",
+        },
+        {"id": 3, "lang": "zh_hant", "probe": "recognition", "response": "\ud800 是否"},
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    code, _, err = genprobe("judge", path, "--judge", "yesno", "-o", out)
+    assert code == 0 and "3 replies" in err
+    read = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [r["answer"] for r in read] == ["no", "yes", "ambiguous"]
+    assert [r["id"] for r in read] == [1, 2, 3]
+    assert read[0]["evidence"] == "Nee" and read[0]["kind"] == "answer"
+    assert read[1]["answer_data"] == "x" and read[2]["response"] == "\ud800 是否"
+    code, old, _ = genprobe("judge", path, "--parser", "shades2025")
+    assert json.loads(old.splitlines()[0])["answer"] == "yes"  # "dat" holds Romanian "da"
+    code, table, _ = genprobe("score", out, "--by", "lang", "--metric", "yes", "-f", "csv")
+    assert code == 0 and "pt-BR" in table
+
+
+GOOD = '{"id": 1, "lang": "nl", "probe": "agreement", "response": "Nee"}\n'
+
+BAD_FILES = [
+    ("in.jsonl", b"", "empty"),
+    ("in.jsonl", b"\xff\xfe{}", "UTF-8"),
+    ("in.jsonl", b'{"id": 1\n', "JSON"),
+    ("in.jsonl", b"[1]\n", "object"),
+    ("in.jsonl", b'{"lang": "nl", "probe": "agreement"}\n', "response"),
+    ("in.jsonl", b'{"lang": "xx", "probe": "agreement", "response": "a"}\n', "'xx'"),
+    ("in.jsonl", b'{"lang": "nl", "probe": "agre", "response": "a"}\n', "'agre'"),
+    ("in.jsonl", b'{"probe": "agreement", "response": "a"}\n', "lang"),
+    ("in.csv", b"id,response\n1\n", "in.csv"),
+    ("in.xlsx", b"PK", "xlsx"),
+    ("in.parquet", b"PAR1", "arquet"),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "says"), BAD_FILES)
+def test_bad_files_get_one_line(genprobe, tmp_path, name, content, says):
+    path, out = tmp_path / name, tmp_path / "out.jsonl"
+    path.write_bytes(content)
+    code, stdout, err = genprobe("judge", path, "-o", out)
+    assert code == 2 and stdout == ""
+    assert err.count("\n") == 1 and says in err and name in err
+    assert sorted(p.name for p in tmp_path.iterdir()) == [name]
+
+
+BAD_COMMANDS = [
+    (["yesno", "--lang", "xx"], "unknown language 'xx'"),
+    (["yesno", "--probe", "agre"], "agreement"),
+    (["yesno", "--engine", "vlm"], "unknown engine"),
+    (["yesno", "--data", "nowhere.csv"], "nowhere.csv"),
+    (["yesno", "--model", "./nowhere"], "nowhere"),
+    (["yesno", "--limit", "0"], "--limit"),
+    (["yesno", "--frobnicate"], "--frobnicate"),
+    (["frobnicate"], "frobnicate"),
+    (["judge", "nowhere.jsonl"], "nowhere.jsonl"),
+    (["judge", "nowhere.jsonl", "--judge", "yesn"], "yesno"),
+    (["judge", "nowhere.jsonl", "--parser", "x"], "shades2025"),
+    (["score", "nowhere"], "nowhere"),
+    (["verify", "nowhere"], "nowhere"),
+    (["lint", "nowhere"], "nowhere"),
+    (["list", "frobs"], "frobs"),
+]
+
+
+@pytest.mark.parametrize(("command", "says"), BAD_COMMANDS)
+def test_bad_commands_get_one_line(genprobe, tmp_path, monkeypatch, command, says):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = genprobe(*command)
+    lines = [line for line in err.splitlines() if "no --model" not in line]
+    assert code == 2 and out == "" and len(lines) == 1 and says in lines[0]
+    assert not list(tmp_path.iterdir())
+
+
+def test_score_names_what_it_does_not_know(genprobe, tmp_path):
+    path = tmp_path / "read.jsonl"
+    path.write_text(GOOD.replace('"Nee"', '"Nee", "answer": "no"'))
+    for arguments, says in (
+        (["--by", "lng"], "lang"),
+        (["--metric", "endorse"], "endorsed"),
+        (["--declared"], "role"),
+    ):
+        code, out, err = genprobe("score", path, *arguments)
+        assert code == 2 and out == "" and err.count("\n") == 1 and says in err
+
+
+def test_verbose_shows_the_traceback(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["genprobe", "score", "nowhere", "-v"])
+    with pytest.raises(Exception, match="nowhere"):
+        cli.main()
+
+
+def test_hostile_names_cannot_reach_the_terminal(genprobe, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, _, err = genprobe("score", "\x1b[31mred\x07\u202e")
+    assert code == 2 and "\x1b" not in err and "\x07" not in err and "\u202e" not in err
+
+
+@pytest.mark.parametrize(
+    "what", ["packs", "languages", "engines", "judges", "metrics", "data", "models"]
+)
+def test_list(genprobe, what):
+    code, out, _ = genprobe("list", what)
+    assert code == 0 and len(out.splitlines()) >= 1
+    if what in registry.MODULES:
+        assert all(line.split()[0] in out and len(line.split()) > 3 for line in out.splitlines())
+
+
+def test_a_closed_pipe_is_no_error(tmp_path):
+    path = tmp_path / "in.jsonl"
+    path.write_text(GOOD * 20000)
+    genprobe = Path(sys.executable).parent / "genprobe"
+    done = subprocess.run(
+        f"{genprobe} judge {path} -q | head -1", shell=True, capture_output=True, text=True
+    )
+    assert done.stderr == "" and '"answer":' in done.stdout
