@@ -162,6 +162,15 @@ class Judgment(Record):
 
 
 @dataclass(frozen=True)
+class Judged(Record):
+    """Which judge wrote a file of judgments, so that a score can name it."""
+
+    judge: str = _field("Judge name.")
+    signature: str = _field("Its version and the hashes of its data.")
+    hash: str = _field("First 16 hex digits of the SHA-256 of the file of judgments.")
+
+
+@dataclass(frozen=True)
 class Score(Record):
     """A number with what it needs to be defended."""
 
@@ -184,6 +193,7 @@ RECORDS: dict[str, type[Record]] = {
     "responses.jsonl": Response,
     "failures.jsonl": Failure,
     "judgments/<judge>.jsonl": Judgment,
+    "judgments/<judge>.json": Judged,
     "scores.json": Score,
 }
 

@@ -1,0 +1,177 @@
+"""Files that survive: whole lines, atomic replacement, an exclusive lock, errors in one line."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from genprobe.errors import RunError
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _take(fd: int) -> None:
+        msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
+else:
+    import fcntl
+
+    def _take(fd: int) -> None:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+_CURES = {
+    errno.ENOSPC: "free some space and start again: what was written is kept",
+    errno.EDQUOT: "free some of your quota and start again: what was written is kept",
+    errno.EFBIG: "raise the limit on file sizes and start again: what was written is kept",
+    errno.EROFS: "choose a folder that can be written to",
+    errno.EACCES: "choose a folder that can be written to",
+    errno.EPERM: "choose a folder that can be written to",
+    errno.ENOTDIR: "choose another name: a file is in the way",
+    errno.EEXIST: "choose another name: a file is in the way",
+}
+
+
+def write_error(path: Path, error: OSError) -> RunError:
+    """The line for a person when `path` cannot be written."""
+    cure = _CURES.get(error.errno or 0)
+    reason = error.strerror or str(error)
+    return RunError(f"{path}: cannot be written ({reason}){'; ' + cure if cure else ''}")
+
+
+@contextlib.contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turn an OSError of the block into the RunError of `write_error`."""
+    try:
+        yield
+    except OSError as error:
+        raise write_error(path, error) from error
+
+
+def lock(folder: Path) -> int:
+    """Take the folder's exclusive lock; the open descriptor holds it, so its death frees it.
+
+    RunError if another process has it. OSError if the lock file cannot be made.
+    """
+    fd = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        _take(fd)
+    except OSError as error:
+        os.close(fd)
+        if error.errno in (errno.EAGAIN, errno.EACCES):
+            raise RunError(
+                f"{folder}: another process is writing to this run; wait until it has ended"
+            ) from None
+        raise RunError(
+            f"{folder}: cannot be locked ({error.strerror}); choose a folder on a local disk"
+        ) from None
+    return fd
+
+
+def sync_folder(folder: Path) -> None:
+    """Make new and renamed entries of a folder durable (Windows has no such call)."""
+    if sys.platform != "win32":
+        fd = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+
+def replace(path: Path, lines: Iterable[str]) -> None:
+    """Write ASCII `lines` to `path`, all or nothing: a kill leaves the old file or the new.
+
+    RunError if the disk refuses; whatever `lines` raises passes through. Neither leaves a
+    temporary file, a kill does: `<name>.tmp`.
+    """
+    temporary = path.with_name(path.name + ".tmp")
+    try:
+        with writing(path):
+            file = temporary.open("w", encoding="ascii", newline="\n")
+        try:
+            for line in lines:
+                try:
+                    file.write(line)
+                except OSError as error:
+                    raise write_error(path, error) from error
+            with writing(path):
+                file.flush()
+                os.fsync(file.fileno())
+        finally:
+            with writing(path):  # closing writes what is left in the buffer
+                file.close()
+        with writing(path):
+            temporary.replace(path)
+            sync_folder(path.parent)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
+
+
+def leftovers(*folders: Path) -> list[Path]:
+    """Temporary files that a kill during `replace` left behind."""
+    return sorted(path for folder in folders for path in folder.glob("*.json*.tmp"))
+
+
+def lines(path: Path, *, appended: bool = False) -> Iterator[tuple[int, int, bytes]]:
+    """(line number from 1, offset, line) of a file; RunError if it cannot be read.
+
+    appended: the file grows line by line, so a torn end is passed over (see `whole`).
+    """
+    try:
+        with path.open("rb") as file:
+            end = whole(file) if appended else file.seek(0, os.SEEK_END)
+            number, offset = 1, file.seek(0)
+            while offset < end and (line := file.readline()):
+                yield number, offset, line
+                number, offset = number + 1, offset + len(line)
+    except OSError as error:
+        raise RunError(f"{path}: cannot be read ({error.strerror})") from None
+
+
+def whole(file: BinaryIO) -> int:
+    """Where the whole lines of a file end; what lies behind was torn by a crash.
+
+    Torn is a last line without a newline, or one that is no JSON (a disk may keep the length
+    of a write and lose its bytes).
+    """
+    size = file.seek(0, os.SEEK_END)
+    end = _line_start(file, size)
+    if end < size or not size:
+        return end
+    start = _line_start(file, size - 1)
+    file.seek(start)
+    try:
+        json.loads(file.read(size - start))
+    except (ValueError, RecursionError):
+        return start
+    return size
+
+
+def _line_start(file: BinaryIO, end: int) -> int:
+    """Offset behind the last newline before `end`."""
+    while end > 0:
+        start = max(0, end - 65536)
+        file.seek(start)
+        newline = file.read(end - start).rfind(b"\n")
+        if newline >= 0:
+            return start + newline + 1
+        end = start
+    return 0
+
+
+def cut(path: Path) -> None:
+    """Cut off a torn end, if `path` is there and has one."""
+    if not path.exists():
+        return
+    with path.open("r+b") as file:
+        end = whole(file)
+        if end < file.seek(0, os.SEEK_END):
+            file.truncate(end)
+            os.fsync(file.fileno())

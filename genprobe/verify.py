@@ -1,0 +1,199 @@
+"""Is a run folder whole? Every problem is one line that names file, line and id."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TypeVar
+
+from genprobe import disk
+from genprobe.errors import RunError
+from genprobe.records import (
+    Failure,
+    Judged,
+    Judgment,
+    Record,
+    Request,
+    Response,
+    Score,
+    Statement,
+    derive_seed,
+    request_id,
+)
+from genprobe.signature import Spec, statements_hash
+
+R = TypeVar("R", bound=Record)
+
+SHOWN = 20  # problems of one kind that are named; the rest are counted
+
+# What is known of a request, in one small number each: a million requests stay near 150 MB.
+_ANSWERED, _FAILED, _FIRST_JUDGE = 1, 2, 4
+
+
+def verify(folder: Path, spec: Spec) -> list[str]:
+    """The problems of a run folder, none if it is whole and complete."""
+    check = _Check(folder, spec)
+    check.temporary_files()
+    known = check.statements()
+    marks = check.requests(known)
+    check.answers("responses.jsonl", Response, marks, _ANSWERED)
+    check.answers("failures.jsonl", Failure, marks, _FAILED)
+    check.complete(marks)
+    for number, path in enumerate(sorted((folder / "judgments").glob("*.jsonl"))):
+        check.judgments(path.stem, marks, _FIRST_JUDGE << number)
+    check.scores()
+    return check.report()
+
+
+class _Check:
+    def __init__(self, folder: Path, spec: Spec) -> None:
+        self.folder, self.spec = folder, spec
+        self._lines: list[str] = []
+        self._kinds: Counter[str] = Counter()
+
+    def problem(self, kind: str, where: str, what: str) -> None:
+        self._kinds[kind] += 1
+        if self._kinds[kind] <= SHOWN:
+            self._lines.append(f"{where}: {what}")
+
+    def report(self) -> list[str]:
+        more = [
+            f"{kind}: {count - SHOWN} more like this"
+            for kind, count in self._kinds.items()
+            if count > SHOWN
+        ]
+        return self._lines + more
+
+    def read(self, name: str, kind: type[R]) -> Iterator[tuple[str, R]]:
+        """(`file:line`, record) for the good lines of a file; the others are problems."""
+        appended = kind in (Response, Failure)
+        path, end = self.folder / name, 0
+        try:
+            for number, offset, line in disk.lines(path, appended=appended):
+                where, end = f"{name}:{number}", offset + len(line)
+                if not line.endswith(b"\n"):
+                    self.problem("torn", where, "torn line (no newline at its end)")
+                try:
+                    record = kind.from_json(line)
+                except RunError as error:
+                    self.problem("malformed", where, str(error))
+                    continue
+                yield where, record
+            if path.stat().st_size > end:
+                self.problem(
+                    "torn", name, f"torn line at byte {end}; the next start cuts it and asks again"
+                )
+        except (RunError, OSError):
+            if not appended or path.exists():
+                self.problem("unreadable", name, "missing or not readable")
+
+    def temporary_files(self) -> None:
+        for path in disk.leftovers(self.folder, self.folder / "judgments"):
+            name = path.relative_to(self.folder).as_posix()
+            self.problem("temporary", name, "left over from a write that was cut off; delete it")
+
+    def statements(self) -> set[tuple[str, str]]:
+        """(id, language) of the statements, whose content is compared with the spec's hash."""
+        known: set[tuple[str, str]] = set()
+
+        def passing() -> Iterator[Statement]:
+            for _, statement in self.read("statements.jsonl", Statement):
+                known.add((statement.id, statement.lang))
+                yield statement
+
+        found = statements_hash(passing())
+        if found != self.spec.statements:
+            self.problem(
+                "hash", "statements.jsonl", f"hash {found} is not run.json's {self.spec.statements}"
+            )
+        return known
+
+    def requests(self, known: set[tuple[str, str]]) -> dict[str, int]:
+        """Request id -> 0, after checking what can be derived again."""
+        marks: dict[str, int] = {}
+        for where, r in self.read("requests.jsonl", Request):
+            made = request_id(r.statement, r.lang, r.pack, r.probe, r.messages, r.sample)
+            if made != r.id:
+                self.problem("id", where, f"id {r.id} is not the hash of its content ({made})")
+            if r.seed != derive_seed(self.spec.seed, r.id, r.sample):
+                self.problem("seed", where, f"seed of {r.id} does not derive from run.json's")
+            if (r.statement, r.lang) not in known:
+                self.problem("statement", where, f"statement {r.statement} ({r.lang}) is not there")
+            if r.pack != self.spec.pack:
+                self.problem("pack", where, f"pack {r.pack} is not run.json's {self.spec.pack}")
+            if r.id in marks:
+                self.problem("twice", where, f"request {r.id} is there twice")
+            marks[r.id] = 0
+        return marks
+
+    def answers(
+        self, name: str, kind: type[Response] | type[Failure], marks: dict[str, int], mark: int
+    ) -> None:
+        for where, record in self.read(name, kind):
+            known = marks.get(record.request)
+            if known is None:
+                self.problem("unknown", where, f"no request {record.request}")
+                continue
+            if kind is Response and known & mark:
+                self.problem("twice", where, f"second response to request {record.request}")
+            marks[record.request] = known | mark
+
+    def complete(self, marks: dict[str, int]) -> None:
+        # One line however many: an interrupted run is incomplete, not damaged.
+        first, count = _lacking(marks, 0)
+        if count:
+            self.problem(
+                "incomplete",
+                "responses.jsonl",
+                f"incomplete: {count} of {len(marks)} requests have neither response nor failure, "
+                f"first {first}; start the run again",
+            )
+
+    def judgments(self, judge: str, marks: dict[str, int], mark: int) -> None:
+        name = f"judgments/{judge}.jsonl"
+        for where, judgment in self.read(name, Judgment):
+            known = marks.get(judgment.request, 0)
+            if judgment.judge != judge:
+                self.problem("judge", where, f"is of the judge {judgment.judge!r}")
+            if not known & _ANSWERED:
+                self.problem("unknown", where, f"no response to request {judgment.request}")
+                continue
+            if known & mark:
+                self.problem("twice", where, f"second judgment on request {judgment.request}")
+            marks[judgment.request] = known | mark
+        first, count = _lacking(marks, _ANSWERED, mark)
+        if count:
+            self.problem(
+                "unjudged", name, f"{count} responses without judgment, first {first}; judge again"
+            )
+        self._judged(judge, name)
+
+    def _judged(self, judge: str, name: str) -> None:
+        note = f"judgments/{judge}.json"
+        for where, judged in self.read(note, Judged):
+            with (self.folder / name).open("rb") as file:
+                found = hashlib.file_digest(file, "sha256").hexdigest()[:16]
+            if judged.hash != found:
+                self.problem("hash", where, f"{name} was changed after it was written; judge again")
+
+    def scores(self) -> None:
+        path = self.folder / "scores.json"
+        if not path.exists():
+            return
+        try:
+            for row in json.loads(path.read_bytes()):
+                Score.from_dict(row)
+        except (OSError, ValueError, TypeError, AttributeError, RunError) as error:
+            self.problem("malformed", "scores.json", f"{error}; score again")
+
+
+def _lacking(marks: dict[str, int], has: int, mark: int = _ANSWERED | _FAILED) -> tuple[str, int]:
+    """(first id, number) of the requests that have `has` and nothing of `mark`."""
+    first, count = "", 0
+    for request, known in marks.items():
+        if known & has == has and not known & mark:
+            first, count = first or request, count + 1
+    return first, count
