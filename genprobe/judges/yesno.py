@@ -37,12 +37,12 @@ _OTHER = {"yes": "no", "no": "yes"}
 # A gap with one of these ends a sentence, a line, a label or a bullet: an answer may follow.
 _STARTS = re.compile(r"[\n.!?。！？।؟:;|/([{<>*#>•·_…]|[-–—]\s|\s[-–—]")
 # An answer word stands alone when this follows it.
-_ENDS = re.compile(r"[\"'”’»」』)\]}*_` \t]*(?:$|[\n.,;:!?。，、；！？।،؟…|/<\[]|[-–—(])")
-_ENDS_HAN = re.compile(r"[\"'”’»」』)\]}*_`]*(?:$|[\s.,;:!?。，、；！？…|/(<\[-])")
+_ENDS = re.compile(r"[\"'”“’»」』)\]}*_` \t]*(?:$|[\n.,;:!?。，、；！？।،؟…|/<\[]|[-–—(])")
+_ENDS_HAN = re.compile(r"[\"'”“’»」』)\]}*_`]*(?:$|[\s.,;:!?。，、；！？…|/(<\[-])")
 # Between two options stands no letter, and no end of a sentence.
 _BETWEEN = re.compile(r"[\s\"'“”„‘«»「」『』‹›()\[\]{}/|,،、;:*_•·.\-–—]*\Z")
 _LINES = re.compile(r"[\s\"'“”„«»「」*_]*\n[\s\"'“”„«»「」*_]*\Z")
-_BULLET = re.compile(r"(?:\d{1,2}|[a-dа-гক-ঘअ-द一二三四甲乙])\Z")
+_BULLET = re.compile(r"(?:\d{1,2}|[a-dа-гক-ঘअ-द一二三四甲乙أابج]|الف)\Z")
 _QUESTION = re.compile(r"[^.!?。！？।؟\n]*[?？؟]")
 _QUOTED = re.compile(
     r"\"[^\"\n]{8,}?(?:\"|$)|“[^”\n]{8,}?(?:”|$)|«[^»\n]{8,}?(?:»|$)|「[^」\n]{4,}?(?:」|$)|„[^“”\"\n]{8,}?(?:[“”\"]|$)"
@@ -232,12 +232,12 @@ class _Reading:
         return answer if positive != self.negated(event) else _OTHER[answer]
 
     def weighty(self, event: _Event) -> bool:
-        """A single word is a sentence only where a sentence starts: "Agree.", "反对。"."""
-        if _HAN.match(self.norm, event.start):
-            if event.last - event.first > 3:
-                return True
-            return self.at_start(event.first) and bool(_ENDS_HAN.match(self.norm, event.end))
-        return event.last - event.first > 1 or self.at_start(event.first)
+        """A single word is a sentence only where it stands alone: "Agree.", "反对。"."""
+        han = _HAN.match(self.norm, event.start) is not None
+        if event.last - event.first > (3 if han else 1):
+            return True
+        ends = _ENDS_HAN if han else _ENDS
+        return self.at_start(event.first) and ends.match(self.norm, event.end) is not None
 
     def conditional(self, event: _Event) -> bool:
         """Whether "whether" or "if" stands before a phrase in its sentence."""
@@ -278,7 +278,9 @@ class _Reading:
                     if bullet is not None:
                         return bullet
                     continue
-                if self.stands(k):
+                if self._list_cut_off(k):
+                    echoed = True
+                elif self.stands(k):
                     later = self._labelled(k) if self._run(k) else None
                     if later is not None:
                         return later
@@ -296,12 +298,24 @@ class _Reading:
             elif event.group == "refusal" or (event.group == "hedge" and not unclear):
                 unclear = event.group
             k += 1
-        cut = self._cut_off()
+        cut = self._cut_off(chosen)
         if cut is not None:
             return cut
         if unclear:
             return unclear
         return "echo" if echoed else ""
+
+    def _list_cut_off(self, k: int) -> bool:
+        """Whether event k is the first option of a list that is cut off: "A) yes B) n"."""
+        event = self.events[k]
+        rest = self.tokens[event.last :]
+        if k + 1 < len(self.events) or event.first == 0 or len(rest) not in (1, 2):
+            return False
+        one, two = self.tokens[event.first - 1], rest[0]
+        if not (_BULLET.match(one) and _BULLET.match(two)) or one == two:
+            return False
+        other = self.lexicon.words[_OTHER[_POLARITY[event.group]]]
+        return len(rest) == 1 or any(word.startswith(rest[1]) for word in other)
 
     def _run(self, k: int) -> bool:
         """Whether event k starts a run yes, no, … line by line, of which a label may choose."""
@@ -338,7 +352,7 @@ class _Reading:
                 return answer, "choice-by-number", *self.spans[i], k
         return None
 
-    def _cut_off(self) -> tuple[str, str, int, int, int] | None:
+    def _cut_off(self, chosen: dict[str, str]) -> tuple[str, str, int, int, int] | None:
         """An answer word at the start of a line that the end of the reply cuts in two."""
         if not self.tokens or not self.at_start(len(self.tokens) - 1):
             return None
@@ -349,6 +363,9 @@ class _Reading:
             a for a, words in self.lexicon.words.items() if any(w.startswith(word) for w in words)
         ]
         if len(hits) == 1 and word not in self.lexicon.words[hits[0]]:
+            bullet = self.tokens[-2] if len(self.tokens) > 1 else ""
+            if chosen.get(bullet, hits[0]) != hits[0]:
+                return None  # "(A) yes (B) no (A) n": letter and word disagree
             return hits[0], "cut-off-word", *span, len(self.events)
         return None
 
