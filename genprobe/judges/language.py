@@ -3,7 +3,7 @@
 How it decides, on the first 2,000 characters of the reply, the echo of the prompt removed:
 
 1. Words are sorted by script; two ideographs make a word. A script that one language writes
-   (Bengali, Greek, Thai, …) tells it from a single word on; all else needs two words.
+   (Bengali, Greek, Thai, …) tells it from a single word on; all else needs two different words.
 2. Within a script every word speaks for languages: 1 for a frequent word, 0.5 for an ending, 1
    for a distinctive letter (`[text]` in prompts/languages/, and prompts/neighbours.toml), divided
    by the number of languages that claim it. A clear lead decides (rule `words`).
@@ -255,7 +255,7 @@ class LanguageJudge:
             return _chinese(words, asked)
         if script in _ONE:
             return _Told({_ONE[script]: n}, "script")
-        if n < 2:
+        if len(set(words)) < 2:
             return _UNTOLD
         evidence = self._lexicon.evidence(words)
         code, rule, sure = _clear(evidence, n), "words", None
@@ -271,9 +271,10 @@ class LanguageJudge:
         self, script: str, words: list[str], evidence: Sequence[tuple[str, float]], asked: str
     ) -> tuple[str, str, float | None]:
         """Unclear evidence as the prior of langdetect: code or empty, rule, probability."""
-        for code, loud in evidence[:1]:
-            if loud >= ALONE and code not in self._detect.codes(script):
-                return code, "words", None
+        known = self._detect.codes(script)
+        heard = max((loud for code, loud in evidence if code in known), default=0.0)
+        if evidence and evidence[0][1] > max(ALONE, heard) and evidence[0][0] not in known:
+            return evidence[0][0], "words", None
         if len(set(words)) < ENOUGH:
             return "", "too-short", None
         prior = {code: WEIGHT * loud for code, loud in evidence}
@@ -289,7 +290,7 @@ class LanguageJudge:
         for sentence in _SENTENCE_END.split(text):
             part = _by_script(sentence).get(script, [])
             if SENTENCE <= len(part) < n:
-                code = _clear(self._lexicon.evidence(part), len(part), least=2, lead=3) or main
+                code = _clear(self._lexicon.evidence(part), len(part), least=2, lead=2) or main
                 counts[main] -= len(part)
                 counts[code] = counts.get(code, 0) + len(part)
         return counts
