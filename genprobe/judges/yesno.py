@@ -200,10 +200,12 @@ class _Reading:
         if event.group in inputs.ANSWERS:
             return True
         ends = _ENDS_HAN if _HAN.match(self.norm, event.start) else _ENDS
+        if ends.match(self.norm, event.end):
+            return True
         last = event.last
         while last < len(self.tokens) and self.tokens[last] == self.tokens[event.first]:
             last += 1  # "no no no"
-        return ends.match(self.norm, self.spans[last - 1][1]) is not None
+        return last > event.last and ends.match(self.norm, self.spans[last - 1][1]) is not None
 
     def options(self, k: int) -> bool:
         """Whether events k and k + 1 are the two options repeated: "yes / no"."""
