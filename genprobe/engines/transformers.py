@@ -29,7 +29,7 @@ from genprobe.errors import EngineError
 from genprobe.records import Failure, Request, Response, digest
 
 WINDOW = 4096  # requests tokenised and sorted at a time, so that memory stays flat
-CPU_TOKENS = 8192  # default padded tokens of a batch; more is no faster on a CPU
+CPU_TOKENS = 4096  # default padded tokens of a batch; with more, activations outgrow the caches
 GPU_TOKENS = 65536
 # Llama 3 templates print today's date, so that a run resumed tomorrow would send other prompts.
 # This is the date that Llama 3.1 falls back to.
