@@ -67,6 +67,7 @@ class Tally:
     torn: int = 0
     headless: int = 0
     rewritten: int = 0
+    replies: int = 0
     different: int = 0
     problems: list[str] = field(default_factory=list)
 
@@ -85,8 +86,9 @@ class Tally:
             "lost": self.lost,
             "doubled": self.doubled,
             "rewritten": self.rewritten,
+            "replies that differ": self.replies,
             "judgments identical": "no" if self.different else "yes",
-            "problems (verify)": len(self.problems),
+            "problems": len(self.problems),
         }
         table = "\n".join(f"{name:<24}{value:>8}" for name, value in rows.items())
         return "\n".join([table, *self.problems[:20]])
@@ -114,12 +116,18 @@ def after_kill(folder: Path, driver: Driver, before: bytes, tally: Tally) -> byt
 
 
 def count(data: bytes, tally: Tally) -> set[str]:
-    ids = Counter(json.loads(line)["request"] for line in data.splitlines())
+    """The ids of whole lines; what is there twice, or is no line of a response, is noted."""
+    ids: Counter[str] = Counter()
+    for number, line in enumerate(data.splitlines(), 1):
+        try:
+            ids[json.loads(line)["request"]] += 1
+        except (ValueError, KeyError):
+            tally.problems.append(f"responses.jsonl:{number}: broken")
     tally.doubled += sum(n - 1 for n in ids.values())
     return set(ids)
 
 
-def after_end(folder: Path, before: bytes, judgments: dict[str, bytes], tally: Tally) -> None:
+def after_end(folder: Path, before: bytes, reference: Path, tally: Tally) -> None:
     """Compare a finished run with the plan and with the run that was never killed."""
     run = Run.open(folder)
     planned = {request.id for request in run.requests()}
@@ -127,9 +135,19 @@ def after_end(folder: Path, before: bytes, judgments: dict[str, bytes], tally: T
     tally.rewritten += not data.startswith(before)
     tally.expected += len(planned)
     tally.lost += len(planned - count(data, tally))
-    tally.different += derived(folder) != judgments
-    tally.problems += run.verify()
+    replies, others = texts(run), texts(Run.open(reference))
+    tally.replies += sum(replies[name] != others.get(name) for name in replies)
+    judgments, theirs = derived(folder), derived(reference)
+    for name in judgments.keys() | theirs.keys():
+        if judgments.get(name) != theirs.get(name):
+            tally.different += 1
+            tally.problems.append(f"{folder.name}/judgments/{name}: not as without kills")
+    tally.problems += [f"{folder.name}/{problem}" for problem in run.verify()]
     tally.runs += 1
+
+
+def texts(run: Run) -> dict[str, str]:
+    return {response.request: response.text for response in run.responses()}
 
 
 def derived(folder: Path) -> dict[str, bytes]:
@@ -144,8 +162,7 @@ def torment(driver: Driver, kills: int, room: Path) -> Tally:
     if driver.start(reference).wait():
         raise SystemExit(reference.with_suffix(".log").read_text())
     life = time.monotonic() - begun
-    judgments = derived(reference)
-    if not judgments:
+    if not (reference / "judgments").exists():
         raise SystemExit("the command judged nothing: there is nothing to compare")
     bar = sys.stderr.isatty()
     while tally.kills < kills:
@@ -166,7 +183,7 @@ def torment(driver: Driver, kills: int, room: Path) -> Tally:
             before = after_kill(folder, driver, before, tally)
             if bar:
                 print(f"\r{tally.kills} kills", end="", file=sys.stderr)
-        after_end(folder, before, judgments, tally)
+        after_end(folder, before, reference, tally)
         if tally.good:
             shutil.rmtree(folder)
     return tally

@@ -29,7 +29,7 @@ R = TypeVar("R", bound=Record)
 
 SHOWN = 20  # problems of one kind that are named; the rest are counted
 
-# What is known of a request, in one small number each: a million requests stay near 150 MB.
+# What is known of a request, in one small number each: a million requests fit in 250 MB.
 _ANSWERED, _FAILED, _FIRST_JUDGE = 1, 2, 4
 
 

@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import dataclasses
 import errno
+import functools
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -178,7 +180,7 @@ def test_a_creation_that_dies_at_any_step_is_done_again(tmp_path: Path) -> None:
     steps = 0
     while True:
         folder = tmp_path / str(steps)
-        said = in_child(lambda: (_die_after(steps), start(folder).close()))  # noqa: B023
+        said = in_child(functools.partial(_start_and_die, folder, steps))
         if said == "":
             break
         assert said == "killed"
@@ -191,8 +193,8 @@ def test_a_creation_that_dies_at_any_step_is_done_again(tmp_path: Path) -> None:
     assert steps >= 12  # three files, each written, synced, renamed and its folder synced
 
 
-def _die_after(steps: int) -> None:
-    """Kill this process before its step number `steps` that the disk can see."""
+def _start_and_die(folder: Path, steps: int) -> None:
+    """Start a run, and kill this process before its step number `steps` that a disk can see."""
 
     def counted(real: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **more: Any) -> Any:
@@ -208,11 +210,12 @@ def _die_after(steps: int) -> None:
     Path.replace = counted(Path.replace)  # type: ignore[method-assign]
     Path.open = counted(Path.open)  # type: ignore[method-assign]
     Path.mkdir = counted(Path.mkdir)  # type: ignore[method-assign]
+    start(folder).close()
 
 
 @posix
 def test_killed_at_random_moments() -> None:
-    command = [sys.executable, ROOT / "benchmarks" / "kills.py", "--driver", "light"]
+    command = [sys.executable, str(ROOT / "benchmarks" / "kills.py"), "--driver", "light"]
     done = subprocess.run([*command, "--kills", "10"], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.split()[:2] == ["kills", "10"]
@@ -447,6 +450,13 @@ def test_derived_files_are_replaced_whole_or_not_at_all(whole: Path) -> None:
         assert run.verify() == []
 
 
+def test_what_a_kill_left_over_is_swept_up(whole: Path) -> None:
+    for name in ("scores.json.tmp", "judgments/other.jsonl.tmp"):
+        (whole / name).write_text("half")
+    assert len(Run.open(whole).verify()) == 2
+    assert finish(whole) == []
+
+
 def test_scores_come_back(whole: Path) -> None:
     score = Score("yes", {"lang": "mr"}, None, None, None, 0, {"refusal": 2}, [0.0, 1.0], "s")
     with Run.open(whole) as run:
@@ -494,7 +504,13 @@ def rows(name: str, edit: Callable[[list[str]], list[str]]) -> Callable[[Path], 
 
 
 def put(name: str, data: bytes) -> Callable[[Path], None]:
-    return lambda folder: (folder / name).open("ab").write(data) and None
+    """Append to a file."""
+
+    def damage(folder: Path) -> None:
+        with (folder / name).open("ab") as file:
+            file.write(data)
+
+    return damage
 
 
 ID = [request.id for request in REQUESTS]
@@ -607,8 +623,6 @@ def _edit_spec(folder: Path, **changes: Any) -> None:
 
 @pytest.mark.parametrize("name", DAMAGES)
 def test_verify_names_the_damage_and_nothing_else(whole: Path, name: str) -> None:
-    import re
-
     damage, expected = DAMAGES[name]
     damage(whole)
     problems = Run.open(whole).verify()
