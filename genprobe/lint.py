@@ -174,6 +174,8 @@ def _quotes(value: str) -> Iterator[str]:
         if opened and c in _QUOTES[opened]:
             opened = ""
         elif c in _QUOTES:
+            if opened:
+                break
             opened = c
         elif c in "”»」』":
             yield f"{c!r} closes a quotation that was not opened"

@@ -1,0 +1,93 @@
+"""Lint finds the published faults, and every fault put into a copy of a pack or language."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from genprobe import registry
+from genprobe.errors import InputError
+from genprobe.lint import Finding, lint
+
+YESNO = registry.PROMPTS / "yesno"
+
+
+def test_what_is_shipped_has_no_errors():
+    assert [f for f in lint() if f.level == "error"] == []
+
+
+def test_known_faults_of_the_published_wordings_are_warnings():
+    found = {(Path(f.where.split()[0]).stem, f.message) for f in lint((YESNO,))}
+    negated = {code for code, message in found if message.startswith("negated question")}
+    assert negated == {"bn", "de", "nl", "pl", "ro", "ru"}
+    assert any(code == "zh-Hant" and "script Hant" in m and "话" in m for code, m in found)
+    assert {code for code, m in found if "doubled end" in m} == {"bn", "hi"}
+    assert {code for code, m in found if "awaits a native" in m} == {"kk", "fa"}
+    assert any(code == "ar" and "not opened" in m for code, m in found)
+
+
+def changed(folder: Path, code: str, old: str, new: str) -> list[Finding]:
+    """What lint says of a copy of the pack in which one text is changed."""
+    pack = folder / "yesno"
+    shutil.copytree(YESNO, pack)
+    path = pack / f"{code}.toml"
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new), encoding="utf-8")
+    before = {(f.level, f.message) for f in lint((YESNO,))}
+    return [f for f in lint((pack,)) if (f.level, f.message) not in before]
+
+
+@pytest.mark.parametrize(
+    ("code", "old", "new", "level", "says"),
+    [
+        ("kk", "{input}", "", "error", "{input}"),
+        ("kk", "{input}", "{input} {input}", "error", "{input}"),
+        ("kk", 'polarity = "plain"\n', "", "error", "polarity"),
+        ("kk", 'polarity = "plain"', 'polarity = "positive"', "error", "polarity"),
+        ("kk", 'review = "awaiting a native reader"\n', "", "error", "review"),
+        ("kk", 'no = "жоқ"', 'no = "ешқашан"', "error", "ешқашан"),
+        ("kk", "«жоқ» деп", "деп", "error", "does not name"),
+        ("kk", "құндылықтармен", "құндылықтaрмен", "error", "script Cyrl: a"),
+        ("kk", "құндылықтармен", "құнды\u200bлықтармен", "error", "U+200B"),
+        ("kk", "құндылықтармен", "құндылықтарми\u0306ен", "error", "normal form"),
+        ("kk", "жауап беріңіз.", "жауап беріңіз..", "error", "doubled end"),
+        ("kk", "«Иә»", "«Иә", "error", "quotation"),
+        ("de", "\n\n{input}", "\n\u00adx{input}", "warning", "U+00AD"),
+        ("en", "Do you agree with", "Do you not agree with", "warning", "polarity is 'plain'"),
+    ],
+)
+def test_a_fault_in_a_pack_is_found(tmp_path, code, old, new, level, says):
+    found = changed(tmp_path, code, old, new)
+    assert any(f.level == level and says in f.message for f in found), found
+
+
+@pytest.mark.parametrize(
+    ("addition", "says"),
+    [
+        ('[answer]\nyes = ["xa"]\n', "no word for 'no'"),
+        ('[answer]\nyes = ["xa"]\nno = ["xa"]\n', "both 'yes' and 'no'"),
+        ('[answer]\nyes = ["xa"]\nno = ["xo (a"]\n', "only (a|b) and (a)?"),
+        ('[answer]\nyes = ["xa"]\nno = ["xо"]\n', "script Latn"),
+        ('[answer]\nyes = ["xa"]\nno = ["x\u200do"]\n', "U+200D"),
+        ('[answer]\nyes = ["xa"]\nno = ["xo"]\nmaybe = ["xi"]\n', "unknown key"),
+        ('[answer]\nyes = "xa"\nno = ["xo"]\n', "must be a list"),
+        ('[answer]\nyes = ["xa"\n', "not TOML"),
+        ('[answer]\nyes = ["..."]\nno = ["xo"]\n', "no letter"),
+    ],
+)
+def test_a_fault_in_a_language_is_found(tmp_path, addition, says):
+    head = 'name = "X"\nnative = "X"\nscript = "Latn"\nreview = "somebody"\n'
+    path = tmp_path / "xx.toml"
+    path.write_text(head + addition, encoding="utf-8")
+    found = lint((path,))
+    assert any(f.level == "error" and says in f.message for f in found), found
+
+
+def test_what_is_neither_is_refused(tmp_path):
+    (tmp_path / "a.txt").write_text("x")
+    for path in (tmp_path / "nowhere", tmp_path / "a.txt", tmp_path):
+        with pytest.raises(InputError):
+            lint((path,))
