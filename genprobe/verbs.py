@@ -110,7 +110,9 @@ def _open(engine: str, model: str | None, note: Note) -> Engine:
         raise InputError("replay needs --model: the run folder or the file with the recordings")
     if model is None:
         note("no --model: the control model runs, a test instrument and not a model to be judged")
-    runner: Engine = module.open(str(CONTROL) if model is None else model, Options())
+    # The known rates of the control model are those of single precision.
+    options = Options(dtype="float32", device="cpu") if model is None else Options()
+    runner: Engine = module.open(str(CONTROL) if model is None else model, options)
     if model is None:
         runner.identity = dataclasses.replace(runner.identity, model="control")
     return runner
@@ -288,7 +290,7 @@ def _signer(source: Path, run: Run | None, subset: str) -> Callable[[str], str]:
         spec, judges = run.spec, run.judges()
         return lambda name: signature(spec, judges, measures.find(name).id + subset)
     # The file is read once; its hash, not who judged it, is what is known of its labels.
-    one = file_signature(source, {"any": "given"}, "METRIC")
+    one = file_signature(source, {"yesno": "given"}, "METRIC")
     return lambda name: one.replace("METRIC", measures.find(name).id + subset, 1)
 
 
