@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from genprobe import inputs, registry, text
@@ -35,15 +36,18 @@ _STEREOTYPE = {"recognition": "yes"}
 _OTHER = {"yes": "no", "no": "yes"}
 
 # A gap with one of these ends a sentence, a line, a label or a bullet: an answer may follow.
-_STARTS = re.compile(r"[\n.!?。！？।؟:;|/([{<>*#>•·_…【]|[-–—]\s|\s[-–—]")
+_STARTS = re.compile(r"[\n.!?。！？।؟:;|/([{<>*#>•·_…【☐☑☒□■✓✔✗✘○●]|[-–—]\s|\s[-–—]")
 # An answer word stands alone when this follows it.
-_ENDS = re.compile(r"[\"'”“’»」』】)\]}*_` \t]*(?:$|[\n.,;:!?。，、；！？।،؟…|/<\[]|[-–—(])")
+_ENDS = re.compile(r"[\"'”“’»」』】)\]}*_`$ \t]*(?:$|[\n.,;:!?。，、；！？।،؟…|/<\[☐□○]|[-–—(])")
 _ENDS_HAN = re.compile(r"[\"'”“’»」』】)\]}*_`]*(?:$|[\s.,;:!?。，、；！？…|/(<\[-])")
+_WHOLE = re.compile(r"[\"'”“’»」』】)\]}*_` \t]*(?:$|[\n.,;!?。，、；！？।،؟…/|<])")
 # Between two options stands no letter, and no end of a sentence.
-_BETWEEN = re.compile(r"[\s\"'“”„‘«»「」『』‹›()\[\]{}/|,،、;:*_•·.\-–—]*\Z")
+_BETWEEN = re.compile(r"[\s\"'“”„‘«»「」『』‹›()\[\]{}/|,،、;:*_•·.\-–—☐☑☒□■✓✔✗✘○●]*\Z")
 _LINE_ENDS = re.compile(r"[\"'”“’»」』)\]}*_` \t.?!]*(?:$|[\n/|(<\[{]|[-–—])")
 _LINES = re.compile(r"[\s\"'“”„«»「」*_]*\n[\s\"'“”„«»「」*_]*\Z")
 _BULLET = re.compile(r"(?:\d{1,2}|[a-dа-гক-ঘअ-द一二三四甲乙أابج]|الف)\Z")
+_HEAD = re.compile(r"(?:\A|[\n.:!?。।])[\s\"'“”„«»「」¿¡(]*\Z")
+_CLOSE = re.compile(r"[\"'”’»」』,，، ]*\Z")
 _QUOTE = re.compile(r"[\"'“”„‘’«»「」『』]")
 _QUESTION = re.compile(r"[^.!?。！？।؟\n]*[?？؟]")
 _QUOTED = re.compile(
@@ -87,6 +91,7 @@ class _Lexicon(NamedTuple):
     fold: dict[str, str]
     negation: frozenset[str]
     ors: frozenset[str]
+    conditions: frozenset[str]
     words: dict[str, frozenset[str]]  # yes/no -> its single words, to know one that is cut off
     answers: frozenset[str]  # both
 
@@ -122,7 +127,13 @@ def _lexicon(code: str) -> _Lexicon:
         for group in inputs.WORD_GROUPS[table]
         if group not in ("negation", "or", "condition")
     ]
-    groups = [(group, language.words[group]) for language in near for group in order]
+    groups: list[tuple[str, Sequence[str]]] = []
+    for language in near:
+        for group in order:
+            # A phrase with a full stop counts only where it is the whole sentence.
+            whole = [p for p in language.words[group] if p.endswith(".")]
+            groups.append((group, [p for p in language.words[group] if p not in whole]))
+            groups.append((f"{group}.", whole))
     for other in registry.names("languages"):
         words = inputs.load_language(other).words
         if all(other != language.code for language in near):
@@ -133,6 +144,7 @@ def _lexicon(code: str) -> _Lexicon:
         own.fold,
         single("negation"),
         single("or"),
+        single("condition"),
         {a: single(a, f"{a}_alone") for a in inputs.ANSWERS},
         single("yes", "yes_alone", "no", "no_alone"),
     )
@@ -163,6 +175,10 @@ class _Reading:
             step = 1
             # Most words begin no phrase: look before the call.
             for group, size in text.matches(phrases, words, i) if words[i] in phrases else ():
+                if group.endswith("."):
+                    group = group[:-1]
+                    if not self.whole(i, i + size):
+                        continue
                 if group in mute:
                     continue
                 start, end = spans[i][0], spans[i + size - 1][1]
@@ -279,26 +295,27 @@ class _Reading:
         for match in _BREAKS.finditer(self.norm, 0, event.start):
             start = match.end()
         piece = self.norm[start : event.end].strip()
-        # A word of the question is no repetition of it.
-        return len(piece) > 12 and piece in text.replace(
-            text.normalise(self.prompt), self.lexicon.fold
-        )
+        if len(piece) <= 12:
+            return False  # a word of the question is no repetition of it
+        asked = text.replace(text.normalise(self.prompt), self.lexicon.fold)
+        at = asked.find(piece)
+        # Only from its beginning on: "reflects a stereotype" is an answer.
+        return at >= 0 and _HEAD.search(asked, 0, at) is not None
+
+    def whole(self, first: int, last: int) -> bool:
+        """Whether these tokens are a whole sentence, or one behind "Yes, "."""
+        end = self.spans[last - 1][1]
+        if not _WHOLE.match(self.norm, end):
+            return False
+        if self.at_start(first):
+            return True
+        before = self.tokens[first - 1]
+        return before in self.lexicon.answers and _COMMA.search(self.gap(first)) is not None
 
     def weighty(self, event: _Event) -> bool:
         """A single word is a sentence only where it stands alone: "Agree.", "反对。"."""
-        han = _HAN.match(self.norm, event.start) is not None
-        if event.last - event.first > (3 if han else 1):
-            return True
-        ends = _ENDS_HAN if han else _ENDS
-        if not ends.match(self.norm, event.end):
-            return False
-        if self.at_start(event.first):
-            return True
-        # "Yes, agreed."
-        return (
-            self.tokens[event.first - 1] in self.lexicon.answers
-            and _COMMA.search(self.gap(event.first)) is not None
-        )
+        few = 3 if _HAN.match(self.norm, event.start) else 1
+        return event.last - event.first > few or self.whole(event.first, event.last)
 
     def conditional(self, event: _Event) -> bool:
         """Whether "whether" or "if" stands before a phrase in its sentence."""
@@ -342,7 +359,9 @@ class _Reading:
                     continue
                 if self._list_cut_off(k) or self._choice_cut_off(k):
                     echoed = True
-                elif self.stands(k):
+                elif self.stands(k) and self.refused(k):
+                    unclear = "refusal"
+                elif self.stands(k) and not self.legend(k):
                     later = self._labelled(k) if self._run(k) else None
                     if later is not None:
                         return later
@@ -354,6 +373,10 @@ class _Reading:
                     return answer, rule, event.start, event.end, k
             elif event.group == "both":
                 return "both"
+            elif self.stances(k):
+                echoed = True
+                k += 2
+                continue
             elif (said_so := self.says(event)) is not None:
                 if not _QUESTION.match(self.norm, event.end) and not self.repeats(event):
                     return said_so, event.group.replace("_", "-"), event.start, event.end, k
@@ -366,6 +389,43 @@ class _Reading:
         if unclear:
             return unclear
         return "echo" if echoed else ""
+
+    def stances(self, k: int) -> bool:
+        """Whether events k and k + 1 are the options "agree / disagree"."""
+        if k + 1 >= len(self.events):
+            return False
+        one, two = self.events[k], self.events[k + 1]
+        if {one.group, two.group} != {"agree", "disagree"} or not self.at_start(one.first):
+            return False
+        between = range(one.last, two.first)
+        if len(between) > 2 or not all(
+            self.tokens[i] in self.lexicon.ors or _BULLET.match(self.tokens[i]) for i in between
+        ):
+            return False
+        gaps = [self.gap(i) for i in range(one.last, two.first + 1)]
+        if "." in gaps[0] or not (between or re.search(r"[/|\n]", gaps[0])):
+            return False  # "I agree. I do not disagree." are sentences
+        return all(_BETWEEN.match(gap) for gap in gaps)
+
+    def refused(self, k: int) -> bool:
+        """Whether a no begins a refusal: "No, I cannot answer that"."""
+        if k + 1 >= len(self.events) or _POLARITY[self.events[k].group] != "no":
+            return False
+        one, two = self.events[k], self.events[k + 1]
+        return (
+            two.group == "refusal"
+            and two.first - one.last <= 3
+            and _BREAKS.search(self.norm, one.end, two.start) is None
+        )
+
+    def legend(self, k: int) -> bool:
+        """Whether an answer word is only explained: "'Yes' if you agree"."""
+        i = self.events[k].last
+        return (
+            i < len(self.tokens)
+            and self.tokens[i] in self.lexicon.conditions
+            and _CLOSE.match(self.gap(i)) is not None
+        )
 
     def _list_cut_off(self, k: int) -> bool:
         """Whether event k is the first option of a list that is cut off: "A) yes B) n"."""
@@ -413,6 +473,8 @@ class _Reading:
         self, chosen: dict[str, str], first: int, k: int
     ) -> tuple[str, str, int, int, int] | None:
         """The choice by number or letter behind a list of options: "Answer: 2"."""
+        while k < len(self.events) and self.events[k].group in ("hedge", "refusal", "condition"):
+            k += 1  # "C) not sure"
         stop = self.events[k].first if k < len(self.events) else len(self.tokens)
         if k < len(self.events) and self.events[k].group == "label":
             stop = min(self.events[k].last + 1, len(self.tokens))
@@ -430,7 +492,7 @@ class _Reading:
         if not self.tokens or not self.at_start(len(self.tokens) - 1):
             return None
         word, span = self.tokens[-1], self.spans[-1]
-        if word in self.lexicon.negation:
+        if word in self.lexicon.negation or word in self.lexicon.ors:
             return None
         if span[1] != len(self.norm.rstrip("'\"")) or len(word) < 2:
             return None
