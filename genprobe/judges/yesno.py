@@ -131,7 +131,7 @@ def _lexicon(code: str) -> _Lexicon:
     for language in near:
         for group in order:
             # A phrase with a full stop counts only where it is the whole sentence.
-            whole = [p for p in language.words[group] if p.endswith(".")]
+            whole = [p for p in language.words[group] if p.endswith((".", "。"))]
             groups.append((group, [p for p in language.words[group] if p not in whole]))
             groups.append((f"{group}.", whole))
     for other in registry.names("languages"):
