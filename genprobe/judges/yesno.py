@@ -11,7 +11,7 @@ event. The first event that commits is the answer:
 
 "yes / no" and its like are the options repeated, not an answer: the choice made after them is.
 The definitions are DESIGN.md's; the measure of the reader against two blind human readings is
-in docs/reader.md.
+in docs/shades.md.
 """
 
 from __future__ import annotations
