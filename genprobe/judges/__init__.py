@@ -23,7 +23,10 @@ class Item(NamedTuple):
 
 @dataclass(slots=True)
 class Verdict:
-    """label, what it rests on, and further columns; becomes a `Judgment` record."""
+    """label, what it rests on, and further columns; becomes a `Judgment` record.
+
+    A judge's verdicts all have the same `fields`, so that they fit one table.
+    """
 
     label: str
     rule: str

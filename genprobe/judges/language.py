@@ -31,9 +31,11 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib import metadata
 from typing import Any, NamedTuple
 
 from genprobe import inputs, registry
+from genprobe.errors import InputError
 from genprobe.judges import Item, Verdict
 from genprobe.records import JSON, digest
 from genprobe.text import normalise, strip_echo, tokens
@@ -204,7 +206,7 @@ _UNTOLD = _Told({}, "too-short")
 
 
 class LanguageJudge:
-    """`language`: see the module's docstring. Fields: `shares` of words where it is mixed."""
+    """`language`: see the module's docstring. Fields: `shares` of words, None unless mixed."""
 
     name = "language"
     column = "language"
@@ -213,17 +215,19 @@ class LanguageJudge:
     def __init__(self, lexicon: _Lexicon) -> None:
         self._lexicon = lexicon
         self._detect = _Detector()
-        self.signature = f"language@{VERSION}+{lexicon.hash}"
+        detector = metadata.version("langdetect")
+        self.signature = f"language@{VERSION}+{lexicon.hash[:8]}+langdetect-{detector}"
 
     def __call__(self, item: Item) -> Verdict:
+        asked = _code(item.lang)
         start = strip_echo(item.prompt, item.response)
         text = normalise(_URL.sub(" ", item.response[start : start + LIMIT]))
         scripts = _by_script(text)
         if not scripts:
-            return Verdict("und", "no-words")
+            return Verdict("und", "no-words", fields={"shares": None})
         total = sum(map(len, scripts.values()))
         told = {
-            script: self._tell(script, words, text, item.lang, len(words) * 2 >= total)
+            script: self._tell(script, words, text, asked, len(words) * 2 >= total)
             for script, words in scripts.items()
         }
         shares: dict[str, float] = {}
@@ -231,7 +235,7 @@ class LanguageJudge:
             for code, n in one.shares.items():
                 shares[code] = shares.get(code, 0.0) + n
         if not shares:
-            return Verdict("und", "too-short")
+            return Verdict("und", "too-short", fields={"shares": None})
         (code, _), *others = ranked = _ranked(shares)
         whole = sum(shares.values())
         if others and others[0][1] >= max(MIXED_WORDS, MIXED_SHARE * whole):
@@ -239,7 +243,8 @@ class LanguageJudge:
             return Verdict("mixed", "shares", fields={"shares": parts})
         script = max((s for s in told if code in told[s].shares), key=lambda s: len(scripts[s]))
         words = scripts[script]
-        return Verdict(code, told[script].rule, self._speaking(words, code), told[script].sure)
+        spoken, rule, sure = self._speaking(words, code), told[script].rule, told[script].sure
+        return Verdict(code, rule, spoken, sure, {"shares": None})
 
     def _speaking(self, words: list[str], code: str) -> str:
         """The first five words that speak for the language."""
@@ -320,6 +325,15 @@ def _by_script(text: str) -> dict[str, list[str]]:
     if kana and "HAN" in scripts:  # Japanese writes both; its ideographs are not Chinese
         scripts[min(kana)].extend(scripts.pop("HAN"))
     return scripts
+
+
+@functools.lru_cache(1 << 10)
+def _code(lang: str) -> str:
+    """The code of the asked language; as it is where no pack knows it."""
+    try:
+        return inputs.language_code(lang)
+    except InputError:
+        return lang
 
 
 @functools.lru_cache(1 << 14)
