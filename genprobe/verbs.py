@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -193,37 +194,55 @@ def judge_file(
 
     Rows come back in their order with each judge's columns behind their own (DESIGN.md, "The
     command line"); a column of the input with the name of one of ours is kept as `<name>_data`.
+    A response that is null is no reply: its columns are null, and it is counted as `no reply`.
     out: a file, by suffix, written whole or not at all; None is stdout, as JSONL. Streams: memory
     does not grow with the file. InputError, with the row, for what cannot be judged.
     """
-    counts: dict[str, dict[str, int]] = {judge.name: {} for judge in judges}
+    counts: dict[str, dict[str, int]] = {judge.name: Counter() for judge in judges}
     progress("reading", 0, 0)
 
     def rows() -> Iterator[dict[str, Any]]:
         for number, row in files.numbered_rows(path):
-            columns: dict[str, Any] = {}
-            for judge in judges:
-                try:
-                    verdict = judge(_item(row, judge))
-                except InputError as error:
-                    raise InputError(f"{path}, row {number}: {error}") from None
-                # One judge's columns are plain; more judges than one need their names on them.
-                own = "" if not columns else f"{judge.name}_"
-                columns[judge.column] = verdict.label
-                for name, value in verdict.fields.items():
-                    columns[name if name not in columns else f"{judge.name}_{name}"] = value
-                if verdict.score is not None:
-                    columns[f"{own}score"] = verdict.score
-                columns[f"{own}rule"] = verdict.rule
-                columns[f"{own}evidence"] = verdict.evidence
-                seen = counts[judge.name]
-                seen[verdict.label] = seen.get(verdict.label, 0) + 1
-            yield {f"{k}_data" if k in columns else k: v for k, v in row.items()} | columns
+            try:
+                columns = _verdicts(row, judges, counts)
+            except InputError as error:
+                raise InputError(f"{path}, row {number}: {error}") from None
+            yield _kept(row, columns) | columns
             if not number % 1000:
                 progress("reading", number, 0)
 
     files.write_rows(out, rows())
     return counts
+
+
+def _verdicts(
+    row: dict[str, Any], judges: Sequence[Judge], counts: dict[str, dict[str, int]]
+) -> dict[str, Any]:
+    """The judges' columns of a row, the same for every row; all null where there is no reply."""
+    columns: dict[str, Any] = {}
+    for judge in judges:
+        verdict = judge(_item(row, judge))
+        # One judge's columns are plain; more judges than one need their names on them.
+        own = f"{judge.name}_" if columns else ""
+        columns[judge.column] = verdict.label
+        for name, value in verdict.fields.items():
+            columns[name if name not in columns else f"{judge.name}_{name}"] = value
+        columns[f"{own}rule"] = verdict.rule
+        columns[f"{own}evidence"] = verdict.evidence
+        counts[judge.name]["no reply" if row["response"] is None else verdict.label] += 1
+    return columns if row["response"] is not None else dict.fromkeys(columns)
+
+
+def _kept(row: dict[str, Any], ours: Collection[str]) -> dict[str, Any]:
+    """A row of the input beside our columns: none is lost, also where a file is judged again."""
+    kept = {}
+    for name, value in row.items():
+        if name in ours:
+            name += "_data"
+            while name in row or name in ours:
+                name += "_data"
+        kept[name] = value
+    return kept
 
 
 def _item(row: dict[str, Any], judge: Judge) -> Item:
@@ -247,24 +266,28 @@ def score(
     """Scores of run folders or of files of judged replies, each source by itself.
 
     metrics: `metrics.DEFAULT` where empty. by: the columns that make the cells; where empty
-    language and probe, and model if there are several. declared: only the recognised
-    declarations. Scores of a run are also written to its `scores.json`, its outcomes to
-    `outcomes.csv`. InputError in one line.
+    language and probe, and model if there are several; sources that share a cell all the same
+    get `source` in front. declared: only the recognised declarations. When all are counted, the
+    scores of a run are also written to its `scores.json`, its outcomes to `outcomes.csv`.
+    InputError in one line.
     """
     from genprobe import metrics as measures
     from genprobe import table
     from genprobe.metrics.rates import recognised_declarations
 
     tables = []
-    for source in map(Path, sources):
+    for source in dict.fromkeys(map(Path, sources)):
         run = Run.open(source) if source.is_dir() else None
-        outcomes = table.outcomes(run) if run else table.from_rows(files.read_rows(source))
+        try:
+            outcomes = table.outcomes(run) if run else table.from_rows(files.read_rows(source))
+        except InputError as error:
+            raise _about(source, error) from None
         tables.append((source, run, outcomes))
     columns = list(by) or ["lang", "probe"]
     models = {m for _, _, outcomes in tables if "model" in outcomes for m in set(outcomes["model"])}
     if not by and len(models) > 1:
         columns.insert(0, "model")
-    scores: list[Score] = []
+    scores: dict[Path, list[Score]] = {}
     for source, run, outcomes in tables:
         chosen = outcomes
         if declared:
@@ -274,12 +297,32 @@ def score(
         sign = _signer(source, run, "+declared" if declared else "")
         # What no judge has looked at is left out, unless it was asked for by name.
         names = metrics or [m for m in measures.DEFAULT if measures.find(m).fits(chosen)]
-        found = measures.score(chosen, names, columns, sign)
+        try:
+            scores[source] = measures.score(chosen, names, columns, sign)
+        except InputError as error:
+            raise _about(source, error) from None
+    for source, run, outcomes in tables:
         if run:
-            run.write_scores(found)
+            run.write_scores(scores[source])
             files.write_rows(run.folder / "outcomes.csv", _plain_rows(outcomes))
-        scores += found
-    return scores
+    return _told_apart(scores)
+
+
+def _about(source: Path, error: InputError) -> InputError:
+    """The error with the name of the source in front, if it does not say it already."""
+    return error if str(error).startswith(f"{source}") else InputError(f"{source}: {error}")
+
+
+def _told_apart(scores: dict[Path, list[Score]]) -> list[Score]:
+    """All scores; where two sources share a cell, each cell begins with its source's name."""
+    found = [score for part in scores.values() for score in part]
+    if len({(s.metric, *s.by.items()) for s in found}) == len(found):
+        return found
+    return [
+        dataclasses.replace(s, by={"source": str(source), **s.by})
+        for source, part in scores.items()
+        for s in part
+    ]
 
 
 def _signer(source: Path, run: Run | None, subset: str) -> Callable[[str], str]:

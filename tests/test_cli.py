@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from genprobe import cli, inputs, registry, statements
+from genprobe.files import read_rows
 
 
 def run(*arguments: object, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
@@ -111,6 +112,43 @@ def test_judge_file_keeps_what_was_there(genprobe, tmp_path):
     assert json.loads(old.splitlines()[0])["answer"] == "yes"  # "dat" holds Romanian "da"
     code, table, _ = genprobe("score", out, "--by", "lang", "--metric", "yes", "-f", "csv")
     assert code == 0 and "pt-BR" in table
+
+
+def test_judged_rows_fit_one_table(genprobe, tmp_path):
+    """Every row has the same columns, whatever is found in it; null is no reply, not a text."""
+    path, out = tmp_path / "in.jsonl", tmp_path / "out.csv"
+    replies = [
+        ("en", "Yes, it does."),
+        ("en", "I do not agree with that. Aber das ist nicht richtig, weil das niemand so glaubt."),
+        ("zh_hant", "我不同意,他不是好人"),
+        ("nl", None),
+    ]
+    rows = [{"lang": lang, "probe": "agreement", "response": text} for lang, text in replies]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    judges = ("--judge", "yesno", "--judge", "language", "--judge", "refusal")
+    code, _, err = genprobe("judge", path, *judges, "-o", out)
+    assert code == 0 and "1 no reply" not in err and "no reply 1" in err
+    read = list(read_rows(out))
+    assert [r["language"] for r in read] == ["en", "mixed", "zh-Hant", ""]
+    assert json.loads(read[1]["shares"]).keys() == {"de", "en"}
+    code, text, _ = genprobe("score", out, "--metric", "yes", "--by", "probe", "-f", "json")
+    (score,) = json.loads(text)
+    assert code == 0 and score["n"] == 3 and score["excluded"] == {"missing": 1}
+    # Judged again, nothing of the first judgment is lost.
+    again, third = tmp_path / "again.jsonl", tmp_path / "third.jsonl"
+    genprobe("judge", out, "-o", again)
+    genprobe("judge", again, "-o", third)
+    row = json.loads(third.read_text().splitlines()[0])
+    assert row["answer"] == row["answer_data"] == row["answer_data_data"] == "yes"
+
+
+def test_sources_that_share_a_cell_are_told_apart(genprobe, tmp_path):
+    one, two = tmp_path / "one.jsonl", tmp_path / "two.jsonl"
+    for path, answer in ((one, "yes"), (two, "no")):
+        path.write_text(json.dumps({"lang": "nl", "probe": "agreement", "answer": answer}) + "\n")
+    code, out, _ = genprobe("score", one, two, one, "--metric", "yes", "-f", "json")
+    found = {score["by"]["source"]: score["value"] for score in json.loads(out)}
+    assert code == 0 and found == {str(one): 1.0, str(two): 0.0}
 
 
 GOOD = '{"id": 1, "lang": "nl", "probe": "agreement", "response": "Nee"}\n'
