@@ -63,7 +63,15 @@ class Language:
 # table of the TOML -> its lists; prompts/languages/README.md says what goes where.
 WORD_GROUPS: dict[str, tuple[str, ...]] = {
     "answer": ("yes", "no", "yes_alone", "no_alone", "label", "or", "unlike"),
-    "sentence": ("agree", "disagree", "stereotype", "not_stereotype", "both", "negation", "condition"),
+    "sentence": (
+        "agree",
+        "disagree",
+        "stereotype",
+        "not_stereotype",
+        "both",
+        "negation",
+        "condition",
+    ),
     "unclear": ("refusal", "hedge"),
     "explanation": ("wrong", "right"),
     "text": ("frequent", "letters", "endings"),
@@ -238,7 +246,8 @@ def read_pack(folder: Path) -> Pack:
         probes[name] = Probe(name, _string(part, "measures", head), when)
     if not probes:
         raise InputError(f"{head}: no [probes.<name>]")
-    wordings, answers, sources, reviews, hashes = {}, {}, {}, {}, {}
+    wordings: dict[str, dict[str, Wording]] = {}
+    answers, sources, reviews, hashes = {}, {}, {}, {}
     for path in sorted(folder.glob("*.toml")):
         if path == head:
             continue

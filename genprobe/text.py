@@ -121,7 +121,8 @@ def compile_phrases(
 
 def matches(phrases: Phrases, words: Sequence[str], start: int) -> list[tuple[str, int]]:
     """(group, number of tokens) of every phrase that begins at `words[start]`, longest first."""
-    node, at, found = phrases, start, []
+    at, found = start, []
+    node: Phrases | None = phrases
     while at < len(words) and (node := node.get(words[at])) is not None:
         at += 1
         if "" in node:
