@@ -5,6 +5,7 @@ A GenprobeError is one line and exit code 2. Nothing heavy is imported before a 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import sys
 from collections.abc import Callable
@@ -26,15 +27,22 @@ def main() -> None:
     """Entry point: every error that is a user's to mend becomes one line."""
     traceback = "-v" in sys.argv[1:] or "--verbose" in sys.argv[1:]
     try:
+        if sys.stdout is None:
+            raise InputError("standard output is closed; send it to a file or to /dev/null")
         code = cli.main(standalone_mode=False)
         sys.stdout.flush()
-    except click.exceptions.Abort:
-        code = _say("stopped", 130)
-    except KeyboardInterrupt:
-        code = _say("stopped; the same command goes on where it was", 130)
+    except (click.exceptions.Abort, KeyboardInterrupt):
+        code = _say("stopped; the same command takes up a run where it was", 130)
     except BrokenPipeError:
         sys.stderr.close()  # the reader of a pipe has gone: not an error of ours
         code = 0
+    except OSError as error:
+        # All files have their own errors; what is left is a standard output that is full.
+        if traceback or error.filename is not None:
+            raise
+        with contextlib.suppress(OSError):
+            sys.stdout.close()  # else Python tries to write the rest once more when it ends
+        code = _say(f"standard output: cannot be written ({error.strerror})", 2)
     except (click.ClickException, GenprobeError) as error:
         if traceback:
             raise
@@ -294,15 +302,20 @@ def score(
 @_shared("verbose")
 def verify(folder: Path, verbose: bool) -> int:
     """Prove that a run folder is whole, or name what is not (exit code 1)."""
+    from genprobe.formats import clean
     from genprobe.store import Run
 
     run = Run.open(folder)
     problems = run.verify()
     for problem in problems:
-        click.echo(problem)
+        click.echo(clean(problem))
     if not problems:
-        total = sum(1 for _ in run.responses())
-        click.echo(f"{folder}: whole: {total} responses, each planned, none twice")
+        replies, planned = (sum(1 for _ in rows) for rows in (run.responses(), run.requests()))
+        failed = f", {planned - replies} failed" if replies < planned else ""
+        click.echo(
+            f"{clean(str(folder))}: whole: {replies} responses to {planned} requests{failed}, "
+            "none twice"
+        )
     return 1 if problems else 0
 
 
@@ -316,13 +329,14 @@ def lint(paths: tuple[Path, ...], quiet: bool, verbose: bool) -> int:
     Exit code 1 if there are errors. The published wordings are an instrument, used as they were:
     their faults are warnings.
     """
+    from genprobe.formats import clean
     from genprobe.lint import lint as check
 
     found = check(paths)
     errors = sum(f.level == "error" for f in found)
     for finding in found:
         if finding.level == "error" or not quiet:
-            click.echo(f"{_short(finding.where)}: {finding.level}: {finding.message}")
+            click.echo(clean(f"{_short(finding.where)}: {finding.level}: {finding.message}"))
     if not quiet or errors:
         _say(f"{errors} errors, {len(found) - errors} warnings")
     return 1 if errors else 0

@@ -151,6 +151,18 @@ def test_sources_that_share_a_cell_are_told_apart(genprobe, tmp_path):
     assert code == 0 and found == {str(one): 1.0, str(two): 0.0}
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+@pytest.mark.parametrize("redirect", [">/dev/full", ">&-"])
+def test_a_standard_output_that_takes_nothing_gets_one_line(redirect):
+    code = (
+        "import sys; sys.argv = ['genprobe', 'list', 'data']; from genprobe import cli; cli.main()"
+    )
+    command = f'"{sys.executable}" -c "{code}" {redirect}'
+    done = subprocess.run(command, shell=True, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1 and "standard output" in done.stderr
+
+
 GOOD = '{"id": 1, "lang": "nl", "probe": "agreement", "response": "Nee"}\n'
 
 BAD_FILES = [
