@@ -127,7 +127,7 @@ def _empty(value: Any) -> bool:
 
 # No ":" or "|" (the form) and no "~" (marks what was shortened); a folder's whole path is
 # nobody's business. "+" is in versions ("2.9+cpu"), but joins lists.
-_PLAIN = re.compile(r"(?!/)[A-Za-z0-9_./@+-]{1,40}")
+_PLAIN = re.compile(r"(?!/)[A-Za-z0-9_./@+-]{1,48}")
 _HASH = re.compile(r"[0-9a-f]{20,}")
 
 

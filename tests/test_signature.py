@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sample import SPEC
 
+from genprobe import metrics
 from genprobe.errors import InputError, RunError
 from genprobe.signature import Spec, file_signature, signature, versions
 
@@ -78,6 +79,12 @@ def test_it_reads_like_one_line_of_keys_and_values() -> None:
     assert "|model:org/model-1|" in text
     assert "|revision:0123456~" in text
     assert "limit" not in text  # nothing to say
+
+
+def test_every_metric_is_named_in_full() -> None:
+    for metric in metrics.catalogue().values():
+        text = signature(SPEC, {}, f"{metric.id}+declared")
+        assert text.startswith(f"metric:{metric.id}+declared|")
 
 
 def test_judges_and_metric_change_the_signature() -> None:

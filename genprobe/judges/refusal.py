@@ -81,5 +81,5 @@ def make() -> RefusalJudge:
     fold = {old: new for language in languages for old, new in language.fold.items()}
     groups = [("refusal", language.words["refusal"]) for language in languages]
     groups += [(group, lang.words[group]) for lang in languages for group in _SENTENCES]
-    version = f"{VERSION}:{digest([groups, fold], 8)}"
+    version = f"{VERSION}+{digest([groups, fold], 8)}"
     return RefusalJudge(compile_phrases(groups, fold), fold, version)
