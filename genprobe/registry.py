@@ -45,4 +45,5 @@ def unknown(what: str, name: str, known: list[str]) -> InputError:
     """The error for a name that is not known, with a guess at what was meant."""
     near = difflib.get_close_matches(name, known, n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
-    return InputError(f"unknown {what} {name!r}; {hint}")
+    shown = name if len(name) <= 80 else f"{name[:80]}…"
+    return InputError(f"unknown {what} {shown!r}; {hint}")
