@@ -121,12 +121,14 @@ def compile_phrases(
 
 def matches(phrases: Phrases, words: Sequence[str], start: int) -> list[tuple[str, int]]:
     """(group, number of tokens) of every phrase that begins at `words[start]`, longest first."""
-    at, found = start, []
-    node: Phrases | None = phrases
-    while at < len(words) and (node := node.get(words[at])) is not None:
-        at += 1
+    node, found = phrases, []
+    for at in range(start, len(words)):
+        step = node.get(words[at])
+        if step is None:
+            break
+        node = step
         if "" in node:
-            found.append((node[""], at - start))
+            found.append((node[""], at + 1 - start))
     return found[::-1]
 
 
