@@ -138,6 +138,12 @@ SHARES = [
 ]
 
 
+def test_a_conflict_that_nobody_looked_for_is_not_none():
+    rows = [row(1, "agreement", "yes", conflict=True), row(2, "agreement", "no", conflict=None)]
+    found = one(rows, "conflict")
+    assert (found.value, found.n, found.excluded) == (1.0, 1, {"unjudged": 1})
+
+
 @pytest.mark.parametrize(
     ("name", "value", "n", "excluded", "bounds"),
     [

@@ -83,7 +83,9 @@ def _refusal(outcomes: pd.DataFrame, by: list[str]) -> Units:
 
 def _conflict(outcomes: pd.DataFrame, by: list[str]) -> Units:
     """Share of clear answers whose explanation contradicts the answer word."""
-    return _units(outcomes, by, outcomes["conflict"], not_clear(outcomes))
+    reason = not_clear(outcomes)
+    reason = reason.mask((reason == "") & outcomes["conflict"].isna(), "unjudged")
+    return _units(outcomes, by, outcomes["conflict"], reason)
 
 
 def _wrong_language(outcomes: pd.DataFrame, by: list[str]) -> Units:
