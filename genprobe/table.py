@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pandas as pd
 
 from genprobe import inputs, registry
-from genprobe.errors import InputError
+from genprobe.errors import InputError, RunError
 from genprobe.records import Failure, Judgment, Request, Response, Statement, canonical
 
 if TYPE_CHECKING:
@@ -65,16 +65,27 @@ def outcomes(run: Readable) -> pd.DataFrame:
     """The outcomes of a run, in the order of its plan.
 
     The columns of a judge that has not judged the run are absent; a single response without a
-    judgment has none in them. InputError if the pack of the run is not here.
+    judgment has none in them. InputError if the pack of the run is not here, in its version: what
+    an answer says comes from it. RunError for a request about an unknown statement.
     """
     pack = inputs.load_pack(run.spec.pack.partition("@")[0])
+    if pack.id != run.spec.pack:
+        raise InputError(
+            f"the run is of the pack {run.spec.pack}, and here is {pack.id}; "
+            f"score it with genprobe {run.spec.version}"
+        )
     statements = {(s.id, s.lang): s for s in run.statements()}
     responses = {r.request: r.text for r in run.responses()}
     failures = {f.request: f.kind for f in run.failures() if f.request not in responses}
     judged = {name: {j.request: j for j in run.judgments(name)} for name in run.judges()}
     rows: list[dict[str, Any]] = []
     for request in run.requests():
-        statement = statements[request.statement, request.lang]
+        statement = statements.get((request.statement, request.lang))
+        if statement is None:
+            raise RunError(
+                f"request {request.id}: no statement {request.statement!r} in {request.lang}; "
+                "`genprobe verify` says what else is damaged"
+            )
         response = responses.get(request.id)
         failure = failures.get(request.id)
         row = {
@@ -209,7 +220,7 @@ def from_rows(rows: pd.DataFrame | Iterable[Mapping[str, Any]]) -> pd.DataFrame:
         ]
     for column in ("conflict", "refused"):
         if column in frame:
-            frame[column] = frame[column].map(_truth)
+            frame[column] = [_truth(v, column, at) for at, v in enumerate(frame[column], 1)]
     if "sample" not in frame:
         same = [c for c in ("model", "lang", "probe", "statement") if c in frame]
         frame["sample"] = frame.groupby(same, dropna=False).cumcount()
@@ -313,9 +324,15 @@ def _role(value: Any) -> str | None:
     return "original" if text.lower().lstrip("_") == "original" else "contrast"
 
 
-def _truth(value: Any) -> bool | None:
+_TRUTH = {"true": True, "yes": True, "1": True, "1.0": True}
+_TRUTH |= {"false": False, "no": False, "0": False, "0.0": False}
+
+
+def _truth(value: Any, column: str, row: int) -> bool | None:
     text = _text(value)
-    return None if text is None else text.lower() in ("true", "yes", "1", "1.0")
+    if text is not None and text.lower() not in _TRUTH:
+        raise InputError(f"row {row}: {column} is {text[:40]!r}, neither true nor false")
+    return None if text is None else _TRUTH[text.lower()]
 
 
 def _finish(frame: pd.DataFrame, pack: inputs.Pack) -> pd.DataFrame:

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from genprobe import metrics, table
-from genprobe.errors import InputError
+from genprobe.errors import InputError, RunError
 from genprobe.records import Failure, Judgment, Request, Response, Statement
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "shades"
@@ -266,6 +266,16 @@ def test_text_of_a_csv_file_is_read():
     pd.testing.assert_frame_equal(frame, same)
 
 
+def test_a_run_of_another_pack_or_without_its_statements_is_one_line(run):
+    run.spec = SimpleNamespace(model="m", pack="yesno@0", version="0.0.1")
+    with pytest.raises(InputError, match=r"yesno@0, and here is yesno@1; .* genprobe 0\.0\.1"):
+        table.outcomes(run)
+    run.spec.pack = "yesno@1"
+    run._of["requests"] = [request("a", of="gone")]
+    with pytest.raises(RunError, match="no statement 'gone' in mr"):
+        table.outcomes(run)
+
+
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
@@ -275,6 +285,7 @@ def test_text_of_a_csv_file_is_read():
         ([ROW, {**ROW, "probe": "agrement"}], "row 2: unknown probe 'agrement'; did you mean"),
         ([ROW, {**ROW, "answer": "maybe"}], "row 2: unknown answer 'maybe'"),
         ([{**ROW, "probe": None}], "row 1: 'probe' is empty"),
+        ([ROW, {**ROW, "conflict": "oui"}], "row 2: conflict is 'oui', neither true nor false"),
         ([], "lacks the column 'lang'"),
     ],
 )
