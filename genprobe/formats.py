@@ -390,6 +390,8 @@ def _breakable(signature: str) -> str:
 def _latex(scores: Sequence[Score]) -> str:
     """A booktabs table: n, values with intervals, bounds; the caption says the rest."""
     cells, columns = _grid(scores)
+    if not cells:
+        return "% no scores\n"
     names = _names(cells)
     heads = [tex(name) for name in names]
     align = "l" * len(names)

@@ -188,5 +188,6 @@ def test_odd_input():
     with pytest.raises(InputError, match="unknown format 'tabel'; did you mean 'table'"):
         formats.render(probes(), "tabel")
     assert formats.render([], "table") == "no scores\n"
+    assert formats.render([], "latex") == "% no scores\n"
     mixed = [make(by={"lang": "mr"}), make("no", {"probe": None})]
     assert "(none)" in formats.render(mixed, "table") and formats.render(mixed, "latex")
