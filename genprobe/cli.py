@@ -153,8 +153,20 @@ def _shared(*options: str) -> Callable[[Any], Any]:
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="First N statements a language.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="The run folder.")
 @click.option("--engine", default="transformers", show_default=True, metavar="E")
-@click.option("--temperature", type=click.FloatRange(0), default=0.0, show_default=True)
-@click.option("--max-tokens", type=click.IntRange(1), default=64, show_default=True)
+@click.option(
+    "--temperature",
+    type=click.FloatRange(0),
+    metavar="T",
+    help="0 is greedy.  [default: 0; the control model: 1]",
+)
+@click.option(
+    "--max-tokens",
+    type=click.IntRange(1),
+    default=64,
+    show_default=True,
+    metavar="N",
+    help="Most tokens of a reply.",
+)
 @click.option("--seed", type=int, default=0, show_default=True)
 @_shared("by", "declared", "format", "quiet", "verbose")
 def yesno(
@@ -165,7 +177,7 @@ def yesno(
     limit: int | None,
     out: Path | None,
     engine: str,
-    temperature: float,
+    temperature: float | None,
     max_tokens: int,
     seed: int,
     by: str | None,
@@ -183,6 +195,9 @@ def yesno(
     from genprobe import verbs
     from genprobe.engines import Sampling
 
+    if temperature is None:
+        # The rates of the control model are those of its draws.
+        temperature = 1.0 if model is None else 0.0
     note = _note(quiet)
     with _Bar(quiet) as bar:
         run = verbs.yesno(
@@ -406,6 +421,6 @@ def selftest(seed: int, quiet: bool, verbose: bool) -> int:
     from genprobe import selftest as test
 
     with _Bar(quiet) as bar:
-        report = test.run(seed, bar)
-    click.echo(report.text(), nl=False)
-    return 0 if report.passed else 1
+        report = test.run(bar, seed)
+    click.echo(report.text())
+    return 0 if report.ok else 1
