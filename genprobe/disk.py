@@ -115,8 +115,9 @@ def replace(path: Path, lines: Iterable[str]) -> None:
 
 
 def leftovers(*folders: Path) -> list[Path]:
-    """Temporary files that a kill during `replace` left behind."""
-    return sorted(path for folder in folders for path in folder.glob("*.json*.tmp"))
+    """Temporary files that a kill during `replace`, or `files.write_rows`, left behind."""
+    names = ("*.json*.tmp", ".genprobe-*.tmp")
+    return sorted(path for folder in folders for name in names for path in folder.glob(name))
 
 
 def lines(path: Path, *, appended: bool = False) -> Iterator[tuple[int, int, bytes]]:

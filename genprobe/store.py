@@ -370,9 +370,10 @@ _INTRODUCTION = """\
 # A run folder
 
 Everything about one run, in text. What models said (`responses.jsonl`, `failures.jsonl`) is
-appended and never edited; `judgments/` and `scores.json` are derived, and can be deleted and made
-again without a model. Texts are JSON lines in ASCII, with every other character escaped, one
-record a line; a field that is not named here is an error.
+appended and never edited; `judgments/`, `scores.json` and `outcomes.csv` are derived, and can be
+deleted and made again without a model. Texts are JSON lines in ASCII, with every other character
+escaped, one record a line; a field that is not named here is an error. `outcomes.csv` is the table
+that scores count, one row a request, for a spreadsheet; nothing reads it.
 
 - **Resume**: the same spec into the same folder goes on where the run stopped. Another spec is an
   error that shows the difference. A request with a response is never asked again, one with only

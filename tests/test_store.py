@@ -451,9 +451,9 @@ def test_derived_files_are_replaced_whole_or_not_at_all(whole: Path) -> None:
 
 
 def test_what_a_kill_left_over_is_swept_up(whole: Path) -> None:
-    for name in ("scores.json.tmp", "judgments/other.jsonl.tmp"):
+    for name in ("scores.json.tmp", ".genprobe-0a.tmp", "judgments/other.jsonl.tmp"):
         (whole / name).write_text("half")
-    assert len(Run.open(whole).verify()) == 2
+    assert len(Run.open(whole).verify()) == 3
     assert finish(whole) == []
 
 
