@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: demo test check wheel docs clean
+.PHONY: demo test check wheel clean
 
 demo: $(VENV)/ready
 	$(BIN)/genprobe yesno --lang mr
