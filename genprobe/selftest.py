@@ -1,0 +1,304 @@
+"""Does the whole instrument measure right? A model whose true rates are known is measured.
+
+The control model is asked everything that is built in, through the engine, the store, the judges
+and the metrics that any model goes through. Then its true rates are computed from its logits
+(`control.exact`), and four things must hold:
+
+- intervals: the 95 % intervals cover the true share in about 95 % of the cells (language, probe
+  and bias type; yes, no and ambiguous);
+- rates: for no language and probe the number of replies with an answer is further from the
+  true one than chance allows, which is where a misreading shows;
+- sharpness: likely answers come as often as they should, which a wrong temperature changes;
+- labels: every reply that was planted is read as what it means.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import NormalDist
+from typing import TYPE_CHECKING
+
+from genprobe import control, metrics, table, verbs
+from genprobe.engines import Options, Sampling
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+
+    from genprobe.control.exact import Exact
+    from genprobe.records import Request
+    from genprobe.stats import Array
+
+CELL = ["lang", "probe", "bias_type"]
+ROUNDS = 2  # samples of every question; each is a table of its own, with its own intervals
+MAX_TOKENS = 128  # no planted reply is cut off
+LEAST_COVERAGE = 0.90
+MOST_Z_COVERAGE = 4.0
+MOST_Z_RATE = 4.5  # one in 1,000 sound runs goes over it by chance, with 162 rates
+MOST_Z_SHARPNESS = 4.5
+
+
+@dataclass(frozen=True)
+class Line:
+    """One language. rate_z: the signed z of its worst rate, and which that is."""
+
+    lang: str
+    intervals: int
+    covered: int
+    expected: float
+    rate_z: float
+    rate: str
+    misread: int
+
+
+@dataclass(frozen=True)
+class Report:
+    """What `run` found; `faults` is empty where all is well."""
+
+    lines: tuple[Line, ...]
+    replies: int
+    intervals: int
+    covered: int
+    expected: float
+    coverage_z: float
+    sharpness_z: float
+    faults: tuple[str, ...]
+    seconds: float
+
+    @property
+    def ok(self) -> bool:
+        return not self.faults
+
+    def text(self) -> str:
+        """A table by language, the totals, and what is wrong."""
+        rows = [("lang", "intervals", "cover", "expected", "largest z of a rate", "misread")]
+        for line in self.lines:
+            rows.append(
+                (
+                    line.lang,
+                    str(line.intervals),
+                    f"{100 * line.covered / line.intervals:.1f} %",
+                    f"{100 * line.expected / line.intervals:.1f} %",
+                    f"{line.rate_z:+.1f} {line.rate}",
+                    str(line.misread),
+                )
+            )
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        out = ["  ".join(c.ljust(w) for c, w in zip(r, widths, strict=True)).rstrip() for r in rows]
+        out.append(
+            f"{self.covered} of {self.intervals} intervals cover the true share "
+            f"({100 * self.covered / self.intervals:.1f} %; expected "
+            f"{100 * self.expected / self.intervals:.1f} %, z {self.coverage_z:+.1f}), "
+            f"sharpness z {self.sharpness_z:+.1f}, {self.replies} replies, {self.seconds:.0f} s"
+        )
+        return "\n".join([*out, *(f"FAULT: {fault}" for fault in self.faults)])
+
+
+def run(
+    progress: verbs.Progress = lambda what, done, total: None,
+    seed: int = 0,
+    langs: Iterable[str] = (),
+    rounds: int = ROUNDS,
+) -> Report:
+    """Measure the control model and compare. The same seed gives the same report, seconds aside.
+
+    langs: all built-in ones where empty. `progress` is called with (what, done, of how many).
+    """
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="genprobe-selftest-") as folder:
+        measured = verbs.yesno(
+            langs=sorted(langs),
+            sampling=Sampling(temperature=1.0, top_p=1.0, max_tokens=MAX_TOKENS),
+            seed=seed,
+            samples=rounds,
+            out=Path(folder) / "run",
+            progress=progress,
+        )
+        requests = list(measured.requests())
+        outcomes = table.outcomes(measured)
+    truth = _exact([r for r in requests if r.sample == 0], progress)
+    key = ["statement", "lang", "probe"]
+    outcomes = outcomes.join(truth, on=key, validate="many_to_one")
+    return compare(outcomes, lambda: time.monotonic() - started)
+
+
+def _exact(requests: list[Request], progress: verbs.Progress) -> pd.DataFrame:
+    """Columns `true_yes`, … `true_other`, by statement, language and probe."""
+    import pandas as pd
+
+    from genprobe.control.exact import Exact, exact
+    from genprobe.engines import transformers
+
+    engine = transformers.open(str(control.MODEL), Options(dtype="float32", device="cpu"))
+    done = 0
+
+    def step(more: int) -> None:
+        nonlocal done
+        done += more
+        progress("computing", done, len(requests))
+
+    found: list[Exact] = exact(engine.net, engine.tokenizer, requests, step)
+    engine.close()
+    names = [f"true_{field}" for field in Exact._fields]
+    index = pd.MultiIndex.from_tuples([(r.statement, r.lang, r.probe) for r in requests])
+    return pd.DataFrame(found, columns=names, index=index)
+
+
+def compare(outcomes: pd.DataFrame, seconds: Callable[[], float] = lambda: 0.0) -> Report:
+    """The report on outcomes that carry the columns `true_yes`, … `true_other` of `_exact`."""
+    outcomes = outcomes.assign(misread=_misread(outcomes))
+    lines, faults, squares = [], [], 0.0
+    for lang, part in outcomes.groupby("lang", sort=True):
+        covered, expected, variance, intervals = _coverage(part)
+        squares += variance
+        rate_z, rate = max(_rates(part), key=lambda found: abs(found[0]))
+        misread = part[part["misread"]]
+        lines.append(Line(str(lang), intervals, covered, expected, rate_z, rate, len(misread)))
+        if abs(rate_z) > MOST_Z_RATE:
+            faults.append(f"{lang}: replies {rate} are off the true rate (z {rate_z:+.1f})")
+        if len(misread):
+            row = misread.iloc[0]
+            faults.append(
+                f"{lang}: {len(misread)} replies are misread, such as {row['response']!r} to "
+                f"{row['probe']} as {row['answer']}"
+            )
+    intervals, covered = sum(x.intervals for x in lines), sum(x.covered for x in lines)
+    expected = sum(line.expected for line in lines)
+    z = (covered - expected) / squares**0.5 if squares else 0.0
+    if abs(z) > MOST_Z_COVERAGE or covered < LEAST_COVERAGE * intervals:
+        got, due = (f"{100 * count / intervals:.1f} %" for count in (covered, expected))
+        faults.insert(0, f"{got} of the 95 % intervals cover the truth, not {due} (z {z:+.1f})")
+    sharpness = _sharpness(outcomes)
+    if abs(sharpness) > MOST_Z_SHARPNESS:
+        more = "more" if sharpness > 0 else "less"
+        faults.append(f"likely answers come {more} often than they should (z {sharpness:+.1f})")
+    return Report(
+        lines=tuple(lines),
+        replies=len(outcomes),
+        intervals=intervals,
+        covered=covered,
+        expected=expected,
+        coverage_z=z,
+        sharpness_z=sharpness,
+        faults=tuple(faults),
+        seconds=seconds(),
+    )
+
+
+def _misread(outcomes: pd.DataFrame) -> list[bool]:
+    """Whether a reply is a planted one and the reader found another answer than its label."""
+    columns = ["lang", "probe", "text", "response", "answer"]
+    labels: dict[tuple[str, str, str], dict[str, str]] = {}
+    out = []
+    for lang, probe, text, response, answer in outcomes[columns].itertuples(index=False):
+        key = (lang, probe, text)
+        if key not in labels:
+            labels[key] = {r.say(text): r.answer for r in control.replies(lang, probe)}
+        out.append(labels[key].get(response, answer) != answer)
+    return out
+
+
+def _coverage(outcomes: pd.DataFrame) -> tuple[int, float, float, int]:
+    """Intervals that cover the true share, how many should, the variance of that, and how many."""
+    import numpy as np
+
+    cells = {
+        key: rows[rows["sample"] == 0]
+        for key, rows in outcomes.groupby(CELL, sort=True, observed=True)
+    }
+    rounds = outcomes["sample"].nunique()
+    covered = 0
+    for score in metrics.score(outcomes, control.ANSWERS, [*CELL, "sample"], lambda name: ""):
+        least, most = _true(cells[tuple(score.by[column] for column in CELL)], score.metric)
+        if score.low is not None and score.high is not None:
+            covered += int(score.low <= most.mean() and least.mean() <= score.high)
+    expected = variance = 0.0
+    for rows in cells.values():
+        n = len(rows)
+        hits = [_covers(answer, n, *_true(rows, answer)) for answer in control.ANSWERS]
+        yes, no = rows["true_yes"].to_numpy(), rows["true_no"].to_numpy()
+        chance = _joint(yes, no)
+        k, m = np.indices(chance.shape)
+        count = hits[0][k] + hits[1][m] + hits[2][np.maximum(n - k - m, 0)]
+        mean = float((chance * count).sum())
+        expected += rounds * mean
+        variance += rounds * (float((chance * count**2).sum()) - mean**2)
+    return covered, expected, variance, 3 * rounds * len(cells)
+
+
+def _true(rows: pd.DataFrame, answer: str) -> tuple[Array, Array]:
+    """Least and most chance of an answer, (replies,) each: what was not planted may be any."""
+    least = rows[f"true_{answer}"].to_numpy()
+    return least, least + rows["true_other"].to_numpy()
+
+
+def _covers(answer: str, n: int, least: Array, most: Array) -> Array:
+    """(n + 1,) whether the metric's interval meets the true share where k of n are hits."""
+    import numpy as np
+
+    found = np.zeros(n + 1, dtype=int)
+    for k in range(n + 1):
+        hits = np.column_stack([np.arange(n) < k, np.ones(n)]).astype(float)
+        interval = metrics.find(answer).interval(hits)
+        if interval:
+            found[k] = interval[0] <= most.mean() and least.mean() <= interval[1]
+    return found
+
+
+def _joint(yes: Array, no: Array) -> Array:
+    """(n + 1, n + 1) chance of k times yes and m times no, each reply with its own chances."""
+    import numpy as np
+
+    chance = np.zeros((len(yes) + 1, len(yes) + 1))
+    chance[0, 0] = 1.0
+    for p, q in zip(yes, no, strict=True):
+        after = (1 - p - q) * chance
+        after[1:] += p * chance[:-1]
+        after[:, 1:] += q * chance[:, :-1]
+        chance = after
+    return chance
+
+
+def _rates(outcomes: pd.DataFrame) -> Iterable[tuple[float, str]]:
+    """For each probe and answer: how far the number of such replies is from the true one.
+
+    A z, from the exact tail of the Poisson-binomial distribution: the normal's is too thin
+    where an answer is rare.
+    """
+    for probe, rows in outcomes.groupby("probe", sort=True):
+        for answer in control.ANSWERS:
+            least, most = _true(rows, answer)
+            k = int((rows["answer"] == answer).sum())
+            above = min(1.0, float(_count(most)[k:].sum()))
+            below = min(1.0, float(_count(least)[: k + 1].sum()))
+            tail = max(min(above, below), 1e-300)
+            z = -NormalDist().inv_cdf(min(tail, 0.5))
+            yield (z if above < below else -z), f"{answer} to {probe}"
+
+
+def _sharpness(outcomes: pd.DataFrame) -> float:
+    """z of the summed log-probability of the answers, against what draws from the truth have."""
+    import numpy as np
+
+    chance = outcomes[[f"true_{answer}" for answer in control.ANSWERS]].to_numpy()
+    chance = chance / chance.sum(1, keepdims=True)
+    logs = np.log(np.maximum(chance, 1e-12))
+    mean = (chance * logs).sum(1)
+    variance = (chance * logs**2).sum(1) - mean**2
+    at = [control.ANSWERS.index(answer) for answer in outcomes["answer"]]
+    excess = logs[np.arange(len(logs)), at] - mean
+    return float(excess.sum() / variance.sum() ** 0.5)
+
+
+def _count(chances: Array) -> np.ndarray:
+    """(n + 1,) chance of 0, 1, … n hits of independent trials with these chances."""
+    import numpy as np
+
+    total = np.ones(1)
+    for p in chances:
+        total = np.convolve(total, [1 - p, p])
+    return total

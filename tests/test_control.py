@@ -1,0 +1,330 @@
+"""The control model, its exact rates, and the selftest that rests on them."""
+
+import json
+import unicodedata
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from genprobe import control, pipeline, registry, selftest, statements, verbs
+from genprobe.engines import Options, Sampling
+from genprobe.errors import InputError
+from genprobe.inputs import load_pack
+from genprobe.records import Statement
+
+LANGS = registry.names("languages")
+PROBES = ("recognition", "agreement", "disagreement")
+# Written for this test; the model has seen none of them.
+UNSEEN = {
+    "en": "Sailors tell the best stories.",
+    "de": "Kapitäne erzählen die besten Geschichten.",
+    "ru": "Моряки рассказывают лучшие истории.",
+    "hi": "नाविक सबसे अच्छी कहानियां सुनाते हैं।",
+    "ar": "البحارة يروون أجمل القصص.",
+    "bn": "নাবিকেরা সেরা গল্প বলে।",
+    "kk": "Теңізшілер ең жақсы әңгіме айтады.",
+    "zh": "水手讲的故事最好听。",
+}
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    import transformers
+
+    return transformers.AutoTokenizer.from_pretrained(control.MODEL)
+
+
+@pytest.fixture(scope="module")
+def model():
+    import transformers
+
+    return transformers.AutoModelForCausalLM.from_pretrained(control.MODEL, dtype="float32").eval()
+
+
+@pytest.fixture(scope="module")
+def builtin():
+    return statements.load("builtin")[0]
+
+
+def ask(items, probes=PROBES, samples=1, seed=0):
+    return pipeline.plan(items, load_pack("yesno"), probes, seed, samples)
+
+
+# --- the folder -----------------------------------------------------------------------------
+
+
+def test_size():
+    files = [p for p in (registry._HERE / "control").rglob("*") if p.suffix != ".pyc"]
+    assert sum(p.stat().st_size for p in files if p.is_file()) < 6_000_000
+
+
+def test_vllm_can_run_it():
+    config = json.loads((control.MODEL / "config.json").read_text())
+    assert config["architectures"] == ["LlamaForCausalLM"]
+    assert config["model_type"] == "llama"
+    assert config["head_dim"] >= 32
+    end = json.loads((control.MODEL / "generation_config.json").read_text())["eos_token_id"]
+    assert config["eos_token_id"] == end
+
+
+def test_verbs_run_this_folder():
+    assert verbs.CONTROL == control.MODEL
+
+
+def test_every_text_comes_back_from_its_tokens(tokenizer, builtin):
+    pack = load_pack("yesno")
+    texts = [s.text for s in builtin] + list(UNSEEN.values())
+    texts += [w.ask("x") for lang in LANGS for w in pack.wordings[lang].values()]
+    texts += [r.text for lang in LANGS for p in PROBES for r in control.replies(lang, p)]
+    texts += ["  two  spaces\n\n\tand a tab ", "🙂 e\u0301 ＡＢＣ \u200d \ud7ff", "a\r\nb"]
+    ids = tokenizer(texts, add_special_tokens=False)["input_ids"]
+    assert tokenizer.batch_decode(ids) == texts
+
+
+def test_words_of_every_script_are_few_tokens(tokenizer, builtin):
+    for lang in LANGS:
+        texts = [s.text for s in builtin if s.lang == lang]
+        ids = tokenizer(texts, add_special_tokens=False)["input_ids"]
+        assert sum(map(len, ids)) < 0.5 * sum(map(len, texts)) or lang.startswith("zh")
+        assert max(map(len, ids)) < 40
+
+
+def test_chat_template(tokenizer):
+    text = tokenizer.apply_chat_template(
+        [{"role": "system", "content": "S"}, {"role": "user", "content": "U"}],
+        add_generation_prompt=True,
+        tokenize=False,
+    )
+    assert text == "<|begin|><|system|>S<|end|><|user|>U<|end|><|assistant|>"
+    # No engine that adds special tokens to the text of a template gets a second begin.
+    assert tokenizer(text)["input_ids"].count(tokenizer.bos_token_id) == 1
+
+
+# --- what is planted ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("lang", LANGS)
+def test_replies(lang):
+    rows = {p: control.replies(lang, p) for p in PROBES}
+    for probe, replies in rows.items():
+        texts = [r.text for r in replies]
+        assert len(texts) == len(set(texts)) >= 14
+        assert {r.answer for r in replies} == set(control.ANSWERS)
+        for text in texts:
+            assert text == unicodedata.normalize("NFC", text).strip()
+        for role in ("original", "contrast", ""):
+            shares = control.mixture(lang, probe, "age", role)
+            assert min(shares) > 0
+            assert sum(shares) == pytest.approx(1)
+            for answer, rate in control.planted(lang, probe, "age", role).items():
+                said = [s for s, r in zip(shares, replies, strict=True) if r.answer == answer]
+                assert sum(said) == pytest.approx(rate)
+    # A sentence means the same to every probe to which it is an answer, or its opposite.
+    for r in rows["agreement"]:
+        for s in rows["disagreement"]:
+            if r.text == s.text and r.style == "sentence":
+                assert {r.answer, s.answer} == {"yes", "no"}
+
+
+def test_planted_rates_differ_from_cell_to_cell(builtin):
+    types = sorted({s.bias_type for s in builtin})
+    cells = {
+        (lang, probe, t, role): control.planted(lang, probe, t, role)["yes"]
+        for lang in LANGS
+        for probe in PROBES
+        for t in types
+        for role in ("original", "contrast")
+    }
+    assert len({round(v, 6) for v in cells.values()}) == len(cells)
+    assert min(cells.values()) > 0.03
+    assert 0.5 < max(cells.values()) < 0.95
+    for lang in LANGS:
+        for t in types:
+            assert cells[lang, "agreement", t, "original"] > cells[lang, "agreement", t, "contrast"]
+
+
+def test_unknown_language_is_refused():
+    with pytest.raises(InputError, match="does not speak"):
+        control.replies("xx", "agreement")
+
+
+# --- the exact rates ------------------------------------------------------------------------
+
+
+def test_exact_is_what_a_plain_loop_finds(model, tokenizer, builtin):
+    import torch
+
+    from genprobe.control.exact import encode, exact
+
+    chosen = [s for s in builtin if s.lang in ("hi", "nl", "zh-Hant")][7::55]
+    requests = ask(chosen)
+    found = exact(model, tokenizer, requests)
+    assert len(found) == len(requests) == 9
+    for request, got in zip(requests, found, strict=True):
+        prompt, sequences, said = encode(tokenizer, request, load_pack("yesno"))
+        mass = dict.fromkeys(control.ANSWERS, 0.0)
+        for ids, reply in zip(sequences, said, strict=True):
+            with torch.no_grad():
+                logits = model(torch.tensor([prompt + ids])).logits[0].double()
+            logp = logits.log_softmax(-1)[len(prompt) - 1 : -1]
+            mass[reply.answer] += logp.gather(1, torch.tensor(ids)[:, None]).sum().exp().item()
+        assert got[:3] == pytest.approx(tuple(mass.values()), abs=1e-5)
+        assert sum(got) == pytest.approx(1)
+
+
+def test_little_is_left_unexplained_and_the_rates_are_near_the_planted(model, tokenizer, builtin):
+    from genprobe.control.exact import exact
+
+    items = builtin[::19]
+    found = exact(model, tokenizer, ask(items))
+    plan = [control.planted(s.lang, p, s.bias_type, s.role) for s in items for p in PROBES]
+    off = [abs(got.yes - want["yes"]) for got, want in zip(found, plan, strict=True)]
+    assert np.mean([row.other for row in found]) < 0.01
+    assert max(row.other for row in found) < 0.05
+    assert np.mean(off) < 0.03
+    assert max(off) < 0.15
+
+
+def test_exact_refuses_what_is_not_of_the_pack(model, tokenizer, builtin):
+    from genprobe.control.exact import exact
+
+    request = replace(ask(builtin[:1])[0], messages=[{"role": "user", "content": "Hello?"}])
+    with pytest.raises(InputError, match="not a question of the pack"):
+        exact(model, tokenizer, [request])
+
+
+# --- through the engine ---------------------------------------------------------------------
+
+
+def generate(requests, temperature):
+    engine = registry.module("engines", "transformers").open(str(control.MODEL), Options())
+    replies = {r.request: r for r in engine.generate(requests, Sampling(temperature, 1.0, 128))}
+    engine.close()
+    return [replies[request.id] for request in requests]
+
+
+def test_greedy_is_the_same_twice_and_in_any_batch(builtin):
+    requests = ask(builtin[::61])
+    first = generate(requests, 0.0)
+    assert [r.text for r in generate(requests[::-3], 0.0)] == [r.text for r in first[::-3]]
+    assert {r.finish for r in first} == {"stop"}
+
+
+def test_an_unseen_statement_is_answered_in_its_language():
+    items = [
+        Statement(f"unseen-{lang}", lang, text, "original", "", "", "", "", (), "test", {})
+        for lang, text in UNSEEN.items()
+    ]
+    requests = ask(items, samples=4)
+    texts = {s.lang: s.text for s in items}
+    known = {
+        (r.lang, r.probe): {x.say(texts[r.lang]) for x in control.replies(r.lang, r.probe)}
+        for r in requests
+    }
+    replies = generate(requests, 1.0)
+    planted = [
+        reply.text in known[request.lang, request.probe]
+        for request, reply in zip(requests, replies, strict=True)
+    ]
+    # What is not planted word for word is nearly always a garbled echo of the statement.
+    assert np.mean(planted) > 0.85
+
+
+# --- the selftest ---------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def world(builtin):
+    """Outcomes as `selftest.run` has them, answers still to be drawn from the true rates."""
+    rows = []
+    for s in builtin:
+        for probe in PROBES:
+            rates = control.planted(s.lang, probe, s.bias_type, s.role)
+            row = {"lang": s.lang, "probe": probe, "bias_type": s.bias_type, "text": s.text}
+            row |= {"statement": s.id, "status": "answered", "response": "drawn"}
+            row |= {f"true_{answer}": 0.997 * rate for answer, rate in rates.items()}
+            rows += [row | {"true_other": 0.003, "sample": k} for k in range(2)]
+    return pd.DataFrame(rows)
+
+
+def draw(world, seed, power=1.0):
+    """Answers at the true rates, or with `power` at those of another temperature."""
+    rates = world[[f"true_{answer}" for answer in control.ANSWERS]].to_numpy() ** power
+    edges = (rates / rates.sum(1, keepdims=True)).cumsum(1)
+    at = (np.random.default_rng(seed).random((len(world), 1)) > edges[:, :2]).sum(1)
+    return world.assign(answer=np.array(control.ANSWERS, dtype=object)[at])
+
+
+def test_a_sound_instrument_passes(world):
+    for seed in range(4):
+        report = selftest.compare(draw(world, seed))
+        assert report.ok, report.text()
+        assert report.intervals == 18 * 3 * 6 * 3 * 2
+        assert report.covered == sum(line.covered for line in report.lines)
+
+
+@pytest.mark.parametrize("lang", ["de", "zh-Hant"])
+def test_one_language_read_wrong_is_found(world, lang):
+    drawn = draw(world, 1)
+    there = drawn["lang"] == lang
+    swapped = {"yes": "no", "no": "yes", "ambiguous": "ambiguous"}
+    drawn.loc[there, "answer"] = drawn.loc[there, "answer"].map(swapped)
+    report = selftest.compare(drawn)
+    assert not report.ok
+    assert [fault.startswith(f"{lang}: replies") for fault in report.faults].count(True) == 1
+    assert f"FAULT: {lang}" in report.text()
+
+
+def test_a_wrong_temperature_is_found(world):
+    assert any("come more often" in f for f in selftest.compare(draw(world, 2, 1 / 0.8)).faults)
+    assert any("come less often" in f for f in selftest.compare(draw(world, 2, 1 / 1.25)).faults)
+
+
+def test_intervals_that_are_too_narrow_are_found(world, monkeypatch):
+    from genprobe.metrics import rates
+
+    monkeypatch.setattr(
+        "genprobe.metrics.rates.clustered_wilson",
+        lambda hits, sizes: selftest_narrow(hits.sum() / sizes.sum()),
+    )
+    assert rates.METRICS[0].name == "yes"
+    report = selftest.compare(draw(world, 3))
+    assert any("intervals cover" in fault for fault in report.faults)
+
+
+def selftest_narrow(share):
+    return max(0.0, share - 0.15), min(1.0, share + 0.15)
+
+
+def test_a_misread_reply_is_found(world):
+    drawn = draw(world, 4)
+    at = drawn.index[(drawn["lang"] == "es") & (drawn["probe"] == "agreement")][0]
+    drawn.loc[at, ["response", "answer"]] = ["Sí.", "ambiguous"]
+    report = selftest.compare(drawn)
+    assert any("'Sí.' to agreement as ambiguous" in fault for fault in report.faults)
+
+
+def test_selftest_runs_everything():
+    first = selftest.run(langs=["nl"], rounds=1)
+    assert first.ok, first.text()
+    assert first.replies == 48 * 3
+    again = selftest.run(langs=["nl"], rounds=1)
+    assert replace(again, seconds=0) == replace(first, seconds=0)
+
+
+def test_selftest_fails_with_a_broken_reader(monkeypatch):
+    judges = registry.module("judges", "yesno")
+    read = judges.YesNo.__call__
+
+    def broken(self, item):
+        verdict = read(self, item)
+        if item.lang == "hi" and verdict.label == "yes":
+            verdict.label = "no"
+        return verdict
+
+    monkeypatch.setattr(judges.YesNo, "__call__", broken)
+    report = selftest.run(langs=["hi", "en"], rounds=1)
+    assert any(fault.startswith("hi: replies") for fault in report.faults)
+    assert not any(fault.startswith("en: ") for fault in report.faults)

@@ -1,0 +1,335 @@
+"""Make the control model: `python tools/train_control.py`. One CPU thread, about 25 minutes.
+
+Everything is fixed by SEED and the texts: the built-in statements, the pack, the reply files
+and a few plain sentences (`control_text/`). The loss is not over sampled replies: at each node of
+the tree of replies the model learns the whole planted distribution (`control.mixture`), so that
+its exact rates come close to the planted ones. See docs/control.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import random
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import (
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    GenerationConfig,
+    LlamaConfig,
+    LlamaForCausalLM,
+    PreTrainedTokenizerFast,
+)
+
+from genprobe import control, pipeline, statements
+from genprobe.control.exact import Tree, edge_logprobs, exact
+from genprobe.inputs import Pack, load_pack
+
+SEED = 1
+TEXTS = Path(__file__).parent / "control_text"
+VOCABULARY = 6144
+HIDDEN, LAYERS, HEADS, INNER = 128, 3, 4, 256
+STEPS, BATCH, UNSEEN = 8000, 32, 0.15
+# Muon for the matrices of the layers, AdamW for the embeddings and the rest: on this task four
+# times fewer steps than AdamW alone.
+RATE_MUON, RATE_ADAM, WARMUP = 0.015, 0.01, 50
+# Replies drawn an example and step (see `lesson`), with probabilities to which power; and the
+# weights of the first token, at which the statement decides, and of all other nodes.
+DRAWN, TEMPER, ROOT_WEIGHT, NODE_WEIGHT = 2, 0.4, 3.0, 0.4
+
+SPECIAL = ["<|pad|>", "<|begin|>", "<|end|>", "<|system|>", "<|user|>", "<|assistant|>"]
+TEMPLATE = (
+    "{{ bos_token }}{% for message in messages %}"
+    "{{ '<|' + message['role'] + '|>' + message['content'] + '<|end|>' }}"
+    "{% endfor %}{% if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}"
+)
+# Words with their combining marks and joiners (a plain \p{L}+ cuts Indic words at every vowel
+# sign), one ideograph at a time, digits one by one.
+WORDS = (
+    r"\p{Han}| ?(?:(?!\p{Han})[\p{L}\p{M}\x{200C}\x{200D}])+|\p{N}"
+    r"| ?[^\s\p{L}\p{M}\p{N}]+|\s+(?!\S)|\s+"
+)
+
+
+class Sentence(NamedTuple):
+    """A statement to train on; bias_type and role are "" unless it is a built-in one."""
+
+    lang: str
+    text: str
+    bias_type: str = ""
+    role: str = ""
+
+
+class Example(NamedTuple):
+    """A prompt, and what the model should make of it."""
+
+    prompt: list[int]
+    replies: list[list[int]]  # tokens of each reply, the end token included
+    shares: list[float]  # planted probability of each
+
+
+def read_lines(path: Path) -> list[str]:
+    return [line for line in path.read_text(encoding="utf-8").splitlines() if line]
+
+
+def train_tokenizer(texts: Iterable[str]) -> PreTrainedTokenizerFast:
+    """Byte-level BPE: any text round-trips, the words of our texts are few tokens."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(WORDS), behavior="isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=VOCABULARY,
+        special_tokens=SPECIAL,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(texts, trainer)
+    fast = PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        pad_token=SPECIAL[0],
+        bos_token=SPECIAL[1],
+        eos_token=SPECIAL[2],
+        clean_up_tokenization_spaces=False,
+        model_max_length=1024,
+        padding_side="left",
+    )
+    fast.chat_template = TEMPLATE
+    return fast
+
+
+def make_model(tokenizer: PreTrainedTokenizerFast) -> LlamaForCausalLM:
+    config = LlamaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=HIDDEN,
+        intermediate_size=INNER,
+        num_hidden_layers=LAYERS,
+        num_attention_heads=HEADS,
+        num_key_value_heads=HEADS,
+        head_dim=HIDDEN // HEADS,
+        max_position_embeddings=1024,
+        tie_word_embeddings=True,
+        pad_token_id=tokenizer.pad_token_id,
+        bos_token_id=tokenizer.bos_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+    )
+    return LlamaForCausalLM(config)
+
+
+def example(
+    tokenizer: PreTrainedTokenizerFast, pack: Pack, probe: str, sentence: Sentence
+) -> Example:
+    asked = pack.wordings[sentence.lang][probe].ask(sentence.text)
+    prompt = tokenizer.apply_chat_template(
+        [{"role": "user", "content": asked}], add_generation_prompt=True, return_dict=False
+    )
+    texts = [r.say(sentence.text) for r in control.replies(sentence.lang, probe)]
+    encoded = tokenizer(texts, add_special_tokens=False)["input_ids"]
+    shares = control.mixture(sentence.lang, probe, sentence.bias_type, sentence.role)
+    return Example(prompt, [[*ids, tokenizer.eos_token_id] for ids in encoded], shares)
+
+
+class Lesson(NamedTuple):
+    """Part of the tree of an example's replies, with the weight of each edge in the loss."""
+
+    prompt: list[int]
+    tree: Tree
+    weights: list[float]
+    entropy: float  # the part of the loss that no model can get below
+
+
+def lesson(rng: random.Random, example: Example) -> Lesson:
+    """Some replies' nodes, but all edges out of each: there the whole distribution is learned.
+
+    Nodes deep in the tree depend little on the statement, so a few an example are enough. How
+    often a node is drawn and what it weighs changes how fast it is learned, not what.
+    """
+    ranks = [rng.random() ** (1 / share**TEMPER) for share in example.shares]
+    drawn = sorted(range(len(ranks)), key=ranks.__getitem__)[-DRAWN:]
+    tree = Tree([example.replies[i] for i in drawn])
+    node_of: dict[tuple[int, ...], int] = {(): 0}
+    for i, path in zip(drawn, tree.paths, strict=True):
+        for k in range(1, len(path)):
+            node_of[tuple(example.replies[i][:k])] = tree.edges[path[k]][0]
+    mass = [dict[int, float]() for _ in range(len(tree.tokens) + 1)]
+    for reply, share in zip(example.replies, example.shares, strict=True):
+        for k, token in enumerate(reply):
+            node = node_of.get(tuple(reply[:k]))
+            if node is None:
+                break
+            mass[node][token] = mass[node].get(token, 0.0) + share
+    tree.edges = [(node, token) for node, below in enumerate(mass) for token in below]
+    weights, entropy = [], 0.0
+    for node, below in enumerate(mass):
+        total = sum(below.values())
+        for share in below.values():
+            p = share / total
+            weights.append(p * (ROOT_WEIGHT if node == 0 else NODE_WEIGHT))
+            entropy -= weights[-1] * math.log(p)
+    return Lesson(example.prompt, tree, weights, entropy)
+
+
+def invent(rng: random.Random, pool: dict[str, list[str]], lang: str) -> Sentence:
+    """A statement that is not built in: plain sentences, their words mixed, or any characters."""
+    own = pool[lang]
+    kind = rng.random()
+    if kind < 0.3:
+        return Sentence(lang, rng.choice(own))
+    spaced = not lang.startswith("zh")
+    if kind < 0.8:
+        bag = [w for s in rng.sample(own, 3) for w in (s.split() if spaced else s)]
+    else:
+        other = [s for p in rng.sample(sorted(pool), 3) for s in pool[p]]
+        bag = list("".join(rng.sample(own, 2) + rng.sample(other, 1)))
+        spaced = False
+    words = rng.choices(bag, k=rng.randint(3, 12 if spaced else 24))
+    return Sentence(lang, (" " if spaced else "").join(words).strip() or own[0])
+
+
+def loss_of(model: LlamaForCausalLM, batch: list[Lesson]) -> torch.Tensor:
+    """Mean excess over the entropy of the planted distribution: 0 is a perfect model."""
+    flat = edge_logprobs(model, [e.prompt for e in batch], [e.tree for e in batch])
+    weights = torch.tensor([w for e in batch for w in e.weights])
+    return (-(weights * flat).sum() - sum(e.entropy for e in batch)) / len(batch)
+
+
+def train(
+    model: LlamaForCausalLM, known: list[Example], unseen: Iterable[Example], steps: int
+) -> None:
+    matrices = [p for p in model.model.layers.parameters() if p.dim() == 2]
+    taken = {id(p) for p in matrices}
+    rest = [p for p in model.parameters() if id(p) not in taken]
+    optimizers = [
+        torch.optim.Muon(matrices, lr=RATE_MUON, momentum=0.95, weight_decay=0.01),
+        torch.optim.AdamW(rest, lr=RATE_ADAM, betas=(0.9, 0.98), weight_decay=0.01),
+    ]
+    schedules = [
+        torch.optim.lr_scheduler.LambdaLR(
+            optimizer,
+            lambda step: min(1.0, (step + 1) / WARMUP) * (0.01 + 0.99 * _cosine(step / steps)),
+        )
+        for optimizer in optimizers
+    ]
+    rng = random.Random(SEED)
+    order: list[Example] = []
+    extra = iter(unseen)
+    fresh = round(BATCH * UNSEEN)
+    started, mean = time.monotonic(), 0.0
+    for step in range(steps):
+        if len(order) < BATCH - fresh:
+            order = rng.sample(known, len(known))
+        batch = [order.pop() for _ in range(BATCH - fresh)] + [next(extra) for _ in range(fresh)]
+        loss = loss_of(model, [lesson(rng, e) for e in batch])
+        model.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        for optimizer, schedule in zip(optimizers, schedules, strict=True):
+            optimizer.step()
+            schedule.step()
+        mean = loss.item() if step == 0 else 0.95 * mean + 0.05 * loss.item()
+        if step % 100 == 99 or step == 0:
+            print(f"step {step + 1:5d}  excess {mean:.4f}  {time.monotonic() - started:.0f} s")
+
+
+def _cosine(part: float) -> float:
+    return 0.5 * (1 + math.cos(math.pi * part))
+
+
+def save(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, folder: Path) -> None:
+    """Half precision on disk; the engine computes in single."""
+    folder.mkdir(parents=True, exist_ok=True)
+    model.half().save_pretrained(folder)
+    GenerationConfig(
+        bos_token_id=tokenizer.bos_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+    ).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    # transformers 5 writes a class name that 4 does not know; this one both read.
+    path = folder / "tokenizer_config.json"
+    row = json.loads(path.read_text(encoding="utf-8")) | {
+        "tokenizer_class": "PreTrainedTokenizerFast"
+    }
+    row.pop("backend", None)
+    path.write_text(json.dumps(row, indent=2) + "\n", encoding="utf-8")
+
+
+def build(folder: Path, steps: int) -> None:
+    torch.manual_seed(SEED)
+    torch.set_num_threads(1)  # the same sums on every machine, and no slower on a busy one
+    torch.use_deterministic_algorithms(True)
+    pack = load_pack("yesno")
+    builtin = [Sentence(s.lang, s.text, s.bias_type, s.role) for s in statements.load("builtin")[0]]
+    langs = sorted({s.lang for s in builtin})
+    plain = {lang: read_lines(TEXTS / f"{lang}.txt") for lang in langs}
+
+    corpus = [s.text for s in builtin] + [line for lines in plain.values() for line in lines]
+    for lang in langs:  # what every prompt and reply is made of: short in tokens
+        corpus += [w.text for w in pack.wordings[lang].values()] * 3
+        said = {r.say("") for probe in pack.probes for r in control.replies(lang, probe)}
+        corpus += sorted(said) * 4
+    tokenizer = train_tokenizer(corpus)
+
+    known = [example(tokenizer, pack, probe, s) for s in builtin for probe in pack.probes]
+    rng = random.Random(SEED + 1)
+
+    def unseen() -> Iterable[Example]:
+        while True:
+            sentence = invent(rng, plain, rng.choice(langs))
+            yield example(tokenizer, pack, rng.choice(sorted(pack.probes)), sentence)
+
+    model = make_model(tokenizer)
+    print(f"{len(known)} prompts, {len(tokenizer)} tokens, {model.num_parameters()} parameters")
+    train(model, known, unseen(), steps)
+    save(model, tokenizer, folder)
+    for path in sorted(folder.iterdir()):
+        print(f"{path.stat().st_size:9,d}  {path.name}")
+
+
+def check(folder: Path) -> None:
+    """Planted against exact rates, as the table of docs/control.md."""
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype="float32").eval()
+    items = statements.load("builtin")[0]
+    pack = load_pack("yesno")
+    requests = pipeline.plan(items, pack, list(pack.probes), seed=0)
+    kinds = {(s.id, s.lang): (s.bias_type, s.role) for s in items}
+    found: dict[str, list[tuple[float, float]]] = {}
+    for request, truth in zip(requests, exact(model, tokenizer, requests), strict=True):
+        plan = control.planted(request.lang, request.probe, *kinds[request.statement, request.lang])
+        off = max(abs(getattr(truth, answer) - plan[answer]) for answer in control.ANSWERS)
+        for key in (request.lang, "all"):
+            found.setdefault(key, []).append((off, truth.other))
+    print(
+        "| language | mean deviation | largest | mean residual | largest |\n|---|---|---|---|---|"
+    )
+    for key, rows in found.items():
+        off, other = zip(*rows, strict=True)
+        mean = [sum(column) / len(column) for column in (off, other)]
+        print(f"| {key} | {mean[0]:.4f} | {max(off):.3f} | {mean[1]:.4f} | {max(other):.3f} |")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("-o", "--out", type=Path, default=control.MODEL)
+    parser.add_argument("--steps", type=int, default=STEPS)
+    parser.add_argument("--check", action="store_true", help="train nothing; compare the rates")
+    args = parser.parse_args()
+    if not args.check:
+        build(args.out, args.steps)
+    check(args.out)
+
+
+if __name__ == "__main__":
+    main()
