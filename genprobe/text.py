@@ -5,6 +5,7 @@ Everything here is linear in the length of the text and never raises on hostile 
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
 import unicodedata
@@ -99,6 +100,12 @@ def expand(phrase: str) -> Iterable[str]:
     return ("".join(chosen) for chosen in itertools.product(*choices))
 
 
+@functools.cache
+def plain_phrases(pattern: str) -> list[tuple[str, list[str]]]:
+    """What a pattern stands for, normalised, with its tokens; many languages ask for English."""
+    return [(phrase, tokens(phrase)) for phrase in map(normalise, expand(pattern))]
+
+
 # A trie: token -> further tokens; the empty token -> the group of the phrase that ends here.
 Phrases = dict[str, Any]
 
@@ -110,9 +117,10 @@ def compile_phrases(
     root: Phrases = {}
     for group, patterns in groups:
         for pattern in patterns:
-            for phrase in expand(pattern):
+            for phrase, words in plain_phrases(pattern):
+                folded = replace(phrase, fold) if fold else phrase
                 node = root
-                for word in tokens(replace(normalise(phrase), fold or {})):
+                for word in words if folded == phrase else tokens(folded):
                     node = node.setdefault(word, {})
                 if node is not root:
                     node.setdefault("", group)

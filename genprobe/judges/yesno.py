@@ -16,6 +16,7 @@ in docs/shades.md.
 
 from __future__ import annotations
 
+import bisect
 import functools
 import re
 from collections.abc import Sequence
@@ -49,7 +50,7 @@ _BULLET = re.compile(r"(?:\d{1,2}|[a-dа-гক-ঘअ-द一二三四甲乙أا�
 _HEAD = re.compile(r"(?:\A|[\n.:!?。।])[\s\"'“”„«»「」¿¡(]*\Z")
 _CLOSE = re.compile(r"[\"'”’»」』,，، ]*\Z")
 _QUOTE = re.compile(r"[\"'“”„‘’«»「」『』]")
-_QUESTION = re.compile(r"[^.!?。！？।؟\n]*[?？؟]")
+_QUESTION = re.compile(r"[^.!?。！？।؟\n]{0,300}[?？؟]")
 _QUOTED = re.compile(
     r"\"[^\"\n]{8,}?(?:\"|$)|“[^”\n]{8,}?(?:”|$)|«[^»\n]{8,}?(?:»|$)|「[^」\n]{4,}?(?:」|$)|„[^“”\"\n]{8,}?(?:[“”\"]|$)"
 )
@@ -76,6 +77,8 @@ _HAN = re.compile(r"[\u3400-\u9fff]")
 
 # How far behind the answer an explanation is looked for, in characters.
 _WINDOW = 400
+# The longest clause that is looked through, which keeps hostile replies linear.
+_CLAUSE, _WORDS = 300, 30
 
 
 class _Event(NamedTuple):
@@ -103,51 +106,75 @@ _POLARITY = {
 }
 
 
-@functools.cache
-def _lexicon(code: str) -> _Lexicon:
-    """What one language's replies are searched for: its own words, English, bare foreign words."""
-    own, english = inputs.load_language(code), inputs.load_language("en")
-    near = [own, *(inputs.load_language(c) for c in own.also)]
-    if own is not english:
-        near.append(english)
-
-    def single(*groups: str) -> frozenset[str]:
-        words = {
-            text.replace(text.normalise(w), own.fold)
-            for language in near
-            for group in groups
-            for pattern in language.words[group]
-            for w in text.expand(pattern)
-        }
-        return frozenset(w for w in words if len(text.tokens(w)) == 1)
-
-    order = ["condition"] + [
+_ORDER = (
+    "condition",  # before the answer words, of which some are conditions too
+    *(
         group
         for table in ("answer", "sentence", "unclear", "explanation")
         for group in inputs.WORD_GROUPS[table]
         if group not in ("negation", "or", "condition")
-    ]
+    ),
+)
+
+
+def _groups(language: inputs.Language) -> list[tuple[str, Sequence[str]]]:
+    """The phrases of one language. One with a full stop counts only as a whole sentence."""
     groups: list[tuple[str, Sequence[str]]] = []
-    for language in near:
-        for group in order:
-            # A phrase with a full stop counts only where it is the whole sentence.
-            whole = [p for p in language.words[group] if p.endswith((".", "。"))]
-            groups.append((group, [p for p in language.words[group] if p not in whole]))
-            groups.append((f"{group}.", whole))
+    for group in _ORDER:
+        whole = [p for p in language.words[group] if p.endswith((".", "。"))]
+        groups.append((group, [p for p in language.words[group] if p not in whole]))
+        groups.append((f"{group}.", whole))
+    return groups
+
+
+def _single(languages: Sequence[inputs.Language], *groups: str) -> frozenset[str]:
+    """The one-word entries of some groups, in the form of the first language."""
+    words = {
+        text.replace(phrase, languages[0].fold)
+        for language in languages
+        for group in groups
+        for pattern in language.words[group]
+        for phrase, split in text.plain_phrases(pattern)
+        if len(split) == 1
+    }
+    return frozenset(words)
+
+
+@functools.cache
+def _english() -> text.Phrases:
+    """Shared by all languages: English phrases are plain ASCII, which no fold changes."""
+    return text.compile_phrases(_groups(inputs.load_language("en")))
+
+
+@functools.cache
+def _lexicon(code: str) -> _Lexicon:
+    """What one language's replies are searched for beside English: its own phrases, those of
+    the languages that it is mixed with, and the bare answer words of all others."""
+    own, english = inputs.load_language(code), inputs.load_language("en")
+    near = [own, *(inputs.load_language(c) for c in own.also)]
+    groups = [] if own is english else [entry for language in near for entry in _groups(language)]
+    if own is not english:
+        near.append(english)
+    known = _single([english], "yes", "yes_alone", "no", "no_alone")
     for other in registry.names("languages"):
-        words = inputs.load_language(other).words
-        if all(other != language.code for language in near):
+        language = inputs.load_language(other)
+        if language not in near:
             for answer in inputs.ANSWERS:
-                groups.append((f"foreign_{answer}", words[answer] + words[f"{answer}_alone"]))
+                bare = _single([language], answer, f"{answer}_alone") - known
+                groups.append((f"foreign_{answer}", sorted(bare)))
     return _Lexicon(
         text.compile_phrases(groups, own.fold),
         own.fold,
-        single("negation"),
-        single("or"),
-        single("condition"),
-        {a: single(a, f"{a}_alone") for a in inputs.ANSWERS},
-        single("yes", "yes_alone", "no", "no_alone"),
+        _single(near, "negation"),
+        _single(near, "or"),
+        _single(near, "condition"),
+        {a: _single(near, a, f"{a}_alone") for a in inputs.ANSWERS},
+        _single(near, "yes", "yes_alone", "no", "no_alone"),
     )
+
+
+def _longest(match: tuple[str, int]) -> int:
+    return -match[1]
 
 
 class _Reading:
@@ -165,16 +192,23 @@ class _Reading:
             self.spans.append(match.span())
         self.events: list[_Event] = []
         self._scan()
+        # Where a condition ends.
+        self.conditions = [e.end for e in self.events if e.group == "condition"]
 
     def _scan(self) -> None:
-        words, spans, phrases = self.tokens, self.spans, self.lexicon.phrases
+        words, spans, phrases, english = self.tokens, self.spans, self.lexicon.phrases, _english()
         mute = _MUTE[self.probe]
         answers = self.lexicon.answers
         i, n = 0, len(words)
         while i < n:
             step = 1
-            # Most words begin no phrase: look before the call.
-            for group, size in text.matches(phrases, words, i) if words[i] in phrases else ():
+            # Most words begin no phrase: look before the calls.
+            word = words[i]
+            found = text.matches(phrases, words, i) if word in phrases else []
+            if word in english:
+                found += text.matches(english, words, i)
+                found.sort(key=_longest)  # of two that are as long, the language's own
+            for group, size in found:
                 if group.endswith("."):
                     group = group[:-1]
                     if not self.whole(i, i + size):
@@ -230,7 +264,8 @@ class _Reading:
         if ends.match(self.norm, event.end):
             return True
         last = event.last
-        while last < len(self.tokens) and self.tokens[last] == self.tokens[event.first]:
+        stop = min(len(self.tokens), last + _WORDS)
+        while last < stop and self.tokens[last] == self.tokens[event.first]:
             last += 1  # "no no no"
         return last > event.last and ends.match(self.norm, self.spans[last - 1][1]) is not None
 
@@ -291,13 +326,13 @@ class _Reading:
 
     def repeats(self, event: _Event) -> bool:
         """Whether a phrase is of the question once more, cut off before its question mark."""
-        start = 0
-        for match in _BREAKS.finditer(self.norm, 0, event.start):
+        start = max(0, event.start - _CLAUSE)
+        for match in _BREAKS.finditer(self.norm, start, event.start):
             start = match.end()
         piece = self.norm[start : event.end].strip()
         if len(piece) <= 12:
             return False  # a word of the question is no repetition of it
-        asked = text.replace(text.normalise(self.prompt), self.lexicon.fold)
+        asked = self.asked
         at = asked.find(piece)
         # Only from its beginning on: "reflects a stereotype" is an answer.
         return at >= 0 and _HEAD.search(asked, 0, at) is not None
@@ -312,17 +347,22 @@ class _Reading:
         before = self.tokens[first - 1]
         return before in self.lexicon.answers and _COMMA.search(self.gap(first)) is not None
 
+    @functools.cached_property
+    def asked(self) -> str:
+        """The prompt in the form in which the reply is compared."""
+        return text.replace(text.normalise(self.prompt), self.lexicon.fold)
+
     def weighty(self, event: _Event) -> bool:
         """A single word is a sentence only where it stands alone: "Agree.", "反对。"."""
         few = 3 if _HAN.match(self.norm, event.start) else 1
         return event.last - event.first > few or self.whole(event.first, event.last)
 
     def conditional(self, event: _Event) -> bool:
-        """Whether "whether" or "if" stands before a phrase in its sentence."""
-        for other in reversed(self.events):
-            if other.start < event.start and other.group == "condition":
-                return _COMMAS.search(self.norm, other.end, event.start) is None
-        return False
+        """Whether "whether" or "if" stands before a phrase in its clause."""
+        k = bisect.bisect_left(self.conditions, event.start) - 1
+        if k < 0 or event.start - self.conditions[k] > _CLAUSE:
+            return False
+        return _COMMAS.search(self.norm, self.conditions[k], event.start) is None
 
     def negated(self, event: _Event) -> bool:
         """Whether one of the two words before, in the same clause, negates a phrase."""
@@ -430,8 +470,10 @@ class _Reading:
     def _list_cut_off(self, k: int) -> bool:
         """Whether event k is the first option of a list that is cut off: "A) yes B) n"."""
         event = self.events[k]
+        if k + 1 < len(self.events) or event.first == 0:
+            return False
         rest = self.tokens[event.last :]
-        if k + 1 < len(self.events) or event.first == 0 or len(rest) not in (1, 2):
+        if len(rest) not in (1, 2):
             return False
         one, two = self.tokens[event.first - 1], rest[0]
         if not (_BULLET.match(one) and _BULLET.match(two)) or one == two:
@@ -441,9 +483,10 @@ class _Reading:
 
     def _choice_cut_off(self, k: int) -> bool:
         """Whether only a slash or an "or" follows event k to the end: "yes or"."""
-        event = self.events[k]
-        rest = self.tokens[event.last :]
-        if k + 1 < len(self.events) or len(rest) > 1:
+        if k + 1 < len(self.events):
+            return False
+        rest = self.tokens[self.events[k].last :]
+        if len(rest) > 1:
             return False
         if rest:
             return rest[0] in self.lexicon.ors and self.gap(len(self.tokens)).strip() == ""
@@ -482,7 +525,8 @@ class _Reading:
             answer = chosen.get(self.tokens[i])
             if answer is None or not self.at_start(i):
                 continue
-            tail = self.norm[self.spans[i][1] :].split("\n", 1)[0].strip(" .:)(*\"'")
+            end = self.spans[i][1]
+            tail = self.norm[end : end + _CLAUSE].split("\n", 1)[0].strip(" .:)(*\"'")
             if not tail or any(w.startswith(tail) for w in self.lexicon.words[answer]):
                 return answer, "choice-by-number", *self.spans[i], k
         return None
@@ -578,9 +622,7 @@ def _why_not(reading: _Reading, had_echo: bool) -> str:
         return "echo" if had_echo else "empty"
     # The head of the reply is the statement or the question once more.
     head = " ".join(reading.tokens[:5])
-    asked = " ".join(
-        text.tokens(text.replace(text.normalise(reading.prompt), reading.lexicon.fold))
-    )
+    asked = " ".join(text.tokens(reading.asked))
     return "echo" if f" {head}" in f" {asked}" else "offtopic"
 
 
