@@ -139,7 +139,7 @@ def _shared(*options: str) -> Callable[[Any], Any]:
     return wrap
 
 
-@cli.command()
+@cli.command(short_help="Ask a model yes/no questions, read and count its replies.")
 @click.option("--lang", "langs", multiple=True, metavar="CODE", help="Language; may be repeated.")
 @click.option("--model", metavar="M", help="Hub id or folder; without it, the control model.")
 @click.option(
@@ -152,7 +152,13 @@ def _shared(*options: str) -> Callable[[Any], Any]:
 @click.option("--probe", "probes", multiple=True, metavar="P", help="Probe; may be repeated.")
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="First N statements a language.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="The run folder.")
-@click.option("--engine", default="transformers", show_default=True, metavar="E")
+@click.option(
+    "--engine",
+    default="transformers",
+    show_default=True,
+    metavar="E",
+    help="transformers, or replay: recorded replies, of which --model names the file.",
+)
 @click.option(
     "--temperature",
     type=click.FloatRange(0),
@@ -167,7 +173,9 @@ def _shared(*options: str) -> Callable[[Any], Any]:
     metavar="N",
     help="Most tokens of a reply.",
 )
-@click.option("--seed", type=int, default=0, show_default=True)
+@click.option(
+    "--seed", type=int, default=0, show_default=True, help="Base of every request's seed."
+)
 @_shared("by", "declared", "format", "quiet", "verbose")
 def yesno(
     langs: tuple[str, ...],
@@ -231,7 +239,7 @@ def _print_scores(scores: list[Score], form: str) -> None:
     click.echo(formats.render(scores, form, width), nl=False)
 
 
-@cli.command()
+@cli.command(short_help="Read replies, of a run or of anybody's.")
 @click.argument("source", type=click.Path(path_type=Path), metavar="RUN|FILE")
 @click.option("--judge", "names", multiple=True, metavar="J", help="Judge; default yesno.")
 @click.option("--parser", metavar="P", help="For yesno: shades2025, the study's own reader.")
@@ -282,7 +290,7 @@ def judge(
         note(f"{name}: {total} replies: {parts}")
 
 
-@cli.command()
+@cli.command(short_help="Count answers, with intervals and signatures.")
 @click.argument(
     "sources", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN|FILE..."
 )
@@ -312,7 +320,7 @@ def score(
     )
 
 
-@cli.command()
+@cli.command(short_help="Prove that a run folder is whole.")
 @click.argument("folder", type=click.Path(path_type=Path), metavar="RUN")
 @_shared("verbose")
 def verify(folder: Path, verbose: bool) -> int:
@@ -334,7 +342,7 @@ def verify(folder: Path, verbose: bool) -> int:
     return 1 if problems else 0
 
 
-@cli.command()
+@cli.command(short_help="Check packs and languages.")
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path), metavar="[PATH]...")
 @click.option("-q", "--quiet", is_flag=True, help="Errors only.")
 @_shared("verbose")
@@ -366,7 +374,7 @@ def _short(where: str) -> str:
 _LISTS = ("models", "packs", "languages", "engines", "judges", "metrics", "data")
 
 
-@cli.command(name="list")
+@cli.command(name="list", short_help="List languages, packs, engines, judges, metrics.")
 @click.argument("what", type=click.Choice(_LISTS))
 @_shared("verbose")
 def list_(what: str, verbose: bool) -> None:
@@ -410,8 +418,10 @@ def _listed(what: str) -> list[tuple[str, str]]:
     return [(n, (registry.module(what, n).__doc__ or "").strip().split("\n")[0]) for n in names]
 
 
-@cli.command()
-@click.option("--seed", type=int, default=0, show_default=True)
+@cli.command(short_help="Compare what is measured with rates that are known.")
+@click.option(
+    "--seed", type=int, default=0, show_default=True, help="Base of every request's seed."
+)
 @_shared("quiet", "verbose")
 def selftest(seed: int, quiet: bool, verbose: bool) -> int:
     """Measure the control model and compare with its exact answer rates (exit code 1 if off).

@@ -14,9 +14,10 @@ and the metrics that any model goes through. Then its true rates are computed fr
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import NormalDist
@@ -109,7 +110,7 @@ def run(
     langs: all built-in ones where empty. `progress` is called with (what, done, of how many).
     """
     started = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="genprobe-selftest-") as folder:
+    with tempfile.TemporaryDirectory(prefix="genprobe-selftest-") as folder, _one_thread():
         measured = verbs.yesno(
             langs=sorted(langs),
             sampling=Sampling(temperature=1.0, top_p=1.0, max_tokens=MAX_TOKENS),
@@ -118,12 +119,24 @@ def run(
             out=Path(folder) / "run",
             progress=progress,
         )
-        requests = list(measured.requests())
         outcomes = table.outcomes(measured)
-    truth = _exact([r for r in requests if r.sample == 0], progress)
+        truth = _exact([r for r in measured.requests() if r.sample == 0], progress)
     key = ["statement", "lang", "probe"]
     outcomes = outcomes.join(truth, on=key, validate="many_to_one")
     return compare(outcomes, lambda: time.monotonic() - started)
+
+
+@contextlib.contextmanager
+def _one_thread() -> Iterator[None]:
+    """For so small a model more threads only wait for each other, on a busy machine for minutes."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def _exact(requests: list[Request], progress: verbs.Progress) -> pd.DataFrame:

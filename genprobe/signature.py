@@ -42,10 +42,12 @@ class Spec(Record):
     statements: str = _field("Hash over the content of the statements, in their order.")
     languages: tuple[str, ...] = _field("BCP 47 codes.")
     probes: tuple[str, ...] = _field("Questions asked of each statement.")
-    decode: str = _field("How an answer is obtained: `free` is a reply in the model's own words.")
-    temperature: float = _field("0 is greedy.")
-    top_p: float = _field("Nucleus sampling; 1 leaves it off.")
-    max_tokens: int = _field("Most tokens a reply may have.")
+    decode: str = _field(
+        "`free`: a reply in the model's own words; `recorded`: one that was there."
+    )
+    temperature: float | None = _field("0 is greedy; null for recorded replies.")
+    top_p: float | None = _field("Nucleus sampling; 1 leaves it off.")
+    max_tokens: int | None = _field("Most tokens a reply may have.")
     seed: int = _field("Base seed, from which each request's seed is derived.")
     samples: int = _field("Replies asked of each question.")
     limit: int | None = _field("Statements per language at most; null is all.")

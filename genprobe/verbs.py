@@ -131,6 +131,10 @@ def _spec(
     limit: int | None,
 ) -> Spec:
     languages = tuple(dict.fromkeys(item.lang for item in items))
+    drawn: dict[str, Any] = dataclasses.asdict(sampling)
+    recorded = runner.identity.engine == "replay"
+    if recorded:  # how the replies were drawn is not ours to say
+        drawn = dict.fromkeys(drawn)
     return Spec(
         command="yesno",
         **dataclasses.asdict(runner.identity),
@@ -140,12 +144,12 @@ def _spec(
         statements=statements_hash(items),
         languages=languages,
         probes=tuple(probes),
-        decode="free",
-        **dataclasses.asdict(sampling),
+        decode="recorded" if recorded else "free",
+        **drawn,
         seed=seed,
         samples=samples,
         limit=limit,
-        packages=versions(),
+        packages={} if recorded else versions(),
         version=genprobe.__version__,
     )
 
