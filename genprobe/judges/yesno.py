@@ -10,7 +10,7 @@ event. The first event that commits is the answer:
 - a sentence that plainly says so: "I do not agree" is *no* to agreement, *yes* to disagreement.
 
 "yes / no" and its like are the options repeated, not an answer: the choice made after them is.
-The definitions are DESIGN.md's; the measure of the reader against two blind human readings is
+The definitions are DESIGN.md's; the measure of the reader against two blind readings is
 in docs/shades.md.
 """
 
