@@ -309,7 +309,7 @@ def check(folder: Path) -> None:
     for request, truth in zip(requests, exact(model, tokenizer, requests), strict=True):
         plan = control.planted(request.lang, request.probe, *kinds[request.statement, request.lang])
         off = max(abs(getattr(truth, answer) - plan[answer]) for answer in control.ANSWERS)
-        for key in (request.lang, "all"):
+        for key in ("all", request.lang):
             found.setdefault(key, []).append((off, truth.other))
     print(
         "| language | mean deviation | largest | mean residual | largest |\n|---|---|---|---|---|"
