@@ -100,10 +100,16 @@ def expand(phrase: str) -> Iterable[str]:
     return ("".join(chosen) for chosen in itertools.product(*choices))
 
 
+# A pattern whose phrases are words with spaces between: splitting is ten times faster.
+_WORDS = re.compile(rf"(?:[^\W_{HAN}]|[{_MARKS} ()|?])*\Z")
+
+
 @functools.cache
 def plain_phrases(pattern: str) -> list[tuple[str, list[str]]]:
     """What a pattern stands for, normalised, with its tokens; many languages ask for English."""
-    return [(phrase, tokens(phrase)) for phrase in map(normalise, expand(pattern))]
+    pattern = normalise(pattern)
+    split = str.split if _WORDS.match(pattern) else tokens
+    return [(phrase, split(phrase)) for phrase in expand(pattern)]
 
 
 # A trie: token -> further tokens; the empty token -> the group of the phrase that ends here.
