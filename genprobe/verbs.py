@@ -165,6 +165,8 @@ def _generate(run: Run, runner: Engine, sampling: Sampling, note: Note, progress
     def step(counts: pipeline.Counts) -> None:
         progress("asking", counts.already + counts.done + counts.failed, counts.total)
 
+    total = sum(1 for _ in run.requests())
+    progress("asking", total - len(pipeline.pending(run)), total)  # the first batch may take long
     counts = pipeline.generate(run, runner, sampling, step)
     if counts.already:
         note(f"{counts.already} of {counts.total} replies were there already")
