@@ -6,6 +6,7 @@ Everything here is linear in the length of the text and never raises on hostile 
 from __future__ import annotations
 
 import functools
+import gc
 import itertools
 import re
 import unicodedata
@@ -120,6 +121,16 @@ def compile_phrases(
     groups: Iterable[tuple[str, Iterable[str]]], fold: Mapping[str, str] | None = None
 ) -> Phrases:
     """Phrases ready for `matches`. Where two groups claim one phrase, the first wins."""
+    collecting = gc.isenabled()
+    gc.disable()  # it would look through hundreds of thousands of new nodes again and again
+    try:
+        return _trie(groups, fold)
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def _trie(groups: Iterable[tuple[str, Iterable[str]]], fold: Mapping[str, str] | None) -> Phrases:
     root: Phrases = {}
     for group, patterns in groups:
         for pattern in patterns:
