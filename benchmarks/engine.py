@@ -127,14 +127,14 @@ def spec(engine: TransformersEngine, found: Sequence[Statement]) -> Spec:
         statements=statements_hash(found),
         languages=tuple(sorted({s.lang for s in found})),
         probes=tuple(PACK.probes),
-        decode="free",
+        decode=("free",),
         temperature=SAMPLING.temperature,
         top_p=SAMPLING.top_p,
         max_tokens=SAMPLING.max_tokens,
         seed=0,
         samples=1,
         limit=None,
-        packages=versions(),
+        packages=versions(("torch", "transformers")),
         version=__version__,
     )
 

@@ -250,7 +250,7 @@ def drive(folder: Path) -> None:
         statements=statements_hash(statements),
         languages=("mr",),
         probes=probes,
-        decode="free",
+        decode=("free",),
         **vars(sampling),
         seed=0,
         samples=1,

@@ -208,6 +208,7 @@ class Pack:
     probes: dict[str, Probe]
     wordings: dict[str, dict[str, Wording]]  # language -> probe -> wording
     answers: dict[str, dict[str, str]]  # language -> yes/no -> the word that the wording asks for
+    forms: dict[str, dict[str, tuple[str, ...]]]  # language -> yes/no -> ways to write the answer
     sources: dict[str, str]
     reviews: dict[str, str]
     hashes: dict[str, str]  # language -> hash of its file and of pack.toml
@@ -215,6 +216,21 @@ class Pack:
     @property
     def id(self) -> str:
         return f"{self.name}@{self.version}"
+
+    def options(self, lang: str, decode: str) -> dict[str, list[str]]:
+        """Answer -> the answer words of a language, in the ways in which a model writes them.
+
+        Each in small letters, with a capital, in capitals; for `logprob` also behind a space, as
+        many tokenizers begin a word. Empty where the reply is free.
+        """
+        if decode == "free":
+            return {}
+        found: dict[str, list[str]] = {}
+        for answer, words in self.forms[lang].items():
+            cases = [c for w in words for c in (w, w[:1].upper() + w[1:], w.upper())]
+            spaced = [f" {case}" for case in cases] if decode == "logprob" else []
+            found[answer] = list(dict.fromkeys([*cases, *spaced]))
+        return found
 
 
 def file_hash(*paths: Path) -> str:
@@ -247,14 +263,15 @@ def read_pack(folder: Path) -> Pack:
     if not probes:
         raise InputError(f"{head}: no [probes.<name>]")
     wordings: dict[str, dict[str, Wording]] = {}
-    answers, sources, reviews, hashes = {}, {}, {}, {}
+    answers, forms, sources, reviews, hashes = {}, {}, {}, {}, {}
     for path in sorted(folder.glob("*.toml")):
         if path == head:
             continue
         code, row_l = path.stem, read_toml(path)
-        _no_more(row_l, {"source", "review", "answers", *probes}, path)
+        _no_more(row_l, {"source", "review", "answers", "forms", *probes}, path)
         asked = _table(row_l, "answers", path)
         answers[code] = {a: _string(asked, a, path) for a in ANSWERS}
+        forms[code] = _forms(row_l, answers[code], path)
         sources[code] = _string(row_l, "source", path)
         reviews[code] = _string(row_l, "review", path)
         wordings[code] = {}
@@ -279,7 +296,18 @@ def read_pack(folder: Path) -> Pack:
         probes=probes,
         wordings=wordings,
         answers=answers,
+        forms=forms,
         sources=sources,
         reviews=reviews,
         hashes=hashes,
     )
+
+
+def _forms(row: dict[str, Any], answers: dict[str, str], path: Path) -> dict[str, tuple[str, ...]]:
+    """The table [forms]: the words that the wording asks for come first, and none is of both."""
+    part = _table(row, "forms", path)
+    _no_more(part, set(ANSWERS), path, "forms.")
+    forms = {a: tuple(dict.fromkeys((answers[a], *_strings(part, a, path)))) for a in ANSWERS}
+    for word in set(forms["yes"]) & set(forms["no"]):
+        raise InputError(f"{path}: {word!r} is a form of both yes and no")
+    return forms

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -11,9 +12,10 @@ from genprobe.errors import EngineError, InputError
 from genprobe.inputs import Pack
 from genprobe.judges import Item, Judge
 from genprobe.records import (
+    Failure,
     Judgment,
+    LogProb,
     Request,
-    Response,
     Statement,
     derive_seed,
     request_id,
@@ -22,9 +24,15 @@ from genprobe.store import Run
 
 
 def plan(
-    statements: Iterable[Statement], pack: Pack, probes: Sequence[str], seed: int, samples: int = 1
+    statements: Iterable[Statement],
+    pack: Pack,
+    probes: Sequence[str],
+    seed: int,
+    samples: int = 1,
+    decodes: Sequence[str] = ("free",),
 ) -> list[Request]:
-    """The requests: every statement in every probe, `samples` times, in this order.
+    """The requests: every statement in every probe, in every decode, `samples` times, in this
+    order. Probabilities are not drawn: they are asked for once.
 
     InputError for a language or probe that the pack lacks, or the same request twice.
     """
@@ -39,45 +47,37 @@ def plan(
                 f"statement {statement.id!r}: the pack {pack.name!r} has no wordings in "
                 f"{statement.lang!r}; it has {', '.join(pack.wordings)}"
             )
-        for probe in probes:
+        for probe, decode in itertools.product(probes, decodes):
             messages = [{"role": "user", "content": wordings[probe].ask(statement.text)}]
             if pack.system:
                 messages.insert(0, {"role": "system", "content": pack.system})
-            for sample in range(samples):
-                request = _request(statement, pack.id, probe, messages, sample, seed)
-                if request.id in requests:
+            options = pack.options(statement.lang, decode)
+            for sample in range(1 if decode == "logprob" else samples):
+                asked = (messages, sample, decode, options)
+                name = request_id(statement.id, statement.lang, pack.id, probe, *asked)
+                if name in requests:
                     raise InputError(
                         f"statement {statement.id!r} ({statement.lang}) is there twice with the "
                         "same text; remove one"
                     )
-                requests[request.id] = request
+                requests[name] = Request(
+                    id=name,
+                    statement=statement.id,
+                    lang=statement.lang,
+                    pack=pack.id,
+                    probe=probe,
+                    messages=messages,
+                    sample=sample,
+                    seed=derive_seed(seed, name, sample),
+                    decode=decode,
+                    options=options,
+                )
     return list(requests.values())
 
 
-def _request(
-    statement: Statement,
-    pack: str,
-    probe: str,
-    messages: list[dict[str, str]],
-    sample: int,
-    seed: int,
-) -> Request:
-    name = request_id(statement.id, statement.lang, pack, probe, messages, sample)
-    return Request(
-        id=name,
-        statement=statement.id,
-        lang=statement.lang,
-        pack=pack,
-        probe=probe,
-        messages=messages,
-        sample=sample,
-        seed=derive_seed(seed, name, sample),
-    )
-
-
 def pending(run: Run) -> list[Request]:
-    """The requests without a response, in the order of the plan. A failure is asked again."""
-    answered = {response.request for response in run.responses()}
+    """The requests without an answer, in the order of the plan. A failure is asked again."""
+    answered = set(run.answered())
     return [request for request in run.requests() if request.id not in answered]
 
 
@@ -112,10 +112,10 @@ def generate(
                 raise EngineError(f"engine {name!r} answered {record.request} unasked or twice")
             waiting.remove(record.request)
             run.append(record)
-            if isinstance(record, Response):
-                counts = counts._replace(done=counts.done + 1)
-            else:
+            if isinstance(record, Failure):
                 counts = counts._replace(failed=counts.failed + 1)
+            else:
+                counts = counts._replace(done=counts.done + 1)
             if progress:
                 progress(counts)
     finally:
@@ -131,7 +131,7 @@ def generate(
 def judge(
     run: Run, judges: Iterable[Judge], progress: Callable[[str], None] | None = None
 ) -> dict[str, int]:
-    """Judge every response; judge name -> number of judgments.
+    """Judge every answer of a run that a judge reads; judge name -> number of judgments.
 
     They are written in the order of the plan, so that a run that was killed and resumed has the
     same files, byte for byte, as one that was not. `progress` is called with the judge's name
@@ -144,9 +144,15 @@ def judge(
 
 
 def _judge(run: Run, judge: Judge, progress: Callable[[str], None] | None) -> Iterator[Judgment]:
-    for request, response in run.exchanges():
+    for request, answer in run.exchanges():
+        if request.decode not in judge.reads:
+            continue
         prompt = next(m["content"] for m in reversed(request.messages) if m["role"] == "user")
-        verdict = judge(Item(request.lang, request.probe, prompt, response.text))
+        if isinstance(answer, LogProb):
+            item = Item(request.lang, request.probe, prompt, "", answer.continuations)
+        else:
+            item = Item(request.lang, request.probe, prompt, answer.text)
+        verdict = judge(item)
         yield Judgment(
             request=request.id,
             judge=judge.name,

@@ -116,7 +116,9 @@ class Statement(Record):
 class Request(Record):
     """One question of a pack about one statement, as it is put to a model."""
 
-    id: str = _field("Hash of statement, pack, probe, messages and sample number; not of a model.")
+    id: str = _field(
+        "Hash of statement, pack, probe, messages, sample number and options; not of a model."
+    )
     statement: str = _field("Statement id.")
     lang: str = _field("BCP 47 code of statement and wording.")
     pack: str = _field("Pack name and version.")
@@ -124,6 +126,12 @@ class Request(Record):
     messages: list[dict[str, str]] = _field("Chat messages: `role`, `content`.")
     sample: int = _field("0 for the first reply asked of this question, 1 for the second, …")
     seed: int = _field("Derived from base seed, id and sample: no other request changes it.")
+    decode: str = _field(
+        "`free`, `choice` (only the options) or `logprob` (their probabilities).", default="free"
+    )
+    options: dict[str, list[str]] = _field(
+        "Answer -> the ways to write it; empty where the reply is free.", default_factory=dict
+    )
 
 
 @dataclass(frozen=True)
@@ -133,9 +141,22 @@ class Response(Record):
     request: str = _field("Request id.")
     text: str = _field("The reply exactly as the engine returned it.")
     finish: str = _field("`stop`, `length`, or the engine's own word.")
-    sent: str = _field("What was really sent: the prompt after the chat template.")
+    sent: str = _field("What was really sent: the prompt after the chat template, or the JSON.")
     tokens_in: int | None = _field("Tokens of the prompt.")
     tokens_out: int | None = _field("Tokens of the reply.")
+
+
+@dataclass(frozen=True)
+class LogProb(Record):
+    """What a model thinks of the answer words, each as the beginning of its reply."""
+
+    request: str = _field("Request id.")
+    continuations: list[dict[str, Any]] = _field(
+        "Each with `answer`, `text`, `tokens` (ids) and `logprobs`: natural log of the "
+        "probability of each token, given the prompt and the tokens before it."
+    )
+    sent: str = _field("The prompt after the chat template, or the JSON.")
+    tokens_in: int | None = _field("Tokens of the prompt.")
 
 
 @dataclass(frozen=True)
@@ -191,6 +212,7 @@ RECORDS: dict[str, type[Record]] = {
     "statements.jsonl": Statement,
     "requests.jsonl": Request,
     "responses.jsonl": Response,
+    "logprobs.jsonl": LogProb,
     "failures.jsonl": Failure,
     "judgments/<judge>.jsonl": Judgment,
     "judgments/<judge>.json": Judged,
@@ -198,9 +220,19 @@ RECORDS: dict[str, type[Record]] = {
 }
 
 
-def request_id(statement: str, lang: str, pack: str, probe: str, messages: Any, sample: int) -> str:
+def request_id(
+    statement: str,
+    lang: str,
+    pack: str,
+    probe: str,
+    messages: Any,
+    sample: int,
+    decode: str = "free",
+    options: Any = None,
+) -> str:
     """16 hex digits from the content of a request, so that runs of different models pair."""
-    return digest([statement, lang, pack, probe, messages, sample])
+    content = [statement, lang, pack, probe, messages, sample]
+    return digest([*content, decode, options] if options else content)
 
 
 def derive_seed(base: int, request: str, sample: int) -> int:

@@ -17,9 +17,7 @@ from typing import Any
 
 import genprobe
 from genprobe.errors import InputError
-from genprobe.records import Record, _field, canonical, digest
-
-PACKAGES = ("torch", "transformers")
+from genprobe.records import JSON, Record, _field, canonical, digest
 
 
 @dataclass(frozen=True)
@@ -36,14 +34,18 @@ class Spec(Record):
     engine_version: str = _field("Version of the engine.")
     dtype: str = _field("Number format that the weights were run in.")
     chat_template: str = _field("Hash of the chat template, or `none`.")
+    engine_args: dict[str, JSON] = _field(
+        "Further arguments of the engine that may change a reply."
+    )
     pack: str = _field("Pack name and version.")
     pack_hashes: dict[str, str] = _field("Language -> hash of its wordings in the pack.")
     data: str = _field("Where the statements come from: `builtin`, `shades`, a file's name.")
     statements: str = _field("Hash over the content of the statements, in their order.")
     languages: tuple[str, ...] = _field("BCP 47 codes.")
     probes: tuple[str, ...] = _field("Questions asked of each statement.")
-    decode: str = _field(
-        "`free`: a reply in the model's own words; `recorded`: one that was there."
+    decode: tuple[str, ...] = _field(
+        "`free`: in the model's own words; `choice`: an answer word; `logprob`: the probabilities "
+        "of the answer words; `recorded`: a reply that was there."
     )
     temperature: float | None = _field("0 is greedy; null for recorded replies.")
     top_p: float | None = _field("Nucleus sampling; 1 leaves it off.")
@@ -70,12 +72,12 @@ class Spec(Record):
         return lines
 
 
-def versions() -> dict[str, str]:
-    """Versions of Python and of the packages that a reply depends on, none of them imported."""
+def versions(packages: Iterable[str] = ()) -> dict[str, str]:
+    """Versions of Python and of packages, none of them imported."""
     from importlib import metadata
 
     found = {"python": platform.python_version()}
-    for name in PACKAGES:
+    for name in packages:
         try:
             found[name] = metadata.version(name)
         except metadata.PackageNotFoundError:

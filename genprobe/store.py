@@ -18,7 +18,7 @@ from io import FileIO
 from itertools import zip_longest
 from pathlib import Path
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import BinaryIO, Self, TypeVar
 
 from genprobe import disk
 from genprobe.errors import RunError
@@ -27,6 +27,7 @@ from genprobe.records import (
     Failure,
     Judged,
     Judgment,
+    LogProb,
     Record,
     Request,
     Response,
@@ -38,7 +39,11 @@ from genprobe.verify import verify
 
 R = TypeVar("R", bound=Record)
 
-APPENDED: dict[type[Record], str] = {Response: "responses.jsonl", Failure: "failures.jsonl"}
+APPENDED: dict[type[Record], str] = {
+    Response: "responses.jsonl",
+    LogProb: "logprobs.jsonl",
+    Failure: "failures.jsonl",
+}
 # All that a creation which was cut off can have left: run.json comes last, responses later.
 _BEGUN = {
     ".lock",
@@ -163,7 +168,7 @@ class Run:
 
     # -- what models said: appended --------------------------------------------------------
 
-    def append(self, record: Response | Failure) -> None:
+    def append(self, record: Response | LogProb | Failure) -> None:
         """Write one record. It survives the death of this process at once, and that of the
         machine when `flush` has returned, which is called here every 0.2 s or so.
 
@@ -254,26 +259,39 @@ class Run:
         """In the order in which they came."""
         return _read(self.folder / "responses.jsonl", Response)
 
+    def logprobs(self) -> Iterator[LogProb]:
+        """In the order in which they came."""
+        return _read(self.folder / "logprobs.jsonl", LogProb)
+
+    def answered(self) -> Iterator[str]:
+        """Ids of the requests with a response or probabilities, in the order in which they came."""
+        yield from (response.request for response in self.responses())
+        yield from (logprob.request for logprob in self.logprobs())
+
     def failures(self) -> Iterator[Failure]:
         """All that ever happened; a later response makes up for a failure."""
         return _read(self.folder / "failures.jsonl", Failure)
 
-    def exchanges(self) -> Iterator[tuple[Request, Response]]:
-        """Requests with their responses, in the order of the plan.
+    def exchanges(self) -> Iterator[tuple[Request, Response | LogProb]]:
+        """Requests with what answered them, in the order of the plan.
 
-        Memory holds where each response begins, not the texts.
+        Memory holds where each answer begins, not the texts.
         """
-        path = self.folder / "responses.jsonl"
-        offsets: dict[str, int] = {}
-        for offset, response in _read_at(path, Response):
-            offsets.setdefault(response.request, offset)
-        if not offsets:
-            return
-        with path.open("rb") as file:
-            for request in self.requests():
+        kinds: tuple[type[Response | LogProb], ...] = (Response, LogProb)
+        offsets: dict[str, tuple[int, int]] = {}
+        for number, kind in enumerate(kinds):
+            for offset, answer in _read_at(self.folder / APPENDED[kind], kind):
+                offsets.setdefault(answer.request, (number, offset))
+        with contextlib.ExitStack() as stack:
+            files: dict[int, BinaryIO] = {}
+            for request in self.requests() if offsets else ():
                 if request.id in offsets:
-                    file.seek(offsets[request.id])
-                    yield request, Response.from_json(file.readline())
+                    number, offset = offsets[request.id]
+                    if number not in files:
+                        path = self.folder / APPENDED[kinds[number]]
+                        files[number] = stack.enter_context(path.open("rb"))
+                    files[number].seek(offset)
+                    yield request, kinds[number].from_json(files[number].readline())
 
     def judgments(self, judge: str) -> Iterator[Judgment]:
         """In the order of the plan. RunError if this judge has not judged the run."""
@@ -369,11 +387,12 @@ _INTRODUCTION = """\
 <!-- Generated from the record types: python -m genprobe.store > runs/README.md -->
 # A run folder
 
-Everything about one run, in text. What models said (`responses.jsonl`, `failures.jsonl`) is
-appended and never edited; `judgments/`, `scores.json` and `outcomes.csv` are derived, and can be
-deleted and made again without a model. Texts are JSON lines in ASCII, with every other character
-escaped, one record a line; a field that is not named here is an error. `outcomes.csv` is the table
-that scores count, one row a request, for a spreadsheet; nothing reads it.
+Everything about one run, in text. What models said (`responses.jsonl`, `logprobs.jsonl`,
+`failures.jsonl`) is appended and never edited; `judgments/`, `scores.json` and `outcomes.csv` are
+derived, and can be deleted and made again without a model. Texts are JSON lines in ASCII, with
+every other character escaped, one record a line; a field that is not named here is an error.
+`outcomes.csv` is the table that scores count, one row a request, for a spreadsheet; nothing reads
+it.
 
 - **Resume**: the same spec into the same folder goes on where the run stopped. Another spec is an
   error that shows the difference. A request with a response is never asked again, one with only
@@ -393,6 +412,7 @@ _FILES: dict[str, str] = {
     "statements.jsonl": "Written once.",
     "requests.jsonl": "The plan, in its order. Written once.",
     "responses.jsonl": "Appended, in the order in which they came.",
+    "logprobs.jsonl": "Appended; empty unless the run was asked for probabilities.",
     "failures.jsonl": "Appended; a history, in which a request can be there several times.",
     "judgments/<judge>.jsonl": "Derived. In the order of `requests.jsonl`.",
     "judgments/<judge>.json": "Derived, with the file before.",

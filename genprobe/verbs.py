@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import genprobe
@@ -25,8 +26,13 @@ from genprobe.store import Run
 if TYPE_CHECKING:
     import pandas as pd
 
-# The judges of a yes/no run, in the order of their columns.
-JUDGES = ("yesno", "refusal", "language")
+DECODES = ("free", "choice", "logprob")
+# The judges of a yes/no run, by decode, in the order of their columns.
+JUDGES = {
+    "free": ("yesno", "refusal", "language"),
+    "choice": ("yesno",),
+    "logprob": ("probability",),
+}
 
 CONTROL = Path(__file__).parent / "control" / "model"
 
@@ -45,10 +51,12 @@ def yesno(
     data: str = "builtin",
     probes: Sequence[str] = (),
     limit: int | None = None,
-    engine: str = "transformers",
+    engine: str = "auto",
     sampling: Sampling | None = None,
     seed: int = 0,
     samples: int = 1,
+    decodes: Sequence[str] = ("free",),
+    options: Options | None = None,
     out: str | Path | None = None,
     note: Note = _quiet,
     progress: Progress = _quiet,
@@ -71,14 +79,20 @@ def yesno(
     for probe in probes:
         if probe not in pack.probes:
             raise registry.unknown("probe", probe, list(pack.probes))
-    requests = pipeline.plan(items, pack, asked, seed, samples)
-    runner = _open(engine, model, note)
+    decodes = tuple(d for d in DECODES if d in decodes)
+    if samples > 1 and not sampling.temperature:
+        raise InputError(
+            f"{samples} samples at temperature 0 are one reply {samples} times; raise --temperature"
+        )
+    requests = pipeline.plan(items, pack, asked, seed, samples, decodes)
+    runner = _open(engine, model, options or Options(), note)
     try:
-        spec = _spec(runner, pack, data, items, asked, sampling, seed, samples, limit)
+        spec = _spec(runner, pack, data, items, asked, decodes, sampling, seed, samples, limit)
         folder = Path(out) if out else Path("runs") / _folder_name(spec)
         with Run.start(folder, spec, items, requests) as run:
             _generate(run, runner, sampling, note, progress)
-            judge_run(run, [registry.module("judges", name).make() for name in JUDGES], progress)
+            names = dict.fromkeys(name for decode in decodes for name in JUDGES[decode])
+            judge_run(run, [registry.module("judges", name).make() for name in names], progress)
             return run
     finally:
         runner.close()
@@ -105,18 +119,33 @@ def _chosen(
     return chosen
 
 
-def _open(engine: str, model: str | None, note: Note) -> Engine:
-    module = registry.module("engines", engine)
+def _module(engine: str) -> ModuleType:
+    return registry.module("engines", engine)
+
+
+def _open(engine: str, model: str | None, options: Options, note: Note) -> Engine:
+    if engine == "auto":
+        engine = _choose(options, note)
+    module = _module(engine)
     if model is None and engine == "replay":
         raise InputError("replay needs --model: the run folder or the file with the recordings")
-    if model is None:
+    options = dataclasses.replace(options, note=note)
+    if model is None and options.base_url is None:
         note("no --model: the control model runs, a test instrument and not a model to be judged")
-    # The known rates of the control model are those of single precision.
-    options = Options(dtype="float32", device="cpu") if model is None else Options()
-    runner: Engine = module.open(str(CONTROL) if model is None else model, options)
-    if model is None:
+        # The known rates of the control model are those of single precision.
+        options = dataclasses.replace(options, dtype="float32", device=options.device or "cpu")
+    local = str(CONTROL) if options.base_url is None else ""
+    runner: Engine = module.open(local if model is None else model, options)
+    if model is None and options.base_url is None:
         runner.identity = dataclasses.replace(runner.identity, model="control")
     return runner
+
+
+def _choose(options: Options, note: Note) -> str:
+    """The engine for `auto`."""
+    if options.base_url is not None:
+        return "openai"
+    return "transformers"
 
 
 def _spec(
@@ -125,6 +154,7 @@ def _spec(
     data: str,
     items: Sequence[Statement],
     probes: Sequence[str],
+    decodes: Sequence[str],
     sampling: Sampling,
     seed: int,
     samples: int,
@@ -144,12 +174,12 @@ def _spec(
         statements=statements_hash(items),
         languages=languages,
         probes=tuple(probes),
-        decode="recorded" if recorded else "free",
+        decode=("recorded",) if recorded else tuple(decodes),
         **drawn,
         seed=seed,
         samples=samples,
         limit=limit,
-        packages={} if recorded else versions(),
+        packages={} if recorded else versions(_module(runner.identity.engine).PACKAGES),
         version=genprobe.__version__,
     )
 
@@ -252,13 +282,14 @@ def _kept(row: dict[str, Any], ours: Collection[str]) -> dict[str, Any]:
 
 
 def _item(row: dict[str, Any], judge: Judge) -> Item:
-    values = {name: row.get(name) for name in Item._fields}
+    values = {name: row.get(name) for name in ("lang", "probe", "prompt", "response")}
     for name in judge.needs:
         if values[name] is None and name != "response":
             raise InputError(f"the judge {judge.name!r} needs the column {name!r}")
     if "response" not in row:
         raise InputError(f"no column 'response'; columns: {', '.join(map(str, row))}")
-    return Item(*(v if isinstance(v, str) else files.cell_text(v) for v in values.values()))
+    texts = {n: v if isinstance(v, str) else files.cell_text(v) for n, v in values.items()}
+    return Item(**texts)
 
 
 def score(

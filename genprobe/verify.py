@@ -15,6 +15,7 @@ from genprobe.records import (
     Failure,
     Judged,
     Judgment,
+    LogProb,
     Record,
     Request,
     Response,
@@ -40,6 +41,7 @@ def verify(folder: Path, spec: Spec) -> list[str]:
     known = check.statements()
     marks = check.requests(known)
     check.answers("responses.jsonl", Response, marks, _ANSWERED)
+    check.answers("logprobs.jsonl", LogProb, marks, _ANSWERED)
     check.answers("failures.jsonl", Failure, marks, _FAILED)
     check.complete(marks)
     for number, path in enumerate(sorted((folder / "judgments").glob("*.jsonl"))):
@@ -69,7 +71,7 @@ class _Check:
 
     def read(self, name: str, kind: type[R]) -> Iterator[tuple[str, R]]:
         """(`file:line`, record) for the good lines of a file; the others are problems."""
-        appended = kind in (Response, Failure)
+        appended = kind in (Response, LogProb, Failure)
         path, end = self.folder / name, 0
         try:
             for number, offset, line in disk.lines(path, appended=appended):
@@ -115,7 +117,8 @@ class _Check:
         """Request id -> 0, after checking what can be derived again."""
         marks: dict[str, int] = {}
         for where, r in self.read("requests.jsonl", Request):
-            made = request_id(r.statement, r.lang, r.pack, r.probe, r.messages, r.sample)
+            asked = r.messages, r.sample, r.decode, r.options
+            made = request_id(r.statement, r.lang, r.pack, r.probe, *asked)
             if made != r.id:
                 self.problem("id", where, f"id {r.id} is not the hash of its content ({made})")
             if r.seed != derive_seed(self.spec.seed, r.id, r.sample):
@@ -130,14 +133,14 @@ class _Check:
         return marks
 
     def answers(
-        self, name: str, kind: type[Response] | type[Failure], marks: dict[str, int], mark: int
+        self, name: str, kind: type[Response | LogProb | Failure], marks: dict[str, int], mark: int
     ) -> None:
         for where, record in self.read(name, kind):
             known = marks.get(record.request)
             if known is None:
                 self.problem("unknown", where, f"no request {record.request}")
                 continue
-            if kind is Response and known & mark:
+            if kind is not Failure and known & mark:
                 self.problem("twice", where, f"second response to request {record.request}")
             marks[record.request] = known | mark
 

@@ -1,16 +1,17 @@
 """Engines turn requests into responses. One file each; `registry.module("engines", name)`.
 
 An engine module has `open(model: str, options: Options) -> Engine`, which may be slow and
-raises EngineError (one line, with the cure) when the model cannot be used.
+raises EngineError (one line, with the cure) when the model cannot be used, and `PACKAGES`, the
+packages whose versions a reply depends on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
-from genprobe.records import Failure, Request, Response
+from genprobe.records import Failure, LogProb, Request, Response
 
 
 @dataclass(frozen=True)
@@ -26,10 +27,16 @@ class Sampling:
 class Options:
     """What an engine may be told. None leaves the choice to the engine."""
 
-    batch_tokens: int | None = None  # transformers: padded tokens a batch may hold
     dtype: str | None = None
     device: str | None = None
     revision: str | None = None
+    batch_tokens: int | None = None  # transformers: padded tokens a batch may hold
+    base_url: str | None = None  # of a server
+    concurrency: int | None = None  # most requests in flight to a server
+    # What else an engine takes, by its own names; it refuses what it does not know.
+    more: Mapping[str, Any] = field(default_factory=dict)
+    # For a person, one line, such as "the server ignores seeds".
+    note: Callable[[str], None] = lambda line: None
 
 
 @dataclass(frozen=True)
@@ -42,6 +49,8 @@ class Identity:
     engine_version: str
     dtype: str
     chat_template: str  # hash of the template, or "none"
+    # Of `Options.more`, what may change a reply.
+    engine_args: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Engine(Protocol):
@@ -49,8 +58,13 @@ class Engine(Protocol):
 
     def generate(
         self, requests: Sequence[Request], sampling: Sampling
-    ) -> Iterator[Response | Failure]:
-        """Answer every request exactly once, in any order, as each finishes."""
+    ) -> Iterator[Response | LogProb | Failure]:
+        """Answer every request exactly once, in any order, as each finishes.
+
+        A request of decode `logprob` is answered by a LogProb, others by a Response; one of
+        decode `choice` by nothing but one of its options. EngineError where the engine cannot do
+        what a request wants; a request that cannot be answered is a Failure.
+        """
         ...
 
     def close(self) -> None: ...

@@ -24,6 +24,8 @@ from genprobe.engines import Identity, Options, Sampling
 from genprobe.errors import InputError, RunError
 from genprobe.records import Failure, Record, Request, Response
 
+PACKAGES = ()
+
 R = TypeVar("R", bound=Record)
 
 

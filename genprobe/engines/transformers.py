@@ -10,31 +10,22 @@ which two models would no longer be asked under the same conditions: only its en
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
-import logging
-import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import huggingface_hub
 import torch
 import transformers
-from huggingface_hub import errors as hub
-from transformers.models.auto import modeling_auto
 
 from genprobe.engines import Identity, Options, Sampling
+from genprobe.engines._local import Local, Prompts, Row, line, load, quiet, refusing
 from genprobe.errors import EngineError
-from genprobe.records import Failure, Request, Response, digest
+from genprobe.records import Failure, Request, Response
 
+PACKAGES = ("torch", "transformers")
 WINDOW = 4096  # requests tokenised and sorted at a time, so that memory stays flat
 CPU_TOKENS = 4096  # default padded tokens of a batch; with more, activations outgrow the caches
 GPU_TOKENS = 65536
-# Llama 3 templates print today's date, so that a run resumed tomorrow would send other prompts.
-# This is the date that Llama 3.1 falls back to.
-TEMPLATE_DATE = "26 Jul 2024"
-
 DTYPES = {
     "float32": torch.float32,
     "fp32": torch.float32,
@@ -43,19 +34,6 @@ DTYPES = {
     "bfloat16": torch.bfloat16,
     "bf16": torch.bfloat16,
 }
-TOKENIZER_FILES = (
-    "tokenizer.json",
-    "tokenizer.model",
-    "spiece.model",
-    "sentencepiece.bpe.model",
-    "vocab.json",
-    "vocab.txt",
-    "tekken.json",
-)
-# A hub repository may hold the same weights three times; these are what transformers reads.
-SMALL_FILES = ["*.json", "*.jinja", "*.txt", "*.model"]
-SAFETENSORS = ["model.safetensors", "model-*-of-*.safetensors"]
-PICKLES = ["pytorch_model.bin", "pytorch_model-*-of-*.bin"]
 
 
 def open(model: str, options: Options) -> TransformersEngine:
@@ -64,127 +42,24 @@ def open(model: str, options: Options) -> TransformersEngine:
     Runs in bfloat16 on a GPU that has it, float16 on other GPUs, float32 on a CPU, unless
     `options` says else. EngineError where the model cannot be used as it is.
     """
-    path = Path(model).expanduser()
-    if path.is_dir():
-        if options.revision:
-            raise EngineError(f"{model}: a folder has no revisions; leave the revision out")
-        name, folder, revision = path.resolve().name, path, None
-    else:
-        folder = _fetch(model, options.revision)
-        name, revision = model, folder.name  # the hub's cache: …/snapshots/<commit>
-    _check_files(model, folder)
     device = _device(options.device)
     dtype = _dtype(options.dtype, device)
-    with _quiet():
-        config = _load_config(model, folder)
-        with _refusing(f"{model}: the tokenizer cannot be read"):
-            tokenizer = transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
-        net = _load_model(model, folder, config, dtype, device)
-        with _refusing(f"{model}: the chat template cannot be used"):
-            template = tokenizer.get_chat_template() if tokenizer.chat_template else None
-            # Better now than after the run's folder has been made.
-            Prompts(tokenizer).text([{"role": "user", "content": "?"}])
+    local = load(model, options.revision)
+    with quiet():
+        net = _load_model(model, local.folder, local.config, dtype, device)
     identity = Identity(
-        model=name,
-        revision=revision or folder_hash(folder),
+        model=local.name,
+        revision=local.revision,
         engine="transformers",
         engine_version=transformers.__version__,
         dtype=str(net.dtype).removeprefix("torch."),
-        chat_template=digest(template, 12) if template else "none",
+        chat_template=local.template,
     )
     budget = options.batch_tokens or _default_budget(net, device)
-    return TransformersEngine(model, net, tokenizer, identity, budget)
+    return TransformersEngine(model, net, local, identity, budget)
 
 
 # --- finding and loading --------------------------------------------------------------------
-
-
-def _fetch(model: str, revision: str | None) -> Path:
-    """The folder of a hub model in the local cache, downloaded if need be."""
-    # The one global setting: the hub is told no more than the name of the model.
-    huggingface_hub.constants.HF_HUB_DISABLE_TELEMETRY = True
-
-    class Bar(huggingface_hub.utils.tqdm):
-        """Shown while files arrive, gone afterwards."""
-
-        def __init__(self, *args: Any, **kwargs: Any) -> None:
-            super().__init__(*args, **{**kwargs, "leave": False})
-
-    def download(patterns: list[str]) -> Path:
-        return Path(
-            huggingface_hub.snapshot_download(
-                model,
-                revision=revision,
-                allow_patterns=patterns,
-                ignore_patterns=["*/*"],
-                tqdm_class=Bar,
-            )
-        )
-
-    try:
-        with _quiet(bars=True):
-            folder = download(SMALL_FILES + SAFETENSORS)
-            if not any(folder.glob("*.safetensors")):
-                folder = download(SMALL_FILES + PICKLES)
-            return folder
-    except hub.GatedRepoError:
-        reason = (
-            f"the authors want to be asked first; accept the terms at https://huggingface.co/{model}"
-            " and log in with `hf auth login`"
-        )
-    except hub.RevisionNotFoundError:
-        reason = f"no revision {revision!r} on the hub"
-    except hub.RepositoryNotFoundError:
-        reason = (
-            "neither a folder here nor a model of the hub; check the name"
-            " (a private model needs `hf auth login`)"
-        )
-    except hub.HFValidationError:
-        reason = "no such folder, and not a hub id, which reads owner/name"
-    except (hub.LocalEntryNotFoundError, hub.OfflineModeIsEnabled):
-        reason = (
-            "neither a folder here nor in the local hub cache, and the hub cannot be reached;"
-            " go online (unset HF_HUB_OFFLINE) or give a folder"
-        )
-    except Exception as error:  # every HTTP client has its own
-        reason = f"cannot be fetched from the hub ({_line(error)})"
-    raise EngineError(f"{model}: {reason}")
-
-
-def _check_files(model: str, folder: Path) -> None:
-    """EngineError unless config, weights and tokenizer lie in the folder.
-
-    transformers makes up an empty tokenizer, without a word, where there are no files for it.
-    """
-    if not (folder / "config.json").is_file():
-        raise EngineError(f"{model}: no config.json; this is not the folder of a saved model")
-    if not any(any(folder.glob(p)) for p in SAFETENSORS + PICKLES):
-        raise EngineError(
-            f"{model}: no weights (model.safetensors); save the model into the folder"
-        )
-    if not any((folder / f).is_file() for f in TOKENIZER_FILES):
-        raise EngineError(
-            f"{model}: no tokenizer files (tokenizer.json, …); save the tokenizer into the folder"
-        )
-
-
-def _load_config(model: str, folder: Path) -> Any:
-    """The model's configuration, of a kind that can write a reply."""
-    with _refusing(f"{model}: config.json cannot be used"):
-        config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=False)
-    if config.is_encoder_decoder:
-        family = modeling_auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES
-    else:
-        family = modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
-    # The saved class counts, not only the family: transformers would load a masked model such as
-    # BERT as a decoder, and give a headless one a head of random numbers.
-    saved = list(config.architectures or [])
-    if not set(saved) & set(family.values()):
-        what = ", ".join(saved) or config.model_type
-        raise EngineError(
-            f"{model}: {what} writes no replies; give a causal or encoder-decoder language model"
-        )
-    return config
 
 
 def _load_model(
@@ -195,7 +70,7 @@ def _load_model(
         if config.is_encoder_decoder
         else transformers.AutoModelForCausalLM
     )
-    with _refusing(f"{model}: the weights cannot be loaded"):
+    with refusing(f"{model}: the weights cannot be loaded"):
         net, info = loader.from_pretrained(
             folder, config=config, dtype=dtype, output_loading_info=True, trust_remote_code=False
         )
@@ -204,7 +79,7 @@ def _load_model(
             f"{model}: {len(info['missing_keys'])} weights are missing"
             f" ({min(info['missing_keys'])}, …) and would be random; get the whole model"
         )
-    with _refusing(f"{model}: does not fit on {device}; try a smaller dtype or another device"):
+    with refusing(f"{model}: does not fit on {device}; try a smaller dtype or another device"):
         return net.to(device).eval()
 
 
@@ -213,7 +88,7 @@ def _device(name: str | None) -> torch.device:
         if torch.cuda.is_available():
             return torch.device("cuda")
         return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
-    with _refusing(f"device {name!r} cannot be used; leave it out, or give cpu, cuda or mps"):
+    with refusing(f"device {name!r} cannot be used; leave it out, or give cpu, cuda or mps"):
         device = torch.device(name)
         torch.empty(1, device=device)
         return device
@@ -248,74 +123,7 @@ def _default_budget(net: Any, device: torch.device) -> int:
     return max(1, min(GPU_TOKENS, free // 2 // per_token))
 
 
-def folder_hash(folder: Path) -> str:
-    """16 hex digits of the SHA-256 over names, sizes and contents of a model folder's files.
-
-    Counted are the top-level configuration, tokenizer, template and weight files. A file of up
-    to 200 MB counts whole, a longer one by 64 blocks of 1 MiB spread evenly from its first to
-    its last byte: fast for any model, and two fine-tunings of one model still differ.
-    """
-    block, blocks = 1 << 20, 64
-    state = hashlib.sha256()
-    patterns = [*SMALL_FILES, *SAFETENSORS, *PICKLES]
-    for path in sorted({p for pattern in patterns for p in folder.glob(pattern)}):
-        size = path.stat().st_size
-        state.update(f"{path.name}\0{size}\0".encode())
-        with path.open("rb") as file:
-            if size <= 200_000_000:
-                while part := file.read(block):
-                    state.update(part)
-            else:
-                for i in range(blocks):
-                    file.seek((size - block) * i // (blocks - 1))
-                    state.update(file.read(block))
-    return state.hexdigest()[:16]
-
-
 # --- answering ------------------------------------------------------------------------------
-
-
-class Row(NamedTuple):
-    """A request made ready: the text that is sent and its token ids."""
-
-    request: Request
-    sent: str
-    ids: list[int]
-
-
-class Prompts:
-    """Turns messages into the text and tokens that a model expects."""
-
-    def __init__(self, tokenizer: Any) -> None:
-        self.tokenizer = tokenizer
-        self.chat = bool(tokenizer.chat_template)
-
-    def rows(self, requests: Sequence[Request]) -> list[Row]:
-        """One row a request. EngineError where the chat template refuses the messages."""
-        if not requests:
-            return []
-        sent = [self.text(r.messages) for r in requests]
-        # A chat template writes the special tokens itself; a second BOS would shift everything.
-        ids = self.tokenizer(sent, add_special_tokens=not self.chat, padding=False)["input_ids"]
-        return [Row(*parts) for parts in zip(requests, sent, ids, strict=True)]
-
-    def text(self, messages: list[dict[str, str]]) -> str:
-        if not self.chat:
-            return "\n".join(m["content"] for m in messages)
-        try:
-            return self._render(messages)
-        except Exception as error:  # a template is a program of the model's authors
-            if len(messages) > 1 and messages[0]["role"] == "system":
-                # Gemma and the first Mistrals know no system role: say it to the user's turn.
-                first, second, *rest = messages
-                joined = f"{first['content']}\n\n{second['content']}"
-                return self.text([{**second, "content": joined}, *rest])
-            raise EngineError(f"the chat template refuses the messages ({_line(error)})") from error
-
-    def _render(self, messages: list[dict[str, str]]) -> str:
-        return self.tokenizer.apply_chat_template(
-            messages, add_generation_prompt=True, tokenize=False, date_string=TEMPLATE_DATE
-        )
 
 
 def batches(rows: Sequence[Row], new: int, budget: int) -> list[list[Row]]:
@@ -336,20 +144,16 @@ def batches(rows: Sequence[Row], new: int, budget: int) -> list[list[Row]]:
 class TransformersEngine:
     """See `genprobe.engines.Engine`. `net` and `tokenizer` are the loaded objects."""
 
-    def __init__(self, name: str, net: Any, tokenizer: Any, identity: Identity, budget: int):
+    def __init__(self, name: str, net: Any, local: Local, identity: Identity, budget: int):
         self.name = name
         self.net = net
-        self.tokenizer = tokenizer
+        self.tokenizer = tokenizer = local.tokenizer
         self.identity = identity
         self.budget = budget
         self.prompts = Prompts(tokenizer)
         self._too_big: float = float("inf")  # padded tokens of a batch that ran out of memory
         own, config = net.generation_config, net.config
-        ends = own.eos_token_id
-        if ends is None:
-            ends = getattr(config, "eos_token_id", None)
-        ends = [*(ends if isinstance(ends, list) else [ends]), tokenizer.eos_token_id]
-        self.stop_ids: list[int] = sorted({i for i in ends if i is not None})
+        self.stop_ids = local.stop_ids
         pads = [tokenizer.pad_token_id, *self.stop_ids, tokenizer.unk_token_id, 0]
         self.pad_id: int = next(i for i in pads if i is not None)
         self.decoder_start = own.decoder_start_token_id
@@ -437,7 +241,7 @@ class TransformersEngine:
                 steps.append(transformers.TopPLogitsWarper(sampling.top_p))
             steps.append(Draw([row.request.seed for row in batch]))
         try:
-            with torch.inference_mode(), _quiet():
+            with torch.inference_mode(), quiet():
                 out = self.net.generate(
                     input_ids=ids.to(self.net.device),
                     attention_mask=mask.to(self.net.device),
@@ -447,7 +251,7 @@ class TransformersEngine:
         except (RuntimeError, MemoryError) as error:
             if _out_of_memory(error):
                 return None
-            raise EngineError(f"{self.name}: the model broke down ({_line(error)})") from error
+            raise EngineError(f"{self.name}: the model broke down ({line(error)})") from error
         start = 1 if self.net.config.is_encoder_decoder else width
         return out[:, start:].tolist()
 
@@ -528,46 +332,6 @@ def _signed(word: int) -> int:
 
 
 # --- manners --------------------------------------------------------------------------------
-
-
-@contextlib.contextmanager
-def _quiet(bars: bool = False) -> Iterator[None]:
-    """No advice, warnings or (unless `bars`) progress bars from the libraries, for a while."""
-    loggers = [logging.getLogger(name) for name in ("transformers", "huggingface_hub")]
-    levels = [logger.level for logger in loggers]
-    hide = not bars and transformers.utils.logging.is_progress_bar_enabled()
-    try:
-        for logger in loggers:
-            logger.setLevel(logging.CRITICAL)
-        if hide:
-            transformers.utils.logging.disable_progress_bar()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
-        if hide:
-            transformers.utils.logging.enable_progress_bar()
-
-
-@contextlib.contextmanager
-def _refusing(what: str) -> Iterator[None]:
-    """Whatever a library raises inside becomes one line.
-
-    Broken model folders raise nearly every exception that there is, hence the wide net.
-    """
-    try:
-        yield
-    except Exception as error:
-        raise EngineError(f"{what} ({_line(error)})") from error
-
-
-def _line(error: BaseException) -> str:
-    """The first line of an exception's message, cut to a readable length."""
-    lines = str(error).strip().splitlines() or [""]
-    text = lines[0].strip() or type(error).__name__
-    return text if len(text) <= 200 else text[:199] + "…"
 
 
 def _out_of_memory(error: BaseException) -> bool:

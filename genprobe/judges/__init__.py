@@ -6,8 +6,9 @@ item gets the same verdict on every machine, alone or in any batch.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from genprobe.records import JSON
 
@@ -19,6 +20,8 @@ class Item(NamedTuple):
     probe: str
     prompt: str
     response: str
+    # Instead of a reply, the probabilities of the answer words (`LogProb.continuations`).
+    continuations: Sequence[Mapping[str, Any]] = ()
 
 
 @dataclass(slots=True)
@@ -38,6 +41,7 @@ class Verdict:
 class Judge(Protocol):
     name: str
     column: str  # what `label` is called in a table: "answer", "language", "refusal"
+    reads: frozenset[str]  # decodes whose answers it reads: `free`, `choice`, `logprob`
     needs: tuple[str, ...]  # Item fields that must be there: ("lang", "response")
     signature: str  # version and data hashes; changes whenever a verdict can change
 

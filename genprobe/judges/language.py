@@ -210,6 +210,7 @@ class LanguageJudge:
 
     name = "language"
     column = "language"
+    reads = frozenset(("free",))
     needs = ("response",)
 
     def __init__(self, lexicon: _Lexicon) -> None:

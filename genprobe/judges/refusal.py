@@ -37,6 +37,7 @@ class RefusalJudge:
 
     name = "refusal"
     column = "refusal"
+    reads = frozenset(("free",))
     needs = ("response",)
 
     def __init__(self, phrases: Phrases, fold: dict[str, str], version: str) -> None:

@@ -585,6 +585,7 @@ class YesNo:
 
     name = "yesno"
     column = "answer"
+    reads = frozenset(("free", "choice"))
     needs = ("lang", "probe", "response")
 
     def __init__(self) -> None:
@@ -645,6 +646,7 @@ class Shades2025:
 
     name = "yesno"
     column = "answer"
+    reads = frozenset(("free",))
     needs = ("response",)
 
     def __init__(self) -> None:

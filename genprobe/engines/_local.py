@@ -1,0 +1,336 @@
+"""What engines that run a model themselves share: its files, its prompts, manners.
+
+Not an engine (the name begins with an underscore). Everything here is independent of how the
+model is run, so that the same request is the same tokens in every engine.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import logging
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import huggingface_hub
+import transformers
+from huggingface_hub import errors as hub
+from transformers.models.auto import modeling_auto
+
+from genprobe.errors import EngineError
+from genprobe.records import LogProb, Request, digest
+
+# Llama 3 templates print today's date, so that a run resumed tomorrow would send other prompts.
+# This is the date that Llama 3.1 falls back to.
+TEMPLATE_DATE = "26 Jul 2024"
+
+TOKENIZER_FILES = (
+    "tokenizer.json",
+    "tokenizer.model",
+    "spiece.model",
+    "sentencepiece.bpe.model",
+    "vocab.json",
+    "vocab.txt",
+    "tekken.json",
+)
+# A hub repository may hold the same weights three times; these are what transformers reads.
+SMALL_FILES = ["*.json", "*.jinja", "*.txt", "*.model"]
+SAFETENSORS = ["model.safetensors", "model-*-of-*.safetensors"]
+PICKLES = ["pytorch_model.bin", "pytorch_model-*-of-*.bin"]
+
+
+class Local(NamedTuple):
+    """A model whose files are on this machine, and what is known of it without its weights."""
+
+    name: str  # a hub id, or the name of the folder
+    folder: Path
+    revision: str  # hub commit, or `folder_hash`
+    config: Any
+    tokenizer: Any
+    template: str  # hash of the chat template, or "none"
+    stop_ids: list[int]  # tokens that end a reply
+
+
+def load(model: str, revision: str | None) -> Local:
+    """Find a model in a folder or, by its id, on the hub or in its cache; read all but weights.
+
+    EngineError where it cannot be used as it is, or is none that writes replies.
+    """
+    path = Path(model).expanduser()
+    if path.is_dir():
+        if revision:
+            raise EngineError(f"{model}: a folder has no revisions; leave the revision out")
+        name, folder, commit = path.resolve().name, path, None
+    else:
+        folder = _fetch(model, revision)
+        name, commit = model, folder.name  # the hub's cache: …/snapshots/<commit>
+    _check_files(model, folder)
+    with quiet():
+        config = _load_config(model, folder)
+        with refusing(f"{model}: the tokenizer cannot be read"):
+            tokenizer = transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+        with refusing(f"{model}: the chat template cannot be used"):
+            template = tokenizer.get_chat_template() if tokenizer.chat_template else None
+            # Better now than after the run's folder has been made.
+            Prompts(tokenizer).text([{"role": "user", "content": "?"}])
+        own = _generation_config(folder)
+    ends = getattr(own, "eos_token_id", None)
+    if ends is None:
+        ends = getattr(config, "eos_token_id", None)
+    ends = [*(ends if isinstance(ends, list) else [ends]), tokenizer.eos_token_id]
+    return Local(
+        name=name,
+        folder=folder,
+        revision=commit or folder_hash(folder),
+        config=config,
+        tokenizer=tokenizer,
+        template=digest(template, 12) if template else "none",
+        stop_ids=sorted({i for i in ends if i is not None}),
+    )
+
+
+def _generation_config(folder: Path) -> Any:
+    """What `generation_config.json` says, or None; a broken one is refused when weights load."""
+    try:
+        return transformers.GenerationConfig.from_pretrained(folder)
+    except Exception:
+        return None
+
+
+def _fetch(model: str, revision: str | None) -> Path:
+    """The folder of a hub model in the local cache, downloaded if need be."""
+    # The one global setting: the hub is told no more than the name of the model.
+    huggingface_hub.constants.HF_HUB_DISABLE_TELEMETRY = True
+
+    class Bar(huggingface_hub.utils.tqdm):
+        """Shown while files arrive, gone afterwards."""
+
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            super().__init__(*args, **{**kwargs, "leave": False})
+
+    def download(patterns: list[str]) -> Path:
+        return Path(
+            huggingface_hub.snapshot_download(
+                model,
+                revision=revision,
+                allow_patterns=patterns,
+                ignore_patterns=["*/*"],
+                tqdm_class=Bar,
+            )
+        )
+
+    try:
+        with quiet(bars=True):
+            folder = download(SMALL_FILES + SAFETENSORS)
+            if not any(folder.glob("*.safetensors")):
+                folder = download(SMALL_FILES + PICKLES)
+            return folder
+    except hub.GatedRepoError:
+        reason = (
+            f"the authors want to be asked first; accept the terms at https://huggingface.co/{model}"
+            " and log in with `hf auth login`"
+        )
+    except hub.RevisionNotFoundError:
+        reason = f"no revision {revision!r} on the hub"
+    except hub.RepositoryNotFoundError:
+        reason = (
+            "neither a folder here nor a model of the hub; check the name"
+            " (a private model needs `hf auth login`)"
+        )
+    except hub.HFValidationError:
+        reason = "no such folder, and not a hub id, which reads owner/name"
+    except (hub.LocalEntryNotFoundError, hub.OfflineModeIsEnabled):
+        reason = (
+            "neither a folder here nor in the local hub cache, and the hub cannot be reached;"
+            " go online (unset HF_HUB_OFFLINE) or give a folder"
+        )
+    except Exception as error:  # every HTTP client has its own
+        reason = f"cannot be fetched from the hub ({line(error)})"
+    raise EngineError(f"{model}: {reason}")
+
+
+def _check_files(model: str, folder: Path) -> None:
+    """EngineError unless config, weights and tokenizer lie in the folder.
+
+    transformers makes up an empty tokenizer, without a word, where there are no files for it.
+    """
+    if not (folder / "config.json").is_file():
+        raise EngineError(f"{model}: no config.json; this is not the folder of a saved model")
+    if not any(any(folder.glob(p)) for p in SAFETENSORS + PICKLES):
+        raise EngineError(
+            f"{model}: no weights (model.safetensors); save the model into the folder"
+        )
+    if not any((folder / f).is_file() for f in TOKENIZER_FILES):
+        raise EngineError(
+            f"{model}: no tokenizer files (tokenizer.json, …); save the tokenizer into the folder"
+        )
+
+
+def _load_config(model: str, folder: Path) -> Any:
+    """The model's configuration, of a kind that can write a reply."""
+    with refusing(f"{model}: config.json cannot be used"):
+        config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=False)
+    if config.is_encoder_decoder:
+        family = modeling_auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES
+    else:
+        family = modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+    # The saved class counts, not only the family: transformers would load a masked model such as
+    # BERT as a decoder, and give a headless one a head of random numbers.
+    saved = list(config.architectures or [])
+    if not set(saved) & set(family.values()):
+        what = ", ".join(saved) or config.model_type
+        raise EngineError(
+            f"{model}: {what} writes no replies; give a causal or encoder-decoder language model"
+        )
+    return config
+
+
+def folder_hash(folder: Path) -> str:
+    """16 hex digits of the SHA-256 over names, sizes and contents of a model folder's files.
+
+    Counted are the top-level configuration, tokenizer, template and weight files. A file of up
+    to 200 MB counts whole, a longer one by 64 blocks of 1 MiB spread evenly from its first to
+    its last byte: fast for any model, and two fine-tunings of one model still differ.
+    """
+    block, blocks = 1 << 20, 64
+    state = hashlib.sha256()
+    patterns = [*SMALL_FILES, *SAFETENSORS, *PICKLES]
+    for path in sorted({p for pattern in patterns for p in folder.glob(pattern)}):
+        size = path.stat().st_size
+        state.update(f"{path.name}\0{size}\0".encode())
+        with path.open("rb") as file:
+            if size <= 200_000_000:
+                while part := file.read(block):
+                    state.update(part)
+            else:
+                for i in range(blocks):
+                    file.seek((size - block) * i // (blocks - 1))
+                    state.update(file.read(block))
+    return state.hexdigest()[:16]
+
+
+# --- prompts ---------------------------------------------------------------------------------
+
+
+class Row(NamedTuple):
+    """A request made ready: the text that is sent and its token ids."""
+
+    request: Request
+    sent: str
+    ids: list[int]
+
+
+class Form(NamedTuple):
+    """An answer word as tokens."""
+
+    answer: str  # "yes" or "no"
+    text: str
+    ids: list[int]
+
+
+def logprob(row: Row, forms: Sequence[Form], values: Sequence[Sequence[float]]) -> LogProb:
+    """The record of a reading. values: for each form, log P of each of its tokens, natural."""
+    return LogProb(
+        request=row.request.id,
+        continuations=[
+            {"answer": f.answer, "text": f.text, "tokens": f.ids, "logprobs": list(v)}
+            for f, v in zip(forms, values, strict=True)
+        ],
+        sent=row.sent,
+        tokens_in=len(row.ids),
+    )
+
+
+class Prompts:
+    """Turns messages into the text and tokens that a model expects."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        self.tokenizer = tokenizer
+        self.chat = bool(tokenizer.chat_template)
+
+    def rows(self, requests: Sequence[Request]) -> list[Row]:
+        """One row a request. EngineError where the chat template refuses the messages."""
+        if not requests:
+            return []
+        sent = [self.text(r.messages) for r in requests]
+        # A chat template writes the special tokens itself; a second BOS would shift everything.
+        ids = self.tokenizer(sent, add_special_tokens=not self.chat, padding=False)["input_ids"]
+        return [Row(*parts) for parts in zip(requests, sent, ids, strict=True)]
+
+    def forms(self, options: Mapping[str, Sequence[str]]) -> list[Form]:
+        """The options of a request as continuations of its prompt, each token sequence once.
+
+        An option is tokenised by itself, as a model begins its reply. One that is no token, or
+        that another answer has too, is an EngineError.
+        """
+        found: dict[tuple[int, ...], Form] = {}
+        for answer, texts in options.items():
+            for text in texts:
+                ids = self.tokenizer(text, add_special_tokens=False)["input_ids"]
+                other = found.setdefault(tuple(ids), Form(answer, text, list(ids)))
+                if not ids or other.answer != answer:
+                    raise EngineError(f"the tokenizer cannot tell {text!r} from another answer")
+        return list(found.values())
+
+    def text(self, messages: list[dict[str, str]]) -> str:
+        if not self.chat:
+            return "\n".join(m["content"] for m in messages)
+        try:
+            return self._render(messages)
+        except Exception as error:  # a template is a program of the model's authors
+            if len(messages) > 1 and messages[0]["role"] == "system":
+                # Gemma and the first Mistrals know no system role: say it to the user's turn.
+                first, second, *rest = messages
+                joined = f"{first['content']}\n\n{second['content']}"
+                return self.text([{**second, "content": joined}, *rest])
+            raise EngineError(f"the chat template refuses the messages ({line(error)})") from error
+
+    def _render(self, messages: list[dict[str, str]]) -> str:
+        return self.tokenizer.apply_chat_template(
+            messages, add_generation_prompt=True, tokenize=False, date_string=TEMPLATE_DATE
+        )
+
+
+# --- manners --------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def quiet(bars: bool = False) -> Iterator[None]:
+    """No advice, warnings or (unless `bars`) progress bars from the libraries, for a while."""
+    loggers = [logging.getLogger(name) for name in ("transformers", "huggingface_hub")]
+    levels = [logger.level for logger in loggers]
+    hide = not bars and transformers.utils.logging.is_progress_bar_enabled()
+    try:
+        for logger in loggers:
+            logger.setLevel(logging.CRITICAL)
+        if hide:
+            transformers.utils.logging.disable_progress_bar()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
+        if hide:
+            transformers.utils.logging.enable_progress_bar()
+
+
+@contextlib.contextmanager
+def refusing(what: str) -> Iterator[None]:
+    """Whatever a library raises inside becomes one line.
+
+    Broken model folders raise nearly every exception that there is, hence the wide net.
+    """
+    try:
+        yield
+    except Exception as error:
+        raise EngineError(f"{what} ({line(error)})") from error
+
+
+def line(error: BaseException) -> str:
+    """The first line of an exception's message, cut to a readable length."""
+    lines = str(error).strip().splitlines() or [""]
+    text = lines[0].strip() or type(error).__name__
+    return text if len(text) <= 200 else text[:199] + "…"

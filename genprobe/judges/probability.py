@@ -1,0 +1,82 @@
+"""The answer by probability: which answer's words does the model find likelier as its reply?
+
+P(yes) and P(no) are the probabilities that the reply begins with one of the ways to write the
+answer (`Pack.options`), and `outside` is what is left for everything else. A form that begins
+with another form of the same answer is counted once, within the shorter; one that begins with a
+form of the other answer (Chinese 不是 behind 不) belongs to itself alone. The first token alone
+would not do: "yes" has several spellings, many of several tokens (Wang et al. 2024, "My Answer is
+C", ACL Findings, on how far first-token probabilities are from what models say).
+
+A word at the beginning of a longer one ("no" of "nobody", where a tokenizer cuts it so) counts
+for the word: nothing was generated that could tell.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from genprobe.inputs import ANSWERS
+from genprobe.judges import Item, Verdict
+
+VERSION = 1
+
+
+def make() -> ProbabilityJudge:
+    return ProbabilityJudge()
+
+
+class ProbabilityJudge:
+    """label: the likelier answer, `ambiguous` where they are equal; score: P(yes) / (P(yes) +
+    P(no)). fields: p_yes, p_no, outside."""
+
+    name = "probability"
+    column = "answer"
+    reads = frozenset(("logprob",))
+    needs = ("lang", "probe")
+    signature = f"probability@{VERSION}"
+
+    def __call__(self, item: Item) -> Verdict:
+        yes, no = masses(item.continuations)
+        label = "yes" if yes > no else "no" if no > yes else "ambiguous"
+        best = max(item.continuations, key=_total, default={"text": ""})
+        return Verdict(
+            label,
+            "likelier",
+            str(best["text"]),
+            yes / (yes + no) if yes + no else None,
+            {
+                "kind": "answer" if yes != no else "both",
+                "p_yes": yes,
+                "p_no": no,
+                "outside": max(0.0, 1.0 - yes - no),
+            },
+        )
+
+
+def masses(continuations: Sequence[Mapping[str, Any]]) -> tuple[float, float]:
+    """(P(yes), P(no)) of a reply that begins with one of the continuations."""
+    rows = {tuple(c["tokens"]): c for c in continuations}
+    found = dict.fromkeys(ANSWERS, 0.0)
+    for tokens, row in rows.items():
+        above = _nearest(tokens, rows)
+        if above is not None and rows[above]["answer"] == row["answer"]:
+            continue
+        mass = math.exp(_total(row))
+        found[str(row["answer"])] += mass
+        if above is not None:
+            found[str(rows[above]["answer"])] -= mass
+    # Rounding alone can make a difference of nearly equal masses negative.
+    return max(0.0, found["yes"]), max(0.0, found["no"])
+
+
+def _nearest(
+    tokens: tuple[int, ...], rows: Mapping[tuple[int, ...], Any]
+) -> tuple[int, ...] | None:
+    """The longest other sequence that `tokens` begins with."""
+    return next((tokens[:n] for n in range(len(tokens) - 1, 0, -1) if tokens[:n] in rows), None)
+
+
+def _total(row: Mapping[str, Any]) -> float:
+    return math.fsum(row["logprobs"])
