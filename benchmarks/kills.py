@@ -216,6 +216,7 @@ class Length:
     """A judge that is quick to start."""
 
     name, column, signature = "length", "length", "1"
+    reads = frozenset(("free",))
     needs: tuple[str, ...] = ("response",)
 
     def __call__(self, item: Item) -> Verdict:

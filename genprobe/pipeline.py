@@ -138,7 +138,9 @@ def judge(
     after each.
     """
     return {
-        judge.name: run.write_judgments(judge.name, judge.signature, _judge(run, judge, progress))
+        judge.name: run.write_judgments(
+            judge.name, judge.signature, _judge(run, judge, progress), judge.reads
+        )
         for judge in judges
     }
 

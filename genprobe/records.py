@@ -189,6 +189,7 @@ class Judged(Record):
     judge: str = _field("Judge name.")
     signature: str = _field("Its version and the hashes of its data.")
     hash: str = _field("First 16 hex digits of the SHA-256 of the file of judgments.")
+    reads: list[str] = _field("Decodes whose answers it reads, sorted.")
 
 
 @dataclass(frozen=True)

@@ -113,6 +113,7 @@ def run(
     with tempfile.TemporaryDirectory(prefix="genprobe-selftest-") as folder, _one_thread():
         measured = verbs.yesno(
             langs=sorted(langs),
+            engine="transformers",
             sampling=Sampling(temperature=1.0, top_p=1.0, max_tokens=MAX_TOKENS),
             seed=seed,
             samples=rounds,

@@ -205,7 +205,13 @@ class Run:
 
     # -- what is derived: replaced whole ---------------------------------------------------
 
-    def write_judgments(self, judge: str, signature: str, judgments: Iterable[Judgment]) -> int:
+    def write_judgments(
+        self,
+        judge: str,
+        signature: str,
+        judgments: Iterable[Judgment],
+        reads: Iterable[str] = ("free",),
+    ) -> int:
         """Replace `judgments/<judge>.jsonl`; the number written. RunError if it cannot be."""
         path = self.folder / "judgments" / f"{judge}.jsonl"
         note = path.with_suffix(".json")
@@ -224,7 +230,7 @@ class Run:
                 path.parent.mkdir(exist_ok=True)
                 note.unlink(missing_ok=True)  # a kill now leaves judgments of an unnamed judge
             disk.replace(path, lines())
-            judged = Judged(judge, signature, state.hexdigest()[:16])
+            judged = Judged(judge, signature, state.hexdigest()[:16], sorted(reads))
             disk.replace(note, [judged.to_json() + "\n"])
         return count
 

@@ -2,7 +2,8 @@
 
 Columns (missing values are NaN/NA; a file may lack those that it cannot tell):
 
-model, lang, probe      who was asked, in which language, which question of the pack
+model, decode, lang, probe
+                        who was asked, how, in which language, which question of the pack
 measures, when          what the probe measures (`recognised`, `endorsed`), which answer says so
 statement, pair, role, bias_type, type, entity, text, valid
                         the statement; valid: the stereotype is known in this language
@@ -14,6 +15,7 @@ says                    whether a clear answer says what the probe measures; NA 
 reply_language, in_language
                         the language judge's word; NA in `in_language` where it could not tell
 refused                 by the refusal judge; without it, by the kind of the answer
+p_yes, p_no, outside    decode `logprob`: probability of the words of each answer, and the rest
 
 Columns of the data that genprobe does not know follow, with `_data` after a name of ours.
 Rows add up to what was planned: a request without a response is a row too.
@@ -37,14 +39,26 @@ if TYPE_CHECKING:
     from genprobe.signature import Spec
 
 COLUMNS = (
-    *("model", "lang", "probe", "measures", "when", "statement", "pair", "role", "bias_type"),
+    *(
+        "model",
+        "decode",
+        "lang",
+        "probe",
+        "measures",
+        "when",
+        "statement",
+        "pair",
+        "role",
+        "bias_type",
+    ),
     *("type", "entity", "text", "valid", "sample", "request", "prompt", "response", "status"),
     *("failure", "answer", "kind", "conflict", "rule", "evidence", "says", "reply_language"),
-    *("in_language", "refused"),
+    *("in_language", "refused", "p_yes", "p_no", "outside"),
 )
 VERBATIM = ("text", "prompt", "response", "evidence")  # an empty reply is a reply
 BOOLEAN = ("valid", "conflict", "says", "in_language", "refused")
 ANSWERS = ("yes", "no", "ambiguous")
+PROBABILITIES = ("p_yes", "p_no", "outside")
 STATUS = ("answered", "failed", "missing")
 
 
@@ -56,6 +70,7 @@ class Readable(Protocol):
     def statements(self) -> Iterable[Statement]: ...
     def requests(self) -> Iterable[Request]: ...
     def responses(self) -> Iterable[Response]: ...
+    def answered(self) -> Iterable[str]: ...
     def failures(self) -> Iterable[Failure]: ...
     def judges(self) -> Iterable[str]: ...
     def judgments(self, judge: str) -> Iterable[Judgment]: ...
@@ -76,7 +91,8 @@ def outcomes(run: Readable) -> pd.DataFrame:
         )
     statements = {(s.id, s.lang): s for s in run.statements()}
     responses = {r.request: r.text for r in run.responses()}
-    failures = {f.request: f.kind for f in run.failures() if f.request not in responses}
+    answered = set(run.answered())
+    failures = {f.request: f.kind for f in run.failures() if f.request not in answered}
     judged = {name: {j.request: j for j in run.judgments(name)} for name in run.judges()}
     rows: list[dict[str, Any]] = []
     for request in run.requests():
@@ -90,6 +106,7 @@ def outcomes(run: Readable) -> pd.DataFrame:
         failure = failures.get(request.id)
         row = {
             "model": run.spec.model,
+            "decode": request.decode,
             "lang": request.lang,
             "probe": request.probe,
             "statement": statement.id,
@@ -104,10 +121,10 @@ def outcomes(run: Readable) -> pd.DataFrame:
             "request": request.id,
             "prompt": request.messages[-1]["content"] if request.messages else "",
             "response": response,
-            "status": "answered" if response is not None else "failed" if failure else "missing",
+            "status": "answered" if request.id in answered else "failed" if failure else "missing",
             "failure": failure,
         }
-        if response is not None:
+        if request.id in answered:
             row |= _verdicts({name: found.get(request.id) for name, found in judged.items()})
         for name, value in statement.extra.items():
             row[_free(name)] = _scalar(value)
@@ -125,6 +142,7 @@ _JUDGED = {
     "yesno": ("answer", "kind", "conflict", "rule", "evidence"),
     "language": ("reply_language",),
     "refusal": ("refused",),
+    "probability": ("answer", "kind", "rule", "evidence", *PROBABILITIES),
 }
 
 
@@ -134,6 +152,9 @@ def _verdicts(judgments: Mapping[str, Judgment | None]) -> dict[str, Any]:
     if found := judgments.get("yesno"):
         row = {"answer": found.label, "rule": found.rule, "evidence": found.evidence}
         row |= {"kind": found.fields.get("kind"), "conflict": found.fields.get("conflict")}
+    if found := judgments.get("probability"):
+        row = {"answer": found.label, "rule": found.rule, "evidence": found.evidence}
+        row |= {name: found.fields.get(name) for name in ("kind", *PROBABILITIES)}
     if found := judgments.get("language"):
         row["reply_language"] = found.label
     if found := judgments.get("refusal"):
@@ -172,7 +193,18 @@ _FROM = {
 } | {
     name: (name,)
     for name in (
-        *("model", "lang", "probe", "bias_type", "type", "entity", "sample", "prompt", "response"),
+        *(
+            "model",
+            "decode",
+            "lang",
+            "probe",
+            "bias_type",
+            "type",
+            "entity",
+            "sample",
+            "prompt",
+            "response",
+        ),
         *("status", "failure", "answer", "kind", "conflict", "rule", "evidence"),
     )
 }
@@ -356,6 +388,8 @@ def _finish(frame: pd.DataFrame, pack: inputs.Pack) -> pd.DataFrame:
     for column in frame.columns.intersection(COLUMNS):
         if column in BOOLEAN:
             frame[column] = frame[column].astype("boolean")
+        elif column in PROBABILITIES:
+            frame[column] = pd.to_numeric(frame[column])
         elif column != "sample":
             read = _verbatim if column in VERBATIM else _text
             texts = [read(value) for value in frame[column].tolist()]

@@ -288,8 +288,10 @@ def _item(row: dict[str, Any], judge: Judge) -> Item:
             raise InputError(f"the judge {judge.name!r} needs the column {name!r}")
     if "response" not in row:
         raise InputError(f"no column 'response'; columns: {', '.join(map(str, row))}")
-    texts = {n: v if isinstance(v, str) else files.cell_text(v) for n, v in values.items()}
-    return Item(**texts)
+    lang, probe, prompt, response = (
+        v if isinstance(v, str) else files.cell_text(v) for v in values.values()
+    )
+    return Item(lang, probe, prompt, response)
 
 
 def score(

@@ -31,7 +31,9 @@ R = TypeVar("R", bound=Record)
 SHOWN = 20  # problems of one kind that are named; the rest are counted
 
 # What is known of a request, in one small number each: a million requests fit in 250 MB.
-_ANSWERED, _FAILED, _FIRST_JUDGE = 1, 2, 4
+_ANSWERED, _FAILED = 1, 2
+_DECODES = {"free": 4, "choice": 8, "logprob": 16}
+_FIRST_JUDGE = 32
 
 
 def verify(folder: Path, spec: Spec) -> list[str]:
@@ -129,7 +131,9 @@ class _Check:
                 self.problem("pack", where, f"pack {r.pack} is not run.json's {self.spec.pack}")
             if r.id in marks:
                 self.problem("twice", where, f"request {r.id} is there twice")
-            marks[r.id] = 0
+            if r.decode not in self.spec.decode and self.spec.decode != ("recorded",):
+                self.problem("decode", where, f"decode {r.decode!r} is not run.json's")
+            marks[r.id] = _DECODES.get(r.decode, 0)
         return marks
 
     def answers(
@@ -167,20 +171,24 @@ class _Check:
             if known & mark:
                 self.problem("twice", where, f"second judgment on request {judgment.request}")
             marks[judgment.request] = known | mark
-        first, count = _lacking(marks, _ANSWERED, mark)
+        read = self._judged(judge, name)
+        mine = {request: known for request, known in marks.items() if known & read}
+        first, count = _lacking(mine, _ANSWERED, mark)
         if count:
             self.problem(
                 "unjudged", name, f"{count} responses without judgment, first {first}; judge again"
             )
-        self._judged(judge, name)
 
-    def _judged(self, judge: str, name: str) -> None:
-        note = f"judgments/{judge}.json"
+    def _judged(self, judge: str, name: str) -> int:
+        """Check the note about a file of judgments; the marks of the decodes that were read."""
+        note, read = f"judgments/{judge}.json", 0
         for where, judged in self.read(note, Judged):
+            read = sum(_DECODES.get(decode, 0) for decode in judged.reads)
             with (self.folder / name).open("rb") as file:
                 found = hashlib.file_digest(file, "sha256").hexdigest()[:16]
             if judged.hash != found:
                 self.problem("hash", where, f"{name} was changed after it was written; judge again")
+        return read
 
     def scores(self) -> None:
         path = self.folder / "scores.json"

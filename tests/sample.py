@@ -80,6 +80,7 @@ class Echo:
     """A judge that shows what it saw."""
 
     name, column, signature = "echo", "echo", "1"
+    reads = frozenset(("free",))
     needs: tuple[str, ...] = ("response",)
 
     def __call__(self, item: Item) -> Verdict:

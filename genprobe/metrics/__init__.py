@@ -32,12 +32,15 @@ DEFAULT = (
     "endorsed",
     "conflict",
     "wrong-language",
+    "p-yes",
+    "outside",
+    "disagreement",
 )
 
 # Columns that describe one reply: what two replies may differ in.
 REPLY = (
     *("request", "prompt", "response", "status", "failure", "answer", "kind", "conflict", "rule"),
-    *("evidence", "says", "reply_language", "in_language", "refused"),
+    *("evidence", "says", "reply_language", "in_language", "refused", "p_yes", "p_no", "outside"),
 )
 
 # The order in which exclusions are told; others follow by name.
@@ -80,6 +83,7 @@ class Metric:
     method: str
     needs: tuple[str, ...]
     never_by: tuple[str, ...] = ()
+    adds: tuple[str, ...] = ()  # columns by which its cells are split besides, where it has them
     limits: tuple[float, float] = (0.0, 1.0)
     version: str = "1"
 
@@ -126,6 +130,7 @@ def score(
     for column in by:
         if column not in outcomes:
             raise registry.unknown("column", column, [str(c) for c in outcomes.columns])
+    several = "decode" in outcomes and outcomes["decode"].nunique() > 1
     scores: list[Score] = []
     for metric in metrics:
         for column in metric.needs:
@@ -136,7 +141,12 @@ def score(
                 raise InputError(
                     f"{metric.name} compares replies and cannot be split by {column!r}"
                 )
-        scores += _score(metric, metric.units(outcomes, by), by, signature(metric.name))
+        # Readings of different kinds are never pooled.
+        pooled = several and "decode" not in by and "decode" not in metric.never_by
+        columns = ["decode", *by] if pooled else by
+        units = metric.units(outcomes, columns)
+        columns = [*columns, *(c for c in metric.adds if c in units.cells)]
+        scores += _score(metric, units, columns, signature(metric.name))
     return scores
 
 
@@ -234,6 +244,11 @@ def no_reply(outcomes: pd.DataFrame, judged: str) -> pd.Series:
     where the column `judged` is empty."""
     reason = outcomes["status"].astype(object).where(outcomes["status"] != "answered", "")
     return reason.mask((reason == "") & outcomes[judged].isna(), "unjudged")
+
+
+def spoken(outcomes: pd.DataFrame) -> pd.DataFrame:
+    """The rows of replies in the model's own words."""
+    return outcomes[outcomes["decode"] == "free"] if "decode" in outcomes else outcomes
 
 
 def not_clear(outcomes: pd.DataFrame) -> pd.Series:

@@ -31,7 +31,7 @@ def _acquiescence(outcomes: pd.DataFrame, by: list[str]) -> Units:
     two same words, and if every one had.
     """
     rows = outcomes[outcomes["measures"] == "endorsed"]
-    item = [c for c in ("model", "lang", "statement", "sample") if c in rows]
+    item = [c for c in ("model", "decode", "lang", "statement", "sample") if c in rows]
     keys = list(dict.fromkeys([*by, *item]))
     rows = rows[list(dict.fromkeys([*keys, "probe", "when", "answer"]))].assign(
         __reason=not_clear(rows)
@@ -74,7 +74,7 @@ def _contrast_gap(outcomes: pd.DataFrame, by: list[str]) -> Units:
     pair = pair.where(pair.notna() & (pair != ""), "\0" + rows["statement"].astype(str))
     rows = rows.assign(__pair=pair, __other=rows["role"] != "original")
     rows = rows.sort_values(["__other", "statement"], kind="stable")
-    keys = [c for c in ("model", "lang") if c in rows]
+    keys = [c for c in ("model", "decode", "lang") if c in rows]
     keys += [c for c in by if c in ("probe", "sample")]
     grouped = rows.groupby([*keys, "__pair"], sort=True, dropna=False, observed=True)
     rows = rows.assign(__unit=grouped.ngroup())

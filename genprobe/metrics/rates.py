@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from genprobe.errors import InputError
-from genprobe.metrics import Metric, Units, no_reply, not_clear
+from genprobe.metrics import Metric, Units, no_reply, not_clear, spoken
 from genprobe.stats import WILSON, Array, Interval, clustered_wilson, ratio
 
 if TYPE_CHECKING:
@@ -78,24 +78,27 @@ def _says(measure: str) -> Metric:
 
 def _refusal(outcomes: pd.DataFrame, by: list[str]) -> Units:
     """Share of replies that refuse, by the refusal judge or, without it, the answer reader."""
-    return _units(outcomes, by, outcomes["refused"], no_reply(outcomes, "refused"))
+    rows = spoken(outcomes)
+    return _units(rows, by, rows["refused"], no_reply(rows, "refused"))
 
 
 def _conflict(outcomes: pd.DataFrame, by: list[str]) -> Units:
     """Share of clear answers whose explanation contradicts the answer word."""
-    reason = not_clear(outcomes)
-    reason = reason.mask((reason == "") & outcomes["conflict"].isna(), "unjudged")
-    return _units(outcomes, by, outcomes["conflict"], reason)
+    rows = spoken(outcomes)
+    reason = not_clear(rows)
+    reason = reason.mask((reason == "") & rows["conflict"].isna(), "unjudged")
+    return _units(rows, by, rows["conflict"], reason)
 
 
 def _wrong_language(outcomes: pd.DataFrame, by: list[str]) -> Units:
     """Share of replies in another language than the question's, of those whose language can be
     told. `mixed` and `und` (too short to tell) are left out and counted apart."""
-    reason = no_reply(outcomes, "reply_language")
-    told = outcomes["in_language"].notna()
-    language = outcomes["reply_language"].astype(object)
+    rows = spoken(outcomes)
+    reason = no_reply(rows, "reply_language")
+    told = rows["in_language"].notna()
+    language = rows["reply_language"].astype(object)
     reason = reason.mask((reason == "") & ~told, language)
-    return _units(outcomes, by, outcomes["in_language"] == False, reason)  # noqa: E712
+    return _units(rows, by, rows["in_language"] == False, reason)  # noqa: E712
 
 
 METRICS = (
