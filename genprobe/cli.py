@@ -141,7 +141,9 @@ def _shared(*options: str) -> Callable[[Any], Any]:
 
 @cli.command(short_help="Ask a model yes/no questions, read and count its replies.")
 @click.option("--lang", "langs", multiple=True, metavar="CODE", help="Language; may be repeated.")
-@click.option("--model", metavar="M", help="Hub id or folder; without it, the control model.")
+@click.option(
+    "--model", metavar="M", help="Alias, hub id or folder; without it, the control model."
+)
 @click.option(
     "--data",
     default="builtin",
@@ -154,10 +156,42 @@ def _shared(*options: str) -> Callable[[Any], Any]:
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="The run folder.")
 @click.option(
     "--engine",
-    default="transformers",
+    default="auto",
     show_default=True,
     metavar="E",
-    help="transformers, or replay: recorded replies, of which --model names the file.",
+    help="auto, transformers, vllm, openai, ray, or replay: recorded replies, of which --model "
+    "names the file.",
+)
+@click.option("--base-url", metavar="URL", help="Of an OpenAI-compatible server; ends in /v1.")
+@click.option(
+    "--concurrency",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Most requests in flight to a server.  [default: 64]",
+)
+@click.option(
+    "--engine-arg",
+    "engine_args",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Argument of the engine, such as dtype=float32 or tensor_parallel_size=2; may be "
+    "repeated.",
+)
+@click.option(
+    "--decode",
+    "decodes",
+    multiple=True,
+    type=click.Choice(["free", "choice", "logprob"]),
+    help="How the answer is read: the model's own words (default), forced to an answer word, or "
+    "the probabilities of the answer words; may be repeated.",
+)
+@click.option(
+    "--samples",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Replies asked of each question, each with a seed of its own.",
 )
 @click.option(
     "--temperature",
@@ -185,6 +219,11 @@ def yesno(
     limit: int | None,
     out: Path | None,
     engine: str,
+    base_url: str | None,
+    concurrency: int | None,
+    engine_args: tuple[str, ...],
+    decodes: tuple[str, ...],
+    samples: int,
     temperature: float | None,
     max_tokens: int,
     seed: int,
@@ -205,7 +244,7 @@ def yesno(
 
     if temperature is None:
         # The rates of the control model are those of its draws.
-        temperature = 1.0 if model is None else 0.0
+        temperature = 1.0 if model is None and base_url is None else 0.0
     note = _note(quiet)
     with _Bar(quiet) as bar:
         run = verbs.yesno(
@@ -217,6 +256,9 @@ def yesno(
             engine=engine,
             sampling=Sampling(temperature, 1.0, max_tokens),
             seed=seed,
+            samples=samples,
+            decodes=decodes or ("free",),
+            options=verbs.engine_options(engine_args, base_url, concurrency),
             out=out,
             note=note,
             progress=bar,

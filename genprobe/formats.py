@@ -37,7 +37,17 @@ def render(scores: Sequence[Score], form: str, width: int = WIDTH) -> str:
         return f"[\n{rows}\n]\n" if scores else "[]\n"
     if form == "csv":
         return _csv(scores)
-    return _latex(scores) if form == "latex" else _table(scores, width)
+    # Scores of other cells than the rest's, such as pairs of readings, are a table of their own.
+    parts: dict[tuple[str, ...], list[Score]] = {}
+    for score in scores:
+        parts.setdefault(tuple(score.by), []).append(score)
+    if form == "latex":
+        return "\n".join(map(_latex, parts.values())) if parts else "% no scores\n"
+    if not parts:
+        return "no scores\n"
+    lines = [line for part in parts.values() for line in _table(part, width)]
+    columns = [column for part in parts.values() for column in _grid(part)[1]]
+    return "\n".join([*lines, *_notes(scores, columns)]) + "\n"
 
 
 # --- cells
@@ -197,10 +207,9 @@ def _cell(score: Score) -> Cell:
 # --- table
 
 
-def _table(scores: Sequence[Score], width: int) -> str:
+def _table(scores: Sequence[Score], width: int) -> list[str]:
+    """The lines of one table, a blank one last; a block leaves out the cells it has nothing of."""
     cells, columns = _grid(scores)
-    if not cells:
-        return "no scores\n"
     names = _names(cells)
     # What is the same in all rows is said once, above.
     labels = [dict(cell) for cell in cells]
@@ -213,9 +222,14 @@ def _table(scores: Sequence[Score], width: int) -> str:
         if n not in fixed
     ]
     for block in _blocks(cells, columns, width + len(_GAP) - _taken(stub)):
-        rows = zip(*stub, *block, strict=True)
-        lines += [_GAP.join(row).rstrip() for row in rows] + [""]
-    return "\n".join([*lines, *_notes(scores, columns)]) + "\n"
+        rows = zip(
+            zip(*stub, strict=True) if stub else [()] * len(block[0]),
+            zip(*block, strict=True),
+            strict=True,
+        )
+        full = [[*label, *figures] for label, figures in rows if any(map(str.strip, figures))]
+        lines += [_GAP.join(row).rstrip() for row in full] + [""]
+    return lines
 
 
 def _strip(cells: Sequence[str], right: bool) -> list[str]:
@@ -390,8 +404,6 @@ def _breakable(signature: str) -> str:
 def _latex(scores: Sequence[Score]) -> str:
     """A booktabs table: n, values with intervals, bounds; the caption says the rest."""
     cells, columns = _grid(scores)
-    if not cells:
-        return "% no scores\n"
     names = _names(cells)
     heads = [tex(name) for name in names]
     align = "l" * len(names)

@@ -57,6 +57,7 @@ COLUMNS = (
 )
 VERBATIM = ("text", "prompt", "response", "evidence")  # an empty reply is a reply
 BOOLEAN = ("valid", "conflict", "says", "in_language", "refused")
+DECODES = ("free", "choice", "logprob")
 ANSWERS = ("yes", "no", "ambiguous")
 PROBABILITIES = ("p_yes", "p_no", "outside")
 STATUS = ("answered", "failed", "missing")
@@ -398,6 +399,9 @@ def _finish(frame: pd.DataFrame, pack: inputs.Pack) -> pd.DataFrame:
         frame[name] = pd.Series([_whole(v) for v in frame[name]], frame.index).infer_objects()
     # In the order of the pack, not of the alphabet.
     frame["probe"] = pd.Categorical(frame["probe"], list(pack.probes))
+    if "decode" in frame:
+        found = [d for d in frame["decode"].unique() if d not in DECODES and not pd.isna(d)]
+        frame["decode"] = pd.Categorical(frame["decode"], [*DECODES, *sorted(found)])
     return frame
 
 

@@ -7,6 +7,7 @@ person go to `note`, progress to `progress`.
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -119,6 +120,38 @@ def _chosen(
     return chosen
 
 
+def engine_options(
+    arguments: Sequence[str] = (), base_url: str | None = None, concurrency: int | None = None
+) -> Options:
+    """Options from `KEY=VALUE` texts. A value is read as JSON where it is JSON, else as it is.
+
+    InputError for what is not of that form, is there twice, or looks like a key to a server.
+    """
+    known = {"dtype": str, "device": str, "revision": str, "batch_tokens": int}
+    found: dict[str, Any] = {}
+    for argument in arguments:
+        name, equals, text = argument.partition("=")
+        if not equals or not name.isidentifier():
+            raise InputError(f"--engine-arg {argument!r} is not KEY=VALUE")
+        if name in found:
+            raise InputError(f"--engine-arg {name} is there twice")
+        if name in ("api_key", "key", "token", "hf_token", "password"):
+            raise InputError(
+                f"--engine-arg {name}: keys are not given here, where others can read them; "
+                "set GENPROBE_API_KEY (a server) or log in with `hf auth login` (the hub)"
+            )
+        try:
+            found[name] = json.loads(text)
+        except ValueError:
+            found[name] = text
+        if name in known and type(found[name]) is not known[name]:
+            if known[name] is not str:
+                raise InputError(f"--engine-arg {argument!r}: {name} is a whole number")
+            found[name] = text
+    ours = {name: found.pop(name) for name in known if name in found}
+    return Options(**ours, base_url=base_url, concurrency=concurrency, more=found)
+
+
 def _module(engine: str) -> ModuleType:
     return registry.module("engines", engine)
 
@@ -208,8 +241,9 @@ def _generate(run: Run, runner: Engine, sampling: Sampling, note: Note, progress
 
 
 def judge_run(run: Run, judges: Sequence[Judge], progress: Progress = _quiet) -> dict[str, int]:
-    """Judge every response of a run again; judge name -> judgments written."""
-    total = sum(1 for _ in run.responses()) * len(judges)
+    """Judge every answer of a run again, each judge those that it reads; name -> judgments."""
+    decodes = {request.id: request.decode for request in run.requests()}
+    total = sum(decodes.get(name) in judge.reads for name in run.answered() for judge in judges)
     done = 0
 
     def step(_: str) -> None:
@@ -337,7 +371,10 @@ def score(
         # What no judge has looked at is left out, unless it was asked for by name.
         names = metrics or [m for m in measures.DEFAULT if measures.find(m).fits(chosen)]
         try:
-            scores[source] = measures.score(chosen, names, columns, sign)
+            whole = [n for n in names if not by and measures.find(n).whole]
+            rest = [n for n in names if n not in whole]
+            scores[source] = measures.score(chosen, rest, columns, sign)
+            scores[source] += measures.score(chosen, whole, [], sign)
         except InputError as error:
             raise _about(source, error) from None
     for source, run, outcomes in tables:

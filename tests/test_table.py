@@ -36,6 +36,9 @@ class TinyRun:
     def responses(self):
         return iter(self._of["responses"])
 
+    def answered(self):
+        return (response.request for response in self._of["responses"])
+
     def failures(self):
         return iter(self._of["failures"])
 
@@ -108,7 +111,11 @@ def test_one_row_for_every_planned_request(run):
     assert frame["failure"].dropna().tolist() == ["too-long"]
     assert frame["prompt"][0] == "ask a"
     assert frame["response"].isna().tolist() == [False, False, True, True, True, False]
-    assert set(table.COLUMNS) - set(frame) == {"reply_language", "in_language"}
+    assert set(table.COLUMNS) - set(frame) == {
+        "reply_language",
+        "in_language",
+        *table.PROBABILITIES,
+    }
 
 
 def test_what_an_answer_says_comes_from_the_pack(run):
@@ -198,7 +205,14 @@ def test_the_real_run(tmp_path, run):
     statements, requests = list(run.statements()), list(run.requests())
     values = {}
     for field in dataclasses.fields(Spec):
-        kinds = {"str": "x", "dict[str, str]": {}, "tuple[str, ...]": (), "float": 0.0, "int": 1}
+        kinds = {
+            "str": "x",
+            "dict[str, str]": {},
+            "dict[str, JSON]": {},
+            "tuple[str, ...]": (),
+            "float": 0.0,
+            "int": 1,
+        }
         values[field.name] = kinds.get(str(field.type))
     values |= {"model": "m", "pack": "yesno@1", "statements": statements_hash(statements)}
     with Run.start(tmp_path / "run", Spec(**values), statements, requests) as real:

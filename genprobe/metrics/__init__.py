@@ -35,6 +35,7 @@ DEFAULT = (
     "p-yes",
     "outside",
     "disagreement",
+    "readings",
 )
 
 # Columns that describe one reply: what two replies may differ in.
@@ -84,6 +85,7 @@ class Metric:
     needs: tuple[str, ...]
     never_by: tuple[str, ...] = ()
     adds: tuple[str, ...] = ()  # columns by which its cells are split besides, where it has them
+    whole: bool = False  # where nobody asks for cells, one of all
     limits: tuple[float, float] = (0.0, 1.0)
     version: str = "1"
 

@@ -84,6 +84,8 @@ def _disagreement(outcomes: pd.DataFrame, by: list[str]) -> Units:
         )
     found = pd.concat(parts, ignore_index=True) if parts else _none(items)
     stats = np.column_stack([found["__hit"].to_numpy(float), np.ones(len(found))])
+    pairs = [f"{one}, {other}" for one, other in itertools.combinations(DECODES, 2)]
+    found["readings"] = pd.Categorical(found["readings"], pairs)
     return Units(found[[*by, "readings"]], found["statement"], found["__reason"], stats)
 
 
@@ -159,5 +161,6 @@ METRICS = (
         (*_NEEDS, "sample"),
         never_by=_NEVER,
         adds=DECODES,
+        whole=True,
     ),
 )
