@@ -88,13 +88,15 @@ def _pack(folder: Path, only: str = "") -> Iterator[Finding]:
         published = pack.reviews[code] == "published"
         if pack.reviews[code].startswith("awaiting"):
             yield Finding("warning", where, "wording awaits a native reader")
-        for answer, word in pack.answers[code].items():
-            if not _knows(language, answer, word):
-                yield Finding(
-                    "error",
-                    where,
-                    f"asks for {word!r}, which is no word for {answer!r} in {code}.toml",
-                )
+        for answer, words in pack.forms[code].items():
+            for word in words:
+                if not _knows(language, answer, word):
+                    asks = "asks for" if word == pack.answers[code][answer] else "[forms] has"
+                    yield Finding(
+                        "error",
+                        where,
+                        f"{asks} {word!r}, which is no word for {answer!r} in {code}.toml",
+                    )
         for name, wording in wordings.items():
             at = f"{where} [{name}]"
             level = "warning" if published else "error"

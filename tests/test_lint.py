@@ -45,6 +45,15 @@ def changed(folder: Path, code: str, old: str, new: str) -> list[Finding]:
     [
         ("kk", "{input}", "", "error", "{input}"),
         ("kk", "{input}", "{input} {input}", "error", "{input}"),
+        (
+            "kk",
+            'yes = ["ия"]',
+            'yes = ["солай ма"]',
+            "error",
+            "[forms] has 'солай ма', which is no",
+        ),
+        ("kk", 'yes = ["ия"]', 'yes = ["жоқ"]', "error", "'жоқ' is a form of both yes and no"),
+        ("kk", 'yes = ["ия"]', 'perhaps = ["ия"]', "error", "unknown key forms.'perhaps'"),
         ("kk", 'polarity = "plain"\n', "", "error", "polarity"),
         ("kk", 'polarity = "plain"', 'polarity = "positive"', "error", "polarity"),
         ("kk", 'review = "awaiting a native reader"\n', "", "error", "review"),
