@@ -375,7 +375,7 @@ def verify(folder: Path, verbose: bool) -> int:
     for problem in problems:
         click.echo(clean(problem))
     if not problems:
-        replies, planned = (sum(1 for _ in rows) for rows in (run.responses(), run.requests()))
+        replies, planned = (sum(1 for _ in rows) for rows in (run.answered(), run.requests()))
         failed = f", {planned - replies} failed" if replies < planned else ""
         click.echo(
             f"{clean(str(folder))}: whole: {replies} responses to {planned} requests{failed}, "

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from genprobe import cli, inputs, registry, statements
+from genprobe import cli, inputs, registry, statements, verbs
 from genprobe.files import read_rows
+from genprobe.store import Run
 
 
 def run(*arguments: object, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
@@ -260,3 +261,75 @@ def test_a_closed_pipe_is_no_error(tmp_path):
         f"{genprobe} judge {path} -q | head -1", shell=True, capture_output=True, text=True
     )
     assert done.stderr == "" and '"answer":' in done.stdout
+
+
+# --- decodes, samples, arguments of engines
+
+
+def test_three_readings_in_one_run(genprobe, tmp_path):
+    folder = tmp_path / "run"
+    decodes = [part for name in ("logprob", "free", "choice") for part in ("--decode", name)]
+    arguments = ("yesno", "--lang", "kk", "--limit", 4, *decodes, "--out", folder)
+    code, out, err = genprobe(*arguments, "--engine", "transformers")
+    assert code == 0, err
+    assert "disagreement" in out and "free, logprob" in out and "p-yes" in out
+    assert out.count("Signature") == 1
+    run = Run.open(folder)
+    asked = {r.id: r for r in run.requests()}
+    assert [r.decode for r in asked.values()] == ["free", "choice", "logprob"] * 12
+    assert run.spec.decode == ("free", "choice", "logprob")
+    for response in run.responses():
+        request = asked[response.request]
+        if request.decode == "choice":
+            assert response.text in [t for texts in request.options.values() for t in texts]
+    assert {asked[r.request].decode for r in run.logprobs()} == {"logprob"}
+    assert run.verify() == []
+    # Taken apart, the free replies are those of a run that asks for nothing else.
+    genprobe("yesno", "--lang", "kk", "--limit", 4, "--out", tmp_path / "free")
+    alone = {r.request: r.text for r in Run.open(tmp_path / "free").responses()}
+    together = {r.request: r.text for r in run.responses() if asked[r.request].decode == "free"}
+    assert alone == together
+    # Again: everything is there.
+    before = (folder / "logprobs.jsonl").read_bytes()
+    code, again, err = genprobe(*arguments, "--engine", "transformers")
+    assert (code, again) == (0, out) and "36 of 36 replies were there already" in err
+    assert (folder / "logprobs.jsonl").read_bytes() == before
+
+
+def test_samples_are_different_draws(genprobe, tmp_path):
+    folder = tmp_path / "run"
+    code, out, err = genprobe(
+        *("yesno", "--lang", "mr", "--limit", 3, "--samples", 4, "--probe", "agreement"),
+        *("--out", folder),
+    )
+    assert code == 0, err
+    requests = list(Run.open(folder).requests())
+    assert [r.sample for r in requests] == [0, 1, 2, 3] * 3
+    assert len({r.seed for r in requests}) == len({r.id for r in requests}) == 12
+    assert len({r.text for r in Run.open(folder).responses()}) > 3
+    code, _, err = genprobe("yesno", "--lang", "mr", "--samples", 2, "--temperature", 0)
+    assert code == 2 and "2 samples at temperature 0 are one reply 2 times" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["dtype"], "--engine-arg 'dtype' is not KEY=VALUE"),
+        (["a=1", "a=2"], "--engine-arg a is there twice"),
+        (["api_key=sk-123"], "keys are not given here, where others can read them"),
+        (["batch_tokens=many"], "batch_tokens is a whole number"),
+    ],
+)
+def test_engine_arguments_that_are_none(genprobe, arguments, says):
+    given = [part for a in arguments for part in ("--engine-arg", a)]
+    code, out, err = genprobe("yesno", "--lang", "mr", *given)
+    assert code == 2 and out == "" and says in err and err.count("\n") == 1
+    assert "sk-123" not in err
+
+
+def test_engine_arguments_are_read_as_json():
+    options = verbs.engine_options(
+        ["dtype=float32", "n=2", "eager=true", "x=a=b", "batch_tokens=9"]
+    )
+    assert (options.dtype, options.batch_tokens) == ("float32", 9)
+    assert options.more == {"n": 2, "eager": True, "x": "a=b"}

@@ -20,7 +20,7 @@ from huggingface_hub import errors as hub
 from transformers.models.auto import modeling_auto
 
 from genprobe.errors import EngineError
-from genprobe.records import LogProb, Request, digest
+from genprobe.records import Failure, LogProb, Request, Response, digest
 
 # Llama 3 templates print today's date, so that a run resumed tomorrow would send other prompts.
 # This is the date that Llama 3.1 falls back to.
@@ -240,6 +240,58 @@ def logprob(row: Row, forms: Sequence[Form], values: Sequence[Sequence[float]]) 
         ],
         sent=row.sent,
         tokens_in=len(row.ids),
+    )
+
+
+class Trie:
+    """Forms as a tree of tokens, so that what they begin with alike is computed once.
+
+    children: the beginning of forms (a tuple of tokens, () first) -> the tokens that follow it.
+    """
+
+    def __init__(self, forms: Sequence[Form]) -> None:
+        self.forms = forms
+        self.children: dict[tuple[int, ...], list[int]] = {}
+        for depth in range(max((len(f.ids) for f in forms), default=0)):
+            for form in forms:
+                if len(form.ids) > depth:
+                    follow = self.children.setdefault(tuple(form.ids[:depth]), [])
+                    if form.ids[depth] not in follow:
+                        follow.append(form.ids[depth])
+
+    def values(self, logprobs: Mapping[tuple[int, ...], float]) -> list[list[float]]:
+        """For each form, log P of each of its tokens. logprobs: by beginning, its last token's."""
+        return [[logprobs[tuple(f.ids[: n + 1])] for n in range(len(f.ids))] for f in self.forms]
+
+
+def unusable(row: Row, new: int, positions: int | None, vocabulary: int) -> Failure | None:
+    """The failure of a request that a model cannot take, found before it is handed over.
+
+    new: tokens of its reply at most; positions, vocabulary: how many the model has.
+    """
+    n = len(row.ids)
+    if not n:
+        return Failure(row.request.id, "engine", "the prompt has no tokens", 1)
+    if max(row.ids) >= vocabulary:
+        detail = f"token {max(row.ids)} is not among the model's {vocabulary}"
+        return Failure(row.request.id, "engine", detail, 1)
+    if positions is not None and n + new > positions:
+        detail = f"{n} tokens of prompt and {new} of reply; the model has {positions}"
+        return Failure(row.request.id, "too-long", detail, 1)
+    return None
+
+
+def reply(tokenizer: Any, row: Row, ids: list[int], stop_ids: Sequence[int]) -> Response:
+    """The response of new token ids, which may go on behind the token that ends them."""
+    end = next((i for i, token in enumerate(ids) if token in stop_ids), None)
+    kept = ids[:end]
+    return Response(
+        request=row.request.id,
+        text=tokenizer.decode(kept, skip_special_tokens=True, clean_up_tokenization_spaces=False),
+        finish="length" if end is None else "stop",
+        sent=row.sent,
+        tokens_in=len(row.ids),
+        tokens_out=len(kept),
     )
 
 
