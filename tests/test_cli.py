@@ -298,7 +298,7 @@ def test_three_readings_in_one_run(genprobe, tmp_path):
 
 def test_samples_are_different_draws(genprobe, tmp_path):
     folder = tmp_path / "run"
-    code, out, err = genprobe(
+    code, _out, err = genprobe(
         *("yesno", "--lang", "mr", "--limit", 3, "--samples", 4, "--probe", "agreement"),
         *("--out", folder),
     )

@@ -21,7 +21,7 @@ from scipy import stats
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
 from genprobe import files
-from genprobe.engines import Options, Sampling, replay
+from genprobe.engines import Options, Sampling, _local, replay
 from genprobe.engines import transformers as engine_module
 from genprobe.engines.transformers import TransformersEngine, batches, gumbel
 from genprobe.errors import EngineError, GenprobeError, InputError
@@ -507,12 +507,12 @@ def test_long_weight_files_are_hashed_by_blocks(tmp_path):
     path = tmp_path / "model.safetensors"
     with path.open("wb") as file:
         file.truncate(300_000_000)  # a sparse file
-    hashes = {engine_module.folder_hash(tmp_path)}
+    hashes = {_local.folder_hash(tmp_path)}
     for place in (0, (300_000_000 - (1 << 20)) * 30 // 63, 299_999_999):
         with path.open("r+b") as file:
             file.seek(place)
             file.write(b"x")
-        hashes.add(engine_module.folder_hash(tmp_path))
+        hashes.add(_local.folder_hash(tmp_path))
     assert len(hashes) == 4
 
 

@@ -301,6 +301,7 @@ class Prompts:
     def __init__(self, tokenizer: Any) -> None:
         self.tokenizer = tokenizer
         self.chat = bool(tokenizer.chat_template)
+        self._forms: dict[tuple[tuple[str, ...], ...], list[Form]] = {}
 
     def rows(self, requests: Sequence[Request]) -> list[Row]:
         """One row a request. EngineError where the chat template refuses the messages."""
@@ -317,6 +318,9 @@ class Prompts:
         An option is tokenised by itself, as a model begins its reply. One that is no token, or
         that another answer has too, is an EngineError.
         """
+        key = tuple((answer, *texts) for answer, texts in options.items())
+        if key in self._forms:
+            return self._forms[key]
         found: dict[tuple[int, ...], Form] = {}
         for answer, texts in options.items():
             for text in texts:
@@ -324,7 +328,7 @@ class Prompts:
                 other = found.setdefault(tuple(ids), Form(answer, text, list(ids)))
                 if not ids or other.answer != answer:
                     raise EngineError(f"the tokenizer cannot tell {text!r} from another answer")
-        return list(found.values())
+        return self._forms.setdefault(key, list(found.values()))
 
     def text(self, messages: list[dict[str, str]]) -> str:
         if not self.chat:

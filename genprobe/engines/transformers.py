@@ -10,17 +10,30 @@ which two models would no longer be asked under the same conditions: only its en
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import inspect
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import transformers
 
 from genprobe.engines import Identity, Options, Sampling
-from genprobe.engines._local import Local, Prompts, Row, line, load, quiet, refusing
+from genprobe.engines._local import (
+    Local,
+    Prompts,
+    Row,
+    Trie,
+    line,
+    load,
+    logprob,
+    quiet,
+    refusing,
+    reply,
+    unusable,
+)
 from genprobe.errors import EngineError
-from genprobe.records import Failure, Request, Response
+from genprobe.records import Failure, LogProb, Request, Response
 
 PACKAGES = ("torch", "transformers")
 WINDOW = 4096  # requests tokenised and sorted at a time, so that memory stays flat
@@ -42,6 +55,11 @@ def open(model: str, options: Options) -> TransformersEngine:
     Runs in bfloat16 on a GPU that has it, float16 on other GPUs, float32 on a CPU, unless
     `options` says else. EngineError where the model cannot be used as it is.
     """
+    for name in options.more:
+        raise EngineError(
+            f"the transformers engine has no argument {name!r}; it has dtype, device, revision and "
+            "batch_tokens"
+        )
     device = _device(options.device)
     dtype = _dtype(options.dtype, device)
     local = load(model, options.revision)
@@ -141,6 +159,16 @@ def batches(rows: Sequence[Row], new: int, budget: int) -> list[list[Row]]:
     return result
 
 
+_Run = Callable[[list[Row]], Sequence[Response | LogProb]]
+
+
+class _Kind(NamedTuple):
+    """How requests of a decode are answered; new: tokens of a reply, 0 for those of an option."""
+
+    new: int
+    run: _Run
+
+
 class TransformersEngine:
     """See `genprobe.engines.Engine`. `net` and `tokenizer` are the loaded objects."""
 
@@ -166,17 +194,26 @@ class TransformersEngine:
 
     def generate(
         self, requests: Sequence[Request], sampling: Sampling
-    ) -> Iterator[Response | Failure]:
+    ) -> Iterator[Response | LogProb | Failure]:
         """Answer every request once, batch by batch. EngineError if the model breaks down."""
+        kinds: dict[str, _Kind] = {
+            "free": _Kind(sampling.max_tokens, lambda batch: self._reply(batch, sampling)),
+            "choice": _Kind(0, lambda batch: self._choose(batch, sampling)),
+            "logprob": _Kind(0, self._read),
+        }
         for start in range(0, len(requests), WINDOW):
-            rows = []
-            for row in self.prompts.rows(requests[start : start + WINDOW]):
-                if failure := self._unusable(row, sampling.max_tokens):
-                    yield failure
-                else:
-                    rows.append(row)
-            for batch in batches(rows, sampling.max_tokens, self.budget):
-                yield from self._answer(batch, sampling)
+            window = requests[start : start + WINDOW]
+            for decode, kind in kinds.items():
+                rows = []
+                asked = [r for r in window if r.decode == decode]
+                new = kind.new or self._longest(asked)
+                for row in self.prompts.rows(asked):
+                    if failure := self._unusable(row, new):
+                        yield failure
+                    else:
+                        rows.append(row)
+                for batch in batches(rows, new, self.budget):
+                    yield from self._answer(batch, new, kind.run)
 
     def close(self) -> None:
         """Free the model's memory."""
@@ -184,31 +221,27 @@ class TransformersEngine:
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
 
-    def _unusable(self, row: Row, new: int) -> Failure | None:
-        """The failure of a request that the model cannot take, found before its batch runs."""
-        n = len(row.ids)
-        if not n:
-            return Failure(row.request.id, "engine", "the prompt has no tokens", 1)
-        vocabulary = self.net.get_input_embeddings().weight.shape[0]
-        if max(row.ids) >= vocabulary:
-            detail = f"token {max(row.ids)} is not among the model's {vocabulary}"
-            return Failure(row.request.id, "engine", detail, 1)
-        if self.positions is not None:
-            # An encoder-decoder model counts the reply apart from the prompt.
-            apart = self.net.config.is_encoder_decoder
-            needed = max(n, new) if apart else n + new
-            if needed > self.positions:
-                detail = f"{n} tokens of prompt and {new} of reply; the model has {self.positions}"
-                return Failure(row.request.id, "too-long", detail, 1)
-        return None
+    def _longest(self, requests: Sequence[Request]) -> int:
+        """Tokens of the longest option of the requests, and the end token."""
+        sets = {tuple(t for o in r.options.values() for t in o): r.options for r in requests}
+        forms = [f for options in sets.values() for f in self.prompts.forms(options)]
+        return max((len(f.ids) for f in forms), default=0) + 1
 
-    def _answer(self, batch: list[Row], sampling: Sampling) -> Iterator[Response | Failure]:
-        """Answer a batch; in halves where it does not fit into memory."""
-        padded = len(batch) * (len(batch[0].ids) + sampling.max_tokens)
+    def _unusable(self, row: Row, new: int) -> Failure | None:
+        vocabulary = self.net.get_input_embeddings().weight.shape[0]
+        # An encoder-decoder model counts the reply apart from the prompt.
+        apart = self.net.config.is_encoder_decoder
+        return unusable(row, 0 if apart else new, self.positions, vocabulary)
+
+    def _answer(
+        self, batch: list[Row], new: int, run: _Run
+    ) -> Iterator[Response | LogProb | Failure]:
+        """Answer a batch; in halves where it does not fit into memory. new: tokens of a reply."""
+        padded = len(batch) * (len(batch[0].ids) + new)
         if len(batch) == 1 or padded < self._too_big:
-            replies = self._run(batch, sampling)
-            if replies is not None:
-                yield from self._responses(batch, replies)
+            answers = self._try(batch, run)
+            if answers is not None:
+                yield from answers
                 return
             # Outside the except clause, whose traceback would hold on to the tensors.
             if torch.cuda.is_available():
@@ -219,11 +252,73 @@ class TransformersEngine:
                 return
             self._too_big = min(self._too_big, padded)
         half = (len(batch) + 1) // 2
-        yield from self._answer(batch[:half], sampling)
-        yield from self._answer(batch[half:], sampling)
+        yield from self._answer(batch[:half], new, run)
+        yield from self._answer(batch[half:], new, run)
 
-    def _run(self, batch: list[Row], sampling: Sampling) -> list[list[int]] | None:
-        """The new token ids of each row, or None if memory ran out."""
+    def _try(self, batch: list[Row], run: _Run) -> Sequence[Response | LogProb] | None:
+        """The answers of a batch, or None if memory ran out."""
+        try:
+            with torch.inference_mode(), quiet():
+                return run(batch)
+        except (RuntimeError, MemoryError) as error:
+            if _out_of_memory(error):
+                return None
+            raise EngineError(f"{self.name}: the model broke down ({line(error)})") from error
+
+    def _reply(self, batch: list[Row], sampling: Sampling) -> list[Response]:
+        """Replies in the model's own words."""
+        new = self._generate(batch, self._draw(batch, sampling), sampling.max_tokens)
+        return [
+            reply(self.tokenizer, row, ids, self.stop_ids)
+            for row, ids in zip(batch, new, strict=True)
+        ]
+
+    def _choose(self, batch: list[Row], sampling: Sampling) -> list[Response]:
+        """Replies that are one of the options of their request."""
+        forms = [self.prompts.forms(row.request.options) for row in batch]
+        longest = max(len(f.ids) for row in forms for f in row)
+        end = self.stop_ids[0] if self.stop_ids else self.pad_id
+        only = Only([Trie(row) for row in forms], end)
+        new = self._generate(batch, [only, *self._draw(batch, sampling)], longest + 1)
+        chosen = []
+        for row, options, ids in zip(batch, forms, new, strict=True):
+            kept = ids[: ids.index(end)] if end in ids else ids
+            text = next(f.text for f in options if f.ids == kept)
+            chosen.append(Response(row.request.id, text, "stop", row.sent, len(row.ids), len(kept)))
+        return chosen
+
+    def _read(self, batch: list[Row]) -> list[LogProb]:
+        """The probabilities of the answer words, each token once.
+
+        The prompts are computed once; every beginning that forms share, level by level, on top of
+        the keys and values of the beginning before it.
+        """
+        forms = [self.prompts.forms(row.request.options) for row in batch]
+        tries = [Trie(row) for row in forms]
+        found: list[dict[tuple[int, ...], float]] = [{} for _ in batch]
+        level: list[tuple[int, tuple[int, ...]]] = [
+            (at, ()) for at in range(len(batch))
+        ]  # (row, beginning) of each line of logits
+        step = _Steps(self.net, *self._padded(batch), self.decoder_start)
+        while True:
+            logprobs = step.logits.double().log_softmax(-1)
+            lines = [n for n, (at, node) in enumerate(level) for _ in tries[at].children[node]]
+            edges = [(at, (*node, t)) for at, node in level for t in tries[at].children[node]]
+            tokens = [node[-1] for _, node in edges]
+            for (at, node), value in zip(edges, logprobs[lines, tokens].tolist(), strict=True):
+                found[at][node] = value
+            deeper = [n for n, (at, node) in enumerate(edges) if node in tries[at].children]
+            if not deeper:
+                break
+            level = [edges[n] for n in deeper]
+            step.forward([lines[n] for n in deeper], [tokens[n] for n in deeper])
+        return [
+            logprob(row, options, trie.values(values))
+            for row, options, trie, values in zip(batch, forms, tries, found, strict=True)
+        ]
+
+    def _padded(self, batch: list[Row]) -> tuple[torch.Tensor, torch.Tensor]:
+        """Token ids and attention mask of a batch, (rows, width), on the model's device."""
         width = max(len(row.ids) for row in batch)
         ids = torch.full((len(batch), width), self.pad_id)
         mask = torch.zeros((len(batch), width), dtype=torch.long)
@@ -233,26 +328,31 @@ class TransformersEngine:
             span = slice(0, n) if self.net.config.is_encoder_decoder else slice(width - n, width)
             ids[i, span] = torch.tensor(row.ids)
             mask[i, span] = 1
-        steps = transformers.LogitsProcessorList()
+        return ids.to(self.net.device), mask.to(self.net.device)
+
+    def _draw(self, batch: list[Row], sampling: Sampling) -> list[transformers.LogitsProcessor]:
+        """What makes the highest logit a draw; nothing where replies are greedy."""
+        steps: list[transformers.LogitsProcessor] = []
         if sampling.temperature > 0:
             if sampling.temperature != 1:
                 steps.append(transformers.TemperatureLogitsWarper(sampling.temperature))
             if sampling.top_p < 1:
                 steps.append(transformers.TopPLogitsWarper(sampling.top_p))
             steps.append(Draw([row.request.seed for row in batch]))
-        try:
-            with torch.inference_mode(), quiet():
-                out = self.net.generate(
-                    input_ids=ids.to(self.net.device),
-                    attention_mask=mask.to(self.net.device),
-                    generation_config=self._settings(sampling.max_tokens),
-                    logits_processor=steps,
-                )
-        except (RuntimeError, MemoryError) as error:
-            if _out_of_memory(error):
-                return None
-            raise EngineError(f"{self.name}: the model broke down ({line(error)})") from error
-        start = 1 if self.net.config.is_encoder_decoder else width
+        return steps
+
+    def _generate(
+        self, batch: list[Row], steps: Sequence[transformers.LogitsProcessor], new: int
+    ) -> list[list[int]]:
+        """The new token ids of each row."""
+        ids, mask = self._padded(batch)
+        out = self.net.generate(
+            input_ids=ids,
+            attention_mask=mask,
+            generation_config=self._settings(new),
+            logits_processor=transformers.LogitsProcessorList(steps),
+        )
+        start = 1 if self.net.config.is_encoder_decoder else ids.shape[1]
         return out[:, start:].tolist()
 
     def _settings(self, new: int) -> transformers.GenerationConfig:
@@ -266,22 +366,81 @@ class TransformersEngine:
             decoder_start_token_id=self.decoder_start,
         )
 
-    def _responses(self, batch: list[Row], replies: list[list[int]]) -> Iterator[Response]:
-        stops = set(self.stop_ids)
-        ends = [next((i for i, t in enumerate(r) if t in stops), None) for r in replies]
-        kept = [reply[:end] for reply, end in zip(replies, ends, strict=True)]
-        texts = self.tokenizer.batch_decode(
-            kept, skip_special_tokens=True, clean_up_tokenization_spaces=False
-        )
-        for row, tokens, end, text in zip(batch, kept, ends, texts, strict=True):
-            yield Response(
-                request=row.request.id,
-                text=text,
-                finish="length" if end is None else "stop",
-                sent=row.sent,
-                tokens_in=len(row.ids),
-                tokens_out=len(tokens),
+
+class _Steps:
+    """A model that goes on token by token from its own keys and values.
+
+    `logits` is (lines, vocabulary): what follows each line, at first each row of the batch.
+    """
+
+    def __init__(
+        self, net: Any, ids: torch.Tensor, mask: torch.Tensor, decoder_start: int | None
+    ) -> None:
+        self.net = net
+        self.encoded: Any = None
+        if net.config.is_encoder_decoder:
+            self.encoded = net.get_encoder()(input_ids=ids, attention_mask=mask)
+            self.encoder_mask = mask
+            ids = torch.full((len(ids), 1), decoder_start or 0, device=ids.device)
+            mask = torch.ones_like(ids)
+        self.mask = mask
+        self.cache: Any = None
+        self.logits = self._run(ids)
+
+    def forward(self, lines: Sequence[int], tokens: Sequence[int]) -> None:
+        """Go on behind the old line `lines[n]` with `tokens[n]`: the new line n."""
+        which = torch.tensor(lines, device=self.mask.device)
+        self.cache.batch_select_indices(which)
+        if self.encoded is not None:
+            state = self.encoded.last_hidden_state[which]
+            self.encoded = type(self.encoded)(last_hidden_state=state)
+            self.encoder_mask = self.encoder_mask[which]
+        self.mask = torch.cat([self.mask[which], self.mask.new_ones(len(lines), 1)], 1)
+        self.logits = self._run(torch.tensor(tokens, device=self.mask.device)[:, None])
+
+    def _run(self, ids: torch.Tensor) -> torch.Tensor:
+        inputs: dict[str, Any] = {"past_key_values": self.cache, "use_cache": True}
+        if self.encoded is not None:
+            inputs |= {"decoder_input_ids": ids, "decoder_attention_mask": self.mask}
+            inputs |= {"encoder_outputs": self.encoded, "attention_mask": self.encoder_mask}
+        else:
+            # Padding is on the left: positions count what is seen.
+            positions = (self.mask.cumsum(-1) - 1).clamp_(min=0)[:, -ids.shape[1] :]
+            inputs |= {"input_ids": ids, "attention_mask": self.mask, "position_ids": positions}
+            inputs["logits_to_keep"] = 1
+        accepted = inspect.signature(self.net.forward).parameters
+        out = self.net(**{name: value for name, value in inputs.items() if name in accepted})
+        self.cache = getattr(out, "past_key_values", None)
+        if not hasattr(self.cache, "batch_select_indices"):
+            raise EngineError(
+                "this model keeps no keys and values that could be gone on from; "
+                "--decode logprob does not work with it"
             )
+        return out.logits[:, -1]
+
+
+class Only(transformers.LogitsProcessor):
+    """Lets each row go on only towards one of its options, and end behind one."""
+
+    def __init__(self, tries: Sequence[Trie], end: int) -> None:
+        self.tries = tries
+        self.end = end
+        self.width: int | None = None
+
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        """scores: [rows, vocabulary] logits."""
+        if self.width is None:
+            self.width = input_ids.shape[1]
+        kept = torch.full_like(scores, float("-inf"))
+        for row, (trie, ids) in enumerate(
+            zip(self.tries, input_ids[:, self.width :].tolist(), strict=True)
+        ):
+            node = tuple(ids)
+            allowed = list(trie.children.get(node, []))
+            if not allowed or any(list(node) == form.ids for form in trie.forms):
+                allowed.append(self.end)
+            kept[row, allowed] = scores[row, allowed]
+        return kept
 
 
 class Draw(transformers.LogitsProcessor):
