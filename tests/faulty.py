@@ -1,0 +1,185 @@
+"""A server with faults, between a client and a real server, or with answers of its own.
+
+`Faulty(faults, upstream)` listens on a free port. Each request for a completion takes the next
+word of `faults` (None: none), and what happened is in `log`: (body, what came of it). Without
+`upstream` it answers itself, in a way that depends on the body alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import threading
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import httpx
+
+FAULTS = (
+    *("429", "429-wait", "500", "503", "hang", "cut", "no-json", "html", "no-choices"),
+    *("drop", "refuse", "die"),
+)
+
+
+def echo(body: dict[str, Any]) -> dict[str, Any]:
+    """An answer of its own: every body has another, about one in seven cut off by length."""
+    text = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
+    finish = "length" if int(text[0], 16) < 2 else "stop"
+    message = {"role": "assistant", "content": f"Yes, {text[:12]}"}
+    return {
+        "choices": [{"index": 0, "message": message, "finish_reason": finish}],
+        "usage": {"prompt_tokens": 7, "completion_tokens": 3},
+    }
+
+
+class Faulty:
+    def __init__(
+        self,
+        faults: Iterable[str | None] = (),
+        upstream: str = "",
+        answer: Callable[[dict[str, Any]], Any] = echo,
+        change: Callable[[dict[str, Any]], dict[str, Any]] = lambda body: body,
+        hang: float = 30.0,
+        away: float = 0.7,
+        headers: dict[str, str] | None = None,
+    ) -> None:
+        self.faults, self.upstream, self.answer = iter(faults), upstream.rstrip("/"), answer
+        self.change, self.hang, self.away = change, hang, away
+        self.log: list[tuple[str, str]] = []
+        self.seen: list[dict[str, str]] = []  # headers of the requests
+        self.most = self.inside = 0  # in flight together
+        self._connections: set[asyncio.StreamWriter] = set()
+        self._busy: set[asyncio.StreamWriter] = set()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+
+    def __enter__(self) -> Faulty:
+        self._thread.start()
+        self.port = 0
+        self._run(self._listen())
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._run(self._stop())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/v1"
+
+    def _run(self, work: Any) -> None:
+        asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    async def _listen(self) -> None:
+        self._server = await asyncio.start_server(
+            self._serve, "127.0.0.1", self.port, limit=1 << 24, reuse_address=True
+        )
+        self.port = self._server.sockets[0].getsockname()[1]
+        self._client = httpx.AsyncClient(timeout=600, limits=httpx.Limits(max_connections=None))
+
+    async def _stop(self) -> None:
+        self._server.close()
+        for writer in list(self._connections):
+            writer.transport.abort()
+        await self._client.aclose()
+
+    async def _leave(self, busy_too: bool) -> None:
+        """Nobody listens for a while. busy_too: the process dies, with what it was doing."""
+        self._server.close()
+        for writer in list(self._connections):
+            if writer not in self._busy:
+                writer.close()  # what was said there is still delivered
+            elif busy_too:
+                writer.transport.abort()
+        await asyncio.sleep(self.away)
+        await self._listen()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._connections.add(writer)
+        try:
+            while head := await reader.readuntil(b"\r\n\r\n"):
+                first, *lines = head.decode("latin-1").split("\r\n")
+                headers = dict(line.lower().split(": ", 1) for line in lines if line)
+                self.seen.append(headers)
+                body = await reader.readexactly(int(headers.get("content-length", 0)))
+                method, path, _ = first.split(" ")
+                self._busy.add(writer)
+                self.inside += 1
+                self.most = max(self.most, self.inside)
+                try:
+                    await self._one(writer, method, path, body.decode())
+                    await writer.drain()
+                finally:
+                    self.inside -= 1
+                    self._busy.discard(writer)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            self._connections.discard(writer)
+            writer.close()
+
+    async def _one(self, writer: asyncio.StreamWriter, method: str, path: str, body: str) -> None:
+        if not path.endswith("/completions"):
+            _send(writer, *await self._real(method, path, body))
+            return
+        fault = next(self.faults, None)
+        if fault not in (None, "cut"):
+            self.log.append((body, str(fault)))
+        if fault in ("429", "500", "503"):
+            _send(writer, int(fault), b'{"error": {"message": "not now"}}')
+        elif fault == "429-wait":
+            _send(writer, 429, b'{"error": {"message": "wait"}}', "Retry-After: 1\r\n")
+        elif fault == "hang":
+            await asyncio.sleep(self.hang)
+            writer.transport.abort()
+        elif fault == "no-json":
+            _send(writer, 200, b'{"choices": [{"message": {"content": "Yes')
+        elif fault == "html":
+            _send(writer, 200, b"<html>Sign in</html>", kind="text/html")
+        elif fault == "no-choices":
+            _send(writer, 200, b'{"choices": [], "usage": {}}')
+        elif fault == "drop":
+            writer.transport.abort()
+        elif fault in ("refuse", "die"):
+            writer.transport.abort()
+            await self._leave(fault == "die")
+        else:
+            status, content = await self._real(method, path, body)
+            if fault == "cut":
+                self.log.append((body, "cut"))
+                head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(content)}\r\n\r\n".encode()
+                writer.write(head + content[: len(content) // 2])
+                await writer.drain()
+                writer.close()
+                return
+            # Noted before it is sent: no answer can be read that is not in the log.
+            self.log.append((body, "answered" if status == 200 else str(status)))
+            _send(writer, status, content)
+
+    async def _real(self, method: str, path: str, body: str) -> tuple[int, bytes]:
+        changed = json.dumps(self.change(json.loads(body))) if body else ""
+        if self.upstream:
+            url = f"{self.upstream}{path}"
+            headers = {"Content-Type": "application/json"}
+            reply = await self._client.request(method, url, content=changed, headers=headers)
+            return reply.status_code, reply.content
+        if path == "/v1/models":
+            return 200, b'{"data": [{"id": "echo"}]}'
+        if not path.endswith("/completions"):
+            return 404, b'{"detail": "Not Found"}'
+        found = self.answer(json.loads(changed))
+        status, found = found if isinstance(found, tuple) else (200, found)
+        return status, json.dumps(found).encode()
+
+
+def _send(
+    writer: asyncio.StreamWriter,
+    status: int,
+    content: bytes,
+    more: str = "",
+    kind: str = "application/json",
+) -> None:
+    head = f"HTTP/1.1 {status} X\r\nContent-Type: {kind}\r\nContent-Length: {len(content)}\r\n"
+    writer.write(f"{head}{more}\r\n".encode() + content)

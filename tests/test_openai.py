@@ -1,0 +1,351 @@
+"""The HTTP engine against a server with faults, and every line that it says to a person."""
+
+from __future__ import annotations
+
+import email.utils
+import json
+import random
+import time
+from collections import Counter
+
+import pytest
+from faulty import FAULTS, Faulty, echo
+
+from genprobe.engines import Options, Sampling, openai
+from genprobe.errors import EngineError
+from genprobe.records import Failure, Request, Response
+
+KEY = "sk-very-secret-0123456789"
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    monkeypatch.setattr(openai, "BACKOFF", 0.02)
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.setenv("GENPROBE_API_KEY", KEY)
+
+
+def requests(n: int, decode: str = "free", options: dict | None = None) -> list[Request]:
+    return [
+        Request(f"r{i}", "s", "en", "p@1", "agreement", [{"role": "user", "content": f"Question {i}?"}],
+                0, i, decode, options or {})
+        for i in range(n)
+    ]  # fmt: skip
+
+
+def engine(server: Faulty, model: str = "", **more):
+    options = {name: more.pop(name) for name in ("concurrency", "note") if name in more}
+    return openai.open(model, Options(base_url=server.url, more=more, **options))
+
+
+def ask(server: Faulty, asked: list[Request], sampling: Sampling | None = None, **more):
+    records = list(engine(server, **more).generate(asked, sampling or Sampling()))
+    assert Counter(r.request for r in records) == Counter(r.id for r in asked)
+    return {r.request: r for r in records}
+
+
+def test_replies_and_what_was_really_sent():
+    with Faulty() as server:
+        found = ask(server, requests(50), Sampling(max_tokens=9))
+    for request in requests(50):
+        record = found[request.id]
+        sent = json.loads(record.sent)
+        assert record.text == echo(sent)["choices"][0]["message"]["content"]
+        assert record.finish == echo(sent)["choices"][0]["finish_reason"]
+        assert sent["messages"] == request.messages and sent["seed"] == request.seed
+        assert (sent["max_tokens"], sent["temperature"], sent["n"]) == (9, 0.0, 1)
+        assert (record.tokens_in, record.tokens_out) == (7, 3)
+    assert {r.finish for r in found.values()} == {"stop", "length"}
+    # The key went into the header, and nowhere else.
+    assert all(h["authorization"] == f"bearer {KEY}" for h in server.seen)
+    assert not any(KEY in r.sent + r.text for r in found.values())
+
+
+def test_two_thousand_requests_through_every_fault():
+    """Nothing lost, nothing invented, nothing asked again that had been answered."""
+    rng = random.Random(5)
+    faults: list[str | None] = [None] * 40
+    for fault in FAULTS:
+        often = {"hang": 6, "refuse": 2, "die": 2, "429-wait": 2}.get(fault, 60)
+        faults += [fault] * often
+    faults += [None] * (2400 - len(faults))
+    begin, rest = faults[:40], faults[40:]
+    rng.shuffle(rest)
+    asked = requests(2000)
+    with Faulty() as plain:
+        expected = {name: r.text for name, r in ask(plain, asked).items()}
+    with Faulty(begin + rest, hang=2.0, away=0.4) as server:
+        found = ask(server, asked, read_timeout=1.0, total_timeout=60.0)
+    assert {name: r.text for name, r in found.items() if isinstance(r, Response)} == expected
+    happened = Counter(what for _, what in server.log)
+    assert all(happened[fault] for fault in FAULTS), happened
+    answered = Counter(body for body, what in server.log if what == "answered")
+    sent = {r.sent for r in found.values()}
+    assert all(answered[body] == 1 for body in sent)
+    assert len(answered) <= len(sent) + 3  # and the call that learns the dialect
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind"),
+    [("500", "http-500"), ("503", "http-503"), ("no-json", "broken-reply"), ("cut", "broken-reply"),
+     ("no-choices", "broken-reply"), ("html", "broken-reply"), ("drop", "broken-reply")],
+)  # fmt: skip
+def test_what_never_passes_is_a_failure_with_its_reason(fault, kind):
+    with Faulty([None, *[fault] * 100]) as server:
+        found = ask(server, requests(1))
+    record = found["r0"]
+    assert isinstance(record, Failure)
+    assert (record.kind, record.attempts) == (kind, openai.ATTEMPTS) and record.detail
+
+
+def test_a_hanging_reply_holds_up_nobody_else():
+    with Faulty([None, "hang"], hang=20.0) as server:
+        begun = time.monotonic()
+        order = list(engine(server, read_timeout=1.5).generate(requests(40), Sampling()))
+    assert time.monotonic() - begun < 10
+    assert len(order) == 40 and all(isinstance(r, Response) for r in order)
+
+
+def test_retry_after_is_waited_for():
+    with Faulty([None, "429-wait"]) as server:
+        begun = time.monotonic()
+        assert isinstance(ask(server, requests(1))["r0"], Response)
+    assert time.monotonic() - begun >= 1.0
+    date = email.utils.formatdate(time.time() + 30, usegmt=True)
+    assert 28 < openai._retry_after(date) <= 30
+    assert openai._retry_after("2.5") == 2.5
+    assert openai._retry_after("soon") is None and openai._retry_after(None) is None
+
+
+def test_a_server_that_asks_to_wait_for_ever():
+    with Faulty(answer=lambda body: echo(body)) as server:
+        one = engine(server, total_timeout=0.5)
+        with pytest.raises(EngineError, match=r"asks to wait 60 s .*run the same command later"):
+            reply = openai.httpx.Response(429, headers={"Retry-After": "60"}, json={"error": "x"})
+            one.server.check(reply)
+
+
+def test_the_level_is_found_and_capped():
+    with Faulty() as server:
+        ask(server, requests(400), concurrency=7)
+    assert server.most <= 7
+    gate = openai.Gate(64)
+    for _ in range(100):
+        gate.good()
+    assert gate.limit == 64
+    since = time.monotonic()
+    gate.bad(since)
+    gate.bad(since)  # of the same round
+    assert gate.limit == 32
+    for _ in range(32):
+        gate.good()
+    assert 32.9 < gate.limit < 33.1
+    for _ in range(20):
+        gate.bad(time.monotonic())
+    assert gate.limit == 1
+
+
+def test_a_server_that_goes_away_ends_the_run_in_one_line():
+    server = Faulty()
+    with server:
+        one = engine(server, total_timeout=0.6)
+        answers = one.generate(requests(300), Sampling())
+        next(answers)
+    with pytest.raises(EngineError, match=r"no server answers .* same command goes on") as error:
+        list(answers)
+    assert "\n" not in str(error.value)
+
+
+def refusing(status: int, message: str):
+    return lambda body: (status, {"error": {"message": message}})
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "kind"),
+    [(400, "This model's maximum context length is 512 tokens", "too-long"),
+     (422, "bad\nthing", "http-422"), (413, "large", "http-413")],
+)  # fmt: skip
+def test_what_cannot_pass_is_asked_once(status, message, kind):
+    def answer(body):
+        refuse = body["max_tokens"] != 1
+        return (status, {"error": {"message": message}}) if refuse else echo(body)
+
+    with Faulty(answer=answer) as server:
+        record = ask(server, requests(1))["r0"]
+    assert isinstance(record, Failure)
+    assert (record.kind, record.attempts) == (kind, 1) and "\n" not in record.detail
+    assert len(server.log) == 2
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "says"),
+    [(401, f"Incorrect API key provided: {KEY}", "the key was refused; set GENPROBE_API_KEY"),
+     (403, "Bearer abc.def.ghi", "the key was refused"), (404, "gone", "not found"),
+     (302, "", "sends us elsewhere"), (418, "tea", "answers 418"),
+     (400, "unexpected thing", "refuses the request"),
+     (400, "As of transformers v4.44, default chat template is no longer allowed", "api=completions")],
+)  # fmt: skip
+def test_what_ends_a_run_is_one_line_without_the_key(status, message, says):
+    with (
+        Faulty(answer=refusing(status, message)) as server,
+        pytest.raises(EngineError, match=says) as error,
+    ):
+        ask(server, requests(3))
+    text = str(error.value)
+    assert "\n" not in text and KEY not in text and "abc.def" not in text
+
+
+def test_dialects_are_learned():
+    def answer(body):
+        for name in ("max_tokens", "seed", "presence_penalty"):
+            if name in body:
+                better = " Use 'max_completion_tokens' instead." if name == "max_tokens" else ""
+                return 400, {"error": {"message": f"Unsupported parameter: '{name}'.{better}"}}
+        return echo(body)
+
+    notes: list[str] = []
+    with Faulty(answer=answer) as server:
+        found = ask(server, requests(5), note=notes.append)
+    assert all(isinstance(r, Response) for r in found.values())
+    sent = json.loads(found["r0"].sent)
+    assert sent["max_completion_tokens"] == 64 and "seed" not in sent
+    assert any("seed" in note and "not repeat" in note for note in notes)
+
+
+def test_a_server_that_ignores_seeds_is_told():
+    notes: list[str] = []
+    numbers = iter(range(1000))
+
+    def answer(body):
+        return echo({**body, "draw": next(numbers)})
+
+    with Faulty(answer=answer) as server:
+        ask(server, requests(2), Sampling(temperature=1.0), note=notes.append)
+        assert notes == ["the server ignores seeds: the same run again will give other replies"]
+    notes.clear()
+    with Faulty() as server:
+        ask(server, requests(2), Sampling(temperature=1.0), note=notes.append)
+    assert notes == []
+
+
+OPTIONS = {"yes": ["yes", "Yes"], "no": ["no"]}
+
+
+def constrained(field: str):
+    """A server that knows a choice by one name, and ignores all else with status 200."""
+
+    def answer(body):
+        found = echo(body)
+        choice = body.get(field, {})
+        choice = choice.get("choice") if isinstance(choice, dict) else choice
+        if choice:
+            found["choices"][0]["message"]["content"] = choice[body["seed"] % len(choice)]
+        return found
+
+    return answer
+
+
+@pytest.mark.parametrize("field", ["structured_outputs", "guided_choice"])
+def test_a_choice_is_one_of_the_options(field):
+    with Faulty(answer=constrained(field)) as server:
+        found = ask(server, requests(9, "choice", OPTIONS))
+    assert {r.text for r in found.values()} == {"yes", "Yes", "no"}
+    assert all(field in json.loads(r.sent) for r in found.values())
+
+
+def test_a_server_that_ignores_the_constraint_is_found_out():
+    with Faulty() as server, pytest.raises(EngineError, match="ignores structured outputs"):
+        ask(server, requests(3, "choice", OPTIONS))
+
+
+def test_one_reply_out_of_the_options_is_a_failure():
+    def answer(body):
+        found = constrained("structured_outputs")(body)
+        if body["seed"] == 1 and body["max_tokens"] < 10:
+            found["choices"][0]["message"]["content"] = "Yes, because"
+        return found
+
+    with Faulty(answer=answer) as server:
+        found = ask(server, requests(3, "choice", OPTIONS))
+    assert isinstance(found["r1"], Failure) and found["r1"].kind == "unconstrained"
+    assert isinstance(found["r0"], Response) and isinstance(found["r2"], Response)
+
+
+def test_probabilities_need_vllms_server():
+    with Faulty() as server, pytest.raises(EngineError, match="--decode logprob needs"):
+        ask(server, requests(1, "logprob", OPTIONS))
+
+
+def test_texts_that_are_none():
+    contents = {0: "", 1: None, 2: "\ud800 x", 3: "y" * 1_000_000}
+
+    def answer(body):
+        found = echo(body)
+        message = found["choices"][0]["message"]
+        message["content"] = contents.get(body["seed"], "z")
+        if body["seed"] == 4:
+            message |= {"content": None, "refusal": "I cannot."}
+        return found
+
+    with Faulty(answer=answer) as server:
+        found = ask(server, requests(5))
+    assert found["r0"].text == "" and found["r2"].text == "\ud800 x"
+    assert found["r1"].kind == "no-text" and len(found["r3"].text) == 1_000_000
+    assert found["r4"].text == "I cannot."
+
+
+def test_plain_completions():
+    def answer(body):
+        return {"choices": [{"text": f" {body['prompt']}", "finish_reason": "stop"}]}
+
+    with Faulty(answer=answer) as server:
+        found = ask(server, requests(2), api="completions")
+    assert found["r1"].text == " Question 1?" and found["r1"].tokens_in is None
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (Options(), "needs --base-url"),
+        (Options(base_url="localhost:8000"), "is no address"),
+        (Options(base_url=f"http://me:{KEY}@localhost/v1"), "put the key into GENPROBE_API_KEY"),
+        (Options(base_url=f"http://localhost/v1?key={KEY}"), "put the key into GENPROBE_API_KEY"),
+        (Options(base_url="http://127.0.0.1:9/v1"), "no server answers there"),
+        (
+            Options(base_url="http://127.0.0.1:9/v1", more={"x": 1}),
+            "has no argument 'x'; it has api",
+        ),
+        (Options(base_url="http://127.0.0.1:9/v1", more={"api": "chatty"}), "chat or completions"),
+        (Options(base_url="http://127.0.0.1:9/v1", more={"read_timeout": 0}), "more than 0"),
+    ],
+)
+def test_addresses_and_arguments(options, says):
+    with pytest.raises(EngineError, match=says) as error:
+        openai.open("", options)
+    assert KEY not in str(error.value) and "\n" not in str(error.value)
+
+
+def test_models_that_are_not_served():
+    with Faulty() as server:
+        with pytest.raises(EngineError, match="does not serve 'ecco'; did you mean 'echo'"):
+            engine(server, "ecco")
+        assert engine(server).identity.model == "echo"
+        with pytest.raises(EngineError, match=r"has no models; did you mean http.*/v1 \?"):
+            openai.open("", Options(base_url=server.url.removesuffix("/v1")))
+
+
+def test_a_key_is_in_nothing_that_is_shown():
+    with Faulty() as server:
+        one = engine(server)
+    assert KEY not in repr(one.server.key) + repr(vars(one.server)) + repr(one.identity)
+
+
+def test_stopping_early_leaves_nothing_behind():
+    with Faulty() as server:
+        answers = engine(server).generate(requests(500), Sampling())
+        for _ in range(10):
+            next(answers)
+        answers.close()
+        before = len(server.log)
+        time.sleep(0.3)
+        assert len(server.log) == before < 500
