@@ -64,6 +64,7 @@ class Faulty:
         self._run(self._stop())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
+        self._loop.close()
 
     @property
     def url(self) -> str:
@@ -83,6 +84,10 @@ class Faulty:
         self._server.close()
         for writer in list(self._connections):
             writer.transport.abort()
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
         await self._client.aclose()
 
     async def _leave(self, busy_too: bool) -> None:

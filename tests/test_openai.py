@@ -90,7 +90,8 @@ def test_two_thousand_requests_through_every_fault():
     [("500", "http-500"), ("503", "http-503"), ("no-json", "broken-reply"), ("cut", "broken-reply"),
      ("no-choices", "broken-reply"), ("html", "broken-reply"), ("drop", "broken-reply")],
 )  # fmt: skip
-def test_what_never_passes_is_a_failure_with_its_reason(fault, kind):
+def test_what_never_passes_is_a_failure_with_its_reason(fault, kind, monkeypatch):
+    monkeypatch.setattr(openai, "ATTEMPTS", 4)
     with Faulty([None, *[fault] * 100]) as server:
         found = ask(server, requests(1))
     record = found["r0"]
