@@ -26,7 +26,7 @@ import logging
 import os
 import random
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -355,8 +355,7 @@ class RayEngine:
         with quiet(), _hushed():
             processor = build_processor(
                 config,
-                preprocess=_unpack,
-                postprocess=_pack,
+                postprocess=_packing(),
                 preprocess_map_kwargs={"num_cpus": 0.5},
                 postprocess_map_kwargs={"num_cpus": 0.5},
             )
@@ -370,27 +369,23 @@ class RayEngine:
         self.cluster.close()
 
 
-def _unpack(row: dict[str, Any]) -> dict[str, Any]:
-    """In a worker: what vLLM is to do.
+def _packing() -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """What a worker keeps of vLLM's answer: the new tokens, and the log-probabilities at the first.
 
-    The enum has no type in a table of Arrow's, so that the rows go on as Python objects: in a
-    table an argument that only some rows have makes floats of all the others' integers.
+    A function within a function, as Ray sends such a one whole: its workers need not import this
+    module and what is under it.
     """
-    from vllm.sampling_params import RequestOutputKind
 
-    asked: dict[str, Any] = json.loads(row["asked"])
-    asked["sampling_params"]["output_kind"] = RequestOutputKind.FINAL_ONLY
-    return asked
+    def pack(row: dict[str, Any]) -> dict[str, Any]:
+        first = (row["logprobs"] or [{}])[0]
+        said = {
+            "ids": [int(token) for token in row["generated_tokens"]],
+            "logprobs": {str(token): float(found["logprob"]) for token, found in first.items()},
+        }
+        # Text, as a table would give every row the tokens of all rows.
+        return {"request": row["request"], "node": row["node"], "said": json.dumps(said)}
 
-
-def _pack(row: dict[str, Any]) -> dict[str, Any]:
-    """In a worker: of what vLLM said, the new tokens, and the log-probabilities of the first."""
-    first = (row["logprobs"] or [{}])[0]
-    said = {
-        "ids": [int(token) for token in row["generated_tokens"]],
-        "logprobs": {str(token): float(found["logprob"]) for token, found in first.items()},
-    }
-    return {"request": row["request"], "node": row["node"], "said": json.dumps(said)}
+    return pack
 
 
 class _Job:
@@ -421,32 +416,36 @@ class _Job:
                 (),
                 temperature=self.sampling.temperature,
                 top_p=self.sampling.top_p if self.sampling.temperature else 1.0,
-                seed=self.row.request.seed,
-                stop_token_ids=self.engine.local.stop_ids,
                 **more,
             )
         ]
 
     def _row(self, node: tuple[int, ...], **given: Any) -> dict[str, Any]:
         """The tokens of a prompt, and of SamplingParams every one: nothing is left to a default."""
+        # Rows are a table: a number that only some had would be NaN or a float in others.
         params = {
             "n": 1,
+            "top_p": 1.0,
             "top_k": 0,
             "min_p": 0.0,
+            "seed": self.row.request.seed,
             "presence_penalty": 0.0,
             "frequency_penalty": 0.0,
             "repetition_penalty": 1.0,
             "min_tokens": 0,
+            "stop_token_ids": self.engine.local.stop_ids,
+            "logprob_token_ids": None,
+            "structured_outputs": None,
             "ignore_eos": False,
             "detokenize": False,
             "skip_special_tokens": True,
         }
-        asked = {
+        return {
+            "request": self.row.request.id,
+            "node": json.dumps(node),
             "tokenized_prompt": [*self.row.ids, *node],
             "sampling_params": {**params, **given},
         }
-        name = json.dumps(node)
-        return {"request": self.row.request.id, "node": name, "asked": json.dumps(asked)}
 
     def take(self, found: Mapping[str, Any]) -> Response | LogProb | Failure | None:
         """The record, once it is complete."""
@@ -549,7 +548,8 @@ class ServedEngine:
                 "--decode choice and logprob"
             )
         sent = {r.id: json.dumps(self._body(r, sampling)) for r in requests}
-        rows = [{"request": name, "sent": text} for name, text in sent.items()]
+        # The text itself: in Ray's tables the body's fields would be reordered.
+        rows = [{"request": name, "payload": text} for name, text in sent.items()]
         if not rows:
             return
         try:
@@ -590,8 +590,10 @@ class ServedEngine:
         with _hushed():
             return build_processor(
                 config,
-                preprocess=_payload,
-                postprocess=_heard,
+                postprocess=lambda row: {
+                    "request": row["request"],
+                    "said": row["http_response"]["said"],
+                },
                 preprocess_map_kwargs={"num_cpus": 0.5},
                 postprocess_map_kwargs={"num_cpus": 0.5},
             )
@@ -599,16 +601,6 @@ class ServedEngine:
     def close(self) -> None:
         """End what was started here; a cluster that was joined goes on."""
         self.cluster.close()
-
-
-def _payload(row: dict[str, Any]) -> dict[str, Any]:
-    """In a worker. The text itself: Ray's tables would reorder fields and round numbers."""
-    return {"payload": row["sent"]}
-
-
-def _heard(row: dict[str, Any]) -> dict[str, Any]:
-    """In a worker: status and text of the answer."""
-    return {"request": row["request"], "said": row["http_response"]["said"]}
 
 
 class _Sessions(NamedTuple):
