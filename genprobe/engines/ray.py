@@ -99,7 +99,8 @@ def open(model: str, options: Options) -> RayEngine | ServedEngine:
         )
         gpu = _gpu(cluster, options.device, replicas * shards)
         if not gpu:
-            arguments.setdefault("enforce_eager", True)
+            # A prompt in two chunks breaks seeded draws on a CPU.
+            arguments = {"enforce_eager": True, "enable_chunked_prefill": False, **arguments}
             if "gpu_memory_utilization" not in arguments:
                 arguments.setdefault("kv_cache_memory_bytes", CPU_CACHE)
         if not getattr(local.config, "quantization_config", None):
@@ -213,6 +214,10 @@ class Cluster:
             except Exception as error:
                 where = f"joined (RAY_ADDRESS={address})" if address else "started"
                 raise EngineError(f"Ray cannot be {where}: {line(error)}") from error
+            # Ray prints what its daemons have to say on standard output, where results go, and has
+            # no setting for it.
+            with contextlib.suppress(AttributeError):
+                ray._private.worker.print_to_stdstream = lambda *_, **__: None
         self.gpus = int(ray.cluster_resources().get("GPU", 0))
         import ray.data
 
