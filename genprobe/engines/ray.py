@@ -267,7 +267,13 @@ def _cause(error: BaseException) -> str:
             "no memory is left for keys and values; give --engine-arg max_model_len=2048, or more "
             "by gpu_memory_utilization or kv_cache_memory_bytes"
         )
-    if any(w in low for w in ("actordied", "actor died", "actorunavailable", "workercrashed")):
+    if "engine core initialization failed" in low:
+        return (
+            "vLLM cannot start it, for want of memory as a rule; give --engine-arg "
+            "max_model_len=2048, or see what --engine vllm says with the same arguments"
+        )
+    died = any(w in low for w in ("actordied", "actor died", "actorunavailable", "workercrashed"))
+    if died and "creation task" not in low:
         return (
             "a replica died and did not come back, for want of memory as a rule; the same command "
             "goes on where it stopped (a smaller max_model_len or block needs less)"
