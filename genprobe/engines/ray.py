@@ -279,8 +279,9 @@ def _cause(error: BaseException) -> str:
             "goes on where it stopped (a smaller max_model_len or block needs less)"
         )
     # The last line of a traceback within says what it was.
-    last = [text for text in words.splitlines() if text.strip()][-1:]
-    return f"Ray cannot go on ({line(Exception(*last))})"
+    said = [text.strip() for text in words.splitlines()]
+    said = [text for text in said if text and not text.startswith("For further information")]
+    return f"Ray cannot go on ({line(Exception(*said[-1:]))})"
 
 
 # --- vLLM ------------------------------------------------------------------------------------
