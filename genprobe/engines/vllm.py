@@ -127,7 +127,8 @@ def _arguments(model: str, options: Options) -> dict[str, Any]:
         cores = sorted(os.sched_getaffinity(0)) if sys.platform == "linux" else []
         bind = ",".join(map(str, cores)) or "auto"
         os.environ.setdefault("VLLM_CPU_OMP_THREADS_BIND", bind)
-        ours |= {"enforce_eager": True}
+        # A prompt in two chunks breaks seeded draws on a CPU ("CPU Generator does not use offset").
+        ours |= {"enforce_eager": True, "enable_chunked_prefill": False}
         if "gpu_memory_utilization" not in options.more:
             ours["kv_cache_memory_bytes"] = CPU_CACHE
     given = {"dtype": options.dtype} if options.dtype else {}
