@@ -367,6 +367,7 @@ class RayEngine:
         with quiet(), _hushed():
             processor = build_processor(
                 config,
+                preprocess=_unpacking(),
                 postprocess=_packing(),
                 preprocess_map_kwargs={"num_cpus": 0.5},
                 postprocess_map_kwargs={"num_cpus": 0.5},
@@ -379,6 +380,23 @@ class RayEngine:
     def close(self) -> None:
         """End what was started here; a cluster that was joined goes on."""
         self.cluster.close()
+
+
+def _unpacking() -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """What a worker hands to vLLM.
+
+    The enum has no type in a table of Arrow's, so that rows go on as Python objects: in a table an
+    argument that only some rows have makes floats of integers, or blocks that do not fit together.
+    """
+
+    def unpack(row: dict[str, Any]) -> dict[str, Any]:
+        from vllm.sampling_params import RequestOutputKind
+
+        asked: dict[str, Any] = json.loads(row["asked"])
+        asked["sampling_params"]["output_kind"] = RequestOutputKind.FINAL_ONLY
+        return asked
+
+    return unpack
 
 
 def _packing() -> Callable[[dict[str, Any]], dict[str, Any]]:
@@ -434,7 +452,6 @@ class _Job:
 
     def _row(self, node: tuple[int, ...], **given: Any) -> dict[str, Any]:
         """The tokens of a prompt, and of SamplingParams every one: nothing is left to a default."""
-        # Rows are a table: a number that only some had would be NaN or a float in others.
         params = {
             "n": 1,
             "top_p": 1.0,
@@ -452,12 +469,12 @@ class _Job:
             "detokenize": False,
             "skip_special_tokens": True,
         }
-        return {
-            "request": self.row.request.id,
-            "node": json.dumps(node),
+        asked = {
             "tokenized_prompt": [*self.row.ids, *node],
             "sampling_params": {**params, **given},
         }
+        name = json.dumps(node)
+        return {"request": self.row.request.id, "node": name, "asked": json.dumps(asked)}
 
     def take(self, found: Mapping[str, Any]) -> Response | LogProb | Failure | None:
         """The record, once it is complete."""
