@@ -142,6 +142,40 @@ def test_drawn_choices_have_their_probabilities(engines):  # noqa: F811
     assert again.items() <= together.items()
 
 
+def test_any_end_token_ends_a_choice(engines, monkeypatch):  # noqa: F811
+    """A chat model ends its turn with another token than its texts; "it" must not become
+    "it is" for want of it."""
+    engine = engines["llama"]
+    options = {"yes": ["it is", "it is true"], "no": ["it"]}
+    requests = asked(6, "choice", options)
+    other = engine.tokenizer.convert_tokens_to_ids("<end>")
+    monkeypatch.setattr(engine, "stop_ids", [engine.stop_ids[0], other])
+    forward = engine.net.forward
+
+    def eager(*args, **kwargs):
+        """Certain to end its turn, wherever it may."""
+        out = forward(*args, **kwargs)
+        out.logits[..., other] += 1e4
+        return out
+
+    eager.__signature__ = engine_module.inspect.signature(forward)
+    monkeypatch.setattr(engine.net, "forward", eager)
+    assert {r.text for r in engine.generate(requests, Sampling())} == {"it"}
+
+
+def test_room_is_counted_for_each_request_by_itself(engines, monkeypatch):  # noqa: F811
+    engine = engines["llama"]
+    short, long = (
+        asked(1, "choice", {"yes": [word], "no": ["no"]})[0] for word in ("yes", "it is true " * 9)
+    )
+    (row,) = engine.prompts.rows([short])
+    need = max(len(f.ids) for f in engine.prompts.forms(short.options))
+    monkeypatch.setattr(engine, "positions", len(row.ids) + need)
+    long = Request(**{**vars(long), "id": "long"})
+    found = {r.request: r for r in engine.generate([short, long], Sampling())}
+    assert isinstance(found[short.id], Response) and found["long"].kind == "too-long"
+
+
 def test_decodes_may_be_mixed(engines):  # noqa: F811
     engine = engines["qwen2"]
     free = questions(6)

@@ -206,12 +206,14 @@ class TransformersEngine:
             for decode, kind in kinds.items():
                 rows = []
                 asked = [r for r in window if r.decode == decode]
-                new = kind.new or self._longest(asked)
+                new = 0
                 for row in self.prompts.rows(asked):
-                    if failure := self._unusable(row, new):
+                    own = kind.new or self._longest(row)
+                    if failure := self._unusable(row, own):
                         yield failure
                     else:
                         rows.append(row)
+                        new = max(new, own)
                 for batch in batches(rows, new, self.budget):
                     yield from self._answer(batch, new, kind.run)
 
@@ -221,11 +223,9 @@ class TransformersEngine:
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
 
-    def _longest(self, requests: Sequence[Request]) -> int:
-        """Tokens of the longest option of the requests, and the end token."""
-        sets = {tuple(t for o in r.options.values() for t in o): r.options for r in requests}
-        forms = [f for options in sets.values() for f in self.prompts.forms(options)]
-        return max((len(f.ids) for f in forms), default=0) + 1
+    def _longest(self, row: Row) -> int:
+        """Tokens of the longest option of a request; no end is needed behind it."""
+        return max((len(f.ids) for f in self.prompts.forms(row.request.options)), default=0)
 
     def _unusable(self, row: Row, new: int) -> Failure | None:
         vocabulary = self.net.get_input_embeddings().weight.shape[0]
@@ -277,12 +277,12 @@ class TransformersEngine:
         """Replies that are one of the options of their request."""
         forms = [self.prompts.forms(row.request.options) for row in batch]
         longest = max(len(f.ids) for row in forms for f in row)
-        end = self.stop_ids[0] if self.stop_ids else self.pad_id
-        only = Only([Trie(row) for row in forms], end)
-        new = self._generate(batch, [only, *self._draw(batch, sampling)], longest + 1)
+        ends = self.stop_ids or [self.pad_id]
+        only = Only([Trie(row) for row in forms], ends)
+        new = self._generate(batch, [only, *self._draw(batch, sampling)], longest)
         chosen = []
         for row, options, ids in zip(batch, forms, new, strict=True):
-            kept = ids[: ids.index(end)] if end in ids else ids
+            kept = ids[: next((n for n, token in enumerate(ids) if token in ends), None)]
             text = next(f.text for f in options if f.ids == kept)
             chosen.append(Response(row.request.id, text, "stop", row.sent, len(row.ids), len(kept)))
         return chosen
@@ -301,7 +301,7 @@ class TransformersEngine:
         ]  # (row, beginning) of each line of logits
         step = _Steps(self.net, *self._padded(batch), self.decoder_start)
         while True:
-            logprobs = step.logits.double().log_softmax(-1)
+            logprobs = step.logits.float().log_softmax(-1)
             lines = [n for n, (at, node) in enumerate(level) for _ in tries[at].children[node]]
             edges = [(at, (*node, t)) for at, node in level for t in tries[at].children[node]]
             tokens = [node[-1] for _, node in edges]
@@ -422,9 +422,9 @@ class _Steps:
 class Only(transformers.LogitsProcessor):
     """Lets each row go on only towards one of its options, and end behind one."""
 
-    def __init__(self, tries: Sequence[Trie], end: int) -> None:
+    def __init__(self, tries: Sequence[Trie], ends: Sequence[int]) -> None:
         self.tries = tries
-        self.end = end
+        self.ends = ends  # all of them: a chat model's turn ends otherwise than its texts
         self.width: int | None = None
 
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
@@ -438,7 +438,7 @@ class Only(transformers.LogitsProcessor):
             node = tuple(ids)
             allowed = list(trie.children.get(node, []))
             if not allowed or any(list(node) == form.ids for form in trie.forms):
-                allowed.append(self.end)
+                allowed += self.ends
             kept[row, allowed] = scores[row, allowed]
         return kept
 
