@@ -1,0 +1,140 @@
+"""Models by a short name: those of the five studies, and the user's own.
+
+Ours are in models.toml beside this file. The user's are in one TOML file of the same form,
+`$GENPROBE_MODELS` or else `~/.config/genprobe/models.toml`, and win. docs/models.md shows both.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from genprobe import inputs, registry
+from genprobe.errors import InputError
+
+OURS = Path(__file__).parent / "models.toml"
+KINDS = ("instruct", "base", "masked")
+ARCHITECTURES = ("decoder", "encoder-decoder", "masked")
+_KEYS = re.compile(r"(?i)(api|access|hf)?_?(key|token|secret|password)s?")
+
+
+@dataclass(frozen=True)
+class Model:
+    """What is known of a model; "" and empty where it is not."""
+
+    alias: str
+    id: str  # hub id, or a folder
+    kind: str = ""  # of KINDS
+    architecture: str = ""  # of ARCHITECTURES
+    gated: bool = False  # the authors want to be asked on the hub
+    licence: str = ""
+    languages: tuple[str, ...] = ()  # BCP 47, or "multilingual"
+    studies: tuple[str, ...] = ()  # which study ran it for what
+    note: str = ""
+    revision: str = ""
+    dtype: str = ""
+    engine: str = ""
+    base_url: str = ""
+    engine_args: Mapping[str, Any] = field(default_factory=dict)
+
+
+def user_file() -> Path:
+    """The user's own aliases; need not be there."""
+    if given := os.environ.get("GENPROBE_MODELS"):
+        return Path(given).expanduser()
+    home = os.environ.get("XDG_CONFIG_HOME") or os.environ.get("APPDATA") or "~/.config"
+    return Path(home).expanduser() / "genprobe" / "models.toml"
+
+
+def catalogue() -> dict[str, Model]:
+    """Alias -> model, the user's last. InputError where a file is malformed."""
+    found = _read(OURS)
+    own = user_file()
+    if own.is_file():
+        found |= _read(own)
+    elif os.environ.get("GENPROBE_MODELS"):
+        raise InputError(f"GENPROBE_MODELS names {own}, which is not there")
+    return found
+
+
+def _read(path: Path) -> dict[str, Model]:
+    return {a.lower(): _model(a.lower(), row, path) for a, row in inputs.read_toml(path).items()}
+
+
+def _model(alias: str, row: Any, path: Path) -> Model:
+    where = f"{path}: [{alias}]"
+    if not isinstance(row, dict):
+        raise InputError(f"{where} must be a table")
+    known = {f.name: f for f in fields(Model) if f.name != "alias"}
+    values: dict[str, Any] = {}
+    for name, value in row.items():
+        if _KEYS.fullmatch(name):
+            raise InputError(
+                f"{where} holds {name!r}: keys belong in the environment (GENPROBE_API_KEY), where "
+                "nobody copies them along"
+            )
+        if name not in known:
+            raise InputError(f"{where}: unknown key {name!r}; known: {', '.join(known)}")
+        kind = str(known[name].type).partition("[")[0]
+        good = {
+            "str": isinstance(value, str),
+            "bool": isinstance(value, bool),
+            "tuple": isinstance(value, list) and all(isinstance(v, str) for v in value),
+            "Mapping": isinstance(value, dict),
+        }[kind]
+        if not good:
+            what = {"str": "a text", "bool": "true or false", "tuple": "a list of texts"}
+            raise InputError(f"{where}: {name!r} must be {what.get(kind, 'a table')}")
+        values[name] = tuple(value) if isinstance(value, list) else value
+    if not values.get("id"):
+        raise InputError(f"{where} lacks 'id': a hub id, or a folder")
+    for name, allowed in (("kind", KINDS), ("architecture", ARCHITECTURES)):
+        if values.get(name, "") not in ("", *allowed):
+            raise InputError(f"{where}: {name} is one of {', '.join(allowed)}")
+    beside = path.parent / values["id"]
+    if path != OURS and beside.is_dir():  # a folder, from where the file is
+        values["id"] = str(beside)
+    return Model(alias=alias, **values)
+
+
+def resolve(name: str) -> Model:
+    """The model of an alias, a hub id or a folder. InputError for a name that is none."""
+    known = catalogue()
+    if name.lower() in known:
+        return known[name.lower()]
+    if Path(name).expanduser().is_dir():
+        return Model(alias="", id=name)
+    for model in known.values():
+        if model.id.lower() == name.lower():
+            return model
+    if "/" not in name:
+        raise registry.unknown("model", name, list(known))
+    return Model(alias="", id=name)
+
+
+def listed() -> list[tuple[str, str]]:
+    """Alias -> what it is, on one line."""
+    return [
+        (
+            model.alias,
+            "; ".join(
+                part
+                for part in (
+                    model.id,
+                    f"{model.kind}, {model.architecture}"
+                    if model.architecture == "encoder-decoder"
+                    else model.kind,
+                    model.licence + (", gated" if model.gated else ""),
+                    ", ".join(model.languages),
+                    *model.studies,
+                    model.note,
+                )
+                if part
+            ),
+        )
+        for model in catalogue().values()
+    ]
