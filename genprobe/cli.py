@@ -428,13 +428,14 @@ def list_(what: str, verbose: bool) -> None:
 
 
 def _listed(what: str) -> list[tuple[str, str]]:
-    from genprobe import inputs, registry, statements
+    from genprobe import inputs, models, registry, statements
 
     if what == "models":
         return [
             ("(none)", "the control model: without --model; a test instrument"),
             ("FOLDER", "a model on disk, as transformers saves it"),
             ("ORG/NAME", "a model of the Hugging Face hub"),
+            *models.listed(),
         ]
     if what == "packs":
         packs = [inputs.load_pack(name) for name in registry.names("packs")]

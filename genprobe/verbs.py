@@ -7,6 +7,7 @@ person go to `note`, progress to `progress`.
 from __future__ import annotations
 
 import dataclasses
+import importlib.util
 import json
 import re
 from collections import Counter
@@ -16,7 +17,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import genprobe
-from genprobe import files, inputs, pipeline, registry, statements
+from genprobe import files, inputs, models, pipeline, registry, statements
 from genprobe.engines import Engine, Options, Sampling
 from genprobe.errors import InputError
 from genprobe.judges import Item, Judge
@@ -64,9 +65,10 @@ def yesno(
 ) -> Run:
     """Ask a model yes/no questions about statements and judge its replies.
 
-    model: a hub id or a folder (for `replay`: a run or file of recordings); None is the control
-    model. langs, probes: all that the data and the pack have, where empty. limit: statements a
-    language. out: the run folder, which the same call resumes; None derives its name.
+    model: an alias, a hub id or a folder (for `replay`: a run or file of recordings); None is the
+    control model, or the only one of a server. langs, probes: all that the data and the pack have,
+    where empty. decodes: of `DECODES`. limit: statements a language. out: the run folder, which
+    the same call resumes; None derives its name.
     Returns the run, closed, with judgments. GenprobeError in one line for whatever cannot be.
     """
     sampling = sampling or Sampling()
@@ -157,28 +159,59 @@ def _module(engine: str) -> ModuleType:
 
 
 def _open(engine: str, model: str | None, options: Options, note: Note) -> Engine:
-    if engine == "auto":
-        engine = _choose(options, note)
-    module = _module(engine)
-    if model is None and engine == "replay":
-        raise InputError("replay needs --model: the run folder or the file with the recordings")
     options = dataclasses.replace(options, note=note)
+    if engine == "replay":  # recordings have no alias
+        if model is None:
+            raise InputError("replay needs --model: the run folder or the file with the recordings")
+        runner: Engine = _module(engine).open(model, options)
+        return runner
     if model is None and options.base_url is None:
         note("no --model: the control model runs, a test instrument and not a model to be judged")
         # The known rates of the control model are those of single precision.
         options = dataclasses.replace(options, dtype="float32", device=options.device or "cpu")
-    local = str(CONTROL) if options.base_url is None else ""
-    runner: Engine = module.open(local if model is None else model, options)
-    if model is None and options.base_url is None:
+        engine = "transformers" if engine == "auto" else engine
+        runner = _module(engine).open(str(CONTROL), options)
         runner.identity = dataclasses.replace(runner.identity, model="control")
-    return runner
+        return runner
+    known = models.resolve(model) if model is not None else models.Model("", "")
+    if options.base_url is not None and not known.alias and model is not None:
+        known = dataclasses.replace(known, id=model)
+    if known.kind == "masked":
+        raise InputError(
+            f"{model} is a masked model, which writes no replies; name an instruct model "
+            "(`genprobe list models`)"
+        )
+    if known.kind == "base":
+        note(f"{model} is a base model: it continues the question as plain text")
+    options = dataclasses.replace(
+        options,
+        base_url=options.base_url or known.base_url or None,
+        revision=options.revision or known.revision or None,
+        dtype=options.dtype or known.dtype or None,
+        more={**known.engine_args, **options.more},
+    )
+    if engine == "auto":
+        engine = known.engine or _choose(known, options, note)
+    return _module(engine).open(known.id, options)
 
 
-def _choose(options: Options, note: Note) -> str:
-    """The engine for `auto`."""
+def _choose(model: models.Model, options: Options, note: Note) -> str:
+    """The engine for `auto`, told to the person."""
     if options.base_url is not None:
-        return "openai"
-    return "transformers"
+        engine, why = "openai", "a server is named"
+    elif importlib.util.find_spec("vllm") is None:
+        engine, why = "transformers", "vLLM is not installed"
+    else:
+        import torch  # both engines need it
+
+        if not torch.cuda.is_available():
+            engine, why = "transformers", "no GPU is here"
+        elif model.architecture == "encoder-decoder":
+            engine, why = "transformers", "vLLM does not run encoder-decoder models"
+        else:
+            engine, why = "vllm", "it is installed, and a GPU is here"
+    note(f"engine: {engine} ({why})")
+    return engine
 
 
 def _spec(
@@ -357,8 +390,8 @@ def score(
             raise _about(source, error) from None
         tables.append((source, run, outcomes))
     columns = list(by) or ["lang", "probe"]
-    models = {m for _, _, outcomes in tables if "model" in outcomes for m in set(outcomes["model"])}
-    if not by and len(models) > 1:
+    asked = {m for _, _, outcomes in tables if "model" in outcomes for m in set(outcomes["model"])}
+    if not by and len(asked) > 1:
         columns.insert(0, "model")
     scores: dict[Path, list[Score]] = {}
     for source, run, outcomes in tables:
