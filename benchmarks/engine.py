@@ -30,7 +30,7 @@ import transformers
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from genprobe import __version__, registry, statements
-from genprobe.engines import Options, Sampling
+from genprobe.engines import Engine, Options, Sampling
 from genprobe.engines.transformers import TransformersEngine, batches
 from genprobe.inputs import load_pack
 from genprobe.pipeline import generate, judge, plan
@@ -117,7 +117,7 @@ def whole(engine: TransformersEngine, found: Sequence[Statement], folder: Path) 
         return {response.request: response.text for response in run.responses()}
 
 
-def spec(engine: TransformersEngine, found: Sequence[Statement]) -> Spec:
+def spec(engine: Engine, found: Sequence[Statement], samples: int = 1) -> Spec:
     return Spec(
         command="yesno",
         **vars(engine.identity),
@@ -132,7 +132,7 @@ def spec(engine: TransformersEngine, found: Sequence[Statement]) -> Spec:
         top_p=SAMPLING.top_p,
         max_tokens=SAMPLING.max_tokens,
         seed=0,
-        samples=1,
+        samples=samples,
         limit=None,
         packages=versions(("torch", "transformers")),
         version=__version__,

@@ -6,6 +6,7 @@ Ours are in models.toml beside this file. The user's are in one TOML file of the
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Mapping
@@ -19,7 +20,7 @@ from genprobe.errors import InputError
 OURS = Path(__file__).parent / "models.toml"
 KINDS = ("instruct", "base", "masked")
 ARCHITECTURES = ("decoder", "encoder-decoder", "masked")
-_KEYS = re.compile(r"(?i)(api|access|hf)?_?(key|token|secret|password)s?")
+_KEYS = re.compile(r"(?i)(.*[_-])?(api[_-]?)?(key|token|secret|password)")
 
 
 @dataclass(frozen=True)
@@ -62,20 +63,43 @@ def catalogue() -> dict[str, Model]:
 
 
 def _read(path: Path) -> dict[str, Model]:
-    return {a.lower(): _model(a.lower(), row, path) for a, row in inputs.read_toml(path).items()}
+    found: dict[str, Model] = {}
+    for alias, row in inputs.read_toml(path).items():
+        if alias.lower() in found:
+            raise InputError(f"{path}: [{alias}] is there twice; small and capital are one")
+        found[alias.lower()] = _model(alias.lower(), row, path)
+    return found
+
+
+def _no_keys(row: Mapping[str, Any], where: str) -> None:
+    """A file is copied and shown around, and a key in it with it. Its value is not repeated."""
+    for name, value in row.items():
+        if _KEYS.fullmatch(name):
+            raise InputError(
+                f"{where} holds {name!r}: keys belong in the environment (GENPROBE_API_KEY), where "
+                "nobody copies them along"
+            )
+        if isinstance(value, dict):
+            _no_keys(value, where)
+    if "@" in str(row.get("base_url", "")):
+        raise InputError(
+            f"{where}: no user or password in 'base_url'; keys belong in the environment "
+            "(GENPROBE_API_KEY)"
+        )
 
 
 def _model(alias: str, row: Any, path: Path) -> Model:
     where = f"{path}: [{alias}]"
     if not isinstance(row, dict):
         raise InputError(f"{where} must be a table")
+    _no_keys(row, where)
     known = {f.name: f for f in fields(Model) if f.name != "alias"}
     values: dict[str, Any] = {}
     for name, value in row.items():
-        if _KEYS.fullmatch(name):
+        if name not in known and isinstance(value, dict):
             raise InputError(
-                f"{where} holds {name!r}: keys belong in the environment (GENPROBE_API_KEY), where "
-                "nobody copies them along"
+                f"{where}: unknown table {name!r}; an alias with a dot stands in quotes: "
+                f'["{alias}.{name}"]'
             )
         if name not in known:
             raise InputError(f"{where}: unknown key {name!r}; known: {', '.join(known)}")
@@ -95,7 +119,16 @@ def _model(alias: str, row: Any, path: Path) -> Model:
     for name, allowed in (("kind", KINDS), ("architecture", ARCHITECTURES)):
         if values.get(name, "") not in ("", *allowed):
             raise InputError(f"{where}: {name} is one of {', '.join(allowed)}")
-    beside = path.parent / values["id"]
+    if values.get("engine"):
+        registry.check("engines", values["engine"])
+    for language in values.get("languages", ()):
+        if language != "multilingual":
+            registry.check("languages", language)
+    try:
+        json.dumps(values.get("engine_args", {}))  # a run's spec holds them
+    except TypeError as error:
+        raise InputError(f"{where}: 'engine_args' cannot be passed on ({error})") from None
+    beside = path.parent / Path(values["id"]).expanduser()
     if path != OURS and beside.is_dir():  # a folder, from where the file is
         values["id"] = str(beside)
     return Model(alias=alias, **values)
@@ -106,13 +139,15 @@ def resolve(name: str) -> Model:
     known = catalogue()
     if name.lower() in known:
         return known[name.lower()]
-    if Path(name).expanduser().is_dir():
+    if name and Path(name).expanduser().is_dir():
         return Model(alias="", id=name)
     for model in known.values():
         if model.id.lower() == name.lower():
             return model
     if "/" not in name:
         raise registry.unknown("model", name, list(known))
+    if not re.fullmatch(r"[A-Za-z0-9][\w.-]*/[\w.-]+", name):
+        raise InputError(f"{name}: no such folder, and not a hub id, which reads owner/name")
     return Model(alias="", id=name)
 
 

@@ -163,8 +163,8 @@ def _open(engine: str, model: str | None, options: Options, note: Note) -> Engin
     if engine == "replay":  # recordings have no alias
         if model is None:
             raise InputError("replay needs --model: the run folder or the file with the recordings")
-        runner: Engine = _module(engine).open(model, options)
-        return runner
+        return _module(engine).open(model, options)
+    runner: Engine
     if model is None and options.base_url is None:
         note("no --model: the control model runs, a test instrument and not a model to be judged")
         # The known rates of the control model are those of single precision.
@@ -190,28 +190,28 @@ def _open(engine: str, model: str | None, options: Options, note: Note) -> Engin
         dtype=options.dtype or known.dtype or None,
         more={**known.engine_args, **options.more},
     )
+    why = ""
     if engine == "auto":
-        engine = known.engine or _choose(known, options, note)
-    return _module(engine).open(known.id, options)
+        engine, why = (known.engine, "") if known.engine else _choose(known, options)
+    runner = _module(engine).open(known.id, options)
+    if why:
+        note(f"engine: {engine} ({why})")
+    return runner
 
 
-def _choose(model: models.Model, options: Options, note: Note) -> str:
-    """The engine for `auto`, told to the person."""
+def _choose(model: models.Model, options: Options) -> tuple[str, str]:
+    """The engine for `auto`, and why."""
     if options.base_url is not None:
-        engine, why = "openai", "a server is named"
-    elif importlib.util.find_spec("vllm") is None:
-        engine, why = "transformers", "vLLM is not installed"
-    else:
-        import torch  # both engines need it
+        return "openai", "a server is named"
+    if importlib.util.find_spec("vllm") is None:
+        return "transformers", "vLLM is not installed"
+    import torch  # both engines need it
 
-        if not torch.cuda.is_available():
-            engine, why = "transformers", "no GPU is here"
-        elif model.architecture == "encoder-decoder":
-            engine, why = "transformers", "vLLM does not run encoder-decoder models"
-        else:
-            engine, why = "vllm", "it is installed, and a GPU is here"
-    note(f"engine: {engine} ({why})")
-    return engine
+    if not torch.cuda.is_available():
+        return "transformers", "no GPU is here"
+    if model.architecture == "encoder-decoder":
+        return "transformers", "vLLM does not run encoder-decoder models"
+    return "vllm", "it is installed, and a GPU is here"
 
 
 def _spec(
