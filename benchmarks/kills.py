@@ -2,6 +2,9 @@
 
     python benchmarks/kills.py                    `genprobe yesno --lang mr` with the control model
     python benchmarks/kills.py --driver light     the same folder code under an engine of our own
+    python benchmarks/kills.py --command "genprobe yesno --engine vllm --out {} -q"
+    python benchmarks/kills.py --command "genprobe yesno --base-url URL --out {} -q"
+    python benchmarks/kills.py --command "genprobe yesno --engine ray --lang mr --out {} -q"
 
 The light driver starts in a fraction of a second and tells what the folder acknowledged
 (`Run.flush` returned). After each kill a part of what was not acknowledged is cut off too, as if

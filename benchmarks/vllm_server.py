@@ -126,7 +126,7 @@ def commands(
             f"    data = json_dataset({str(home / 'prompts.jsonl')!r}, FieldSpec(input='prompt'))\n"
             "    return Task(dataset=data, solver=generate())\n"
         )
-        theirs = [str(Path(arguments.inspect).with_name("inspect")), "eval", str(home / "task.py")]
+        theirs = [str(Path(arguments.inspect).with_name("inspect")), "eval", "task.py"]
         theirs += ["--model", "openai-api/bench/bench", "--temperature", "0", "--display", "none"]
         theirs += ["--max-tokens", str(NEW_TOKENS), "--log-dir", "{}"]
         theirs += ["--max-connections", str(arguments.concurrency), "--max-samples"]

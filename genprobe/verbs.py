@@ -167,9 +167,11 @@ def _open(engine: str, model: str | None, options: Options, note: Note) -> Engin
     runner: Engine
     if model is None and options.base_url is None:
         note("no --model: the control model runs, a test instrument and not a model to be judged")
-        # The known rates of the control model are those of single precision.
-        options = dataclasses.replace(options, dtype="float32", device=options.device or "cpu")
         engine = "transformers" if engine == "auto" else engine
+        # The known rates of the control model are those of single precision; so small a model is
+        # no faster on a GPU, but vLLM runs only where it was built for.
+        device = options.device or ("cpu" if engine == "transformers" else None)
+        options = dataclasses.replace(options, dtype="float32", device=device)
         runner = _module(engine).open(str(CONTROL), options)
         runner.identity = dataclasses.replace(runner.identity, model="control")
         return runner

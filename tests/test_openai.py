@@ -5,8 +5,11 @@ from __future__ import annotations
 import email.utils
 import json
 import random
+import subprocess
+import sys
 import time
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from faulty import FAULTS, Faulty, echo
@@ -14,6 +17,7 @@ from faulty import FAULTS, Faulty, echo
 from genprobe.engines import Options, Sampling, openai
 from genprobe.errors import EngineError
 from genprobe.records import Failure, Request, Response
+from genprobe.store import Run
 
 KEY = "sk-very-secret-0123456789"
 
@@ -350,3 +354,60 @@ def test_stopping_early_leaves_nothing_behind():
         before = len(server.log)
         time.sleep(0.3)
         assert len(server.log) == before < 500
+
+
+# --- the whole command
+
+
+def command(server: Faulty, folder: Path, *more: str) -> list[str]:
+    genprobe = str(Path(sys.executable).with_name("genprobe"))
+    return [genprobe, "yesno", "--base-url", server.url, "--out", str(folder), *more]
+
+
+def test_a_run_holds_no_key_and_says_what_it_used(tmp_path):
+    with Faulty([None, "500", "429", "html"]) as server:
+        done = subprocess.run(
+            command(server, tmp_path / "run", "--lang", "mr", "--limit", "5", "-v"),
+            capture_output=True,
+            text=True,
+        )
+    assert done.returncode == 0, done.stderr
+    assert "engine: openai (a server is named)" in done.stderr
+    run = Run.open(tmp_path / "run")
+    assert run.verify() == [] and sum(1 for _ in run.responses()) == 15
+    assert (run.spec.model, run.spec.engine) == ("echo", "openai")
+    everything = b"".join(p.read_bytes() for p in tmp_path.rglob("*") if p.is_file())
+    assert KEY.encode() not in everything and KEY not in done.stdout + done.stderr
+    assert any(h.get("authorization") == f"bearer {KEY}" for h in server.seen)
+
+
+def test_killed_it_goes_on_and_asks_nothing_twice(tmp_path):
+    def slow(body):
+        time.sleep(0.003)
+        return echo(body)
+
+    folder = tmp_path / "run"
+    kills = 0
+    with Faulty(answer=slow) as server:
+        while True:
+            process = subprocess.Popen(
+                command(server, folder, "-q", "--lang", "mr", "--lang", "kk"),
+                stdout=subprocess.DEVNULL,
+            )
+            responses = folder / "responses.jsonl"
+            before = responses.stat().st_size if responses.exists() else 0
+            while kills < 3 and process.poll() is None:
+                if responses.exists() and responses.stat().st_size > before + 20_000:
+                    process.kill()
+                    kills += 1
+                    break
+                time.sleep(0.002)
+            if process.wait() == 0:
+                break
+        stored = list(Run.open(folder).responses())
+        answered = Counter(body for body, what in server.log if what == "answered")
+    assert kills == 3 and len(stored) == len({r.request for r in stored}) == 288
+    assert Run.open(folder).verify() == []
+    # Asked again were at most those that were in flight when it was killed.
+    again = sum(n - 1 for n in answered.values())
+    assert again <= kills * 64 + kills

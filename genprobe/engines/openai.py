@@ -32,7 +32,7 @@ from genprobe.records import Failure, LogProb, Request, Response, canonical
 
 PACKAGES = ("httpx",)
 CONCURRENCY = 64
-BEGIN = 32  # requests in flight at first; each good reply allows one more
+BEGIN = 64  # requests in flight at first; where more are allowed, each good reply adds one
 ATTEMPTS = 8
 BACKOFF = 0.5  # seconds before the second attempt; doubles, with jitter, up to 30
 # As in the engines that render templates themselves (`_local.TEMPLATE_DATE`).
