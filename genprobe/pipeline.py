@@ -16,6 +16,7 @@ from genprobe.records import (
     Judgment,
     LogProb,
     Request,
+    Response,
     Statement,
     derive_seed,
     request_id,
@@ -99,10 +100,11 @@ def generate(
     """Ask what is pending and store each answer as it comes; `progress` is called after each.
 
     Whatever stops it, Ctrl-C included, leaves a folder that resumes. EngineError if the engine
-    answers what was not asked, answers twice, or leaves requests unanswered.
+    answers what was not asked, answers twice or in another way than asked, or leaves requests
+    unanswered.
     """
     asked = pending(run)
-    waiting = {request.id for request in asked}
+    waiting = {request.id: request.decode for request in asked}
     total = sum(1 for _ in run.requests())
     counts = Counts(done=0, failed=0, already=total - len(asked), total=total)
     name = engine.identity.engine
@@ -110,7 +112,9 @@ def generate(
         for record in engine.generate(asked, sampling) if asked else ():
             if record.request not in waiting:
                 raise EngineError(f"engine {name!r} answered {record.request} unasked or twice")
-            waiting.remove(record.request)
+            decode = waiting.pop(record.request)
+            if not isinstance(record, Failure | (LogProb if decode == "logprob" else Response)):
+                raise EngineError(f"engine {name!r} answered {record.request} with another kind")
             run.append(record)
             if isinstance(record, Failure):
                 counts = counts._replace(failed=counts.failed + 1)

@@ -83,7 +83,9 @@ def yesno(
         if probe not in pack.probes:
             raise registry.unknown("probe", probe, list(pack.probes))
     decodes = tuple(d for d in DECODES if d in decodes)
-    if samples > 1 and not sampling.temperature:
+    if engine == "replay" and decodes != ("free",):
+        raise InputError("recorded replies are free ones; leave --decode out")
+    if samples > 1 and not sampling.temperature and engine != "replay":
         raise InputError(
             f"{samples} samples at temperature 0 are one reply {samples} times; raise --temperature"
         )

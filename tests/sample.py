@@ -9,7 +9,7 @@ from genprobe.engines import Identity, Sampling
 from genprobe.inputs import load_pack
 from genprobe.judges import Item, Verdict
 from genprobe.pipeline import plan
-from genprobe.records import Failure, Request, Response, Statement
+from genprobe.records import Failure, LogProb, Request, Response, Statement
 from genprobe.signature import Spec, statements_hash
 from genprobe.store import Run
 
@@ -60,7 +60,7 @@ class Scripted:
 
     def __init__(
         self,
-        script: Callable[[Request], Response | Failure] = reply,
+        script: Callable[[Request], Response | LogProb | Failure] = reply,
         order: Callable[[Sequence[Request]], Sequence[Request]] = lambda requests: requests,
     ) -> None:
         self.script, self.order = script, order
@@ -68,7 +68,7 @@ class Scripted:
 
     def generate(
         self, requests: Sequence[Request], sampling: Sampling
-    ) -> Iterator[Response | Failure]:
+    ) -> Iterator[Response | LogProb | Failure]:
         for request in self.order(requests):
             self.asked.append(request.id)
             yield self.script(request)

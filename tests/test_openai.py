@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import email.utils
 import json
 import random
@@ -354,6 +355,14 @@ def test_stopping_early_leaves_nothing_behind():
         before = len(server.log)
         time.sleep(0.3)
         assert len(server.log) == before < 500
+
+
+def test_in_a_notebook_whose_loop_is_running():
+    async def cell():
+        with Faulty() as server:
+            return ask(server, requests(20))
+
+    assert len(asyncio.run(cell())) == 20
 
 
 # --- the whole command

@@ -12,7 +12,7 @@ from genprobe.engines import Sampling
 from genprobe.errors import EngineError, InputError
 from genprobe.inputs import load_pack
 from genprobe.pipeline import Counts, generate, judge, pending, plan
-from genprobe.records import Failure, Request, Response
+from genprobe.records import Failure, LogProb, Request, Response
 
 GREEDY = Sampling()
 PACK = load_pack()
@@ -121,6 +121,16 @@ def test_an_engine_that_answers_too_much_or_too_little_is_caught(tmp_path: Path)
         with start(tmp_path / said) as run:
             generate(run, Scripted(), GREEDY)
             assert run.verify() == []
+
+
+def test_an_answer_of_another_kind_is_caught(tmp_path: Path) -> None:
+    def wrong(request: Request) -> LogProb:
+        return LogProb(request.id, [], "", 1)
+
+    with start(tmp_path) as run:
+        with pytest.raises(EngineError, match="with another kind"):
+            generate(run, Scripted(wrong), GREEDY)
+        assert not list(run.logprobs())
 
 
 # -- judge -------------------------------------------------------------------------------------

@@ -19,7 +19,8 @@ import os
 import re
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -415,7 +416,18 @@ class OpenAIEngine:
     def generate(
         self, requests: Sequence[Request], sampling: Sampling
     ) -> Iterator[Response | LogProb | Failure]:
-        """Answer every request once, each as it comes. EngineError where nothing more can come.
+        """Answer every request once, each as it comes. EngineError where nothing more can come."""
+        answers = self._generate(requests, sampling)
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return answers
+        return _elsewhere(answers)  # a notebook has a loop of its own, and two do not mix
+
+    def _generate(
+        self, requests: Sequence[Request], sampling: Sampling
+    ) -> Generator[Response | LogProb | Failure, None, None]:
+        """As `generate`, in this thread.
 
         The event loop runs only while an answer is waited for: storing one takes a fraction of a
         millisecond, in which the replies wait in the system's buffers.
@@ -713,6 +725,16 @@ class _Work:
         except Trouble as trouble:
             return Failure(request, trouble.kind, trouble.detail, attempts)
         raise AssertionError
+
+
+def _elsewhere(answers: Generator[Response | LogProb | Failure, None, None]) -> Iterator[Any]:
+    """The same, in a thread of its own."""
+    with ThreadPoolExecutor(1) as thread:
+        try:
+            while (record := thread.submit(next, answers, None).result()) is not None:
+                yield record
+        finally:
+            thread.submit(answers.close).result()
 
 
 async def _first(tasks: set[asyncio.Task[Any]]) -> tuple[set[Any], set[Any]]:
