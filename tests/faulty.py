@@ -119,7 +119,7 @@ class Faulty:
                 finally:
                     self.inside -= 1
                     self._busy.discard(writer)
-        except (asyncio.IncompleteReadError, ConnectionError):
+        except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
             pass
         finally:
             self._connections.discard(writer)
@@ -158,6 +158,9 @@ class Faulty:
                 writer.write(head + content[: len(content) // 2])
                 await writer.drain()
                 writer.close()
+                return
+            if writer.transport.is_closing():  # another request's fault took this connection too
+                self.log.append((body, "lost"))
                 return
             # Noted before it is sent: no answer can be read that is not in the log.
             self.log.append((body, "answered" if status == 200 else str(status)))

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -75,11 +76,13 @@ def serving(model: str, *arguments: str, name: str = "control") -> Iterator[str]
         "256M",
     ]
     environment = {**os.environ, "VLLM_LOGGING_LEVEL": "ERROR", "VLLM_NO_USAGE_STATS": "1"}
+    # A file, not a pipe: a server whose log nobody reads stops at the pipe's 64 KB.
+    log = tempfile.TemporaryFile()
     # Its own session, so that it and the processes that it starts can be ended together.
     process = subprocess.Popen(
         [*command, *arguments],
         env=environment,
-        stdout=subprocess.PIPE,
+        stdout=log,
         stderr=subprocess.STDOUT,
         start_new_session=True,
     )
@@ -87,8 +90,8 @@ def serving(model: str, *arguments: str, name: str = "control") -> Iterator[str]
         url = f"http://127.0.0.1:{port}"
         for _ in range(600):
             if process.poll() is not None:
-                assert process.stdout
-                raise RuntimeError(process.stdout.read().decode()[-2000:])
+                log.seek(0)
+                raise RuntimeError(log.read().decode(errors="replace")[-2000:])
             with contextlib.suppress(OSError):
                 urllib.request.urlopen(f"{url}/health", timeout=1)
                 break
@@ -98,6 +101,7 @@ def serving(model: str, *arguments: str, name: str = "control") -> Iterator[str]
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+        log.close()
 
 
 @pytest.fixture(scope="session")
