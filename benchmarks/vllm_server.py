@@ -28,6 +28,7 @@ import sys
 import tempfile
 import time
 import urllib.request
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -58,11 +59,12 @@ def serving(python: str, model: Path) -> Iterator[str]:
     environment = {**os.environ, "VLLM_LOGGING_LEVEL": "ERROR", "VLLM_NO_USAGE_STATS": "1"}
     cores = ",".join(map(str, sorted(os.sched_getaffinity(0))))
     environment.setdefault("VLLM_CPU_OMP_THREADS_BIND", cores)
+    log = tempfile.TemporaryFile()
     process = subprocess.Popen(
         [*command, "--disable-uvicorn-access-log"],
         env=environment,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+        stdout=log,
+        stderr=subprocess.STDOUT,
         start_new_session=True,
     )
     try:
@@ -71,12 +73,17 @@ def serving(python: str, model: Path) -> Iterator[str]:
                 urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=1)
                 break
             if process.poll() is not None:
-                raise SystemExit("the vLLM server did not start")
+                log.seek(0)
+                raise SystemExit(f"no vLLM server: {log.read().decode(errors='replace')[-1000:]}")
             time.sleep(0.25)
+        else:
+            raise SystemExit("the vLLM server did not answer within 150 s")
         yield f"http://127.0.0.1:{port}/v1"
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        log.close()
 
 
 async def bare(url: str, bodies: list[str], most: int) -> list[str]:
@@ -152,6 +159,27 @@ def commands(
     return found
 
 
+def answered(name: str, folder: Path) -> int:
+    """How many replies a tool has kept, in its own files."""
+    if name == "genprobe yesno":
+        with Run(folder) as run:
+            return sum(1 for response in run.responses() if response.tokens_out)
+    if name == "inspect eval":
+        (log,) = folder.glob("*.eval")
+        with zipfile.ZipFile(log) as archive:
+            samples = [n for n in archive.namelist() if n.startswith("samples/")]
+            found = [json.loads(archive.read(n)) for n in samples]
+        return sum(1 for sample in found if sample["output"]["choices"] and not sample.get("error"))
+    (log,) = folder.rglob("results_*.json")
+    counts = json.loads(log.read_text())["n-samples"]["bench"]
+    return int(counts["effective"])
+
+
+def version(python: str, package: str) -> str:
+    script = f"from importlib.metadata import version; print(version({package!r}))"
+    return subprocess.check_output([python, "-c", script], text=True).strip()
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--prompts", type=int, default=500)
@@ -161,7 +189,7 @@ def main() -> int:
     parser.add_argument("--inspect", help="Python with inspect_ai")
     parser.add_argument("--lm-eval", help="Python with lm_eval")
     arguments = parser.parse_args()
-    limit = max(1, round(arguments.prompts / QUESTIONS))
+    limit = -(-arguments.prompts // QUESTIONS)
     every, _ = statements.load("builtin")
     found = [s for code in PACK.wordings for s in [s for s in every if s.lang == code][:limit]]
     asked = plan(found, PACK, list(PACK.probes), 0)
@@ -174,6 +202,9 @@ def main() -> int:
         print(
             f"{size / 1e6:.1f} M weights, {len(asked)} prompts, {NEW_TOKENS} new tokens, "
             f"{arguments.concurrency} in flight, float32, {engine.identity.engine_version}",
+            *(f"inspect_ai {version(p, 'inspect_ai')}" for p in [arguments.inspect] if p),
+            *(f"lm_eval {version(p, 'lm_eval')}" for p in [arguments.lm_eval] if p),
+            sep=", ",
             flush=True,
         )
         bodies = [json.dumps(engine.server.body(r, SAMPLING)) for r in asked]
@@ -202,7 +233,7 @@ def main() -> int:
         tools = commands(arguments, url, asked, limit, home)
         seconds: dict[str, list[float]] = {name: [] for name in tools}
         for n in range(arguments.rounds):
-            for name, (command, more) in tools.items():
+            for name, (command, more) in list(tools.items())[:: -1 if n % 2 else 1]:
                 folder = home / f"{name.split()[0]}{n}"
                 words = [word.replace("{}", str(folder)) for word in command]
                 begun = time.perf_counter()
@@ -212,6 +243,8 @@ def main() -> int:
                 seconds[name].append(time.perf_counter() - begun)
                 if done.returncode:
                     raise SystemExit(f"{name}: {done.stdout[-1000:]}{done.stderr[-1000:]}")
+                if (got := answered(name, folder)) != len(asked):  # some end with 0 all the same
+                    raise SystemExit(f"{name}: {got} replies of {len(asked)}")
             row = ", ".join(f"{name} {times[-1]:.1f} s" for name, times in seconds.items())
             print(f"processes, round {n + 1}: {row}", flush=True)
         medians = {name: statistics.median(times) for name, times in seconds.items()}
