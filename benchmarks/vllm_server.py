@@ -162,7 +162,7 @@ def commands(
 def answered(name: str, folder: Path) -> int:
     """How many replies a tool has kept, in its own files."""
     if name == "genprobe yesno":
-        with Run(folder) as run:
+        with Run.open(folder) as run:
             return sum(1 for response in run.responses() if response.tokens_out)
     if name == "inspect eval":
         (log,) = folder.glob("*.eval")

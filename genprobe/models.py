@@ -10,7 +10,7 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -56,10 +56,19 @@ def catalogue() -> dict[str, Model]:
     found = _read(OURS)
     own = user_file()
     if own.is_file():
-        found |= _read(own)
+        ours = {model.id.lower(): model for model in found.values()}
+        found |= {k: _inherit(m, ours.get(m.id.lower())) for k, m in _read(own).items()}
     elif os.environ.get("GENPROBE_MODELS"):
         raise InputError(f"GENPROBE_MODELS names {own}, which is not there")
     return found
+
+
+def _inherit(own: Model, known: Model | None) -> Model:
+    """What the user's alias leaves open about a model of ours: a fact is one whatever the name."""
+    if known is None:
+        return own
+    facts = ("kind", "architecture", "gated", "licence", "languages", "studies")
+    return replace(own, **{f: getattr(known, f) for f in facts if not getattr(own, f)})
 
 
 def _read(path: Path) -> dict[str, Model]:

@@ -106,3 +106,9 @@ def test_faults_are_one_line(own, text, says):
     with pytest.raises(InputError, match=re.escape(says)) as error:
         models.resolve("a")
     assert "\n" not in str(error.value) and "sk-1" not in str(error.value)
+
+
+def test_the_users_alias_of_a_known_model_keeps_its_facts(own):
+    own.write_text('[mine]\nid = "FacebookAI/xlm-roberta-base"\nlanguages = ["kk"]\n')
+    mine = models.resolve("mine")
+    assert (mine.kind, mine.architecture, mine.languages) == ("masked", "masked", ("kk",))
