@@ -59,31 +59,32 @@ def serving(python: str, model: Path) -> Iterator[str]:
     environment = {**os.environ, "VLLM_LOGGING_LEVEL": "ERROR", "VLLM_NO_USAGE_STATS": "1"}
     cores = ",".join(map(str, sorted(os.sched_getaffinity(0))))
     environment.setdefault("VLLM_CPU_OMP_THREADS_BIND", cores)
-    log = tempfile.TemporaryFile()
-    process = subprocess.Popen(
-        [*command, "--disable-uvicorn-access-log"],
-        env=environment,
-        stdout=log,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-    )
-    try:
-        for _ in range(600):
-            with contextlib.suppress(OSError):
-                urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=1)
-                break
-            if process.poll() is not None:
-                log.seek(0)
-                raise SystemExit(f"no vLLM server: {log.read().decode(errors='replace')[-1000:]}")
-            time.sleep(0.25)
-        else:
-            raise SystemExit("the vLLM server did not answer within 150 s")
-        yield f"http://127.0.0.1:{port}/v1"
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        log.close()
+    with tempfile.TemporaryFile() as log:
+        process = subprocess.Popen(
+            [*command, "--disable-uvicorn-access-log"],
+            env=environment,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            for _ in range(600):
+                with contextlib.suppress(OSError):
+                    urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=1)
+                    break
+                if process.poll() is not None:
+                    log.seek(0)
+                    raise SystemExit(
+                        f"no vLLM server: {log.read().decode(errors='replace')[-1000:]}"
+                    )
+                time.sleep(0.25)
+            else:
+                raise SystemExit("the vLLM server did not answer within 150 s")
+            yield f"http://127.0.0.1:{port}/v1"
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
 
 async def bare(url: str, bodies: list[str], most: int) -> list[str]:

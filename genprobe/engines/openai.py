@@ -441,17 +441,20 @@ class OpenAIEngine:
             loop = runner.get_loop()
             client = httpx.AsyncClient(auth=self.server.key, limits=limits, timeout=timeout)
             work = _Work(self.server, client, Gate(self.most), sampling)
+            finished: asyncio.Queue[asyncio.Task[Response | LogProb | Failure]] = asyncio.Queue()
             try:
                 runner.run(self._learn(work, requests, sampling))
                 while True:
                     # More than are in flight: some are waiting to be asked again.
                     while len(tasks) < 4 * self.most and (request := next(waiting, None)):
-                        tasks.add(loop.create_task(self._answer(work, request)))
+                        task = loop.create_task(self._answer(work, request))
+                        task.add_done_callback(finished.put_nowait)
+                        tasks.add(task)
                     if not tasks:
                         return
-                    done, tasks = runner.run(_first(tasks))
-                    for task in done:
-                        yield task.result()
+                    task = runner.run(finished.get())
+                    tasks.remove(task)
+                    yield task.result()
             finally:
                 for task in tasks:
                     task.cancel()
@@ -735,10 +738,6 @@ def _elsewhere(answers: Generator[Response | LogProb | Failure, None, None]) -> 
                 yield record
         finally:
             thread.submit(answers.close).result()
-
-
-async def _first(tasks: set[asyncio.Task[Any]]) -> tuple[set[Any], set[Any]]:
-    return await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
 
 
 async def _end(tasks: set[asyncio.Task[Any]], client: httpx.AsyncClient) -> None:

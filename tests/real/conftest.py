@@ -77,31 +77,30 @@ def serving(model: str, *arguments: str, name: str = "control") -> Iterator[str]
     ]
     environment = {**os.environ, "VLLM_LOGGING_LEVEL": "ERROR", "VLLM_NO_USAGE_STATS": "1"}
     # A file, not a pipe: a server whose log nobody reads stops at the pipe's 64 KB.
-    log = tempfile.TemporaryFile()
-    # Its own session, so that it and the processes that it starts can be ended together.
-    process = subprocess.Popen(
-        [*command, *arguments],
-        env=environment,
-        stdout=log,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-    )
-    try:
-        url = f"http://127.0.0.1:{port}"
-        for _ in range(600):
-            if process.poll() is not None:
-                log.seek(0)
-                raise RuntimeError(log.read().decode(errors="replace")[-2000:])
-            with contextlib.suppress(OSError):
-                urllib.request.urlopen(f"{url}/health", timeout=1)
-                break
-            time.sleep(0.25)
-        yield f"{url}/v1"
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        log.close()
+    with tempfile.TemporaryFile() as log:
+        # Its own session, so that it and the processes that it starts can be ended together.
+        process = subprocess.Popen(
+            [*command, *arguments],
+            env=environment,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            url = f"http://127.0.0.1:{port}"
+            for _ in range(600):
+                if process.poll() is not None:
+                    log.seek(0)
+                    raise RuntimeError(log.read().decode(errors="replace")[-2000:])
+                with contextlib.suppress(OSError):
+                    urllib.request.urlopen(f"{url}/health", timeout=1)
+                    break
+                time.sleep(0.25)
+            yield f"{url}/v1"
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
 
 @pytest.fixture(scope="session")
