@@ -28,7 +28,6 @@ import sys
 import tempfile
 import time
 import urllib.request
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -160,20 +159,17 @@ def commands(
     return found
 
 
-def answered(name: str, folder: Path) -> int:
+def answered(name: str, command: str, folder: Path) -> int:
     """How many replies a tool has kept, in its own files."""
     if name == "genprobe yesno":
         with Run.open(folder) as run:
             return sum(1 for response in run.responses() if response.tokens_out)
     if name == "inspect eval":
         (log,) = folder.glob("*.eval")
-        with zipfile.ZipFile(log) as archive:
-            samples = [n for n in archive.namelist() if n.startswith("samples/")]
-            found = [json.loads(archive.read(n)) for n in samples]
+        found = json.loads(subprocess.check_output([command, "log", "dump", str(log)]))["samples"]
         return sum(1 for sample in found if sample["output"]["choices"] and not sample.get("error"))
     (log,) = folder.rglob("results_*.json")
-    counts = json.loads(log.read_text())["n-samples"]["bench"]
-    return int(counts["effective"])
+    return int(json.loads(log.read_text())["n-samples"]["bench"]["effective"])
 
 
 def version(python: str, package: str) -> str:
@@ -244,7 +240,8 @@ def main() -> int:
                 seconds[name].append(time.perf_counter() - begun)
                 if done.returncode:
                     raise SystemExit(f"{name}: {done.stdout[-1000:]}{done.stderr[-1000:]}")
-                if (got := answered(name, folder)) != len(asked):  # some end with 0 all the same
+                # Some end with 0 also where they failed.
+                if (got := answered(name, command[0], folder)) != len(asked):
                     raise SystemExit(f"{name}: {got} replies of {len(asked)}")
             row = ", ".join(f"{name} {times[-1]:.1f} s" for name, times in seconds.items())
             print(f"processes, round {n + 1}: {row}", flush=True)
