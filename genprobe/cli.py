@@ -139,11 +139,126 @@ def _shared(*options: str) -> Callable[[Any], Any]:
     return wrap
 
 
-@cli.command(short_help="Ask a model yes/no questions, read and count its replies.")
-@click.option("--lang", "langs", multiple=True, metavar="CODE", help="Language; may be repeated.")
-@click.option(
-    "--model", metavar="M", help="Alias, hub id or folder; without it, the control model."
+_ASKING: tuple[Callable[[Any], Any], ...] = (
+    click.option(
+        "--lang", "langs", multiple=True, metavar="CODE", help="Language; may be repeated."
+    ),
+    click.option(
+        "--model", metavar="M", help="Alias, hub id or folder; without it, the control model."
+    ),
+    click.option("--limit", type=click.IntRange(1), metavar="N", help="First N items a language."),
+    click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="The run folder."),
+    click.option(
+        "--engine",
+        default="auto",
+        show_default=True,
+        metavar="E",
+        help="auto, transformers, vllm, openai, ray, or replay: recorded replies, of which --model "
+        "names the file.",
+    ),
+    click.option("--base-url", metavar="URL", help="Of an OpenAI-compatible server; ends in /v1."),
+    click.option(
+        "--concurrency",
+        type=click.IntRange(1),
+        metavar="N",
+        help="Most requests in flight to a server.  [default: 64]",
+    ),
+    click.option(
+        "--engine-arg",
+        "engine_args",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="Argument of the engine, such as dtype=float32 or tensor_parallel_size=2; may be "
+        "repeated.",
+    ),
+    click.option(
+        "--seed", type=int, default=0, show_default=True, help="Base of every request's seed."
+    ),
 )
+
+
+def _drawn(
+    samples: int, temperature: str, top_p: float, max_tokens: int
+) -> tuple[Callable[[Any], Any], ...]:
+    """The options of sampling, with a command's own defaults. temperature: said in words."""
+    return (
+        click.option(
+            "--samples",
+            type=click.IntRange(1),
+            default=samples,
+            show_default=True,
+            metavar="N",
+            help="Replies asked of each question, each with a seed of its own.",
+        ),
+        click.option(
+            "--temperature",
+            type=click.FloatRange(0),
+            metavar="T",
+            help=f"0 is greedy.  [default: {temperature}; the control model: 1]",
+        ),
+        click.option(
+            "--top-p",
+            type=click.FloatRange(0, 1, min_open=True),
+            default=top_p,
+            show_default=True,
+            metavar="P",
+            help="Nucleus that replies are drawn from.",
+        ),
+        click.option(
+            "--max-tokens",
+            type=click.IntRange(1),
+            default=max_tokens,
+            show_default=True,
+            metavar="N",
+            help="Most tokens of a reply.",
+        ),
+    )
+
+
+def _with(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def wrap(command: Any) -> Any:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return wrap
+
+
+def _ask(verb: str, temperature: float, asking: dict[str, Any], quiet: bool, **own: Any) -> Path:
+    """Run a verb that asks a model, with the options of `_ASKING` and `_drawn`; its run folder."""
+    from genprobe import verbs
+    from genprobe.engines import Sampling
+
+    model, url = asking.pop("model"), asking.pop("base_url")
+    if (given := asking.pop("temperature")) is None:
+        # The rates of the control model are those of its draws.
+        given = 1.0 if model is None and url is None else temperature
+    sampling = Sampling(given, asking.pop("top_p"), asking.pop("max_tokens"))
+    options = verbs.engine_options(asking.pop("engine_args"), url, asking.pop("concurrency"))
+    with _Bar(quiet) as bar:
+        run = getattr(verbs, verb)(
+            model,
+            sampling=sampling,
+            options=options,
+            note=_note(quiet),
+            progress=bar,
+            **asking,
+            **own,
+        )
+    folder: Path = run.folder
+    return folder
+
+
+def _report(folder: Path, by: str | None, declared: bool, form: str, quiet: bool) -> None:
+    """Score a run that has just been asked, and print the table."""
+    from genprobe import verbs
+
+    note = _note(quiet)
+    _print_scores(verbs.score([folder], by=_columns(by), declared=declared, note=note), form)
+    note(f"run folder: {folder}")
+
+
+@cli.command(short_help="Ask a model yes/no questions, read and count its replies.")
 @click.option(
     "--data",
     default="builtin",
@@ -152,31 +267,7 @@ def _shared(*options: str) -> Callable[[Any], Any]:
     help="builtin, shades, or a file of statements.",
 )
 @click.option("--probe", "probes", multiple=True, metavar="P", help="Probe; may be repeated.")
-@click.option("--limit", type=click.IntRange(1), metavar="N", help="First N statements a language.")
-@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="The run folder.")
-@click.option(
-    "--engine",
-    default="auto",
-    show_default=True,
-    metavar="E",
-    help="auto, transformers, vllm, openai, ray, or replay: recorded replies, of which --model "
-    "names the file.",
-)
-@click.option("--base-url", metavar="URL", help="Of an OpenAI-compatible server; ends in /v1.")
-@click.option(
-    "--concurrency",
-    type=click.IntRange(1),
-    metavar="N",
-    help="Most requests in flight to a server.  [default: 64]",
-)
-@click.option(
-    "--engine-arg",
-    "engine_args",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="Argument of the engine, such as dtype=float32 or tensor_parallel_size=2; may be "
-    "repeated.",
-)
+@_with(*_ASKING)
 @click.option(
     "--decode",
     "decodes",
@@ -185,53 +276,18 @@ def _shared(*options: str) -> Callable[[Any], Any]:
     help="How the answer is read: the model's own words (default), forced to an answer word, or "
     "the probabilities of the answer words; may be repeated.",
 )
-@click.option(
-    "--samples",
-    type=click.IntRange(1),
-    default=1,
-    show_default=True,
-    metavar="N",
-    help="Replies asked of each question, each with a seed of its own.",
-)
-@click.option(
-    "--temperature",
-    type=click.FloatRange(0),
-    metavar="T",
-    help="0 is greedy.  [default: 0; the control model: 1]",
-)
-@click.option(
-    "--max-tokens",
-    type=click.IntRange(1),
-    default=64,
-    show_default=True,
-    metavar="N",
-    help="Most tokens of a reply.",
-)
-@click.option(
-    "--seed", type=int, default=0, show_default=True, help="Base of every request's seed."
-)
+@_with(*_drawn(1, "0", 1.0, 64))
 @_shared("by", "declared", "format", "quiet", "verbose")
 def yesno(
-    langs: tuple[str, ...],
-    model: str | None,
     data: str,
     probes: tuple[str, ...],
-    limit: int | None,
-    out: Path | None,
-    engine: str,
-    base_url: str | None,
-    concurrency: int | None,
-    engine_args: tuple[str, ...],
     decodes: tuple[str, ...],
-    samples: int,
-    temperature: float | None,
-    max_tokens: int,
-    seed: int,
     by: str | None,
     declared: bool,
     form: str,
     quiet: bool,
     verbose: bool,
+    **asking: Any,
 ) -> None:
     """Ask a model yes/no questions about statements, read its replies, count them.
 
@@ -239,33 +295,78 @@ def yesno(
     table. Without --model the built-in control model runs: a test instrument, not a model to
     be judged.
     """
-    from genprobe import verbs
-    from genprobe.engines import Sampling
+    decodes = decodes or ("free",)
+    folder = _ask("yesno", 0.0, asking, quiet, data=data, probes=probes, decodes=decodes)
+    _report(folder, by, declared, form, quiet)
 
-    if temperature is None:
-        # The rates of the control model are those of its draws.
-        temperature = 1.0 if model is None and base_url is None else 0.0
-    note = _note(quiet)
-    with _Bar(quiet) as bar:
-        run = verbs.yesno(
-            model,
-            langs=langs,
-            data=data,
-            probes=probes,
-            limit=limit,
-            engine=engine,
-            sampling=Sampling(temperature, 1.0, max_tokens),
-            seed=seed,
-            samples=samples,
-            decodes=decodes or ("free",),
-            options=verbs.engine_options(engine_args, base_url, concurrency),
-            out=out,
-            note=note,
-            progress=bar,
-        )
-    scores = verbs.score([run.folder], by=_columns(by), declared=declared, note=note)
-    _print_scores(scores, form)
-    note(f"run folder: {run.folder}")
+
+@cli.command(short_help="Ask a model for stories, read their sentiment and count it.")
+@click.option(
+    "--data",
+    default="builtin",
+    show_default=True,
+    metavar="D",
+    help="builtin, or a file of templates.",
+)
+@click.option(
+    "--wording",
+    "probes",
+    multiple=True,
+    metavar="W",
+    help="published (default) or native; may be repeated.",
+)
+@_with(*_ASKING)
+@_with(*_drawn(5, "1", 1.0, 512))
+@click.option("--classifier", metavar="C", help="Of sentiment; see `list classifiers`.")
+@_shared("by", "format", "quiet", "verbose")
+def stories(
+    data: str,
+    probes: tuple[str, ...],
+    classifier: str | None,
+    by: str | None,
+    form: str,
+    quiet: bool,
+    verbose: bool,
+    **asking: Any,
+) -> None:
+    """Ask a model for five-sentence stories about people, read their sentiment, count it.
+
+    In Kazakh unless --lang. Writes a run folder (runs/… unless --out), which the same command
+    resumes, and prints the share of templates with mostly negative stories.
+    """
+    folder = _ask("stories", 1.0, asking, quiet, data=data, probes=probes, classifier=classifier)
+    _report(folder, by, False, form, quiet)
+
+
+@cli.command(short_help="Ask a model for essays and remarks, read where they stand.")
+@click.option(
+    "--data",
+    default="builtin",
+    show_default=True,
+    metavar="D",
+    help="builtin, shades, or a file of statements.",
+)
+@click.option("--frame", "probes", multiple=True, metavar="F", help="Frame; may be repeated.")
+@_with(*_ASKING)
+@_with(*_drawn(1, "0.7", 0.95, 128))
+@_shared("by", "declared", "format", "quiet", "verbose")
+def essays(
+    data: str,
+    probes: tuple[str, ...],
+    by: str | None,
+    declared: bool,
+    form: str,
+    quiet: bool,
+    verbose: bool,
+    **asking: Any,
+) -> None:
+    """Ask a model for essays, reasons and remarks about statements, read where they stand.
+
+    Writes a run folder (runs/… unless --out), which the same command resumes, and prints the
+    table.
+    """
+    folder = _ask("essays", 0.7, asking, quiet, data=data, probes=probes)
+    _report(folder, by, declared, form, quiet)
 
 
 def _columns(by: str | None) -> list[str]:

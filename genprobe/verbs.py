@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import genprobe
-from genprobe import files, inputs, models, pipeline, registry, statements
+from genprobe import files, inputs, models, pipeline, registry, statements, templates
 from genprobe.engines import Engine, Options, Sampling
 from genprobe.errors import InputError
 from genprobe.judges import Item, Judge
@@ -71,42 +71,219 @@ def yesno(
     the same call resumes; None derives its name.
     Returns the run, closed, with judgments. GenprobeError in one line for whatever cannot be.
     """
-    sampling = sampling or Sampling()
     pack = inputs.load_pack("yesno")
     codes = [inputs.language_code(lang) for lang in langs]
     items, notes = statements.load(data, codes or None)
-    for line in notes:
-        note(line)
-    items = _chosen(items, codes, pack, limit, note)
-    asked = [p for p in pack.probes if p in probes] if probes else list(pack.probes)
-    for probe in probes:
-        if probe not in pack.probes:
-            raise registry.unknown("probe", probe, list(pack.probes))
+    items = _chosen(items, notes, codes, pack, limit, note)
     decodes = tuple(d for d in DECODES if d in decodes)
     if engine == "replay" and decodes != ("free",):
         raise InputError("recorded replies are free ones; leave --decode out")
+    names = dict.fromkeys(name for decode in decodes for name in JUDGES[decode])
+    judges = [registry.module("judges", name).make() for name in names]
+    return _run(
+        "yesno",
+        pack,
+        items,
+        _probes(probes, pack) or list(pack.probes),
+        judges,
+        model=model,
+        data=data,
+        limit=limit,
+        engine=engine,
+        sampling=sampling or Sampling(),
+        seed=seed,
+        samples=samples,
+        decodes=decodes,
+        options=options,
+        out=out,
+        note=note,
+        progress=progress,
+    )
+
+
+def stories(
+    model: str | None = None,
+    *,
+    langs: Sequence[str] = (),
+    data: str = "builtin",
+    probes: Sequence[str] = (),
+    limit: int | None = None,
+    classifier: str | None = None,
+    engine: str = "auto",
+    sampling: Sampling | None = None,
+    seed: int = 0,
+    samples: int = 5,
+    options: Options | None = None,
+    out: str | Path | None = None,
+    note: Note = _quiet,
+    progress: Progress = _quiet,
+) -> Run:
+    """Ask a model for stories about templates with an open slot; check them, read their sentiment.
+
+    Aqbileq 4.2: five stories a template, each with a seed of its own. langs: Kazakh where empty.
+    probes: wordings of the pack, `published` where empty. classifier: of sentiment, by its card;
+    each language's own where None. The rest as in `yesno`.
+    """
+    pack = inputs.load_pack("stories")
+    codes = [inputs.language_code(lang) for lang in langs] or ["kk"]
+    items, notes = templates.load(data, codes)
+    items = _chosen(items, notes, codes, pack, limit, note)
+    judges = [registry.module("judges", "story").make()]
+    reader = registry.module("judges", "sentiment")
+    unread = [] if classifier else [c for c in codes if not reader.default(c)]
+    if unread:
+        note(
+            f"no classifier of sentiment for {', '.join(unread)} is built in: stories are checked, "
+            "not counted; name one with --classifier (`genprobe list classifiers`)"
+        )
+    else:
+        judges.append(reader.make(classifier=classifier))
+    return _run(
+        "stories",
+        pack,
+        items,
+        _probes(probes, pack) or ["published"],
+        judges,
+        model=model,
+        data=data,
+        limit=limit,
+        engine=engine,
+        sampling=sampling or Sampling(temperature=1.0, max_tokens=512),
+        seed=seed,
+        samples=samples,
+        decodes=("free",),
+        options=options,
+        out=out,
+        note=note,
+        progress=progress,
+    )
+
+
+def essays(
+    model: str | None = None,
+    *,
+    langs: Sequence[str] = (),
+    data: str = "builtin",
+    probes: Sequence[str] = (),
+    limit: int | None = None,
+    engine: str = "auto",
+    sampling: Sampling | None = None,
+    seed: int = 0,
+    samples: int = 1,
+    options: Options | None = None,
+    out: str | Path | None = None,
+    note: Note = _quiet,
+    progress: Progress = _quiet,
+) -> Run:
+    """Ask a model for essays, reasons and remarks about statements; read where they stand.
+
+    SHADES 4.2.2 and Appendix I, with its sampling. probes: frames of the pack, all where empty.
+    The rest as in `yesno`.
+    """
+    pack = inputs.load_pack("essays")
+    codes = [inputs.language_code(lang) for lang in langs]
+    items, notes = statements.load(data, codes or None)
+    items = _chosen(items, notes, codes, pack, limit, note)
+    return _run(
+        "essays",
+        pack,
+        items,
+        _probes(probes, pack) or list(pack.probes),
+        [registry.module("judges", name).make() for name in ("stance", "refusal", "language")],
+        model=model,
+        data=data,
+        limit=limit,
+        engine=engine,
+        sampling=sampling or Sampling(temperature=0.7, top_p=0.95, max_tokens=128),
+        seed=seed,
+        samples=samples,
+        decodes=("free",),
+        options=options,
+        out=out,
+        note=note,
+        progress=progress,
+    )
+
+
+def _probes(names: Sequence[str], pack: inputs.Pack) -> list[str]:
+    """The probes of these names, in the order of the pack. InputError for one that it lacks."""
+    for name in names:
+        if name not in pack.probes:
+            raise registry.unknown("probe", name, list(pack.probes))
+    return [name for name in pack.probes if name in names]
+
+
+def _run(
+    command: str,
+    pack: inputs.Pack,
+    items: Sequence[Statement],
+    probes: Sequence[str],
+    judges: Sequence[Judge],
+    *,
+    model: str | None,
+    data: str,
+    limit: int | None,
+    engine: str,
+    sampling: Sampling,
+    seed: int,
+    samples: int,
+    decodes: Sequence[str],
+    options: Options | None,
+    out: str | Path | None,
+    note: Note,
+    progress: Progress,
+) -> Run:
+    """Plan, ask, judge: what `yesno`, `stories` and `essays` have in common."""
     if samples > 1 and not sampling.temperature and engine != "replay":
         raise InputError(
             f"{samples} samples at temperature 0 are one reply {samples} times; raise --temperature"
         )
-    requests = pipeline.plan(items, pack, asked, seed, samples, decodes)
+    requests = pipeline.plan(items, pack, probes, seed, samples, decodes)
     runner = _open(engine, model, options or Options(), note)
     try:
-        spec = _spec(runner, pack, data, items, asked, decodes, sampling, seed, samples, limit)
+        recorded = runner.identity.engine == "replay"
+        drawn: dict[str, Any] = dataclasses.asdict(sampling)
+        if recorded:  # how the replies were drawn is not ours to say
+            drawn = dict.fromkeys(drawn)
+        languages = tuple(dict.fromkeys(item.lang for item in items))
+        packages = {} if recorded else versions(_module(runner.identity.engine).PACKAGES)
+        spec = Spec(
+            command=command,
+            **dataclasses.asdict(runner.identity),
+            pack=pack.id,
+            pack_hashes={code: pack.hashes[code] for code in languages},
+            data=data if data in statements.names() else Path(data).name,
+            statements=statements_hash(items),
+            languages=languages,
+            probes=tuple(probes),
+            decode=("recorded",) if recorded else tuple(decodes),
+            **drawn,
+            seed=seed,
+            samples=samples,
+            limit=limit,
+            packages=packages,
+            version=genprobe.__version__,
+        )
         folder = Path(out) if out else Path("runs") / _folder_name(spec)
         with Run.start(folder, spec, items, requests) as run:
             _generate(run, runner, sampling, note, progress)
-            names = dict.fromkeys(name for decode in decodes for name in JUDGES[decode])
-            judge_run(run, [registry.module("judges", name).make() for name in names], progress)
+            judge_run(run, judges, progress)
             return run
     finally:
         runner.close()
 
 
 def _chosen(
-    items: list[Statement], codes: list[str], pack: inputs.Pack, limit: int | None, note: Note
+    items: list[Statement],
+    notes: Sequence[str],
+    codes: list[str],
+    pack: inputs.Pack,
+    limit: int | None,
+    note: Note,
 ) -> list[Statement]:
-    """The statements of the languages asked for, and at most `limit` of each."""
+    """The items of the languages asked for, and at most `limit` of each."""
+    for line in notes:
+        note(line)
     without = sorted({s.lang for s in items} - pack.wordings.keys())
     if without:
         note(f"no wordings in {', '.join(without)}: their statements are left out")
@@ -218,47 +395,11 @@ def _choose(model: models.Model, options: Options) -> tuple[str, str]:
     return "vllm", "it is installed, and a GPU is here"
 
 
-def _spec(
-    runner: Engine,
-    pack: inputs.Pack,
-    data: str,
-    items: Sequence[Statement],
-    probes: Sequence[str],
-    decodes: Sequence[str],
-    sampling: Sampling,
-    seed: int,
-    samples: int,
-    limit: int | None,
-) -> Spec:
-    languages = tuple(dict.fromkeys(item.lang for item in items))
-    drawn: dict[str, Any] = dataclasses.asdict(sampling)
-    recorded = runner.identity.engine == "replay"
-    if recorded:  # how the replies were drawn is not ours to say
-        drawn = dict.fromkeys(drawn)
-    return Spec(
-        command="yesno",
-        **dataclasses.asdict(runner.identity),
-        pack=pack.id,
-        pack_hashes={code: pack.hashes[code] for code in languages},
-        data=data if data in statements.names() else Path(data).name,
-        statements=statements_hash(items),
-        languages=languages,
-        probes=tuple(probes),
-        decode=("recorded",) if recorded else tuple(decodes),
-        **drawn,
-        seed=seed,
-        samples=samples,
-        limit=limit,
-        packages={} if recorded else versions(_module(runner.identity.engine).PACKAGES),
-        version=genprobe.__version__,
-    )
-
-
 def _folder_name(spec: Spec) -> str:
     """Readable and its own for every spec, so that the same command finds its run again."""
     model = re.sub(r"[^\w.-]+", "-", spec.model.rstrip("/").rsplit("/", 1)[-1]) or "model"
     langs = "-".join(spec.languages) if len(spec.languages) < 4 else f"{len(spec.languages)}-langs"
-    return f"yesno-{model[:40]}-{langs}-{digest(dataclasses.asdict(spec), 8)}"
+    return f"{spec.command}-{model[:40]}-{langs}-{digest(dataclasses.asdict(spec), 8)}"
 
 
 def _generate(run: Run, runner: Engine, sampling: Sampling, note: Note, progress: Progress) -> None:
