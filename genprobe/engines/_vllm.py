@@ -137,13 +137,16 @@ def chain(error: BaseException) -> list[BaseException]:
 def memory(words: str) -> str:
     """The line for a person if vLLM's words are about too little memory, else ""."""
     low = words.lower()
-    short = ("out of memory", "free memory on device", "cannot allocate memory")
+    short = (
+        *("out of memory", "free memory on device", "cannot allocate memory"),
+        "less than desired",
+    )
     if any(word in low for word in short):
         return (
             "does not fit into memory; free some, or give --engine-arg gpu_memory_utilization=0.8, "
             "a smaller max_model_len, or tensor_parallel_size for several GPUs"
         )
-    if "cache blocks" in low or "kv cache" in low:
+    if any(word in low for word in ("cache blocks", "kv cache", "enough gpu memory")):
         return (
             "no memory is left for keys and values; give --engine-arg max_model_len=2048, or more "
             "by gpu_memory_utilization or kv_cache_memory_bytes"
