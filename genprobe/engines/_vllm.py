@@ -134,16 +134,19 @@ def chain(error: BaseException) -> list[BaseException]:
     return found
 
 
+_TOO_BIG = ("out of memory", "free memory on device", "cannot allocate memory", "than desired")
+_NO_CACHE = ("cache blocks", "kv cache", "enough gpu memory")
+
+
 def memory(words: str) -> str:
     """The line for a person if vLLM's words are about too little memory, else ""."""
     low = words.lower()
-    short = ("out of memory", "free memory on device", "cannot allocate memory")
-    if any(word in low for word in short):
+    if any(word in low for word in _TOO_BIG):
         return (
             "does not fit into memory; free some, or give --engine-arg gpu_memory_utilization=0.8, "
             "a smaller max_model_len, or tensor_parallel_size for several GPUs"
         )
-    if "cache blocks" in low or "kv cache" in low:
+    if any(word in low for word in _NO_CACHE):
         return (
             "no memory is left for keys and values; give --engine-arg max_model_len=2048, or more "
             "by gpu_memory_utilization or kv_cache_memory_bytes"
