@@ -22,14 +22,16 @@ from genprobe.errors import InputError
 from genprobe.files import LARGEST_FIELD
 from genprobe.records import digest
 
-# Excel holds 32,767 UTF-16 units and 253 line breaks in a cell; there is room for the mark of a cut.
+# Excel holds 32,767 UTF-16 units and 253 line breaks in a cell; this leaves room for the mark.
 LONGEST, MOST_LINES = 32_000, 250
 
 # Controls but the line feed, other line ends, surrogates and noncharacters (no XML, and so no
 # spreadsheet file, holds them), and a backslash that could be taken for the start of an escape.
 _UNFIT = (
     "[\0-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufdd0-\ufdef"
-    + "".join(f"{chr(plane + 0xFFFE)}{chr(plane + 0xFFFF)}" for plane in range(0, 0x110000, 0x10000))
+    + "".join(
+        f"{chr(plane + 0xFFFE)}{chr(plane + 0xFFFF)}" for plane in range(0, 0x110000, 0x10000)
+    )
     + r"]|\\(?=u\{)"
 )
 # The sign of a formula, also full-width, where a field would begin if this separated fields.
