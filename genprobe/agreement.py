@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -46,9 +47,9 @@ def agreement(paths: Sequence[str | Path]) -> list[Score]:
     to case. A second answer of a reviewer to the same item is a repeat (or one whose `repeat` says
     so). An adjudicator's answers are left out. InputError, with the row, for what cannot be read.
     """
-    paths = list(dict.fromkeys(map(Path, paths)))
-    rows = [row for path in paths for row in _rows(path)]
-    sign = _signer(paths)
+    sources = list(dict.fromkeys(map(Path, paths)))
+    rows = [row for path in sources for row in _rows(path)]
+    sign = _signer(sources)
     scores: list[Score] = []
     for question in dict.fromkeys(row["question"] for row in rows):
         mine = [row for row in rows if row["question"] == question]
@@ -99,9 +100,9 @@ def _scores(
     scores = []
 
     def add(metric: str, by: dict[str, JSON], units: Array, value: Value, left: int) -> None:
-        point = float(value(units.sum(0))) if len(units) else float("nan")
+        point = float(value(units.sum(0))) if len(units) else math.nan
         interval = None
-        if not np.isnan(point):
+        if not math.isnan(point):
             limits = (0.0, 1.0) if metric.endswith("agreement") else (-1.0, 1.0)
             interval = stats.bootstrap(units, functools.partial(_resampled, value), limits=limits)
         low, high = interval or (None, None)
@@ -109,7 +110,7 @@ def _scores(
             Score(
                 metric=metric,
                 by=cell | by,
-                value=None if np.isnan(point) else point,
+                value=None if math.isnan(point) else point,
                 low=low,
                 high=high,
                 n=len(units),
@@ -120,10 +121,10 @@ def _scores(
         )
 
     k = int(answers.max(initial=-1)) + 1
-    counts = np.stack([(answers == c).sum(1) for c in range(k)], 1) if k else np.zeros((0, 0))
+    counts = np.equal.outer(answers, np.arange(k)).sum(1)
     left = int((readers == 1).sum())
+    add("agreement", {}, raw_units(counts), stats.ratio, left)
     if len(reviewers) > 1:
-        add("agreement", {}, raw_units(counts), stats.ratio, left)
         add("cohen-kappa", {}, pair_units(answers, k), functools.partial(cohen, k=k), left)
         add("fleiss-kappa", {}, fleiss_units(counts), fleiss, left)
         add("krippendorff-alpha", {}, alpha_units(counts), alpha, left)
@@ -203,10 +204,8 @@ def pair_units(answers: Array, k: int) -> Array:
     answers = answers[(answers >= 0).sum(1) > 1]
     parts = []
     for a, b in itertools.combinations(range(answers.shape[1]), 2):
-        both = (answers[:, [a, b]] >= 0).all(1)
-        one, other = (
-            (answers[:, [c]] == np.arange(k)) & both[:, None] for c in (a, b)
-        )  # (items, k) each
+        both: Array = (answers[:, a] >= 0) & (answers[:, b] >= 0)
+        one, other = (np.equal.outer(answers[:, c], np.arange(k)) & both[:, None] for c in (a, b))
         agree = both & (answers[:, a] == answers[:, b])
         parts.append(np.column_stack([both, agree, one, other]).astype(float))
     return np.concatenate(parts, 1)
