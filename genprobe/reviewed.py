@@ -242,7 +242,8 @@ def _judge(
             problems.append(Problem(entry["folder"], None, what))
             continue
         mine = [one for one in labels if one.run == entry["folder"]]
-        written[entry["folder"]] = {q: _write(run, q, mine) for q in key["questions"]}
+        asked = [q for q in key["questions"] if any(one.question == q for one in mine)]
+        written[entry["folder"]] = {q: _write(run, q, mine) for q in asked}
     return written
 
 
