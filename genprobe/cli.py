@@ -467,7 +467,7 @@ def review() -> None:
 
     \b
     genprobe review export RUN -o sample.csv --reviewers 2     a file for each of two
-    genprobe review import sample-reviewer*.csv --key sample-key.json -o review.csv
+    genprobe review import sample-reviewer*.csv -o review.csv
     genprobe review agreement review.csv                       do they agree?
     genprobe review export RUN -o last.csv --disagreements review.csv
     """
@@ -516,8 +516,9 @@ def review_export(
 ) -> None:
     """Write a blind sample of the replies of runs, one file for each reviewer.
 
-    Beside FILE-reviewer1.csv, … come FILE-instructions.txt, to read first, and FILE-key.json,
-    which is not for the reviewers: `import` needs it.
+    That is FILE.csv for one reviewer, FILE-reviewer1.csv, … for several. Beside them come
+    FILE-instructions.txt, to read first, and FILE-key.json, which is not for the reviewers:
+    `import` needs it.
     """
     from genprobe import review
 
@@ -534,13 +535,18 @@ def review_export(
     "paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE.csv..."
 )
 @click.option(
-    "--key", required=True, type=click.Path(path_type=Path), metavar="FILE", help="Of the export."
+    "--key",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Of the export.  [default: FILE-key.json]",
 )
 @click.option(
     "-o", "out", default="review.csv", show_default=True, metavar="FILE", help="The table."
 )
 @_shared("quiet", "verbose")
-def review_import(paths: tuple[Path, ...], key: Path, out: str, quiet: bool, verbose: bool) -> int:
+def review_import(
+    paths: tuple[Path, ...], key: Path | None, out: str, quiet: bool, verbose: bool
+) -> int:
     """Take back what reviewers answered: into one table, and into the runs as a judge's labels.
 
     What is missing, malformed or changed is printed, row by row (exit code 1); the rest counts.

@@ -84,14 +84,14 @@ def export(
     seed: int = 0,
     disagreements: str | Path | None = None,
 ) -> Exported:
-    """Write `OUT-reviewer1.csv`, …, `OUT-key.json` and `OUT-instructions.txt` (OUT: a `.csv` at its
-    end is dropped); none is ever written over.
+    """Write `OUT.csv`, or `OUT-reviewer1.csv`, … for several reviewers, `OUT-key.json` and
+    `OUT-instructions.txt`; a file that is there already is never written over.
 
     sources: run folders of one command. size: replies in the sample, all where there are fewer.
     langs: languages asked in, all where empty. overlap: share of the sample that every reviewer
     reads; the rest is dealt out. repeats: share of a reviewer's rows that come once more, half a
     file later. disagreements: a table of `collect`; then what its reviewers do not agree on is
-    written for an adjudicator, `OUT-adjudicator.csv`, and the rest of the options is not used.
+    written for an adjudicator, and the rest of the options is not used.
     InputError, RunError in one line.
     """
     runs = [Run.open(source) for source in dict.fromkeys(map(Path, sources))]
@@ -136,7 +136,8 @@ def export(
         },
         "earlier": earlier,
     }
-    paths = {reviewer: base.with_name(f"{base.name}-{reviewer}.csv") for reviewer in rows}
+    ends = {reviewer: f"-{reviewer}" if len(rows) > 1 else "" for reviewer in rows}
+    paths = {reviewer: base.with_name(f"{base.name}{end}.csv") for reviewer, end in ends.items()}
     done = Exported(
         tuple(paths.values()),
         base.with_name(f"{base.name}-key.json"),

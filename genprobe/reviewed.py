@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -70,15 +71,17 @@ class Collected:
 
 
 def collect(
-    paths: Sequence[str | Path], key: str | Path, out: str | Path | None = None
+    paths: Sequence[str | Path], key: str | Path | None = None, out: str | Path | None = None
 ) -> Collected:
     """Take back what reviewers answered, check it against the key, write the table to `out`.
 
-    A good row counts whatever is wrong with others. A row whose texts were changed does not: its
-    answer may belong to another text. The answers also become judgments of the runs, where the
-    key finds them. InputError for a key that is none; RunError for a run that cannot be written.
+    key: of the export; the one beside the files where None. A good row counts whatever is wrong
+    with others. A row whose texts were changed does not: its answer may belong to another text.
+    The answers also become judgments of the runs, where the key finds them. InputError for a key
+    that is none; RunError for a run that cannot be written.
     """
-    known = _read_key(Path(key))
+    key = _beside(paths) if key is None else Path(key)
+    known = _read_key(key)
     problems: list[Problem] = []
     came: dict[str, list[_Reading]] = {}
     for path in map(Path, paths):
@@ -92,7 +95,16 @@ def collect(
     rows = [*known["earlier"], *_rows(known, came, problems)]
     if out is not None:
         files.write_rows(out, rows, COLUMNS)
-    return Collected(rows, problems, _judge(known, Path(key), rows, problems))
+    return Collected(rows, problems, _judge(known, key, rows, problems))
+
+
+def _beside(paths: Iterable[str | Path]) -> Path:
+    """`out-key.json` for `out.csv` and `out-reviewer1.csv`."""
+    bases = {path.with_name(re.sub(r"-reviewer\d+$", "", path.stem)) for path in map(Path, paths)}
+    found = [key for base in sorted(bases) if (key := Path(f"{base}-key.json")).exists()]
+    if len(found) != 1:
+        raise InputError(f"there are {len(found)} keys beside the files; name it with --key")
+    return found[0]
 
 
 def _read_key(path: Path) -> dict[str, Any]:

@@ -22,8 +22,9 @@ from genprobe.errors import InputError
 from genprobe.files import LARGEST_FIELD
 from genprobe.records import digest
 
-# Excel holds 32,767 UTF-16 units and 253 line breaks in a cell; this leaves room for the mark.
-LONGEST, MOST_LINES = 32_000, 250
+# What a cell holds, in UTF-16 units and lines. Excel takes 32,767 and 253 line breaks, LibreOffice
+# breaks a line of a cell of several lines after 16,367; this leaves room for the mark of a cut.
+LONGEST, MOST_LINES = 16_000, 250
 
 # Controls but the line feed, other line ends, surrogates and noncharacters (no XML, and so no
 # spreadsheet file, holds them), and a backslash that could be taken for the start of an escape.
