@@ -6,6 +6,8 @@ import functools
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from genprobe import inputs, registry
 from genprobe.errors import InputError
@@ -36,10 +38,21 @@ class Guide:
 
 @functools.cache
 def load() -> Guide:
-    """The guide of `prompts/review.toml`. InputError if a word stands for two answers."""
-    path = registry.PROMPTS / "review.toml"
-    row = inputs.read_toml(path)
+    """The guide of `prompts/review.toml`; InputError if it is malformed."""
+    return read(registry.PROMPTS / "review.toml")
+
+
+def read(path: Path) -> Guide:
+    """Read and check a guide."""
+    try:
+        return _guide(inputs.read_toml(path), path)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"{path}: something is missing or no text ({error})") from None
+
+
+def _guide(row: dict[str, Any], path: Path) -> Guide:
     parts = row["columns"] | row["questions"]
+    names = ("row", *SHOWN, "comment", *row["questions"])
     words: dict[str, dict[str, str]] = {}
     for question, part in row["questions"].items():
         known = words.setdefault(question, {})
@@ -53,8 +66,8 @@ def load() -> Guide:
                 known |= {_fold(name): code for name in (code, one.name, one.native)}
     return Guide(
         page=row["page"].strip(),
-        heads={name: part["head"] for name, part in parts.items()},
-        about={name: part["about"].strip() for name, part in parts.items()},
+        heads={name: parts[name]["head"] for name in names},
+        about={name: parts[name]["about"].strip() for name in names},
         words=words,
     )
 

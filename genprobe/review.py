@@ -98,6 +98,8 @@ def export(
     commands = sorted({run.spec.command for run in runs})
     if len(commands) != 1 or commands[0] not in QUESTIONS:
         raise InputError(f"runs of {' and '.join(commands)}: one command's runs are read together")
+    if len({spec_digest(run) for run in runs}) < len(runs):
+        raise InputError("two of the runs are the same; name each once")
     codes = {inputs.language_code(lang) for lang in langs if disagreements is None}
     replies = [r for at, run in enumerate(runs) for r in _replies(at, run, codes)]
     rng = random.Random(seed)
@@ -112,51 +114,57 @@ def export(
         earlier = read_table(disagreements)
         earlier = [row | {"run": folders.get(row["item"], row["run"])} for row in earlier]
         sample = _disputed(replies, earlier, Path(disagreements))
-        rows = {ADJUDICATOR: [(reply, False) for reply in rng.sample(sample, len(sample))]}
+        rows = {ADJUDICATOR: rng.sample(sample, len(sample))}
     if not sample:
         raise InputError("there is nothing to read: no free reply in these runs and languages")
+    done = _places(Path(out), list(rows), len(sample), replies)
     texts = _texts(runs, sample)
     questions = list(QUESTIONS[commands[0]])
-    base = Path(out).with_suffix("") if Path(out).suffix.lower() == ".csv" else Path(out)
     key: dict[str, Any] = {
         "genprobe": genprobe.__version__,
         "command": commands[0],
+        "seed": seed,
         "questions": questions,
         "heads": {n: guide.load().heads[n] for n in ("row", *SHOWN, *questions, "comment")},
-        "seed": seed,
-        "runs": [
-            {"folder": str(run.folder), "model": run.spec.model, "spec": spec_digest(run)}
-            for run in runs
-        ],
+        "runs": [{"folder": str(run.folder), "spec": spec_digest(run)} for run in runs],
         "items": {r.item: _item(r) | {"shown": prints(texts[r.item])} for r in sample},
         "rows": {
-            _row_name(reviewer, number): [reviewer, reply.item, int(repeat)]
-            for reviewer, dealt in rows.items()
-            for number, (reply, repeat) in enumerate(dealt, 1)
+            name: [who, r.item] for who, dealt in rows.items() for name, r in _named(who, dealt)
         },
         "earlier": earlier,
     }
-    ends = {reviewer: f"-{reviewer}" if len(rows) > 1 else "" for reviewer in rows}
-    paths = {reviewer: base.with_name(f"{base.name}{end}.csv") for reviewer, end in ends.items()}
+    # The key first: without it, what comes back cannot be read.
+    sheets.write_new(done.key, json.dumps(key, indent=1).encode("ascii"))
+    sheets.write_new(done.page, _page(questions).encode("utf-8-sig"))
+    empty = [""] * (len(questions) + 1)
+    for path, (reviewer, dealt) in zip(done.files, rows.items(), strict=True):
+        body = [[name, *texts[r.item], *empty] for name, r in _named(reviewer, dealt)]
+        sheets.write(path, [[*key["heads"].values()], *body])
+    return done
+
+
+def _places(out: Path, reviewers: Sequence[str], items: int, replies: Sequence[_Reply]) -> Exported:
+    """Where the files go. InputError if one of them is there already."""
+    base = out.with_suffix("") if out.suffix.lower() == ".csv" else out
+    names = [f"-{reviewer}" for reviewer in reviewers] if len(reviewers) > 1 else [""]
     done = Exported(
-        tuple(paths.values()),
-        base.with_name(f"{base.name}-key.json"),
-        base.with_name(f"{base.name}-instructions.txt"),
-        *(len(sample), len(replies), len({reply.stratum for reply in replies})),
+        files=tuple(base.with_name(f"{base.name}{name}.csv") for name in names),
+        key=base.with_name(f"{base.name}-key.json"),
+        page=base.with_name(f"{base.name}-instructions.txt"),
+        items=items,
+        replies=len(replies),
+        strata=len({reply.stratum for reply in replies}),
     )
     for path in (*done.files, done.page, done.key):
         if path.exists():
             raise InputError(f"{path}: is there already; choose another name")
-    # The key first: without it, what comes back cannot be read.
-    sheets.write_new(done.key, json.dumps(key, indent=1).encode("ascii"))
-    sheets.write_new(done.page, _page(questions).encode("utf-8-sig"))
-    for reviewer, dealt in rows.items():
-        body = [
-            [_row_name(reviewer, number), *texts[reply.item], *("" for _ in questions), ""]
-            for number, (reply, _) in enumerate(dealt, 1)
-        ]
-        sheets.write(paths[reviewer], [list(key["heads"].values()), *body])
     return done
+
+
+def _named(reviewer: str, dealt: Iterable[_Reply]) -> Iterator[tuple[str, _Reply]]:
+    """The rows of a reviewer with their names: `r2-0001` is the first of `reviewer2`."""
+    short = f"{reviewer[0]}{reviewer.removeprefix('reviewer').removeprefix(ADJUDICATOR)}"
+    return ((f"{short}-{number:04d}", reply) for number, reply in enumerate(dealt, 1))
 
 
 def _replies(at: int, run: Run, codes: set[str]) -> Iterator[_Reply]:
@@ -198,9 +206,9 @@ def _sample(replies: Sequence[_Reply], size: int, rng: random.Random) -> list[_R
     names = sorted(strata)
     expected = _shares([len(strata[name]) for name in names], size)
     sample: list[_Reply] = []
-    passed = rng.random()
+    passed = 0.0 if all(share.is_integer() for share in expected) else rng.random()
     for name, share in zip(names, expected, strict=True):
-        count = int(passed + share) - int(passed)
+        count = min(int(passed + share) - int(passed), len(strata[name]))
         passed += share
         for reply in rng.sample(strata[name], count):
             reply.weight = len(strata[name]) / share
@@ -233,24 +241,23 @@ def _shares(sizes: Sequence[int], total: int) -> list[float]:
     return [float(share) for share in whole]
 
 
-Dealt = dict[str, list[tuple[_Reply, bool]]]  # reviewer -> rows, and whether each is a repeat
-
-
 def _deal(
     sample: Sequence[_Reply], reviewers: int, overlap: float, repeats: float, rng: random.Random
-) -> Dealt:
-    """Each reviewer's rows, in an order of their own; a repeat comes at least half a file later."""
+) -> dict[str, list[_Reply]]:
+    """Each reviewer's rows, in an order of their own; a repeat comes half a file after the first
+    at least."""
     shared = round(overlap * len(sample))
-    rows: Dealt = {}
+    rows = {}
     for number in range(reviewers):
         mine = [*sample[:shared], *sample[shared + number :: reviewers]]
         rng.shuffle(mine)
         half = len(mine) // 2
         again = rng.sample(range(half), min(round(repeats * len(mine)), half))
-        places = [(float(at), reply, False) for at, reply in enumerate(mine)]
-        places += [(rng.uniform(at + half, len(mine)), mine[at], True) for at in again]
-        places.sort(key=lambda place: place[0])
-        rows[f"reviewer{number + 1}"] = [(reply, repeat) for _, reply, repeat in places]
+        places = [
+            *enumerate(mine),
+            *((rng.uniform(at + half, len(mine)), mine[at]) for at in again),
+        ]
+        rows[f"reviewer{number + 1}"] = [r for _, r in sorted(places, key=lambda place: place[0])]
     return rows
 
 
@@ -292,12 +299,6 @@ def _item(reply: _Reply) -> Row:
     row = dataclasses.asdict(reply) | {"stratum": " | ".join(reply.stratum)}
     del row["item"]
     return row
-
-
-def _row_name(reviewer: str, number: int) -> str:
-    return (
-        f"{reviewer[0]}{reviewer.removeprefix('reviewer').removeprefix(ADJUDICATOR)}-{number:04d}"
-    )
 
 
 def _page(questions: Sequence[str]) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from genprobe import files, guide, inputs, sheets
-from genprobe.errors import InputError
+from genprobe.errors import InputError, RunError
 from genprobe.formats import clean
 from genprobe.guide import SHOWN
 from genprobe.records import Judgment, digest
@@ -78,7 +78,7 @@ def collect(
     key: of the export; the one beside the files where None. A good row counts whatever is wrong
     with others. A row whose texts were changed does not: its answer may belong to another text.
     The answers also become judgments of the runs, where the key finds them. InputError for a key
-    that is none; RunError for a run that cannot be written.
+    that is none, or a table that cannot be written.
     """
     key = _beside(paths) if key is None else Path(key)
     known = _read_key(key)
@@ -112,7 +112,7 @@ def _read_key(path: Path) -> dict[str, Any]:
         key: dict[str, Any] = json.loads(inputs.read_text(path))
         rows, items = key["rows"], key["items"]
         whole = key["heads"].keys() >= {"row", *SHOWN, *key["questions"], "comment"}
-        if not whole or any(item not in items for _, item, _ in rows.values()):
+        if not whole or any(item not in items for _, item in rows.values()):
             raise ValueError("it is not whole")
         _ = key["earlier"], key["runs"]
     except (ValueError, TypeError, KeyError, AttributeError) as error:
@@ -197,7 +197,8 @@ def _rows(
     for reviewer in dict.fromkeys(row[0] for row in key["rows"].values()):
         if reviewer not in reviewers:
             problems.append(Problem(reviewer, None, "no row of this reviewer is here"))
-    for name, (reviewer, item, repeat) in key["rows"].items():
+    read: set[tuple[str, str, str]] = set()
+    for name, (reviewer, item) in key["rows"].items():
         readings = came.get(name, ())
         if not readings and reviewer in reviewers:
             problems.append(Problem(reviewer, None, f"the row {name} is missing"))
@@ -205,13 +206,13 @@ def _rows(
         for question in key["questions"] if readings else ():
             answer = _answer(question, readings, problems)
             if answer is not None:
-                about = key["items"][item]
+                about, reading = key["items"][item], (item, reviewer, question)
                 yield {
                     "item": item,
                     "reviewer": reviewer,
                     "question": question,
                     "answer": answer,
-                    "repeat": repeat,
+                    "repeat": int(reading in read),
                     "run": key["runs"][about["run"]]["folder"],
                     **{c: about[c] for c in ("request", "model", "lang", "group")},
                     "label": about["labels"][question],
@@ -219,6 +220,7 @@ def _rows(
                     "stratum": about["stratum"],
                     "comment": " / ".join(comments),
                 }
+                read.add(reading)
 
 
 def _answer(question: str, readings: Sequence[_Reading], problems: list[Problem]) -> str | None:
@@ -244,18 +246,18 @@ def _judge(
         folder = next(
             (f for f in (Path(entry["folder"]), path.parent / entry["folder"]) if f.is_dir()), None
         )
-        if folder is None:
-            what = "no such run is here, so its judgments are not written; import where it is"
+        try:
+            if folder is None:
+                raise RunError("the run is not here")
+            run = Run.open(folder)
+            if spec_digest(run) != entry["spec"]:
+                raise RunError("it is another run than was exported")
+            mine = [one for one in labels if one.run == entry["folder"]]
+            asked = [q for q in key["questions"] if any(one.question == q for one in mine)]
+            written[entry["folder"]] = {q: _write(run, q, mine) for q in asked}
+        except RunError as error:
+            what = f"{error}; its judgments are not written, the table is"
             problems.append(Problem(entry["folder"], None, what))
-            continue
-        run = Run.open(folder)
-        if spec_digest(run) != entry["spec"]:
-            what = "is another run than was exported; its judgments are not written"
-            problems.append(Problem(entry["folder"], None, what))
-            continue
-        mine = [one for one in labels if one.run == entry["folder"]]
-        asked = [q for q in key["questions"] if any(one.question == q for one in mine)]
-        written[entry["folder"]] = {q: _write(run, q, mine) for q in asked}
     return written
 
 

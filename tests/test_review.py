@@ -6,6 +6,7 @@ import csv
 import dataclasses
 import io
 import json
+import os
 import random
 import shutil
 import subprocess
@@ -17,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from genprobe import cli, guide, inputs, registry, review, reviewed, sheets, statements
+from genprobe import cli, disk, guide, inputs, registry, review, reviewed, sheets, statements
 from genprobe.errors import InputError
 from genprobe.files import read_rows
 from genprobe.pipeline import plan
@@ -177,25 +178,32 @@ def test_what_a_reviewer_gets_is_blind(run, tmp_path):
     assert asked != [r.id for r in run.requests() if r.id in asked]
 
 
+def dealt(key: Path) -> dict[str, list[str]]:
+    """Reviewer -> items, in the order of the rows."""
+    rows: dict[str, list[str]] = {}
+    for reviewer, item in json.loads(key.read_text())["rows"].values():
+        rows.setdefault(reviewer, []).append(item)
+    return rows
+
+
 def test_repeats_come_half_a_file_later(run, tmp_path):
     done = review.export([run.folder], tmp_path / "out", size=60, repeats=0.2)
-    rows = [row[1:] for row in json.loads(done.key.read_text())["rows"].values()]
-    again = [(at, item) for at, (item, repeat) in enumerate(rows) if repeat]
-    assert len(again) == 12 == len(rows) - 60
-    for at, item in again:
-        first = next(n for n, row in enumerate(rows) if row[0] == item)
-        assert rows[first][1] == 0
-        assert at - first >= 30
+    (rows,) = dealt(done.key).values()
+    again = [(at, item) for at, item in enumerate(rows) if item in rows[:at]]
+    assert (len(rows), len(again)) == (72, 12)
+    assert all(at - rows.index(item) >= 30 for at, item in again)
 
 
 def test_overlap_and_shares(run, tmp_path):
     done = review.export(
         [run.folder], tmp_path / "out", size=40, reviewers=3, overlap=0.25, repeats=0
     )
-    rows = json.loads(done.key.read_text())["rows"].values()
-    read_by = Counter(Counter(item for _, item, _ in rows).values())
-    assert read_by == {3: 10, 1: 30}
-    assert Counter(reviewer for reviewer, _, _ in rows) == {f"reviewer{n}": 20 for n in (1, 2, 3)}
+    rows = dealt(done.key)
+    assert {reviewer: len(items) for reviewer, items in rows.items()} == {
+        f"reviewer{n}": 20 for n in (1, 2, 3)
+    }
+    read_by = Counter(item for items in rows.values() for item in items)
+    assert Counter(read_by.values()) == {3: 10, 1: 30}
 
 
 def test_the_same_seed_gives_the_same_bytes_and_another_does_not(run, tmp_path):
@@ -216,7 +224,7 @@ def test_weights_are_one_over_the_probability_of_a_reply(tmp_path):
     for size in (4, 17, 60):
         drawn: Counter[str] = Counter()
         weights = {}
-        for seed in range(1500):
+        for seed in range(600):
             sample = review._sample(replies, size, random.Random(seed))
             assert len(sample) in ((size,) if size > 6 else (size - 1, size, size + 1))
             drawn.update(reply.item for reply in sample)
@@ -226,7 +234,7 @@ def test_weights_are_one_over_the_probability_of_a_reply(tmp_path):
                 assert sum(reply.weight for reply in sample) == pytest.approx(len(replies))
         for item, weight in weights.items():
             p = 1 / weight
-            assert abs(drawn[item] / 1500 - p) < 5 * (p * (1 - p) / 1500) ** 0.5 + 1e-9
+            assert abs(drawn[item] / 600 - p) < 5 * (p * (1 - p) / 600) ** 0.5 + 1e-9
 
 
 def test_all_are_read_where_there_are_fewer(run, tmp_path):
@@ -384,7 +392,31 @@ def test_a_run_that_is_elsewhere_loses_no_answer(run, tmp_path):
     run.folder.rename(tmp_path / "moved")
     back = reviewed.collect(done.files, done.key, tmp_path / "review.csv")
     assert len(reviewed.read_table(tmp_path / "review.csv")) == 10
-    assert "no such run is here" in str(back.problems[0])
+    assert "the run is not here" in str(back.problems[0])
+
+
+def test_a_run_that_cannot_be_written_loses_no_answer(run, tmp_path):
+    done = review.export([run.folder], tmp_path / "out", size=10, repeats=0)
+    fill(done.files[0], says)
+    held = disk.lock(run.folder)
+    try:
+        back = reviewed.collect(done.files, done.key, tmp_path / "review.csv")
+    finally:
+        os.close(held)
+    assert len(reviewed.read_table(tmp_path / "review.csv")) == 10
+    assert "another process is writing" in str(back.problems[0])
+
+
+def test_a_repeat_stands_in_for_a_first_reading_without_answer(run, tmp_path):
+    done = review.export([run.folder], tmp_path / "out", size=20, repeats=0.5)
+    rows = next(iter(dealt(done.key).values()))
+    first = {rows.index(item) for item in rows if rows.count(item) == 2}
+    names = [row[0] for row in read(done.files[0])[1:]]
+    fill(done.files[0], lambda row: "" if names.index(row[0]) in first else says(row))
+    back = reviewed.collect(done.files, done.key)
+    assert len(back.problems) == len(first) == 10
+    assert {row["repeat"] for row in back.rows} == {0}
+    assert len(list(run.judgments("reviewed-answer"))) == 20
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"heads": 1}', "\xff"])
@@ -495,10 +527,24 @@ def test_every_answer_is_understood_and_no_word_is_two():
         assert [one.answer("answer", words[a]) for a in ("yes", "no")] == ["yes", "no"]
 
 
+@pytest.mark.parametrize(
+    "old, new, says",
+    [
+        ('ambiguous = ["a"', 'ambiguous = ["Y."', "'Y.' is two answers to 'answer'"),
+        ("[columns.reply]", "[columns.replies]", "something is missing"),
+        ('head = "row"', "", "something is missing"),
+    ],
+)
+def test_a_guide_that_was_edited_badly(tmp_path, old, new, says):
+    text = (registry.PROMPTS / "review.toml").read_text(encoding="utf-8")
+    (tmp_path / "review.toml").write_text(text.replace(old, new, 1), encoding="utf-8")
+    with pytest.raises(InputError, match=says):
+        guide.read(tmp_path / "review.toml")
+
+
 # --- a real spreadsheet
 
 SOFFICE = shutil.which("soffice")
-needs_soffice = pytest.mark.skipif(SOFFICE is None, reason="LibreOffice is not installed")
 _NS = {
     "office": "urn:oasis:names:tc:opendocument:xmlns:office:1.0",
     "table": "urn:oasis:names:tc:opendocument:xmlns:table:1.0",
@@ -518,24 +564,27 @@ class Calc:
         self.folder = folder
         (folder / "out").mkdir()
 
-    def convert(self, path: Path, to: str, *options: str) -> Path:
+    def convert(self, paths: list[Path], to: str, *options: str) -> list[Path]:
         profile = f"-env:UserInstallation={(self.folder / 'profile').as_uri()}"
         out = self.folder / "out"
         command = [SOFFICE, profile, "--headless", *options, "--convert-to", to, "--outdir", out]
         subprocess.run(
-            [*map(str, command), str(path)], check=True, capture_output=True, timeout=120
+            [*map(str, [*command, *paths])], check=True, capture_output=True, timeout=300
         )
-        return out / f"{path.stem}.{to.partition(':')[0]}"
+        return [out / f"{path.stem}.{to.partition(':')[0]}" for path in paths]
 
-    def open(self, path: Path, separators: str = ",") -> Path:
+    def open(self, *paths: Path, separators: str = ",") -> list[Path]:
         signs = "/".join(str(ord(sign)) for sign in separators)
-        return self.convert(path, "fods", f"--infilter=CSV:{signs},34,UTF8,1")
+        return self.convert([*paths], "fods", f"--infilter=CSV:{signs},34,UTF8,1")
 
-    def save(self, path: Path, separator: str = ",") -> Path:
-        return self.convert(path, f"csv:Text - txt - csv (StarCalc):{ord(separator)},34,UTF8")
+    def save(self, path: Path, separator: str) -> Path:
+        to = f"csv:Text - txt - csv (StarCalc):{ord(separator)},34,UTF8"
+        (saved,) = self.convert([path], to)
+        return saved.rename(saved.with_name("saved.csv"))
 
-    def cells(self, path: Path) -> list[ET.Element]:
-        return list(ET.parse(path).iter(_name("table:table-cell")))
+    def values(self, path: Path, name: str) -> list[str | None]:
+        """An attribute of every cell of a book, such as `table:formula`."""
+        return [cell.get(_name(name)) for cell in ET.parse(path).iter(_name("table:table-cell"))]
 
     def edit(self, path: Path, answer: Callable[[str], str]) -> None:
         """Fill in the fifth column from the fourth, as typed."""
@@ -557,12 +606,12 @@ class Calc:
         tree.write(path, encoding="utf-8", xml_declaration=True)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def calc(tmp_path_factory) -> Calc:
     return Calc(tmp_path_factory.mktemp("calc"))
 
 
-@needs_soffice
+@pytest.mark.skipif(SOFFICE is None, reason="LibreOffice is not installed")
 def test_libreoffice_keeps_every_cell_in_every_language(calc, tmp_path):
     langs = registry.names("languages")
     assert len(langs) == 18
@@ -571,16 +620,14 @@ def test_libreoffice_keeps_every_cell_in_every_language(calc, tmp_path):
     replies += [f'{w["yes"]}; "{w["no"]}"\n\n- yes\r\n=x' for w in answers * 4]
     run = make_run(tmp_path / "run", langs, lambda n: replies[n], limit=2)
     done = review.export([run.folder], tmp_path / "all", size=1000, repeats=0)
-    path = done.files[0]
-    for separator in ",;":  # opened and saved twice, edited in between
-        book = calc.open(path, separator)
-        assert {cell.get(_name("office:value-type")) for cell in calc.cells(book)} == {
-            None,
-            "string",
-        }
-        if separator == ",":
-            calc.edit(book, lambda text: "yes" if "yes" in text else "no")
-        path = calc.save(book, ";")
+    # What texts turn into that are not protected.
+    raw = save(tmp_path / "raw.csv", [["a"], ["=1+1"], ["007"], ["TRUE"]])
+    book, bare = calc.open(done.files[0], raw)
+    assert calc.values(bare, "table:formula")[:2] == [None, "of:=1+1"]
+    assert calc.values(bare, "office:value-type")[2] == "float"
+    assert set(calc.values(book, "office:value-type")) == {None, "string"}
+    calc.edit(book, lambda text: "yes" if "yes" in text else "no")
+    path = calc.save(book, ";")
     back = reviewed.collect([path], done.key)
     assert back.problems == []
     assert len(back.rows) == 108
@@ -594,17 +641,10 @@ def test_libreoffice_keeps_every_cell_in_every_language(calc, tmp_path):
         assert sheets.unshow(cells[2]) == asked[request]
         found, text = sheets.unshow(cells[3]), texts[request]
         assert found == text if text not in LONG else text.startswith(found)
-    # Also where somebody opens it with other separators, nothing runs.
-    for file, separators in ((done.files[0], ";"), (path, ",;\t|")):
-        cells = calc.cells(calc.open(file, separators))
-        assert len(cells) > 300
-        assert not any(cell.get(_name("table:formula")) for cell in cells)
-
-
-@needs_soffice
-def test_libreoffice_would_take_raw_texts_for_other_things(calc, tmp_path):
-    """What the test before would see if texts were not protected."""
-    path = save(tmp_path / "raw.csv", [["a"], ["=1+1"], ["007"], ["TRUE"]])
-    cells = calc.cells(calc.open(path))
-    assert [c.get(_name("table:formula")) for c in cells][:2] == [None, "of:=1+1"]
-    assert cells[2].get(_name("office:value-type")) == "float"
+    # Opened again, and opened with other separators than they have: all is text, nothing runs.
+    again, other = calc.open(path, done.files[0], separators=";")
+    assert set(calc.values(again, "office:value-type")) == {None, "string"}
+    (every,) = calc.open(path, separators=",;\t|")
+    for book in (again, other, every):
+        assert len(calc.values(book, "table:formula")) > 300
+        assert set(calc.values(book, "table:formula")) == {None}
