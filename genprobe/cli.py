@@ -562,6 +562,126 @@ def _listed(what: str) -> list[tuple[str, str]]:
     return [(n, (registry.module(what, n).__doc__ or "").strip().split("\n")[0]) for n in names]
 
 
+@cli.group(short_help="Have people read a sample of replies, and use what they say.")
+def review() -> None:
+    """Have people read a sample of replies, in a spreadsheet, and use what they say.
+
+    \b
+    genprobe review export RUN -o sample.csv --reviewers 2     a file for each of two
+    genprobe review import sample-reviewer*.csv -o review.csv
+    genprobe review agreement review.csv                       do they agree?
+    genprobe review export RUN -o last.csv --disagreements review.csv
+    """
+
+
+@review.command(name="export", short_help="Write a blind sample for each reviewer.")
+@click.argument(
+    "sources", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN..."
+)
+@click.option("-o", "out", required=True, metavar="FILE.csv", help="How the files are called.")
+@click.option(
+    "--size", type=click.IntRange(1), default=200, show_default=True, metavar="N", help="Replies."
+)
+@click.option(
+    "--lang", "langs", multiple=True, metavar="CODE", help="Language asked in; may be repeated."
+)
+@click.option(
+    "--reviewers", type=click.IntRange(1), default=1, show_default=True, metavar="N", help="People."
+)
+@click.option(
+    "--overlap",
+    type=click.FloatRange(0, 1),
+    default=1.0,
+    show_default=True,
+    metavar="X",
+    help="Share of the sample that all of them read; the rest is dealt out.",
+)
+@click.option(
+    "--repeats",
+    type=click.FloatRange(0, 1),
+    default=0.1,
+    show_default=True,
+    metavar="X",
+    help="Share of a reviewer's rows that come once more.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Of sample and order.")
+@click.option(
+    "--disagreements",
+    type=click.Path(path_type=Path),
+    metavar="FILE.csv",
+    help="What `import` wrote: what its reviewers disagree on goes to one more reader.",
+)
+@_shared("quiet", "verbose")
+def review_export(
+    sources: tuple[Path, ...], out: str, quiet: bool, verbose: bool, **asked: Any
+) -> None:
+    """Write a blind sample of the replies of runs, one file for each reviewer.
+
+    That is FILE.csv for one reviewer, FILE-reviewer1.csv, … for several. Beside them come
+    FILE-instructions.txt, to read first, and FILE-key.json, which is not for the reviewers:
+    `import` needs it.
+    """
+    from genprobe import review
+
+    note = _note(quiet)
+    done = review.export(sources, out, **asked)
+    note(f"{done.items} of {done.replies} replies, from {done.strata} strata")
+    for path in (*done.files, done.page):
+        note(f"for reviewers: {path}")
+    note(f"not for reviewers: {done.key}")
+
+
+@review.command(name="import", short_help="Take back what reviewers answered, and check it.")
+@click.argument(
+    "paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE.csv..."
+)
+@click.option(
+    "--key",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Of the export.  [default: FILE-key.json]",
+)
+@click.option(
+    "-o", "out", default="review.csv", show_default=True, metavar="FILE", help="The table."
+)
+@_shared("quiet", "verbose")
+def review_import(
+    paths: tuple[Path, ...], key: Path | None, out: str, quiet: bool, verbose: bool
+) -> int:
+    """Take back what reviewers answered: into one table, and into the runs as a judge's labels.
+
+    What is missing, malformed or changed is printed, row by row (exit code 1); the rest counts.
+    """
+    from genprobe import reviewed
+
+    note = _note(quiet)
+    done = reviewed.collect(paths, key, out)
+    for problem in done.problems:
+        click.echo(str(problem))
+    note(f"{out}: {len(done.rows)} answers, {len(done.problems)} problems")
+    for folder, counts in done.judged.items():
+        for question, count in counts.items():
+            note(f"{folder}/judgments/reviewed-{question}.jsonl: {count} labels")
+    return 1 if done.problems else 0
+
+
+@review.command(name="agreement", short_help="How far reviewers agree, by question and language.")
+@click.argument(
+    "paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE..."
+)
+@_shared("format", "verbose")
+def review_agreement(paths: tuple[Path, ...], form: str, verbose: bool) -> None:
+    """How far reviewers agree: raw, Cohen's, Fleiss' and Krippendorff's coefficients, and each
+    reviewer with their own repeated answers.
+
+    Rows need `item`, `reviewer`, `question`, `answer`; an empty answer is a missing one. In a
+    table all figures are times 100.
+    """
+    from genprobe.agreement import agreement
+
+    _print_scores(agreement(paths), form)
+
+
 @cli.command(short_help="Compare what is measured with rates that are known.")
 @click.option(
     "--seed", type=int, default=0, show_default=True, help="Base of every request's seed."

@@ -20,7 +20,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 GENPROBE = Path(sys.executable).parent / "genprobe"
-COMMANDS = ("yesno", "judge", "score", "verify", "lint", "list", "selftest")
+COMMANDS = (
+    *("yesno", "judge", "score", "verify", "lint", "list", "selftest"),
+    *("review", "review export", "review import", "review agreement"),
+)
 
 
 def run(*arguments: str | Path, cwd: Path = ROOT) -> str:
@@ -32,7 +35,7 @@ def run(*arguments: str | Path, cwd: Path = ROOT) -> str:
 def commands() -> str:
     """Every command's help, as it prints it."""
     parts = ["# Commands\n\nMade by `python tools/docs.py commands`.\n"]
-    for words in ([], *([c] for c in COMMANDS)):
+    for words in ([], *(c.split() for c in COMMANDS)):
         title = " ".join(["genprobe", *words])
         parts.append(
             f"## {title}\n\n```\n$ {title} --help\n{run(*words, '--help').rstrip()}\n```\n"

@@ -1,0 +1,312 @@
+"""A sample of replies for people to read: `export` writes a spreadsheet file for each of them.
+
+A reviewer reads blind: no model, no label of a judge, rows shuffled, some of them twice. What was
+sampled and how stays in a key file, with which `reviewed.collect` takes the answers back.
+
+Sampling. The replies of the runs are divided into strata by model, language, probe (domain, for
+stories) and what the judges said. A stratum of N replies gets a share of the sample in proportion
+to the square root of N, and at least one where the sample has that many (Bankier 1988, J. American
+Statistical Association 83:174): rare labels are read often enough to correct a judge's rate, large
+strata well enough to know the whole. Within a stratum all replies are equally likely; `weight` is
+one over the probability with which a reply was drawn. A sample with fewer replies than strata
+takes whole strata at random (systematic sampling in their order), with the same probabilities.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import genprobe
+from genprobe import guide, inputs, sheets
+from genprobe.errors import InputError
+from genprobe.guide import SHOWN
+from genprobe.records import Request, Response
+from genprobe.reviewed import ADJUDICATOR, Row, item_id, prints, read_table, resolve, spec_digest
+from genprobe.store import Run
+
+# Command of the run -> question -> the judges that answer it, the first that has judged counts,
+# each with the field that holds its answer (None: its label).
+QUESTIONS: dict[str, dict[str, tuple[tuple[str, str | None], ...]]] = {
+    "yesno": {"answer": (("yesno", None),)},
+    "stories": {
+        "sentiment": (("sentiment", None),),
+        "language": (("language", None), ("story", "language")),
+    },
+    "essays": {"stance": (("stance", None),), "refusal": (("refusal", None),)},
+}
+
+
+@dataclass(frozen=True)
+class Exported:
+    """files: one a reviewer; key: not for reviewers; page: what they should read first."""
+
+    files: tuple[Path, ...]
+    key: Path
+    page: Path
+    items: int
+    replies: int  # that the items were drawn from
+    strata: int
+
+
+@dataclass
+class _Reply:
+    """A reply that may be sampled. labels: question -> what the judges said, "" for nothing."""
+
+    run: int
+    request: str
+    item: str
+    model: str
+    lang: str
+    group: str
+    labels: dict[str, str]
+    weight: float = 1.0
+
+    @property
+    def stratum(self) -> tuple[str, ...]:
+        return (self.model, self.lang, self.group, *self.labels.values())
+
+
+def export(
+    sources: Sequence[str | Path],
+    out: str | Path,
+    *,
+    size: int = 200,
+    langs: Sequence[str] = (),
+    reviewers: int = 1,
+    overlap: float = 1.0,
+    repeats: float = 0.1,
+    seed: int = 0,
+    disagreements: str | Path | None = None,
+) -> Exported:
+    """Write `OUT.csv`, or `OUT-reviewer1.csv`, … for several reviewers, `OUT-key.json` and
+    `OUT-instructions.txt`; a file that is there already is never written over.
+
+    sources: run folders of one command. size: replies in the sample, all where there are fewer.
+    langs: languages asked in, all where empty. overlap: share of the sample that every reviewer
+    reads; the rest is dealt out. repeats: share of a reviewer's rows that come once more, half a
+    file later. disagreements: a table of `collect`; then what its reviewers do not agree on is
+    written for an adjudicator, and the rest of the options is not used.
+    InputError, RunError in one line.
+    """
+    runs = [Run.open(source) for source in dict.fromkeys(map(Path, sources))]
+    commands = sorted({run.spec.command for run in runs})
+    if len(commands) != 1 or commands[0] not in QUESTIONS:
+        raise InputError(f"runs of {' and '.join(commands)}: one command's runs are read together")
+    if len({spec_digest(run) for run in runs}) < len(runs):
+        raise InputError("two of the runs are the same; name each once")
+    codes = {inputs.language_code(lang) for lang in langs if disagreements is None}
+    replies = [r for at, run in enumerate(runs) for r in _replies(at, run, codes)]
+    rng = random.Random(seed)
+    earlier: list[Row] = []
+    if disagreements is None:
+        if size < 1 or reviewers < 1 or not (0 <= overlap <= 1 and 0 <= repeats <= 1):
+            raise InputError("size and reviewers are 1 or more, overlap and repeats from 0 to 1")
+        sample = _sample(replies, size, rng)
+        rows = _deal(sample, reviewers, overlap, repeats, rng)
+    else:
+        folders = {reply.item: str(runs[reply.run].folder) for reply in replies}
+        earlier = read_table(disagreements)
+        earlier = [row | {"run": folders.get(row["item"], row["run"])} for row in earlier]
+        sample = _disputed(replies, earlier, Path(disagreements))
+        rows = {ADJUDICATOR: rng.sample(sample, len(sample))}
+    if not sample:
+        raise InputError("there is nothing to read: no free reply in these runs and languages")
+    done = _places(Path(out), list(rows), len(sample), replies)
+    texts = _texts(runs, sample)
+    questions = list(QUESTIONS[commands[0]])
+    key: dict[str, Any] = {
+        "genprobe": genprobe.__version__,
+        "command": commands[0],
+        "seed": seed,
+        "questions": questions,
+        "heads": {n: guide.load().heads[n] for n in ("row", *SHOWN, *questions, "comment")},
+        "runs": [{"folder": str(run.folder), "spec": spec_digest(run)} for run in runs],
+        "items": {r.item: _item(r) | {"shown": prints(texts[r.item])} for r in sample},
+        "rows": {
+            name: [who, r.item] for who, dealt in rows.items() for name, r in _named(who, dealt)
+        },
+        "earlier": earlier,
+    }
+    # The key first: without it, what comes back cannot be read.
+    sheets.write_new(done.key, json.dumps(key, indent=1).encode("ascii"))
+    sheets.write_new(done.page, _page(questions).encode("utf-8-sig"))
+    empty = [""] * (len(questions) + 1)
+    for path, (reviewer, dealt) in zip(done.files, rows.items(), strict=True):
+        body = [[name, *texts[r.item], *empty] for name, r in _named(reviewer, dealt)]
+        sheets.write(path, [[*key["heads"].values()], *body])
+    return done
+
+
+def _places(out: Path, reviewers: Sequence[str], items: int, replies: Sequence[_Reply]) -> Exported:
+    """Where the files go. InputError if one of them is there already."""
+    base = out.with_suffix("") if out.suffix.lower() == ".csv" else out
+    names = [f"-{reviewer}" for reviewer in reviewers] if len(reviewers) > 1 else [""]
+    done = Exported(
+        files=tuple(base.with_name(f"{base.name}{name}.csv") for name in names),
+        key=base.with_name(f"{base.name}-key.json"),
+        page=base.with_name(f"{base.name}-instructions.txt"),
+        items=items,
+        replies=len(replies),
+        strata=len({reply.stratum for reply in replies}),
+    )
+    for path in (*done.files, done.page, done.key):
+        if path.exists():
+            raise InputError(f"{path}: is there already; choose another name")
+    return done
+
+
+def _named(reviewer: str, dealt: Iterable[_Reply]) -> Iterator[tuple[str, _Reply]]:
+    """The rows of a reviewer with their names: `r2-0001` is the first of `reviewer2`."""
+    short = f"{reviewer[0]}{reviewer.removeprefix('reviewer').removeprefix(ADJUDICATOR)}"
+    return ((f"{short}-{number:04d}", reply) for number, reply in enumerate(dealt, 1))
+
+
+def _replies(at: int, run: Run, codes: set[str]) -> Iterator[_Reply]:
+    """The replies of a run that a person can read, in the order of its plan."""
+    asked = QUESTIONS[run.spec.command]
+    judged = run.judges()
+    labels: dict[str, dict[str, str]] = {}
+    for question, judges in asked.items():
+        judge, field = next((j for j in judges if j[0] in judged), ("", None))
+        labels[question] = {
+            j.request: str(j.label if field is None else j.fields.get(field, ""))
+            for j in (run.judgments(judge) if judge else ())
+        }
+    domains = {(s.id, s.lang): str(s.extra.get("domain", "")) for s in run.statements()}
+    answered = {response.request for response in run.responses()}
+    spec = spec_digest(run)
+    for request in run.requests():
+        if request.id not in answered or request.decode != "free":
+            continue
+        if codes and request.lang not in codes:
+            continue
+        domain = domains.get((request.statement, request.lang)) or request.probe
+        yield _Reply(
+            run=at,
+            request=request.id,
+            item=item_id(spec, request.id),
+            model=run.spec.model,
+            lang=request.lang,
+            group=domain if run.spec.command == "stories" else request.probe,
+            labels={question: found.get(request.id, "") for question, found in labels.items()},
+        )
+
+
+def _sample(replies: Sequence[_Reply], size: int, rng: random.Random) -> list[_Reply]:
+    """A stratified sample with its weights (see the head of this module), shuffled."""
+    strata: dict[tuple[str, ...], list[_Reply]] = {}
+    for reply in replies:
+        strata.setdefault(reply.stratum, []).append(reply)
+    names = sorted(strata)
+    expected = _shares([len(strata[name]) for name in names], size)
+    sample: list[_Reply] = []
+    passed = 0.0 if all(share.is_integer() for share in expected) else rng.random()
+    for name, share in zip(names, expected, strict=True):
+        count = min(int(passed + share) - int(passed), len(strata[name]))
+        passed += share
+        for reply in rng.sample(strata[name], count):
+            reply.weight = len(strata[name]) / share
+            sample.append(reply)
+    rng.shuffle(sample)
+    return sample
+
+
+def _shares(sizes: Sequence[int], total: int) -> list[float]:
+    """Expected replies of each stratum, in all `total`: whole numbers unless there are fewer
+    replies than strata."""
+    if total >= sum(sizes):
+        return [float(n) for n in sizes]
+    least = 1.0 if total >= len(sizes) else 0.0
+
+    def shares(scale: float) -> list[float]:
+        return [min(max(scale * n**0.5, least), n) for n in sizes]
+
+    low, high = 0.0, float(max(sizes))
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (middle, high) if sum(shares(middle)) < total else (low, middle)
+    found = shares(high)
+    if not least:
+        return found
+    whole = [int(share + 1e-9) for share in found]
+    by_rest = sorted(range(len(sizes)), key=lambda at: whole[at] - found[at])
+    for at in by_rest[: total - sum(whole)]:
+        whole[at] += 1
+    return [float(share) for share in whole]
+
+
+def _deal(
+    sample: Sequence[_Reply], reviewers: int, overlap: float, repeats: float, rng: random.Random
+) -> dict[str, list[_Reply]]:
+    """Each reviewer's rows, in an order of their own; a repeat comes half a file after the first
+    at least."""
+    shared = round(overlap * len(sample))
+    rows = {}
+    for number in range(reviewers):
+        mine = [*sample[:shared], *sample[shared + number :: reviewers]]
+        rng.shuffle(mine)
+        half = len(mine) // 2
+        again = rng.sample(range(half), min(round(repeats * len(mine)), half))
+        places = [
+            *enumerate(mine),
+            *((rng.uniform(at + half, len(mine)), mine[at]) for at in again),
+        ]
+        rows[f"reviewer{number + 1}"] = [r for _, r in sorted(places, key=lambda place: place[0])]
+    return rows
+
+
+def _disputed(replies: Iterable[_Reply], rows: Sequence[Row], path: Path) -> list[_Reply]:
+    """The replies that reviewers answered differently and no adjudicator has seen."""
+    found = {r.item: r.weight for r in resolve(rows) if r.differ and r.rule != "adjudicated"}
+    if not found:
+        raise InputError(f"{path}: there are no disagreements to adjudicate")
+    sample = [reply for reply in replies if reply.item in found]
+    if len(sample) < len(found):
+        raise InputError(
+            f"{path}: {len(found) - len(sample)} of the {len(found)} items are not in these runs; "
+            "name all runs of the first export"
+        )
+    for reply in sample:
+        reply.weight = found[reply.item]
+    return sample
+
+
+def _texts(runs: Sequence[Run], sample: Iterable[_Reply]) -> dict[str, tuple[str, ...]]:
+    """Item -> its cells of `SHOWN`. Only the sample's texts are held."""
+    wanted = {(reply.run, reply.request): reply.item for reply in sample}
+    texts = {}
+    for at, run in enumerate(runs):
+        for request, answer in run.exchanges():
+            item = wanted.get((at, request.id))
+            if item is not None and isinstance(answer, Response):
+                name = inputs.load_language(request.lang).name
+                shown = (f"{name} ({request.lang})", _asked(request), answer.text)
+                texts[item] = (shown[0], *map(sheets.show, shown[1:]))
+    return texts
+
+
+def _asked(request: Request) -> str:
+    return next(m["content"] for m in reversed(request.messages) if m["role"] == "user")
+
+
+def _item(reply: _Reply) -> Row:
+    row = dataclasses.asdict(reply) | {"stratum": " | ".join(reply.stratum)}
+    del row["item"]
+    return row
+
+
+def _page(questions: Sequence[str]) -> str:
+    """The instructions, with the columns and questions of this export."""
+    g = guide.load()
+
+    def listed(names: Iterable[str]) -> str:
+        return "\n\n".join(f"[{g.heads[name]}]\n{g.about[name]}" for name in names)
+
+    columns = listed(("row", *SHOWN, "comment"))
+    return g.page.replace("{columns}", columns).replace("{questions}", listed(questions)) + "\n"

@@ -1,0 +1,158 @@
+"""Tables that strangers edit in a spreadsheet: CSV out, CSV back, every text kept exactly.
+
+A spreadsheet takes a cell for a formula, a number, a date or a truth value by how it begins, and
+a cell that was safe when the file was made need not be after it was edited, saved with another
+separator and opened elsewhere. So a text of ours never begins like any of these: each of its
+lines begins with `> `, as in a quoted e-mail (an apostrophe would be eaten by the first edit).
+What a cell cannot hold (control characters, lone surrogates) and what would begin a formula if
+the file were split at another separator (`;=`) is written as `\\u{3d}`. `unshow` undoes both.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from genprobe.errors import InputError
+from genprobe.files import LARGEST_FIELD
+from genprobe.records import digest
+
+# What a cell holds, in UTF-16 units and lines. Excel takes 32,767 and 253 line breaks, LibreOffice
+# breaks a line of a cell of several lines after 16,367; this leaves room for the mark of a cut.
+LONGEST, MOST_LINES = 16_000, 250
+
+# Controls but the line feed, other line ends, surrogates and noncharacters (no XML, and so no
+# spreadsheet file, holds them), and a backslash that could be taken for the start of an escape.
+_UNFIT = (
+    "[\0-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufdd0-\ufdef"
+    + "".join(
+        f"{chr(plane + 0xFFFE)}{chr(plane + 0xFFFF)}" for plane in range(0, 0x110000, 0x10000)
+    )
+    + r"]|\\(?=u\{)"
+)
+# The sign of a formula, also full-width, where a field would begin if this separated fields.
+_HIDDEN = r'(?<=[,;|])"*[=+\-@＝＋－＠]'
+_ESCAPE = re.compile(f"{_HIDDEN}|{_UNFIT}")
+_ESCAPED = re.compile(r"\\u\{([0-9a-f]{1,6})\}")
+_TORN = re.compile(r"\\(?:u(?:\{[0-9a-f]*)?)?\Z")
+_CUT = re.compile(r"\n\[cut: \d+ more characters\]\Z")
+
+
+def show(text: str) -> str:
+    """Text as a cell. A text too long for a cell ends in a line `[cut: 1234 more characters]`."""
+    safe = _ESCAPE.sub(lambda m: "".join(f"\\u{{{ord(c):x}}}" for c in m[0]), text)
+    lines = safe.split("\n")
+    cell = "\n".join(f"> {line}" for line in lines[:MOST_LINES])
+    if len(lines) <= MOST_LINES and _units(cell) <= LONGEST:
+        return cell
+    kept = cell.encode("utf-16-le")[: 2 * LONGEST].decode("utf-16-le", "ignore")
+    kept = _TORN.sub("", kept)
+    return f"{kept}\n[cut: {len(text) - len(unshow(kept))} more characters]"
+
+
+def unshow(cell: str) -> str:
+    """The text of a cell, or as much of it as was shown."""
+    lines = _CUT.sub("", _line_feeds(cell)).split("\n")
+    safe = "\n".join(line.removeprefix(">").removeprefix(" ") for line in lines)
+    return _ESCAPED.sub(lambda m: chr(int(m[1], 16)), safe)
+
+
+def fingerprint(cell: str) -> str:
+    """A hash of what a person reads in a cell: line ends, spaces at them and NFC do not count."""
+    lines = _line_feeds(unicodedata.normalize("NFC", cell)).rstrip().split("\n")
+    return digest([line.rstrip() for line in lines], 12)
+
+
+def _units(text: str) -> int:
+    return len(text.encode("utf-16-le")) // 2
+
+
+def _line_feeds(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def write(path: Path, rows: Iterable[Sequence[str]]) -> None:
+    """Write a new file for spreadsheets: UTF-8 with a BOM, commas, CRLF, every cell in quotes.
+
+    InputError if a file of the name is there already (it may hold somebody's work), or none can
+    be written.
+    """
+    text = io.StringIO(newline="")
+    csv.writer(text, quoting=csv.QUOTE_ALL, lineterminator="\r\n").writerows(rows)
+    write_new(path, text.getvalue().encode("utf-8-sig"))
+
+
+def write_new(path: Path, content: bytes) -> None:
+    try:
+        with path.open("xb") as file:
+            file.write(content)
+    except FileExistsError:
+        raise InputError(f"{path}: is there already; choose another name") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror})") from None
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A file that came back: the heads of its columns, and its rows with the number that a
+    spreadsheet shows. Cells that a row lacks are empty; rows without any text are left out."""
+
+    heads: list[str]
+    rows: list[tuple[int, list[str]]]
+
+
+def read(path: Path, heads: Iterable[str]) -> Sheet:
+    """Read a CSV file that any spreadsheet may have saved; `heads` are some that it should have.
+
+    UTF-8 or UTF-16, with a BOM or without; separated by commas, semicolons or tabs. InputError
+    for what is not text.
+    """
+    csv.field_size_limit(max(LARGEST_FIELD, csv.field_size_limit()))
+    text = _decoded(path)
+    wanted = {head_key(head) for head in heads}
+
+    def known(separator: str) -> int:
+        first = next(csv.reader(io.StringIO(text, newline=""), delimiter=separator), [])
+        return len(wanted & {head_key(cell) for cell in first})
+
+    try:
+        separator = max(",;\t", key=known)
+        records = list(csv.reader(io.StringIO(text, newline=""), delimiter=separator))
+    except csv.Error as error:
+        raise InputError(f"{path}: not CSV ({error})") from None
+    head, *body = records or [[]]
+    rows = [
+        (number, cells + [""] * (len(head) - len(cells)))
+        for number, cells in enumerate(body, 2)
+        if any(cell.strip() for cell in cells)
+    ]
+    return Sheet(head, rows)
+
+
+def head_key(head: str) -> str:
+    """A column's head without what does not matter."""
+    return " ".join(unicodedata.normalize("NFKC", head).casefold().split())
+
+
+def _decoded(path: Path) -> str:
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+    if raw.startswith(b"PK\x03\x04"):
+        raise InputError(f"{path}: is a workbook (.xlsx, .ods); save it as CSV, in UTF-8")
+    if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
+        name = "utf-16"
+    elif b"\0" in raw[:2]:  # the first head is ASCII
+        name = "utf-16-be" if raw[:1] == b"\0" else "utf-16-le"
+    else:
+        name = "utf-8-sig"
+    try:
+        return raw.decode(name)
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: not Unicode; save it as CSV, in UTF-8") from None

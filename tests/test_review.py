@@ -1,0 +1,650 @@
+"""Review: what goes out comes back, whatever spreadsheets and people do to it."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from genprobe import cli, disk, guide, inputs, registry, review, reviewed, sheets, statements
+from genprobe.errors import InputError
+from genprobe.files import read_rows
+from genprobe.pipeline import plan
+from genprobe.records import Judgment, Response
+from genprobe.signature import statements_hash
+from genprobe.store import Run
+from tests.sample import SPEC
+
+HOSTILE = [
+    *("=1+1", "+1+1", "-1+1", "@SUM(1)", "＝1+1", "＋1", "－1", "＠SUM(1)"),
+    *("\t=1+1", "\r=1+1", " =1+1", "\n=1+1", "x\n=1+1", 'x;=1+1;"=1+1"|@SUM(1),=1+1'),
+    "=cmd|'/c calc'!A0",
+    "a\tb\rc\r\nd\ne\r",
+    "\0 nul \x01\x0b\x1b[31m\x7f\x85\u2028\u2029 controls",
+    "\u202eabc\u202c \u200f\u2067rtl\u2069 \u200c\u200d\ufeff",
+    "\ud800 lone \udc00\ud83d",
+    "\ufffe\uffff\ufdd0\U0001fffe",
+    *("  both ends  ", "007", "1E5", "1-2", "TRUE", "", " ", "'=1+1", "> quoted\n>> twice"),
+    "\\u{3d} \\\\u{0} \\u003d \\",
+    '"", "a";"b", """',
+    *(
+        "_x000D_",
+        "#REF!",
+        "<b>&amp;</b>",
+        "{=A1}",
+        "€ é e\u0301 ﬁ 😀",
+        "\n\n",
+        "12:30",
+        "1,5",
+        "50 %",
+    ),
+]
+LONG = ["я" * 32_767, "я" * 40_000, "😀" * 20_000, "\\u{0}\0" * 9_000, "line\n" * 400]
+
+Reply = Callable[[int], str]
+
+
+def make_run(folder: Path, langs: list[str], reply: Reply, limit: int = 4, **spec: object) -> Run:
+    """A run over built-in statements, whose replies are `reply(number of the request)`; its judge
+    reads yes from those that hold "yes", else no."""
+    items, _ = statements.load("builtin", langs)
+    items = [s for lang in langs for s in [s for s in items if s.lang == lang][:limit]]
+    pack = inputs.load_pack()
+    asked = plan(items, pack, list(pack.probes), seed=SPEC.seed)
+    known = dataclasses.replace(
+        SPEC,
+        statements=statements_hash(items),
+        languages=tuple(langs),
+        probes=tuple(pack.probes),
+        pack_hashes={lang: pack.hashes[lang] for lang in langs},
+        pack=pack.id,
+        **spec,  # type: ignore[arg-type]
+    )
+    with Run.start(folder, known, items, asked) as run:
+        for number, request in enumerate(asked):
+            run.append(Response(request.id, reply(number), "stop", "sent", 1, 1))
+        run.write_judgments(
+            "yesno",
+            "1",
+            (
+                Judgment(r.id, "yesno", "yes" if "yes" in reply(n) else "no", None, "", "", {})
+                for n, r in enumerate(asked)
+            ),
+        )
+        return run
+
+
+def read(path: Path) -> list[list[str]]:
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        return list(csv.reader(file))
+
+
+def fill(path: Path, answer: Callable[[list[str]], str], column: int = 4) -> Path:
+    """Write an answer in each row of a file, as a careful spreadsheet would."""
+    head, *rows = read(path)
+    for row in rows:
+        row[column] = answer(row)
+    return save(path, [head, *rows])
+
+
+def save(
+    path: Path, rows: list[list[str]], separator: str = ",", coding: str = "utf-8-sig"
+) -> Path:
+    text = io.StringIO(newline="")
+    csv.writer(text, delimiter=separator).writerows(rows)
+    path.write_bytes(text.getvalue().encode(coding))
+    return path
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    return make_run(
+        tmp_path / "run", ["en", "kk"], lambda n: f"{'yes' if n % 3 else 'no'}, {n}.", limit=12
+    )
+
+
+def says(row: list[str]) -> str:
+    return "yes" if "yes" in row[3] else "no"
+
+
+# --- cells
+
+
+@pytest.mark.parametrize("text", HOSTILE + LONG, ids=lambda text: repr(text[:12]))
+def test_a_text_survives_as_a_cell(text):
+    cell = sheets.show(text)
+    assert all(line.startswith("> ") for line in cell.split("\n")) or "[cut: " in cell
+    assert len(cell.encode("utf-16-le")) // 2 <= 16_367
+    assert cell.count("\n") <= 253
+    ET.fromstring(f"<a>{cell.replace('&', '').replace('<', '')}</a>")  # XML can hold it
+    for ends in ("\n", "\r\n", "\r"):
+        back = sheets.unshow(cell.replace("\n", ends))
+        assert back == text if text not in LONG else text.startswith(back) and len(back) > 1_000
+
+
+def test_any_text_survives_as_a_cell():
+    rng = random.Random(3)
+    signs = "\\u{}3d0=;,|\"'> \n\r\t\0\ud83d\ude00=я[cut: 1 more characters]"
+    for _ in range(20_000):
+        text = "".join(rng.choices(signs, k=rng.randrange(14)))
+        assert sheets.unshow(sheets.show(text)) == text
+
+
+def test_a_fingerprint_sees_words_and_not_line_ends():
+    cell = sheets.show("Иә.\n\n- é")
+    assert sheets.fingerprint(cell) == sheets.fingerprint(cell.replace("\n", "\r\n") + "\r\n")
+    assert sheets.fingerprint(cell) == sheets.fingerprint(cell.replace("é", "e\u0301"))
+    assert sheets.fingerprint(cell) != sheets.fingerprint(cell.replace("Иә", "Жоқ"))
+
+
+# --- export
+
+
+def test_what_a_reviewer_gets_is_blind(run, tmp_path):
+    done = review.export([run.folder], tmp_path / "out.csv", size=30, reviewers=2, seed=4)
+    assert [path.name for path in done.files] == ["out-reviewer1.csv", "out-reviewer2.csv"]
+    assert (done.items, done.replies) == (30, 72)
+    raw = done.files[0].read_bytes()
+    assert raw.startswith(b'\xef\xbb\xbf"row",')
+    assert raw.count(b"\r\n") == 34  # a head, 30 items, 3 repeats; no other CR
+    for hidden in (SPEC.model, "yesno", "recognition", "weight", str(run.folder)):
+        assert hidden.encode() not in raw
+    head, *rows = read(done.files[0])
+    assert head == [guide.load().heads[n] for n in ("row", *guide.SHOWN, "answer", "comment")]
+    key = json.loads(done.key.read_text())
+    texts = {r.request: r.text for r in run.responses()}
+    for name, lang, _, reply, answer, _ in rows:
+        item = key["items"][key["rows"][name][1]]
+        assert sheets.unshow(reply) == texts[item["request"]]
+        assert (item["lang"] in lang, answer) == (True, "")
+    page = done.page.read_text(encoding="utf-8-sig")
+    assert all(head_ in page for head_ in head)
+    assert "CONTENT WARNING" in page and "{" not in page.replace("\\u{9}", "")
+    order = [[key["rows"][row[0]][1] for row in read(path)[1:]] for path in done.files]
+    assert order[0] != order[1]
+    asked = [item["request"] for item in key["items"].values()]
+    assert asked != [r.id for r in run.requests() if r.id in asked]
+
+
+def dealt(key: Path) -> dict[str, list[str]]:
+    """Reviewer -> items, in the order of the rows."""
+    rows: dict[str, list[str]] = {}
+    for reviewer, item in json.loads(key.read_text())["rows"].values():
+        rows.setdefault(reviewer, []).append(item)
+    return rows
+
+
+def test_repeats_come_half_a_file_later(run, tmp_path):
+    done = review.export([run.folder], tmp_path / "out", size=60, repeats=0.2)
+    (rows,) = dealt(done.key).values()
+    again = [(at, item) for at, item in enumerate(rows) if item in rows[:at]]
+    assert (len(rows), len(again)) == (72, 12)
+    assert all(at - rows.index(item) >= 30 for at, item in again)
+
+
+def test_overlap_and_shares(run, tmp_path):
+    done = review.export(
+        [run.folder], tmp_path / "out", size=40, reviewers=3, overlap=0.25, repeats=0
+    )
+    rows = dealt(done.key)
+    assert {reviewer: len(items) for reviewer, items in rows.items()} == {
+        f"reviewer{n}": 20 for n in (1, 2, 3)
+    }
+    read_by = Counter(item for items in rows.values() for item in items)
+    assert Counter(read_by.values()) == {3: 10, 1: 30}
+
+
+def test_the_same_seed_gives_the_same_bytes_and_another_does_not(run, tmp_path):
+    made = [
+        review.export([run.folder], tmp_path / name, size=20, seed=seed).files[0].read_bytes()
+        for name, seed in (("a", 1), ("b", 1), ("c", 2))
+    ]
+    assert made[0] == made[1] != made[2]
+
+
+def test_weights_are_one_over_the_probability_of_a_reply(tmp_path):
+    """Over many seeds a weighted sample estimates counts without bias, also where the sample has
+    fewer replies than strata; every reply is drawn as often as its weight says."""
+    run = make_run(tmp_path / "run", ["en"], lambda n: "yes" if n % 8 else "no", limit=40)
+    replies = list(review._replies(0, run, set()))
+    strata = Counter(reply.stratum for reply in replies)
+    assert len(strata) == 6 and min(strata.values()) < 8 < max(strata.values())
+    for size in (4, 17, 60):
+        drawn: Counter[str] = Counter()
+        weights = {}
+        for seed in range(600):
+            sample = review._sample(replies, size, random.Random(seed))
+            assert len(sample) in ((size,) if size > 6 else (size - 1, size, size + 1))
+            drawn.update(reply.item for reply in sample)
+            weights |= {reply.item: reply.weight for reply in sample}
+            if size > 6:
+                assert len({reply.stratum for reply in sample}) == 6
+                assert sum(reply.weight for reply in sample) == pytest.approx(len(replies))
+        for item, weight in weights.items():
+            p = 1 / weight
+            assert abs(drawn[item] / 600 - p) < 5 * (p * (1 - p) / 600) ** 0.5 + 1e-9
+
+
+def test_all_are_read_where_there_are_fewer(run, tmp_path):
+    done = review.export([run.folder], tmp_path / "out", size=1000, langs=["kk"], repeats=0)
+    items = json.loads(done.key.read_text())["items"].values()
+    assert len(items) == 36 == done.replies
+    assert {item["weight"] for item in items} == {1.0}
+    assert {item["lang"] for item in items} == {"kk"}
+
+
+def test_stories_and_essays_ask_their_own_questions(tmp_path):
+    for command, asked in (
+        ("stories", ["sentiment", "language"]),
+        ("essays", ["stance", "refusal"]),
+    ):
+        run = make_run(tmp_path / command, ["en"], lambda n: f"{n}", command=command)
+        done = review.export([run.folder], tmp_path / f"{command}.csv", size=5, repeats=0)
+        heads = [guide.load().heads[name] for name in asked]
+        assert read(done.files[0])[0][4:6] == heads
+        typed = {"sentiment": "Negative", "language": "Қазақша", "stance": "Both", "refusal": "да"}
+        for at, name in enumerate(asked, 4):
+            fill(done.files[0], lambda row, word=typed[name]: word, at)
+        back = reviewed.collect(done.files, done.key)
+        assert not back.problems
+        told = {"sentiment": "negative", "language": "kk", "stance": "both", "refusal": "yes"}
+        assert {(row["question"], row["answer"]) for row in back.rows} == {
+            (name, told[name]) for name in asked
+        }
+        assert run.verify() == []
+
+
+def test_exports_never_write_over_work(run, tmp_path):
+    review.export([run.folder], tmp_path / "out", size=5)
+    with pytest.raises(InputError, match=r"out.csv: is there already"):
+        review.export([run.folder], tmp_path / "out.csv", size=5)
+    other = make_run(tmp_path / "other", ["en"], str, command="essays")
+    with pytest.raises(InputError, match="runs of essays and yesno"):
+        review.export([run.folder, other.folder], tmp_path / "both", size=5)
+
+
+# --- collect
+
+
+def test_answers_become_a_table_and_a_judge(run, tmp_path):
+    done = review.export([run.folder], tmp_path / "out", size=40, reviewers=2, seed=2)
+    for path in done.files:
+        fill(path, says)
+    back = reviewed.collect(done.files, done.key, tmp_path / "review.csv")
+    assert back.problems == []
+    assert len(back.rows) == 2 * 44
+    table = reviewed.read_table(tmp_path / "review.csv")
+    assert [row | {"comment": ""} for row in table] == back.rows
+    assert set(next(iter(read_rows(tmp_path / "review.csv")))) == set(reviewed.COLUMNS)
+    assert all(row["answer"] == row["label"] for row in back.rows)
+    judged = list(run.judgments("reviewed-answer"))
+    assert len(judged) == 40
+    plain = {j.request: j.label for j in run.judgments("yesno")}
+    assert all((j.label, j.rule, j.score) == (plain[j.request], "agreed", 1.0) for j in judged)
+    order = [r.id for r in run.requests()]
+    assert [order.index(j.request) for j in judged] == sorted(
+        order.index(j.request) for j in judged
+    )
+    assert run.verify() == []
+    assert back.judged == {str(run.folder): {"answer": 40}}
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+@pytest.mark.parametrize("coding", ["utf-8-sig", "utf-8", "utf-16", "utf-16-le", "utf-16-be"])
+def test_what_spreadsheets_do_to_a_file(tmp_path, separator, coding):
+    run = make_run(tmp_path / "run", ["ar", "zh"], lambda n: f"نعم yes\n是; \r\n«{n}»")
+    done = review.export([run.folder], tmp_path / "out", size=12, repeats=0)
+    words = ["YES", " да.", "Иә", "نعم", "是", "ｙｅｓ"]
+    path = fill(done.files[0], lambda row: words[int(row[0][-1]) % 6])
+    head, *rows = read(path)
+    rows.sort(key=lambda row: row[3])
+    body = [[row[at] for at in (5, 3, 4, 0, 2, 1)] for row in [head, *rows]]
+    body = [[cell.replace("\n", "\r\n") for cell in row] + ["", ""] for row in body]
+    body = [*body[:5], [""] * 8, [], *body[5:], [""] * 8]
+    body[0] = [cell.upper() for cell in body[0]]
+    save(path, body, separator, coding)
+    back = reviewed.collect([path], done.key)
+    assert back.problems == []
+    assert [row["answer"] for row in back.rows] == ["yes"] * 12
+
+
+def test_what_is_wrong_is_told_by_row_and_the_rest_counts(run, tmp_path):
+    done = review.export([run.folder], tmp_path / "out", size=20, reviewers=2, repeats=0)
+    path = fill(done.files[0], says)
+    head, *rows = read(path)
+    rows[2][4] = "yess"
+    rows[3][4] = ""
+    rows[4][3] = rows[4][3].replace(",", ", indeed,")
+    rows[5][0] = "r1-9999"
+    del rows[6]
+    rows.append(list(rows[7]))  # the same row once more, with another answer
+    rows[-1][4] = "ambiguous"
+    rows.append(list(rows[0]))  # and one with the same
+    rows[1][5] = "=HYPERLINK(1)"
+    for row in rows:
+        row.append("note")
+    path = save(path, [[*head, "mine"], *rows])
+    back = reviewed.collect([path], done.key, tmp_path / "review.csv")
+    told = [str(problem) for problem in back.problems]
+    file = str(path)
+    assert told == [
+        f"{file}, row 1: the column 'mine' is not ours: 21 cells are not read",
+        f"{file}, row 4: r1-0003: answer 'yess' is none of yes, no, ambiguous",
+        f"{file}, row 6: r1-0005: 'what the model replied' was changed; "
+        f"{rows[4][4]!r} is not counted",
+        f"{file}, row 7: there is no row 'r1-9999'; {rows[5][4]!r} is not counted",
+        "reviewer2: no row of this reviewer is here",
+        f"{file}, row 5: r1-0004: no answer (answer)",
+        "reviewer1: the row r1-0006 is missing",
+        "reviewer1: the row r1-0007 is missing",
+        f"{file}, row 9: r1-0009: answer is {rows[7][4]} ({file}, row 9) and "
+        f"ambiguous ({file}, row 21)",
+    ]
+    assert len(back.rows) == 14
+    assert "=HYPERLINK(1)" in {row["comment"] for row in back.rows}
+    assert (
+        b"\n=HYP" not in (data := (tmp_path / "review.csv").read_bytes()) and b",=HYP" not in data
+    )
+    assert len(list(run.judgments("reviewed-answer"))) == 14
+
+
+def test_a_file_that_cannot_be_read_does_not_stop_the_others(run, tmp_path):
+    done = review.export([run.folder], tmp_path / "out", size=10, reviewers=3)
+    fill(done.files[0], says)
+    done.files[1].write_bytes(read_as(done.files[1]).encode("cp1251", "replace"))
+    done.files[2].write_bytes(b"PK\x03\x04 a workbook")
+    back = reviewed.collect([*done.files, tmp_path / "none.csv"], done.key)
+    told = [str(problem) for problem in back.problems]
+    assert "reviewer2.csv: not Unicode; save it as CSV, in UTF-8" in told[0]
+    assert "reviewer3.csv: is a workbook" in told[1]
+    assert "none.csv: cannot be read" in told[2]
+    assert len(back.rows) == 11
+
+
+def read_as(path: Path) -> str:
+    return path.read_text(encoding="utf-8-sig")
+
+
+def test_a_lost_column_of_texts_leaves_nothing_to_check(run, tmp_path):
+    done = review.export([run.folder], tmp_path / "out", size=10)
+    path = fill(done.files[0], says)
+    save(path, [[*row[:2], *row[3:]] for row in read(path)])
+    back = reviewed.collect([path], done.key)
+    assert "no column 'what the model was asked'" in str(back.problems[0])
+    assert back.rows == []
+
+
+def test_a_run_that_is_elsewhere_loses_no_answer(run, tmp_path):
+    done = review.export([run.folder], tmp_path / "out", size=10, repeats=0)
+    fill(done.files[0], says)
+    run.folder.rename(tmp_path / "moved")
+    back = reviewed.collect(done.files, done.key, tmp_path / "review.csv")
+    assert len(reviewed.read_table(tmp_path / "review.csv")) == 10
+    assert "the run is not here" in str(back.problems[0])
+
+
+def test_a_run_that_cannot_be_written_loses_no_answer(run, tmp_path):
+    done = review.export([run.folder], tmp_path / "out", size=10, repeats=0)
+    fill(done.files[0], says)
+    held = disk.lock(run.folder)
+    try:
+        back = reviewed.collect(done.files, done.key, tmp_path / "review.csv")
+    finally:
+        os.close(held)
+    assert len(reviewed.read_table(tmp_path / "review.csv")) == 10
+    assert "another process is writing" in str(back.problems[0])
+
+
+def test_a_repeat_stands_in_for_a_first_reading_without_answer(run, tmp_path):
+    done = review.export([run.folder], tmp_path / "out", size=20, repeats=0.5)
+    rows = next(iter(dealt(done.key).values()))
+    first = {rows.index(item) for item in rows if rows.count(item) == 2}
+    names = [row[0] for row in read(done.files[0])[1:]]
+    fill(done.files[0], lambda row: "" if names.index(row[0]) in first else says(row))
+    back = reviewed.collect(done.files, done.key)
+    assert len(back.problems) == len(first) == 10
+    assert {row["repeat"] for row in back.rows} == {0}
+    assert len(list(run.judgments("reviewed-answer"))) == 20
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"heads": 1}', "\xff"])
+def test_a_key_that_is_none(tmp_path, text):
+    path = tmp_path / "key.json"
+    path.write_text(text, encoding="latin-1")
+    with pytest.raises(InputError, match=r"key.json: not"):
+        reviewed.collect([], path)
+
+
+# --- the command line
+
+
+def test_from_export_to_agreement(run, tmp_path, capsys, monkeypatch):
+    def genprobe(*words: object) -> tuple[int, str]:
+        monkeypatch.setattr(sys, "argv", ["genprobe", "review", *map(str, words)])
+        with pytest.raises(SystemExit) as stop:
+            cli.main()
+        return stop.value.code or 0, capsys.readouterr().out
+
+    monkeypatch.chdir(tmp_path)
+    assert genprobe("export", "run", "-o", "s.csv", "--size", 20, "--reviewers", 2)[0] == 0
+    files_ = [fill(tmp_path / f"s-reviewer{n}.csv", says) for n in (1, 2)]
+    rows = read(files_[0])
+    rows[1][4] = "no" if rows[1][4] == "yes" else "yes"
+    save(files_[0], rows)
+    assert genprobe("import", *files_) == (0, "")
+    code, out = genprobe("agreement", "review.csv", "-f", "json")
+    found = {(s["metric"], s["by"]["lang"]): s for s in json.loads(out)}
+    assert code == 0
+    assert found["agreement", "all"]["value"] == pytest.approx(0.95)
+    assert found["self-agreement", "all"]["n"] == 2
+    assert {lang for _, lang in found} == {"all", "en", "kk"}
+    assert "krippendorff-alpha" in genprobe("agreement", "review.csv")[1]
+    assert genprobe("import", files_[0], "-q")[0] == 1
+    assert genprobe("export", "run", "-o", "last.csv", "--disagreements", "review.csv")[0] == 2
+
+
+# --- one label of several
+
+
+def row_of(reviewer: str, answer: str, repeat: int = 0, item: str = "i1") -> reviewed.Row:
+    row = dict.fromkeys(reviewed.COLUMNS, "") | {"item": item, "question": "answer"}
+    return row | {"reviewer": reviewer, "answer": answer, "repeat": repeat, "weight": 1.0}
+
+
+@pytest.mark.parametrize(
+    "said, label, rule",
+    [
+        ("a:yes", "yes", "single"),
+        ("a:yes b:yes", "yes", "agreed"),
+        ("a:yes b:no", None, "open"),
+        ("a:yes b:no c:no", "no", "majority"),
+        ("a:yes b:no c:ambiguous", None, "open"),
+        ("a:yes b:no c:no adjudicator:yes", "yes", "adjudicated"),
+        ("adjudicator:no a:yes b:yes", "no", "adjudicated"),
+    ],
+)
+def test_the_label_is_the_adjudicators_else_the_majoritys(said, label, rule):
+    rows = [row_of(*one.split(":")) for one in said.split()]
+    for order in (rows, rows[::-1]):
+        (found,) = reviewed.resolve([*order, row_of("a", "no", 1)])
+        assert (found.label, found.rule) == (label, rule)
+        assert found.differ == (len({r["answer"] for r in rows if len(r["reviewer"]) == 1}) > 1)
+
+
+def test_a_second_round_settles_disagreements(run, tmp_path):
+    done = review.export([run.folder], tmp_path / "out", size=30, reviewers=2, repeats=0)
+    fill(done.files[0], says)
+    fill(done.files[1], lambda row: "ambiguous" if row[0] < "r2-0006" else says(row))
+    first = reviewed.collect(done.files, done.key, tmp_path / "review.csv")
+    assert len(list(run.judgments("reviewed-answer"))) == 25
+    last = review.export(
+        [run.folder], tmp_path / "last", disagreements=tmp_path / "review.csv", size=1
+    )
+    assert [path.name for path in last.files] == ["last.csv"]
+    assert len(read(last.files[0])) == 6
+    fill(last.files[0], lambda row: "no")
+    final = reviewed.collect(last.files, None, tmp_path / "final.csv")
+    assert final.problems == []
+    assert final.rows[: len(first.rows)] == first.rows
+    judged = list(run.judgments("reviewed-answer"))
+    assert Counter(j.rule for j in judged) == {"agreed": 25, "adjudicated": 5}
+    assert {j.label for j in judged if j.rule == "adjudicated"} == {"no"}
+    weights = {row["item"]: row["weight"] for row in first.rows}
+    assert all(row["weight"] == pytest.approx(weights[row["item"]]) for row in final.rows)
+    with pytest.raises(InputError, match="no disagreements"):
+        review.export([run.folder], tmp_path / "x", disagreements=tmp_path / "final.csv")
+    other = make_run(tmp_path / "other", ["de"], str)
+    with pytest.raises(InputError, match="5 of the 5 items are not in these runs"):
+        review.export([other.folder], tmp_path / "x", disagreements=tmp_path / "review.csv")
+
+
+# --- words
+
+
+def test_every_answer_is_understood_and_no_word_is_two():
+    one = guide.load()
+    assert {"answer", "sentiment", "language", "stance", "refusal"} <= one.words.keys()
+    for question in (q for part in review.QUESTIONS.values() for q in part):
+        for word, answer in one.words[question].items():
+            assert one.answer(question, f" {word.upper()}. ") == answer
+        assert one.answer(question, "hmm") is None
+    for code in registry.names("languages"):
+        assert one.answer("language", inputs.load_language(code).native) == code
+        assert one.answer("language", code) == code
+    for words in inputs.load_pack().answers.values():
+        assert [one.answer("answer", words[a]) for a in ("yes", "no")] == ["yes", "no"]
+
+
+@pytest.mark.parametrize(
+    "old, new, says",
+    [
+        ('ambiguous = ["a"', 'ambiguous = ["Y."', "'Y.' is two answers to 'answer'"),
+        ("[columns.reply]", "[columns.replies]", "something is missing"),
+        ('head = "row"', "", "something is missing"),
+    ],
+)
+def test_a_guide_that_was_edited_badly(tmp_path, old, new, says):
+    text = (registry.PROMPTS / "review.toml").read_text(encoding="utf-8")
+    (tmp_path / "review.toml").write_text(text.replace(old, new, 1), encoding="utf-8")
+    with pytest.raises(InputError, match=says):
+        guide.read(tmp_path / "review.toml")
+
+
+# --- a real spreadsheet
+
+SOFFICE = shutil.which("soffice")
+_NS = {
+    "office": "urn:oasis:names:tc:opendocument:xmlns:office:1.0",
+    "table": "urn:oasis:names:tc:opendocument:xmlns:table:1.0",
+    "text": "urn:oasis:names:tc:opendocument:xmlns:text:1.0",
+}
+
+
+def _name(name: str) -> str:
+    space, _, local = name.partition(":")
+    return f"{{{_NS[space]}}}{local}"
+
+
+class Calc:
+    """LibreOffice without a window: open a CSV file as its import dialog would, edit, save."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        (folder / "out").mkdir()
+
+    def convert(self, paths: list[Path], to: str, *options: str) -> list[Path]:
+        profile = f"-env:UserInstallation={(self.folder / 'profile').as_uri()}"
+        out = self.folder / "out"
+        command = [SOFFICE, profile, "--headless", *options, "--convert-to", to, "--outdir", out]
+        subprocess.run(
+            [*map(str, [*command, *paths])], check=True, capture_output=True, timeout=300
+        )
+        return [out / f"{path.stem}.{to.partition(':')[0]}" for path in paths]
+
+    def open(self, *paths: Path, separators: str = ",") -> list[Path]:
+        signs = "/".join(str(ord(sign)) for sign in separators)
+        return self.convert([*paths], "fods", f"--infilter=CSV:{signs},34,UTF8,1")
+
+    def save(self, path: Path, separator: str) -> Path:
+        to = f"csv:Text - txt - csv (StarCalc):{ord(separator)},34,UTF8"
+        (saved,) = self.convert([path], to)
+        return saved.rename(saved.with_name("saved.csv"))
+
+    def values(self, path: Path, name: str) -> list[str | None]:
+        """An attribute of every cell of a book, such as `table:formula`."""
+        return [cell.get(_name(name)) for cell in ET.parse(path).iter(_name("table:table-cell"))]
+
+    def edit(self, path: Path, answer: Callable[[str], str]) -> None:
+        """Fill in the fifth column from the fourth, as typed."""
+        for name, uri in _NS.items():
+            ET.register_namespace(name, uri)
+        tree = ET.parse(path)
+        for row in list(tree.iter(_name("table:table-row")))[1:]:
+            cells = [cell for cell in row if cell.tag == _name("table:table-cell")]
+            if len(cells) < 5 or not "".join(cells[0].itertext()).strip():
+                continue
+            repeated = cells[4].attrib.pop(_name("table:number-columns-repeated"), None)
+            if repeated and int(repeated) > 1:
+                rest = ET.Element(_name("table:table-cell"))
+                rest.set(_name("table:number-columns-repeated"), str(int(repeated) - 1))
+                row.insert(list(row).index(cells[4]) + 1, rest)
+            cells[4].set(_name("office:value-type"), "string")
+            text = ET.SubElement(cells[4], _name("text:p"))
+            text.text = answer("".join(cells[3].itertext()))
+        tree.write(path, encoding="utf-8", xml_declaration=True)
+
+
+@pytest.fixture
+def calc(tmp_path_factory) -> Calc:
+    return Calc(tmp_path_factory.mktemp("calc"))
+
+
+@pytest.mark.skipif(SOFFICE is None, reason="LibreOffice is not installed")
+def test_libreoffice_keeps_every_cell_in_every_language(calc, tmp_path):
+    langs = registry.names("languages")
+    assert len(langs) == 18
+    answers = list(inputs.load_pack().answers.values())
+    replies = [*HOSTILE, *LONG]
+    replies += [f'{w["yes"]}; "{w["no"]}"\n\n- yes\r\n=x' for w in answers * 4]
+    run = make_run(tmp_path / "run", langs, lambda n: replies[n], limit=2)
+    done = review.export([run.folder], tmp_path / "all", size=1000, repeats=0)
+    # What texts turn into that are not protected.
+    raw = save(tmp_path / "raw.csv", [["a"], ["=1+1"], ["007"], ["TRUE"]])
+    book, bare = calc.open(done.files[0], raw)
+    assert calc.values(bare, "table:formula")[:2] == [None, "of:=1+1"]
+    assert calc.values(bare, "office:value-type")[2] == "float"
+    assert set(calc.values(book, "office:value-type")) == {None, "string"}
+    calc.edit(book, lambda text: "yes" if "yes" in text else "no")
+    path = calc.save(book, ";")
+    back = reviewed.collect([path], done.key)
+    assert back.problems == []
+    assert len(back.rows) == 108
+    assert all(row["answer"] == row["label"] for row in back.rows)
+    assert {row["lang"] for row in back.rows} == set(langs)
+    asked = {r.id: r.messages[-1]["content"] for r in run.requests()}
+    texts = {r.request: r.text for r in run.responses()}
+    key = json.loads(done.key.read_text())
+    for _, cells in sheets.read(path, ["row", "asked in"]).rows:
+        request = key["items"][key["rows"][cells[0]][1]]["request"]
+        assert sheets.unshow(cells[2]) == asked[request]
+        found, text = sheets.unshow(cells[3]), texts[request]
+        assert found == text if text not in LONG else text.startswith(found)
+    # Opened again, and opened with other separators than they have: all is text, nothing runs.
+    again, other = calc.open(path, done.files[0], separators=";")
+    assert set(calc.values(again, "office:value-type")) == {None, "string"}
+    (every,) = calc.open(path, separators=",;\t|")
+    for book in (again, other, every):
+        assert len(calc.values(book, "table:formula")) > 300
+        assert set(calc.values(book, "table:formula")) == {None}
