@@ -12,26 +12,40 @@ and 1 the tuned estimate is exactly the maximum-likelihood estimate of double sa
 rate over the unreviewed replies, solved for the truth by the sensitivity and specificity that the
 review shows. It takes nothing else from the review, so it is the wider of the two.
 
-Both intervals invert the likelihood-ratio test of the rate, the judge's own rates being free.
-The cut-off of the test is not the normal one, which fails where a sample of 30 may hold no error
-at all, but the 95 % point of the statistic simulated at the ends of the interval (a parametric
-bootstrap under the constrained fit: DiCiccio & Romano 1990, Int. Statistical Review 58:59; Lloyd
-2008, Australian & NZ J. Statistics 50:329).
+Both intervals hold the rates that a test does not reject. Its statistic compares the counts with
+the most likely ones of that rate, the judge's own rates being free (the power divergence of
+Cressie & Read 1984, J. Royal Statistical Society B 46:440, between the likelihood ratio, which
+is too bold where errors are few, and Pearson's, which is too careful). Its cut-off is not the
+normal one, which fails where a sample of 30 may hold no error at all, but the 95 % point of the
+statistic in samples simulated from that fit (DiCiccio & Romano 1990, Int. Statistical Review
+58:59; Lloyd 2008, Australian & NZ J. Statistics 50:329).
+
+The rate is that of replies like these, not of these alone; as everywhere in genprobe. `Counts`
+may be arrays of many reviews, so that a simulation is one call.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
+import pandas as pd
 
 from genprobe.errors import InputError
-from genprobe.stats import LEVEL, Array, Interval, clustered_wilson, wilson
+from genprobe.metrics import cells, no_reply, rank
+from genprobe.metrics.negrate import FEWEST, TEMPLATE, not_told
+from genprobe.records import JSON
+from genprobe.stats import LEVEL, Array, clustered_wilson, student
 
-DRAWS = 1000  # simulated samples at each end of an interval
+DRAWS = 500  # simulated samples for a cut-off
 SEED = 1
-_TINY = 1e-9  # a binomial without trials
+_TINY = 0.01  # trials given to every table in a fit, so that none is without
+_POWER = 2 / 3  # of Cressie & Read
+_STEPS = 12  # of the search for the end of an interval
+_FIT_STEPS = 20  # of the search for a constrained fit
 _FAR = 1e3  # twice the log-likelihood lost by what cannot be
 _BLOCK = 400_000  # simulated samples held at a time
 
@@ -96,33 +110,51 @@ def rogan_gladen(rate: Array, sensitivity: Array, specificity: Array) -> Array:
     return np.where(better > 0, np.clip(found, 0, 1), np.nan)
 
 
-def ppi_interval(counts: Counts, level: float = LEVEL, draws: int = DRAWS) -> tuple[Array, Array]:
+def rg(counts: Counts) -> Array:
+    """The rate by Rogan & Gladen's correction, NaN where the review shows no better judge than
+    chance, or nothing truly positive or negative."""
+    (k, total), (tp, positives), (fp, negatives) = _by_truth(counts)
+    found = rogan_gladen(_over(k, total), _over(tp, positives), 1 - _over(fp, negatives))
+    return np.where((positives > 0) & (negatives > 0), found, np.nan)
+
+
+def ppi_interval(counts: Counts, level: float = LEVEL) -> tuple[Array, Array]:
     """Interval of the prediction-powered rate: (low, high), arrays like the counts."""
-
-    def tables(c: Counts) -> tuple[Table, Table, Table]:
-        return (c.positive, c.total), (c.hits_p, c.n_p), (c.hits_n, c.n_n)
-
-    return _interval(tables(counts), _fit_ppi, ppi(counts), level, draws)
+    return _interval(_by_label(counts), _fit_ppi, ppi(counts), level)
 
 
-def rg_interval(counts: Counts, level: float = LEVEL, draws: int = DRAWS) -> tuple[Array, Array]:
+def rg_interval(counts: Counts, level: float = LEVEL) -> tuple[Array, Array]:
     """Interval of the misclassification correction: (low, high), arrays like the counts.
 
-    Of the tables: what the judge says of unreviewed replies, of truly positive reviewed ones and
-    of truly negative ones, three independent samples. Valid for a review that is a simple random
-    sample, or weighted so that it stands for one (`_review`)."""
+    Its tables are what the judge says of unreviewed replies, of truly positive reviewed ones and
+    of truly negative ones: three independent samples. The review must be a simple random sample,
+    or the counts be those of one.
+    """
     tables = _by_truth(counts)
-    (k, total), (tp, positives), (fp, negatives) = tables
-    start = rogan_gladen(_over(k, total), _over(tp, positives), 1 - _over(fp, negatives))
-    reviewed = _over(counts.hits_p + counts.hits_n, counts.n_p + counts.n_n)
-    start = np.where(np.isnan(start), reviewed, start)
-    return _interval(tables, _fit_rg, start, level, draws)
+    start = np.where(np.isnan(rg(counts)), ppi(counts), rg(counts))
+    return _interval(tables, _fit_rg, start, level)
+
+
+def accepted(counts: Counts, rate: float, level: float = LEVEL) -> tuple[Array, Array]:
+    """Whether the tests behind `ppi_interval` and `rg_interval` accept a rate: whether it lies
+    within the interval, in a fraction of the time."""
+    at = np.full(np.shape(counts.total), rate)
+    by_label, by_truth = _by_label(counts), _by_truth(counts)
+    return (
+        _beyond(by_label, _fit_ppi, at, level) <= 0,
+        _beyond(by_truth, _fit_rg, at, level) <= 0,
+    )
 
 
 # --- three binomials that share one parameter
 
 Table = tuple[Array, Array]  # successes, trials
 Fit = Callable[[Array, tuple[Table, Table, Table]], tuple[Array, Array, Array]]
+
+
+def _by_label(c: Counts) -> tuple[Table, Table, Table]:
+    """The counts as they are: measured, reviewed of positive label, reviewed of negative."""
+    return (c.positive, c.total), (c.hits_p, c.n_p), (c.hits_n, c.n_n)
 
 
 def _by_truth(c: Counts) -> tuple[Table, Table, Table]:
@@ -151,10 +183,8 @@ def _tilted(x: Array, n: Array, slope: Array) -> Array:
 def _fit_rg(rate: Array, tables: tuple[Table, Table, Table]) -> tuple[Array, Array, Array]:
     """Most likely shares of the three tables where the first is the mixture of the others,
     first = rate × second + (1 - rate) × third. One Lagrange multiplier, monotone, so one root."""
-    (k, total), (tp, positives), (fp, negatives) = (
-        (x + _TINY / 2, n + _TINY) for x, n in tables
-    )
-    scale = total + positives + negatives
+    (k, total), (tp, positives), (fp, negatives) = ((x + _TINY / 2, n + _TINY) for x, n in tables)
+    scale = positives + negatives + 1
 
     def shares(u: Array) -> tuple[Array, Array, Array]:
         slope = scale * u / (1 - np.abs(u))
@@ -166,7 +196,7 @@ def _fit_rg(rate: Array, tables: tuple[Table, Table, Table]) -> tuple[Array, Arr
         return rate * s + (1 - rate) * t - r
 
     edge = np.full(np.shape(scale), 1 - 1e-12)
-    _, s, t = shares(_root(excess, -edge, edge, 30))
+    _, s, t = shares(_root(excess, -edge, edge, _FIT_STEPS))
     return rate * s + (1 - rate) * t, s, t
 
 
@@ -185,84 +215,352 @@ def _fit_ppi(rate: Array, tables: tuple[Table, Table, Table]) -> tuple[Array, Ar
 
 
 def _root(f: Callable[[Array], Array], low: Array, high: Array, steps: int) -> Array:
-    """Where f changes its sign between low and high, elementwise (Illinois false position, every
-    third step a bisection). Where both ends have one sign, the high end."""
-    f_low, f_high = f(low), f(high)
-    same = np.sign(f_low) == np.sign(f_high)
-    end = high
-    for step in range(steps):
-        gap = f_high - f_low
-        weight = np.divide(f_high, gap, out=np.full(np.shape(gap), 0.5), where=gap != 0)
-        weight = np.full(np.shape(gap), 0.5) if step % 3 == 2 else np.clip(weight, 0, 1)
-        middle = high - weight * (high - low)
-        value = f(middle)
-        left = np.sign(value) == np.sign(f_low)
-        # Illinois: an end that stays gets half its weight.
-        f_high = np.where(left, f_high / 2, value)
-        f_low = np.where(left, value, f_low / 2)
-        low, high = np.where(left, middle, low), np.where(left, high, middle)
-    return np.where(same, end, (low + high) / 2)
-
-
-def _log(x: Array, n: Array, p: Array) -> Array:
-    """Binomial log-likelihood, 0 log 0 = 0."""
+    """Where f changes its sign between low and high, elementwise (Chandrupatla 1997, Advances in
+    Engineering Software 28:145). Where both ends have one sign, the high end."""
+    a, b = low, high
+    f_a, f_b = f(a), f(b)
+    same = np.sign(f_a) == np.sign(f_b)
+    c, f_c = a, f_a  # the point before b
+    t = np.full(np.shape(a), 0.5)
     with np.errstate(divide="ignore", invalid="ignore"):
-        hit = np.where(x > 0, x * np.log(p), 0)
-        return hit + np.where(n - x > 0, (n - x) * np.log1p(-p), 0)
+        for _ in range(steps):
+            x = a + t * (b - a)
+            f_x = f(x)
+            stays = np.sign(f_x) == np.sign(f_a)
+            c, f_c = np.where(stays, a, b), np.where(stays, f_a, f_b)
+            b, f_b = np.where(stays, b, a), np.where(stays, f_b, f_a)
+            a, f_a = x, f_x
+            # Inverse quadratic interpolation where the three points allow it, else half.
+            xi, phi = (a - b) / (c - b), (f_a - f_b) / (f_c - f_b)
+            smooth = (phi**2 < xi) & ((1 - phi) ** 2 < 1 - xi)
+            back = f_a / (f_b - f_a) * f_c / (f_b - f_c)
+            t = back + (c - a) / (b - a) * f_a / (f_c - f_a) * f_b / (f_c - f_b)
+            t = np.clip(np.where(smooth & np.isfinite(t), t, 0.5), 1e-3, 1 - 1e-3)
+            t = np.where(f_a == 0, 0, t)
+    best = np.where(np.abs(f_a) < np.abs(f_b), a, b)
+    return np.where(same, high, best)
+
+
+def _divergence(seen: Array, expected: Array) -> Array:
+    """The part of one cell in Cressie & Read's statistic, 0 where nothing was seen."""
+    ratio = _over(seen, np.maximum(expected, 1e-12))
+    return seen * (ratio**_POWER - 1) * (2 / (_POWER * (_POWER + 1)))
 
 
 def _statistic(tables: tuple[Table, Table, Table], shares: tuple[Array, Array, Array]) -> Array:
-    """The root of twice the log-likelihood that is lost by the constraint."""
-    lost: Array = np.zeros(np.shape(tables[0][0]))
+    """How far the tables are from the constrained shares: the root of the power divergence."""
+    total: Array = np.zeros(np.shape(tables[0][0]))
     for (x, n), p in zip(tables, shares, strict=True):
-        lost = lost + _log(x, n, _over(x, n)) - _log(x, n, p)
-    return np.sqrt(np.clip(2 * lost, 0, _FAR))
+        total = total + _divergence(x, n * p) + _divergence(n - x, n * (1 - p))
+    return np.sqrt(np.clip(total, 0, _FAR))
 
 
 def _interval(
-    tables: tuple[Table, Table, Table], fit: Fit, start: Array, level: float, draws: int
+    tables: tuple[Table, Table, Table], fit: Fit, start: Array, level: float
 ) -> tuple[Array, Array]:
-    from statistics import NormalDist
+    """Both ends, each the rate at which the test turns from accepting to rejecting."""
 
-    cut = np.full(np.shape(start), NormalDist().inv_cdf((1 + level) / 2))
-    ends = []
-    for limit in (0.0, 1.0):
-        end = _end(tables, fit, start, np.full(np.shape(start), limit), cut)
-        for _ in range(3 if draws else 0):
-            found = _cut(tables, fit, end, level, draws)
-            end = _end(tables, fit, start, np.full(np.shape(start), limit), found)
-        ends.append(end)
-    return np.minimum(ends[0], start), np.maximum(ends[1], start)
+    def twice(x: Array) -> Array:
+        return np.concatenate([x, x])
+
+    a, b, c = ((twice(x), twice(n)) for x, n in tables)
+    limit = np.repeat([0.0, 1.0], len(start))
+    ends = _root(lambda rate: _beyond((a, b, c), fit, rate, level), twice(start), limit, _STEPS)
+    low, high = np.split(ends, 2)
+    return np.minimum(low, start), np.maximum(high, start)
 
 
-def _end(
-    tables: tuple[Table, Table, Table], fit: Fit, start: Array, limit: Array, cut: Array
-) -> Array:
-    def beyond(rate: Array) -> Array:
-        return _statistic(tables, fit(rate, tables)) - cut
-
-    return _root(beyond, start, limit, 14)
+def _beyond(tables: tuple[Table, Table, Table], fit: Fit, rate: Array, level: float) -> Array:
+    """How far the statistic is beyond its cut-off if the rate were `rate`; the test rejects it
+    where this is positive."""
+    shares = fit(rate, tables)
+    return _statistic(tables, shares) - _cut(tables, fit, rate, shares, level)
 
 
 def _cut(
-    tables: tuple[Table, Table, Table], fit: Fit, rate: Array, level: float, draws: int
+    tables: tuple[Table, Table, Table],
+    fit: Fit,
+    rate: Array,
+    shares: tuple[Array, Array, Array],
+    level: float,
 ) -> Array:
-    """The `level` point of the statistic if the rate were `rate` and the judge the most likely
-    one that fits it."""
-    shares = fit(rate, tables)
-    rng = np.random.default_rng(SEED)
+    """The `level` point of the statistic if the rate were `rate` and the judge as `shares` say.
+
+    Simulated: as many replies measured and reviewed, and of the reviewed ones as large a part in
+    the second table, on average. Always from the same random numbers."""
     cuts = []
-    each = max(1, _BLOCK // draws)
+    each = max(1, _BLOCK // DRAWS)
     for at in range(0, len(rate), each):
         part = slice(at, at + each)
+        rng = np.random.default_rng(SEED)
+        sizes = [np.rint(n[part]).astype(int) for _, n in tables]
+        reviewed = sizes[1] + sizes[2]
+        second = rng.binomial(reviewed, _over(sizes[1], reviewed), (DRAWS, len(reviewed)))
         drawn = []
-        for (_, n), p in zip(tables, shares, strict=True):
-            trials = np.maximum(np.rint(n[part]), 0).astype(int)
-            x = rng.binomial(trials, p[part], (draws, len(trials))).T
-            n_drawn = np.repeat(n[part], draws)
-            drawn.append((x.ravel() * _over(n_drawn, np.repeat(trials, draws)), n_drawn))
-        one, two, three = drawn
-        sample = (one, two, three)
-        values = _statistic(sample, fit(np.repeat(rate[part], draws), sample))
-        cuts.append(np.quantile(values.reshape(-1, draws), level, axis=1))
+        for n, p in zip((sizes[0], second, reviewed - second), shares, strict=True):
+            n = np.broadcast_to(n, second.shape)
+            x = rng.binomial(n, p[part])
+            drawn.append((x.T.ravel().astype(float), n.T.ravel().astype(float)))
+        sample = (drawn[0], drawn[1], drawn[2])
+        values = _statistic(sample, fit(np.repeat(rate[part], DRAWS), sample))
+        cuts.append(np.quantile(values.reshape(-1, DRAWS), level, axis=1))
     return np.concatenate(cuts)
+
+
+# --- from rows to counts
+
+
+def corrected(
+    measured: Array,
+    truth: Array,
+    weights: Array | None = None,
+    clusters: Array | None = None,
+    level: float = LEVEL,
+) -> Corrected:
+    """A rate as measured and as corrected.
+
+    measured: (N,), whether the judge calls each reply positive. truth: (N,), what the review says
+    of it, NaN where nobody reviewed it. weights: (N,), of the reviewed ones the inverse of the
+    probability to be chosen for review, up to a factor; None is a simple random sample.
+    clusters: (N,), replies of one cluster are not independent. InputError where these do not fit.
+
+    Unequal weights: within each label of the judge the weighted share, on Kish's effective number
+    (n = sum(w)^2 / sum(w^2)); so a review stratified by the label loses nothing. Clusters, and
+    what the weights cost besides: all numbers are divided by the design effect of the
+    prediction-powered rate, its linearised variance between clusters over that of independent
+    replies, with a t quantile for few clusters, and at least 1 (as `stats.clustered_wilson`).
+    """
+    f, y = np.asarray(measured, bool), np.asarray(truth, float)
+    w = np.ones(len(f)) if weights is None else np.asarray(weights, float)
+    cluster = np.arange(len(f)) if clusters is None else np.unique(clusters, return_inverse=True)[1]
+    if not len(f) == len(y) == len(w) == len(cluster):
+        raise InputError("measured, truth, weights and clusters must be of one length")
+    seen = ~np.isnan(y)
+    if not np.isin(y[seen], (0, 1)).all():
+        raise InputError("a reviewed reply is positive (1) or not (0)")
+    if not (np.isfinite(w[seen]) & (w[seen] > 0)).all():
+        raise InputError("the weight of a reviewed reply must be a number above 0")
+    hits, sizes = np.bincount(cluster, f), np.bincount(cluster)
+    plain = clustered_wilson(hits[sizes > 0], sizes[sizes > 0], level) or (None, None)
+    n, n_reviewed = len(f), int(seen.sum())
+    rate = float(f.mean()) if n else None
+    if not n_reviewed:
+        nothing = [None] * 6
+        return Corrected(rate, *plain, *nothing, n, 0, None, None, None)
+    counts, even = _counts(f, y, w, seen, cluster, level)
+    ppi_low, ppi_high = (float(end[0]) for end in ppi_interval(counts, level))
+    rg_at: list[float | None] = [None, None, None]
+    if n > n_reviewed:
+        low, high = rg_interval(even, level)
+        point = float(rg(even)[0])
+        rg_at = [None if np.isnan(point) else point, float(low[0]), float(high[0])]
+    return Corrected(
+        rate,
+        *plain,
+        float(ppi(counts)[0]),
+        ppi_low,
+        ppi_high,
+        *rg_at,
+        n,
+        n_reviewed,
+        _share(f == y, w, seen),
+        _share(f, w, seen & (y == 1)),
+        _share(~f, w, seen & (y == 0)),
+    )
+
+
+def _share(hit: Array, w: Array, of: Array) -> float | None:
+    return float((w * hit)[of].sum() / w[of].sum()) if of.any() else None
+
+
+def _counts(
+    f: Array, y: Array, w: Array, seen: Array, cluster: Array, level: float
+) -> tuple[Counts, Counts]:
+    """The counts for the prediction-powered rate; and for the misclassification correction those
+    of a review in which the labels of the judge are as frequent as the weights say."""
+    labels = [seen & f, seen & ~f]
+    total = np.array([w[g].sum() for g in labels])
+    size = np.array([w[g].sum() ** 2 / max((w[g] ** 2).sum(), 1e-300) for g in labels])
+    share = np.array([_share(y == 1, w, g) or 0.0 for g in labels])
+    even = total / total.sum() * (size[total > 0] / total[total > 0]).min() * total.sum()
+    if len(np.unique(cluster)) < len(f) or np.ptp(w[seen]) > 0:
+        deff = _design_effect(f, y, w, seen, cluster, level)
+    else:
+        deff = 1.0
+
+    def counts(n: Array) -> Counts:
+        n = n / deff
+        found = (f.sum() / deff, len(f) / deff, share[0] * n[0], n[0], share[1] * n[1], n[1])
+        return Counts(*(np.array([number], float) for number in found))
+
+    return counts(size), counts(even)
+
+
+def _design_effect(
+    f: Array, y: Array, w: Array, seen: Array, cluster: Array, level: float
+) -> float:
+    """Variance of the prediction-powered rate between clusters over that of independent replies
+    and of equal weights within a label (times Kish's factor, which `_counts` has already)."""
+    q = float(f.mean())
+    parts = [(seen & f, q), (seen & ~f, 1 - q)]
+    if not all(g.any() for g, _ in parts):
+        parts = [(seen, 1.0)]
+    share = [_share(y == 1, w, g) or 0.0 for g, _ in parts]
+    slope = share[0] - share[-1]
+    z = slope * (f - q) / len(f)
+    alone = slope**2 * q * (1 - q) / len(f)
+    for (g, part), s in zip(parts, share, strict=True):
+        z[g] += part * w[g] * (y[g] - s) / w[g].sum()
+        alone += part**2 * s * (1 - s) * float((w[g] ** 2).sum() / w[g].sum() ** 2)
+    clusters = len(np.unique(cluster))
+    if clusters == 1 or alone == 0:
+        return len(f) / clusters
+    between = clusters / (clusters - 1) * float((np.bincount(cluster, z) ** 2).sum())
+    freedom = max(len(np.unique(cluster[seen])) - 1, 1)
+    wider = student(freedom, level) / NormalDist().inv_cdf((1 + level) / 2)
+    return max(1.0, between / alone * wider**2)
+
+
+# --- from outcomes and a review to rates
+
+
+@dataclass(frozen=True)
+class Rate:
+    """One cell: its columns and values, what the judge's column is and what counts as positive,
+    what was left out of the rate by reason, and reviews without a verdict (`split`)."""
+
+    by: dict[str, JSON]
+    column: str
+    positive: str
+    excluded: dict[str, int]
+    rate: Corrected
+
+
+def rates(
+    outcomes: pd.DataFrame,
+    reviewed: pd.DataFrame,
+    column: str,
+    positive: str,
+    by: Sequence[str] = (),
+    level: float = LEVEL,
+) -> list[Rate]:
+    """The share of replies whose `column` is `positive`, measured and corrected, by cell.
+
+    outcomes: from `table`. column: `answer`, `sentiment`, `reply_language`, … reviewed: rows with
+    `request` (and `run` or `model` where the outcomes have it), `reviewer`, `question`, `answer`,
+    and `weight` where replies had unequal chances to be reviewed; of these the rows count whose
+    question is the column and whose answer is not empty. A column of several labels is reduced to
+    positive against the rest. Of several reviewers the majority is the truth; where they are
+    split, the reply counts as not reviewed. Intervals cluster on the statement.
+    InputError for a missing column, a reviewed reply that is not here, or no review at all.
+    """
+    _needs(outcomes, ("status", "statement", "request", column), "the outcomes")
+    verdicts = _verdicts(outcomes, reviewed, column, positive)
+    reason = not_told(outcomes) if column == "sentiment" else no_reply(outcomes, column)
+    rows = outcomes.assign(
+        __measured=(outcomes[column].astype(object) == positive).to_numpy(bool),
+        __truth=verdicts["truth"].to_numpy(float),
+        __weight=verdicts["weight"].to_numpy(float),
+        __reason=reason.mask((reason == "") & verdicts["split"], "split").to_numpy(object),
+    )
+    return _rates(rows, column, positive, by, level)
+
+
+def template_rates(
+    outcomes: pd.DataFrame, reviewed: pd.DataFrame, by: Sequence[str] = (), level: float = LEVEL
+) -> list[Rate]:
+    """NegRate, measured and corrected: the label of a template, most of its stories negative.
+
+    A majority is not linear in its stories, so no rate of errors per story corrects it: a
+    template is reviewed where *all* its stories that count are, and its true label is their
+    majority. Where people reviewed single stories, correct the share of negative stories
+    instead: `rates(outcomes, reviewed, "sentiment", "negative")`.
+    """
+    _needs(outcomes, ("status", "statement", "request", "sentiment"), "the outcomes")
+    verdicts = _verdicts(outcomes, reviewed, "sentiment", "negative")
+    told = (not_told(outcomes) == "").to_numpy(bool)
+    keys = list(dict.fromkeys([*(c for c in TEMPLATE if c in outcomes), *by]))
+    stories = outcomes[keys].assign(
+        __valid=told.astype(float),
+        __negative=(told & (outcomes["sentiment"] == "negative").to_numpy(bool)).astype(float),
+        # NaN where one story that counts has no verdict: then the template has none.
+        __truth=np.where(told, verdicts["truth"].to_numpy(float), 0.0),
+        __weight=np.where(told, verdicts["weight"].to_numpy(float), np.nan),
+    )
+    groups = stories.groupby(keys, sort=True, dropna=False, observed=True)
+    found = groups[["__valid", "__negative"]].sum()
+    found["__true"] = groups["__truth"].agg(lambda part: part.sum(skipna=False))
+    found["__weight"] = groups["__weight"].first()
+    found = found.reset_index()
+    valid = found["__valid"]
+    label = (found["__true"] * 2 > valid).astype(float).where(found["__true"].notna())
+    rows = found.assign(
+        __measured=found["__negative"] * 2 > valid,
+        __truth=label,
+        __reason=pd.Series("", found.index, dtype=object).mask(valid < FEWEST, "few-stories"),
+    )
+    return _rates(rows, "negrate", "negative", by, level)
+
+
+def _needs(frame: pd.DataFrame, columns: Sequence[str], what: str) -> None:
+    for column in columns:
+        if column not in frame:
+            raise InputError(f"{what} lack the column {column!r}, which corrected rates need")
+
+
+def _verdicts(
+    outcomes: pd.DataFrame, reviewed: pd.DataFrame, column: str, positive: str
+) -> pd.DataFrame:
+    """truth (1, 0 or NaN), split and weight of every row of the outcomes."""
+    _needs(reviewed, ("request", "reviewer", "question", "answer"), "the reviewed rows")
+    keys = [c for c in ("run", "model", "request") if c in outcomes and c in reviewed]
+    if outcomes.duplicated(keys).any():
+        raise InputError("two runs share requests; the reviewed rows need the column 'run'")
+    answers = reviewed["answer"].astype(object)
+    given = (reviewed["question"] == column) & answers.notna() & (answers != "")
+    if not given.any():
+        raise InputError(f"nobody has answered the question {column!r} in the reviewed rows")
+    # Repeats planted to test a reviewer are one opinion: the first.
+    rows = reviewed[given].drop_duplicates([*keys, "reviewer"])
+    rows = rows.assign(__yes=(rows["answer"] == positive).astype(float))
+    if "weight" in rows:
+        rows["__weight"] = pd.to_numeric(rows["weight"], errors="coerce")
+    else:
+        rows["__weight"] = 1.0
+    votes = rows.groupby(keys, sort=False)
+    found = votes.agg(yes=("__yes", "mean"), weight=("__weight", "first")).reset_index()
+    at = outcomes[keys].merge(found, "left", keys, indicator=True)
+    unknown = len(found) - int((at["_merge"] == "both").sum())
+    if unknown:
+        raise InputError(
+            f"{unknown} of {len(found)} reviewed replies are not in these outcomes; "
+            "give the run that the review was exported from"
+        )
+    split = at["yes"] == 0.5
+    truth = (at["yes"] > 0.5).astype(float).where(at["yes"].notna() & ~split)
+    return pd.DataFrame(
+        {"truth": truth.to_numpy(), "split": split.to_numpy(), "weight": at["weight"].to_numpy()},
+        outcomes.index,
+    )
+
+
+def _rates(
+    rows: pd.DataFrame, column: str, positive: str, by: Sequence[str], level: float
+) -> list[Rate]:
+    cell, labels = cells(rows, list(by))
+    found = []
+    for at, label in enumerate(labels):
+        part = rows[cell == at]
+        # A split review leaves the reply measured.
+        counted = part["__reason"].isin(("", "split")).to_numpy(bool)
+        left_out = Counter(str(r) for r in part["__reason"] if r != "")
+        kept = part[counted]
+        rate = corrected(
+            kept["__measured"].to_numpy(bool),
+            kept["__truth"].to_numpy(float),
+            kept["__weight"].to_numpy(float),
+            kept["statement"].to_numpy(object),
+            level,
+        )
+        found.append(Rate(label, column, positive, dict(sorted(left_out.items(), key=rank)), rate))
+    return found
