@@ -57,9 +57,12 @@ def mcnemar(only_a: int, only_b: int) -> tuple[float, float]:
     from scipy.stats import binom
 
     n, least = only_a + only_b, min(only_a, only_b)
+    if not n:
+        return 1.0, 1.0
     exact = min(1.0, 2 * float(binom.cdf(least, n, 0.5)))
     seen = float(binom.pmf(least, n, 0.5))
-    return exact, 1.0 if only_a == only_b else exact - seen
+    # A tie is both of the two tails, of which half its probability is left out once.
+    return exact, exact - seen / 2 if only_a == only_b else exact - seen
 
 
 def difference(sums: Array) -> Array:

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 
 import numpy as np
@@ -55,25 +55,26 @@ class Corrected:
     """A rate as measured and corrected, with intervals; shares of 0 to 1.
 
     measured, low, high: the judge's, with an interval that takes the judge for right. ppi, rg:
-    corrected. None where there is nothing to tell it from. n: replies measured, of which
+    corrected, prediction-powered and by misclassification. n: replies measured, of which
     n_reviewed are reviewed. accuracy, sensitivity, specificity: the judge's, in the review,
-    weighted as the sample is.
+    weighted as the sample is. None where there is nothing to tell it from: rg where all replies
+    are reviewed, and its value (not its interval) where the judge is no better than chance.
     """
 
     measured: float | None
     low: float | None
     high: float | None
-    ppi: float | None
-    ppi_low: float | None
-    ppi_high: float | None
-    rg: float | None
-    rg_low: float | None
-    rg_high: float | None
     n: int
     n_reviewed: int
     accuracy: float | None
     sensitivity: float | None
     specificity: float | None
+    ppi: float | None = None
+    ppi_low: float | None = None
+    ppi_high: float | None = None
+    rg: float | None = None
+    rg_low: float | None = None
+    rg_high: float | None = None
 
 
 @dataclass(frozen=True)
@@ -303,7 +304,8 @@ def _cut(
             drawn.append((x.T.ravel().astype(float), n.T.ravel().astype(float)))
         sample = (drawn[0], drawn[1], drawn[2])
         values = _statistic(sample, fit(np.repeat(rate[part], DRAWS), sample))
-        cuts.append(np.quantile(values.reshape(-1, DRAWS), level, axis=1))
+        # The (draws + 1) × level-th smallest: what was seen counts as a draw, too.
+        cuts.append(np.quantile(values.reshape(-1, DRAWS), level, axis=1, method="weibull"))
     return np.concatenate(cuts)
 
 
@@ -342,30 +344,32 @@ def corrected(
         raise InputError("the weight of a reviewed reply must be a number above 0")
     hits, sizes = np.bincount(cluster, f), np.bincount(cluster)
     plain = clustered_wilson(hits[sizes > 0], sizes[sizes > 0], level) or (None, None)
-    n, n_reviewed = len(f), int(seen.sum())
-    rate = float(f.mean()) if n else None
-    if not n_reviewed:
-        nothing = [None] * 6
-        return Corrected(rate, *plain, *nothing, n, 0, None, None, None)
+    found = Corrected(
+        measured=float(f.mean()) if len(f) else None,
+        low=plain[0],
+        high=plain[1],
+        n=len(f),
+        n_reviewed=int(seen.sum()),
+        accuracy=_share(f == y, w, seen),
+        sensitivity=_share(f, w, seen & (y == 1)),
+        specificity=_share(~f, w, seen & (y == 0)),
+    )
+    if not seen.any():
+        return found
     counts, even = _counts(f, y, w, seen, cluster, level)
-    ppi_low, ppi_high = (float(end[0]) for end in ppi_interval(counts, level))
-    rg_at: list[float | None] = [None, None, None]
-    if n > n_reviewed:
-        low, high = rg_interval(even, level)
-        point = float(rg(even)[0])
-        rg_at = [None if np.isnan(point) else point, float(low[0]), float(high[0])]
-    return Corrected(
-        rate,
-        *plain,
-        float(ppi(counts)[0]),
-        ppi_low,
-        ppi_high,
-        *rg_at,
-        n,
-        n_reviewed,
-        _share(f == y, w, seen),
-        _share(f, w, seen & (y == 1)),
-        _share(~f, w, seen & (y == 0)),
+    low, high = ppi_interval(counts, level)
+    found = replace(
+        found, ppi=float(ppi(counts)[0]), ppi_low=float(low[0]), ppi_high=float(high[0])
+    )
+    if seen.all():
+        return found
+    low, high = rg_interval(even, level)
+    point = float(rg(even)[0])
+    return replace(
+        found,
+        rg=None if np.isnan(point) else point,
+        rg_low=float(low[0]),
+        rg_high=float(high[0]),
     )
 
 
