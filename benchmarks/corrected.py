@@ -24,7 +24,7 @@ from genprobe.stats import Array, wilson
 ACCURACIES = (0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 REVIEWED = (30, 100, 300)
 PREVALENCES = (0.1, 0.3, 0.5)
-WIDTHS = 50  # simulations whose interval is computed, for its width
+WIDTHS = 30  # simulations whose interval is computed, for its width
 Z = 1.959964
 
 

@@ -46,6 +46,7 @@ _TINY = 0.01  # trials given to every table in a fit, so that none is without
 _POWER = 2 / 3  # of Cressie & Read
 _STEPS = 12  # of the search for the end of an interval
 _FIT_STEPS = 20  # of the search for a constrained fit
+_ROUGH_STEPS = 13  # of the same for a simulated sample
 _FAR = 1e3  # twice the log-likelihood lost by what cannot be
 _BLOCK = 400_000  # simulated samples held at a time
 
@@ -150,15 +151,17 @@ def accepted(counts: Counts, rate: float, level: float = LEVEL) -> tuple[Array, 
 # --- three binomials that share one parameter
 
 Table = tuple[Array, Array]  # successes, trials
-Fit = Callable[[Array, tuple[Table, Table, Table]], tuple[Array, Array, Array]]
+Tables = tuple[Table, Table, Table]
+Shares = tuple[Array, Array, Array]
+Fit = Callable[[Array, Tables, int], Shares]
 
 
-def _by_label(c: Counts) -> tuple[Table, Table, Table]:
+def _by_label(c: Counts) -> Tables:
     """The counts as they are: measured, reviewed of positive label, reviewed of negative."""
     return (c.positive, c.total), (c.hits_p, c.n_p), (c.hits_n, c.n_n)
 
 
-def _by_truth(c: Counts) -> tuple[Table, Table, Table]:
+def _by_truth(c: Counts) -> Tables:
     """The same counts seen from the truth: unreviewed, truly positive, truly negative."""
     false_p, true_n = c.n_p - c.hits_p, c.n_n - c.hits_n
     unreviewed = np.maximum(c.total - c.n_p - c.n_n, 0)
@@ -181,13 +184,13 @@ def _tilted(x: Array, n: Array, slope: Array) -> Array:
     return np.clip(above / np.where(below == 0, 1, below), 0, 1)
 
 
-def _fit_rg(rate: Array, tables: tuple[Table, Table, Table]) -> tuple[Array, Array, Array]:
+def _fit_rg(rate: Array, tables: Tables, steps: int = _FIT_STEPS) -> Shares:
     """Most likely shares of the three tables where the first is the mixture of the others,
     first = rate × second + (1 - rate) × third. One Lagrange multiplier, monotone, so one root."""
     (k, total), (tp, positives), (fp, negatives) = ((x + _TINY / 2, n + _TINY) for x, n in tables)
     scale = positives + negatives + 1
 
-    def shares(u: Array) -> tuple[Array, Array, Array]:
+    def shares(u: Array) -> Shares:
         slope = scale * u / (1 - np.abs(u))
         s = _tilted(tp, positives, slope * rate)
         return _tilted(k, total, -slope), s, _tilted(fp, negatives, slope * (1 - rate))
@@ -197,11 +200,11 @@ def _fit_rg(rate: Array, tables: tuple[Table, Table, Table]) -> tuple[Array, Arr
         return rate * s + (1 - rate) * t - r
 
     edge = np.full(np.shape(scale), 1 - 1e-12)
-    _, s, t = shares(_root(excess, -edge, edge, _FIT_STEPS))
+    _, s, t = shares(_root(excess, -edge, edge, steps))
     return rate * s + (1 - rate) * t, s, t
 
 
-def _fit_ppi(rate: Array, tables: tuple[Table, Table, Table]) -> tuple[Array, Array, Array]:
+def _fit_ppi(rate: Array, tables: Tables, steps: int = _FIT_STEPS) -> Shares:
     """Most likely shares of (measured, reviewed positive, reviewed negative) where the rate is
     first × second + (1 - first) × third.
 
@@ -209,7 +212,7 @@ def _fit_ppi(rate: Array, tables: tuple[Table, Table, Table]) -> tuple[Array, Ar
     the review's own rate, in which they do not occur: so the same fit serves, by Bayes' rule.
     """
     counts = Counts(*tables[0], *tables[1], *tables[2])
-    q, s, _ = _fit_rg(rate, _by_truth(counts))
+    q, s, _ = _fit_rg(rate, _by_truth(counts), steps)
     precision = np.clip(_over(rate * s, q), 0, 1)
     missed = np.clip(_over(rate * (1 - s), 1 - q), 0, 1)
     return q, precision, missed
@@ -248,7 +251,7 @@ def _divergence(seen: Array, expected: Array) -> Array:
     return seen * (ratio**_POWER - 1) * (2 / (_POWER * (_POWER + 1)))
 
 
-def _statistic(tables: tuple[Table, Table, Table], shares: tuple[Array, Array, Array]) -> Array:
+def _statistic(tables: Tables, shares: Shares) -> Array:
     """How far the tables are from the constrained shares: the root of the power divergence."""
     total: Array = np.zeros(np.shape(tables[0][0]))
     for (x, n), p in zip(tables, shares, strict=True):
@@ -256,9 +259,7 @@ def _statistic(tables: tuple[Table, Table, Table], shares: tuple[Array, Array, A
     return np.sqrt(np.clip(total, 0, _FAR))
 
 
-def _interval(
-    tables: tuple[Table, Table, Table], fit: Fit, start: Array, level: float
-) -> tuple[Array, Array]:
+def _interval(tables: Tables, fit: Fit, start: Array, level: float) -> tuple[Array, Array]:
     """Both ends, each the rate at which the test turns from accepting to rejecting."""
 
     def twice(x: Array) -> Array:
@@ -271,18 +272,18 @@ def _interval(
     return np.minimum(low, start), np.maximum(high, start)
 
 
-def _beyond(tables: tuple[Table, Table, Table], fit: Fit, rate: Array, level: float) -> Array:
+def _beyond(tables: Tables, fit: Fit, rate: Array, level: float) -> Array:
     """How far the statistic is beyond its cut-off if the rate were `rate`; the test rejects it
     where this is positive."""
-    shares = fit(rate, tables)
+    shares = fit(rate, tables, _FIT_STEPS)
     return _statistic(tables, shares) - _cut(tables, fit, rate, shares, level)
 
 
 def _cut(
-    tables: tuple[Table, Table, Table],
+    tables: Tables,
     fit: Fit,
     rate: Array,
-    shares: tuple[Array, Array, Array],
+    shares: Shares,
     level: float,
 ) -> Array:
     """The `level` point of the statistic if the rate were `rate` and the judge as `shares` say.
@@ -296,14 +297,25 @@ def _cut(
         rng = np.random.default_rng(SEED)
         sizes = [np.rint(n[part]).astype(int) for _, n in tables]
         reviewed = sizes[1] + sizes[2]
-        second = rng.binomial(reviewed, _over(sizes[1], reviewed), (DRAWS, len(reviewed)))
+        margin = _over(sizes[1], reviewed)
+        first = None
+        if fit is _fit_ppi:
+            # The reviewed replies are some of those measured, and move with them.
+            seen = _over(tables[0][0][part], tables[0][1][part])
+            margin = np.clip(margin + shares[0][part] - seen, 0, 1)
+        second = rng.binomial(reviewed, margin, (DRAWS, len(reviewed)))
+        if fit is _fit_ppi:
+            rest = np.maximum(sizes[0] - reviewed, 0)
+            share = np.clip(_over(shares[0][part] * sizes[0] - margin * reviewed, rest), 0, 1)
+            first = np.minimum(second + rng.binomial(rest, share, second.shape), sizes[0])
         drawn = []
-        for n, p in zip((sizes[0], second, reviewed - second), shares, strict=True):
+        numbers = (sizes[0], second, reviewed - second)
+        for n, p, known in zip(numbers, shares, (first, None, None), strict=True):
             n = np.broadcast_to(n, second.shape)
-            x = rng.binomial(n, p[part])
+            x = rng.binomial(n, p[part]) if known is None else known
             drawn.append((x.T.ravel().astype(float), n.T.ravel().astype(float)))
         sample = (drawn[0], drawn[1], drawn[2])
-        values = _statistic(sample, fit(np.repeat(rate[part], DRAWS), sample))
+        values = _statistic(sample, fit(np.repeat(rate[part], DRAWS), sample, _ROUGH_STEPS))
         # The (draws + 1) × level-th smallest: what was seen counts as a draw, too.
         cuts.append(np.quantile(values.reshape(-1, DRAWS), level, axis=1, method="weibull"))
     return np.concatenate(cuts)
