@@ -40,7 +40,7 @@ from genprobe.metrics.negrate import FEWEST, TEMPLATE, not_told
 from genprobe.records import JSON
 from genprobe.stats import LEVEL, Array, clustered_wilson, student
 
-DRAWS = 500  # simulated samples for a cut-off
+DRAWS = 1000  # simulated samples for a cut-off
 SEED = 1
 _TINY = 0.01  # trials given to every table in a fit, so that none is without
 _POWER = 2 / 3  # of Cressie & Read
@@ -279,46 +279,48 @@ def _beyond(tables: Tables, fit: Fit, rate: Array, level: float) -> Array:
     return _statistic(tables, shares) - _cut(tables, fit, rate, shares, level)
 
 
-def _cut(
-    tables: Tables,
-    fit: Fit,
-    rate: Array,
-    shares: Shares,
-    level: float,
-) -> Array:
-    """The `level` point of the statistic if the rate were `rate` and the judge as `shares` say.
-
-    Simulated: as many replies measured and reviewed, and of the reviewed ones as large a part in
-    the second table, on average. Always from the same random numbers."""
+def _cut(tables: Tables, fit: Fit, rate: Array, shares: Shares, level: float) -> Array:
+    """The `level` point of the statistic if the rate were `rate` and the judge as `shares` say,
+    by simulation. The same counts get the same random numbers, at whatever rate."""
     cuts = []
     each = max(1, _BLOCK // DRAWS)
     for at in range(0, len(rate), each):
         part = slice(at, at + each)
-        rng = np.random.default_rng(SEED)
-        sizes = [np.rint(n[part]).astype(int) for _, n in tables]
-        reviewed = sizes[1] + sizes[2]
-        margin = _over(sizes[1], reviewed)
-        first = None
-        if fit is _fit_ppi:
-            # The reviewed replies are some of those measured, and move with them.
-            seen = _over(tables[0][0][part], tables[0][1][part])
-            margin = np.clip(margin + shares[0][part] - seen, 0, 1)
-        second = rng.binomial(reviewed, margin, (DRAWS, len(reviewed)))
-        if fit is _fit_ppi:
-            rest = np.maximum(sizes[0] - reviewed, 0)
-            share = np.clip(_over(shares[0][part] * sizes[0] - margin * reviewed, rest), 0, 1)
-            first = np.minimum(second + rng.binomial(rest, share, second.shape), sizes[0])
-        drawn = []
-        numbers = (sizes[0], second, reviewed - second)
-        for n, p, known in zip(numbers, shares, (first, None, None), strict=True):
-            n = np.broadcast_to(n, second.shape)
-            x = rng.binomial(n, p[part]) if known is None else known
-            drawn.append((x.T.ravel().astype(float), n.T.ravel().astype(float)))
-        sample = (drawn[0], drawn[1], drawn[2])
-        values = _statistic(sample, fit(np.repeat(rate[part], DRAWS), sample, _ROUGH_STEPS))
+        here = tuple((x[part], n[part]) for x, n in tables)
+        a, b, c = _samples((here[0], here[1], here[2]), fit, [p[part] for p in shares])
+        values = _statistic((a, b, c), fit(np.repeat(rate[part], DRAWS), (a, b, c), _ROUGH_STEPS))
         # The (draws + 1) × level-th smallest: what was seen counts as a draw, too.
         cuts.append(np.quantile(values.reshape(-1, DRAWS), level, axis=1, method="weibull"))
     return np.concatenate(cuts)
+
+
+def _samples(tables: Tables, fit: Fit, shares: Sequence[Array]) -> Tables:
+    """`DRAWS` samples of tables of these sizes and shares, one after another, for every element.
+
+    How the reviewed replies fall into the second and third table is drawn, too."""
+    rng = np.random.default_rng([SEED, *(int(x[0]) for x, _ in tables)])
+    total, one, other = (np.rint(n).astype(int) for _, n in tables)
+    reviewed = one + other
+    margin = _over(one, reviewed)
+    size = (DRAWS, len(total))
+    if fit is _fit_ppi:
+        # The reviewed replies are some of those measured, and their labels move with these.
+        margin = np.clip(margin + shares[0] - _over(*tables[0]), 0, 1)
+        second = rng.binomial(reviewed, margin, size)
+        rest = np.maximum(total - reviewed, 0)
+        share = np.clip(_over(shares[0] * total - margin * reviewed, rest), 0, 1)
+        first = np.minimum(second + rng.binomial(rest, share, size), total)
+    else:
+        second = rng.binomial(reviewed, margin, size)
+        first = rng.binomial(total, shares[0], size)
+    third = reviewed - second
+    drawn = [
+        (first, np.broadcast_to(total, size)),
+        (rng.binomial(second, shares[1]), second),
+        (rng.binomial(third, shares[2]), third),
+    ]
+    a, b, c = ((x.T.ravel().astype(float), n.T.ravel().astype(float)) for x, n in drawn)
+    return a, b, c
 
 
 # --- from rows to counts
