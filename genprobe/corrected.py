@@ -38,6 +38,7 @@ from genprobe.errors import InputError
 from genprobe.metrics import cells, no_reply, rank
 from genprobe.metrics.negrate import FEWEST, TEMPLATE, not_told
 from genprobe.records import JSON
+from genprobe.registry import unknown
 from genprobe.stats import LEVEL, Array, clustered_wilson, student
 
 DRAWS = 1000  # simulated samples for a cut-off
@@ -400,7 +401,7 @@ def _counts(
     total = np.array([w[g].sum() for g in labels])
     size = np.array([w[g].sum() ** 2 / max((w[g] ** 2).sum(), 1e-300) for g in labels])
     share = np.array([_share(y == 1, w, g) or 0.0 for g in labels])
-    even = total / total.sum() * (size[total > 0] / total[total > 0]).min() * total.sum()
+    even = total * (size[total > 0] / total[total > 0]).min()
     if len(np.unique(cluster)) < len(f) or np.ptp(w[seen]) > 0:
         deff = _design_effect(f, y, w, seen, cluster, level)
     else:
@@ -444,13 +445,15 @@ def _design_effect(
 
 @dataclass(frozen=True)
 class Rate:
-    """One cell: its columns and values, what the judge's column is and what counts as positive,
-    what was left out of the rate by reason, and reviews without a verdict (`split`)."""
+    """One cell: its columns and values, the judge's column and what counts as positive in it, what
+    was left out of the rate by reason, and how many reviewed replies have no verdict, because
+    their reviewers are split: they are measured and count as not reviewed."""
 
     by: dict[str, JSON]
     column: str
     positive: str
     excluded: dict[str, int]
+    split: int
     rate: Corrected
 
 
@@ -470,17 +473,25 @@ def rates(
     question is the column and whose answer is not empty. A column of several labels is reduced to
     positive against the rest. Of several reviewers the majority is the truth; where they are
     split, the reply counts as not reviewed. Intervals cluster on the statement.
+
+    column `says`: what the answer says of the statement; positive is then `endorsed` or
+    `recognised`, the question to the reviewers `answer`, and the rate a share of all replies to
+    the probes that measure it, an unclear one not being positive.
     InputError for a missing column, a reviewed reply that is not here, or no review at all.
     """
+    if column == "says":
+        _needs(outcomes, ("measures", "when", "answer"), "the outcomes")
     _needs(outcomes, ("status", "statement", "request", column), "the outcomes")
-    verdicts = _verdicts(outcomes, reviewed, column, positive)
-    reason = not_told(outcomes) if column == "sentiment" else no_reply(outcomes, column)
+    question = "answer" if column == "says" else column
+    yes = outcomes["when"] if column == "says" else pd.Series(positive, outcomes.index)
+    verdicts = _verdicts(outcomes, reviewed, question, yes)
+    reason = not_told(outcomes) if column == "sentiment" else no_reply(outcomes, question)
+    measured = outcomes[question].astype(object) == yes.astype(object)
     rows = outcomes.assign(
-        __measured=(outcomes[column].astype(object) == positive).to_numpy(bool),
-        __truth=verdicts["truth"].to_numpy(float),
-        __weight=verdicts["weight"].to_numpy(float),
-        __reason=reason.mask((reason == "") & verdicts["split"], "split").to_numpy(object),
+        __measured=measured.to_numpy(bool), __reason=reason.to_numpy(object), **verdicts
     )
+    if column == "says":
+        rows = rows[rows["measures"] == positive]
     return _rates(rows, column, positive, by, level)
 
 
@@ -495,20 +506,23 @@ def template_rates(
     instead: `rates(outcomes, reviewed, "sentiment", "negative")`.
     """
     _needs(outcomes, ("status", "statement", "request", "sentiment"), "the outcomes")
-    verdicts = _verdicts(outcomes, reviewed, "sentiment", "negative")
+    negative = pd.Series("negative", outcomes.index)
+    verdicts = _verdicts(outcomes, reviewed, "sentiment", negative)
     told = (not_told(outcomes) == "").to_numpy(bool)
     keys = list(dict.fromkeys([*(c for c in TEMPLATE if c in outcomes), *by]))
     stories = outcomes[keys].assign(
         __valid=told.astype(float),
         __negative=(told & (outcomes["sentiment"] == "negative").to_numpy(bool)).astype(float),
         # NaN where one story that counts has no verdict: then the template has none.
-        __truth=np.where(told, verdicts["truth"].to_numpy(float), 0.0),
-        __weight=np.where(told, verdicts["weight"].to_numpy(float), np.nan),
+        __truth=np.where(told, verdicts["__truth"], 0.0),
+        __weight=np.where(told, verdicts["__weight"], np.nan),
+        __split=told & verdicts["__split"],
     )
     groups = stories.groupby(keys, sort=True, dropna=False, observed=True)
     found = groups[["__valid", "__negative"]].sum()
     found["__true"] = groups["__truth"].agg(lambda part: part.sum(skipna=False))
     found["__weight"] = groups["__weight"].first()
+    found["__split"] = groups["__split"].any()
     found = found.reset_index()
     valid = found["__valid"]
     label = (found["__true"] * 2 > valid).astype(float).where(found["__true"].notna())
@@ -527,52 +541,52 @@ def _needs(frame: pd.DataFrame, columns: Sequence[str], what: str) -> None:
 
 
 def _verdicts(
-    outcomes: pd.DataFrame, reviewed: pd.DataFrame, column: str, positive: str
-) -> pd.DataFrame:
-    """truth (1, 0 or NaN), split and weight of every row of the outcomes."""
+    outcomes: pd.DataFrame, reviewed: pd.DataFrame, question: str, yes: pd.Series
+) -> dict[str, Array]:
+    """Columns for the outcomes: `__truth` (1, 0 or NaN), `__split`, `__weight`.
+
+    yes: the answer to the question that is positive, for every row of the outcomes."""
     _needs(reviewed, ("request", "reviewer", "question", "answer"), "the reviewed rows")
     keys = [c for c in ("run", "model", "request") if c in outcomes and c in reviewed]
-    if outcomes.duplicated(keys).any():
+    here = outcomes[keys].assign(__yes=yes.astype(object), __row=np.arange(len(outcomes)))
+    if here.duplicated(keys).any():
         raise InputError("two runs share requests; the reviewed rows need the column 'run'")
     answers = reviewed["answer"].astype(object)
-    given = (reviewed["question"] == column) & answers.notna() & (answers != "")
+    given = (reviewed["question"] == question) & answers.notna() & (answers != "")
     if not given.any():
-        raise InputError(f"nobody has answered the question {column!r} in the reviewed rows")
+        raise InputError(f"nobody has answered the question {question!r} in the reviewed rows")
     # Repeats planted to test a reviewer are one opinion: the first.
-    rows = reviewed[given].drop_duplicates([*keys, "reviewer"])
-    rows = rows.assign(__yes=(rows["answer"] == positive).astype(float))
-    if "weight" in rows:
-        rows["__weight"] = pd.to_numeric(rows["weight"], errors="coerce")
-    else:
-        rows["__weight"] = 1.0
-    votes = rows.groupby(keys, sort=False)
-    found = votes.agg(yes=("__yes", "mean"), weight=("__weight", "first")).reset_index()
-    at = outcomes[keys].merge(found, "left", keys, indicator=True)
-    unknown = len(found) - int((at["_merge"] == "both").sum())
-    if unknown:
+    rows = reviewed[given].drop_duplicates([*keys, "reviewer"]).merge(here, "left", keys)
+    strange = rows[rows["__row"].isna()].drop_duplicates(keys)
+    if len(strange):
         raise InputError(
-            f"{unknown} of {len(found)} reviewed replies are not in these outcomes; "
-            "give the run that the review was exported from"
+            f"{len(strange)} of the reviewed replies are not in these outcomes, such as "
+            f"{strange['request'].iloc[0]}; give the run that the review was exported from"
         )
-    split = at["yes"] == 0.5
-    truth = (at["yes"] > 0.5).astype(float).where(at["yes"].notna() & ~split)
-    return pd.DataFrame(
-        {"truth": truth.to_numpy(), "split": split.to_numpy(), "weight": at["weight"].to_numpy()},
-        outcomes.index,
-    )
+    weight = pd.to_numeric(rows["weight"], errors="coerce") if "weight" in rows else 1.0
+    rows = rows.assign(__hit=(rows["answer"] == rows["__yes"]).astype(float), __weight=weight)
+    votes = rows.groupby(rows["__row"].astype(int))
+    share = votes["__hit"].mean().reindex(here["__row"]).to_numpy(float)
+    split = share == 0.5
+    return {
+        "__truth": np.where(np.isnan(share) | split, np.nan, (share > 0.5).astype(float)),
+        "__split": split,
+        "__weight": votes["__weight"].first().reindex(here["__row"]).to_numpy(float),
+    }
 
 
 def _rates(
     rows: pd.DataFrame, column: str, positive: str, by: Sequence[str], level: float
 ) -> list[Rate]:
+    for name in by:
+        if name not in rows:
+            raise unknown("column", name, [str(c) for c in rows.columns if c[:2] != "__"])
     cell, labels = cells(rows, list(by))
     found = []
     for at, label in enumerate(labels):
         part = rows[cell == at]
-        # A split review leaves the reply measured.
-        counted = part["__reason"].isin(("", "split")).to_numpy(bool)
-        left_out = Counter(str(r) for r in part["__reason"] if r != "")
-        kept = part[counted]
+        kept = part[part["__reason"] == ""]
+        left_out = Counter(str(reason) for reason in part["__reason"] if reason != "")
         rate = corrected(
             kept["__measured"].to_numpy(bool),
             kept["__truth"].to_numpy(float),
@@ -580,5 +594,7 @@ def _rates(
             kept["statement"].to_numpy(object),
             level,
         )
-        found.append(Rate(label, column, positive, dict(sorted(left_out.items(), key=rank)), rate))
+        excluded = dict(sorted(left_out.items(), key=rank))
+        split = int(kept["__split"].sum())
+        found.append(Rate(label, column, positive, excluded, split, rate))
     return found

@@ -11,6 +11,7 @@ from scipy.stats import binomtest
 from genprobe import corrected
 from genprobe.corrected import Counts, accepted, ppi_interval, rates, rg_interval, rogan_gladen
 from genprobe.errors import InputError
+from genprobe.table import from_rows
 
 PATH = Path(__file__).parents[1] / "benchmarks" / "corrected.py"
 _spec = importlib.util.spec_from_file_location("corrected_benchmark", PATH)
@@ -278,7 +279,8 @@ def test_several_reviewers_decide_by_majority():
     again = review({"t2-0": "negative"}, "r")  # planted repeat of the first
     (found,) = rates(outcomes(), pd.concat([one, two, three, again]), "sentiment", "negative")
     assert found.rate.n_reviewed == 2  # t1-0 negative, t2-0 not; t0-0 is split
-    assert found.excluded["split"] == 1 and found.rate.n == 28
+    assert found.split == 1 and found.rate.n == 28
+    assert found.rate.n + sum(found.excluded.values()) == 30
     assert found.rate.accuracy == 1 / 2
 
 
@@ -300,8 +302,30 @@ def test_weights_come_with_the_review():
     assert found.rate.accuracy == pytest.approx(2 / 5)
 
 
+def test_what_answers_say():
+    """Agreement "yes" and disagreement "no" endorse; an unclear reply does not."""
+    answers = {"agreement": ["yes", "yes", "no", "ambiguous"], "disagreement": ["no", "yes"]}
+    rows = [
+        {"lang": "mr", "probe": probe, "item": at, "answer": answer, "id": f"{probe}{at}"}
+        for probe, given in answers.items()
+        for at, answer in enumerate(given)
+    ]
+    rows.append({"lang": "mr", "probe": "recognition", "item": 9, "answer": "yes", "id": "r"})
+    read = {"agreement0": "yes", "agreement2": "yes", "disagreement0": "yes", "disagreement1": "yes", "r": "no"}  # fmt: skip
+    reviewed = review(read, question="answer")
+    (found,) = rates(from_rows(rows), reviewed, "says", "endorsed")
+    assert (found.rate.n, found.rate.n_reviewed, found.rate.measured) == (6, 4, 3 / 6)
+    assert (found.rate.accuracy, found.rate.sensitivity) == (2 / 4, 1 / 2)
+    agree, disagree = rates(from_rows(rows), reviewed, "says", "endorsed", ["probe"])
+    assert (agree.rate.measured, disagree.rate.measured) == (2 / 4, 1 / 2)
+    with pytest.raises(InputError, match="unknown column 'prob'; did you mean 'probe'"):
+        rates(from_rows(rows), reviewed, "says", "endorsed", ["prob"])
+
+
 def test_reviews_that_do_not_belong():
-    with pytest.raises(InputError, match="1 of 2 reviewed replies are not in these outcomes"):
+    with pytest.raises(
+        InputError, match="1 of the reviewed replies are not in these outcomes, such as zz"
+    ):
         rates(outcomes(), review({"t0-0": "negative", "zz": "negative"}), "sentiment", "negative")
     with pytest.raises(InputError, match="nobody has answered the question 'sentiment'"):
         rates(outcomes(), review({"t0-0": "x"}, question="stance"), "sentiment", "negative")
