@@ -67,7 +67,7 @@ def clustered_wilson(hits: Array, sizes: Array, level: float = LEVEL) -> Interva
     if clusters > 1:
         variance = clusters / (clusters - 1) * float(((hits - p * sizes) ** 2).sum()) / (n * n)
         if variance > 0:
-            shrink = NormalDist().inv_cdf((1 + level) / 2) / _t(clusters - 1, level)
+            shrink = NormalDist().inv_cdf((1 + level) / 2) / student(clusters - 1, level)
             effective = p * (1 - p) / variance * shrink**2
         else:
             effective = n
@@ -116,12 +116,12 @@ def bootstrap(
             return None
         here, unlike = float(values[0]), (wilson(0, clusters, level) or (0.0, 1.0))[1]
         return here - unlike * (here - limits[0]), here + unlike * (limits[1] - here)
-    tail = NormalDist().cdf(-((clusters / (clusters - 1)) ** 0.5) * _t(clusters - 1, level))
+    tail = NormalDist().cdf(-((clusters / (clusters - 1)) ** 0.5) * student(clusters - 1, level))
     low, high = np.quantile(values, [tail, 1 - tail])
     return float(low), float(high)
 
 
-def _t(freedom: int, level: float) -> float:
+def student(freedom: int, level: float) -> float:
     """Two-sided quantile of Student's t."""
     from scipy.special import stdtrit
 

@@ -165,7 +165,7 @@ def _score(metric: Metric, units: Units, by: list[str], signature: str) -> list[
     import numpy as np
     import pandas as pd
 
-    cell, labels = _cells(units.cells, by)
+    cell, labels = cells(units.cells, by)
     reason = units.reason.to_numpy(dtype=object)
     counted = reason == ""
     # Clusters sorted by name: the order of the rows must not change a resample.
@@ -205,7 +205,7 @@ def rank(item: tuple[str, int]) -> tuple[int, str]:
     return (REASONS.index(item[0]) if item[0] in REASONS else len(REASONS), item[0])
 
 
-def _cells(cells: pd.DataFrame, by: list[str]) -> tuple[np.ndarray, list[dict[str, JSON]]]:
+def cells(cells: pd.DataFrame, by: list[str]) -> tuple[np.ndarray, list[dict[str, JSON]]]:
     """Number of the cell of every unit, and the labels of the cells in that order."""
     import numpy as np
 

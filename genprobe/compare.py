@@ -1,0 +1,135 @@
+"""Two models on the same items: paired, never as if they had answered different questions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from genprobe import metrics
+from genprobe.errors import InputError
+from genprobe.metrics import cells
+from genprobe.records import JSON
+from genprobe.stats import Array, Interval, bootstrap, ratio
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# What makes a unit of one model the same as one of the other, where the metric can be split by it.
+SAME = ("decode", "lang", "probe", "statement", "sample")
+_LIMITS = (-1.0, 1.0)
+
+
+@dataclass(frozen=True)
+class Paired:
+    """A metric of two models, a and b, over the units that count for both.
+
+    n: such units. difference, low, high: b minus a, bootstrap over statements. only_a, only_b:
+    units that are a hit for one alone; exact, mid_p: McNemar's two-sided p-values of these. All
+    four are None where the metric is no share of units that are a hit or not, the p-values also
+    where several units are of one statement. alone: units that count for one model only.
+    """
+
+    metric: str
+    by: dict[str, JSON]
+    n: int
+    alone: int
+    a: float | None
+    b: float | None
+    difference: float | None
+    low: float | None
+    high: float | None
+    only_a: int | None
+    only_b: int | None
+    exact: float | None
+    mid_p: float | None
+
+
+def mcnemar(only_a: int, only_b: int) -> tuple[float, float]:
+    """Two-sided p-values that one is no likelier than the other: exact, and mid-p.
+
+    Exact: binomial, given only_a + only_b (McNemar 1947, Psychometrika 12:153). Mid-p: half the
+    probability of the table seen is left out; less careful than the exact test, and hardly ever
+    above its level (Fagerland, Lydersen & Laake 2013, BMC Medical Research Methodology 13:91).
+    """
+    from scipy.stats import binom
+
+    n, least = only_a + only_b, min(only_a, only_b)
+    if not n:
+        return 1.0, 1.0
+    exact = min(1.0, 2 * float(binom.cdf(least, n, 0.5)))
+    seen = float(binom.pmf(least, n, 0.5))
+    # A tie is both of the two tails, of which half its probability is left out once.
+    return exact, exact - seen / 2 if only_a == only_b else exact - seen
+
+
+def difference(sums: Array) -> Array:
+    """b's share minus a's. sums: (..., 3), of a, of b, units -> (...)."""
+    return np.asarray((sums[..., 1] - sums[..., 0]) / sums[..., 2])
+
+
+def paired(a: pd.DataFrame, b: pd.DataFrame, metric: str, by: Sequence[str] = ()) -> list[Paired]:
+    """Compare two models' outcomes by a metric, cell by cell of `by`, cells sorted.
+
+    Units pair by `SAME`; one that does not count for both is left out. InputError for a metric
+    whose value is no mean over units, or a column that one of the tables lacks.
+    """
+    import pandas as pd
+
+    chosen = metrics.find(metric)
+    if chosen.value is not ratio:
+        raise InputError(f"{metric} is no mean over {chosen.unit}, so two models cannot be paired")
+    for column in chosen.needs:
+        if column not in a or column not in b:
+            raise InputError(f"{metric} needs the column {column!r}; one of the two lacks it")
+    for column in by:
+        if column not in a or column not in b or column in chosen.never_by:
+            raise InputError(f"{metric} cannot be split by {column!r} in both")
+    never = chosen.never_by
+    keys = [c for c in SAME if c in a and c in b and c not in never]
+    keys = list(dict.fromkeys([*keys, *by]))
+    sides = []
+    for outcomes in (a, b):
+        units = chosen.units(outcomes, keys)
+        counted = (units.reason == "").to_numpy(bool)
+        values = units.stats[counted]
+        if len(values) and not (values[:, 1] == 1).all():
+            raise InputError(f"{metric} weighs its {chosen.unit}, so two models cannot be paired")
+        side = units.cells[counted].reset_index(drop=True)
+        side = side.assign(__cluster=units.cluster[counted].to_numpy(), __value=values[:, 0])
+        if side.duplicated(keys).any():
+            raise InputError(f"the same {chosen.unit} are there twice; compare one run with one")
+        sides.append(side)
+    both = sides[0].merge(sides[1].drop(columns="__cluster"), "outer", keys, suffixes=("_a", "_b"))
+    cell, labels = cells(both, list(by))
+    pairs = both[["__value_a", "__value_b"]].to_numpy(float)
+    counted = ~np.isnan(pairs).any(axis=1)
+    found = []
+    for at, label in enumerate(labels):
+        here = (cell == at) & counted
+        units_of = pd.DataFrame(np.column_stack([pairs[here], np.ones(here.sum())]))
+        sums = units_of.groupby(both["__cluster"].to_numpy()[here], sort=True).sum().to_numpy(float)
+        alone = int(((cell == at) & ~counted).sum())
+        found.append(_paired(metric, label, pairs[here], sums, alone))
+    return found
+
+
+def _paired(metric: str, by: dict[str, JSON], pairs: Array, sums: Array, alone: int) -> Paired:
+    """One cell. pairs: (n, 2), the value of every unit. sums: (statements, 3)."""
+    n = len(pairs)
+    if not n:
+        return Paired(metric, by, 0, alone, *[None] * 9)
+    interval: Interval | None = bootstrap(sums, difference, limits=_LIMITS)
+    low, high = interval or (None, None)
+    mean_a, mean_b = (float(v) for v in pairs.mean(0))
+    only: tuple[int | None, int | None] = (None, None)
+    p: tuple[float | None, float | None] = (None, None)
+    if np.isin(pairs, (0, 1)).all():
+        hits_a, hits_b = pairs.T == 1
+        one, other = int((hits_a & ~hits_b).sum()), int((hits_b & ~hits_a).sum())
+        only = (one, other)
+        if len(sums) == n:
+            p = mcnemar(one, other)
+    return Paired(metric, by, n, alone, mean_a, mean_b, mean_b - mean_a, low, high, *only, *p)

@@ -1,0 +1,600 @@
+"""Rates corrected for the errors of the judge, from a sample that people have reviewed.
+
+A judge read N replies and called K of them positive. Of these replies n were reviewed, and the
+review is the truth. What share of all replies like these is truly positive?
+
+**Prediction-powered** (Angelopoulos et al. 2023, Science 382:669; with the power tuning of PPI++,
+arXiv:2311.01453): the judge's rate plus what the review shows it to be wrong by. For labels of 0
+and 1 the tuned estimate is exactly the maximum-likelihood estimate of double sampling (Tenenbein
+1970, JASA 65:1350): share positive × precision + share negative × miss rate.
+
+**Misclassification correction** (Rogan & Gladen 1978, Am. J. Epidemiology 107:71): the judge's
+rate over the unreviewed replies, solved for the truth by the sensitivity and specificity that the
+review shows. It takes nothing else from the review, so it is the wider of the two.
+
+Both intervals hold the rates that a test does not reject. Its statistic compares the counts with
+the most likely ones of that rate, the judge's own rates being free (the power divergence of
+Cressie & Read 1984, J. Royal Statistical Society B 46:440, between the likelihood ratio, which
+is too bold where errors are few, and Pearson's, which is too careful). Its cut-off is not the
+normal one, which fails where a sample of 30 may hold no error at all, but the 95 % point of the
+statistic in samples simulated from that fit (DiCiccio & Romano 1990, Int. Statistical Review
+58:59; Lloyd 2008, Australian & NZ J. Statistics 50:329).
+
+The rate is that of replies like these, not of these alone; as everywhere in genprobe. `Counts`
+may be arrays of many reviews, so that a simulation is one call.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from statistics import NormalDist
+
+import numpy as np
+import pandas as pd
+
+from genprobe.errors import InputError
+from genprobe.metrics import cells, no_reply, rank
+from genprobe.metrics.negrate import FEWEST, TEMPLATE, not_told
+from genprobe.records import JSON
+from genprobe.registry import unknown
+from genprobe.stats import LEVEL, Array, clustered_wilson, student
+
+DRAWS = 1000  # simulated samples for a cut-off
+SEED = 1
+_TINY = 0.01  # trials given to every table in a fit, so that none is without
+_POWER = 2 / 3  # of Cressie & Read
+_STEPS = 12  # of the search for the end of an interval
+_FIT_STEPS = 20  # of the search for a constrained fit
+_ROUGH_STEPS = 13  # of the same for a simulated sample
+_FAR = 1e3  # twice the log-likelihood lost by what cannot be
+_BLOCK = 400_000  # simulated samples held at a time
+
+
+@dataclass(frozen=True)
+class Corrected:
+    """A rate as measured and corrected, with intervals; shares of 0 to 1.
+
+    measured, low, high: the judge's, with an interval that takes the judge for right. ppi, rg:
+    corrected, prediction-powered and by misclassification. n: replies measured, of which
+    n_reviewed are reviewed. accuracy, sensitivity, specificity: the judge's, in the review,
+    weighted as the sample is. None where there is nothing to tell it from: rg where all replies
+    are reviewed, and its value (not its interval) where the judge is no better than chance.
+    """
+
+    measured: float | None
+    low: float | None
+    high: float | None
+    n: int
+    n_reviewed: int
+    accuracy: float | None
+    sensitivity: float | None
+    specificity: float | None
+    ppi: float | None = None
+    ppi_low: float | None = None
+    ppi_high: float | None = None
+    rg: float | None = None
+    rg_low: float | None = None
+    rg_high: float | None = None
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What the intervals rest on, arrays of one shape; effective sizes may be fractions.
+
+    positive of total: measured. hits_p of n_p: truly positive among reviewed replies that the
+    judge calls positive; hits_n of n_n: among those that it calls negative.
+    """
+
+    positive: Array
+    total: Array
+    hits_p: Array
+    n_p: Array
+    hits_n: Array
+    n_n: Array
+
+
+def ppi(counts: Counts) -> Array:
+    """The prediction-powered rate. Where the review has only one of the judge's labels, power
+    tuning leaves the judge out, and it is the rate of the review."""
+    share = counts.positive / counts.total
+    both = (counts.n_p > 0) & (counts.n_n > 0)
+    tuned = share * _over(counts.hits_p, counts.n_p)
+    tuned = tuned + (1 - share) * _over(counts.hits_n, counts.n_n)
+    return np.where(both, tuned, _over(counts.hits_p + counts.hits_n, counts.n_p + counts.n_n))
+
+
+def rogan_gladen(rate: Array, sensitivity: Array, specificity: Array) -> Array:
+    """(rate + specificity - 1) / (sensitivity + specificity - 1), kept within [0, 1]; NaN where
+    the judge is no better than chance."""
+    better = sensitivity + specificity - 1
+    found = _over(rate + specificity - 1, np.where(better > 0, better, 0))
+    return np.where(better > 0, np.clip(found, 0, 1), np.nan)
+
+
+def rg(counts: Counts) -> Array:
+    """The rate by Rogan & Gladen's correction, NaN where the review shows no better judge than
+    chance, or nothing truly positive or negative."""
+    (k, total), (tp, positives), (fp, negatives) = _by_truth(counts)
+    found = rogan_gladen(_over(k, total), _over(tp, positives), 1 - _over(fp, negatives))
+    return np.where((positives > 0) & (negatives > 0), found, np.nan)
+
+
+def ppi_interval(counts: Counts, level: float = LEVEL) -> tuple[Array, Array]:
+    """Interval of the prediction-powered rate: (low, high), arrays like the counts."""
+    return _interval(_by_label(counts), _fit_ppi, ppi(counts), level)
+
+
+def rg_interval(counts: Counts, level: float = LEVEL) -> tuple[Array, Array]:
+    """Interval of the misclassification correction: (low, high), arrays like the counts.
+
+    Its tables are what the judge says of unreviewed replies, of truly positive reviewed ones and
+    of truly negative ones: three independent samples. The review must be a simple random sample,
+    or the counts be those of one.
+    """
+    tables = _by_truth(counts)
+    start = np.where(np.isnan(rg(counts)), ppi(counts), rg(counts))
+    return _interval(tables, _fit_rg, start, level)
+
+
+def accepted(counts: Counts, rate: float, level: float = LEVEL) -> tuple[Array, Array]:
+    """Whether the tests behind `ppi_interval` and `rg_interval` accept a rate: whether it lies
+    within the interval, in a fraction of the time."""
+    at = np.full(np.shape(counts.total), rate)
+    by_label, by_truth = _by_label(counts), _by_truth(counts)
+    return (
+        _beyond(by_label, _fit_ppi, at, level) <= 0,
+        _beyond(by_truth, _fit_rg, at, level) <= 0,
+    )
+
+
+# --- three binomials that share one parameter
+
+Table = tuple[Array, Array]  # successes, trials
+Tables = tuple[Table, Table, Table]
+Shares = tuple[Array, Array, Array]
+Fit = Callable[[Array, Tables, int], Shares]
+
+
+def _by_label(c: Counts) -> Tables:
+    """The counts as they are: measured, reviewed of positive label, reviewed of negative."""
+    return (c.positive, c.total), (c.hits_p, c.n_p), (c.hits_n, c.n_n)
+
+
+def _by_truth(c: Counts) -> Tables:
+    """The same counts seen from the truth: unreviewed, truly positive, truly negative."""
+    false_p, true_n = c.n_p - c.hits_p, c.n_n - c.hits_n
+    unreviewed = np.maximum(c.total - c.n_p - c.n_n, 0)
+    positive = np.clip(c.positive - c.n_p, 0, unreviewed)
+    return (positive, unreviewed), (c.hits_p, c.hits_p + c.hits_n), (false_p, false_p + true_n)
+
+
+def _over(above: Array, below: Array) -> Array:
+    """above / below, 0 where there is nothing below."""
+    return np.divide(above, below, out=np.zeros(np.shape(below)), where=np.asarray(below) > 0)
+
+
+def _tilted(x: Array, n: Array, slope: Array) -> Array:
+    """The p that maximises x log p + (n - x) log(1 - p) - slope × p. Root of a quadratic, in the
+    form without cancellation."""
+    a = n + slope
+    root = np.sqrt(np.maximum(a * a - 4 * slope * x, 0))
+    above = np.where(a > 0, 2 * x, a - root)
+    below = np.where(a > 0, a + root, 2 * slope)
+    return np.clip(above / np.where(below == 0, 1, below), 0, 1)
+
+
+def _fit_rg(rate: Array, tables: Tables, steps: int = _FIT_STEPS) -> Shares:
+    """Most likely shares of the three tables where the first is the mixture of the others,
+    first = rate × second + (1 - rate) × third. One Lagrange multiplier, monotone, so one root."""
+    (k, total), (tp, positives), (fp, negatives) = ((x + _TINY / 2, n + _TINY) for x, n in tables)
+    scale = positives + negatives + 1
+
+    def shares(u: Array) -> Shares:
+        slope = scale * u / (1 - np.abs(u))
+        s = _tilted(tp, positives, slope * rate)
+        return _tilted(k, total, -slope), s, _tilted(fp, negatives, slope * (1 - rate))
+
+    def excess(u: Array) -> Array:
+        r, s, t = shares(u)
+        return rate * s + (1 - rate) * t - r
+
+    edge = np.full(np.shape(scale), 1 - 1e-12)
+    _, s, t = shares(_root(excess, -edge, edge, steps))
+    return rate * s + (1 - rate) * t, s, t
+
+
+def _fit_ppi(rate: Array, tables: Tables, steps: int = _FIT_STEPS) -> Shares:
+    """Most likely shares of (measured, reviewed positive, reviewed negative) where the rate is
+    first × second + (1 - first) × third.
+
+    The likelihood, written by sensitivity and specificity, is that of `_fit_rg` times the one of
+    the review's own rate, in which they do not occur: so the same fit serves, by Bayes' rule.
+    """
+    counts = Counts(*tables[0], *tables[1], *tables[2])
+    q, s, _ = _fit_rg(rate, _by_truth(counts), steps)
+    precision = np.clip(_over(rate * s, q), 0, 1)
+    missed = np.clip(_over(rate * (1 - s), 1 - q), 0, 1)
+    return q, precision, missed
+
+
+def _root(f: Callable[[Array], Array], low: Array, high: Array, steps: int) -> Array:
+    """Where f changes its sign between low and high, elementwise (Chandrupatla 1997, Advances in
+    Engineering Software 28:145). Where both ends have one sign, the high end."""
+    a, b = low, high
+    f_a, f_b = f(a), f(b)
+    same = np.sign(f_a) == np.sign(f_b)
+    c, f_c = a, f_a  # the point before b
+    t = np.full(np.shape(a), 0.5)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for _ in range(steps):
+            x = a + t * (b - a)
+            f_x = f(x)
+            stays = np.sign(f_x) == np.sign(f_a)
+            c, f_c = np.where(stays, a, b), np.where(stays, f_a, f_b)
+            b, f_b = np.where(stays, b, a), np.where(stays, f_b, f_a)
+            a, f_a = x, f_x
+            # Inverse quadratic interpolation where the three points allow it, else half.
+            xi, phi = (a - b) / (c - b), (f_a - f_b) / (f_c - f_b)
+            smooth = (phi**2 < xi) & ((1 - phi) ** 2 < 1 - xi)
+            back = f_a / (f_b - f_a) * f_c / (f_b - f_c)
+            t = back + (c - a) / (b - a) * f_a / (f_c - f_a) * f_b / (f_c - f_b)
+            t = np.clip(np.where(smooth & np.isfinite(t), t, 0.5), 1e-3, 1 - 1e-3)
+            t = np.where(f_a == 0, 0, t)
+    best = np.where(np.abs(f_a) < np.abs(f_b), a, b)
+    return np.where(same, high, best)
+
+
+def _divergence(seen: Array, expected: Array) -> Array:
+    """The part of one cell in Cressie & Read's statistic, 0 where nothing was seen."""
+    ratio = _over(seen, np.maximum(expected, 1e-12))
+    return seen * (ratio**_POWER - 1) * (2 / (_POWER * (_POWER + 1)))
+
+
+def _statistic(tables: Tables, shares: Shares) -> Array:
+    """How far the tables are from the constrained shares: the root of the power divergence."""
+    total: Array = np.zeros(np.shape(tables[0][0]))
+    for (x, n), p in zip(tables, shares, strict=True):
+        total = total + _divergence(x, n * p) + _divergence(n - x, n * (1 - p))
+    return np.sqrt(np.clip(total, 0, _FAR))
+
+
+def _interval(tables: Tables, fit: Fit, start: Array, level: float) -> tuple[Array, Array]:
+    """Both ends, each the rate at which the test turns from accepting to rejecting."""
+
+    def twice(x: Array) -> Array:
+        return np.concatenate([x, x])
+
+    a, b, c = ((twice(x), twice(n)) for x, n in tables)
+    limit = np.repeat([0.0, 1.0], len(start))
+    ends = _root(lambda rate: _beyond((a, b, c), fit, rate, level), twice(start), limit, _STEPS)
+    low, high = np.split(ends, 2)
+    return np.minimum(low, start), np.maximum(high, start)
+
+
+def _beyond(tables: Tables, fit: Fit, rate: Array, level: float) -> Array:
+    """How far the statistic is beyond its cut-off if the rate were `rate`; the test rejects it
+    where this is positive."""
+    shares = fit(rate, tables, _FIT_STEPS)
+    return _statistic(tables, shares) - _cut(tables, fit, rate, shares, level)
+
+
+def _cut(tables: Tables, fit: Fit, rate: Array, shares: Shares, level: float) -> Array:
+    """The `level` point of the statistic if the rate were `rate` and the judge as `shares` say,
+    by simulation. The same counts get the same random numbers, at whatever rate."""
+    cuts = []
+    each = max(1, _BLOCK // DRAWS)
+    for at in range(0, len(rate), each):
+        part = slice(at, at + each)
+        here = tuple((x[part], n[part]) for x, n in tables)
+        a, b, c = _samples((here[0], here[1], here[2]), fit, [p[part] for p in shares])
+        values = _statistic((a, b, c), fit(np.repeat(rate[part], DRAWS), (a, b, c), _ROUGH_STEPS))
+        # The (draws + 1) × level-th smallest: what was seen counts as a draw, too.
+        cuts.append(np.quantile(values.reshape(-1, DRAWS), level, axis=1, method="weibull"))
+    return np.concatenate(cuts)
+
+
+def _samples(tables: Tables, fit: Fit, shares: Sequence[Array]) -> Tables:
+    """`DRAWS` samples of tables of these sizes and shares, one after another, for every element.
+
+    How the reviewed replies fall into the second and third table is drawn, too."""
+    rng = np.random.default_rng([SEED, *(int(x[0]) for x, _ in tables)])
+    total, one, other = (np.rint(n).astype(int) for _, n in tables)
+    reviewed = one + other
+    margin = _over(one, reviewed)
+    size = (DRAWS, len(total))
+    if fit is _fit_ppi:
+        # The reviewed replies are some of those measured, and their labels move with these.
+        margin = np.clip(margin + shares[0] - _over(*tables[0]), 0, 1)
+        second = rng.binomial(reviewed, margin, size)
+        rest = np.maximum(total - reviewed, 0)
+        share = np.clip(_over(shares[0] * total - margin * reviewed, rest), 0, 1)
+        first = np.minimum(second + rng.binomial(rest, share, size), total)
+    else:
+        second = rng.binomial(reviewed, margin, size)
+        first = rng.binomial(total, shares[0], size)
+    third = reviewed - second
+    drawn = [
+        (first, np.broadcast_to(total, size)),
+        (rng.binomial(second, shares[1]), second),
+        (rng.binomial(third, shares[2]), third),
+    ]
+    a, b, c = ((x.T.ravel().astype(float), n.T.ravel().astype(float)) for x, n in drawn)
+    return a, b, c
+
+
+# --- from rows to counts
+
+
+def corrected(
+    measured: Array,
+    truth: Array,
+    weights: Array | None = None,
+    clusters: Array | None = None,
+    level: float = LEVEL,
+) -> Corrected:
+    """A rate as measured and as corrected.
+
+    measured: (N,), whether the judge calls each reply positive. truth: (N,), what the review says
+    of it, NaN where nobody reviewed it. weights: (N,), of the reviewed ones the inverse of the
+    probability to be chosen for review, up to a factor; None is a simple random sample.
+    clusters: (N,), replies of one cluster are not independent. InputError where these do not fit.
+
+    Unequal weights: within each label of the judge the weighted share, on Kish's effective number
+    (n = sum(w)^2 / sum(w^2)); so a review stratified by the label loses nothing. Clusters, and
+    what the weights cost besides: all numbers are divided by the design effect of the
+    prediction-powered rate, its linearised variance between clusters over that of independent
+    replies, with a t quantile for few clusters, and at least 1 (as `stats.clustered_wilson`).
+    """
+    f, y = np.asarray(measured, bool), np.asarray(truth, float)
+    w = np.ones(len(f)) if weights is None else np.asarray(weights, float)
+    cluster = np.arange(len(f)) if clusters is None else np.unique(clusters, return_inverse=True)[1]
+    if not len(f) == len(y) == len(w) == len(cluster):
+        raise InputError("measured, truth, weights and clusters must be of one length")
+    seen = ~np.isnan(y)
+    if not np.isin(y[seen], (0, 1)).all():
+        raise InputError("a reviewed reply is positive (1) or not (0)")
+    if not (np.isfinite(w[seen]) & (w[seen] > 0)).all():
+        raise InputError("the weight of a reviewed reply must be a number above 0")
+    hits, sizes = np.bincount(cluster, f), np.bincount(cluster)
+    plain = clustered_wilson(hits[sizes > 0], sizes[sizes > 0], level) or (None, None)
+    found = Corrected(
+        measured=float(f.mean()) if len(f) else None,
+        low=plain[0],
+        high=plain[1],
+        n=len(f),
+        n_reviewed=int(seen.sum()),
+        accuracy=_share(f == y, w, seen),
+        sensitivity=_share(f, w, seen & (y == 1)),
+        specificity=_share(~f, w, seen & (y == 0)),
+    )
+    if not seen.any():
+        return found
+    counts, even = _counts(f, y, w, seen, cluster, level)
+    low, high = ppi_interval(counts, level)
+    found = replace(
+        found, ppi=float(ppi(counts)[0]), ppi_low=float(low[0]), ppi_high=float(high[0])
+    )
+    if seen.all():
+        return found
+    low, high = rg_interval(even, level)
+    point = float(rg(even)[0])
+    return replace(
+        found,
+        rg=None if np.isnan(point) else point,
+        rg_low=float(low[0]),
+        rg_high=float(high[0]),
+    )
+
+
+def _share(hit: Array, w: Array, of: Array) -> float | None:
+    return float((w * hit)[of].sum() / w[of].sum()) if of.any() else None
+
+
+def _counts(
+    f: Array, y: Array, w: Array, seen: Array, cluster: Array, level: float
+) -> tuple[Counts, Counts]:
+    """The counts for the prediction-powered rate; and for the misclassification correction those
+    of a review in which the labels of the judge are as frequent as the weights say."""
+    labels = [seen & f, seen & ~f]
+    total = np.array([w[g].sum() for g in labels])
+    size = np.array([w[g].sum() ** 2 / max((w[g] ** 2).sum(), 1e-300) for g in labels])
+    share = np.array([_share(y == 1, w, g) or 0.0 for g in labels])
+    even = total * (size[total > 0] / total[total > 0]).min()
+    if len(np.unique(cluster)) < len(f) or np.ptp(w[seen]) > 0:
+        deff = _design_effect(f, y, w, seen, cluster, level)
+    else:
+        deff = 1.0
+
+    def counts(n: Array) -> Counts:
+        n = n / deff
+        found = (f.sum() / deff, len(f) / deff, share[0] * n[0], n[0], share[1] * n[1], n[1])
+        return Counts(*(np.array([number], float) for number in found))
+
+    return counts(size), counts(even)
+
+
+def _design_effect(
+    f: Array, y: Array, w: Array, seen: Array, cluster: Array, level: float
+) -> float:
+    """Variance of the prediction-powered rate between clusters over that of independent replies
+    and of equal weights within a label (times Kish's factor, which `_counts` has already)."""
+    q = float(f.mean())
+    parts = [(seen & f, q), (seen & ~f, 1 - q)]
+    if not all(g.any() for g, _ in parts):
+        parts = [(seen, 1.0)]
+    share = [_share(y == 1, w, g) or 0.0 for g, _ in parts]
+    slope = share[0] - share[-1]
+    z = slope * (f - q) / len(f)
+    alone = slope**2 * q * (1 - q) / len(f)
+    for (g, part), s in zip(parts, share, strict=True):
+        z[g] += part * w[g] * (y[g] - s) / w[g].sum()
+        alone += part**2 * s * (1 - s) * float((w[g] ** 2).sum() / w[g].sum() ** 2)
+    clusters = len(np.unique(cluster))
+    if clusters == 1 or alone == 0:
+        return len(f) / clusters
+    between = clusters / (clusters - 1) * float((np.bincount(cluster, z) ** 2).sum())
+    freedom = max(len(np.unique(cluster[seen])) - 1, 1)
+    wider = student(freedom, level) / NormalDist().inv_cdf((1 + level) / 2)
+    return max(1.0, between / alone * wider**2)
+
+
+# --- from outcomes and a review to rates
+
+
+@dataclass(frozen=True)
+class Rate:
+    """One cell: its columns and values, the judge's column and what counts as positive in it, what
+    was left out of the rate by reason, and how many reviewed replies have no verdict, because
+    their reviewers are split: they are measured and count as not reviewed."""
+
+    by: dict[str, JSON]
+    column: str
+    positive: str
+    excluded: dict[str, int]
+    split: int
+    rate: Corrected
+
+
+def rates(
+    outcomes: pd.DataFrame,
+    reviewed: pd.DataFrame,
+    column: str,
+    positive: str,
+    by: Sequence[str] = (),
+    level: float = LEVEL,
+) -> list[Rate]:
+    """The share of replies whose `column` is `positive`, measured and corrected, by cell.
+
+    outcomes: from `table`. column: `answer`, `sentiment`, `reply_language`, … reviewed: rows with
+    `request` (and `run` or `model` where the outcomes have it), `reviewer`, `question`, `answer`,
+    and `weight` where replies had unequal chances to be reviewed; of these the rows count whose
+    question is the column and whose answer is not empty. A column of several labels is reduced to
+    positive against the rest. Of several reviewers the majority is the truth; where they are
+    split, the reply counts as not reviewed. Intervals cluster on the statement.
+
+    column `says`: what the answer says of the statement; positive is then `endorsed` or
+    `recognised`, the question to the reviewers `answer`, and the rate a share of all replies to
+    the probes that measure it, an unclear one not being positive.
+    InputError for a missing column, a reviewed reply that is not here, or no review at all.
+    """
+    if column == "says":
+        _needs(outcomes, ("measures", "when", "answer"), "the outcomes")
+    _needs(outcomes, ("status", "statement", "request", column), "the outcomes")
+    question = "answer" if column == "says" else column
+    yes = outcomes["when"] if column == "says" else pd.Series(positive, outcomes.index)
+    verdicts = _verdicts(outcomes, reviewed, question, yes)
+    reason = not_told(outcomes) if column == "sentiment" else no_reply(outcomes, question)
+    measured = outcomes[question].astype(object) == yes.astype(object)
+    rows = outcomes.assign(
+        __measured=measured.to_numpy(bool), __reason=reason.to_numpy(object), **verdicts
+    )
+    if column == "says":
+        rows = rows[rows["measures"] == positive]
+    return _rates(rows, column, positive, by, level)
+
+
+def template_rates(
+    outcomes: pd.DataFrame, reviewed: pd.DataFrame, by: Sequence[str] = (), level: float = LEVEL
+) -> list[Rate]:
+    """NegRate, measured and corrected: the label of a template, most of its stories negative.
+
+    A majority is not linear in its stories, so no rate of errors per story corrects it: a
+    template is reviewed where *all* its stories that count are, and its true label is their
+    majority. Where people reviewed single stories, correct the share of negative stories
+    instead: `rates(outcomes, reviewed, "sentiment", "negative")`.
+    """
+    _needs(outcomes, ("status", "statement", "request", "sentiment"), "the outcomes")
+    negative = pd.Series("negative", outcomes.index)
+    verdicts = _verdicts(outcomes, reviewed, "sentiment", negative)
+    told = (not_told(outcomes) == "").to_numpy(bool)
+    keys = list(dict.fromkeys([*(c for c in TEMPLATE if c in outcomes), *by]))
+    stories = outcomes[keys].assign(
+        __valid=told.astype(float),
+        __negative=(told & (outcomes["sentiment"] == "negative").to_numpy(bool)).astype(float),
+        # NaN where one story that counts has no verdict: then the template has none.
+        __truth=np.where(told, verdicts["__truth"], 0.0),
+        __weight=np.where(told, verdicts["__weight"], np.nan),
+        __split=told & verdicts["__split"],
+    )
+    groups = stories.groupby(keys, sort=True, dropna=False, observed=True)
+    found = groups[["__valid", "__negative"]].sum()
+    found["__true"] = groups["__truth"].agg(lambda part: part.sum(skipna=False))
+    found["__weight"] = groups["__weight"].first()
+    found["__split"] = groups["__split"].any()
+    found = found.reset_index()
+    valid = found["__valid"]
+    label = (found["__true"] * 2 > valid).astype(float).where(found["__true"].notna())
+    rows = found.assign(
+        __measured=found["__negative"] * 2 > valid,
+        __truth=label,
+        __reason=pd.Series("", found.index, dtype=object).mask(valid < FEWEST, "few-stories"),
+    )
+    return _rates(rows, "negrate", "negative", by, level)
+
+
+def _needs(frame: pd.DataFrame, columns: Sequence[str], what: str) -> None:
+    for column in columns:
+        if column not in frame:
+            raise InputError(f"{what} lack the column {column!r}, which corrected rates need")
+
+
+def _verdicts(
+    outcomes: pd.DataFrame, reviewed: pd.DataFrame, question: str, yes: pd.Series
+) -> dict[str, Array]:
+    """Columns for the outcomes: `__truth` (1, 0 or NaN), `__split`, `__weight`.
+
+    yes: the answer to the question that is positive, for every row of the outcomes."""
+    _needs(reviewed, ("request", "reviewer", "question", "answer"), "the reviewed rows")
+    keys = [c for c in ("run", "model", "request") if c in outcomes and c in reviewed]
+    here = outcomes[keys].assign(__yes=yes.astype(object), __row=np.arange(len(outcomes)))
+    if here.duplicated(keys).any():
+        raise InputError("two runs share requests; the reviewed rows need the column 'run'")
+    answers = reviewed["answer"].astype(object)
+    given = (reviewed["question"] == question) & answers.notna() & (answers != "")
+    if not given.any():
+        raise InputError(f"nobody has answered the question {question!r} in the reviewed rows")
+    # Repeats planted to test a reviewer are one opinion: the first.
+    rows = reviewed[given].drop_duplicates([*keys, "reviewer"]).merge(here, "left", keys)
+    strange = rows[rows["__row"].isna()].drop_duplicates(keys)
+    if len(strange):
+        raise InputError(
+            f"{len(strange)} of the reviewed replies are not in these outcomes, such as "
+            f"{strange['request'].iloc[0]}; give the run that the review was exported from"
+        )
+    weight = pd.to_numeric(rows["weight"], errors="coerce") if "weight" in rows else 1.0
+    rows = rows.assign(__hit=(rows["answer"] == rows["__yes"]).astype(float), __weight=weight)
+    votes = rows.groupby(rows["__row"].astype(int))
+    share = votes["__hit"].mean().reindex(here["__row"]).to_numpy(float)
+    split = share == 0.5
+    return {
+        "__truth": np.where(np.isnan(share) | split, np.nan, (share > 0.5).astype(float)),
+        "__split": split,
+        "__weight": votes["__weight"].first().reindex(here["__row"]).to_numpy(float),
+    }
+
+
+def _rates(
+    rows: pd.DataFrame, column: str, positive: str, by: Sequence[str], level: float
+) -> list[Rate]:
+    for name in by:
+        if name not in rows:
+            raise unknown("column", name, [str(c) for c in rows.columns if c[:2] != "__"])
+    cell, labels = cells(rows, list(by))
+    found = []
+    for at, label in enumerate(labels):
+        part = rows[cell == at]
+        kept = part[part["__reason"] == ""]
+        left_out = Counter(str(reason) for reason in part["__reason"] if reason != "")
+        rate = corrected(
+            kept["__measured"].to_numpy(bool),
+            kept["__truth"].to_numpy(float),
+            kept["__weight"].to_numpy(float),
+            kept["statement"].to_numpy(object),
+            level,
+        )
+        excluded = dict(sorted(left_out.items(), key=rank))
+        split = int(kept["__split"].sum())
+        found.append(Rate(label, column, positive, excluded, split, rate))
+    return found

@@ -1,0 +1,226 @@
+"""How often stories turn out negative, and how much of that is the luck of the seed.
+
+The unit is a template: one statement in one wording and language, told several times by one
+model with different seeds. Of its stories those count that passed the story checks and have a
+sentiment; its label is negative where more than half of these are, which for five stories is the
+three of Aqbileq, section 4.2. With fewer than three such stories it has no label.
+`docs/measures.md` says when to use which.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import pandas as pd
+
+from genprobe.metrics import REPLY, Metric, Units, no_reply
+from genprobe.stats import BOOTSTRAP, WILSON, Array, Interval, bootstrap, clustered_wilson, ratio
+
+FEWEST = 3  # stories without which a template has no label
+AGREEMENT = 0.95  # of two sets of seeds, on the label
+MOST = 999  # seeds; the answer also where so many are not enough
+
+TEMPLATE = ("model", "decode", "lang", "probe", "statement")
+STORY = ("sample", "usable", "unusable_why", "sentiment", "negative", *REPLY)
+NEEDS = ("statement", "status", "sentiment")
+
+
+def not_told(outcomes: pd.DataFrame) -> pd.Series:
+    """Why a planned story does not count, "" where it does: failed, missing, what the story
+    checks say of it, or `unjudged`."""
+    reason = no_reply(outcomes, "sentiment")
+    if "usable" not in outcomes:
+        return reason
+    answered = outcomes["status"] == "answered"
+    usable = outcomes["usable"].astype("boolean")
+    why: pd.Series | str = "unusable"
+    if "unusable_why" in outcomes:
+        named = outcomes["unusable_why"].astype(object)
+        why = named.where(named.notna() & (named != ""), "unusable")
+    reason = reason.mask(answered & usable.isna(), "unjudged")
+    return reason.mask(answered & ~usable.fillna(True), why)
+
+
+def templates(outcomes: pd.DataFrame, by: list[str]) -> pd.DataFrame:
+    """One row a template and cell of `by`: its columns, `by`, and the number of stories that came
+    (`__told`), that count (`__valid`) and that are negative of those (`__negative`)."""
+    valid = (not_told(outcomes) == "").to_numpy(bool)
+    negative = (outcomes["sentiment"] == "negative").to_numpy(bool, na_value=False)
+    keys = list(dict.fromkeys([*(c for c in TEMPLATE if c in outcomes), *by]))
+    stories = outcomes[keys].assign(
+        __told=(outcomes["status"] == "answered").to_numpy(int),
+        __valid=valid.astype(int),
+        __negative=(valid & negative).astype(int),
+    )
+    return stories.groupby(keys, sort=True, dropna=False, observed=True).sum().reset_index()
+
+
+def _units(
+    found: pd.DataFrame, by: list[str], stats: list[pd.Series], possible: Array | None = None
+) -> Units:
+    reason = pd.Series("", found.index, dtype=object)
+    reason = reason.mask(found["__valid"] < FEWEST, "few-stories")
+    values = np.column_stack([s.to_numpy(float) for s in stats])
+    return Units(found[by], found["statement"], reason, values, possible)
+
+
+def _one(found: pd.DataFrame) -> pd.Series:
+    return pd.Series(1.0, found.index)
+
+
+def _negrate(outcomes: pd.DataFrame, by: list[str]) -> Units:
+    """Share of templates whose label is negative. Bounds: the share of all templates with a
+    story if no story that does not count were negative, and if every one were; a template
+    without a label could be either."""
+    found = templates(outcomes, by)
+    label = found["__negative"] * 2 > found["__valid"]
+    told, valid = found["__told"], found["__valid"]
+    least = found["__negative"] * 2 > told
+    most = (found["__negative"] + told - valid) * 2 > told
+    possible = np.column_stack([least, most]).astype(float)
+    possible[(valid < FEWEST).to_numpy()] = (0.0, 1.0)
+    possible[(told == 0).to_numpy()] = np.nan
+    return _units(found, by, [label, _one(found)], possible)
+
+
+def _margin(outcomes: pd.DataFrame, by: list[str]) -> Units:
+    """Mean distance between the sides of the vote, |negative - others| / stories."""
+    found = templates(outcomes, by)
+    others = found["__valid"] - found["__negative"]
+    margin = (found["__negative"] - others).abs() / found["__valid"].clip(lower=1)
+    return _units(found, by, [margin, _one(found)])
+
+
+def _disagreement(outcomes: pd.DataFrame, by: list[str]) -> Units:
+    """Share of templates whose stories are not all on one side."""
+    found = templates(outcomes, by)
+    split = (found["__negative"] > 0) & (found["__negative"] < found["__valid"])
+    return _units(found, by, [split, _one(found)])
+
+
+def _stories(outcomes: pd.DataFrame, by: list[str]) -> Units:
+    """Share of stories that are negative. Bounds: if no story that does not count were negative,
+    and if every one were."""
+    reason = not_told(outcomes)
+    counts = (reason == "").to_numpy(bool)
+    negative = (outcomes["sentiment"] == "negative").to_numpy(bool, na_value=False) & counts
+    possible = np.column_stack([negative, negative | ~counts]).astype(float)
+    possible[(outcomes["status"] != "answered").to_numpy(bool)] = np.nan
+    stats = np.column_stack([negative.astype(float), np.ones(len(outcomes))])
+    return Units(outcomes[by], outcomes["statement"], reason, stats, possible)
+
+
+def _pairs(outcomes: pd.DataFrame, by: list[str]) -> Units:
+    """What the moments of a template's share of negative stories are estimated from: negative
+    stories, stories, ordered pairs of two negative stories of a template, of any two."""
+    found = templates(outcomes, by)
+    k, n = found["__negative"], found["__valid"]
+    return _units(found, by, [k, n, k * (k - 1), n * (n - 1)])
+
+
+@functools.cache
+def _labels() -> tuple[Array, Array, Array]:
+    """Shares p (edges of 200 narrow ranges, closer together near 0 and 1), odd numbers k, and
+    the chance (ranges, numbers) that two sets of k stories with the share p get one label."""
+    from scipy.special import betainc
+
+    edges = np.sin(np.linspace(0, np.pi / 2, 201)) ** 2
+    p = np.sin((np.linspace(0, np.pi / 2, 201)[1:] + np.linspace(0, np.pi / 2, 201)[:-1]) / 2) ** 2
+    odd = np.arange(1, MOST + 1, 2)
+    half = (odd + 1) / 2
+    majority = betainc(half, half, p[:, None])  # P(more than half of k are negative)
+    return edges, odd, majority**2 + (1 - majority) ** 2
+
+
+def seeds_needed(sums: Array) -> Array:
+    """The smallest odd number of stories a template from which two fresh sets would give one
+    template the same label with probability `AGREEMENT`, on average over templates.
+
+    sums: (..., 4), summed over templates, of `_pairs`; returns (...).
+
+    The shares of the templates are taken for a beta distribution with the mean and the
+    correlation of two stories of a template that the sums show (both without bias, whatever the
+    numbers of stories). Even numbers are left out: they can tie. `MOST` where it is not enough.
+    """
+    from scipy.special import betainc
+
+    edges, odd, same = _labels()
+    k, n, kk, nn = np.moveaxis(np.asarray(sums, float), -1, 0)
+    mean = k / n
+    spread = mean * (1 - mean)
+    excess = kk / np.maximum(nn, 1) - mean**2
+    alike = np.divide(excess, spread, out=np.ones(np.shape(mean)), where=spread > 0)
+    # Correlation 1: every template is always the same; 0: every template has the mean.
+    alike = np.clip(alike, 1e-4, 1 - 1e-9)
+    size = 1 / alike - 1
+    a = np.maximum(mean * size, 1e-12)[..., None]
+    b = np.maximum((1 - mean) * size, 1e-12)[..., None]
+    weight = np.diff(betainc(a, b, edges), axis=-1)
+    enough = weight @ same >= AGREEMENT
+    first = np.where(enough.any(-1), odd[enough.argmax(-1)], MOST)
+    return np.asarray(first, float)
+
+
+def _wilson(sums: Array) -> Interval | None:
+    return clustered_wilson(sums[:, 0], sums[:, 1])
+
+
+METRICS = (
+    Metric(
+        "negrate",
+        "share of templates most of whose stories are negative",
+        "templates",
+        _negrate,
+        ratio,
+        _wilson,
+        WILSON,
+        NEEDS,
+        never_by=STORY,
+    ),
+    Metric(
+        "negative-stories",
+        "share of stories that are negative",
+        "stories",
+        _stories,
+        ratio,
+        _wilson,
+        WILSON,
+        NEEDS,
+        never_by=("sentiment", "negative"),
+    ),
+    Metric(
+        "vote-margin",
+        "mean distance between a template's negative and other stories, of its stories",
+        "templates",
+        _margin,
+        ratio,
+        lambda sums: bootstrap(sums, ratio, limits=(0.0, 1.0)),
+        BOOTSTRAP,
+        NEEDS,
+        never_by=STORY,
+    ),
+    Metric(
+        "seed-disagreement",
+        "share of templates whose stories are not all on one side",
+        "templates",
+        _disagreement,
+        ratio,
+        _wilson,
+        WILSON,
+        NEEDS,
+        never_by=STORY,
+    ),
+    Metric(
+        "seeds",
+        f"stories a template from which two sets agree on its label {100 * AGREEMENT:g} % of times",
+        "templates",
+        _pairs,
+        seeds_needed,
+        lambda sums: bootstrap(sums, seeds_needed),
+        BOOTSTRAP,
+        NEEDS,
+        never_by=STORY,
+        limits=(1.0, float(MOST)),
+    ),
+)

@@ -1,0 +1,339 @@
+"""Corrected rates against the published package, other people's figures, and simulation."""
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import binomtest
+
+from genprobe import corrected
+from genprobe.corrected import Counts, accepted, ppi_interval, rates, rg_interval, rogan_gladen
+from genprobe.errors import InputError
+from genprobe.table import from_rows
+
+PATH = Path(__file__).parents[1] / "benchmarks" / "corrected.py"
+_spec = importlib.util.spec_from_file_location("corrected_benchmark", PATH)
+benchmark = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(benchmark)
+
+
+def replies(tp, fp, fn, tn, positive, negative):
+    """measured and truth: the reviewed ones by what they are, then the unreviewed."""
+    measured = np.repeat([1, 1, 0, 0, 1, 0], [tp, fp, fn, tn, positive, negative]) == 1
+    truth = np.repeat([1, 0, 1, 0, np.nan, np.nan], [tp, fp, fn, tn, positive, negative])
+    return measured, truth
+
+
+# --- against others
+
+# ppi-python 0.2.3, ppi_mean_pointestimate(Y, Yhat, Yhat_unlabeled, lam=...): with the tuning of
+# PPI++ from the review, cov(Y, Yhat) / var(Yhat) / (1 + n / N); and with lam=None, where the
+# package takes var(Yhat) from all replies.
+PUBLISHED = [
+    ((28, 6, 4, 62, 310, 590), 0.32305169340463463, 0.3230315655133295),
+    ((9, 1, 3, 17, 640, 1330), 0.39374999999999993, 0.39367204811649253),
+    ((40, 25, 20, 65, 500, 450), 0.4305224187577129, 0.42997483895275634),
+]
+
+
+@pytest.mark.parametrize(("counts", "same", "near"), PUBLISHED)
+def test_the_estimate_is_that_of_the_published_package(counts, same, near):
+    measured, truth = replies(*counts)
+    found = corrected.corrected(measured, truth).ppi
+    assert found == pytest.approx(same, abs=1e-12)
+    assert found == pytest.approx(near, abs=0.003)
+
+
+def test_the_estimate_is_the_most_likely_one():
+    """Tenenbein's estimate: the constrained fit is worst nowhere near, and loses nothing there."""
+    counts = Counts(*(np.array([x], float) for x in (344, 1000, 28, 34, 4, 66)))
+    tables = corrected._by_label(counts)
+    at = corrected.ppi(counts)
+    lost = [corrected._statistic(tables, corrected._fit_ppi(at + d, tables)) for d in (-0.02, 0, 0.02)]  # fmt: skip
+    assert lost[1] < 1e-2 < min(lost[0], lost[2])
+
+
+def test_rogan_gladen_is_the_published_one():
+    """23 of 150 cows, sensitivity 0.96, specificity 0.89: epiR's example of `epi.prev`, 5.1 %."""
+    found = rogan_gladen(np.array(23 / 150), np.array(0.96), np.array(0.89))
+    assert found == pytest.approx(0.0509804, abs=1e-6)
+    assert np.isnan(rogan_gladen(np.array(0.5), np.array(0.4), np.array(0.6)))
+    assert rogan_gladen(np.array(0.05), np.array(0.9), np.array(0.9)) == 0
+
+
+def test_the_constrained_fit_is_the_most_likely_one():
+    """Against a general optimiser, by log-likelihood; with tables that have no errors, too."""
+    from scipy.optimize import minimize
+
+    def logs(x, n, p):
+        return x * np.log(p) + (n - x) * np.log1p(-p)
+
+    rng = np.random.default_rng(1)
+    for _ in range(12):
+        total, positives, negatives = 500, rng.integers(3, 30), rng.integers(5, 60)
+        k, tp = rng.integers(20, 480), positives - rng.integers(0, 3)
+        fp = rng.integers(0, 4)
+        rate = rng.uniform(0.05, 0.95)
+
+        def loss(v, k=k, tp=tp, fp=fp, rate=rate, positives=positives, negatives=negatives):
+            s, t = np.clip(1 / (1 + np.exp(-v)), 1e-12, 1 - 1e-12)
+            r = rate * s + (1 - rate) * t
+            return -(logs(k, 500, r) + logs(tp, positives, s) + logs(fp, negatives, t))
+
+        best = min(minimize(loss, start, method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-10, "maxiter": 4000}).fun for start in ([2.0, -2.0], [0.0, 0.0], [4.0, 2.0]))  # fmt: skip
+        one = [np.array([float(x)]) for x in (k, total, tp, positives, fp, negatives)]
+        tables = ((one[0], one[1]), (one[2], one[3]), (one[4], one[5]))
+        r, s, t = (float(p[0]) for p in corrected._fit_rg(np.array([rate]), tables))
+        assert r == pytest.approx(rate * s + (1 - rate) * t)
+        ours = loss(np.log(np.clip([s, t], 1e-12, 1 - 1e-12) / (1 - np.clip([s, t], 1e-12, 1 - 1e-12))))  # fmt: skip
+        assert ours <= best + 0.01
+
+
+# --- behaviour
+
+
+def test_a_review_of_everything_is_the_truth():
+    """With nothing left to guess the rate is the review's, its interval about the exact one."""
+    measured, truth = replies(20, 5, 4, 31, 0, 0)
+    found = corrected.corrected(measured, truth)
+    assert found.ppi == pytest.approx(24 / 60)
+    exact = binomtest(24, 60).proportion_ci(method="wilson")
+    assert (found.ppi_low, found.ppi_high) == pytest.approx((exact.low, exact.high), abs=0.03)
+    assert found.rg is None and found.rg_low is None
+    assert found.accuracy == pytest.approx(51 / 60)
+    assert (found.sensitivity, found.specificity) == pytest.approx((20 / 24, 31 / 36))
+
+
+def test_a_perfect_judge_keeps_its_rate_but_not_its_certainty():
+    measured, truth = replies(9, 0, 0, 21, 591, 1379)
+    found = corrected.corrected(measured, truth)
+    assert found.measured == found.ppi == pytest.approx(0.3)
+    assert found.rg == pytest.approx(591 / 1970)
+    # 30 replies without an error: up to one in ten may still be wrong.
+    assert found.ppi_low < 0.24 and found.ppi_high > 0.36
+    assert found.low > 0.27 and found.high < 0.33
+
+
+def test_without_reviews_or_with_one_label_only():
+    measured, truth = replies(0, 0, 0, 0, 40, 60)
+    found = corrected.corrected(measured, truth)
+    assert (found.measured, found.n, found.n_reviewed, found.ppi) == (0.4, 100, 0, None)
+    empty = corrected.corrected(np.zeros(0, bool), np.zeros(0))
+    assert (empty.measured, empty.low, empty.n) == (None, None, 0)
+    measured, truth = replies(0, 0, 3, 27, 40, 930)
+    found = corrected.corrected(measured, truth)
+    assert found.ppi == 0.1 and found.ppi_low < 0.1 < found.ppi_high
+    assert found.rg is None and 0 <= found.rg_low < found.rg_high <= 1
+
+
+def test_flipping_the_labels_flips_everything():
+    measured, truth = replies(12, 4, 3, 31, 300, 650)
+    one, other = corrected.corrected(measured, truth), corrected.corrected(~measured, 1 - truth)
+    for low, high in (("ppi_low", "ppi_high"), ("rg_low", "rg_high"), ("ppi", "ppi")):
+        assert getattr(one, low) == pytest.approx(1 - getattr(other, high), abs=0.02)
+
+
+def test_what_does_not_fit():
+    yes = np.array([True, False])
+    with pytest.raises(InputError, match="one length"):
+        corrected.corrected(yes, np.array([1.0]))
+    with pytest.raises(InputError, match=r"positive \(1\) or not"):
+        corrected.corrected(yes, np.array([0.5, np.nan]))
+    with pytest.raises(InputError, match="number above 0"):
+        corrected.corrected(yes, np.array([1, np.nan]), weights=np.array([0, 1]))
+
+
+# --- coverage: `benchmarks/corrected.py` prints the whole table
+
+
+@pytest.mark.parametrize(
+    ("accuracy", "n", "prevalence"),
+    [(0.6, 30, 0.3), (0.9, 60, 0.1), (0.99, 300, 0.3)],
+)
+def test_corrected_intervals_cover_and_uncorrected_ones_do_not(accuracy, n, prevalence):
+    rng = np.random.default_rng(4)
+    counts = benchmark.simulate(rng, accuracy, prevalence, n, 2000, 150)
+    ours, rg = accepted(counts, prevalence)
+    # 150 simulations: two standard errors are 3.6 points.
+    assert ours.mean() > 0.91 and rg.mean() > 0.91
+    if accuracy < 0.95:
+        assert benchmark.row(counts, prevalence, n)[0] < 20
+
+
+def test_few_errors_are_not_taken_for_none():
+    """A judge of 0.99 and 30 reviews, of which most hold no error at all: normal intervals cover
+    too rarely; ours, which cannot be exact there, cover too often."""
+    counts = benchmark.simulate(np.random.default_rng(4), 0.99, 0.1, 30, 2000, 100)
+    ours, _ = accepted(counts, 0.1)
+    low, high = benchmark.normal(counts)
+    assert ours.mean() > 0.96
+    assert np.mean((low <= 0.1) & (high >= 0.1)) < 0.9
+
+
+def test_the_interval_holds_what_its_test_accepts():
+    rng = np.random.default_rng(5)
+    for accuracy, n, prevalence in [(0.7, 30, 0.3), (0.95, 60, 0.1)]:
+        counts = benchmark.simulate(rng, accuracy, prevalence, n, 2000, 8)
+        for ends, test in ((ppi_interval, 0), (rg_interval, 1)):
+            low, high = ends(counts)
+            assert (low <= high).all() and (low >= 0).all() and (high <= 1).all()
+            same = 0
+            for rate in (prevalence - 0.05, prevalence, prevalence + 0.1):
+                same += np.sum(((low <= rate) & (rate <= high)) == accepted(counts, rate)[test])
+            assert same >= 0.94 * 3 * 8
+
+
+def design(kind, rng, n):
+    """measured, truth, weights and clusters of 2,000 replies; and the true rate."""
+    size = 2000
+    if kind == "clusters":  # five stories of a template, which share their truth and the errors
+        cluster = np.repeat(np.arange(size // 5), 5)
+        true = rng.random(size) < rng.beta(0.6, 1.4, size // 5)[cluster]
+        wrong = rng.random(size) < rng.beta(0.4, 1.6, size // 5)[cluster]
+        chosen = np.isin(cluster, rng.choice(size // 5, n // 5, replace=False))
+        return true ^ wrong, np.where(chosen, true, np.nan), np.ones(size), cluster, 0.3
+    # Two languages of 1,600 and 400 replies, as many reviewed in each.
+    common = np.arange(size) < 1600
+    true = rng.random(size) < np.where(common, 0.2, 0.5)
+    measured = true ^ (rng.random(size) > np.where(common, 0.8, 0.95))
+    chosen = np.concatenate(
+        [rng.choice(1600, n // 2, False), 1600 + rng.choice(400, n // 2, False)]
+    )
+    truth = np.full(size, np.nan)
+    truth[chosen] = true[chosen]
+    return measured, truth, np.where(common, 1600, 400) / (n // 2), np.arange(size), 0.26
+
+
+@pytest.mark.parametrize("kind", ["strata", "clusters"])
+def test_weights_and_clusters_count(kind):
+    rng = np.random.default_rng(6)
+    found, naive = [], []
+    for _ in range(100):
+        measured, truth, weights, cluster, rate = design(kind, rng, 100)
+        seen = ~np.isnan(truth)
+        known = (measured, truth, weights, seen, cluster)
+        plain = (measured, truth, np.ones(2000), seen, np.arange(2000))
+        found.append(corrected._counts(*known, 0.95)[0])
+        naive.append(corrected._counts(*plain, 0.95)[0])
+
+    def cover(many):
+        columns = zip(*(vars(c).values() for c in many), strict=True)
+        return accepted(Counts(*map(np.concatenate, columns)), rate)[0].mean()
+
+    assert cover(found) > 0.9
+    assert cover(naive) < 0.88
+
+
+# --- tables
+
+
+def outcomes(stories=6):
+    """Templates with five stories each, of which the first (number of the template) are negative."""
+    rows = [
+        {
+            "model": "m",
+            "lang": "kk",
+            "domain": "first" if at < stories // 2 else "second",
+            "statement": f"t{at}",
+            "probe": "story",
+            "sample": sample,
+            "request": f"t{at}-{sample}",
+            "status": "failed" if (at, sample) == (5, 4) else "answered",
+            "usable": (at, sample) != (5, 3),
+            "unusable_why": "language" if (at, sample) == (5, 3) else "",
+            "sentiment": "negative" if sample < at else "neutral" if sample % 2 else "positive",
+        }
+        for at in range(stories)
+        for sample in range(5)
+    ]
+    return pd.DataFrame(rows).astype({"usable": "boolean"})
+
+
+def review(answers, reviewer="r", question="sentiment", **more):
+    return pd.DataFrame(
+        [{"item": n, "reviewer": reviewer, "question": question, "request": request, "answer": answer, **more}
+         for n, (request, answer) in enumerate(answers.items())]
+    )  # fmt: skip
+
+
+def test_rates_by_cell():
+    reviewed = review({"t0-0": "positive", "t1-0": "negative", "t2-0": "neutral", "t4-0": "negative", "t3-4": "negative", "t4-1": ""})  # fmt: skip
+    (whole,) = rates(outcomes(), reviewed, "sentiment", "negative")
+    assert (whole.rate.n, whole.rate.n_reviewed) == (28, 5)
+    assert whole.excluded == {"failed": 1, "language": 1}
+    assert whole.rate.measured == pytest.approx(13 / 28)
+    assert (whole.rate.accuracy, whole.rate.sensitivity) == pytest.approx((3 / 5, 2 / 3))
+    # Positive 13 of 28, of which 2/3 are; the others with 1/2.
+    assert whole.rate.ppi == pytest.approx(13 / 28 * 2 / 3 + 15 / 28 / 2)
+    first, second = rates(outcomes(), reviewed, "sentiment", "negative", ["domain"])
+    assert (first.by, first.rate.n_reviewed) == ({"domain": "first"}, 3)
+    assert (second.by, second.rate.n_reviewed) == ({"domain": "second"}, 2)
+
+
+def test_several_reviewers_decide_by_majority():
+    one = review({"t0-0": "negative", "t1-0": "negative", "t2-0": "negative"})
+    two = review({"t0-0": "positive", "t1-0": "negative", "t2-0": "neutral"}, "s")
+    three = review({"t2-0": "neutral"}, "t")
+    again = review({"t2-0": "negative"}, "r")  # planted repeat of the first
+    (found,) = rates(outcomes(), pd.concat([one, two, three, again]), "sentiment", "negative")
+    assert found.rate.n_reviewed == 2  # t1-0 negative, t2-0 not; t0-0 is split
+    assert found.split == 1 and found.rate.n == 28
+    assert found.rate.n + sum(found.excluded.values()) == 30
+    assert found.rate.accuracy == 1 / 2
+
+
+def test_the_label_of_templates():
+    whole = {f"t{at}-{s}": "negative" if s < 3 else "positive" for at in (2, 4) for s in range(5)}
+    part = {"t1-0": "negative"}
+    (found,) = corrected.template_rates(outcomes(), review(whole | part))
+    assert (found.rate.n, found.rate.n_reviewed) == (6, 2)
+    assert found.rate.measured == pytest.approx(3 / 6)
+    assert found.rate.accuracy == 1 / 2  # t2, judged positive, is negative
+    assert found.rate.ppi == 1.0
+
+
+def test_weights_come_with_the_review():
+    reviewed = review({"t3-0": "negative", "t4-0": "positive", "t0-0": "neutral"}, weight="1")
+    reviewed.loc[1, "weight"] = "3"
+    (found,) = rates(outcomes(), reviewed, "sentiment", "negative")
+    assert found.rate.ppi == pytest.approx(13 / 28 * 1 / 4)
+    assert found.rate.accuracy == pytest.approx(2 / 5)
+
+
+def test_what_answers_say():
+    """Agreement "yes" and disagreement "no" endorse; an unclear reply does not."""
+    answers = {"agreement": ["yes", "yes", "no", "ambiguous"], "disagreement": ["no", "yes"]}
+    rows = [
+        {"lang": "mr", "probe": probe, "item": at, "answer": answer, "id": f"{probe}{at}"}
+        for probe, given in answers.items()
+        for at, answer in enumerate(given)
+    ]
+    rows.append({"lang": "mr", "probe": "recognition", "item": 9, "answer": "yes", "id": "r"})
+    read = {"agreement0": "yes", "agreement2": "yes", "disagreement0": "yes", "disagreement1": "yes", "r": "no"}  # fmt: skip
+    reviewed = review(read, question="answer")
+    (found,) = rates(from_rows(rows), reviewed, "says", "endorsed")
+    assert (found.rate.n, found.rate.n_reviewed, found.rate.measured) == (6, 4, 3 / 6)
+    assert (found.rate.accuracy, found.rate.sensitivity) == (2 / 4, 1 / 2)
+    agree, disagree = rates(from_rows(rows), reviewed, "says", "endorsed", ["probe"])
+    assert (agree.rate.measured, disagree.rate.measured) == (2 / 4, 1 / 2)
+    with pytest.raises(InputError, match="unknown column 'prob'; did you mean 'probe'"):
+        rates(from_rows(rows), reviewed, "says", "endorsed", ["prob"])
+
+
+def test_reviews_that_do_not_belong():
+    with pytest.raises(
+        InputError, match="1 of the reviewed replies are not in these outcomes, such as zz"
+    ):
+        rates(outcomes(), review({"t0-0": "negative", "zz": "negative"}), "sentiment", "negative")
+    with pytest.raises(InputError, match="nobody has answered the question 'sentiment'"):
+        rates(outcomes(), review({"t0-0": "x"}, question="stance"), "sentiment", "negative")
+    with pytest.raises(InputError, match="lack the column 'reviewer'"):
+        rates(outcomes(), review({"t0-0": "negative"}).drop(columns="reviewer"), "sentiment", "negative")  # fmt: skip
+    twice = pd.concat([outcomes(), outcomes()])
+    with pytest.raises(InputError, match="need the column 'run'"):
+        rates(twice, review({"t0-0": "negative"}), "sentiment", "negative")
+    runs = pd.concat([outcomes().assign(run="a"), outcomes().assign(run="b")], ignore_index=True)
+    found = rates(runs, review({"t0-0": "negative"}, run="b"), "sentiment", "negative", ["run"])
+    assert [r.rate.n_reviewed for r in found] == [0, 1]
