@@ -267,7 +267,9 @@ def read_pack(folder: Path) -> Pack:
     closed = any(probe.when for probe in probes.values())
     slot = _string(row, "slot", head, SLOT)
     wordings: dict[str, dict[str, Wording]] = {}
-    answers, forms, sources, reviews, hashes = {}, {}, {}, {}, {}
+    answers: dict[str, dict[str, str]] = {}
+    forms: dict[str, dict[str, tuple[str, ...]]] = {}
+    sources, reviews, hashes = {}, {}, {}
     for path in sorted(folder.glob("*.toml")):
         if path == head:
             continue

@@ -21,6 +21,7 @@ from genprobe.inputs import SLOT
 from genprobe.records import JSON, Statement, digest
 
 FOLDER = registry.PROMPTS / "templates"
+DOMAINS = FOLDER / "domains.toml"
 # Our column <- the names it goes by (lower case, `_` between words): ours, then those that
 # Aqbileq's tables print (Appendices A, F, G).
 _COLUMNS = {
@@ -79,7 +80,7 @@ def domains() -> dict[str, str]:
 
 @functools.cache
 def _spellings() -> dict[str, dict[str, Any]]:
-    return inputs.read_toml(FOLDER / "domains.toml")
+    return inputs.read_toml(DOMAINS)
 
 
 def _plain(name: str) -> str:
@@ -99,7 +100,7 @@ def _slug(name: str, table: str, notes: Notes, number: int) -> str:
 
 
 def _builtin() -> list[Statement]:
-    paths = sorted(p for p in FOLDER.glob("*.toml") if p.name != "domains.toml")
+    paths = sorted(p for p in FOLDER.glob("*.toml") if p != DOMAINS)
     return [template for path in paths for template in read(path)]
 
 
