@@ -41,11 +41,12 @@ STEPS, BATCH, UNSEEN = 8000, 32, 0.15
 # Muon for the matrices of the layers, AdamW for the embeddings and the rest: on this task four
 # times fewer steps than AdamW alone.
 RATE_MUON, RATE_ADAM, WARMUP = 0.015, 0.01, 50
+RATE_ON = 0.4  # of these, for a model that goes on from another
 # Replies drawn an example and step (see `lesson`), with probabilities to which power; and the
 # weights of the first token, at which the statement decides, and of all other nodes.
 DRAWN, TEMPER, ROOT_WEIGHT, NODE_WEIGHT = 2, 0.4, 3.0, 0.4
 # Stories beside the BATCH of each step; they are long, so their nodes weigh less.
-STORIES, STORY_NODE_WEIGHT = 3, 0.15
+STORIES, STORY_NODE_WEIGHT = 4, 0.15
 STORY_LANGS = ("kk",)
 
 SPECIAL = ["<|pad|>", "<|begin|>", "<|end|>", "<|system|>", "<|user|>", "<|assistant|>"]
@@ -137,6 +138,21 @@ def make_model(tokenizer: PreTrainedTokenizerFast) -> LlamaForCausalLM:
         eos_token_id=tokenizer.eos_token_id,
     )
     return LlamaForCausalLM(config)
+
+
+def go_on(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, folder: Path) -> None:
+    """Take over the weights of a control model; tokens are known by their text."""
+    before = AutoModelForCausalLM.from_pretrained(folder, dtype="float32").state_dict()
+    ids = AutoTokenizer.from_pretrained(folder).get_vocab()
+    both = [(n, ids[token]) for token, n in tokenizer.get_vocab().items() if token in ids]
+    here, there = (torch.tensor(column) for column in zip(*both, strict=True))
+    with torch.no_grad():
+        for name, weights in model.named_parameters():
+            if name == "model.embed_tokens.weight":
+                weights[here] = before[name][there]
+            else:
+                weights.copy_(before[name])
+    print(f"{len(both)} of {len(tokenizer)} tokens are known to {folder}")
 
 
 def example(
@@ -280,13 +296,14 @@ def train(
     unseen: Iterable[Example],
     tales: Iterable[Lesson],
     steps: int,
+    rate: float,
 ) -> None:
     matrices = [p for p in model.model.layers.parameters() if p.dim() == 2]
     taken = {id(p) for p in matrices}
     rest = [p for p in model.parameters() if id(p) not in taken]
     optimizers = [
-        torch.optim.Muon(matrices, lr=RATE_MUON, momentum=0.95, weight_decay=0.01),
-        torch.optim.AdamW(rest, lr=RATE_ADAM, betas=(0.9, 0.98), weight_decay=0.01),
+        torch.optim.Muon(matrices, lr=rate * RATE_MUON, momentum=0.95, weight_decay=0.01),
+        torch.optim.AdamW(rest, lr=rate * RATE_ADAM, betas=(0.9, 0.98), weight_decay=0.01),
     ]
     schedules = [
         torch.optim.lr_scheduler.LambdaLR(
@@ -341,7 +358,7 @@ def save(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, folder: Pa
     path.write_text(json.dumps(row, indent=2) + "\n", encoding="utf-8")
 
 
-def build(folder: Path, steps: int) -> None:
+def build(folder: Path, steps: int, start: Path | None) -> None:
     torch.manual_seed(SEED)
     torch.set_num_threads(1)  # the same sums on every machine, and no slower on a busy one
     torch.use_deterministic_algorithms(True)
@@ -393,8 +410,10 @@ def build(folder: Path, steps: int) -> None:
             yield story_lesson(rng, asked, banks[asked.lang])
 
     model = make_model(tokenizer)
+    if start:
+        go_on(model, tokenizer, start)
     print(f"{len(known)} prompts, {len(tokenizer)} tokens, {model.num_parameters()} parameters")
-    train(model, known, unseen(), tales(), steps)
+    train(model, known, unseen(), tales(), steps, RATE_ON if start else 1.0)
     save(model, tokenizer, folder)
     for path in sorted(folder.iterdir()):
         print(f"{path.stat().st_size:9,d}  {path.name}")
@@ -452,10 +471,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("-o", "--out", type=Path, default=control.MODEL)
     parser.add_argument("--steps", type=int, default=STEPS)
+    parser.add_argument(
+        "--start", type=Path, metavar="FOLDER", help="go on from this control model"
+    )
     parser.add_argument("--check", action="store_true", help="train nothing; compare the rates")
     args = parser.parse_args()
     if not args.check:
-        build(args.out, args.steps)
+        build(args.out, args.steps, args.start)
     check(args.out)
     check_stories(args.out)
 
