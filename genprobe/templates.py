@@ -22,6 +22,7 @@ from genprobe.records import JSON, Statement, digest
 
 FOLDER = registry.PROMPTS / "templates"
 DOMAINS = FOLDER / "domains.toml"
+_FIELDS = ("id", "entity", "text", "prototypical", "counter")  # of a built-in template
 # Our column <- the names it goes by (lower case, `_` between words): ours, then those that
 # Aqbileq's tables print (Appendices A, F, G).
 _COLUMNS = {
@@ -145,9 +146,6 @@ def read(path: Path) -> list[Statement]:
     if twice:
         raise InputError(f"{path}: the id {twice!r} stands twice")
     return templates
-
-
-_FIELDS = ("id", "entity", "text", "prototypical", "counter")
 
 
 def _statement(
