@@ -74,7 +74,7 @@ WORD_GROUPS: dict[str, tuple[str, ...]] = {
     ),
     "unclear": ("refusal", "hedge"),
     "explanation": ("wrong", "right"),
-    "text": ("frequent", "letters", "endings"),
+    "text": ("frequent", "letters", "endings", "abbreviations", "closing", "said"),
 }
 
 
