@@ -153,6 +153,14 @@ def load_neighbours() -> dict[str, dict[str, tuple[str, ...]]]:
     return {c: {group: _strings(row[c], group, path) for group in groups} for c in row}
 
 
+def load_slots() -> tuple[str, ...]:
+    """What templates call an open slot, in all languages: `prompts/slots.toml`."""
+    path = registry.PROMPTS / "slots.toml"
+    row = read_toml(path)
+    _no_more(row, {"words"}, path)
+    return _strings(row, "words", path)
+
+
 @functools.cache
 def _codes() -> dict[str, str]:
     table = {}
