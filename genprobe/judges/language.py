@@ -117,10 +117,17 @@ class _Lexicon:
                     voices = dict(found)
                     break
         if not word.isascii():
-            for char in set(word):
-                for code, loud in self.letters.get(char, ()):
-                    voices[code] = max(voices.get(code, 0.0), loud)
+            for code, loud in self._spelled(word):
+                voices[code] = max(voices.get(code, 0.0), loud)
         return tuple(sorted(voices.items()))
+
+    def _spelled(self, word: str) -> Iterator[tuple[str, float]]:
+        """What its distinctive letters say: the languages that have all of them, else any."""
+        found = [self.letters[char] for char in sorted(set(word)) if char in self.letters]
+        claims = [{code for code, _ in voices} for voices in found]
+        if common := set.intersection(*claims) if claims else set():
+            return iter([(code, 1 / len(common)) for code in common])
+        return itertools.chain.from_iterable(found)
 
     def evidence(self, words: Iterable[str]) -> list[tuple[str, float]]:
         """What the words say in sum, by language, the loudest first."""
@@ -239,13 +246,13 @@ class LanguageJudge:
             return Verdict("und", "too-short", fields={"shares": None})
         (code, _), *others = ranked = _ranked(shares)
         whole = sum(shares.values())
+        parts: JSON = {c: round(n / whole, 3) for c, n in ranked} if others else None
         if others and others[0][1] >= max(MIXED_WORDS, MIXED_SHARE * whole):
-            parts: dict[str, JSON] = {c: round(n / whole, 3) for c, n in ranked}
             return Verdict("mixed", "shares", fields={"shares": parts})
         script = max((s for s in told if code in told[s].shares), key=lambda s: len(scripts[s]))
         words = scripts[script]
         spoken, rule, sure = self._speaking(words, code), told[script].rule, told[script].sure
-        return Verdict(code, rule, spoken, sure, {"shares": None})
+        return Verdict(code, rule, spoken, sure, {"shares": parts})
 
     def _speaking(self, words: list[str], code: str) -> str:
         """The first five words that speak for the language."""
@@ -302,14 +309,32 @@ class LanguageJudge:
         return counts
 
     def _word_by_word(self, words: list[str], main: str) -> dict[str, float]:
-        """Kazakh against Russian; a word that speaks for neither goes with the main language."""
+        """Kazakh against Russian; a word that speaks for neither goes with the words around it."""
+        told = [self._of_two(word) for word in words]
         counts: dict[str, float] = {}
-        for word in words:
-            voices = {c: loud for c, loud in self._lexicon.speak(word) if c in _BY_WORD}
-            tied = len(set(voices.values())) < len(voices)
-            code = main if tied or not voices else max(voices, key=lambda c: voices[c])
+        for code in _between(told, main):
             counts[code] = counts.get(code, 0) + 1
         return counts
+
+    def _of_two(self, word: str) -> str:
+        """Kazakh or Russian, or empty where a word speaks for both alike or for neither."""
+        (code, loud), (_, other) = [
+            *_ranked({c: loud for c, loud in self._lexicon.speak(word) if c in _BY_WORD}),
+            ("", 0.0),
+            ("", 0.0),
+        ][:2]
+        return code if loud > other else ""
+
+
+def _between(told: Sequence[str], main: str) -> Iterator[str]:
+    """Each word's language; an untold one takes that of its neighbours where they agree."""
+    after = [""] * len(told)
+    for at in range(len(told) - 2, -1, -1):
+        after[at] = told[at + 1] or after[at + 1]
+    before = ""
+    for at, code in enumerate(told):
+        yield code or (before if before == after[at] else "") or main
+        before = code or before
 
 
 def _by_script(text: str) -> dict[str, list[str]]:
