@@ -15,10 +15,15 @@ How it decides, on the first 2,000 characters of the reply, the echo of the prom
    know (Kazakh, above all) needs only to lead the evidence.
 4. Chinese is Simplified or Traditional by the characters that only one of GB 2312 and Big5 has;
    without any it is taken for the asked one of the two, else for Simplified.
-5. `mixed`: a second language has at least 3 words and 20 % of the words that were told. Words are
-   counted script by script; within a script by sentences of at least 4 words that step 2 clearly
-   gives to another language; Kazakh and Russian word by word. Latin words inside another script
-   count only where step 2 knows their language: names and option letters mix nothing.
+5. Words are counted script by script; within a script by sentences of at least 4 words that step
+   2 clearly gives to another language. Latin words inside another script count only where step 2
+   knows their language: names and option letters mix nothing. Wherever more than one language
+   has words, their shares are given; `mixed`: a second one has at least 3 words and 20 %.
+6. Kazakh and Russian, which people mix within a sentence, are told word by word. A word that
+   speaks for neither is taken for Russian, or for Kazakh where that is the main language, if it
+   is made of such letters as that one's frequent words. What is left, loanwords and short words
+   that both write alike (телефон, минут, да, не), goes with the told words around it where those
+   agree, else with the main language.
 """
 
 from __future__ import annotations
@@ -40,13 +45,14 @@ from genprobe.judges import Item, Verdict
 from genprobe.records import JSON, digest
 from genprobe.text import normalise, strip_echo, tokens
 
-VERSION = "1"
+VERSION = "2"
 LIMIT = 2000  # characters of the reply that are looked at
 MIXED_SHARE, MIXED_WORDS = 0.2, 3
 SHORT, TIE = 10, 3.0  # below so many words, the asked language and English are so much likelier
 BRIEF, SURE = 5, 0.9  # below so many words, langdetect must be so sure
 WEIGHT = 1.5  # of a word's voice in the log odds
 GROUPS = ("frequent", "letters", "endings")
+LIKE = 1.0  # nats a letter by which a word must sound Russian or Kazakh
 LONGEST = 40  # letters of a word that are looked at
 FLOOR = 5e-5  # probability of an n-gram that a profile lacks, as in langdetect
 ALONE = 0.6  # evidence that a language needs which langdetect does not know
@@ -97,6 +103,7 @@ class _Lexicon:
         self.endings = self._voices(tables, "endings", 0.5)
         self.longest = max(map(len, self.endings), default=0)
         self.speak = functools.lru_cache(1 << 16)(self._speak)
+        self.sounds = functools.lru_cache(1 << 16)(self._sounds)
 
     @staticmethod
     def _voices(
@@ -128,6 +135,33 @@ class _Lexicon:
         if common := set.intersection(*claims) if claims else set():
             return iter([(code, 1 / len(common)) for code in common])
         return itertools.chain.from_iterable(found)
+
+    def _sounds(self, word: str) -> float:
+        """How much likelier the n-grams of a word are in Russian words than in Kazakh ones.
+
+        In nats a letter. It knows the frequent words of both, and tells words of their kind.
+        """
+        odds = self._odds
+        return sum(odds.get(gram, 0.0) for gram in _ngrams(f" {word} ", 2, 4)) / len(word)
+
+    @functools.cached_property
+    def _odds(self) -> dict[str, float]:
+        counts = {
+            code: Counter(
+                gram
+                for word, voices in self.words.items()
+                if code in dict(voices) and _script(word[0]) == "CYRILLIC"
+                for gram in _ngrams(f" {word} ", 2, 4)
+            )
+            for code in _BY_WORD
+        }
+        ru, kk = counts["ru"], counts["kk"]
+        known = ru.keys() | kk.keys()
+        total = {code: n.total() + 0.5 * len(known) for code, n in counts.items()}
+        return {
+            gram: math.log((ru[gram] + 0.5) / total["ru"] * total["kk"] / (kk[gram] + 0.5))
+            for gram in known
+        }
 
     def evidence(self, words: Iterable[str]) -> list[tuple[str, float]]:
         """What the words say in sum, by language, the loudest first."""
@@ -195,8 +229,8 @@ class _Detector:
         return codes[best], 1 / sum(likely)
 
 
-def _ngrams(padded: str) -> Iterator[str]:
-    for size in (1, 2, 3):
+def _ngrams(padded: str, least: int = 1, most: int = 3) -> Iterator[str]:
+    for size in range(least, most + 1):
         for at in range(len(padded) - size + 1):
             yield padded[at : at + size]
 
@@ -213,7 +247,7 @@ _UNTOLD = _Told({}, "too-short")
 
 
 class LanguageJudge:
-    """`language`: see the module's docstring. Fields: `shares` of words, None unless mixed."""
+    """`language`: see the module's docstring. Fields: `shares` of words, None with one language."""
 
     name = "language"
     column = "language"
@@ -272,6 +306,9 @@ class LanguageJudge:
             return _UNTOLD
         evidence = self._lexicon.evidence(words)
         code, rule, sure = _clear(evidence, n), "words", None
+        if not code and {code for code, _ in evidence[:2]} == _BY_WORD:  # two voices as one
+            both = (evidence[0][0], evidence[0][1] + evidence[1][1])
+            code = _clear([both, *evidence[2:]], n)
         if not code and most:
             code, rule, sure = self._weigh(script, words, evidence, asked)
         if not code:
@@ -310,20 +347,22 @@ class LanguageJudge:
 
     def _word_by_word(self, words: list[str], main: str) -> dict[str, float]:
         """Kazakh against Russian; a word that speaks for neither goes with the words around it."""
-        told = [self._of_two(word) for word in words]
+        told = [self._of_two(word, main) for word in words]
         counts: dict[str, float] = {}
         for code in _between(told, main):
             counts[code] = counts.get(code, 0) + 1
         return counts
 
-    def _of_two(self, word: str) -> str:
-        """Kazakh or Russian, or empty where a word speaks for both alike or for neither."""
-        (code, loud), (_, other) = [
-            *_ranked({c: loud for c, loud in self._lexicon.speak(word) if c in _BY_WORD}),
-            ("", 0.0),
-            ("", 0.0),
-        ][:2]
-        return code if loud > other else ""
+    def _of_two(self, word: str, main: str) -> str:
+        """Kazakh or Russian, or empty where a word is both alike, or neither clearly."""
+        voices = {c: loud for c, loud in self._lexicon.speak(word) if c in _BY_WORD}
+        if voices:
+            (code, loud), (_, other) = [*_ranked(voices), ("", 0.0)][:2]
+            return code if loud > other else ""
+        # Kazakh words give themselves away by letters and endings, so that one that only sounds
+        # Kazakh is none in a Russian text.
+        odds = self._lexicon.sounds(word)
+        return "ru" if odds > LIKE else main if main == "kk" and odds < -LIKE else ""
 
 
 def _between(told: Sequence[str], main: str) -> Iterator[str]:
