@@ -75,7 +75,7 @@ WORD_GROUPS: dict[str, tuple[str, ...]] = {
     ),
     "unclear": ("refusal", "hedge"),
     "explanation": ("wrong", "right"),
-    "text": ("frequent", "letters", "endings"),
+    "text": ("frequent", "letters", "endings", "abbreviations", "closing", "said"),
 }
 
 
@@ -152,6 +152,14 @@ def load_neighbours() -> dict[str, dict[str, tuple[str, ...]]]:
     for code in row:
         _no_more(_table(row, code, path), set(groups), path, f"{code}.")
     return {c: {group: _strings(row[c], group, path) for group in groups} for c in row}
+
+
+def load_slots() -> tuple[str, ...]:
+    """What templates call an open slot, in all languages: `prompts/slots.toml`."""
+    path = registry.PROMPTS / "slots.toml"
+    row = read_toml(path)
+    _no_more(row, {"words"}, path)
+    return _strings(row, "words", path)
 
 
 @functools.cache

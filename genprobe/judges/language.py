@@ -15,10 +15,15 @@ How it decides, on the first 2,000 characters of the reply, the echo of the prom
    know (Kazakh, above all) needs only to lead the evidence.
 4. Chinese is Simplified or Traditional by the characters that only one of GB 2312 and Big5 has;
    without any it is taken for the asked one of the two, else for Simplified.
-5. `mixed`: a second language has at least 3 words and 20 % of the words that were told. Words are
-   counted script by script; within a script by sentences of at least 4 words that step 2 clearly
-   gives to another language; Kazakh and Russian word by word. Latin words inside another script
-   count only where step 2 knows their language: names and option letters mix nothing.
+5. Words are counted script by script; within a script by sentences of at least 4 words that step
+   2 clearly gives to another language. Latin words inside another script count only where step 2
+   knows their language: names and option letters mix nothing. Wherever more than one language
+   has words, their shares are given; `mixed`: a second one has at least 3 words and 20 %.
+6. Kazakh and Russian, which people mix within a sentence, are told word by word. A word that
+   speaks for neither is taken for Russian, or for Kazakh where that is the main language, if it
+   is made of such letters as that one's frequent words. What is left, loanwords and short words
+   that both write alike (телефон, минут, да, не), goes with the told words around it where those
+   agree, else with the main language.
 """
 
 from __future__ import annotations
@@ -40,13 +45,14 @@ from genprobe.judges import Item, Verdict
 from genprobe.records import JSON, digest
 from genprobe.text import normalise, strip_echo, tokens
 
-VERSION = "1"
+VERSION = "2"
 LIMIT = 2000  # characters of the reply that are looked at
 MIXED_SHARE, MIXED_WORDS = 0.2, 3
 SHORT, TIE = 10, 3.0  # below so many words, the asked language and English are so much likelier
 BRIEF, SURE = 5, 0.9  # below so many words, langdetect must be so sure
 WEIGHT = 1.5  # of a word's voice in the log odds
-GROUPS = tuple(inputs.WORD_GROUPS["text"])
+GROUPS = ("frequent", "letters", "endings")
+LIKE = 1.0  # nats a letter by which a word must sound Russian or Kazakh
 LONGEST = 40  # letters of a word that are looked at
 FLOOR = 5e-5  # probability of an n-gram that a profile lacks, as in langdetect
 ALONE = 0.6  # evidence that a language needs which langdetect does not know
@@ -97,6 +103,7 @@ class _Lexicon:
         self.endings = self._voices(tables, "endings", 0.5)
         self.longest = max(map(len, self.endings), default=0)
         self.speak = functools.lru_cache(1 << 16)(self._speak)
+        self.sounds = functools.lru_cache(1 << 16)(self._sounds)
 
     @staticmethod
     def _voices(
@@ -117,10 +124,44 @@ class _Lexicon:
                     voices = dict(found)
                     break
         if not word.isascii():
-            for char in set(word):
-                for code, loud in self.letters.get(char, ()):
-                    voices[code] = max(voices.get(code, 0.0), loud)
+            for code, loud in self._spelled(word):
+                voices[code] = max(voices.get(code, 0.0), loud)
         return tuple(sorted(voices.items()))
+
+    def _spelled(self, word: str) -> Iterator[tuple[str, float]]:
+        """What its distinctive letters say: the languages that have all of them, else any."""
+        found = [self.letters[char] for char in sorted(set(word)) if char in self.letters]
+        claims = [{code for code, _ in voices} for voices in found]
+        if common := set.intersection(*claims) if claims else set():
+            return iter([(code, 1 / len(common)) for code in common])
+        return itertools.chain.from_iterable(found)
+
+    def _sounds(self, word: str) -> float:
+        """How much likelier the n-grams of a word are in Russian words than in Kazakh ones.
+
+        In nats a letter. It knows the frequent words of both, and tells words of their kind.
+        """
+        odds = self._odds
+        return sum(odds.get(gram, 0.0) for gram in _ngrams(f" {word} ", 2, 4)) / len(word)
+
+    @functools.cached_property
+    def _odds(self) -> dict[str, float]:
+        counts = {
+            code: Counter(
+                gram
+                for word, voices in self.words.items()
+                if code in dict(voices) and _script(word[0]) == "CYRILLIC"
+                for gram in _ngrams(f" {word} ", 2, 4)
+            )
+            for code in _BY_WORD
+        }
+        ru, kk = counts["ru"], counts["kk"]
+        known = ru.keys() | kk.keys()
+        total = {code: n.total() + 0.5 * len(known) for code, n in counts.items()}
+        return {
+            gram: math.log((ru[gram] + 0.5) / total["ru"] * total["kk"] / (kk[gram] + 0.5))
+            for gram in known
+        }
 
     def evidence(self, words: Iterable[str]) -> list[tuple[str, float]]:
         """What the words say in sum, by language, the loudest first."""
@@ -188,8 +229,8 @@ class _Detector:
         return codes[best], 1 / sum(likely)
 
 
-def _ngrams(padded: str) -> Iterator[str]:
-    for size in (1, 2, 3):
+def _ngrams(padded: str, least: int = 1, most: int = 3) -> Iterator[str]:
+    for size in range(least, most + 1):
         for at in range(len(padded) - size + 1):
             yield padded[at : at + size]
 
@@ -206,7 +247,7 @@ _UNTOLD = _Told({}, "too-short")
 
 
 class LanguageJudge:
-    """`language`: see the module's docstring. Fields: `shares` of words, None unless mixed."""
+    """`language`: see the module's docstring. Fields: `shares` of words, None with one language."""
 
     name = "language"
     column = "language"
@@ -239,13 +280,13 @@ class LanguageJudge:
             return Verdict("und", "too-short", fields={"shares": None})
         (code, _), *others = ranked = _ranked(shares)
         whole = sum(shares.values())
+        parts: JSON = {c: round(n / whole, 3) for c, n in ranked} if others else None
         if others and others[0][1] >= max(MIXED_WORDS, MIXED_SHARE * whole):
-            parts: dict[str, JSON] = {c: round(n / whole, 3) for c, n in ranked}
             return Verdict("mixed", "shares", fields={"shares": parts})
         script = max((s for s in told if code in told[s].shares), key=lambda s: len(scripts[s]))
         words = scripts[script]
         spoken, rule, sure = self._speaking(words, code), told[script].rule, told[script].sure
-        return Verdict(code, rule, spoken, sure, {"shares": None})
+        return Verdict(code, rule, spoken, sure, {"shares": parts})
 
     def _speaking(self, words: list[str], code: str) -> str:
         """The first five words that speak for the language."""
@@ -265,6 +306,9 @@ class LanguageJudge:
             return _UNTOLD
         evidence = self._lexicon.evidence(words)
         code, rule, sure = _clear(evidence, n), "words", None
+        if not code and {code for code, _ in evidence[:2]} == _BY_WORD:  # two voices as one
+            both = (evidence[0][0], evidence[0][1] + evidence[1][1])
+            code = _clear([both, *evidence[2:]], n)
         if not code and most:
             code, rule, sure = self._weigh(script, words, evidence, asked)
         if not code:
@@ -302,14 +346,34 @@ class LanguageJudge:
         return counts
 
     def _word_by_word(self, words: list[str], main: str) -> dict[str, float]:
-        """Kazakh against Russian; a word that speaks for neither goes with the main language."""
+        """Kazakh against Russian; a word that speaks for neither goes with the words around it."""
+        told = [self._of_two(word, main) for word in words]
         counts: dict[str, float] = {}
-        for word in words:
-            voices = {c: loud for c, loud in self._lexicon.speak(word) if c in _BY_WORD}
-            tied = len(set(voices.values())) < len(voices)
-            code = main if tied or not voices else max(voices, key=lambda c: voices[c])
+        for code in _between(told, main):
             counts[code] = counts.get(code, 0) + 1
         return counts
+
+    def _of_two(self, word: str, main: str) -> str:
+        """Kazakh or Russian, or empty where a word is both alike, or neither clearly."""
+        voices = {c: loud for c, loud in self._lexicon.speak(word) if c in _BY_WORD}
+        if voices:
+            (code, loud), (_, other) = [*_ranked(voices), ("", 0.0)][:2]
+            return code if loud > other else ""
+        # Kazakh words give themselves away by letters and endings, so that one that only sounds
+        # Kazakh is none in a Russian text.
+        odds = self._lexicon.sounds(word)
+        return "ru" if odds > LIKE else main if main == "kk" and odds < -LIKE else ""
+
+
+def _between(told: Sequence[str], main: str) -> Iterator[str]:
+    """Each word's language; an untold one takes that of its neighbours where they agree."""
+    after = [""] * len(told)
+    for at in range(len(told) - 2, -1, -1):
+        after[at] = told[at + 1] or after[at + 1]
+    before = ""
+    for at, code in enumerate(told):
+        yield code or (before if before == after[at] else "") or main
+        before = code or before
 
 
 def _by_script(text: str) -> dict[str, list[str]]:
