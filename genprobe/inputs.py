@@ -18,6 +18,7 @@ from genprobe import registry
 from genprobe.errors import InputError
 
 ANSWERS = ("yes", "no")
+SLOT = "[PLACEHOLDER]"  # the open slot of a template
 
 
 def read_text(path: Path) -> str:
@@ -178,17 +179,22 @@ class Wording:
     """One question in one language. `{input}` stands where the statement goes."""
 
     text: str
-    polarity: str  # "plain" or "negated" ("do you not agree?")
+    polarity: str  # "plain" or "negated" ("do you not agree?"); empty where no yes or no is asked
+    lang: str  # the language that it is written in, which need not be that of the reply
+    source: str
+    review: str
+    slot: str  # what a reader sees in place of SLOT
 
     def ask(self, statement: str) -> str:
-        return self.text.replace("{input}", statement)
+        return self.text.replace("{input}", statement.replace(SLOT, self.slot))
 
 
 @dataclass(frozen=True)
 class Probe:
     """A question of a pack: what it measures and which answer counts as that.
 
-    measures: `recognised` or `endorsed`; when: the answer (`yes`/`no`) that says so.
+    measures: `recognised` or `endorsed`; when: the answer (`yes`/`no`) that says so. Both are
+    empty where the question asks for no yes or no.
     """
 
     name: str
@@ -207,8 +213,10 @@ class Pack:
     system: str
     probes: dict[str, Probe]
     wordings: dict[str, dict[str, Wording]]  # language -> probe -> wording
-    answers: dict[str, dict[str, str]]  # language -> yes/no -> the word that the wording asks for
-    forms: dict[str, dict[str, tuple[str, ...]]]  # language -> yes/no -> ways to write the answer
+    # language -> yes/no -> the word that the wordings ask for; ways to write it. Empty where no
+    # probe asks for yes or no.
+    answers: dict[str, dict[str, str]]
+    forms: dict[str, dict[str, tuple[str, ...]]]
     sources: dict[str, str]
     reviews: dict[str, str]
     hashes: dict[str, str]  # language -> hash of its file and of pack.toml
@@ -252,40 +260,30 @@ def read_pack(folder: Path) -> Pack:
     """Read and check a pack folder."""
     head = folder / "pack.toml"
     row = read_toml(head)
-    _no_more(row, {"title", "version", "citation", "system", "probes"}, head)
-    probes = {}
-    for name, part in _table(row, "probes", head).items():
-        _no_more(part, {"measures", "when"}, head, f"probes.{name}.")
-        when = _string(part, "when", head)
-        if when not in ANSWERS:
-            raise InputError(f"{head}: probes.{name}.when must be 'yes' or 'no'")
-        probes[name] = Probe(name, _string(part, "measures", head), when)
+    _no_more(row, {"title", "version", "citation", "system", "slot", "probes"}, head)
+    probes = {name: _probe(name, part, head) for name, part in _table(row, "probes", head).items()}
     if not probes:
         raise InputError(f"{head}: no [probes.<name>]")
+    closed = any(probe.when for probe in probes.values())
+    slot = _string(row, "slot", head, SLOT)
     wordings: dict[str, dict[str, Wording]] = {}
-    answers, forms, sources, reviews, hashes = {}, {}, {}, {}, {}
+    answers: dict[str, dict[str, str]] = {}
+    forms: dict[str, dict[str, tuple[str, ...]]] = {}
+    sources, reviews, hashes = {}, {}, {}
     for path in sorted(folder.glob("*.toml")):
         if path == head:
             continue
         code, row_l = path.stem, read_toml(path)
-        _no_more(row_l, {"source", "review", "answers", "forms", *probes}, path)
-        asked = _table(row_l, "answers", path)
-        answers[code] = {a: _string(asked, a, path) for a in ANSWERS}
-        forms[code] = _forms(row_l, answers[code], path)
+        known = {"source", "review", *probes} | ({"answers", "forms"} if closed else set())
+        _no_more(row_l, known, path)
+        answers[code], forms[code] = {}, {}
+        if closed:
+            asked = _table(row_l, "answers", path)
+            answers[code] = {a: _string(asked, a, path) for a in ANSWERS}
+            forms[code] = _forms(row_l, answers[code], path)
         sources[code] = _string(row_l, "source", path)
         reviews[code] = _string(row_l, "review", path)
-        wordings[code] = {}
-        for name in probes:
-            part = _table(row_l, name, path)
-            if not part:
-                raise InputError(f"{path}: no wording for the probe [{name}]")
-            _no_more(part, {"text", "polarity"}, path, f"{name}.")
-            text, polarity = _string(part, "text", path), _string(part, "polarity", path)
-            if text.count("{input}") != 1:
-                raise InputError(f"{path}: {name}.text must hold {{input}} exactly once")
-            if polarity not in ("plain", "negated"):
-                raise InputError(f"{path}: {name}.polarity must be 'plain' or 'negated'")
-            wordings[code][name] = Wording(text, polarity)
+        wordings[code] = {p.name: _wording(row_l, p, slot, path) for p in probes.values()}
         hashes[code] = file_hash(head, path)
     return Pack(
         name=folder.name,
@@ -300,6 +298,39 @@ def read_pack(folder: Path) -> Pack:
         sources=sources,
         reviews=reviews,
         hashes=hashes,
+    )
+
+
+def _probe(name: str, row: dict[str, Any], head: Path) -> Probe:
+    _no_more(row, {"measures", "when"}, head, f"probes.{name}.")
+    if not row:
+        return Probe(name, "", "")
+    when = _string(row, "when", head)
+    if when not in ANSWERS:
+        raise InputError(f"{head}: probes.{name}.when must be 'yes' or 'no'")
+    return Probe(name, _string(row, "measures", head), when)
+
+
+def _wording(row: dict[str, Any], probe: Probe, slot: str, path: Path) -> Wording:
+    """The wording of a probe in a language file, whose source and review it has unless its own."""
+    part = _table(row, probe.name, path)
+    if not part:
+        raise InputError(f"{path}: no wording for the probe [{probe.name}]")
+    known = {"text", "lang", "source", "review"} | ({"polarity"} if probe.when else set())
+    _no_more(part, known, path, f"{probe.name}.")
+    text = _string(part, "text", path)
+    if text.count("{input}") != 1:
+        raise InputError(f"{path}: {probe.name}.text must hold {{input}} exactly once")
+    polarity = _string(part, "polarity", path) if probe.when else ""
+    if polarity not in ("plain", "negated") and probe.when:
+        raise InputError(f"{path}: {probe.name}.polarity must be 'plain' or 'negated'")
+    return Wording(
+        text=text,
+        polarity=polarity,
+        lang=_string(part, "lang", path, path.stem),
+        source=_string(part, "source", path, _string(row, "source", path)),
+        review=_string(part, "review", path, _string(row, "review", path)),
+        slot=slot,
     )
 
 

@@ -1,4 +1,4 @@
-"""Checks packs and languages for what a reader would miss: `genprobe lint`.
+"""Checks packs, templates and languages for what a reader would miss: `genprobe lint`.
 
 An error makes a file unusable or certainly wrong; a warning is for a person to weigh. The
 published wordings are an instrument, used as they were: their faults are warnings.
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from genprobe import inputs, registry, text
+from genprobe import inputs, registry, templates, text
 from genprobe.errors import InputError
 
 # ISO 15924 script -> how Unicode names its letters begin.
@@ -38,9 +38,9 @@ class Finding(NamedTuple):
 
 
 def lint(paths: tuple[Path, ...] = ()) -> list[Finding]:
-    """Check the given packs, languages or folders of them; without any, all that is shipped.
+    """Check packs, templates, languages or folders of them; without any, all that is shipped.
 
-    InputError where a path is neither.
+    InputError where a path is none of them.
     """
     found: list[Finding] = []
     for path in paths or (registry.PROMPTS,):
@@ -53,21 +53,30 @@ def _path(path: Path) -> Iterator[Finding]:
         yield from _pack(path)
     elif path.is_dir():
         packs = [p.parent for p in sorted(path.glob("**/pack.toml"))]
-        languages = sorted(path.glob("languages/*.toml" if packs else "*.toml"))
-        if not packs and not languages:
+        places = ("languages/*.toml", "templates/*.toml") if packs else ("*.toml",)
+        files = [file for place in places for file in sorted(path.glob(place))]
+        if not packs and not files:
             raise InputError(f"{path}: neither a pack (with pack.toml) nor language files in it")
         for pack in packs:
             yield from _pack(pack)
-        for language in languages:
-            yield from _language(language)
+        for file in files:
+            yield from _file(file)
     elif not path.is_file():
         raise InputError(f"{path}: not found")
     elif path.suffix != ".toml":
-        raise InputError(f"{path}: lint checks packs and languages (.toml)")
+        raise InputError(f"{path}: lint checks packs, templates and languages (.toml)")
     elif (path.parent / "pack.toml").is_file():
         yield from _pack(path.parent, only=path.stem)
     else:
+        yield from _file(path)
+
+
+def _file(path: Path) -> Iterator[Finding]:
+    """A file of a language, or of its templates, told by the folder that it is in."""
+    if path.parent.name != "templates":
         yield from _language(path)
+    elif path.name != templates.DOMAINS.name:
+        yield from _templates(path)
 
 
 def _pack(folder: Path, only: str = "") -> Iterator[Finding]:
@@ -85,8 +94,7 @@ def _pack(folder: Path, only: str = "") -> Iterator[Finding]:
             yield Finding("error", where, f"no language file prompts/languages/{code}.toml")
             continue
         language = inputs.load_language(code)
-        published = pack.reviews[code] == "published"
-        if pack.reviews[code].startswith("awaiting"):
+        if any(w.review.startswith("awaiting") for w in wordings.values()):
             yield Finding("warning", where, "wording awaits a native reader")
         for answer, words in pack.forms[code].items():
             for word in words:
@@ -99,15 +107,58 @@ def _pack(folder: Path, only: str = "") -> Iterator[Finding]:
                     )
         for name, wording in wordings.items():
             at = f"{where} [{name}]"
-            level = "warning" if published else "error"
-            for message in _text(wording.text, language):
+            level = "warning" if wording.review == "published" else "error"
+            if wording.lang not in registry.names("languages"):
+                yield Finding("error", at, f"lang is {wording.lang!r}, which has no language file")
+                continue
+            written = inputs.load_language(wording.lang)
+            for message in _text(wording.text.replace(wording.slot, ""), written):
                 yield Finding(level, at, message)
             for message in _asked(wording.text, pack.answers[code]):
                 yield Finding(level, at, message)
-            yield from _polarity(at, wording, language)
-    if not only:
-        for code in sorted(set(registry.names("languages")) - pack.wordings.keys()):
-            yield Finding("warning", str(folder), f"no wording in {code}")
+            if wording.slot != inputs.SLOT and wording.slot not in wording.text:
+                yield Finding(level, at, f"does not say what {wording.slot} is for")
+            if wording.polarity:
+                yield from _polarity(at, wording, written)
+    missing = sorted(set(registry.names("languages")) - pack.wordings.keys())
+    if missing and not only:
+        yield Finding("warning", str(folder), f"no wording in {', '.join(missing)}")
+
+
+# The characters of a template in which a mistake of typing hides.
+_SPACES = re.compile(r"\s{2,}|\s[.,!?؟،]")
+
+
+def _templates(path: Path) -> Iterator[Finding]:
+    where = str(path)
+    try:
+        found = templates.read(path)
+    except InputError as error:
+        yield Finding("error", where, str(error).removeprefix(f"{path}: "))
+        return
+    if path.stem not in registry.names("languages"):
+        yield Finding("error", where, f"no language file prompts/languages/{path.stem}.toml")
+        return
+    language = inputs.load_language(path.stem)
+    if str(inputs.read_toml(path)["review"]).startswith("awaiting"):
+        yield Finding("warning", where, "templates await a native reader")
+    seen: dict[str, str] = {}
+    for template in found:
+        at = f"{where} [{template.id}]"
+        sentences = [str(template.extra[name]) for name in ("prototypical", "counter")]
+        for message in {m: None for value in sentences for m in _text(value, language)}:
+            yield Finding("error", at, message)
+        if sentences[0] == sentences[1]:
+            yield Finding("error", at, "the two fillers are the same")
+        if any(_SPACES.search(value) for value in sentences):
+            yield Finding("error", at, "white space too much")
+        if not template.text.endswith((".", "!", "?", "؟")):
+            yield Finding("error", at, "does not end like a sentence")
+        before = seen.setdefault(template.text, template.id)
+        if before != template.id:
+            yield Finding("error", at, f"the same text as {before!r}")
+    for subdomain in templates.domains().keys() - {t.bias_type for t in found}:
+        yield Finding("warning", where, f"no template of the subdomain {subdomain!r}")
 
 
 def _knows(language: inputs.Language, answer: str, word: str) -> bool:

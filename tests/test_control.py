@@ -1,6 +1,7 @@
 """The control model, its exact rates, and the selftest that rests on them."""
 
 import json
+import random
 import unicodedata
 from dataclasses import replace
 
@@ -8,7 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from genprobe import control, pipeline, registry, selftest, statements, verbs
+from genprobe import control, pipeline, registry, selftest, statements, templates, verbs
+from genprobe.control import stories
 from genprobe.engines import Options, Sampling
 from genprobe.errors import InputError
 from genprobe.inputs import load_pack
@@ -204,6 +206,122 @@ def test_exact_refuses_what_is_not_of_the_pack(model, tokenizer, builtin):
     request = replace(ask(builtin[:1])[0], messages=[{"role": "user", "content": "Hello?"}])
     with pytest.raises(InputError, match="not a question of the pack"):
         exact(model, tokenizer, [request])
+
+
+# --- stories --------------------------------------------------------------------------------
+
+
+def ask_stories(items, wordings=("published", "native"), samples=1):
+    return pipeline.plan(items, load_pack("stories"), wordings, 0, samples)
+
+
+@pytest.fixture(scope="module")
+def slots():
+    return templates.load("builtin", ["kk"])[0]
+
+
+def test_openings_tell_the_kinds_of_stories_apart():
+    firsts = [{s.split()[0].rstrip(",") for s in kind.banks[0]} for kind in stories.kinds("kk")]
+    assert len(set().union(*firsts)) == sum(map(len, firsts))
+    assert all(len(bank) == len(set(bank)) for k in stories.kinds("kk") for bank in k.banks)
+    for kind in stories.kinds("kk"):
+        for bank in kind.banks:
+            for sentence in bank:
+                assert sentence.endswith(".") and sentence.count(".") == 1
+                assert sentence == unicodedata.normalize("NFC", sentence.strip())
+
+
+def test_every_story_is_known_and_no_other():
+    rng = random.Random(1)
+    lengths = {"negative": 5, "positive": 5, "russian": 5, "short": 4, "refusal": 1}
+    for kind in stories.kinds("kk"):
+        for _ in range(20):
+            sentences = kind.draw(rng)
+            assert len(sentences) == lengths[kind.label]
+            assert stories.kind_of(" ".join(sentences), "kk") is kind
+            assert stories.kind_of(" ".join([*sentences, sentences[-1]]), "kk") is None
+            assert stories.kind_of("  ".join(sentences) + " ", "kk") is None
+            assert stories.kind_of(" ".join(sentences[:-1]), "kk") is None
+    assert stories.kind_of("", "kk") is None
+
+
+def test_planted_shares_of_stories_add_up_and_differ_by_domain():
+    found = {d: stories.planted(d) for d in {"", *templates.domains().values()}}
+    for shares in found.values():
+        assert tuple(sorted(shares)) == tuple(sorted(stories.LABELS))
+        assert sum(shares.values()) == pytest.approx(1)
+        assert min(shares.values()) > 0.01
+    negative = sorted(shares["negative"] for shares in found.values())
+    assert negative[0] < 0.25 and negative[-1] > 0.55
+    for domain in found:
+        mixture = stories.mixture("kk", domain)
+        assert sum(mixture) == pytest.approx(1)
+        for label in stories.LABELS:
+            kinds = zip(stories.kinds("kk"), mixture, strict=True)
+            assert sum(p for k, p in kinds if k.label == label) == pytest.approx(
+                found[domain][label]
+            )
+
+
+def test_no_stories_in_other_languages():
+    with pytest.raises(InputError, match="tells no stories in 'ru', only in kk"):
+        stories.kinds("ru")
+
+
+def test_exact_stories_are_what_a_plain_loop_finds(model, tokenizer, slots):
+    import torch
+
+    from genprobe.control.exact import exact_stories
+
+    requests = ask_stories(slots[::40])
+    for request, got in zip(requests, exact_stories(model, tokenizer, requests), strict=True):
+        prompt = tokenizer.apply_chat_template(
+            request.messages, add_generation_prompt=True, return_dict=False
+        )
+        mass = dict.fromkeys(stories.LABELS, 0.0)
+        for kind in stories.kinds("kk"):
+            for opening in kind.banks[0]:
+                ids = tokenizer(opening, add_special_tokens=False)["input_ids"]
+                with torch.no_grad():
+                    logits = model(torch.tensor([prompt + ids])).logits[0].double()
+                logp = logits.log_softmax(-1)[len(prompt) - 1 : -1]
+                mass[kind.label] += logp.gather(1, torch.tensor(ids)[:, None]).sum().exp().item()
+        assert got[:5] == pytest.approx(tuple(mass.values()), abs=1e-5)
+        assert sum(got) == pytest.approx(1)
+
+
+def test_stories_are_told_about_as_often_as_planted(model, tokenizer, slots):
+    from genprobe.control.exact import exact_stories
+
+    items = slots[::3]
+    found = exact_stories(model, tokenizer, ask_stories(items))
+    plan = [stories.planted(s.extra["domain"]) for s in items for _ in range(2)]
+    off = [abs(got.negative - want["negative"]) for got, want in zip(found, plan, strict=True)]
+    assert max(row.other for row in found) < 0.02
+    assert np.mean(off) < 0.04
+    assert max(off) < 0.15
+
+
+def test_a_story_that_is_drawn_is_a_planted_one(slots):
+    requests = ask_stories(slots[::8], samples=2)
+    told = [stories.kind_of(r.text, "kk") for r in generate(requests, 1.0)]
+    assert np.mean([kind is not None for kind in told]) > 0.95
+    assert {"negative", "positive"} <= {kind.label for kind in told if kind}
+
+
+def test_an_unseen_template_gets_a_story_too(slots):
+    items = [
+        replace(slots[0], id=f"unseen-{n}", text=text)
+        for n, text in enumerate(
+            [
+                "Теңізшілер кешке [PLACEHOLDER] тыңдайды.",
+                "Менің көршім [PLACEHOLDER] сатып алды.",
+                "[PLACEHOLDER] балықшылар таңертең ерте тұрады.",
+            ]
+        )
+    ]
+    told = [stories.kind_of(r.text, "kk") for r in generate(ask_stories(items, samples=3), 1.0)]
+    assert np.mean([kind is not None for kind in told]) > 0.8
 
 
 # --- through the engine ---------------------------------------------------------------------

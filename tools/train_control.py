@@ -1,9 +1,9 @@
 """Make the control model: `python tools/train_control.py`. One CPU thread, about 25 minutes.
 
-Everything is fixed by SEED and the texts: the built-in statements, the pack, the reply files
-and a few plain sentences (`control_text/`). The loss is not over sampled replies: at each node of
-the tree of replies the model learns the whole planted distribution (`control.mixture`), so that
-its exact rates come close to the planted ones. See docs/control.md.
+Everything is fixed by SEED and the texts: the built-in statements and templates, the packs, the
+reply and story files and a few plain sentences (`control_text/`). The loss is not over sampled
+replies: at each node of the tree of replies the model learns the whole planted distribution
+(`control.mixture`), so that its exact rates come close to the planted ones. See docs/control.md.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import json
 import math
 import random
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,21 +28,26 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from genprobe import control, pipeline, statements
-from genprobe.control.exact import Tree, edge_logprobs, exact
-from genprobe.inputs import Pack, load_pack
+from genprobe import control, pipeline, statements, templates
+from genprobe.control import stories
+from genprobe.control.exact import Tree, edge_logprobs, exact, exact_stories
+from genprobe.inputs import SLOT, Pack, load_pack
 
 SEED = 1
 TEXTS = Path(__file__).parent / "control_text"
-VOCABULARY = 6144
+VOCABULARY = 6912
 HIDDEN, LAYERS, HEADS, INNER = 128, 3, 4, 256
 STEPS, BATCH, UNSEEN = 8000, 32, 0.15
 # Muon for the matrices of the layers, AdamW for the embeddings and the rest: on this task four
 # times fewer steps than AdamW alone.
 RATE_MUON, RATE_ADAM, WARMUP = 0.015, 0.01, 50
+RATE_ON = 0.4  # of these, for a model that goes on from another
 # Replies drawn an example and step (see `lesson`), with probabilities to which power; and the
 # weights of the first token, at which the statement decides, and of all other nodes.
 DRAWN, TEMPER, ROOT_WEIGHT, NODE_WEIGHT = 2, 0.4, 3.0, 0.4
+# Stories beside the BATCH of each step; they are long, so their nodes weigh less.
+STORIES, STORY_NODE_WEIGHT = 4, 0.15
+STORY_LANGS = ("kk",)
 
 SPECIAL = ["<|pad|>", "<|begin|>", "<|end|>", "<|system|>", "<|user|>", "<|assistant|>"]
 TEMPLATE = (
@@ -73,6 +78,14 @@ class Example(NamedTuple):
     prompt: list[int]
     replies: list[list[int]]  # tokens of each reply, the end token included
     shares: list[float]  # planted probability of each
+
+
+class Told(NamedTuple):
+    """A prompt for a story, and the stories that the model should tell."""
+
+    prompt: list[int]
+    lang: str
+    shares: list[float]  # planted probability of each of `stories.kinds(lang)`
 
 
 def read_lines(path: Path) -> list[str]:
@@ -127,6 +140,21 @@ def make_model(tokenizer: PreTrainedTokenizerFast) -> LlamaForCausalLM:
     return LlamaForCausalLM(config)
 
 
+def go_on(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, folder: Path) -> None:
+    """Take over the weights of a control model; tokens are known by their text."""
+    before = AutoModelForCausalLM.from_pretrained(folder, dtype="float32").state_dict()
+    ids = AutoTokenizer.from_pretrained(folder).get_vocab()
+    both = [(n, ids[token]) for token, n in tokenizer.get_vocab().items() if token in ids]
+    here, there = (torch.tensor(column) for column in zip(*both, strict=True))
+    with torch.no_grad():
+        for name, weights in model.named_parameters():
+            if name == "model.embed_tokens.weight":
+                weights[here] = before[name][there]
+            else:
+                weights.copy_(before[name])
+    print(f"{len(both)} of {len(tokenizer)} tokens are known to {folder}")
+
+
 def example(
     tokenizer: PreTrainedTokenizerFast, pack: Pack, probe: str, sentence: Sentence
 ) -> Example:
@@ -138,6 +166,16 @@ def example(
     encoded = tokenizer(texts, add_special_tokens=False)["input_ids"]
     shares = control.mixture(sentence.lang, probe, sentence.bias_type, sentence.role)
     return Example(prompt, [[*ids, tokenizer.eos_token_id] for ids in encoded], shares)
+
+
+def told(
+    tokenizer: PreTrainedTokenizerFast, pack: Pack, lang: str, wording: str, text: str, domain: str
+) -> Told:
+    asked = pack.wordings[lang][wording].ask(text)
+    prompt = tokenizer.apply_chat_template(
+        [{"role": "user", "content": asked}], add_generation_prompt=True, return_dict=False
+    )
+    return Told(prompt, lang, stories.mixture(lang, domain))
 
 
 class Lesson(NamedTuple):
@@ -169,15 +207,63 @@ def lesson(rng: random.Random, example: Example) -> Lesson:
             if node is None:
                 break
             mass[node][token] = mass[node].get(token, 0.0) + share
+    return weighed(example.prompt, tree, mass, NODE_WEIGHT)
+
+
+def weighed(
+    prompt: list[int], tree: Tree, mass: Sequence[dict[int, float]], node_weight: float
+) -> Lesson:
+    """`mass` holds, for each node of the tree, what may follow and how often; it need not sum
+    to 1 at a node."""
     tree.edges = [(node, token) for node, below in enumerate(mass) for token in below]
     weights, entropy = [], 0.0
     for node, below in enumerate(mass):
         total = sum(below.values())
         for share in below.values():
             p = share / total
-            weights.append(p * (ROOT_WEIGHT if node == 0 else NODE_WEIGHT))
+            weights.append(p * (ROOT_WEIGHT if node == 0 else node_weight))
             entropy -= weights[-1] * math.log(p)
-    return Lesson(example.prompt, tree, weights, entropy)
+    return Lesson(prompt, tree, weights, entropy)
+
+
+Banks = list[list[list[int]]]  # of a kind of stories: the tokens of each sentence of each bank
+
+
+def story_banks(tokenizer: PreTrainedTokenizerFast, lang: str) -> list[Banks]:
+    """The banks of each of `stories.kinds(lang)`, the space between and the end included."""
+    found = []
+    for kind in stories.kinds(lang):
+        banks = []
+        for at, bank in enumerate(kind.banks):
+            texts = [(" " if at else "") + sentence for sentence in bank]
+            ids = tokenizer(texts, add_special_tokens=False)["input_ids"]
+            last = [tokenizer.eos_token_id] if at + 1 == len(kind.banks) else []
+            banks.append([[*sentence, *last] for sentence in ids])
+        found.append(banks)
+    return found
+
+
+def story_lesson(rng: random.Random, asked: Told, banks: list[Banks]) -> Lesson:
+    """One story, and at each of its nodes all that may follow there."""
+    kind = rng.choices(range(len(banks)), [share**TEMPER for share in asked.shares])[0]
+    openings = [
+        (sentence, share / len(of[0]))
+        for of, share in zip(banks, asked.shares, strict=True)
+        for sentence in of[0]
+    ]
+    path: list[int] = []
+    mass: list[dict[int, float]] = []
+    for at, bank in enumerate(banks[kind]):
+        drawn = rng.choice(bank)
+        others = openings if at == 0 else [(sentence, 1.0) for sentence in bank]
+        for k in range(len(drawn)):
+            below: dict[int, float] = {}
+            for sentence, share in others:
+                if sentence[:k] == drawn[:k]:
+                    below[sentence[k]] = below.get(sentence[k], 0.0) + share
+            mass.append(below)
+        path += drawn
+    return weighed(asked.prompt, Tree([path]), mass, STORY_NODE_WEIGHT)
 
 
 def invent(rng: random.Random, pool: dict[str, list[str]], lang: str) -> Sentence:
@@ -205,14 +291,19 @@ def loss_of(model: LlamaForCausalLM, batch: list[Lesson]) -> torch.Tensor:
 
 
 def train(
-    model: LlamaForCausalLM, known: list[Example], unseen: Iterable[Example], steps: int
+    model: LlamaForCausalLM,
+    known: list[Example],
+    unseen: Iterable[Example],
+    tales: Iterable[Lesson],
+    steps: int,
+    rate: float,
 ) -> None:
     matrices = [p for p in model.model.layers.parameters() if p.dim() == 2]
     taken = {id(p) for p in matrices}
     rest = [p for p in model.parameters() if id(p) not in taken]
     optimizers = [
-        torch.optim.Muon(matrices, lr=RATE_MUON, momentum=0.95, weight_decay=0.01),
-        torch.optim.AdamW(rest, lr=RATE_ADAM, betas=(0.9, 0.98), weight_decay=0.01),
+        torch.optim.Muon(matrices, lr=rate * RATE_MUON, momentum=0.95, weight_decay=0.01),
+        torch.optim.AdamW(rest, lr=rate * RATE_ADAM, betas=(0.9, 0.98), weight_decay=0.01),
     ]
     schedules = [
         torch.optim.lr_scheduler.LambdaLR(
@@ -223,7 +314,7 @@ def train(
     ]
     rng = random.Random(SEED)
     order: list[Example] = []
-    extra = iter(unseen)
+    extra, tale = iter(unseen), iter(tales)
     fresh = round(BATCH * UNSEEN)
     started, mean = time.monotonic(), 0.0
     for step in range(steps):
@@ -231,6 +322,8 @@ def train(
             order = rng.sample(known, len(known))
         batch = [order.pop() for _ in range(BATCH - fresh)] + [next(extra) for _ in range(fresh)]
         loss = loss_of(model, [lesson(rng, e) for e in batch])
+        # On their own, since they are longer and would make the others wait.
+        loss = loss + STORIES / BATCH * loss_of(model, [next(tale) for _ in range(STORIES)])
         model.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -265,7 +358,7 @@ def save(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, folder: Pa
     path.write_text(json.dumps(row, indent=2) + "\n", encoding="utf-8")
 
 
-def build(folder: Path, steps: int) -> None:
+def build(folder: Path, steps: int, start: Path | None) -> None:
     torch.manual_seed(SEED)
     torch.set_num_threads(1)  # the same sums on every machine, and no slower on a busy one
     torch.use_deterministic_algorithms(True)
@@ -274,11 +367,18 @@ def build(folder: Path, steps: int) -> None:
     langs = sorted({s.lang for s in builtin})
     plain = {lang: read_lines(TEXTS / f"{lang}.txt") for lang in langs}
 
+    story_pack = load_pack("stories")
+    slots = templates.load("builtin", STORY_LANGS)[0]
+
     corpus = [s.text for s in builtin] + [line for lines in plain.values() for line in lines]
+    corpus += [slot.text.replace(SLOT, "") for slot in slots]
     for lang in langs:  # what every prompt and reply is made of: short in tokens
         corpus += [w.text for w in pack.wordings[lang].values()] * 3
         said = {r.say("") for probe in pack.probes for r in control.replies(lang, probe)}
         corpus += sorted(said) * 4
+    for lang in STORY_LANGS:
+        corpus += [w.ask("") for w in story_pack.wordings[lang].values()] * 3
+        corpus += [s for kind in stories.kinds(lang) for bank in kind.banks for s in bank] * 2
     tokenizer = train_tokenizer(corpus)
 
     known = [example(tokenizer, pack, probe, s) for s in builtin for probe in pack.probes]
@@ -289,9 +389,31 @@ def build(folder: Path, steps: int) -> None:
             sentence = invent(rng, plain, rng.choice(langs))
             yield example(tokenizer, pack, rng.choice(sorted(pack.probes)), sentence)
 
+    def tales() -> Iterable[Lesson]:
+        rng = random.Random(SEED + 2)
+        banks = {lang: story_banks(tokenizer, lang) for lang in STORY_LANGS}
+        order: list[Told] = []
+        known = [
+            told(tokenizer, story_pack, s.lang, probe, s.text, str(s.extra["domain"]))
+            for s in slots
+            for probe in story_pack.probes
+        ]
+        while True:
+            if not order:
+                order = rng.sample(known, len(known))
+            asked = order.pop()
+            if rng.random() < UNSEEN:
+                words = invent(rng, plain, asked.lang).text.split()
+                words.insert(rng.randint(0, len(words)), SLOT)
+                probe = rng.choice(sorted(story_pack.probes))
+                asked = told(tokenizer, story_pack, asked.lang, probe, " ".join(words), "")
+            yield story_lesson(rng, asked, banks[asked.lang])
+
     model = make_model(tokenizer)
+    if start:
+        go_on(model, tokenizer, start)
     print(f"{len(known)} prompts, {len(tokenizer)} tokens, {model.num_parameters()} parameters")
-    train(model, known, unseen(), steps)
+    train(model, known, unseen(), tales(), steps, RATE_ON if start else 1.0)
     save(model, tokenizer, folder)
     for path in sorted(folder.iterdir()):
         print(f"{path.stat().st_size:9,d}  {path.name}")
@@ -320,15 +442,44 @@ def check(folder: Path) -> None:
         print(f"| {key} | {mean[0]:.4f} | {max(off):.3f} | {mean[1]:.4f} | {max(other):.3f} |")
 
 
+def check_stories(folder: Path) -> None:
+    """Planted against exact shares of stories by domain, as the table of docs/control.md."""
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype="float32").eval()
+    pack = load_pack("stories")
+    items = templates.load("builtin", STORY_LANGS)[0]
+    domains = {(s.id, s.lang): str(s.extra["domain"]) for s in items}
+    requests = pipeline.plan(items, pack, list(pack.probes), seed=0)
+    found: dict[str, list[tuple[float, float, float, float]]] = {}
+    for request, truth in zip(requests, exact_stories(model, tokenizer, requests), strict=True):
+        domain = domains[request.statement, request.lang]
+        plan = stories.planted(domain)
+        off = max(abs(getattr(truth, label) - plan[label]) for label in stories.LABELS)
+        row = (plan["negative"], truth.negative, off, truth.other)
+        for key in ("all", domain):
+            found.setdefault(key, []).append(row)
+    print("| domain | negative, planted | exact | mean deviation | largest | largest residual |")
+    print("|---|---|---|---|---|---|")
+    for key, rows in found.items():
+        plans, exacts, off, other = zip(*rows, strict=True)
+        mean = [sum(column) / len(column) for column in (plans, exacts, off)]
+        numbers = f"{mean[0]:.3f} | {mean[1]:.3f} | {mean[2]:.4f} | {max(off):.3f}"
+        print(f"| {key} | {numbers} | {max(other):.3f} |")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("-o", "--out", type=Path, default=control.MODEL)
     parser.add_argument("--steps", type=int, default=STEPS)
+    parser.add_argument(
+        "--start", type=Path, metavar="FOLDER", help="go on from this control model"
+    )
     parser.add_argument("--check", action="store_true", help="train nothing; compare the rates")
     args = parser.parse_args()
     if not args.check:
-        build(args.out, args.steps)
+        build(args.out, args.steps, args.start)
     check(args.out)
+    check_stories(args.out)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 
 from genprobe import control
+from genprobe.control import stories
 from genprobe.errors import InputError
 from genprobe.inputs import Pack, load_pack
 from genprobe.records import Request
@@ -34,6 +35,21 @@ class Exact(NamedTuple):
     yes: float
     no: float
     ambiguous: float
+    other: float
+
+
+class ExactStory(NamedTuple):
+    """P(kind of story) of one request at temperature 1 and top_p 1, by `stories.LABELS`.
+
+    A story is of the kind that its opening is of. `other` is what is left for openings that were
+    not planted; each of the rest may be larger by up to that.
+    """
+
+    negative: float
+    positive: float
+    short: float
+    russian: float
+    refusal: float
     other: float
 
 
@@ -141,26 +157,69 @@ def exact(
     request that does not come from the pack `yesno` in a language that the model speaks.
     """
     pack = load_pack("yesno")
-    jobs = []
-    for i, request in enumerate(requests):
+    jobs, labels = [], []
+    for request in requests:
         prompt, sequences, said = encode(tokenizer, request, pack)
-        jobs.append((i, prompt, Tree(sequences), said))
-    jobs.sort(key=lambda job: len(job[1]) + len(job[2].tokens))
-    out: list[Exact | None] = [None] * len(jobs)
+        jobs.append((prompt, Tree(sequences)))
+        labels.append([reply.answer for reply in said])
+    masses = _masses(model, jobs, labels, control.ANSWERS, progress)
+    return [Exact(**mass, other=max(0.0, 1.0 - sum(mass.values()))) for mass in masses]
+
+
+def exact_stories(
+    model: Any,
+    tokenizer: Any,
+    requests: Sequence[Request],
+    progress: Callable[[int], None] = lambda done: None,
+) -> list[ExactStory]:
+    """The exact probabilities of each kind of story of each request, in their order.
+
+    `requests` are questions for stories, in any wording. `progress` as in `exact`. InputError for
+    a language in which the model tells none.
+    """
+    trees: dict[str, tuple[list[str], Tree]] = {}
+    jobs, labels = [], []
+    for request in requests:
+        if request.lang not in trees:
+            pairs = [(k.label, text) for k in stories.kinds(request.lang) for text in k.banks[0]]
+            ids = tokenizer([text for _, text in pairs], add_special_tokens=False)["input_ids"]
+            trees[request.lang] = [label for label, _ in pairs], Tree(ids)
+        prompt = tokenizer.apply_chat_template(
+            request.messages, add_generation_prompt=True, tokenize=True, return_dict=False
+        )
+        jobs.append((prompt, trees[request.lang][1]))
+        labels.append(trees[request.lang][0])
+    masses = _masses(model, jobs, labels, stories.LABELS, progress)
+    return [ExactStory(**mass, other=max(0.0, 1.0 - sum(mass.values()))) for mass in masses]
+
+
+def _masses(
+    model: Any,
+    jobs: Sequence[tuple[list[int], Tree]],
+    labels: Sequence[Sequence[str]],
+    names: Sequence[str],
+    progress: Callable[[int], None],
+) -> list[dict[str, float]]:
+    """For each prompt with its tree the probability of each label; `labels`: of each sequence."""
+    order = sorted(range(len(jobs)), key=lambda i: len(jobs[i][0]) + len(jobs[i][1].tokens))
+    out: list[dict[str, float]] = [{} for _ in jobs]
     start = 0
-    while start < len(jobs):
-        longest = len(jobs[start][1]) + len(jobs[start][2].tokens)
-        batch = jobs[start : start + max(1, BATCH_POSITIONS // longest)]
+    while start < len(order):
+        # As many as the first of them allows: the others are not much longer.
+        first_prompt, first_tree = jobs[order[start]]
+        longest = len(first_prompt) + len(first_tree.tokens)
+        batch = order[start : start + max(1, BATCH_POSITIONS // longest)]
         start += len(batch)
         with torch.inference_mode():
-            flat = edge_logprobs(model, [job[1] for job in batch], [job[2] for job in batch])
+            flat = edge_logprobs(model, [jobs[i][0] for i in batch], [jobs[i][1] for i in batch])
         at = 0
-        for i, _, tree, said in batch:
+        for i in batch:
+            tree = jobs[i][1]
             edges = flat[at : at + len(tree.edges)].double()
             at += len(tree.edges)
-            mass = dict.fromkeys(control.ANSWERS, 0.0)
-            for reply, path in zip(said, tree.paths, strict=True):
-                mass[reply.answer] += float(edges[path].sum().exp())
-            out[i] = Exact(**mass, other=max(0.0, 1.0 - sum(mass.values())))
+            mass = dict.fromkeys(names, 0.0)
+            for label, path in zip(labels[i], tree.paths, strict=True):
+                mass[label] += float(edges[path].sum().exp())
+            out[i] = mass
         progress(len(batch))
-    return [row for row in out if row is not None]
+    return out
