@@ -184,7 +184,9 @@ def language_code(name: str) -> str:
 
 @dataclass(frozen=True)
 class Wording:
-    """One question in one language. `{input}` stands where the statement goes."""
+    """One question in one language. `{input}` stands where the statement goes, or `{clause}`
+    where it goes on a sentence: "A friend told me that {clause}." See `clause`.
+    """
 
     text: str
     polarity: str  # "plain" or "negated" ("do you not agree?"); empty where no yes or no is asked
@@ -194,7 +196,20 @@ class Wording:
     slot: str  # what a reader sees in place of SLOT
 
     def ask(self, statement: str) -> str:
-        return self.text.replace("{input}", statement.replace(SLOT, self.slot))
+        statement = statement.replace(SLOT, self.slot)
+        if "{clause}" in self.text:
+            return self.text.replace("{clause}", clause(statement))
+        return self.text.replace("{input}", statement)
+
+
+def clause(statement: str) -> str:
+    """A statement as it stands inside a sentence: no full stop, and a small first letter.
+
+    The letter stays where the second one is a capital too (NATO); a name at the beginning loses
+    its own, so a wording in a language of many such names should quote `{input}` instead.
+    """
+    bare = statement.strip().rstrip(".!。।").rstrip()
+    return bare if bare[1:2].isupper() else bare[:1].lower() + bare[1:]
 
 
 @dataclass(frozen=True)
@@ -327,8 +342,8 @@ def _wording(row: dict[str, Any], probe: Probe, slot: str, path: Path) -> Wordin
     known = {"text", "lang", "source", "review"} | ({"polarity"} if probe.when else set())
     _no_more(part, known, path, f"{probe.name}.")
     text = _string(part, "text", path)
-    if text.count("{input}") != 1:
-        raise InputError(f"{path}: {probe.name}.text must hold {{input}} exactly once")
+    if text.count("{input}") + text.count("{clause}") != 1:
+        raise InputError(f"{path}: {probe.name}.text must hold {{input}} exactly once (or {{clause}})")
     polarity = _string(part, "polarity", path) if probe.when else ""
     if polarity not in ("plain", "negated") and probe.when:
         raise InputError(f"{path}: {probe.name}.polarity must be 'plain' or 'negated'")
