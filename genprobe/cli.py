@@ -386,12 +386,14 @@ def _print_scores(scores: list[Score], form: str) -> None:
 @click.argument("source", type=click.Path(path_type=Path), metavar="RUN|FILE")
 @click.option("--judge", "names", multiple=True, metavar="J", help="Judge; default yesno.")
 @click.option("--parser", metavar="P", help="For yesno: shades2025, the study's own reader.")
+@click.option("--classifier", metavar="C", help="For sentiment: a card; see `list classifiers`.")
 @click.option("-o", "out", metavar="FILE", help="JSONL, CSV or Parquet by suffix; else stdout.")
 @_shared("quiet", "verbose")
 def judge(
     source: Path,
     names: tuple[str, ...],
     parser: str | None,
+    classifier: str | None,
     out: str | None,
     quiet: bool,
     verbose: bool,
@@ -400,7 +402,7 @@ def judge(
 
     Rows need `response`; for the answers also `lang` and `probe`, and `prompt` where replies may
     begin with an echo of it. They come back with `answer`, `kind`, `conflict`, `rule` and
-    `evidence` (or `language`, `refusal`), other columns untouched.
+    `evidence` (or `language`, `refusal`, `sentiment` and `negative`), other columns untouched.
     """
     from genprobe import registry, verbs
     from genprobe.store import Run
@@ -408,9 +410,12 @@ def judge(
     names = names or ("yesno",)
     if parser and "yesno" not in names:
         raise InputError("--parser goes with --judge yesno")
+    if classifier and "sentiment" not in names:
+        raise InputError("--classifier goes with --judge sentiment")
+    options = {"yesno": {"parser": parser}, "sentiment": {"classifier": classifier}}
     judges = [
         registry.module("judges", name).make(
-            **({"parser": parser} if parser and name == "yesno" else {})
+            **{key: value for key, value in options.get(name, {}).items() if value}
         )
         for name in dict.fromkeys(names)
     ]
@@ -514,7 +519,7 @@ def _short(where: str) -> str:
     return where.removeprefix(here)
 
 
-_LISTS = ("models", "packs", "languages", "engines", "judges", "metrics", "data")
+_LISTS = ("models", "packs", "languages", "classifiers", "engines", "judges", "metrics", "data")
 
 
 @cli.command(name="list", short_help="List languages, packs, engines, judges, metrics.")
@@ -552,6 +557,11 @@ def _listed(what: str) -> list[tuple[str, str]]:
             )
             for one in languages
         ]
+    if what == "classifiers":
+        from genprobe import classifiers
+
+        cards = [classifiers.load(name) for name in classifiers.names()]
+        return [(c.name, f"{c.title}; {', '.join(c.languages)}; {c.figures()}") for c in cards]
     if what == "metrics":
         from genprobe import metrics
 
@@ -680,6 +690,32 @@ def review_agreement(paths: tuple[Path, ...], form: str, verbose: bool) -> None:
     from genprobe.agreement import agreement
 
     _print_scores(agreement(paths), form)
+@cli.group(short_help="Train a sentiment classifier of your own.")
+def classifiers() -> None:
+    """Sentiment classifiers: `genprobe list classifiers` lists their cards."""
+
+
+@classifiers.command(name="train", short_help="Train a linear classifier on a table.")
+@click.argument("source", type=click.Path(path_type=Path), metavar="FILE")
+@click.option(
+    "-o", "out", required=True, type=click.Path(path_type=Path), metavar="CARD", help="NAME.toml."
+)
+@click.option("--text", default="text", show_default=True, metavar="COL", help="Column of texts.")
+@click.option(
+    "--label", default="label", show_default=True, metavar="COL", help="Column of 0 (negative) or 1."
+)
+@click.option("--share", type=float, metavar="P", help="Of negative texts where it will be used.")
+@_shared("quiet", "verbose")
+def train_(
+    source: Path, out: Path, text: str, label: str, share: float | None, quiet: bool, verbose: bool
+) -> None:
+    """Train a linear classifier on a table of texts and labels; write its card and weights.
+
+    The same file gives the same bytes. Texts are folded as those of the card kk-linear.
+    """
+    from genprobe import classifiers
+
+    classifiers.train(source, out, text, label, share=share, note=_note(quiet))
 
 
 @cli.command(short_help="Compare what is measured with rates that are known.")

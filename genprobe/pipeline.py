@@ -10,7 +10,7 @@ from genprobe import registry
 from genprobe.engines import Engine, Sampling
 from genprobe.errors import EngineError, InputError
 from genprobe.inputs import Pack
-from genprobe.judges import Item, Judge
+from genprobe.judges import Item, Judge, verdicts
 from genprobe.records import (
     Failure,
     Judgment,
@@ -150,17 +150,9 @@ def judge(
 
 
 def _judge(run: Run, judge: Judge, progress: Callable[[str], None] | None) -> Iterator[Judgment]:
-    for request, answer in run.exchanges():
-        if request.decode not in judge.reads:
-            continue
-        prompt = next(m["content"] for m in reversed(request.messages) if m["role"] == "user")
-        if isinstance(answer, LogProb):
-            item = Item(request.lang, request.probe, prompt, "", answer.continuations)
-        else:
-            item = Item(request.lang, request.probe, prompt, answer.text)
-        verdict = judge(item)
+    for request, verdict in verdicts(judge, _items(run, judge)):
         yield Judgment(
-            request=request.id,
+            request=request,
             judge=judge.name,
             label=verdict.label,
             score=verdict.score,
@@ -170,3 +162,15 @@ def _judge(run: Run, judge: Judge, progress: Callable[[str], None] | None) -> It
         )
         if progress:
             progress(judge.name)
+
+
+def _items(run: Run, judge: Judge) -> Iterator[tuple[str, Item]]:
+    """The id of each request whose answer the judge reads, and what it sees of it."""
+    for request, answer in run.exchanges():
+        if request.decode not in judge.reads:
+            continue
+        prompt = next(m["content"] for m in reversed(request.messages) if m["role"] == "user")
+        if isinstance(answer, LogProb):
+            yield request.id, Item(request.lang, request.probe, prompt, "", answer.continuations)
+        else:
+            yield request.id, Item(request.lang, request.probe, prompt, answer.text)

@@ -1,4 +1,4 @@
-"""The file name is the name: languages, packs, statements, engines, judges and metrics by name.
+"""The file name is the name: languages, packs, statements, classifiers, engines, judges, metrics by name.
 
 Adding one is adding a file to its folder; nothing else is touched.
 """
@@ -15,16 +15,20 @@ from genprobe.errors import InputError
 _HERE = Path(__file__).parent
 # In the wheel the prompts lie inside the package, in a checkout beside it.
 PROMPTS = _HERE / "prompts" if (_HERE / "prompts").is_dir() else _HERE.parent / "prompts"
+# Beside the module `classifiers` the folder has another name.
+CLASSIFIERS = _HERE / "cards" if (_HERE / "cards").is_dir() else _HERE.parent / "classifiers"
 
 MODULES = ("engines", "judges", "metrics")
 
 
 def names(family: str) -> list[str]:
-    """Sorted names of a family: `languages`, `packs`, `engines`, `judges`, `metrics`."""
+    """Sorted names of a family: `languages`, `packs`, `classifiers`, `engines`, …"""
     if family in MODULES:
         return sorted(p.stem for p in (_HERE / family).glob("[a-z]*.py"))
     if family == "packs":
         return sorted(p.parent.name for p in PROMPTS.glob("*/pack.toml"))
+    if family == "classifiers":
+        return sorted(p.stem for p in CLASSIFIERS.glob("*.toml"))
     return sorted(p.stem for p in (PROMPTS / family).glob("*.toml"))
 
 

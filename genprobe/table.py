@@ -15,6 +15,11 @@ says                    whether a clear answer says what the probe measures; NA 
 reply_language, in_language
                         the language judge's word; NA in `in_language` where it could not tell
 refused                 by the refusal judge; without it, by the kind of the answer
+usable, unusable_why, sentences, cut_off
+                        stories: whether it can be scored and why not, one that nearly repeats
+                        another seed's among them (`duplicate`)
+sentiment, negative     by the sentiment judge; P(negative)
+stance, hedged          essays: `for`, `against`, `both`, `neither` or `refusal`
 p_yes, p_no, outside    decode `logprob`: probability of the words of each answer, and the rest
 
 Columns of the data that genprobe does not know follow, with `_data` after a name of ours.
@@ -33,6 +38,7 @@ import pandas as pd
 
 from genprobe import inputs, registry
 from genprobe.errors import InputError, RunError
+from genprobe.judges.story import near_duplicates
 from genprobe.records import Failure, Judgment, Request, Response, Statement, canonical
 
 if TYPE_CHECKING:
@@ -54,12 +60,15 @@ COLUMNS = (
     *("type", "entity", "text", "valid", "sample", "request", "prompt", "response", "status"),
     *("failure", "answer", "kind", "conflict", "rule", "evidence", "says", "reply_language"),
     *("in_language", "refused", "p_yes", "p_no", "outside"),
+    *("usable", "unusable_why", "sentences", "cut_off", "sentiment", "negative"),
+    *("stance", "hedged"),
 )
 VERBATIM = ("text", "prompt", "response", "evidence")  # an empty reply is a reply
-BOOLEAN = ("valid", "conflict", "says", "in_language", "refused")
+BOOLEAN = ("valid", "conflict", "says", "in_language", "refused", "usable", "cut_off", "hedged")
 DECODES = ("free", "choice", "logprob")
 ANSWERS = ("yes", "no", "ambiguous")
 PROBABILITIES = ("p_yes", "p_no", "outside")
+NUMBERS = (*PROBABILITIES, "sentences", "negative")
 STATUS = ("answered", "failed", "missing")
 
 
@@ -130,6 +139,7 @@ def outcomes(run: Readable) -> pd.DataFrame:
         for name, value in statement.extra.items():
             row[_free(name)] = _scalar(value)
         rows.append(row)
+    _repeated(rows)
     frame = _frame(rows)
     # A judge that has run, but on nothing yet, still has its columns.
     for name, columns in _JUDGED.items():
@@ -144,6 +154,9 @@ _JUDGED = {
     "language": ("reply_language",),
     "refusal": ("refused",),
     "probability": ("answer", "kind", "rule", "evidence", *PROBABILITIES),
+    "story": ("usable", "unusable_why", "sentences", "cut_off", "reply_language"),
+    "sentiment": ("sentiment", "negative"),
+    "stance": ("stance", "hedged"),
 }
 
 
@@ -160,7 +173,28 @@ def _verdicts(judgments: Mapping[str, Judgment | None]) -> dict[str, Any]:
         row["reply_language"] = found.label
     if found := judgments.get("refusal"):
         row["refused"] = found.label == "yes"
+    if found := judgments.get("story"):
+        row |= {"usable": found.label == "usable", "reply_language": found.fields["language"]}
+        row["unusable_why"] = None if row["usable"] else found.label
+        row |= {name: found.fields[name] for name in ("sentences", "cut_off")}
+    if found := judgments.get("sentiment"):
+        row |= {"sentiment": found.label, "negative": found.score}
+    if found := judgments.get("stance"):
+        row |= {"stance": found.label, "hedged": found.fields["hedged"]}
     return row
+
+
+def _repeated(rows: list[dict[str, Any]]) -> None:
+    """Mark the usable stories that nearly repeat an earlier one of the same template."""
+    told: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    for row in rows:
+        if row.get("usable"):
+            told.setdefault((row["statement"], row["lang"], row["probe"]), []).append(row)
+    for group in told.values():
+        found = near_duplicates([row["response"] for row in group])
+        for row, first in zip(group, found, strict=True):
+            if first is not None:
+                row |= {"usable": False, "unusable_why": "duplicate"}
 
 
 def _frame(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
@@ -389,7 +423,7 @@ def _finish(frame: pd.DataFrame, pack: inputs.Pack) -> pd.DataFrame:
     for column in frame.columns.intersection(COLUMNS):
         if column in BOOLEAN:
             frame[column] = frame[column].astype("boolean")
-        elif column in PROBABILITIES:
+        elif column in NUMBERS:
             frame[column] = pd.to_numeric(frame[column])
         elif column != "sample":
             read = _verbatim if column in VERBATIM else _text

@@ -6,8 +6,10 @@ person go to `note`, progress to `progress`.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import importlib.util
+import itertools
 import json
 import re
 from collections import Counter
@@ -20,7 +22,7 @@ import genprobe
 from genprobe import files, inputs, models, pipeline, registry, statements, templates
 from genprobe.engines import Engine, Options, Sampling
 from genprobe.errors import InputError
-from genprobe.judges import Item, Judge
+from genprobe.judges import Item, Judge, Verdict, verdicts
 from genprobe.records import Score, Statement, digest
 from genprobe.signature import Spec, file_signature, signature, statements_hash, versions
 from genprobe.store import Run
@@ -450,26 +452,63 @@ def judge_file(
     progress("reading", 0, 0)
 
     def rows() -> Iterator[dict[str, Any]]:
-        for number, row in files.numbered_rows(path):
-            try:
-                columns = _verdicts(row, judges, counts)
-            except InputError as error:
-                raise InputError(f"{path}, row {number}: {error}") from None
-            yield _kept(row, columns) | columns
-            if not number % 1000:
-                progress("reading", number, 0)
+        numbered = files.numbered_rows(path)
+        while part := list(itertools.islice(numbered, _TOGETHER)):
+            found = _together(path, part, judges)
+            for (number, row), own in zip(part, found, strict=True):
+                columns = _columns(row, judges, own, counts)
+                yield _kept(row, columns) | columns
+                if not number % 1000:
+                    progress("reading", number, 0)
 
     files.write_rows(out, rows())
     return counts
 
 
-def _verdicts(
-    row: dict[str, Any], judges: Sequence[Judge], counts: dict[str, dict[str, int]]
+_TOGETHER = 512  # rows that are read, judged and written at a time
+
+
+def _together(
+    path: str | Path, part: list[tuple[int, dict[str, Any]]], judges: Sequence[Judge]
+) -> list[tuple[Verdict, ...]]:
+    """Each row's verdicts, in the order of the judges."""
+    found = []
+    for judge in judges:
+        items = []
+        for number, row in part:
+            with _at_row(path, number):
+                items.append((number, _item(row, judge)))
+        if hasattr(judge, "many"):
+            try:
+                found.append([verdict for _, verdict in verdicts(judge, items)])
+                continue
+            except InputError:  # one by one below, which says where
+                pass
+        one_by_one = []
+        for number, item in items:
+            with _at_row(path, number):
+                one_by_one.append(judge(item))
+        found.append(one_by_one)
+    return list(zip(*found, strict=True))
+
+
+@contextlib.contextmanager
+def _at_row(path: str | Path, number: int) -> Iterator[None]:
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{path}, row {number}: {error}") from None
+
+
+def _columns(
+    row: dict[str, Any],
+    judges: Sequence[Judge],
+    found: Sequence[Verdict],
+    counts: dict[str, dict[str, int]],
 ) -> dict[str, Any]:
     """The judges' columns of a row, the same for every row; all null where there is no reply."""
     columns: dict[str, Any] = {}
-    for judge in judges:
-        verdict = judge(_item(row, judge))
+    for judge, verdict in zip(judges, found, strict=True):
         # One judge's columns are plain; more judges than one need their names on them.
         own = f"{judge.name}_" if columns else ""
         columns[judge.column] = verdict.label

@@ -1,0 +1,122 @@
+"""Is the reply negative, neutral or positive? By a sentiment classifier (`classifiers/`).
+
+Without a name, the classifier is the one whose card names the language of the item in
+`default_for`. The reply *as a whole* decides (in windows, where it exceeds what the classifier
+reads: `classifiers.py`). Beside it stands the mean of P(negative) over its sentences, and whether
+that mean would have led to another label: where the two disagree, the reply has turns that one
+number does not show. A reply without a letter or emoji is `unscored`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from genprobe import classifiers
+from genprobe.classifiers import Card, Classifier, Prediction, decide
+from genprobe.judges import Item, Verdict
+from genprobe.text import strip_echo
+
+VERSION = 1
+
+
+def make(classifier: str | None = None) -> SentimentJudge:
+    """classifier: the name of a card or the path of one; None is the default of each language."""
+    return SentimentJudge(classifier)
+
+
+class SentimentJudge:
+    """label: `negative`, `neutral`, `positive`, `unscored`; score: P(negative).
+
+    fields: `negative` (the same), `classifier`, `by_sentence` (mean of P(negative) over the
+    sentences), `sentences` (how many), `disagree` (the label of that mean is another one).
+    """
+
+    name = "sentiment"
+    column = "sentiment"
+    reads = frozenset(("free",))
+    needs = ("lang", "response")
+
+    def __init__(self, classifier: str | None) -> None:
+        self._name = classifier
+        self._open: dict[str, Classifier] = {}
+        if classifier is not None:
+            self._open[classifier] = classifiers.open(classifier)
+
+    @property
+    def signature(self) -> str:
+        """Version and classifiers: the one that was named, or all that are a default."""
+        if self._name is not None:
+            used = [self._open[self._name].signature]
+        else:
+            cards = [classifiers.load(name) for name in classifiers.names()]
+            used = [f"{card.name}+{card.hash}" for card in cards if card.default_for]
+        return f"sentiment@{VERSION}+{'+'.join(used)}"
+
+    def __call__(self, item: Item) -> Verdict:
+        return self.many([item])[0]
+
+    def many(self, items: Sequence[Item]) -> list[Verdict]:
+        """A verdict an item; those of one language are classified together."""
+        found: dict[int, Verdict] = {}
+        by_lang: dict[str, list[int]] = {}
+        for at, item in enumerate(items):
+            by_lang.setdefault(item.lang, []).append(at)
+        for lang, places in by_lang.items():
+            replies = [items[at] for at in places]
+            texts = [i.response[strip_echo(i.prompt, i.response) :] for i in replies]
+            found.update(zip(places, self._judge(texts, lang), strict=True))
+        return [found[at] for at in range(len(items))]
+
+    def _judge(self, texts: list[str], lang: str) -> list[Verdict]:
+        name = self._name if self._name is not None else classifiers.default(lang)
+        if name not in self._open:
+            self._open[name] = classifiers.open(name)
+        classifier = self._open[name]
+        parts = [sentences(text, lang) for text in texts]
+        # A reply of one sentence is not classified twice.
+        pieces = [part if len(part) > 1 else [] for part in parts]
+        every = classifier.predict([*texts, *(s for part in pieces for s in part)], lang)
+        rest = iter(every[len(texts) :])
+        verdicts = []
+        for text, whole, part, own in zip(texts, every, parts, pieces, strict=False):
+            each = [next(rest) for _ in own] or [whole]
+            verdicts.append(_verdict(classifier.card, text, whole, len(part), each))
+        return verdicts
+
+
+def _verdict(
+    card: Card, text: str, whole: Prediction, sentences: int, each: Sequence[Prediction]
+) -> Verdict:
+    scored = [p for p in each if p.negative is not None]
+    mean = _mean([p.negative for p in scored])
+    disagree = False
+    if mean is not None:
+        neutral, positive = _mean([p.neutral for p in scored]), _mean([p.positive for p in scored])
+        disagree = decide(card, mean, neutral, positive or 0.0).label != whole.label
+    return Verdict(
+        whole.label,
+        "whole" if whole.negative is not None else "nothing-to-score",
+        "",
+        whole.negative,
+        {
+            "negative": whole.negative,
+            "classifier": card.name,
+            "by_sentence": mean,
+            "sentences": sentences,
+            "disagree": disagree,
+        },
+    )
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return round(sum(known) / len(known), 6) if known else None
+
+
+_END = re.compile(r"(?<=[.!?…。！？।؟])[\"'»”)\]]*\s+|\n+")
+
+
+def sentences(text: str, lang: str) -> list[str]:
+    """The sentences of a text: cut behind a full stop, a question or an exclamation mark."""
+    return [part.strip() for part in _END.split(text) if any(c.isalnum() for c in part)]

@@ -1,0 +1,388 @@
+"""The embedded classifier: one weight for each hashed n-gram, a sigmoid, nothing else.
+
+A text is folded (case, spelling of a language without its own letters, Latin for Cyrillic: the
+card's `[fold]`), and its character n-grams, which may run over words, and its words and pairs of
+words are hashed into buckets. With the integer weights w of the n-grams g_1 … g_n
+
+    logit = a · (w[g_1] + … + w[g_n]) / sqrt(n) + b,    P(negative) = 1 / (1 + exp(-logit))
+
+Training (`train`) is logistic regression, L2, on counts that are scaled by the absolute log-count
+ratio of the classes (Wang & Manning 2012, "Baselines and Bigrams", ACL, the NB-SVM), divided by
+sqrt(n); the scaling is then folded into the weights, which are rounded to 8 bits. a and b come
+from Platt's regression on held-out folds, weighted to the mix of classes of the card.
+
+Weights are stored as the signed square root of their size, one byte each, so that small ones keep
+their precision. The sum is one of integers: a text has the same probability alone and in any batch, on any machine.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import struct
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genprobe.errors import InputError
+
+Array = NDArray[Any]
+
+MAGIC = b"genprobe-linear-1\n"
+CHARACTERS = 6  # longest character n-gram
+WORDS = 2  # longest word n-gram
+BITS = 21  # log2 of the number of buckets
+BATCH = 400_000  # code points that are hashed at a time
+FOLDS = 5
+STRENGTH = 3.0  # inverse of the L2 penalty; by cross-validation
+RARE = 2  # n-grams of fewer training texts have no weight
+
+_SPACE, _END, _DROP = 32, 10, 0
+_CODES = 0x20000  # letters and emoji; what lies above is a space
+_KEPT = "!?()"
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+
+
+class Folder:
+    """Text -> code points that count as the same. `fold`: letter or pair of letters -> letter.
+
+    Letters in lower case, digits, emoji and ! ? ( ) are kept; marks, joiners and what `fold` maps
+    to nothing are dropped; all else is a space. A run of one sign counts once: "керемееет".
+    """
+
+    def __init__(self, fold: Mapping[str, str]) -> None:
+        singles = {old: new for old, new in fold.items() if len(old) == 1}
+        self._pairs = [(ord(o[0]), ord(o[1]), ord(n)) for o, n in fold.items() if len(o) == 2]
+        self._table = np.array([_folded(code, singles) for code in range(_CODES)], np.uint32)
+        # Pairs are looked for in what is typed, before single letters are folded.
+        self._lower = np.array([_lower(code) for code in range(_CODES)], np.uint32)
+
+    def __call__(self, texts: Sequence[str]) -> Array:
+        """One array for all texts: each begins and ends with a space, then comes a line feed."""
+        joined = "\n".join(text.replace("\n", " ") for text in texts)
+        raw = np.frombuffer(f" {joined} \n".encode("utf-32-le", "surrogatepass"), np.uint32)
+        ends = raw == _END
+        codes = self._lower[np.minimum(raw, _CODES - 1)]
+        for first, second, new in self._pairs:
+            at = np.flatnonzero((codes[:-1] == first) & (codes[1:] == second))
+            codes[at], codes[at + 1] = new, _DROP
+        codes = self._table[codes]
+        codes[ends] = _END
+        codes = codes[codes != _DROP]
+        # A space on each side of a line feed: words end there.
+        ends = codes == _END
+        codes = np.insert(codes, np.flatnonzero(ends), _SPACE)
+        ends = np.flatnonzero(codes == _END)
+        codes = np.insert(codes, ends[:-1] + 1, _SPACE)
+        again = np.zeros(len(codes), bool)
+        again[1:] = (codes[1:] == codes[:-1]) & (codes[1:] != _END)
+        return codes[~again]
+
+
+def _lower(code: int) -> int:
+    lower = unicodedata.normalize("NFKC", chr(code)).lower() if not 0xD800 <= code < 0xE000 else " "
+    return ord(lower[0]) if lower and ord(lower[0]) < _CODES else _SPACE
+
+
+def _folded(code: int, fold: Mapping[str, str]) -> int:
+    char = chr(code)
+    if char in fold:
+        return ord(fold[char]) if fold[char] else _DROP
+    kind = unicodedata.category(char)
+    if kind[0] == "L" or kind == "Nd" or kind == "So" or char in _KEPT:
+        return code
+    return _DROP if kind in ("Mn", "Me", "Cf", "Sk") else _SPACE
+
+
+class Hasher:
+    """The n-grams of folded texts as numbers of buckets. Hashes are those of a polynomial over
+    code points, so that any stretch of text costs one subtraction and one multiplication."""
+
+    def __init__(self) -> None:
+        self._grow(1 << 12)
+
+    def _grow(self, size: int) -> None:
+        # Powers of the multiplier and of its inverse modulo 2**64.
+        inverse = np.uint64(pow(int(_MULTIPLIER), -1, 1 << 64))
+        with np.errstate(over="ignore"):
+            for name, base in (("_powers", _MULTIPLIER), ("_inverse", inverse)):
+                steps = np.full(size, base, np.uint64)
+                steps[0] = 1
+                setattr(self, name, np.multiply.accumulate(steps))
+
+    def __call__(self, codes: Array) -> Iterator[tuple[Array | slice, Array, Array | None]]:
+        """For each kind of n-gram: where they begin, their buckets, which of them are real.
+
+        codes: as of `Folder`. Those that would run over the end of a text are not real; None:
+        all are.
+        """
+        size = len(codes)
+        while len(self._powers) < size + 1:
+            self._grow(2 * len(self._powers))
+        sums = np.zeros(size + 1, np.uint64)
+        np.cumsum(codes.astype(np.uint64) * self._powers[:size], out=sums[1:])
+        ends = np.flatnonzero(codes == _END)
+        lengths = np.diff(ends, prepend=-1)
+        left = np.repeat(ends, lengths) - np.arange(size)  # code points until the text ends
+        for n in range(1, CHARACTERS + 1):
+            begin = slice(0, max(0, size - n + 1))
+            hashes = (sums[n:] - sums[: size - n + 1]) * self._inverse[begin]
+            yield begin, _bucket(hashes, n), left[begin] >= n
+        letter = (codes != _SPACE) & (codes != _END)
+        edge = np.diff(letter.astype(np.int8), prepend=0, append=0)
+        first, last = np.flatnonzero(edge == 1), np.flatnonzero(edge == -1)
+        for n in range(1, WORDS + 1):
+            start, stop = first[: len(first) - n + 1], last[n - 1 :]
+            hashes = (sums[stop] - sums[start]) * self._inverse[start]
+            yield start, _bucket(hashes, CHARACTERS + n), left[start] >= stop - start
+
+
+def _bucket(hashes: Array, kind: int) -> Array:
+    mixed = hashes + np.uint64(kind)
+    mixed ^= mixed >> np.uint64(32)
+    mixed *= np.uint64(0xD6E8FEB86659FD93)
+    return np.asarray(mixed >> np.uint64(64 - BITS), np.int64)
+
+
+def _batches(texts: Sequence[str]) -> Iterator[slice]:
+    """Consecutive texts of `BATCH` characters together, or one longer one."""
+    start = size = 0
+    for at, text in enumerate(texts):
+        if size and size + len(text) > BATCH:
+            yield slice(start, at)
+            start, size = at, 0
+        size += len(text) + 3
+    if start < len(texts):
+        yield slice(start, len(texts))
+
+
+@dataclass(slots=True)
+class Linear:
+    """A trained classifier. weights: (2**BITS,) int16; slope, offset: a and b above."""
+
+    weights: Array
+    slope: float
+    offset: float
+    folder: Folder
+
+    def __post_init__(self) -> None:
+        self._hasher = Hasher()
+
+    _hasher: Hasher = None  # type: ignore[assignment]
+
+    def negative(self, texts: Sequence[str]) -> list[float | None]:
+        """P(negative) of each text; None for one without a letter, digit or emoji."""
+        found: list[float | None] = []
+        for part in _batches(texts):
+            found += self._batch(texts[part])
+        return found
+
+    def _batch(self, texts: Sequence[str]) -> list[float | None]:
+        codes = self.folder(texts)
+        total = np.zeros(len(codes), np.int64)
+        count = np.zeros(len(codes), np.int64)
+        for start, buckets, real in self._hasher(codes):
+            weight = self.weights[buckets]
+            total[start] += weight * real if real is not None else weight
+            count[start] += real if real is not None else 1
+        ends = np.flatnonzero(codes == _END)
+        starts = np.concatenate(([0], ends[:-1] + 1))
+        totals, counts = np.add.reduceat(total, starts), np.add.reduceat(count, starts)
+        bare = np.diff(ends, prepend=-1) <= 3  # spaces and the line feed
+        return [
+            None if empty else _sigmoid(self.slope * t / math.sqrt(n) + self.offset)
+            for t, n, empty in zip(
+                totals.tolist(), counts.tolist(), bare.tolist(), strict=True
+            )
+        ]
+
+
+def _sigmoid(x: float) -> float:
+    # Six places: the last bits of exp() are not the same on every machine.
+    return round(1 / (1 + math.exp(-x)) if x >= 0 else 1 - 1 / (1 + math.exp(x)), 6)
+
+
+# --- the file --------------------------------------------------------------------------------
+
+
+def write(model: Linear) -> bytes:
+    """The bytes of a weights file: magic, slope and offset (float64, little-endian), weights."""
+    roots = np.sqrt(np.abs(model.weights.astype(float))).round()
+    stored = (np.sign(model.weights) * roots).astype(np.int8)
+    return MAGIC + struct.pack("<dd", model.slope, model.offset) + stored.tobytes()
+
+
+def read(path: Path, folder: Folder, sha256: str = "") -> Linear:
+    """The classifier of a weights file. InputError if it is not one, or not that of the card."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+    start = len(MAGIC) + 16
+    if not data.startswith(MAGIC) or len(data) != start + (1 << BITS):
+        raise InputError(f"{path}: not the weights of a linear classifier; train it again")
+    if sha256 and hashlib.sha256(data).hexdigest() != sha256:
+        raise InputError(f"{path}: not the weights that the card was written for; train it again")
+    slope, offset = struct.unpack("<dd", data[len(MAGIC) : start])
+    stored = np.frombuffer(data[start:], np.int8).astype(np.int16)
+    return Linear(stored * np.abs(stored), slope, offset, folder)
+
+
+# --- training --------------------------------------------------------------------------------
+
+
+def train(
+    texts: Sequence[str], negative: Array, folder: Folder, share: float
+) -> tuple[Linear, Array]:
+    """A classifier, and the P(negative) of each text from the folds that did not see it.
+
+    negative: (n,) of 0 and 1. share: of negative texts where the classifier will be used; the
+    calibration is weighted to it. Deterministic: fixed order, no BLAS, folds by position.
+    """
+    y = np.asarray(negative, float)
+    matrix = _matrix(texts, folder)
+    mix = np.where(y == 1, share / y.mean(), (1 - share) / (1 - y.mean()))
+    held = np.zeros(len(y))
+    fold = _folds(texts)
+    for k in range(FOLDS):
+        learn = fold != k
+        weights = _weights(matrix[learn], y[learn], mix[learn])
+        held[~learn] = matrix[~learn] @ weights
+    weights = _weights(matrix, y, mix)
+    top = float(np.abs(weights).max()) or 1.0
+    # 127 steps of the square root; the integers are their squares.
+    stored = np.sign(weights) * np.round(127 * np.sqrt(np.abs(weights) / top))
+    slope, offset = _platt(held, y, mix)
+    held_out = 1 / (1 + np.exp(-(slope * held + offset)))
+    squares = (stored * np.abs(stored)).astype(np.int16)
+    return Linear(squares, _short(slope * top / 127**2), _short(offset), folder), held_out
+
+
+def _short(value: float) -> float:
+    """Six significant digits: what rounding errors cannot reach."""
+    return float(f"{value:.6g}")
+
+
+def _folds(texts: Sequence[str]) -> Array:
+    """The fold of each text, by its hash: the same text, if it is there twice, is in one fold."""
+    return np.array(
+        [hashlib.sha256(t.encode("utf-8", "surrogatepass")).digest()[0] % FOLDS for t in texts]
+    )
+
+
+def _matrix(texts: Sequence[str], folder: Folder) -> Any:
+    """(texts, buckets) CSR of counts divided by the root of the number of n-grams."""
+    from scipy.sparse import csr_matrix, vstack
+
+    hasher, parts = Hasher(), []
+    for part in _batches(texts):
+        codes = folder(texts[part])
+        row = np.cumsum(codes == _END) - (codes == _END)
+        rows, buckets = [], []
+        for start, bucket, real in hasher(codes):
+            rows.append(row[start][real])
+            buckets.append(bucket[real])
+        at, to = np.concatenate(rows), np.concatenate(buckets)
+        size = np.bincount(at, minlength=row[-1] + 1)
+        ones = 1 / np.sqrt(size)[at]
+        counts = csr_matrix((ones, (at, to)), shape=(row[-1] + 1, 1 << BITS))
+        counts.sum_duplicates()
+        parts.append(counts)
+    return vstack(parts, format="csr")
+
+
+def _weights(matrix: Any, y: Array, mix: Array) -> Array:
+    """(buckets,) weights of the NB-SVM, its scaling folded in."""
+    common = np.bincount(matrix.indices, minlength=matrix.shape[1]) >= RARE
+    kept = np.flatnonzero(common)
+    seen = matrix[:, kept]
+    ones = seen.copy()
+    # Texts that hold the n-gram, of each class: counts in whole numbers add up without rounding.
+    ones.data = np.ones_like(ones.data)
+    with_n, without = ones.T @ y + 1, ones.T @ (1 - y) + 1
+    ratio = np.abs(np.log(with_n / with_n.sum()) - np.log(without / without.sum()))
+    seen.data *= ratio[seen.indices]
+    found = np.zeros(matrix.shape[1])
+    found[kept] = ratio * _logistic(seen, y, mix)
+    return found
+
+
+def _logistic(x: Any, y: Array, weight: Array, tolerance: float = 1e-5) -> Array:
+    """argmin_w |w|^2 / 2 + STRENGTH · weighted log loss of x w + constant: truncated Newton.
+
+    Newton's method ends at the one minimum of this convex function, to `tolerance` of the first
+    gradient; dot products are numpy's pairwise sums, the same with any number of threads.
+    """
+    xt = x.T.tocsr()
+    n = x.shape[1]
+    w = np.zeros(n + 1)  # the last is the constant
+
+    def forward(v: Array) -> Array:
+        return np.asarray(x @ v[:n] + v[n])
+
+    def backward(u: Array) -> Array:
+        return np.append(xt @ u, u.sum())
+
+    def loss(margin: Array, v: Array) -> float:
+        each = weight * (np.logaddexp(0, margin) - y * margin)
+        return float((v * v).sum() / 2 + STRENGTH * each.sum())
+
+    margin = forward(w)
+    value, first = loss(margin, w), 0.0
+    for _ in range(50):
+        p = 1 / (1 + np.exp(-margin))
+        gradient = w + STRENGTH * backward(weight * (p - y))
+        size = math.sqrt((gradient * gradient).sum())
+        first = first or size
+        if size <= tolerance * first:
+            break
+        curvature = STRENGTH * weight * p * (1 - p)
+        step = _conjugate(lambda v: v + backward(curvature * forward(v)), -gradient, 0.05 * size)
+        along, slope = forward(step), float((gradient * step).sum())
+        rate = 1.0
+        while loss(margin + rate * along, w + rate * step) > value + 1e-4 * rate * slope:
+            rate /= 2
+            if rate < 1e-6:
+                return w[:n]
+        w, margin = w + rate * step, margin + rate * along
+        value = loss(margin, w)
+    return w[:n]
+
+
+def _conjugate(apply: Any, target: Array, tolerance: float, steps: int = 100) -> Array:
+    """Solve apply(v) = target by conjugate gradients."""
+    v, rest = np.zeros_like(target), target.copy()
+    way, size = rest.copy(), float((rest * rest).sum())
+    for _ in range(steps):
+        image = apply(way)
+        rate = size / float((way * image).sum())
+        v += rate * way
+        rest -= rate * image
+        new = float((rest * rest).sum())
+        if math.sqrt(new) <= tolerance:
+            break
+        way = rest + new / size * way
+        size = new
+    return v
+
+
+def _platt(score: Array, y: Array, weight: Array) -> tuple[float, float]:
+    """(a, b) of sigmoid(a · score + b) by weighted maximum likelihood (Newton)."""
+    x = np.stack([score, np.ones_like(score)], 1)
+    ab = np.zeros(2)
+    for _ in range(50):
+        p = 1 / (1 + np.exp(-(x * ab).sum(1)))
+        gradient = (x * (weight * (p - y))[:, None]).sum(0)
+        h = weight * p * (1 - p)
+        a, b, c = (h * score * score).sum(), (h * score).sum(), h.sum()
+        step = np.array([c * gradient[0] - b * gradient[1], a * gradient[1] - b * gradient[0]])
+        step /= a * c - b * b
+        ab = ab - step
+        if np.abs(step).max() < 1e-10:
+            break
+    return float(ab[0]), float(ab[1])
