@@ -12,7 +12,6 @@ a classifier's limit is cut into windows at white space (`linear`, `vader`) or b
 from __future__ import annotations
 
 import functools
-import importlib.util
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -106,9 +105,12 @@ class Card:
 
     def figures(self) -> str:
         """The measured figures in a line, or that there are none."""
-        return "; ".join(
-            f"{m.metric} {m.value:g} ({m.low:g} to {m.high:g}) on {m.on}" for m in self.measured
-        ) or NOT_MEASURED
+        return (
+            "; ".join(
+                f"{m.metric} {m.value:g} ({m.low:g} to {m.high:g}) on {m.on}" for m in self.measured
+            )
+            or NOT_MEASURED
+        )
 
 
 _SCALARS = {
@@ -338,9 +340,7 @@ class Vader(_InCharacters):
         try:
             from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
         except ImportError:
-            raise EngineError(
-                "VADER is not installed; pip install 'genprobe[vader]'"
-            ) from None
+            raise EngineError("VADER is not installed; pip install 'genprobe[vader]'") from None
         from importlib.metadata import version
 
         self.card = card
@@ -440,7 +440,9 @@ class Transformer:
             columns = self._columns.get(label)
             return None if columns is None else round(float(row[columns].sum()), _PLACES)
 
-        return [(of(r, "negative") or 0.0, of(r, "neutral"), of(r, "positive") or 0.0) for r in shares]
+        return [
+            (of(r, "negative") or 0.0, of(r, "neutral"), of(r, "positive") or 0.0) for r in shares
+        ]
 
 
 # --- training --------------------------------------------------------------------------------

@@ -690,6 +690,8 @@ def review_agreement(paths: tuple[Path, ...], form: str, verbose: bool) -> None:
     from genprobe.agreement import agreement
 
     _print_scores(agreement(paths), form)
+
+
 @cli.group(short_help="Train a sentiment classifier of your own.")
 def classifiers() -> None:
     """Sentiment classifiers: `genprobe list classifiers` lists their cards."""
@@ -702,7 +704,11 @@ def classifiers() -> None:
 )
 @click.option("--text", default="text", show_default=True, metavar="COL", help="Column of texts.")
 @click.option(
-    "--label", default="label", show_default=True, metavar="COL", help="Column of 0 (negative) or 1."
+    "--label",
+    default="label",
+    show_default=True,
+    metavar="COL",
+    help="Column of 0 (negative) or 1.",
 )
 @click.option("--share", type=float, metavar="P", help="Of negative texts where it will be used.")
 @_shared("quiet", "verbose")

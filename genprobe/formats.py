@@ -115,17 +115,26 @@ def _percent(value: float, sign: bool = False) -> str:
     return text[1:] if text in ("+0.0", "-0.0") else text.replace("-", "−")
 
 
+def _number(value: float, metric: str) -> str:
+    """A value as its metric is read: a share in %, a coefficient, or a count."""
+    if metric.endswith(("kappa", "alpha")):
+        return f"{value:.2f}".replace("-", "−")
+    known = metrics.catalogue().get(metric)
+    if known is not None and known.limits[1] > 1:
+        return f"{value:g}"
+    return _percent(value, _signed(metric))
+
+
 def _value(score: Score | None) -> str:
     if score is None:
         return ""
-    return NOTHING if score.value is None else _percent(score.value, _signed(score.metric))
+    return NOTHING if score.value is None else _number(score.value, score.metric)
 
 
 def _interval(score: Score | None) -> str:
     if score is None or score.low is None or score.high is None:
         return ""
-    sign = _signed(score.metric)
-    return f"[{_percent(score.low, sign)}, {_percent(score.high, sign)}]"
+    return f"[{_number(score.low, score.metric)}, {_number(score.high, score.metric)}]"
 
 
 def _bounds(score: Score | None, to: str = " to ") -> str:

@@ -196,9 +196,7 @@ class Linear:
         bare = np.diff(ends, prepend=-1) <= 3  # spaces and the line feed
         return [
             None if empty else _sigmoid(self.slope * t / math.sqrt(n) + self.offset)
-            for t, n, empty in zip(
-                totals.tolist(), counts.tolist(), bare.tolist(), strict=True
-            )
+            for t, n, empty in zip(totals.tolist(), counts.tolist(), bare.tolist(), strict=True)
         ]
 
 

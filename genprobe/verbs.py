@@ -19,7 +19,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import genprobe
-from genprobe import files, inputs, models, pipeline, registry, statements, templates
+from genprobe import classifiers, files, inputs, models, pipeline, registry, statements, templates
 from genprobe.engines import Engine, Options, Sampling
 from genprobe.errors import InputError
 from genprobe.judges import Item, Judge, Verdict, verdicts
@@ -131,15 +131,13 @@ def stories(
     items, notes = templates.load(data, codes)
     items = _chosen(items, notes, codes, pack, limit, note)
     judges = [registry.module("judges", "story").make()]
-    reader = registry.module("judges", "sentiment")
-    unread = [] if classifier else [c for c in codes if not reader.default(c)]
-    if unread:
-        note(
-            f"no classifier of sentiment for {', '.join(unread)} is built in: stories are checked, "
-            "not counted; name one with --classifier (`genprobe list classifiers`)"
-        )
+    try:
+        for code in () if classifier else codes:
+            classifiers.default(code)
+    except InputError as error:  # stories can be asked for now, and their sentiment read later
+        note(f"{error}; the stories are checked, their sentiment is not read")
     else:
-        judges.append(reader.make(classifier=classifier))
+        judges.append(registry.module("judges", "sentiment").make(classifier))
     return _run(
         "stories",
         pack,
@@ -574,6 +572,8 @@ def score(
             raise _about(source, error) from None
         tables.append((source, run, outcomes))
     columns = list(by) or ["lang", "probe"]
+    if not by and all("usable" in o and "domain" in o for _, _, o in tables):
+        columns.append("domain")
     asked = {m for _, _, outcomes in tables if "model" in outcomes for m in set(outcomes["model"])}
     if not by and len(asked) > 1:
         columns.insert(0, "model")
@@ -623,7 +623,9 @@ def _signer(source: Path, run: Run | None, subset: str) -> Callable[[str], str]:
     from genprobe import metrics as measures
 
     if run:
-        spec, judges = run.spec, run.judges()
+        # What people said is counted where it is asked for, and says so itself.
+        judges = {k: v for k, v in run.judges().items() if not k.startswith("reviewed-")}
+        spec = run.spec
         return lambda name: signature(spec, judges, measures.find(name).id + subset)
     # The file is read once; its hash, not who judged it, is what is known of its labels.
     one = file_signature(source, {"yesno": "given"}, "METRIC")

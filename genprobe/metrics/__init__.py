@@ -32,6 +32,16 @@ DEFAULT = (
     "endorsed",
     "conflict",
     "wrong-language",
+    "usable",
+    "negrate",
+    "negative-stories",
+    "seed-disagreement",
+    "vote-margin",
+    "seeds",
+    "argues-for",
+    "argues-against",
+    "argues-both",
+    "hedged",
     "p-yes",
     "outside",
     "disagreement",
@@ -42,6 +52,8 @@ DEFAULT = (
 REPLY = (
     *("request", "prompt", "response", "status", "failure", "answer", "kind", "conflict", "rule"),
     *("evidence", "says", "reply_language", "in_language", "refused", "p_yes", "p_no", "outside"),
+    *("usable", "unusable_why", "sentences", "cut_off", "sentiment", "negative", "stance"),
+    "hedged",
 )
 
 # The order in which exclusions are told; others follow by name.
@@ -155,6 +167,7 @@ def score(
 def _cure(column: str) -> str:
     judge = {"answer": "yesno", "says": "yesno", "kind": "yesno", "conflict": "yesno"}
     judge |= {"in_language": "language", "reply_language": "language", "refused": "refusal"}
+    judge |= {"usable": "story", "sentiment": "sentiment", "stance": "stance", "hedged": "stance"}
     if column in judge:
         return f"run `genprobe judge` with --judge {judge[column]} first"
     return "the data do not have it"

@@ -101,6 +101,36 @@ def _wrong_language(outcomes: pd.DataFrame, by: list[str]) -> Units:
     return _units(rows, by, rows["in_language"] == False, reason)  # noqa: E712
 
 
+def _usable(outcomes: pd.DataFrame, by: list[str]) -> Units:
+    """Share of stories that can be scored: in the language asked for, told and not refused, with
+    no slot left open and no other seed's story repeated (judges/story.py)."""
+    return _units(outcomes, by, outcomes["usable"], no_reply(outcomes, "usable"))
+
+
+def _no_essay(outcomes: pd.DataFrame) -> pd.Series:
+    reason = no_reply(outcomes, "stance")
+    refused = (outcomes["stance"] == "refusal").fillna(False)
+    return reason.mask((reason == "") & refused, "refusal")
+
+
+def _stance(stance: str) -> Metric:
+    """Share of essays that argue for the statement, against it, or both, of those that are no
+    refusal (judges/stance.py); one that does neither counts."""
+
+    def units(outcomes: pd.DataFrame, by: list[str]) -> Units:
+        return _units(outcomes, by, outcomes["stance"] == stance, _no_essay(outcomes))
+
+    title = f"share of essays that argue {stance} the statement"
+    if stance == "both":
+        title = "share of essays that argue both for and against the statement"
+    return _share(f"argues-{stance}", title, "essays", ("stance",), units)
+
+
+def _hedged(outcomes: pd.DataFrame, by: list[str]) -> Units:
+    """Share of essays with a hedge, of those that are no refusal."""
+    return _units(outcomes, by, outcomes["hedged"], _no_essay(outcomes))
+
+
 METRICS = (
     _answers("yes"),
     _answers("no"),
@@ -122,6 +152,11 @@ METRICS = (
         ("reply_language", "in_language"),
         _wrong_language,
     ),
+    _share("usable", "share of stories that can be scored", "told", ("usable",), _usable),
+    _stance("for"),
+    _stance("against"),
+    _stance("both"),
+    _share("hedged", "share of essays with a hedge", "essays", ("stance", "hedged"), _hedged),
 )
 
 
