@@ -115,17 +115,24 @@ def _percent(value: float, sign: bool = False) -> str:
     return text[1:] if text in ("+0.0", "-0.0") else text.replace("-", "−")
 
 
+def _figure(value: float, metric: str) -> str:
+    """A value or an end of its interval: a percentage, or a number where it is no share."""
+    known = metrics.catalogue().get(metric)
+    whole = known is not None and known.limits[1] > 1
+    return f"{value:.0f}" if whole else _percent(value, _signed(metric))
+
+
 def _value(score: Score | None) -> str:
     if score is None:
         return ""
-    return NOTHING if score.value is None else _percent(score.value, _signed(score.metric))
+    return NOTHING if score.value is None else _figure(score.value, score.metric)
 
 
 def _interval(score: Score | None) -> str:
     if score is None or score.low is None or score.high is None:
         return ""
-    sign = _signed(score.metric)
-    return f"[{_percent(score.low, sign)}, {_percent(score.high, sign)}]"
+    low, high = (_figure(end, score.metric) for end in (score.low, score.high))
+    return f"[{low}, {high}]"
 
 
 def _bounds(score: Score | None, to: str = " to ") -> str:
