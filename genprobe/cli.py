@@ -443,10 +443,17 @@ def judge(
     "sources", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN|FILE..."
 )
 @click.option("--metric", "metrics", multiple=True, metavar="M", help="Metric; see `list metrics`.")
+@click.option(
+    "--reviewed",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Of `review import`: rates come as measured and corrected by what people said.",
+)
 @_shared("by", "declared", "format", "quiet", "verbose")
 def score(
     sources: tuple[Path, ...],
     metrics: tuple[str, ...],
+    reviewed: Path | None,
     by: str | None,
     declared: bool,
     form: str,
@@ -460,12 +467,15 @@ def score(
     """
     from genprobe import verbs
 
-    _print_scores(
-        verbs.score(
-            sources, metrics=metrics, by=_columns(by), declared=declared, note=_note(quiet)
-        ),
-        form,
+    scores = verbs.score(
+        sources,
+        metrics=metrics,
+        by=_columns(by),
+        declared=declared,
+        reviewed=reviewed,
+        note=_note(quiet),
     )
+    _print_scores(scores, form)
 
 
 @cli.command(short_help="Prove that a run folder is whole.")

@@ -37,10 +37,11 @@ import pandas as pd
 from genprobe.errors import InputError
 from genprobe.metrics import cells, no_reply, rank
 from genprobe.metrics.negrate import FEWEST, TEMPLATE, not_told
-from genprobe.records import JSON
+from genprobe.records import JSON, Score
 from genprobe.registry import unknown
 from genprobe.stats import LEVEL, Array, clustered_wilson, student
 
+VERSION = "1"
 DRAWS = 1000  # simulated samples for a cut-off
 SEED = 1
 _TINY = 0.01  # trials given to every table in a fit, so that none is without
@@ -532,6 +533,52 @@ def template_rates(
         __reason=pd.Series("", found.index, dtype=object).mask(valid < FEWEST, "few-stories"),
     )
     return _rates(rows, "negrate", "negative", by, level)
+
+
+# Question of a review -> the rates that it is about: column, and what counts in it.
+_ASKED = {
+    "answer": (
+        *(("says", "recognised"), ("says", "endorsed")),
+        *(("answer", "yes"), ("answer", "no"), ("answer", "ambiguous")),
+    ),
+    "sentiment": (("sentiment", "negative"),),
+    "stance": (("stance", "for"), ("stance", "against"), ("stance", "both")),
+}
+
+
+def scores(outcomes: pd.DataFrame, reviewed: pd.DataFrame, by: Sequence[str] = ()) -> list[Score]:
+    """The rates that the questions of a review are about, as measured and as corrected.
+
+    Each is a cell `rate` with the metrics `measured` (of n replies), `ppi`, `rg` and `accuracy`
+    (of the judge, over the reviewed replies; no interval). Arguments as in `rates`. Signatures
+    are empty. InputError for a review without a question that is a rate of these outcomes.
+    """
+    asked = [q for q in reviewed["question"].unique() if q in _ASKED and q in outcomes]
+    if not asked:
+        raise InputError("the review has no question whose answers are a rate of this run")
+    found: list[Rate] = []
+    for question in asked:
+        for column, positive in _ASKED[question]:
+            if column == "says" and not (outcomes["measures"] == positive).any():
+                continue
+            found += rates(outcomes, reviewed, column, positive, by)
+    return [score for rate in found for score in _as_scores(rate)]
+
+
+def _as_scores(one: Rate) -> list[Score]:
+    rate = one.rate
+    name = one.positive if one.column == "says" else f"{one.column} {one.positive}"
+    cell: dict[str, JSON] = {"rate": name, **one.by}
+    rows = (
+        ("measured", rate.measured, rate.low, rate.high, rate.n),
+        ("ppi", rate.ppi, rate.ppi_low, rate.ppi_high, rate.n),
+        ("rg", rate.rg, rate.rg_low, rate.rg_high, rate.n),
+        ("accuracy", rate.accuracy, None, None, rate.n_reviewed),
+    )
+    return [
+        Score(metric, cell, value, low, high, n, one.excluded, None, "")
+        for metric, value, low, high, n in rows
+    ]
 
 
 def _needs(frame: pd.DataFrame, columns: Sequence[str], what: str) -> None:

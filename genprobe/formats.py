@@ -121,7 +121,7 @@ def _number(value: float, metric: str) -> str:
         return f"{value:.2f}".replace("-", "−")
     known = metrics.catalogue().get(metric)
     if known is not None and known.limits[1] > 1:
-        return f"{value:g}"
+        return f"{value:.0f}"
     return _percent(value, _signed(metric))
 
 

@@ -549,13 +549,15 @@ def score(
     metrics: Sequence[str] = (),
     by: Sequence[str] = (),
     declared: bool = False,
+    reviewed: str | Path | None = None,
     note: Note = _quiet,
 ) -> list[Score]:
     """Scores of run folders or of files of judged replies, each source by itself.
 
     metrics: `metrics.DEFAULT` where empty. by: the columns that make the cells; where empty
     language and probe, and model if there are several; sources that share a cell all the same
-    get `source` in front. declared: only the recognised declarations. When all are counted, the
+    get `source` in front. declared: only the recognised declarations. reviewed: a table of
+    `review import`; rates come as measured and as corrected by it, too. When all are counted, the
     scores of a run are also written to its `scores.json`, its outcomes to `outcomes.csv`.
     InputError in one line.
     """
@@ -592,6 +594,8 @@ def score(
             rest = [n for n in names if n not in whole]
             scores[source] = measures.score(chosen, rest, columns, sign)
             scores[source] += measures.score(chosen, whole, [], sign)
+            if reviewed is not None:
+                scores[source] += _corrected(source, run, chosen, Path(reviewed), by, sign)
         except InputError as error:
             raise _about(source, error) from None
     for source, run, outcomes in tables:
@@ -599,6 +603,37 @@ def score(
             run.write_scores(scores[source])
             files.write_rows(run.folder / "outcomes.csv", _plain_rows(outcomes))
     return _told_apart(scores)
+
+
+def _corrected(
+    source: Path,
+    run: Run | None,
+    outcomes: pd.DataFrame,
+    table: Path,
+    by: Sequence[str],
+    sign: Callable[[str], str],
+) -> list[Score]:
+    """The rates that the questions of a review are about, as measured and as corrected by it."""
+    import pandas as pd
+
+    from genprobe import corrected, reviewed
+
+    if run is None:
+        raise InputError("a review corrects the rates of a run; name its folder")
+    name = reviewed.spec_digest(run)
+    rows = [r for r in reviewed.resolve(reviewed.read_table(table)) if r.run == name]
+    if not rows:
+        raise InputError(f"{table} holds no review of this run")
+    said = pd.DataFrame(
+        {"request": r.request, "question": r.question, "answer": r.label, "weight": r.weight}
+        for r in rows
+    )
+    said["reviewer"] = "resolved"
+    content = digest(table.read_bytes().hex(), 8)
+    return [
+        dataclasses.replace(s, signature=sign(f"{s.metric}/{corrected.VERSION}+review-{content}"))
+        for s in corrected.scores(outcomes, said, by)
+    ]
 
 
 def _about(source: Path, error: InputError) -> InputError:
@@ -620,16 +655,21 @@ def _told_apart(scores: dict[Path, list[Score]]) -> list[Score]:
 
 def _signer(source: Path, run: Run | None, subset: str) -> Callable[[str], str]:
     """Metric name -> signature of its scores over this source."""
-    from genprobe import metrics as measures
-
     if run:
         # What people said is counted where it is asked for, and says so itself.
         judges = {k: v for k, v in run.judges().items() if not k.startswith("reviewed-")}
         spec = run.spec
-        return lambda name: signature(spec, judges, measures.find(name).id + subset)
+        return lambda name: signature(spec, judges, _metric_id(name) + subset)
     # The file is read once; its hash, not who judged it, is what is known of its labels.
     one = file_signature(source, {"yesno": "given"}, "METRIC")
-    return lambda name: one.replace("METRIC", measures.find(name).id + subset, 1)
+    return lambda name: one.replace("METRIC", _metric_id(name) + subset, 1)
+
+
+def _metric_id(name: str) -> str:
+    """Of a metric by its name, or of what has said its own version."""
+    from genprobe import metrics as measures
+
+    return name if "/" in name else measures.find(name).id
 
 
 def _plain_rows(outcomes: pd.DataFrame) -> Iterator[dict[str, Any]]:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from genprobe import compare, metrics
+from genprobe import compare, formats, metrics
 from genprobe.errors import InputError
 from genprobe.metrics.negrate import MOST, seeds_needed
 from genprobe.stats import bootstrap
@@ -237,3 +237,9 @@ def test_the_paired_difference_covers():
         rejected += compare.mcnemar(int((one & ~same).sum()), int((same & ~one).sum()))[1] < 0.05
     assert 0.91 < held / 300 < 0.99
     assert rejected / 300 < 0.075
+
+
+def test_a_number_of_seeds_is_shown_as_a_number():
+    shown = formats.render(metrics.score(table(STORIES), ["negrate", "seeds"], [], str), "table")
+    needed = one(table(STORIES), "seeds")
+    assert "40.0" in shown and f" {needed.value:.0f} " in shown
