@@ -46,7 +46,7 @@ RATE_ON = 0.4  # of these, for a model that goes on from another
 # weights of the first token, at which the statement decides, and of all other nodes.
 DRAWN, TEMPER, ROOT_WEIGHT, NODE_WEIGHT = 2, 0.4, 3.0, 0.4
 # Stories beside the BATCH of each step; they are long, so their nodes weigh less.
-STORIES, STORY_NODE_WEIGHT = 4, 0.15
+STORIES, STORY_NODE_WEIGHT = 4, 0.25
 STORY_LANGS = ("kk",)
 
 SPECIAL = ["<|pad|>", "<|begin|>", "<|end|>", "<|system|>", "<|user|>", "<|assistant|>"]

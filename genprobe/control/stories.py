@@ -52,7 +52,8 @@ def kinds(lang: str) -> tuple[Kind, ...]:
     found = []
     for sentiment in ("negative", "positive"):
         long = _banks(rows[sentiment])
-        short = (tuple(rows["short"][sentiment]), long[1], long[2], long[4])
+        # The second is left out: what follows a sentence then never depends on earlier ones.
+        short = (tuple(rows["short"][sentiment]), *long[2:])
         found += [
             Kind(sentiment, sentiment, long),
             Kind("short", sentiment, short),
