@@ -620,8 +620,9 @@ def _corrected(
 
     if run is None:
         raise InputError("a review corrects the rates of a run; name its folder")
-    name = reviewed.spec_digest(run)
-    rows = [r for r in reviewed.resolve(reviewed.read_table(table)) if r.run == name]
+    spec = reviewed.spec_digest(run)  # folders move; an item names its run by what was asked
+    every = reviewed.resolve(reviewed.read_table(table))
+    rows = [r for r in every if r.item == reviewed.item_id(spec, r.request)]
     if not rows:
         raise InputError(f"{table} holds no review of this run")
     said = pd.DataFrame(
