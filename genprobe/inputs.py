@@ -335,7 +335,9 @@ def _wording(row: dict[str, Any], probe: Probe, slot: str, path: Path) -> Wordin
     _no_more(part, known, path, f"{probe.name}.")
     text = _string(part, "text", path)
     if text.count("{input}") + text.count("{clause}") != 1:
-        raise InputError(f"{path}: {probe.name}.text must hold {{input}} exactly once (or {{clause}})")
+        raise InputError(
+            f"{path}: {probe.name}.text must hold {{input}} exactly once (or {{clause}})"
+        )
     polarity = _string(part, "polarity", path) if probe.when else ""
     if polarity not in ("plain", "negated") and probe.when:
         raise InputError(f"{path}: {probe.name}.polarity must be 'plain' or 'negated'")

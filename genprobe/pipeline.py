@@ -10,7 +10,7 @@ from genprobe import registry
 from genprobe.engines import Engine, Sampling
 from genprobe.errors import EngineError, InputError
 from genprobe.inputs import Pack
-from genprobe.judges import Item, Judge
+from genprobe.judges import Item, Judge, verdicts
 from genprobe.records import (
     Failure,
     Judgment,
@@ -150,15 +150,11 @@ def judge(
 
 
 def _judge(run: Run, judge: Judge, progress: Callable[[str], None] | None) -> Iterator[Judgment]:
-    for request, answer in run.exchanges():
-        if request.decode not in judge.reads:
-            continue
-        prompt = next(m["content"] for m in reversed(request.messages) if m["role"] == "user")
-        if isinstance(answer, LogProb):
-            item = Item(request.lang, request.probe, prompt, "", answer.continuations)
-        else:
-            item = Item(request.lang, request.probe, prompt, answer.text)
-        verdict = judge(item)
+    read = ((r, answer) for r, answer in run.exchanges() if r.decode in judge.reads)
+    asked, given = itertools.tee(read)  # a judge of many reads ahead of what it has judged
+    for (request, _), verdict in zip(
+        asked, verdicts(judge, itertools.starmap(_item, given)), strict=True
+    ):
         yield Judgment(
             request=request.id,
             judge=judge.name,
@@ -170,3 +166,10 @@ def _judge(run: Run, judge: Judge, progress: Callable[[str], None] | None) -> It
         )
         if progress:
             progress(judge.name)
+
+
+def _item(request: Request, answer: Response | LogProb) -> Item:
+    prompt = next(m["content"] for m in reversed(request.messages) if m["role"] == "user")
+    if isinstance(answer, LogProb):
+        return Item(request.lang, request.probe, prompt, "", answer.continuations)
+    return Item(request.lang, request.probe, prompt, answer.text)

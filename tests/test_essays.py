@@ -96,7 +96,9 @@ def test_a_clause() -> None:
 
 
 def test_essays_are_planned_like_any_pack() -> None:
-    statement = Statement("s", "kk", "Қонақ күткенді бәрі жақсы көреді.", "original", "s", "", "", "", (), "", {})
+    statement = Statement(
+        "s", "kk", "Қонақ күткенді бәрі жақсы көреді.", "original", "s", "", "", "", (), "", {}
+    )
     requests = pipeline.plan([statement], inputs.load_pack("essays"), FRAMES, seed=1, samples=2)
     assert [r.probe for r in requests] == [f for f in FRAMES for _ in range(2)]
     assert len({r.seed for r in requests}) == 10

@@ -6,7 +6,7 @@ item gets the same verdict on every machine, alone or in any batch.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -39,6 +39,9 @@ class Verdict:
 
 
 class Judge(Protocol):
+    """A judge that is faster on many items may have `many(items) -> Iterator[Verdict]` too, the
+    same verdicts in the same order; call it through `verdicts`."""
+
     name: str
     column: str  # what `label` is called in a table: "answer", "language", "refusal"
     reads: frozenset[str]  # decodes whose answers it reads: `free`, `choice`, `logprob`
@@ -46,3 +49,9 @@ class Judge(Protocol):
     signature: str  # version and data hashes; changes whenever a verdict can change
 
     def __call__(self, item: Item) -> Verdict: ...
+
+
+def verdicts(judge: Judge, items: Iterable[Item]) -> Iterator[Verdict]:
+    """The verdict on each item, in their order: by the judge's `many` if it has one."""
+    many = getattr(judge, "many", None)
+    return many(items) if many else map(judge, items)
