@@ -41,7 +41,7 @@ _QUOTED = re.compile(
     r"\"[^\"\n]{1,300}\"|“[^”\n]{1,300}”|«[^»\n]{1,300}»|「[^」\n]{1,300}」|„[^“”\"\n]{1,300}[“”\"]"
 )
 # "1." at the beginning of a line, also in other digits and behind marks of emphasis.
-_LIST = re.compile(r"(?:^|\n)[ \t*#(]{0,8}(\d{1,2})[ \t*]{0,4}[.):、۔।]")
+_LIST = re.compile(r"(?:^|\n)[ \t*#(]{0,8}(\d{1,2})[ \t*]{0,4}[.)、۔।]")
 
 
 class _Lexicon(NamedTuple):
