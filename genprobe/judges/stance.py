@@ -41,7 +41,7 @@ _QUOTED = re.compile(
     r"\"[^\"\n]{1,300}\"|“[^”\n]{1,300}”|«[^»\n]{1,300}»|「[^」\n]{1,300}」|„[^“”\"\n]{1,300}[“”\"]"
 )
 # "1." at the beginning of a line, also in other digits and behind marks of emphasis.
-_LIST = re.compile(r"(?:^|\n)[ \t*#(]{0,8}(\d{1,2})[ \t*]{0,4}[.):、۔।]")
+_LIST = re.compile(r"(?:^|\n)[ \t*#(]{0,8}(\d{1,2})[ \t*]{0,4}[.)、۔।]")
 
 
 class _Lexicon(NamedTuple):
@@ -132,20 +132,22 @@ def _clauses(lexicon: _Lexicon, norm: str) -> Iterator[list[_Match]]:
         at = end
         words = [match.group() for match in found]
         clause: list[_Match] = []
-        first = 0
+        first = free = 0  # free: behind the last phrase, whose "not" is its own
         while first < len(words):
             group, size = _longest(lexicon, words, first)
+            known = bool(group)
             if group == "but":
                 yield clause
                 clause = []
             elif group:
-                before = words[max(0, first - 2) : first]
+                before = words[max(free, first - 2) : first]
                 if not lexicon.negation.isdisjoint(before):
                     group = {"for": "against", "against": ""}.get(group, group)
                 if group:
                     span = found[first].start(), found[first + size - 1].end()
                     clause.append(_Match(group, *span))
             first += size
+            free = first if known else free
         yield clause
 
 
