@@ -57,7 +57,10 @@ def main() -> None:
 
 
 def report(name: str, rates: list[float]) -> None:
-    print(f"{name:<13} {statistics.median(rates):9,.0f} texts a second ({min(rates):,.0f} to {max(rates):,.0f})")
+    print(
+        f"{name:<13} {statistics.median(rates):9,.0f} texts a second "
+        f"({min(rates):,.0f} to {max(rates):,.0f})"
+    )
 
 
 if __name__ == "__main__":

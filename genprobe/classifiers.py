@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import functools
 import unicodedata
-import importlib.util
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -107,9 +106,12 @@ class Card:
 
     def figures(self) -> str:
         """The measured figures in a line, or that there are none."""
-        return "; ".join(
-            f"{m.metric} {m.value:g} ({m.low:g} to {m.high:g}) on {m.on}" for m in self.measured
-        ) or NOT_MEASURED
+        return (
+            "; ".join(
+                f"{m.metric} {m.value:g} ({m.low:g} to {m.high:g}) on {m.on}" for m in self.measured
+            )
+            or NOT_MEASURED
+        )
 
 
 _SCALARS = {
@@ -245,7 +247,7 @@ def _folder(pairs: tuple[tuple[str, str], ...]) -> Any:
 
 def _open(card: Card) -> Classifier:
     kinds = {"linear": LinearClassifier, "transformers": Transformer, "vader": Vader}
-    return kinds[card.engine](card)  # type: ignore[no-any-return]
+    return kinds[card.engine](card)
 
 
 def decide(card: Card, negative: float, neutral: float | None, positive: float) -> Prediction:
@@ -344,9 +346,7 @@ class Vader(_InCharacters):
         try:
             from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
         except ImportError:
-            raise EngineError(
-                "VADER is not installed; pip install 'genprobe[vader]'"
-            ) from None
+            raise EngineError("VADER is not installed; pip install 'genprobe[vader]'") from None
         from importlib.metadata import version
 
         self.card = card
@@ -451,7 +451,9 @@ class Transformer:
             columns = self._columns.get(label)
             return None if columns is None else round(float(row[columns].sum()), _PLACES)
 
-        return [(of(r, "negative") or 0.0, of(r, "neutral"), of(r, "positive") or 0.0) for r in shares]
+        return [
+            (of(r, "negative") or 0.0, of(r, "neutral"), of(r, "positive") or 0.0) for r in shares
+        ]
 
 
 # --- training --------------------------------------------------------------------------------

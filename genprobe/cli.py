@@ -483,7 +483,11 @@ def classifiers() -> None:
 )
 @click.option("--text", default="text", show_default=True, metavar="COL", help="Column of texts.")
 @click.option(
-    "--label", default="label", show_default=True, metavar="COL", help="Column of 0 (negative) or 1."
+    "--label",
+    default="label",
+    show_default=True,
+    metavar="COL",
+    help="Column of 0 (negative) or 1.",
 )
 @click.option("--share", type=float, metavar="P", help="Of negative texts where it will be used.")
 @_shared("quiet", "verbose")

@@ -12,7 +12,8 @@ sqrt(n); the scaling is then folded into the weights, which are rounded to 8 bit
 from Platt's regression on held-out folds, weighted to the mix of classes of the card.
 
 Weights are stored as the signed square root of their size, one byte each, so that small ones keep
-their precision. The sum is one of integers: a text has the same probability alone and in any batch, on any machine.
+their precision. The sum is one of integers: a text has the same probability alone and in any
+batch, on any machine.
 """
 
 from __future__ import annotations
@@ -118,10 +119,7 @@ class Hasher:
         # Powers of the multiplier and of its inverse modulo 2**64.
         inverse = np.uint64(pow(int(_MULTIPLIER), -1, 1 << 64))
         with np.errstate(over="ignore"):
-            for name, base in (("_powers", _MULTIPLIER), ("_inverse", inverse)):
-                steps = np.full(size, base, np.uint64)
-                steps[0] = 1
-                setattr(self, name, np.multiply.accumulate(steps))
+            self._powers, self._inverse = _powers(_MULTIPLIER, size), _powers(inverse, size)
 
     def __call__(self, codes: Array) -> Iterator[tuple[Array | slice, Array, Array]]:
         """For each kind of n-gram: where they begin, their buckets, how often each counts.
@@ -148,6 +146,12 @@ class Hasher:
             hashes = (sums[stop] - sums[start]) * self._inverse[start]
             real = left[start] >= stop - start
             yield start, _bucket(hashes, CHARACTERS + n), real * WORD_COUNT
+
+
+def _powers(base: np.uint64, size: int) -> Array:
+    steps = np.full(size, base, np.uint64)
+    steps[0] = 1
+    return np.multiply.accumulate(steps)
 
 
 def _bucket(hashes: Array, kind: int) -> Array:
@@ -203,9 +207,7 @@ class Linear:
         bare = np.diff(ends, prepend=-1) <= 5  # the signs that every text has
         return [
             None if empty else _sigmoid(self.slope * t / math.sqrt(n) + self.offset)
-            for t, n, empty in zip(
-                totals.tolist(), counts.tolist(), bare.tolist(), strict=True
-            )
+            for t, n, empty in zip(totals.tolist(), counts.tolist(), bare.tolist(), strict=True)
         ]
 
 
@@ -349,7 +351,11 @@ def _logistic(x: Any, y: Array, weight: Array, tolerance: float = 1e-5) -> Array
         if size <= tolerance * first:
             break
         curvature = STRENGTH * weight * p * (1 - p)
-        step = _conjugate(lambda v: v + backward(curvature * forward(v)), -gradient, 0.05 * size)
+
+        def hessian(v: Array, curvature: Array = curvature) -> Array:
+            return v + backward(curvature * forward(v))
+
+        step = _conjugate(hessian, -gradient, 0.05 * size)
         along, slope = forward(step), float((gradient * step).sum())
         rate = 1.0
         while loss(margin + rate * along, w + rate * step) > value + 1e-4 * rate * slope:

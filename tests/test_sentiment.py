@@ -74,9 +74,11 @@ def test_a_reply_without_words_is_unscored(judge: sentiment.SentimentJudge) -> N
 
 
 def test_a_language_without_a_classifier_is_one_line(judge: sentiment.SentimentJudge) -> None:
-    with pytest.raises(InputError, match="no classifier is the default for mr.*xlm-roberta"):
+    with pytest.raises(InputError, match=r"no classifier is the default for mr.*xlm-roberta"):
         judge(item("ठीक आहे", "mr"))
-    with pytest.raises(InputError, match="unknown classifier 'kk-liner'; did you mean 'kk-linear'"):
+    with pytest.raises(
+        InputError, match=r"unknown classifier 'kk-liner'; did you mean 'kk-linear'"
+    ):
         sentiment.make("kk-liner")
 
 
@@ -92,7 +94,8 @@ def test_the_signature_holds_the_classifier(tmp_path: Path) -> None:
 
 def test_files_come_back_with_the_columns_of_the_contract(tmp_path: Path) -> None:
     rows: list[dict[str, Any]] = [
-        {"id": n, "lang": "kk", "response": text} for n, text in enumerate([GOOD, BAD, None, "…"] * 300)
+        {"id": n, "lang": "kk", "response": text}
+        for n, text in enumerate([GOOD, BAD, None, "…"] * 300)
     ]
     files.write_rows(tmp_path / "in.jsonl", rows)
     out = tmp_path / "out.jsonl"
@@ -101,13 +104,20 @@ def test_files_come_back_with_the_columns_of_the_contract(tmp_path: Path) -> Non
     assert [r["id"] for r in found] == [r["id"] for r in rows]
     assert [r["sentiment"] for r in found[:4]] == ["positive", "negative", None, "unscored"]
     assert found[1]["negative"] > 0.5 > found[0]["negative"] and found[3]["negative"] is None
-    assert counts["sentiment"] == {"positive": 300, "negative": 300, "no reply": 300, "unscored": 300}
+    assert counts["sentiment"] == {
+        "positive": 300,
+        "negative": 300,
+        "no reply": 300,
+        "unscored": 300,
+    }
 
 
 def test_an_error_names_the_row(tmp_path: Path) -> None:
     rows = [{"lang": "kk", "response": GOOD}] * 700 + [{"lang": "mr", "response": GOOD}]
     files.write_rows(tmp_path / "in.jsonl", rows)
-    with pytest.raises(InputError, match=r"in\.jsonl, row 701: no classifier is the default for mr"):
+    with pytest.raises(
+        InputError, match=r"in\.jsonl, row 701: no classifier is the default for mr"
+    ):
         verbs.judge_file(tmp_path / "in.jsonl", [sentiment.make()], tmp_path / "out.jsonl")
 
 
