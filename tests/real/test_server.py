@@ -103,8 +103,8 @@ def test_two_thousand_requests_through_every_fault(server, monkeypatch):
     rest += [None] * (2300 - len(rest))
     rng.shuffle(rest)
     faults = [None] * 30 + rest
-    with Faulty(faults, server.removesuffix("/v1"), hang=12.0, away=0.5) as proxy:
-        found = ask(connect(proxy.url, read_timeout=10.0, total_timeout=120.0), requests, few)
+    with Faulty(faults, server.removesuffix("/v1"), hang=22.0, away=0.5) as proxy:
+        found = ask(connect(proxy.url, read_timeout=20.0, total_timeout=300.0), requests, few)
     assert {k: r.text for k, r in found.items() if isinstance(r, Response)} == expected
     happened = Counter(what for _, what in proxy.log)
     assert all(happened[fault] for fault in FAULTS), happened
