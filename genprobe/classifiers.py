@@ -12,6 +12,7 @@ a classifier's limit is cut into windows at white space (`linear`, `vader`) or b
 from __future__ import annotations
 
 import functools
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -246,7 +247,7 @@ def _folder(pairs: tuple[tuple[str, str], ...]) -> Any:
 
 def _open(card: Card) -> Classifier:
     kinds = {"linear": LinearClassifier, "transformers": Transformer, "vader": Vader}
-    return kinds[card.engine](card)  # type: ignore[no-any-return]
+    return kinds[card.engine](card)
 
 
 def decide(card: Card, negative: float, neutral: float | None, positive: float) -> Prediction:
@@ -288,11 +289,16 @@ class _InCharacters:
         for text, part in zip(texts, pieces, strict=True):
             own = [(len(piece), next(scores)) for piece in part]
             known = [(size, score) for size, score in own if score is not None]
-            if not known or sum(c.isalnum() for c in text) < self.card.min_size:
+            if not known or _letters(text) < self.card.min_size:
                 found.append(UNSCORED)
             else:
                 found.append(decide(self.card, *_mean(known)))
         return found
+
+
+def _letters(text: str) -> int:
+    """Letters, digits and emoji."""
+    return sum(c.isalnum() or unicodedata.category(c) == "So" for c in text)
 
 
 def _mean(parts: Sequence[tuple[int, Sequence[float | None]]]) -> tuple[float, float | None, float]:
@@ -385,6 +391,8 @@ class Transformer:
                 f"{card.model}: {min(info['missing_keys'])} is missing and would be random; "
                 "it is not a trained classifier"
             )
+        if not self._tokenizer.is_fast:
+            raise EngineError(f"{card.model} has no fast tokenizer, which windows need")
         self._device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         self._net.to(self._device).eval()
         self._columns = self._map(self._net.config.id2label)
@@ -411,28 +419,31 @@ class Transformer:
 
     def predict(self, texts: Sequence[str], lang: str) -> list[Prediction]:
         self.card.check(lang)
-        special = self._tokenizer.num_special_tokens_to_add()
-        size = self._room - special
+        asked = [i for i, text in enumerate(texts) if _letters(text) >= self.card.min_size]
         pieces: list[tuple[int, list[int]]] = []
-        for at, text in enumerate(texts):
-            if sum(c.isalnum() for c in text) < self.card.min_size:
-                continue
-            ids = self._tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
-            pieces += [(at, ids[start : start + size]) for start in range(0, len(ids), size)]
+        if asked:
+            encoded = self._tokenizer(
+                [texts[i] for i in asked],
+                truncation=True,
+                max_length=self._room,
+                return_overflowing_tokens=True,
+            )
+            owners = encoded["overflow_to_sample_mapping"]
+            pieces = [(asked[o], r) for o, r in zip(owners, encoded["input_ids"], strict=True)]
+        special = self._tokenizer.num_special_tokens_to_add()
         parts: list[list[tuple[int, tuple[float, float | None, float]]]] = [[] for _ in texts]
         order = sorted(range(len(pieces)), key=lambda i: -len(pieces[i][1]))
         for start in range(0, len(order), self._batch):
             chosen = [pieces[i] for i in order[start : start + self._batch]]
             rows = self._run([ids for _, ids in chosen])
             for (at, ids), row in zip(chosen, rows, strict=True):
-                parts[at].append((len(ids), row))
+                parts[at].append((len(ids) - special, row))
         return [decide(self.card, *_mean(sorted(p))) if p else UNSCORED for p in parts]
 
     def _run(self, rows: list[list[int]]) -> list[tuple[float, float | None, float]]:
         import torch
 
-        whole = [{"input_ids": self._tokenizer.build_inputs_with_special_tokens(r)} for r in rows]
-        batch = self._tokenizer.pad(whole, return_tensors="pt").to(self._device)
+        batch = self._tokenizer.pad({"input_ids": rows}, return_tensors="pt").to(self._device)
         with torch.inference_mode():
             shares = self._net(**batch).logits.float().softmax(-1).cpu()
 

@@ -1,4 +1,4 @@
-"""The file name is the name: languages, packs, statements, classifiers, engines, judges, metrics by name.
+"""The file name is the name: languages, packs, classifiers, engines, judges and metrics by name.
 
 Adding one is adding a file to its folder; nothing else is touched.
 """

@@ -107,7 +107,7 @@ def test_many_is_the_same_as_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(llm, "BATCH", 2)
     engine = Scripted(lambda r: list(r.options)[int(r.id, 16) % 3])
     items = [*ITEMS, ITEMS[0]]
-    together = list(judges.verdicts(llm.make(engine), iter(items)))
+    together = [v for _, v in judges.verdicts(llm.make(engine), enumerate(items))]
     assert together == [llm.make(engine)(item) for item in items]
     assert [len(call) for call in engine.calls[:2]] == [8, 8]
     # Equal texts are asked once.

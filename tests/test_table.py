@@ -115,6 +115,8 @@ def test_one_row_for_every_planned_request(run):
         "reply_language",
         "in_language",
         *table.PROBABILITIES,
+        *("usable", "unusable_why", "sentences", "cut_off", "sentiment", "negative"),
+        *("stance", "hedged"),
     }
 
 

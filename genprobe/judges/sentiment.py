@@ -9,12 +9,12 @@ number does not show. A reply without a letter or emoji is `unscored`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from genprobe import classifiers
 from genprobe.classifiers import Card, Classifier, Prediction, decide
 from genprobe.judges import Item, Verdict
+from genprobe.sentences import sentences
 from genprobe.text import strip_echo
 
 VERSION = 1
@@ -112,11 +112,3 @@ def _verdict(
 def _mean(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return round(sum(known) / len(known), 6) if known else None
-
-
-_END = re.compile(r"(?<=[.!?…。！？।؟])[\"'»”)\]]*\s+|\n+")
-
-
-def sentences(text: str, lang: str) -> list[str]:
-    """The sentences of a text: cut behind a full stop, a question or an exclamation mark."""
-    return [part.strip() for part in _END.split(text) if any(c.isalnum() for c in part)]

@@ -1,0 +1,67 @@
+"""How fast the embedded classifier scores texts, on one core.
+
+    OMP_NUM_THREADS=1 python benchmarks/sentiment.py [--texts 20000] [--data FILE]
+
+Texts are generated (or the column `text` of FILE). Where scikit-learn is installed, its
+HashingVectorizer (characters 1 to 6) with a logistic regression scores the same texts in turn.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from genprobe import classifiers, files
+
+
+def generated(count: int) -> list[str]:
+    draw = random.Random(0)
+    letters = "аәбвгғдежзийкқлмнңоөпрстуұүфхһцчшщыіэюя"
+    words = ["".join(draw.choices(letters, k=draw.randint(2, 10))) for _ in range(5000)]
+    return [" ".join(draw.choices(words, k=draw.randint(2, 16))) for _ in range(count)]
+
+
+def rate(score: Callable[[list[str]], Any], texts: list[str], times: int = 5) -> list[float]:
+    rates = []
+    for _ in range(times):
+        start = time.perf_counter()
+        score(texts)
+        rates.append(len(texts) / (time.perf_counter() - start))
+    return rates
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--texts", type=int, default=20_000)
+    parser.add_argument("--data", type=Path)
+    asked = parser.parse_args()
+    rows = files.read_rows(asked.data) if asked.data else None
+    texts = [str(row["text"]) for row in rows][: asked.texts] if rows else generated(asked.texts)
+    print(f"{len(texts)} texts of {statistics.mean(map(len, texts)):.0f} characters")
+    ours = classifiers.open("kk-linear")
+    report("kk-linear", rate(lambda part: ours.predict(part, "kk"), texts))
+    try:
+        from sklearn.feature_extraction.text import HashingVectorizer
+        from sklearn.linear_model import LogisticRegression
+    except ImportError:
+        print("scikit-learn is not installed")
+        return
+    hashing = HashingVectorizer(analyzer="char", ngram_range=(1, 6), n_features=2**21)
+    model = LogisticRegression(max_iter=5).fit(hashing.transform(texts[:200]), [0, 1] * 100)
+    report("scikit-learn", rate(lambda part: model.predict_proba(hashing.transform(part)), texts))
+
+
+def report(name: str, rates: list[float]) -> None:
+    print(
+        f"{name:<13} {statistics.median(rates):9,.0f} texts a second "
+        f"({min(rates):,.0f} to {max(rates):,.0f})"
+    )
+
+
+if __name__ == "__main__":
+    main()

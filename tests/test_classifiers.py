@@ -1,0 +1,470 @@
+"""Classifier cards and engines; texts written for this test, a small real transformer."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from genprobe import classifiers, files, linear
+from genprobe.classifiers import LABELS, decide, load, read_card
+from genprobe.errors import EngineError, InputError
+
+KAZSANDRA = Path("/work/shared/data/kazsandra/valid.parquet")
+if not KAZSANDRA.exists():
+    KAZSANDRA = Path(__file__).parents[2] / "shared/data/kazsandra/valid.parquet"
+
+GOOD = ["Өте жақсы кітап, маған қатты ұнады", "Керемет, бәріне рахмет!", "Тамаша, ұсынамын"]
+BAD = ["Өте нашар, ақшаңызды босқа жұмсамаңыз", "Ашылмайды, жұмыс істемейді", "Ұнамады, сапасыз"]
+
+
+@pytest.fixture(scope="module")
+def kazakh() -> classifiers.Classifier:
+    return classifiers.open("kk-linear")
+
+
+def shares(found: list[classifiers.Prediction]) -> list[float]:
+    return [p.negative if p.negative is not None else -1.0 for p in found]
+
+
+# --- cards ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", classifiers.names())
+def test_every_card_reads_and_says_what_it_is(name: str) -> None:
+    card = load(name)
+    assert card.title and card.licence and card.trained_on and card.stories
+    assert set(card.labels.values()) <= set(LABELS)
+    assert card.figures()
+
+
+def test_cards_cover_the_languages_and_one_is_the_default() -> None:
+    assert [classifiers.default(code) for code in ("kk", "ru", "fa", "en")] == [
+        *("kk-linear", "ru-rubert", "fa-parsbert", "en-roberta")
+    ]
+    claimed = [code for name in classifiers.names() for code in load(name).default_for]
+    assert len(claimed) == len(set(claimed))
+
+
+def test_a_language_without_a_default_names_the_cards_that_could() -> None:
+    with pytest.raises(InputError, match=r"no classifier is the default for hi.*xlm-roberta"):
+        classifiers.default("hi")
+    with pytest.raises(InputError, match=r"unknown language"):
+        classifiers.default("tlh")
+
+
+def test_a_card_is_not_for_other_languages(kazakh: classifiers.Classifier) -> None:
+    with pytest.raises(InputError, match=r"'kk-linear' is for kk and not for en.*en-roberta"):
+        kazakh.predict(["good"], "en")
+
+
+MINIMAL = """title = "t"
+engine = "vader"
+model = "m"
+languages = ["en"]
+licence = "l"
+source = "s"
+trained_on = "t"
+stories = "s"
+measured = "not measured"
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('"vader"', '"magic"', "engine 'magic' is none of"),
+        ('["en"]', '["xx"]', "'xx'"),
+        ('measured = "not measured"', "", "measured must be"),
+        ('measured = "not measured"', "measured = [{on = 'x', n = 3}]", "measured must be"),
+        ('title = "t"', 'titel = "t"', "unknown key 'titel'"),
+        ('"vader"', '"transformers"', "names no label"),
+        ('stories = "s"\n', "", "'stories' must be a text"),
+        (
+            'measured = "not measured"',
+            'measured = "not measured"\n[decision]\nneutral = [0.6, 0.4]',
+            "two shares",
+        ),
+        (
+            'measured = "not measured"',
+            'measured = "not measured"\n[limits]\nmin = -1',
+            "out of range",
+        ),
+        (
+            'measured = "not measured"',
+            'measured = "not measured"\n[labels]\nx = "angry"',
+            "not to 'angry'",
+        ),
+    ],
+)
+def test_a_faulty_card_is_refused(tmp_path: Path, old: str, new: str, message: str) -> None:
+    path = tmp_path / "card.toml"
+    assert old in MINIMAL
+    path.write_text(MINIMAL)
+    read_card(path)
+    path.write_text(MINIMAL.replace(old, new, 1))
+    with pytest.raises(InputError, match=message):
+        read_card(path)
+
+
+def test_decisions() -> None:
+    card = load("kk-linear")
+    assert card.neutral is not None
+    low, high = card.neutral
+    assert low < card.threshold < high
+    assert decide(card, low - 0.01, None, 0.5).label == "positive"
+    assert decide(card, low, None, 0.5).label == "neutral"
+    assert decide(card, high, None, 0.5).label == "negative"
+    assert decide(card, 0.2, 0.5, 0.3).label == "neutral"
+    assert decide(card, 0.5, 0.1, 0.4).label == "negative"
+
+
+# --- the embedded classifier -------------------------------------------------------------------
+
+
+def test_plain_kazakh(kazakh: classifiers.Classifier) -> None:
+    assert [p.label for p in kazakh.predict(GOOD, "kk")] == ["positive"] * 3
+    assert [p.label for p in kazakh.predict(BAD, "kk")] == ["negative"] * 3
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Өте жақсы, рахмет", "Оте жаксы, рахмет"),
+        ("Өте жақсы, рахмет", "ӨТЕ ЖАҚСЫ, РАХМЕТ"),
+        ("керемет кітап", "keremet kitap"),
+        ("керемет кітап", "керемееееет кітааап"),
+        ("мүлдем ашылмайды", "muldem ashylmaidy"),
+        ("Күйінішті", "Ку\u0438\u0306иништи"),  # a decomposed letter
+    ],
+)
+def test_spellings_that_count_as_one(kazakh: classifiers.Classifier, one: str, other: str) -> None:
+    assert len(set(shares(kazakh.predict([one, other], "kk")))) == 1
+
+
+def test_code_mixed_text(kazakh: classifiers.Classifier) -> None:
+    found = kazakh.predict(["Ужас, осындай тупой приложение көрмедім", "Супер, маған ұнады"], "kk")
+    assert [p.label for p in found] == ["negative", "positive"]
+
+
+def test_a_text_is_scored_alike_alone_and_in_any_batch(kazakh: classifiers.Classifier) -> None:
+    draw = random.Random(0)
+    words = " ".join([*GOOD, *BAD, "keremet", "👍👎", "!?", "жоқ"]).split()
+    texts = [" ".join(draw.choices(words, k=draw.randint(1, 60))) for _ in range(200)]
+    texts += ["", " ", "…", "a", "\n", "👎", "line\nfeed", "\ud800 half", "x" * 7000]
+    alone = [kazakh.predict([text], "kk")[0] for text in texts]
+    assert kazakh.predict(texts, "kk") == alone
+    order = draw.sample(range(len(texts)), len(texts))
+    assert kazakh.predict([texts[i] for i in order], "kk") == [alone[i] for i in order]
+
+
+def test_texts_are_cut_into_batches_without_a_trace(
+    kazakh: classifiers.Classifier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = kazakh.predict([*GOOD, *BAD], "kk")
+    monkeypatch.setattr(linear, "BATCH", 40)
+    assert kazakh.predict([*GOOD, *BAD], "kk") == whole
+
+
+def test_nothing_to_score_is_unscored(kazakh: classifiers.Classifier) -> None:
+    found = kazakh.predict(["", "   ", "...", "\u200b"], "kk")
+    assert {p.label for p in found} == {"unscored"}
+    assert all(p.negative is None for p in found)
+
+
+def test_a_long_text_is_the_mean_of_its_windows(kazakh: classifiers.Classifier) -> None:
+    half = ((BAD[0] + " ") * 100)[:1999].rsplit(" ", 1)[0] + " "
+    other = ((GOOD[0] + " ") * 100)[:1999].rsplit(" ", 1)[0]
+    (both,), parts = kazakh.predict([half + other], "kk"), kazakh.predict([half, other], "kk")
+    a, b = shares(parts)
+    expected = (a * len(half) + b * len(other)) / len(half + other)
+    assert both.negative == pytest.approx(expected, abs=1e-5)
+
+
+def test_hashing_is_that_of_the_text_itself() -> None:
+    """Buckets by the vectorised hasher against the definition, position by position."""
+    folder = linear.Folder({})
+    codes = folder(["  ab, cd\te.", "xx"])
+    assert "".join(map(chr, codes)) == " \2ab cd e\3 \n \2x\3 \n"
+    text = [int(c) for c in codes]
+    base, mask = int(linear._MULTIPLIER), (1 << 64) - 1
+
+    def bucket(part: list[int], kind: int) -> int:
+        value = sum(c * pow(base, i, 1 << 64) for i, c in enumerate(part)) + kind & mask
+        value ^= value >> 32
+        return (value * 0xD6E8FEB86659FD93 & mask) >> (64 - linear.BITS)
+
+    kinds = list(linear.Hasher()(codes))
+    for n, (start, found, times) in enumerate(kinds[: linear.CHARACTERS], 1):
+        for at, number, count in zip(range(*start.indices(len(text))), found, times, strict=True):
+            assert count == (10 not in text[at : at + n])
+            assert not count or number == bucket(text[at : at + n], n)
+    words = [(1, 4), (5, 7), (8, 10), (13, 16)]
+    _, found, _ = kinds[linear.CHARACTERS]
+    assert list(found) == [bucket(text[a:b], linear.CHARACTERS + 1) for a, b in words]
+    _, found, times = kinds[linear.CHARACTERS + 1]
+    assert list(times) == [
+        linear.WORD_COUNT,
+        linear.WORD_COUNT,
+        0,
+    ]  # the last pair would be of two texts
+    assert found[0] == bucket(text[1:7], linear.CHARACTERS + 2)
+
+
+def test_the_shipped_weights_are_small_and_those_of_the_card() -> None:
+    card = load("kk-linear")
+    data = card.path.with_name(card.model).read_bytes()
+    assert len(data) <= 4_000_000
+    assert hashlib.sha256(data).hexdigest() == card.sha256
+
+
+def test_other_weights_than_the_card_s_are_refused(tmp_path: Path) -> None:
+    card = load("kk-linear")
+    copy = tmp_path / "kk-linear.toml"
+    copy.write_bytes(card.path.read_bytes())
+    with pytest.raises(InputError, match=r"kk-linear\.bin: cannot be read"):
+        classifiers.open(str(copy))
+    data = bytearray(card.path.with_name(card.model).read_bytes())
+    data[-1] ^= 1
+    (tmp_path / card.model).write_bytes(bytes(data))
+    with pytest.raises(InputError, match=r"not the weights that the card was written for"):
+        classifiers.open(str(copy))
+    (tmp_path / card.model).write_bytes(b"something else")
+    with pytest.raises(InputError, match=r"not the weights of a linear classifier"):
+        classifiers.open(str(copy))
+
+
+@pytest.mark.skipif(not KAZSANDRA.exists(), reason="the reviews are not here")
+def test_what_the_card_says_was_measured(kazakh: classifiers.Classifier) -> None:
+    rows = list(files.read_rows(KAZSANDRA))
+    p = np.array(shares(kazakh.predict([row["text"] for row in rows], "kk")))
+    y = np.array([1 - row["label"] for row in rows])
+    said = {m.metric: m.value for m in load("kk-linear").measured}
+    ones = np.ones(len(y))
+    threshold = load("kk-linear").threshold
+    assert classifiers.macro_f1(p, y, ones, threshold) == pytest.approx(said["macro F1"], abs=5e-4)
+    bins = np.minimum((p * 15).astype(int), 14)
+    error = sum(abs((p - y)[bins == i].sum()) for i in range(15)) / len(y)
+    assert error == pytest.approx(said["calibration error"], abs=5e-4)
+    assert said["macro F1"] >= 0.79 and said["calibration error"] <= 0.03
+
+
+# --- training ----------------------------------------------------------------------------------
+
+
+def table(path: Path, n: int = 400, noise: float = 0.0) -> Path:
+    """Generated reviews: a few words of one class among words of none."""
+    draw = random.Random(5)
+    words = [f"сөз{i}" for i in range(60)]
+    marks = {1: ["жақсы", "керемет", "ұнады"], 0: ["нашар", "жаман", "ұнамады"]}
+    rows = []
+    for i in range(n):
+        label = i % 2
+        text = [*draw.choices(words, k=draw.randint(1, 12)), *draw.choices(marks[label], k=2)]
+        draw.shuffle(text)
+        rows.append({"text": " ".join(text), "label": label ^ (draw.random() < noise)})
+    files.write_rows(path, rows)
+    return path
+
+
+def test_training_learns_and_gives_the_same_bytes(tmp_path: Path) -> None:
+    data = table(tmp_path / "reviews.csv")
+    card = classifiers.train(data, tmp_path / "one.toml", share=0.3)
+    for name, code in (("two", ""), ("three", "")):
+        out = tmp_path / f"{name}.toml"
+        command = "import sys; from genprobe.cli import main; main()"
+        subprocess.run(
+            [
+                sys.executable,
+                "-c",
+                command,
+                "classifiers",
+                "train",
+                data,
+                "-o",
+                out,
+                "--share",
+                "0.3",
+            ],
+            check=True,
+            env={
+                "PYTHONPATH": str(Path(__file__).parents[1]),
+                "OMP_NUM_THREADS": "1" if code else "2",
+            },
+        )
+        assert out.with_suffix(".bin").read_bytes() == (tmp_path / "one.bin").read_bytes()
+    assert card.measured == () and card.share == 0.3
+    good, bad = shares(
+        classifiers.open(str(tmp_path / "one.toml")).predict(
+            ["сөз1 жақсы керемет", "сөз1 нашар жаман"], "kk"
+        )
+    )
+    assert good < 0.1 and bad > 0.9
+    # Parquet and words as labels are the same texts.
+    rows = [r | {"label": ("negative", "positive")[int(r["label"])]} for r in files.read_rows(data)]
+    files.write_rows(tmp_path / "words.parquet", rows)
+    classifiers.train(tmp_path / "words.parquet", tmp_path / "four.toml", share=0.3)
+    assert (tmp_path / "four.bin").read_bytes() == (tmp_path / "one.bin").read_bytes()
+
+
+def test_no_training_text_is_in_the_weights(tmp_path: Path) -> None:
+    classifiers.train(table(tmp_path / "reviews.csv"), tmp_path / "one.toml")
+    data = (tmp_path / "one.bin").read_bytes()
+    assert "жақсы".encode() not in data and "жақсы".encode("utf-16-le") not in data
+
+
+def test_probabilities_are_those_of_the_mix_asked_for(tmp_path: Path) -> None:
+    """The same texts, calibrated for a rarer class, have lower probabilities of it."""
+    data = table(tmp_path / "reviews.csv", noise=0.2)
+    means = []
+    for share in (0.5, 0.1):
+        classifiers.train(data, tmp_path / "c.toml", share=share)
+        model = classifiers.open(str(tmp_path / "c.toml"))
+        means.append(np.mean(shares(model.predict(["сөз1 сөз2", "сөз3"], "kk"))))
+    assert means[1] < means[0]
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"text": "a", "label": "2"}, "row 2: label '2' is none of"),
+        ({"texte": "a", "label": "1"}, "no column 'text'; columns: texte, label"),
+        ({"text": "a", "label": "1"}, "fewer than 50 texts of a class"),
+    ],
+)
+def test_tables_that_cannot_be_learnt_from(
+    tmp_path: Path, row: dict[str, str], message: str
+) -> None:
+    files.write_rows(tmp_path / "t.csv", [row])
+    with pytest.raises(InputError, match=message):
+        classifiers.train(tmp_path / "t.csv", tmp_path / "c.toml")
+
+
+# --- transformers ------------------------------------------------------------------------------
+
+
+CARD = """title = "small"
+engine = "transformers"
+model = "net"
+languages = ["en"]
+licence = "none"
+source = "made by the test"
+trained_on = "nothing"
+stories = "nothing"
+measured = "not measured"
+[labels]
+Bad = "negative"
+Fine = "positive"
+Meh = "neutral"
+[limits]
+max = 12
+"""
+
+
+@pytest.fixture(scope="module")
+def net(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A real, random BERT of three classes, beside its card."""
+    import torch
+    from transformers import BertConfig, BertForSequenceClassification, BertTokenizerFast
+
+    folder = tmp_path_factory.mktemp("cards")
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghijklmnop"]
+    (folder / "vocab.txt").write_text("\n".join(words))
+    torch.manual_seed(0)
+    config = BertConfig(
+        vocab_size=len(words),
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=32,
+        max_position_embeddings=32,
+        id2label={0: "bad", 1: "meh", 2: "fine"},
+        label2id={"bad": 0, "meh": 1, "fine": 2},
+        initializer_range=0.8,
+    )
+    BertForSequenceClassification(config).save_pretrained(folder / "net")
+    BertTokenizerFast(str(folder / "vocab.txt")).save_pretrained(folder / "net")
+    (folder / "small.toml").write_text(CARD)
+    return folder
+
+
+def test_a_transformer_gives_its_softmax_by_the_label_map(net: Path) -> None:
+    import torch
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+    texts = ["a b c", "d", "e f g h a b", "p o n m"]
+    found = classifiers.open(str(net / "small.toml")).predict(texts, "en")
+    model = AutoModelForSequenceClassification.from_pretrained(net / "net").eval()
+    tokenizer = AutoTokenizer.from_pretrained(net / "net")
+    for text, own in zip(texts, found, strict=True):
+        with torch.inference_mode():
+            want = model(**tokenizer(text, return_tensors="pt")).logits.softmax(-1)[0].tolist()
+        assert own[1:] == pytest.approx(want, abs=1e-4)
+        assert own.label == ("negative", "neutral", "positive")[int(np.argmax(want))]
+    assert len({p.label for p in found}) > 1  # the network is not the same to all
+
+
+def test_long_texts_go_in_windows_of_tokens(net: Path) -> None:
+    model = classifiers.open(str(net / "small.toml"))
+    first, second = "a b c d e f g h i j", "k l m"  # ten tokens and two special ones fill 12
+    parts = model.predict([first, second], "en")
+    (whole,) = model.predict([f"{first} {second}"], "en")
+    for at in (1, 2, 3):
+        want = (10 * parts[0][at] + 3 * parts[1][at]) / 13  # type: ignore[operator]
+        assert whole[at] == pytest.approx(want, abs=1e-4)
+    assert model.predict(["", "a"], "en")[0].label == "unscored"
+
+
+def test_labels_that_the_card_does_not_map_are_refused(net: Path) -> None:
+    (net / "less.toml").write_text(CARD.replace('Meh = "neutral"\n', ""))
+    with pytest.raises(EngineError, match=r"has the label 'meh'"):
+        classifiers.open(str(net / "less.toml"))
+
+
+def test_a_network_without_a_trained_head_is_refused(net: Path) -> None:
+    from transformers import BertModel
+
+    body = BertModel.from_pretrained(net / "net")
+    body.save_pretrained(net / "body")
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        (net / "body" / name).write_bytes((net / "net" / name).read_bytes())
+    (net / "body.toml").write_text(CARD.replace('"net"', '"body"'))
+    with pytest.raises(EngineError, match=r"missing and would be random|does not map"):
+        classifiers.open(str(net / "body.toml"))
+
+
+def test_a_model_that_cannot_be_had_is_one_line(net: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (net / "gone.toml").write_text(CARD.replace('"net"', '"./no/such/folder"'))
+    with pytest.raises(
+        EngineError, match=r"'gone' \(\./no/such/folder\) cannot be loaded: [^\n]+$"
+    ):
+        classifiers.open(str(net / "gone.toml"))
+
+
+# --- VADER -------------------------------------------------------------------------------------
+
+
+def test_vader_is_optional() -> None:
+    try:
+        import vaderSentiment  # noqa: F401
+    except ImportError:
+        with pytest.raises(EngineError, match=r"pip install 'genprobe\[vader\]'"):
+            classifiers.open("vader")
+        return
+    found = classifiers.open("vader").predict(["I love it!", "This is horrible.", "A table."], "en")
+    assert [p.label for p in found] == ["positive", "negative", "neutral"]
+
+
+def test_help_stays_light() -> None:
+    code = (
+        "import sys, genprobe.cli, genprobe.judges.sentiment\n"
+        "sys.exit(any(m in sys.modules for m in ('torch', 'transformers', 'pandas', 'numpy')))"
+    )
+    assert (
+        subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[1]).returncode == 0
+    )

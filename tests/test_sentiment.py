@@ -1,0 +1,136 @@
+"""The judge of sentiment, on texts written for this test."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sample
+
+from genprobe import classifiers, files, pipeline, verbs
+from genprobe.engines import Sampling
+from genprobe.errors import InputError
+from genprobe.judges import Item, sentiment, verdicts
+
+GOOD, BAD = "Өте жақсы кітап, маған қатты ұнады.", "Өте нашар, ақшаңызды босқа жұмсамаңыз."
+
+
+@pytest.fixture(scope="module")
+def judge() -> sentiment.SentimentJudge:
+    return sentiment.make()
+
+
+def item(response: str, lang: str = "kk", prompt: str = "") -> Item:
+    return Item(lang, "", prompt, response)
+
+
+def test_labels_scores_and_fields(judge: sentiment.SentimentJudge) -> None:
+    good, bad = judge(item(GOOD)), judge(item(BAD))
+    assert (good.label, bad.label) == ("positive", "negative")
+    assert good.score is not None and bad.score is not None and good.score < bad.score
+    assert bad.fields == {
+        "negative": bad.score,
+        "classifier": "kk-linear",
+        "by_sentence": bad.score,
+        "sentences": 1,
+        "disagree": False,
+    }
+
+
+def test_the_whole_decides_and_the_mean_of_sentences_stands_beside(
+    judge: sentiment.SentimentJudge,
+) -> None:
+    whole, good, bad = judge(item(f"{GOOD} {BAD}")), judge(item(GOOD)), judge(item(BAD))
+    assert whole.fields["sentences"] == 2
+    assert whole.fields["by_sentence"] == pytest.approx((good.score + bad.score) / 2, abs=1e-5)  # type: ignore[operator]
+    (same,) = classifiers.open("kk-linear").predict([f"{GOOD} {BAD}"], "kk")
+    assert (whole.label, whole.score) == (same.label, same.negative)
+    card = classifiers.load("kk-linear")
+    by_mean = classifiers.decide(card, whole.fields["by_sentence"], None, 0.0).label  # type: ignore[arg-type]
+    assert whole.fields["disagree"] == (by_mean != whole.label)
+
+
+def test_many_are_judged_as_one_by_one(judge: sentiment.SentimentJudge) -> None:
+    draw = random.Random(1)
+    items = [
+        item(" ".join(draw.choices([GOOD, BAD, "Жоқ!", "Иә…", "keremet"], k=draw.randint(0, 5))))
+        for _ in range(100)
+    ]
+    alone = [judge(one) for one in items]
+    assert judge.many(items) == alone
+    assert [v for _, v in verdicts(judge, enumerate(items * 12))] == alone * 12
+
+
+def test_the_echo_of_the_prompt_is_not_judged(judge: sentiment.SentimentJudge) -> None:
+    assert judge(item(f"{BAD} {GOOD}", prompt=BAD)).score == judge(item(f" {GOOD}")).score
+
+
+def test_a_reply_without_words_is_unscored(judge: sentiment.SentimentJudge) -> None:
+    found = judge(item("…"))
+    assert (found.label, found.score, found.rule) == ("unscored", None, "nothing-to-score")
+    assert found.fields["negative"] is None and found.fields["by_sentence"] is None
+
+
+def test_a_language_without_a_classifier_is_one_line(judge: sentiment.SentimentJudge) -> None:
+    with pytest.raises(InputError, match=r"no classifier is the default for mr.*xlm-roberta"):
+        judge(item("ठीक आहे", "mr"))
+    with pytest.raises(
+        InputError, match=r"unknown classifier 'kk-liner'; did you mean 'kk-linear'"
+    ):
+        sentiment.make("kk-liner")
+
+
+def test_the_signature_holds_the_classifier(tmp_path: Path) -> None:
+    card = classifiers.load("kk-linear")
+    named = sentiment.make("kk-linear").signature
+    assert card.hash in named and card.hash in sentiment.make().signature
+    copy = tmp_path / "other.toml"
+    copy.write_text(card.path.read_text("utf-8").replace("min = 1 ", "min = 2 "), "utf-8")
+    (tmp_path / card.model).write_bytes(card.path.with_name(card.model).read_bytes())
+    assert sentiment.make(str(copy)).signature != named
+
+
+def test_files_come_back_with_the_columns_of_the_contract(tmp_path: Path) -> None:
+    rows: list[dict[str, Any]] = [
+        {"id": n, "lang": "kk", "response": text}
+        for n, text in enumerate([GOOD, BAD, None, "…"] * 300)
+    ]
+    files.write_rows(tmp_path / "in.jsonl", rows)
+    out = tmp_path / "out.jsonl"
+    counts = verbs.judge_file(tmp_path / "in.jsonl", [sentiment.make()], out)
+    found = list(files.read_rows(out))
+    assert [r["id"] for r in found] == [r["id"] for r in rows]
+    assert [r["sentiment"] for r in found[:4]] == ["positive", "negative", None, "unscored"]
+    assert found[1]["negative"] > 0.5 > found[0]["negative"] and found[3]["negative"] is None
+    assert counts["sentiment"] == {
+        "positive": 300,
+        "negative": 300,
+        "no reply": 300,
+        "unscored": 300,
+    }
+
+
+def test_an_error_names_the_row(tmp_path: Path) -> None:
+    rows = [{"lang": "kk", "response": GOOD}] * 700 + [{"lang": "mr", "response": GOOD}]
+    files.write_rows(tmp_path / "in.jsonl", rows)
+    with pytest.raises(
+        InputError, match=r"in\.jsonl, row 701: no classifier is the default for mr"
+    ):
+        verbs.judge_file(tmp_path / "in.jsonl", [sentiment.make()], tmp_path / "out.jsonl")
+
+
+def test_a_run_is_judged_in_batches_with_the_same_verdicts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge = sentiment.make()
+    monkeypatch.setattr(classifiers, "default", lambda lang: "kk-linear")
+    monkeypatch.setattr(classifiers.Card, "check", lambda card, lang: "kk")
+    with sample.start(tmp_path / "run") as run:
+        engine = sample.Scripted(sample.reply)
+        pipeline.generate(run, engine, Sampling())
+        assert pipeline.judge(run, [judge]) == {"sentiment": len(sample.REQUESTS)}
+        for judgment in run.judgments("sentiment"):
+            (text,) = (r.text for r in run.responses() if r.request == judgment.request)
+            assert judgment.score == judge(item(text)).score
