@@ -139,16 +139,20 @@ def _shared(*options: str) -> Callable[[Any], Any]:
     return wrap
 
 
-_ASKING: tuple[Callable[[Any], Any], ...] = (
-    click.option(
+_ASKED: dict[str, Callable[[Any], Any]] = {
+    "langs": click.option(
         "--lang", "langs", multiple=True, metavar="CODE", help="Language; may be repeated."
     ),
-    click.option(
+    "model": click.option(
         "--model", metavar="M", help="Alias, hub id or folder; without it, the control model."
     ),
-    click.option("--limit", type=click.IntRange(1), metavar="N", help="First N items a language."),
-    click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="The run folder."),
-    click.option(
+    "limit": click.option(
+        "--limit", type=click.IntRange(1), metavar="N", help="First N items a language."
+    ),
+    "out": click.option(
+        "--out", type=click.Path(path_type=Path), metavar="DIR", help="The run folder."
+    ),
+    "engine": click.option(
         "--engine",
         default="auto",
         show_default=True,
@@ -156,14 +160,16 @@ _ASKING: tuple[Callable[[Any], Any], ...] = (
         help="auto, transformers, vllm, openai, ray, or replay: recorded replies, of which --model "
         "names the file.",
     ),
-    click.option("--base-url", metavar="URL", help="Of an OpenAI-compatible server; ends in /v1."),
-    click.option(
+    "base_url": click.option(
+        "--base-url", metavar="URL", help="Of an OpenAI-compatible server; ends in /v1."
+    ),
+    "concurrency": click.option(
         "--concurrency",
         type=click.IntRange(1),
         metavar="N",
         help="Most requests in flight to a server.  [default: 64]",
     ),
-    click.option(
+    "engine_args": click.option(
         "--engine-arg",
         "engine_args",
         multiple=True,
@@ -171,10 +177,10 @@ _ASKING: tuple[Callable[[Any], Any], ...] = (
         help="Argument of the engine, such as dtype=float32 or tensor_parallel_size=2; may be "
         "repeated.",
     ),
-    click.option(
+    "seed": click.option(
         "--seed", type=int, default=0, show_default=True, help="Base of every request's seed."
     ),
-)
+}
 
 
 def _drawn(
@@ -225,7 +231,7 @@ def _with(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def _ask(verb: str, temperature: float, asking: dict[str, Any], quiet: bool, **own: Any) -> Path:
-    """Run a verb that asks a model, with the options of `_ASKING` and `_drawn`; its run folder."""
+    """Run a verb that asks a model, with the options of `_ASKED` and `_drawn`; its run folder."""
     from genprobe import verbs
     from genprobe.engines import Sampling
 
@@ -267,7 +273,7 @@ def _report(folder: Path, by: str | None, declared: bool, form: str, quiet: bool
     help="builtin, shades, or a file of statements.",
 )
 @click.option("--probe", "probes", multiple=True, metavar="P", help="Probe; may be repeated.")
-@_with(*_ASKING)
+@_with(*_ASKED.values())
 @click.option(
     "--decode",
     "decodes",
@@ -315,7 +321,7 @@ def yesno(
     metavar="W",
     help="published (default) or native; may be repeated.",
 )
-@_with(*_ASKING)
+@_with(*_ASKED.values())
 @_with(*_drawn(5, "1", 1.0, 512))
 @click.option("--classifier", metavar="C", help="Of sentiment; see `list classifiers`.")
 @_shared("by", "format", "quiet", "verbose")
@@ -347,7 +353,7 @@ def stories(
     help="builtin, shades, or a file of statements.",
 )
 @click.option("--frame", "probes", multiple=True, metavar="F", help="Frame; may be repeated.")
-@_with(*_ASKING)
+@_with(*_ASKED.values())
 @_with(*_drawn(1, "0.7", 0.95, 128))
 @_shared("by", "declared", "format", "quiet", "verbose")
 def essays(
@@ -387,6 +393,11 @@ def _print_scores(scores: list[Score], form: str) -> None:
 @click.option("--judge", "names", multiple=True, metavar="J", help="Judge; default yesno.")
 @click.option("--parser", metavar="P", help="For yesno: shades2025, the study's own reader.")
 @click.option("--classifier", metavar="C", help="For sentiment: a card; see `list classifiers`.")
+@click.option("--rubric", metavar="R", help="For llm: stance, sentiment or answer.")
+@click.option(
+    "--model", metavar="M", help="For llm: the model that judges; alias, hub id or folder."
+)
+@_with(*(_ASKED[name] for name in ("engine", "base_url", "concurrency", "engine_args")))
 @click.option("-o", "out", metavar="FILE", help="JSONL, CSV or Parquet by suffix; else stdout.")
 @_shared("quiet", "verbose")
 def judge(
@@ -394,32 +405,57 @@ def judge(
     names: tuple[str, ...],
     parser: str | None,
     classifier: str | None,
+    rubric: str | None,
     out: str | None,
     quiet: bool,
     verbose: bool,
+    **asking: Any,
 ) -> None:
     """Read replies: of a run folder, or of anybody's, in JSONL, CSV or Parquet.
 
     Rows need `response`; for the answers also `lang` and `probe`, and `prompt` where replies may
     begin with an echo of it. They come back with `answer`, `kind`, `conflict`, `rule` and
-    `evidence` (or `language`, `refusal`, `sentiment` and `negative`), other columns untouched.
+    `evidence` (or the columns of another judge: `genprobe list judges`), others untouched.
+    The judge llm is a chat model, which --model, or --base-url, and a rubric name.
     """
     from genprobe import registry, verbs
+
+    note = _note(quiet)
+    names = tuple(dict.fromkeys(names or ("yesno",)))
+    given: dict[str, dict[str, Any]] = {"yesno": {"parser": parser}}
+    given["sentiment"] = {"classifier": classifier}
+    given["llm"] = {"rubric": rubric, "engine": asking["model"] or asking["base_url"]}
+    for name, options in given.items():
+        for option, value in options.items():
+            if value and name not in names:
+                option = "model" if option == "engine" else option
+                raise InputError(f"--{option} goes with --judge {name}")
+    with contextlib.ExitStack() as stack:
+        if given["llm"]["engine"]:
+            opened = verbs.open_engine(
+                asking["engine"],
+                asking["model"],
+                verbs.engine_options(
+                    asking["engine_args"], asking["base_url"], asking["concurrency"]
+                ),
+                note,
+            )
+            given["llm"]["engine"] = stack.enter_context(contextlib.closing(opened))
+        judges = [
+            registry.module("judges", name).make(
+                **{key: value for key, value in given.get(name, {}).items() if value}
+            )
+            for name in names
+        ]
+        _judge(source, judges, out, note, quiet)
+
+
+def _judge(
+    source: Path, judges: list[Any], out: str | None, note: Callable[[str], None], quiet: bool
+) -> None:
+    from genprobe import verbs
     from genprobe.store import Run
 
-    names = names or ("yesno",)
-    if parser and "yesno" not in names:
-        raise InputError("--parser goes with --judge yesno")
-    if classifier and "sentiment" not in names:
-        raise InputError("--classifier goes with --judge sentiment")
-    options = {"yesno": {"parser": parser}, "sentiment": {"classifier": classifier}}
-    judges = [
-        registry.module("judges", name).make(
-            **{key: value for key, value in options.get(name, {}).items() if value}
-        )
-        for name in dict.fromkeys(names)
-    ]
-    note = _note(quiet)
     with _Bar(quiet) as bar:
         if source.is_dir():
             if out:

@@ -483,11 +483,11 @@ def rates(
     if column == "says":
         _needs(outcomes, ("measures", "when", "answer"), "the outcomes")
     _needs(outcomes, ("status", "statement", "request", column), "the outcomes")
-    question = "answer" if column == "says" else column
+    judged = "answer" if column == "says" else column
     yes = outcomes["when"] if column == "says" else pd.Series(positive, outcomes.index)
-    verdicts = _verdicts(outcomes, reviewed, question, yes)
-    reason = not_told(outcomes) if column == "sentiment" else no_reply(outcomes, question)
-    measured = outcomes[question].astype(object) == yes.astype(object)
+    verdicts = _verdicts(outcomes, reviewed, judged.removeprefix("llm_"), yes)
+    reason = not_told(outcomes) if column == "sentiment" else no_reply(outcomes, judged)
+    measured = outcomes[judged].astype(object) == yes.astype(object)
     rows = outcomes.assign(
         __measured=measured.to_numpy(bool), __reason=reason.to_numpy(object), **verdicts
     )
@@ -562,6 +562,8 @@ def scores(outcomes: pd.DataFrame, reviewed: pd.DataFrame, by: Sequence[str] = (
             if column == "says" and not (outcomes["measures"] == positive).any():
                 continue
             found += rates(outcomes, reviewed, column, positive, by)
+            if f"llm_{column}" in outcomes:
+                found += rates(outcomes, reviewed, f"llm_{column}", positive, by)
     return [score for rate in found for score in _as_scores(rate)]
 
 

@@ -181,6 +181,9 @@ def _verdicts(judgments: Mapping[str, Judgment | None]) -> dict[str, Any]:
         row |= {"sentiment": found.label, "negative": found.score}
     if found := judgments.get("stance"):
         row |= {"stance": found.label, "hedged": found.fields["hedged"]}
+    for name, judgment in judgments.items():
+        if judgment and name.startswith("llm-"):  # a model's word is a column of its own
+            row[name.replace("-", "_")] = judgment.label
     return row
 
 

@@ -239,7 +239,7 @@ def _run(
             f"{samples} samples at temperature 0 are one reply {samples} times; raise --temperature"
         )
     requests = pipeline.plan(items, pack, probes, seed, samples, decodes)
-    runner = _open(engine, model, options or Options(), note)
+    runner = open_engine(engine, model, options or Options(), note)
     try:
         recorded = runner.identity.engine == "replay"
         drawn: dict[str, Any] = dataclasses.asdict(sampling)
@@ -337,7 +337,8 @@ def _module(engine: str) -> ModuleType:
     return registry.module("engines", engine)
 
 
-def _open(engine: str, model: str | None, options: Options, note: Note) -> Engine:
+def open_engine(engine: str, model: str | None, options: Options, note: Note) -> Engine:
+    """The engine that answers, for `auto` the one that fits model and machine; close it."""
     options = dataclasses.replace(options, note=note)
     if engine == "replay":  # recordings have no alias
         if model is None:
