@@ -34,6 +34,7 @@ from genprobe.records import Failure, LogProb, Request, Response, canonical
 PACKAGES = ("httpx",)
 CONCURRENCY = 64
 BEGIN = 64  # requests in flight at first; where more are allowed, each good reply adds one
+LANES = 8  # connections of one client: what httpcore does for a request grows with their square
 ATTEMPTS = 8
 BACKOFF = 0.5  # seconds before the second attempt; doubles, with jitter, up to 30
 # As in the engines that render templates themselves (`_local.TEMPLATE_DATE`).
@@ -433,14 +434,20 @@ class OpenAIEngine:
         millisecond, in which the replies wait in the system's buffers.
         """
         settings = self.server.settings
-        limits = httpx.Limits(max_connections=self.most, max_keepalive_connections=self.most)
+        limits = httpx.Limits(max_connections=LANES, max_keepalive_connections=LANES)
         timeout = httpx.Timeout(settings.read_timeout, connect=settings.connect_timeout, pool=None)
+        trust = httpx.create_ssl_context()
         tasks: set[asyncio.Task[Response | LogProb | Failure]] = set()
         waiting = iter(requests)
         with asyncio.Runner() as runner:
             loop = runner.get_loop()
-            client = httpx.AsyncClient(auth=self.server.key, limits=limits, timeout=timeout)
-            work = _Work(self.server, client, Gate(self.most), sampling)
+            clients = [
+                httpx.AsyncClient(
+                    auth=self.server.key, limits=limits, timeout=timeout, verify=trust
+                )
+                for _ in range(-(-self.most // LANES))
+            ]
+            work = _Work(self.server, clients, Gate(self.most), sampling)
             finished: asyncio.Queue[asyncio.Task[Response | LogProb | Failure]] = asyncio.Queue()
             try:
                 runner.run(self._learn(work, requests, sampling))
@@ -458,7 +465,7 @@ class OpenAIEngine:
             finally:
                 for task in tasks:
                     task.cancel()
-                runner.run(_end(tasks, client))
+                runner.run(_end(tasks, clients))
 
     def close(self) -> None: ...
 
@@ -653,19 +660,26 @@ class _Work:
     """What the requests of one call of `generate` share."""
 
     def __init__(
-        self, server: Server, client: httpx.AsyncClient, gate: Gate, sampling: Sampling
+        self,
+        server: Server,
+        clients: Sequence[httpx.AsyncClient],
+        gate: Gate,
+        sampling: Sampling,
     ) -> None:
-        self.server, self.client, self.gate, self.sampling = server, client, gate, sampling
+        self.server, self.gate, self.sampling = server, gate, sampling
+        # As many as the gate lets in; the last that was left is the first to be taken, warm.
+        self.lanes = [client for client in clients for _ in range(LANES)]
         self.heard = time.monotonic()  # when the server last said anything
 
     async def post(self, url: str, body: str) -> dict[str, Any]:
         """One attempt. Trouble, or an EngineError that ends the run."""
         since = await self.gate.enter()
+        client = self.lanes.pop()
         settings = self.server.settings
         try:
             async with asyncio.timeout(settings.total_timeout):
                 headers = {"Content-Type": "application/json"}
-                reply = await self.client.post(url, content=body.encode("ascii"), headers=headers)
+                reply = await client.post(url, content=body.encode("ascii"), headers=headers)
             self.heard = time.monotonic()
             found = self.server.check(reply)
         except Trouble as trouble:
@@ -685,6 +699,7 @@ class _Work:
             said = self.server.key.scrub(str(error)) or type(error).__name__
             raise Trouble("broken-reply", said) from None
         finally:
+            self.lanes.append(client)
             self.gate.leave()
         if time.monotonic() - since > settings.read_timeout / 2:
             self.gate.bad(since)
@@ -740,6 +755,7 @@ def _elsewhere(answers: Generator[Response | LogProb | Failure, None, None]) -> 
             thread.submit(answers.close).result()
 
 
-async def _end(tasks: set[asyncio.Task[Any]], client: httpx.AsyncClient) -> None:
+async def _end(tasks: set[asyncio.Task[Any]], clients: Sequence[httpx.AsyncClient]) -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
-    await client.aclose()
+    for client in clients:
+        await client.aclose()
