@@ -200,7 +200,7 @@ def _drawn(
             "--temperature",
             type=click.FloatRange(0),
             metavar="T",
-            help=f"0 is greedy.  [default: {temperature}; the control model: 1]",
+            help=f"0 is greedy.  [default: {temperature}]",
         ),
         click.option(
             "--top-p",
@@ -282,7 +282,7 @@ def _report(folder: Path, by: str | None, declared: bool, form: str, quiet: bool
     help="How the answer is read: the model's own words (default), forced to an answer word, or "
     "the probabilities of the answer words; may be repeated.",
 )
-@_with(*_drawn(1, "0", 1.0, 64))
+@_with(*_drawn(1, "0; the control model: 1", 1.0, 64))
 @_shared("by", "declared", "format", "quiet", "verbose")
 def yesno(
     data: str,

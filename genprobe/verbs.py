@@ -126,6 +126,7 @@ def stories(
     probes: wordings of the pack, `published` where empty. classifier: of sentiment, by its card;
     each language's own where None. The rest as in `yesno`.
     """
+    _named("stories", model, options)
     pack = inputs.load_pack("stories")
     codes = [inputs.language_code(lang) for lang in langs] or ["kk"]
     items, notes = templates.load(data, codes)
@@ -180,6 +181,7 @@ def essays(
     SHADES 4.2.2 and Appendix I, with its sampling. probes: frames of the pack, all where empty.
     The rest as in `yesno`.
     """
+    _named("essays", model, options)
     pack = inputs.load_pack("essays")
     codes = [inputs.language_code(lang) for lang in langs]
     items, notes = statements.load(data, codes or None)
@@ -203,6 +205,11 @@ def essays(
         note=note,
         progress=progress,
     )
+
+
+def _named(what: str, model: str | None, options: Options | None) -> None:
+    if model is None and (options is None or options.base_url is None):
+        raise InputError(f"{what} need --model, or --base-url: the control model tells none")
 
 
 def _probes(names: Sequence[str], pack: inputs.Pack) -> list[str]:

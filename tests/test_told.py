@@ -1,0 +1,154 @@
+"""Stories and essays from recorded replies to a corrected table: what the verbs do together."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import json
+import random
+from collections import Counter
+
+import pytest
+from click.testing import CliRunner
+
+from genprobe import inputs, pipeline, review, reviewed, statements, table, templates, verbs
+from genprobe.cli import cli
+from genprobe.control.stories import kinds
+from genprobe.errors import InputError
+from genprobe.store import Run
+
+TEMPLATES, SAMPLES = 24, 5
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory):
+    """Stories of known kinds in a file: (the file, template -> its kinds, sample by sample)."""
+    rng = random.Random(5)
+    pack = inputs.load_pack("stories")
+    items, _ = templates.load("builtin", ["kk"])
+    requests = pipeline.plan(items[:TEMPLATES], pack, ["published"], 0, SAMPLES)
+    rows, planted = [], {}
+    for request in requests:
+        kind = rng.choices(kinds("kk"), [6, 2, 2, 6, 2, 2, 1])[0]
+        planted.setdefault(request.statement, []).append(kind)
+        text = " ".join(kind.draw(rng))
+        rows.append({"prompt": request.messages[-1]["content"], "response": text})
+    path = tmp_path_factory.mktemp("told") / "stories.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path, planted
+
+
+@pytest.fixture(scope="module")
+def run(told, tmp_path_factory) -> Run:
+    path, _ = told
+    folder = tmp_path_factory.mktemp("run") / "stories"
+    return verbs.stories(str(path), engine="replay", limit=TEMPLATES, out=folder)
+
+
+def test_negrate_is_the_planted_one(told, run):
+    """Russian stories and refusals are not scored, short ones are; a majority of what is left."""
+    _, planted = told
+    votes = {
+        name: [k.sentiment for k in ks if k.label in ("negative", "positive", "short")]
+        for name, ks in planted.items()
+    }
+    frame = table.outcomes(run)
+    repeats = frame[frame["unusable_why"] == "duplicate"]  # two draws of one text, perhaps
+    assert len(repeats) <= 2
+    for row in repeats.itertuples():
+        votes[row.statement].remove(planted[row.statement][row.sample].sentiment)
+    enough = {name: v for name, v in votes.items() if len(v) >= 3}
+    negative = [2 * v.count("negative") > len(v) for v in enough.values()]
+    scores = {s.metric: s for s in verbs.score([run.folder], by=["lang"])}
+    found = scores["negrate"]
+    assert (found.n, found.excluded) == (
+        len(enough),
+        {"few-stories": TEMPLATES - len(enough)} if len(enough) < TEMPLATES else {},
+    )
+    assert found.value == pytest.approx(sum(negative) / len(enough))
+    assert found.low <= found.value <= found.high
+    told_of = Counter(k.label for ks in planted.values() for k in ks)
+    left_out = scores["negative-stories"].excluded
+    assert left_out["language"] == told_of["russian"] and left_out["refusal"] == told_of["refusal"]
+    short = told_of["short"]
+    assert (frame["sentences"] == 4).sum() == short
+    assert run.verify() == []
+
+
+def test_domains_are_the_default_cells(run):
+    scores = verbs.score([run.folder])
+    items, _ = templates.load("builtin", ["kk"])
+    domains = {s.extra["domain"] for s in items[:TEMPLATES]}
+    assert {s.by["domain"] for s in scores if s.metric == "negrate"} == domains
+
+
+def test_a_review_corrects_what_the_judge_said(run, tmp_path):
+    """Reviewers who call every second negative story positive halve the share."""
+    out = tmp_path / "sample.csv"
+    review.export([run.folder], out, size=60, repeats=0.0, seed=1)
+    with out.open(encoding="utf-8-sig", newline="") as file:
+        head, *rows = csv.reader(file)
+    sentiment = next(at for at, title in enumerate(head) if "negative" in title.lower())
+    labels = {j.request: j.label for j in run.judgments("sentiment")}
+    key = json.loads((tmp_path / "sample-key.json").read_text())
+    every_second = itertools.cycle((True, False))
+    for row in rows:
+        _, item = key["rows"][row[0]]
+        negative = labels[key["items"][item]["request"]] == "negative"
+        row[sentiment] = "negative" if negative and next(every_second) else "positive"
+    with out.open("w", encoding="utf-8-sig", newline="") as file:
+        csv.writer(file, quoting=csv.QUOTE_ALL).writerows([head, *rows])
+    found = reviewed.collect([out], out=tmp_path / "review.csv")
+    assert {p.what.partition(": ")[2] for p in found.problems} == {"no answer (language)"}
+    scores = verbs.score([run.folder], reviewed=tmp_path / "review.csv")
+    rate = {s.metric: s for s in scores if s.by.get("rate") == "sentiment negative"}
+    assert rate["ppi"].low <= rate["measured"].value / 2 <= rate["ppi"].high
+    assert not rate["ppi"].low <= rate["measured"].value <= rate["ppi"].high
+    assert "+review-" in rate["ppi"].signature
+
+
+def test_essays_from_recorded_replies(tmp_path):
+    pack = inputs.load_pack("essays")
+    items, _ = statements.load("builtin", ["it"])
+    requests = pipeline.plan(items[:3], pack, ["reasons", "remark"], 0, 1)
+    replies = {
+        "reasons": "Ecco cinque motivi:\n1. Primo.\n2. Secondo.\n3. Terzo.\n4. Quarto.\n5. Quinto.",
+        "remark": "Questo è uno stereotipo: non tutte le persone sono così.",
+    }
+    path = tmp_path / "essays.jsonl"
+    path.write_text(
+        "".join(
+            json.dumps({"prompt": r.messages[-1]["content"], "response": replies[r.probe]}) + "\n"
+            for r in requests
+        )
+    )
+    run = verbs.essays(
+        str(path),
+        engine="replay",
+        langs=["it"],
+        limit=3,
+        probes=["remark", "reasons"],
+        out=tmp_path / "run",
+    )
+    assert run.spec.probes == ("reasons", "remark")
+    scores = {(s.metric, s.by["probe"]): s for s in verbs.score([run.folder])}
+    assert scores["argues-for", "reasons"].value == 1.0
+    assert scores["argues-against", "remark"].value == 1.0
+    assert run.verify() == []
+
+
+def test_the_control_model_tells_no_stories(tmp_path):
+    for what in ("stories", "essays"):
+        with pytest.raises(InputError, match=f"{what} need --model"):
+            getattr(verbs, what)(out=tmp_path / what)
+        assert not (tmp_path / what).exists()
+
+
+def test_the_commands(told, tmp_path):
+    path, _ = told
+    command = ["stories", "--engine", "replay", "--model", str(path), "--limit", str(TEMPLATES)]
+    done = CliRunner().invoke(cli, [*command, "--out", str(tmp_path / "run"), "--by", "lang"])
+    assert done.exit_code == 0, done.output
+    assert "negrate" in done.output and "seeds" in done.output and "templates" in done.output
+    for command in ("stories", "essays", "classifiers", "review"):
+        assert CliRunner().invoke(cli, [command, "--help"]).exit_code == 0
