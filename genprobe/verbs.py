@@ -19,7 +19,18 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import genprobe
-from genprobe import classifiers, files, inputs, models, pipeline, registry, statements, templates
+from genprobe import (
+    classifiers,
+    control,
+    files,
+    inputs,
+    models,
+    pipeline,
+    registry,
+    statements,
+    templates,
+)
+from genprobe.control import stories as tales
 from genprobe.engines import Engine, Options, Sampling
 from genprobe.errors import InputError
 from genprobe.judges import Item, Judge, Verdict, verdicts
@@ -37,8 +48,6 @@ JUDGES = {
     "choice": ("yesno",),
     "logprob": ("probability",),
 }
-
-CONTROL = Path(__file__).parent / "control" / "model"
 
 Note = Callable[[str], None]
 Progress = Callable[[str, int, int], None]  # what, how many done, of how many
@@ -126,9 +135,11 @@ def stories(
     probes: wordings of the pack, `published` where empty. classifier: of sentiment, by its card;
     each language's own where None. The rest as in `yesno`.
     """
-    _named("stories", model, options)
     pack = inputs.load_pack("stories")
     codes = [inputs.language_code(lang) for lang in langs] or ["kk"]
+    if _is_control(model, options):
+        for code in codes:
+            tales.kinds(code)  # the languages that it tells stories in
     items, notes = templates.load(data, codes)
     items = _chosen(items, notes, codes, pack, limit, note)
     judges = [registry.module("judges", "story").make()]
@@ -181,7 +192,8 @@ def essays(
     SHADES 4.2.2 and Appendix I, with its sampling. probes: frames of the pack, all where empty.
     The rest as in `yesno`.
     """
-    _named("essays", model, options)
+    if _is_control(model, options):
+        raise InputError("essays need --model, or --base-url: the control model writes none")
     pack = inputs.load_pack("essays")
     codes = [inputs.language_code(lang) for lang in langs]
     items, notes = statements.load(data, codes or None)
@@ -207,9 +219,8 @@ def essays(
     )
 
 
-def _named(what: str, model: str | None, options: Options | None) -> None:
-    if model is None and (options is None or options.base_url is None):
-        raise InputError(f"{what} need --model, or --base-url: the control model tells none")
+def _is_control(model: str | None, options: Options | None) -> bool:
+    return model is None and (options is None or options.base_url is None)
 
 
 def _probes(names: Sequence[str], pack: inputs.Pack) -> list[str]:
@@ -359,7 +370,7 @@ def open_engine(engine: str, model: str | None, options: Options, note: Note) ->
         # no faster on a GPU, but vLLM runs only where it was built for.
         device = options.device or ("cpu" if engine == "transformers" else None)
         options = dataclasses.replace(options, dtype="float32", device=device)
-        runner = _module(engine).open(str(CONTROL), options)
+        runner = _module(engine).open(str(control.MODEL), options)
         runner.identity = dataclasses.replace(runner.identity, model="control")
         return runner
     known = models.resolve(model) if model is not None else models.Model("", "")

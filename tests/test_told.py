@@ -137,11 +137,12 @@ def test_essays_from_recorded_replies(tmp_path):
     assert run.verify() == []
 
 
-def test_the_control_model_tells_no_stories(tmp_path):
-    for what in ("stories", "essays"):
-        with pytest.raises(InputError, match=f"{what} need --model"):
-            getattr(verbs, what)(out=tmp_path / what)
-        assert not (tmp_path / what).exists()
+def test_the_control_model_writes_no_essays_and_tells_stories_in_kazakh_alone(tmp_path):
+    with pytest.raises(InputError, match="essays need --model"):
+        verbs.essays(out=tmp_path / "run")
+    with pytest.raises(InputError, match="tells no stories in 'ru', only in kk; name a model"):
+        verbs.stories(langs=["ru"], out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 def test_the_commands(told, tmp_path):
