@@ -32,10 +32,18 @@ from genprobe import (
 )
 from genprobe.control import stories as tales
 from genprobe.engines import Engine, Options, Sampling
-from genprobe.errors import InputError
+from genprobe.errors import InputError, RunError
 from genprobe.judges import Item, Judge, Verdict, verdicts
 from genprobe.records import Score, Statement, digest
-from genprobe.signature import Spec, file_signature, signature, statements_hash, versions
+from genprobe.signature import (
+    WHO,
+    Spec,
+    both_signatures,
+    file_signature,
+    signature,
+    statements_hash,
+    versions,
+)
 from genprobe.store import Run
 
 if TYPE_CHECKING:
@@ -622,6 +630,63 @@ def score(
             run.write_scores(scores[source])
             files.write_rows(run.folder / "outcomes.csv", _plain_rows(outcomes))
     return _told_apart(scores)
+
+
+def compare(
+    first: str | Path,
+    others: Sequence[str | Path],
+    *,
+    metrics: Sequence[str] = (),
+    by: Sequence[str] = (),
+) -> list[Score]:
+    """Each of the other runs against the first, item by item (`genprobe.compare.paired`).
+
+    metrics: of those that pair, all that both runs have, where empty. by: columns that make the
+    cells; one cell of all where empty. RunError where two runs differ in more than who was asked;
+    InputError for what cannot be compared.
+    """
+    from genprobe import compare as pairing
+    from genprobe import metrics as measures
+    from genprobe import table
+
+    runs = [Run.open(folder) for folder in (first, *others)]
+    a = runs[0]
+    for b in runs[1:]:
+        if apart := a.spec.differences(b.spec, WHO):
+            raise RunError(
+                f"{a.folder} and {b.folder} differ in more than the model ({'; '.join(apart)}); "
+                "ask both in the same way"
+            )
+        mine, theirs = a.judges(), b.judges()
+        for name in mine.keys() & theirs.keys():
+            if mine[name] != theirs[name]:
+                raise RunError(
+                    f"{a.folder} and {b.folder} were read by different judges {name!r}; "
+                    f"run `genprobe judge` with --judge {name} on both"
+                )
+    tables = [table.outcomes(run) for run in runs]
+    named = [name or run.folder.name for name, run in zip(_models(runs), runs, strict=True)]
+    scores = []
+    for at in range(1, len(runs)):
+        two = (tables[0], tables[at])
+        chosen = metrics or [
+            name
+            for name in measures.DEFAULT
+            if pairing.fits(measures.find(name), by) and all(map(measures.find(name).fits, two))
+        ]
+        for name in chosen:
+            found = pairing.paired(*two, name, by)
+            signs = [_signer(run.folder, run, "")(name) for run in (a, runs[at])]
+            scores += pairing.scores(
+                [p for p in found if p.n], named[0], named[at], both_signatures(*signs)
+            )
+    return scores
+
+
+def _models(runs: Sequence[Run]) -> list[str]:
+    """The runs' models by name, empty where two runs are of one."""
+    models = [run.spec.model.rstrip("/").rsplit("/", 1)[-1] for run in runs]
+    return [m if models.count(m) == 1 else "" for m in models]
 
 
 def _corrected(
