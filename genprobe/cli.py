@@ -566,12 +566,12 @@ def verify(folder: Path, verbose: bool) -> int:
     return 1 if problems else 0
 
 
-@cli.command(short_help="Check packs and languages.")
+@cli.command(short_help="Check packs, languages, templates, phrases.")
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path), metavar="[PATH]...")
 @click.option("-q", "--quiet", is_flag=True, help="Errors only.")
 @_shared("verbose")
 def lint(paths: tuple[Path, ...], quiet: bool, verbose: bool) -> int:
-    """Check packs and languages: files or folders, without any all that is shipped.
+    """Check all that lies in prompts/: files or folders, without any all that is shipped.
 
     Exit code 1 if there are errors. The published wordings are an instrument, used as they were:
     their faults are warnings.
