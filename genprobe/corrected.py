@@ -577,14 +577,16 @@ def confusion(
     """Of the replies that people gave a label, the share that the judge of `column` calls each.
 
     A reply's label is that of most of its reviewers; one that is split is left out, as is one
-    that the judge has not read. Wilson intervals; the review's weights play no part, since a row
-    is of one label alone. Arguments as in `rates`.
+    that the judge has not read, and a story that does not count. Wilson intervals; the review's
+    weights play no part, since a row is of one label alone. Arguments as in `rates`.
     """
     question = column.removeprefix("llm_")
     votes = _reviews(outcomes, reviewed, question).groupby("__row")["answer"]
     label = votes.agg(lambda said: most[0] if len(most := said.mode()) == 1 else None)
     seen = outcomes.iloc[label.index].assign(__truth=label.to_numpy(object))
     seen = seen[seen["__truth"].notna() & seen[column].notna()]
+    if question == "sentiment":
+        seen = seen[not_told(seen) == ""]
     found = []
     for cell, part in zip(*_parts(seen, [*by, "__truth"]), strict=True):
         truth = cell.pop("__truth")
@@ -607,15 +609,17 @@ def _as_scores(one: Rate) -> list[Score]:
     rate = one.rate
     name = one.positive if one.column == "says" else f"{one.column} {one.positive}"
     cell: dict[str, JSON] = {"rate": name, **one.by}
+    unread = {"split": one.split, "not reviewed": rate.n - rate.n_reviewed - one.split}
+    left = one.excluded | {why: count for why, count in unread.items() if count}
     rows = (
-        ("measured", rate.measured, rate.low, rate.high, rate.n),
-        ("ppi", rate.ppi, rate.ppi_low, rate.ppi_high, rate.n),
-        ("rg", rate.rg, rate.rg_low, rate.rg_high, rate.n),
-        ("accuracy", rate.accuracy, None, None, rate.n_reviewed),
+        ("measured", rate.measured, rate.low, rate.high, rate.n, one.excluded),
+        ("ppi", rate.ppi, rate.ppi_low, rate.ppi_high, rate.n, one.excluded),
+        ("rg", rate.rg, rate.rg_low, rate.rg_high, rate.n, one.excluded),
+        ("accuracy", rate.accuracy, None, None, rate.n_reviewed, left),
     )
     return [
-        Score(metric, cell, value, low, high, n, one.excluded, None, "")
-        for metric, value, low, high, n in rows
+        Score(metric, cell, value, low, high, n, excluded, None, "")
+        for metric, value, low, high, n, excluded in rows
     ]
 
 

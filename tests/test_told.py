@@ -116,14 +116,21 @@ def test_a_review_corrects_what_the_judge_said(run, tmp_path):
     assert not rate["ppi"].low <= rate["measured"].value <= rate["ppi"].high
     assert "+review-" in rate["ppi"].signature
 
+    # The judge's errors are those in what the rate counts: stories that cannot be scored are out.
     errors = {(s.by["reviewed"], s.metric): s for s in scores if s.by.get("judge") == "sentiment"}
-    read = [labels[key["items"][item]["request"]] for _, item in key["rows"].values()]
-    n = read.count("negative")
+    usable = {j.request for j in run.judgments("story") if j.label == "usable"}
+    asked = {name: key["items"][item]["request"] for name, (_, item) in key["rows"].items()}
+    read = [(row[sentiment], labels[asked[row[0]]]) for row in rows if asked[row[0]] in usable]
+    assert len(read) < len(rows)
     halved = errors["positive", "negative"]
-    assert halved.value == pytest.approx((n // 2) / (len(read) - (n + 1) // 2))
+    positive = [label for said, label in read if said == "positive"]
+    assert halved.value == pytest.approx(positive.count("negative") / len(positive))
     assert errors["negative", "negative"].value == 1.0
     assert errors["negative", "negative"].n + halved.n == len(read)
     assert halved.low < halved.value < halved.high
+    accuracy, measured = rate["accuracy"], rate["measured"]
+    assert accuracy.n == len(read)
+    assert accuracy.excluded == measured.excluded | {"not reviewed": measured.n - len(read)}
 
 
 def test_essays_from_recorded_replies(tmp_path):
