@@ -296,6 +296,14 @@ def _figures(column: _Column, cells: list[Cell]) -> list[list[str]]:
     return strips
 
 
+# What a heading alone does not say, by the metric that calls for it.
+_EXPLAINED = {
+    "ppi": "Corrected by the review: ppi is prediction-powered, the one to report; rg corrects for "
+    "the judge's error rates alone.",
+    "mcnemar-p": "McNemar: the n before it is of those that are a hit for one of the two alone.",
+}
+
+
 def _notes(scores: Sequence[Score], columns: Sequence[_Column]) -> list[str]:
     """Below a table: how to read it, what was left out, the signature."""
     notes = ["Shares in %, with 95 % intervals; – where there was nothing to count."]
@@ -303,6 +311,8 @@ def _notes(scores: Sequence[Score], columns: Sequence[_Column]) -> list[str]:
         notes[0] = notes[0].replace("Shares in %", "Shares in %, gaps in points")
     if any(column.bounded for column in columns):
         notes.append("Bounds: the share if no unclear reply had said so, and if every one had.")
+    told = {score.metric for score in scores}
+    notes += [line for metric, line in _EXPLAINED.items() if metric in told]
     notes += [f"Left out of {what}: {why}." for what, why in _left_out(scores)]
     notes += [f"Signature of {what}: {text}" for what, text in _signatures(scores)]
     return notes
