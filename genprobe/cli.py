@@ -621,7 +621,7 @@ def _listed(what: str) -> list[tuple[str, str]]:
         ]
     if what == "packs":
         packs = [inputs.load_pack(name) for name in registry.names("packs")]
-        return [(p.name, f"{p.title} {', '.join(p.probes)}; {p.citation}") for p in packs]
+        return [(p.name, f"{p.title} ({', '.join(p.probes)}); {p.citation}") for p in packs]
     if what == "languages":
         pack = inputs.load_pack("yesno")
         languages = [inputs.load_language(code) for code in registry.names("languages")]
@@ -742,8 +742,8 @@ def review_import(
 
     note = _note(quiet)
     done = reviewed.collect(paths, key, out)
-    for problem in done.problems:
-        click.echo(str(problem))
+    for line in reviewed.told(done.problems):
+        click.echo(line)
     note(f"{out}: {len(done.rows)} answers, {len(done.problems)} problems")
     for folder, counts in done.judged.items():
         for question, count in counts.items():
@@ -761,7 +761,7 @@ def review_agreement(paths: tuple[Path, ...], form: str, verbose: bool) -> None:
     reviewer with their own repeated answers.
 
     Rows need `item`, `reviewer`, `question`, `answer`; an empty answer is a missing one. In a
-    table all figures are times 100.
+    table shares of answers that agree are in %, coefficients from -1 to 1.
     """
     from genprobe.agreement import agreement
 

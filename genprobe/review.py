@@ -110,6 +110,8 @@ def export(
         sample = _sample(replies, size, rng)
         rows = _deal(sample, reviewers, overlap, repeats, rng)
     else:
+        if reviewers != 1:
+            raise InputError("--disagreements go to one more reader; leave --reviewers out")
         folders = {reply.item: str(runs[reply.run].folder) for reply in replies}
         earlier = read_table(disagreements)
         earlier = [row | {"run": folders.get(row["item"], row["run"])} for row in earlier]
@@ -145,6 +147,8 @@ def export(
 
 def _places(out: Path, reviewers: Sequence[str], items: int, replies: Sequence[_Reply]) -> Exported:
     """Where the files go. InputError if one of them is there already."""
+    if out.suffix.lower() in (".xlsx", ".xls", ".ods", ".tsv", ".jsonl", ".parquet"):
+        raise InputError(f"{out}: reviewers get CSV files; name it {out.with_suffix('.csv').name}")
     base = out.with_suffix("") if out.suffix.lower() == ".csv" else out
     names = [f"-{reviewer}" for reviewer in reviewers] if len(reviewers) > 1 else [""]
     done = Exported(

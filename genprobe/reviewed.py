@@ -60,6 +60,29 @@ class Problem:
         return clean(f"{where}: {self.what}")
 
 
+_FEW = 5  # rows without an answer that are named one by one
+_NONE = re.compile(r"(\S+): (no answer \(.*\))|the row (\S+) is (missing)")
+
+
+def told(problems: Iterable[Problem]) -> list[str]:
+    """Problems as lines: what is missing in many rows of a file is one line, with their number."""
+    many: dict[tuple[str, str], list[str]] = {}
+    for problem in problems:
+        if found := _NONE.fullmatch(problem.what):
+            row, what = found[1] or found[3], found[2] or found[4]
+            many.setdefault((problem.file, what), []).append(row)
+    lines: dict[str, None] = {}
+    for problem in problems:
+        line = str(problem)
+        if found := _NONE.fullmatch(problem.what):
+            what = found[2] or found[4]
+            rows = many[problem.file, what]
+            if len(rows) > _FEW:
+                line = clean(f"{problem.file}: {what}: {len(rows)} rows, {rows[0]} to {rows[-1]}")
+        lines[line] = None
+    return list(lines)
+
+
 @dataclass(frozen=True)
 class Collected:
     """rows: the table, `COLUMNS`; problems: what is missing, malformed or changed; judged: run
@@ -103,7 +126,8 @@ def _beside(paths: Iterable[str | Path]) -> Path:
     bases = {path.with_name(re.sub(r"-reviewer\d+$", "", path.stem)) for path in map(Path, paths)}
     found = [key for base in sorted(bases) if (key := Path(f"{base}-key.json")).exists()]
     if len(found) != 1:
-        raise InputError(f"there are {len(found)} keys beside the files; name it with --key")
+        what = f"{len(found)} keys lie" if found else "no key of the export (FILE-key.json) lies"
+        raise InputError(f"{what} beside the files; name it with --key")
     return found[0]
 
 
@@ -145,6 +169,7 @@ def _readings(
         problem(1, f"no column {lacking[0]!r}: no row can be checked, so none is taken")
         return
     asked = [question for question in key["questions"] if question in at]
+    known = changed_rows = 0
     for number, cells in sheet.rows:
         cell = {name: cells[index].strip() for name, index in at.items()}
         name, given = cell["row"], [cell[q] for q in asked if cell[q]]
@@ -156,7 +181,9 @@ def _readings(
         now = prints(cells[at[column]] for column in SHOWN)
         changed = [key["heads"][c] for c, a, b in zip(SHOWN, was, now, strict=True) if a != b]
         answers: dict[str, str | None] = {}
+        known += 1
         if changed:
+            changed_rows += 1
             problem(number, f"{name}: {' and '.join(map(repr, changed))} was changed{lost}")
             answers = dict.fromkeys(key["questions"])
         for question in asked:
@@ -167,6 +194,8 @@ def _readings(
                     text = cell[question][:40]
                     problem(number, f"{name}: {question} {text!r} is none of {allowed}")
         yield _Reading(name, file, number, answers, cell.get("comment", ""))
+    if known > _FEW and changed_rows == known:
+        problem(1, "no row is as the key has it; is it the key of another export?")
 
 
 def _columns(

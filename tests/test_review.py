@@ -648,3 +648,28 @@ def test_libreoffice_keeps_every_cell_in_every_language(calc, tmp_path):
     for book in (again, other, every):
         assert len(calc.values(book, "table:formula")) > 300
         assert set(calc.values(book, "table:formula")) == {None}
+
+
+def test_what_is_missing_in_many_rows_is_one_line():
+    def problem(file, row, what):
+        return reviewed.Problem(file, row, what)
+
+    many = [problem("a.csv", n + 1, f"r1-{n:04d}: no answer (stance)") for n in range(1, 8)]
+    few = [problem("b.csv", 2, "r2-0001: no answer (stance)")]
+    gone = [problem("reviewer3", None, f"the row r3-{n:04d} is missing") for n in range(1, 7)]
+    assert reviewed.told([*many, *few, *gone]) == [
+        "a.csv: no answer (stance): 7 rows, r1-0001 to r1-0007",
+        "b.csv, row 2: r2-0001: no answer (stance)",
+        "reviewer3: missing: 6 rows, r3-0001 to r3-0006",
+    ]
+
+
+def test_files_are_csv_and_a_second_round_is_of_one_reader(run, tmp_path):
+    before = sorted(path.name for path in tmp_path.iterdir())
+    with pytest.raises(InputError, match=r"name it a\.csv"):
+        review.export([run.folder], tmp_path / "a.xlsx")
+    with pytest.raises(InputError, match="leave --reviewers out"):
+        review.export(
+            [run.folder], tmp_path / "a.csv", reviewers=2, disagreements=tmp_path / "review.csv"
+        )
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
