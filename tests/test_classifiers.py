@@ -520,3 +520,10 @@ def test_help_stays_light() -> None:
     assert (
         subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[1]).returncode == 0
     )
+
+
+def test_the_threshold_is_the_middle_of_the_best() -> None:
+    p, y = np.array([0.02, 0.98]), np.array([0, 1])
+    assert classifiers.best_threshold(p, y, np.ones(2)) == 0.5
+    p = np.array([0.31, 0.315, 0.4, 0.1])
+    assert classifiers.best_threshold(p, np.array([1, 1, 1, 0]), np.ones(4)) == 0.21
