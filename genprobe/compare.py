@@ -12,6 +12,7 @@ from genprobe import metrics
 from genprobe.errors import InputError
 from genprobe.metrics import Metric, cells
 from genprobe.records import JSON, Score
+from genprobe.registry import unknown
 from genprobe.stats import Array, Interval, bootstrap, ratio
 
 if TYPE_CHECKING:
@@ -90,6 +91,8 @@ def paired(a: pd.DataFrame, b: pd.DataFrame, metric: str, by: Sequence[str] = ()
         if column not in a or column not in b:
             raise InputError(f"{metric} needs the column {column!r}; one of the two lacks it")
     for column in by:
+        if column not in a and column not in b:
+            raise unknown("column", column, [str(name) for name in a.columns])
         if column not in a or column not in b or column in chosen.never_by:
             raise InputError(f"{metric} cannot be split by {column!r} in both")
     never = chosen.never_by

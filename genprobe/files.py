@@ -68,12 +68,12 @@ def numbered_rows(path: str | os.PathLike[str]) -> Iterator[tuple[int, Row]]:
     """Like `read_rows`, each row with its number: the line of a JSONL file, the row that a
     spreadsheet shows for a CSV file (the header is row 1), counted from 1 in Parquet."""
     path = Path(path)
-    read = {"jsonl": _read_jsonl, "csv": _read_csv, "parquet": _read_parquet}[_format(path)]
     try:
         status = path.stat()
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise InputError(f"{path}: cannot be read ({reason})") from None
+    read = {"jsonl": _read_jsonl, "csv": _read_csv, "parquet": _read_parquet}[_format(path)]
     if stat.S_ISDIR(status.st_mode):
         raise InputError(f"{path}: is a folder, not a file")
     if stat.S_ISREG(status.st_mode) and status.st_size == 0:

@@ -153,6 +153,8 @@ def resolve(name: str) -> Model:
     for model in known.values():
         if model.id.lower() == name.lower():
             return model
+    if name and Path(name).expanduser().is_file():
+        raise InputError(f"{name}: is a file, not a model; recorded replies need --engine replay")
     if "/" not in name:
         raise registry.unknown("model", name, list(known))
     if not re.fullmatch(r"[A-Za-z0-9][\w.-]*/[\w.-]+", name):

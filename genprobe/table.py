@@ -257,6 +257,11 @@ def from_rows(rows: pd.DataFrame | Iterable[Mapping[str, Any]]) -> pd.DataFrame:
     """
     data = rows if isinstance(rows, pd.DataFrame) else _frame(rows)
     pack = inputs.load_pack("yesno")
+    if "answer" not in data and not {"story", "sentiment", "stance"}.isdisjoint(data.columns):
+        raise InputError(
+            "a file is scored by its yes/no answers, and this one has none; stories and essays are "
+            "counted in a run: `genprobe stories` or `essays` with --engine replay --model FILE"
+        )
     for column in ("lang", "probe"):
         if column not in data:
             raise InputError(f"the file lacks the column {column!r}, which scores need")

@@ -12,7 +12,7 @@ import importlib.util
 import itertools
 import json
 import re
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -56,6 +56,8 @@ JUDGES = {
     "choice": ("yesno",),
     "logprob": ("probability",),
 }
+# The judges of the runs that ask no yes/no questions.
+OTHERS = {"stories": ("story", "sentiment"), "essays": ("stance", "refusal", "language")}
 
 Note = Callable[[str], None]
 Progress = Callable[[str, int, int], None]  # what, how many done, of how many
@@ -211,7 +213,7 @@ def essays(
         pack,
         items,
         _probes(probes, pack) or list(pack.probes),
-        [registry.module("judges", name).make() for name in ("stance", "refusal", "language")],
+        [registry.module("judges", name).make() for name in OTHERS["essays"]],
         model=model,
         data=data,
         limit=limit,
@@ -235,7 +237,8 @@ def _probes(names: Sequence[str], pack: inputs.Pack) -> list[str]:
     """The probes of these names, in the order of the pack. InputError for one that it lacks."""
     for name in names:
         if name not in pack.probes:
-            raise registry.unknown("probe", name, list(pack.probes))
+            what = {"stories": "wording", "essays": "frame"}.get(pack.name, "probe")
+            raise registry.unknown(what, name, list(pack.probes))
     return [name for name in pack.probes if name in names]
 
 
@@ -366,6 +369,8 @@ def _module(engine: str) -> ModuleType:
 def open_engine(engine: str, model: str | None, options: Options, note: Note) -> Engine:
     """The engine that answers, for `auto` the one that fits model and machine; close it."""
     options = dataclasses.replace(options, note=note)
+    if engine != "auto" and engine not in registry.names("engines"):
+        raise registry.unknown("engine", engine, ["auto", *registry.names("engines")])
     if engine == "replay":  # recordings have no alias
         if model is None:
             raise InputError("replay needs --model: the run folder or the file with the recordings")
@@ -439,14 +444,26 @@ def _generate(run: Run, runner: Engine, sampling: Sampling, note: Note, progress
     if counts.already:
         note(f"{counts.already} of {counts.total} replies were there already")
     if counts.failed:
+        last = deque(run.failures(), counts.failed)
+        (why, _), *others = Counter(one.detail or one.kind for one in last).most_common()
         note(
-            f"{counts.failed} of {counts.total} requests failed ({run.folder}/failures.jsonl); "
+            f"{counts.failed} of {counts.total} requests failed: {why[:200]}"
+            f"{' (and other reasons)' if others else ''} ({run.folder}/failures.jsonl); "
             "the same command asks them again"
         )
 
 
 def judge_run(run: Run, judges: Sequence[Judge], progress: Progress = _quiet) -> dict[str, int]:
-    """Judge every answer of a run again, each judge those that it reads; name -> judgments."""
+    """Judge every answer of a run again, each judge those that it reads; name -> judgments.
+
+    InputError for the answers to yes/no questions in a run that asked none.
+    """
+    if run.spec.command in OTHERS and any(judge.name == "yesno" for judge in judges):
+        names = " or ".join(f"--judge {name}" for name in OTHERS[run.spec.command])
+        raise InputError(
+            f"{run.folder} is a run of {run.spec.command}, which answer no yes/no question; "
+            f"name {names}"
+        )
     decodes = {request.id: request.decode for request in run.requests()}
     total = sum(decodes.get(name) in judge.reads for name in run.answered() for judge in judges)
     done = 0

@@ -156,7 +156,7 @@ def test_the_signature_names_model_revision_and_rubric() -> None:
 
 
 def test_what_it_refuses(tmp_path) -> None:
-    with pytest.raises(InputError, match="name the model"):
+    with pytest.raises(InputError, match="with --model or --base-url"):
         llm.make()
     with pytest.raises(InputError, match="did you mean 'stance'"):
         llm.make(Scripted(first), "stanse")

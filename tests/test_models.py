@@ -59,6 +59,8 @@ def test_names_are_found(tmp_path):
     for name in ("./none", "/none/there", "a/b/c"):
         with pytest.raises(InputError, match="no such folder"):
             models.resolve(name)
+    with pytest.raises(InputError, match="recorded replies need --engine replay"):
+        models.resolve(__file__)
     with pytest.raises(InputError, match="unknown model ''"):
         models.resolve("")
 

@@ -297,6 +297,7 @@ def test_a_run_of_another_pack_or_without_its_statements_is_one_line(run):
     [
         ([{k: v for k, v in ROW.items() if k != "lang"}], "lacks the column 'lang'"),
         ([{k: v for k, v in ROW.items() if k != "answer"}], "genprobe judge FILE --judge yesno"),
+        ([{"lang": "kk", "response": "", "sentiment": "negative"}], "--engine replay"),
         ([ROW, {**ROW, "lang": "xx"}], "row 2: unknown language 'xx'"),
         ([ROW, {**ROW, "probe": "agrement"}], "row 2: unknown probe 'agrement'; did you mean"),
         ([ROW, {**ROW, "answer": "maybe"}], "row 2: unknown answer 'maybe'"),

@@ -222,7 +222,7 @@ class LLMJudge:
 def make(engine: Engine | None = None, rubric: str = "stance") -> LLMJudge:
     """The judge. InputError without an engine, or for a rubric that is unknown or malformed."""
     if engine is None:
-        raise InputError("the judge 'llm' asks a model; name the model that is to judge")
+        raise InputError("the judge 'llm' asks a model; name the model with --model or --base-url")
     return LLMJudge(engine, load_rubric(rubric))
 
 
