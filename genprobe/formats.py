@@ -319,19 +319,36 @@ def _notes(scores: Sequence[Score], columns: Sequence[_Column]) -> list[str]:
 
 
 def _left_out(scores: Sequence[Score]) -> list[tuple[str, str]]:
-    """What all cells of a metric left out; metrics that left out the same are named together."""
+    """What all cells of a metric left out; metrics that left out the same are named together.
+
+    A difference `of` several measures, and a corrected `rate` of several, are counted apart.
+    """
     told: dict[str, list[str]] = {}
     for metric in dict.fromkeys(s.metric for s in scores):
-        mine = [s for s in scores if s.metric == metric]
-        total: Counter[str] = Counter()
-        for score in mine:
-            total.update(score.excluded)
-        if total:
-            planned = sum(s.n for s in mine) + total.total()
-            order = sorted(total.items(), key=metrics.rank)
-            why = ", ".join(f"{count} {clean(reason)}" for reason, count in order)
-            told.setdefault(f"{why}, of {planned} planned", []).append(metric)
+        parts: dict[str, list[Score]] = {}
+        for score in scores:
+            if score.metric == metric:
+                about = score.by.get("of", score.by.get("rate", ""))
+                parts.setdefault(str(about), []).append(score)
+        reasons = {about: why for about, part in parts.items() if (why := _why(part))}
+        same = len(reasons) == len(parts) and len(set(reasons.values())) == 1
+        for about, why in reasons.items():
+            name = metric if same or len(parts) == 1 else f"{metric} ({clean(about)})"
+            if name not in (names := told.setdefault(why, [])):
+                names.append(name)
     return [(", ".join(n) + (" (each)" if len(n) > 1 else ""), why) for why, n in told.items()]
+
+
+def _why(scores: Sequence[Score]) -> str:
+    """What some cells of one metric left out, and of how many; empty for nothing."""
+    total: Counter[str] = Counter()
+    for score in scores:
+        total.update(score.excluded)
+    if not total:
+        return ""
+    order = sorted(total.items(), key=metrics.rank)
+    why = ", ".join(f"{count} {clean(reason)}" for reason, count in order)
+    return f"{why}, of {sum(s.n for s in scores) + total.total()} planned"
 
 
 def _signatures(scores: Sequence[Score]) -> list[tuple[str, str]]:

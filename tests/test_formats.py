@@ -191,3 +191,21 @@ def test_odd_input():
     assert formats.render([], "latex") == "% no scores\n"
     mixed = [make(by={"lang": "mr"}), make("no", {"probe": None})]
     assert "(none)" in formats.render(mixed, "table") and formats.render(mixed, "latex")
+
+
+def test_what_is_left_out_is_told_by_measure_and_rate():
+    def one(metric: str, n: int, excluded: dict[str, int], **by: str) -> Score:
+        return Score(metric, {**by}, 0.5, 0.4, 0.6, n, excluded, None, "s")
+
+    compared = [
+        one("difference", 8, {}, of="negrate"),
+        one("difference", 33, {"in one run only": 2}, of="negative-stories"),
+    ]
+    shown = formats.render(compared, "table")
+    assert "Left out of difference (negative-stories): 2 in one run only, of 35 planned." in shown
+    corrected = [
+        one(metric, 20, {"failed": 1}, rate=rate) for metric in ("ppi", "rg") for rate in "ab"
+    ]
+    shown = formats.render(corrected, "table")
+    assert "Left out of ppi, rg (each): 1 failed, of 21 planned." in shown
+    assert shown.count("ppi is prediction-powered") == 1
