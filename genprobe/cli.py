@@ -393,7 +393,7 @@ def _print_scores(scores: list[Score], form: str) -> None:
 @click.option("--judge", "names", multiple=True, metavar="J", help="Judge; default yesno.")
 @click.option("--parser", metavar="P", help="For yesno: shades2025, the study's own reader.")
 @click.option("--classifier", metavar="C", help="For sentiment: a card; see `list classifiers`.")
-@click.option("--rubric", metavar="R", help="For llm: stance, sentiment or answer.")
+@click.option("--rubric", metavar="R", help="For llm: stance (default), sentiment or answer.")
 @click.option(
     "--model", metavar="M", help="For llm: the model that judges; alias, hub id or folder."
 )

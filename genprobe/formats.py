@@ -321,19 +321,21 @@ def _notes(scores: Sequence[Score], columns: Sequence[_Column]) -> list[str]:
 def _left_out(scores: Sequence[Score]) -> list[tuple[str, str]]:
     """What all cells of a metric left out; metrics that left out the same are named together.
 
-    A difference `of` several measures, and a corrected `rate` of several, are counted apart.
+    A difference `of` several measures, and a corrected `rate` of several, are counted apart; so
+    are the labels of a `judge`, which may have the name of a measure.
     """
     told: dict[str, list[str]] = {}
     for metric in dict.fromkeys(s.metric for s in scores):
         parts: dict[str, list[Score]] = {}
         for score in scores:
             if score.metric == metric:
-                about = score.by.get("of", score.by.get("rate", ""))
+                about = next((score.by[k] for k in ("of", "rate", "judge") if k in score.by), "")
                 parts.setdefault(str(about), []).append(score)
         reasons = {about: why for about, part in parts.items() if (why := _why(part))}
         same = len(reasons) == len(parts) and len(set(reasons.values())) == 1
         for about, why in reasons.items():
-            name = metric if same or len(parts) == 1 else f"{metric} ({clean(about)})"
+            alone = same or len(parts) == 1 or not about
+            name = metric if alone else f"{metric} ({clean(about)})"
             if name not in (names := told.setdefault(why, [])):
                 names.append(name)
     return [(", ".join(n) + (" (each)" if len(n) > 1 else ""), why) for why, n in told.items()]
