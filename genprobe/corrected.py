@@ -41,7 +41,7 @@ from genprobe.records import JSON, Score
 from genprobe.registry import unknown
 from genprobe.stats import LEVEL, Array, clustered_wilson, student, wilson
 
-VERSION = "1"
+VERSION = "2"
 DRAWS = 1000  # simulated samples for a cut-off
 SEED = 1
 _TINY = 0.01  # trials given to every table in a fit, so that none is without
@@ -50,6 +50,7 @@ _STEPS = 12  # of the search for the end of an interval
 _FIT_STEPS = 20  # of the search for a constrained fit
 _ROUGH_STEPS = 13  # of the same for a simulated sample
 _FAR = 1e3  # twice the log-likelihood lost by what cannot be
+_SAME = 1e-3  # statistics that differ by no more are the same table, fitted in other steps
 _BLOCK = 400_000  # simulated samples held at a time
 
 
@@ -278,7 +279,8 @@ def _beyond(tables: Tables, fit: Fit, rate: Array, level: float) -> Array:
     """How far the statistic is beyond its cut-off if the rate were `rate`; the test rejects it
     where this is positive."""
     shares = fit(rate, tables, _FIT_STEPS)
-    return _statistic(tables, shares) - _cut(tables, fit, rate, shares, level)
+    cut = _cut(tables, fit, rate, shares, level)
+    return _statistic(tables, shares) - cut - _SAME
 
 
 def _cut(tables: Tables, fit: Fit, rate: Array, shares: Shares, level: float) -> Array:

@@ -337,3 +337,17 @@ def test_reviews_that_do_not_belong():
     runs = pd.concat([outcomes().assign(run="a"), outcomes().assign(run="b")], ignore_index=True)
     found = rates(runs, review({"t0-0": "negative"}, run="b"), "sentiment", "negative", ["run"])
     assert [r.rate.n_reviewed for r in found] == [0, 1]
+
+
+@pytest.mark.parametrize(("n", "reviewed"), [(100, 30), (2000, 30), (40, 5), (60, 12)])
+@pytest.mark.parametrize("share", [0, 1])
+def test_a_review_without_an_exception_leaves_room_for_some(n, reviewed, share):
+    """A judge who always says the same, in whom the review finds no error: the rule of three."""
+    truth = np.full(n, np.nan)
+    truth[:reviewed] = share
+    found = corrected.corrected(
+        np.full(n, bool(share)), truth, np.ones(n), np.arange(n).astype(object)
+    )
+    far = found.ppi_high if share == 0 else 1 - found.ppi_low
+    assert found.ppi == share and 1 - 0.05 ** (1 / reviewed) <= far < 1 - 0.01 ** (1 / reviewed)
+    assert found.rg_high - found.rg_low > 0.9  # the judge's errors on the others are not known
