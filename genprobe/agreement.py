@@ -126,7 +126,8 @@ def _scores(
     add("agreement", {}, raw_units(counts), stats.ratio, left)
     if len(reviewers) > 1:
         add("cohen-kappa", {}, pair_units(answers, k), functools.partial(cohen, k=k), left)
-        add("fleiss-kappa", {}, fleiss_units(counts), fleiss, left)
+        # An item that one has read tells of how often a category is used, and counts.
+        add("fleiss-kappa", {}, fleiss_units(counts), fleiss, 0)
         add("krippendorff-alpha", {}, alpha_units(counts), alpha, left)
     for a, b in itertools.combinations(range(len(reviewers)), 2) if len(reviewers) > 2 else ():
         units = pair_units(answers[:, [a, b]], k)
