@@ -126,7 +126,7 @@ def outcomes(run: Readable) -> pd.DataFrame:
             "type": statement.type,
             "entity": statement.entity,
             "text": statement.text,
-            "valid": _valid(statement.lang, statement.valid_in),
+            "valid": known_in(statement.lang, statement.valid_in),
             "sample": request.sample,
             "request": request.id,
             "prompt": request.messages[-1]["content"] if request.messages else "",
@@ -285,7 +285,7 @@ def from_rows(rows: pd.DataFrame | Iterable[Mapping[str, Any]]) -> pd.DataFrame:
     if "valid" in frame:
         known = {str(v): _codes(str(v)) for v in frame["valid"].unique()}
         frame["valid"] = [
-            _valid(lang, known[str(v)])
+            known_in(lang, known[str(v)])
             for v, lang in zip(frame["valid"], frame["lang"], strict=True)
         ]
     for column in ("conflict", "refused"):
@@ -377,7 +377,7 @@ def _codes(text: str) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
-def _valid(lang: str, valid_in: Iterable[str]) -> bool:
+def known_in(lang: str, valid_in: Iterable[str]) -> bool:
     """Whether a stereotype is marked as known in a language.
 
     Data mark languages and not scripts: `zh` counts for Traditional Chinese, too, for which
