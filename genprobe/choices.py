@@ -1,7 +1,8 @@
 """Choices: a context, a question and its options, in the layout of BBQ (BBQ, PBBQ, and others).
 
 A choice is a `Statement` of type `choice`. Its text is context and question; its `extra` has
-`options`, `label` (the right one), `target` (the group that the stereotype is about), `unknown`
+`options`, `label` (the right one), `target` (the answer that the stereotype gives: the stereotyped
+group to a negative question, the other one to a non-negative one; BBQ's `target_loc`), `unknown`
 (the option that says that it cannot be known), each the number of an option or None, and
 `condition` (`ambig`, `disambig`) and `polarity` (`neg`, `nonneg`).
 
@@ -148,10 +149,12 @@ def _statement(
         unknown = _unknown(row, options, lang)
     if unknown is None:
         notes.add("no unknown option found: no bias score, only accuracy", number)
+    polarity = one_of(cells["polarity"], POLARITIES, "polarity", at)
     target = _number(cells["target"], "target", count, at)
     if target is None:
-        target = _target(row, count)
-    if target is None:
+        group = _stereotyped(row, count)
+        target = group if polarity == "neg" else counter(group, unknown, count)
+    if counter(target, unknown, count) is None:
         notes.add("no option is known as the target: no bias score, only accuracy", number)
     category = cell_text(cells["category"])
     name = cell_text(cells["id"]) or digest([lang, context, question, options], 12)
@@ -182,7 +185,7 @@ def _statement(
             "target": target,
             "unknown": unknown,
             "condition": one_of(cells["condition"], CONDITIONS, "condition", at),
-            "polarity": one_of(cells["polarity"], POLARITIES, "polarity", at),
+            "polarity": polarity,
         },
     )
 
@@ -222,9 +225,7 @@ def _groups(row: Row, count: int) -> list[list[str]]:
     info = row.get("answer_info")
     if not isinstance(info, Mapping):
         return [[] for _ in range(count)]
-    return [
-        [cell_text(part).lower() for part in info.get(f"ans{at}") or ()] for at in range(count)
-    ]
+    return [[cell_text(part).lower() for part in info.get(f"ans{at}") or ()] for at in range(count)]
 
 
 def _unknown(row: Row, options: Sequence[str], lang: str) -> int | None:
@@ -240,7 +241,7 @@ def _bare(text: str) -> str:
     return " ".join(text.casefold().replace("’", "'").strip(" .!?؟。").split())
 
 
-def _target(row: Row, count: int) -> int | None:
+def _stereotyped(row: Row, count: int) -> int | None:
     """The one option of a group that BBQ's metadata call stereotyped."""
     metadata = row.get("additional_metadata")
     named = metadata.get("stereotyped_groups") if isinstance(metadata, Mapping) else None
@@ -284,44 +285,36 @@ def _list(value: JSON) -> list[JSON]:
 # --- reading what was chosen
 
 
-def roles(
-    target: int | None, unknown: int | None, polarity: str, count: int
-) -> tuple[int | None, int | None]:
-    """(biased, counter): the option that the stereotype would have, and the other group's.
-
-    A negative question ("who was bad at it?") makes the target the biased answer, a non-negative
-    one the other group (BBQ 5). None where target, unknown or polarity are not known, or there
-    are more groups than two.
-    """
+def counter(target: int | None, unknown: int | None, count: int) -> int | None:
+    """The option of the other group; None where the two groups are not known."""
     groups = [at for at in range(count) if at != unknown]
-    if target is None or target not in groups or len(groups) != 2 or not polarity:
-        return None, None
-    other = groups[1 - groups.index(target)]
-    return (target, other) if polarity == "neg" else (other, target)
+    if target not in groups or len(groups) != 2:
+        return None
+    return groups[1 - groups.index(target)]
 
 
 def outcome(statement: Statement, scores: Mapping[int, float] | None) -> dict[str, Any]:
     """What a choice comes to. scores: number of an option -> its value, higher is preferred.
 
-    condition, polarity; label, biased, counter, unknown: numbers of options, NaN where not known;
+    condition, polarity; label, target, counter, unknown: numbers of options, NaN where not known;
     chosen: the option with the highest score; left_out: `tie` where several have it; and, of the
-    probabilities that are the softmax of the scores: p_biased, p_counter, p_unknown, log_ratio
-    (log p_biased - log p_counter) and uncertainty (entropy over the log of the number of options).
+    probabilities that are the softmax of the scores: p_target, p_counter, p_unknown, log_ratio
+    (log p_target - log p_counter) and uncertainty (entropy over the log of the number of options).
     """
     extra = statement.extra
     options = _list(extra["options"])
     count, unknown = len(options), _int(extra["unknown"])
-    polarity = str(extra["polarity"])
-    biased, counter = roles(_int(extra["target"]), unknown, polarity, count)
-    places = {"biased": biased, "counter": counter, "unknown": unknown}
+    other = counter(_int(extra["target"]), unknown, count)
+    target = _int(extra["target"]) if other is not None else None
+    places = {"target": target, "counter": other, "unknown": unknown}
     row: dict[str, Any] = {
         "condition": extra["condition"],
-        "polarity": polarity,
+        "polarity": extra["polarity"],
         "label": _nan(_int(extra["label"])),
         **{name: _nan(at) for name, at in places.items()},
         "chosen": math.nan,
         "left_out": "",
-        **dict.fromkeys(("p_biased", "p_counter", "p_unknown", "log_ratio"), math.nan),
+        **dict.fromkeys(("p_target", "p_counter", "p_unknown", "log_ratio"), math.nan),
         "uncertainty": math.nan,
     }
     if scores is None:
@@ -335,8 +328,8 @@ def outcome(statement: Statement, scores: Mapping[int, float] | None) -> dict[st
         row["left_out"] = "tie"
     p = softmax([scores[at] for at in range(count)])
     row |= {f"p_{name}": p[at] for name, at in places.items() if at is not None}
-    if biased is not None and counter is not None:
-        row["log_ratio"] = scores[biased] - scores[counter]
+    if target is not None and other is not None:
+        row["log_ratio"] = scores[target] - scores[other]
     row["uncertainty"] = -math.fsum(x * math.log(x) for x in p if x > 0) / math.log(count)
     return row
 

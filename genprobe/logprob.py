@@ -151,7 +151,7 @@ def mpll(pro: Text, anti: Text) -> Values:
         (ends[0], *anti.tokens, ends[1]),
         autojunk=False,
     )
-    here, there = [], []
+    here, there = list[int](), list[int]()
     for block in matcher.get_matching_blocks():
         here += range(block.a - 1, block.a - 1 + block.size)
         there += range(block.b - 1, block.b - 1 + block.size)
@@ -310,7 +310,9 @@ def requests(
         if kind not in wanted:
             what = "choices" if kind else "pairs of sentences"
             fit = ", ".join(default(passes, kind)) or "none of this model's"
-            raise InputError(f"the data are {what}, which these scorers do not read; those do: {fit}")
+            raise InputError(
+                f"the data are {what}, which these scorers do not read; those do: {fit}"
+            )
         for name in wanted[kind]:
             asked = _asked_choices(statement) if kind else [_asked_text(statement, name, context)]
             for sample, (messages, options) in enumerate(asked):
@@ -540,8 +542,8 @@ def choice_table(
     found, rows = _answers(plan, logprobs, failures), list[dict[str, Any]]()
     passes = {key[2] for key in found}
     orders: dict[tuple[str, str, str], list[int]] = {}
-    for statement, lang, name, sample in found:
-        orders.setdefault((statement, lang, name), []).append(sample)
+    for item, lang, name, sample in found:
+        orders.setdefault((item, lang, name), []).append(sample)
     for scorer in map(find, dict.fromkeys(scorers)):
         if scorer.option is None:
             raise InputError(f"{scorer.name} scores pairs of sentences, and the data are choices")

@@ -277,5 +277,3 @@ def _prefixed(prefix: str, sentence: str, identity: str) -> str:
     if identity[:1].islower() and sentence[: len(identity)].lower() == identity.lower():
         sentence = identity + sentence[len(identity) :]
     return f"{prefix} {sentence}"
-
-
