@@ -489,11 +489,17 @@ def _judge(
     metavar="FILE",
     help="Of `review import`: rates come as measured and corrected by what people said.",
 )
+@click.option(
+    "--perplexity",
+    is_flag=True,
+    help="The pro and anti of a file are perplexities: the lower is preferred.",
+)
 @_shared("by", "declared", "format", "quiet", "verbose")
 def score(
     sources: tuple[Path, ...],
     metrics: tuple[str, ...],
     reviewed: Path | None,
+    perplexity: bool,
     by: str | None,
     declared: bool,
     form: str,
@@ -501,6 +507,9 @@ def score(
     verbose: bool,
 ) -> None:
     """Count the answers of run folders, or of files that `judge` wrote.
+
+    A file of sentence pairs scored anywhere (rows item, model, pro, anti: the value of the
+    stereotype and of its contrast, higher is preferred) is counted, too: docs/preferences.md.
 
     Every figure comes with its n, what was left out, a 95 % interval and a signature. No model
     is needed: a run can be scored again and again.
@@ -513,6 +522,7 @@ def score(
         by=_columns(by),
         declared=declared,
         reviewed=reviewed,
+        perplexity=perplexity,
         note=_note(quiet),
     )
     _print_scores(scores, form)

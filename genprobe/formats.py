@@ -122,6 +122,8 @@ def _number(value: float, metric: str) -> str:
     if metric.endswith("-p"):
         return f"{value:.3f}" if value >= 0.001 else "<0.001"
     known = metrics.catalogue().get(metric)
+    if known is not None and known.plain:
+        return f"{value:.3g}".replace("-", "−")
     if known is not None and known.limits[1] > 1:
         return f"{value:.0f}"
     return _percent(value, _signed(metric))
@@ -149,7 +151,7 @@ def _signed(metric: str) -> bool:
     if metric == "difference":
         return True
     known = metrics.catalogue().get(metric)
-    return known is not None and known.limits[0] < 0
+    return known is not None and known.limits[0] < 0 and not known.plain
 
 
 def _unit(metric: str) -> str:
@@ -301,6 +303,10 @@ def _notes(scores: Sequence[Score], columns: Sequence[_Column]) -> list[str]:
     notes = ["Shares in %, with 95 % intervals; – where there was nothing to count."]
     if any(_signed(s.metric) for s in scores):
         notes[0] = notes[0].replace("Shares in %", "Shares in %, gaps in points")
+    for name in dict.fromkeys(s.metric for s in scores):
+        known = metrics.catalogue().get(name)
+        if known is not None and known.plain:
+            notes.append(f"{name}: {known.title}.")
     if any(column.bounded for column in columns):
         notes.append("Bounds: the share if no unclear reply had said so, and if every one had.")
     notes += [f"Left out of {what}: {why}." for what, why in _left_out(scores)]

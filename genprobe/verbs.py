@@ -13,7 +13,7 @@ import itertools
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -577,15 +577,18 @@ def score(
     by: Sequence[str] = (),
     declared: bool = False,
     reviewed: str | Path | None = None,
+    perplexity: bool = False,
     note: Note = _quiet,
 ) -> list[Score]:
-    """Scores of run folders or of files of judged replies, each source by itself.
+    """Scores of run folders or of files of judged replies or scored pairs, each source by itself.
 
     metrics: `metrics.DEFAULT` where empty. by: the columns that make the cells; where empty
-    language and probe, and model if there are several; sources that share a cell all the same
-    get `source` in front. declared: only the recognised declarations. reviewed: a table of
-    `review import`; rates come as measured and as corrected by it, too. When all are counted, the
-    scores of a run are also written to its `scores.json`, its outcomes to `outcomes.csv`.
+    language and probe, domain of what has one, and model if there are several; sources that share
+    a cell all the same get `source` in front. declared: only the recognised declarations.
+    reviewed: a table of `review import`; rates come as measured and as corrected by it, too.
+    perplexity: the values of files of pairs are perplexities, lower is preferred. When all are
+    counted, the scores of a run are also written to its `scores.json`, its outcomes to
+    `outcomes.csv`.
     InputError in one line.
     """
     from genprobe import metrics as measures
@@ -596,12 +599,17 @@ def score(
     for source in dict.fromkeys(map(Path, sources)):
         run = Run.open(source) if source.is_dir() else None
         try:
-            outcomes = table.outcomes(run) if run else table.from_rows(files.read_rows(source))
+            if run and perplexity:
+                raise InputError("--perplexity is for files of pairs; a run knows what it holds")
+            outcomes = (
+                table.outcomes(run) if run else table.from_rows(files.read_rows(source), perplexity)
+            )
         except InputError as error:
             raise _about(source, error) from None
         tables.append((source, run, outcomes))
-    columns = list(by) or ["lang", "probe"]
-    if not by and all("usable" in o and "domain" in o for _, _, o in tables):
+    every = [set(outcomes) for _, _, outcomes in tables]
+    columns = list(by) or [c for c in ("lang", "probe") if all(c in there for there in every)]
+    if not by and all("domain" in there and there & {"usable", "pro"} for there in every):
         columns.append("domain")
     asked = {m for _, _, outcomes in tables if "model" in outcomes for m in set(outcomes["model"])}
     if not by and len(asked) > 1:
@@ -613,7 +621,8 @@ def score(
             chosen, left = recognised_declarations(outcomes)
             reasons = ", ".join(f"{count} {why}" for why, count in left.items() if count)
             note(f"{source}: recognised declarations only; left out: {reasons or 'nothing'}")
-        sign = _signer(source, run, "+declared" if declared else "")
+        subset = ("+declared" if declared else "") + ("+perplexity" if perplexity else "")
+        sign = _signer(source, run, subset, {"yesno": "given"} if "answer" in chosen else {})
         # What no judge has looked at is left out, unless it was asked for by name.
         names = metrics or [m for m in measures.DEFAULT if measures.find(m).fits(chosen)]
         try:
@@ -738,15 +747,17 @@ def _told_apart(scores: dict[Path, list[Score]]) -> list[Score]:
     ]
 
 
-def _signer(source: Path, run: Run | None, subset: str) -> Callable[[str], str]:
-    """Metric name -> signature of its scores over this source."""
+def _signer(
+    source: Path, run: Run | None, subset: str, given: Mapping[str, str]
+) -> Callable[[str], str]:
+    """Metric name -> signature of its scores over this source. given: judges of a file's labels."""
     if run:
         # What people said is counted where it is asked for, and says so itself.
         judges = {k: v for k, v in run.judges().items() if not k.startswith("reviewed-")}
         spec = run.spec
         return lambda name: signature(spec, judges, _metric_id(name) + subset)
     # The file is read once; its hash, not who judged it, is what is known of its labels.
-    one = file_signature(source, {"yesno": "given"}, "METRIC")
+    one = file_signature(source, given, "METRIC")
     return lambda name: one.replace("METRIC", _metric_id(name) + subset, 1)
 
 
