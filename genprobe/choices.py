@@ -52,6 +52,7 @@ class Wording:
     option: str  # a line of {options}; holds {option}
     space: str  # what stands between the text and the option that is scored behind it
     unknown: tuple[str, ...]
+    hash: str
 
 
 @functools.cache
@@ -71,7 +72,8 @@ def wording(lang: str) -> Wording:
         raise InputError(f"{path}: 'unknown' must be a list of texts")
     if sorted(row.keys() - texts.keys()) != ["unknown"]:
         raise InputError(f"{path}: has {', '.join(texts)} and unknown, no more")
-    found = Wording(str(row["text"]), str(row["option"]), str(row["space"]), tuple(words))
+    shown = {key: str(texts[key]) for key in ("text", "option", "space")}
+    found = Wording(**shown, unknown=tuple(words), hash=inputs.file_hash(path))
     for part, text in (("context", found.text), ("question", found.text), ("options", found.text)):
         if text.count(f"{{{part}}}") != 1:
             raise InputError(f"{path}: 'text' must hold {{{part}}} once")

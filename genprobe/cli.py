@@ -375,6 +375,66 @@ def essays(
     _report(folder, by, declared, form, quiet)
 
 
+@cli.command(short_help="Score sentence pairs by what a model prefers.")
+@click.option(
+    "--data",
+    default="builtin",
+    show_default=True,
+    metavar="D",
+    help="builtin, templates, shades, or a file of pairs or choices (docs/preferences.md).",
+)
+@click.option("--scorer", "scorers", multiple=True, metavar="S", help="Scorer; may be repeated.")
+@_with(*(_ASKED[name] for name in ("langs", "model", "limit", "out", "engine_args")))
+@click.option(
+    "--revision",
+    metavar="R,…",
+    help="Of a model of the hub; several are one run each. So are the models in a folder.",
+)
+@click.option("--context", default="", metavar="TEXT", help="Before every sentence of a pair.")
+@click.option("--prefix", default="", metavar="WORD", help="Part of every sentence of a table.")
+@click.option("--plain", is_flag=True, help="Score a chat model without its template.")
+@_shared("by", "format", "quiet", "verbose")
+def logprob(
+    model: str | None,
+    revision: str | None,
+    out: Path | None,
+    engine_args: tuple[str, ...],
+    by: str | None,
+    form: str,
+    quiet: bool,
+    verbose: bool,
+    **asking: Any,
+) -> None:
+    """Score pairs of sentences, or choices, by their log-probability under a model.
+
+    Of causal, masked and encoder-decoder models of transformers. Writes a run folder (runs/…
+    unless --out), which the same command resumes, with the value of every token: `genprobe score
+    RUN --scorer S` reduces them in another way, without the model.
+    """
+    from genprobe import verbs
+
+    note, folders = _note(quiet), []
+    models: list[str | None] = [*verbs.checkpoints(model)] if model else []
+    for one in models or [model]:
+        for at in _columns(revision) or [""]:
+            arguments = [*engine_args, *([f"revision={at}"] if at else [])]
+            name = "-".join(part for part in (Path(one).name if one and models else "", at) if part)
+            with _Bar(quiet) as bar:
+                run = verbs.logprob(
+                    one,
+                    options=verbs.engine_options(arguments),
+                    out=out / name if out else None,
+                    note=note,
+                    progress=bar,
+                    **asking,
+                )
+            folders.append(run.folder)
+    columns = _columns(by)
+    _print_scores(verbs.score(folders, by=columns, note=note), form)
+    for folder in folders:
+        note(f"run folder: {folder}")
+
+
 def _columns(by: str | None) -> list[str]:
     return [column.strip() for column in by.split(",") if column.strip()] if by else []
 
@@ -490,6 +550,13 @@ def _judge(
     help="Of `review import`: rates come as measured and corrected by what people said.",
 )
 @click.option(
+    "--scorer",
+    "scorers",
+    multiple=True,
+    metavar="S",
+    help="Of a log-prob run: how its values are reduced; may be repeated.",
+)
+@click.option(
     "--perplexity",
     is_flag=True,
     help="The pro and anti of a file are perplexities: the lower is preferred.",
@@ -499,6 +566,7 @@ def score(
     sources: tuple[Path, ...],
     metrics: tuple[str, ...],
     reviewed: Path | None,
+    scorers: tuple[str, ...],
     perplexity: bool,
     by: str | None,
     declared: bool,
@@ -522,6 +590,7 @@ def score(
         by=_columns(by),
         declared=declared,
         reviewed=reviewed,
+        scorers=scorers,
         perplexity=perplexity,
         note=_note(quiet),
     )

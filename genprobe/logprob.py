@@ -285,6 +285,19 @@ def _pass(scorer: Scorer, passes: Collection[str], what: str) -> str:
 # --- the plan
 
 
+def first(statements: Iterable[Statement], limit: int | None) -> list[Statement]:
+    """Of each language the first `limit` pairs, or choices; all where it is None."""
+    count: dict[str, dict[str, None]] = {}
+    kept = []
+    for statement in statements:
+        units = count.setdefault(statement.lang, {})
+        unit = statement.id if choices.is_choice(statement) else statement.pair or statement.id
+        if limit is None or unit in units or len(units) < limit:
+            units[unit] = None
+            kept.append(statement)
+    return kept
+
+
 def requests(
     statements: Iterable[Statement],
     scorers: Sequence[str],

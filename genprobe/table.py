@@ -33,7 +33,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pandas as pd
@@ -89,15 +89,16 @@ class Readable(Protocol):
     def judgments(self, judge: str) -> Iterable[Judgment]: ...
 
 
-def outcomes(run: Readable) -> pd.DataFrame:
+def outcomes(run: Readable, scorers: Sequence[str] = ()) -> pd.DataFrame:
     """The outcomes of a run, in the order of its plan.
 
     The columns of a judge that has not judged the run are absent; a single response without a
-    judgment has none in them. InputError if the pack of the run is not here, in its version: what
-    an answer says comes from it. RunError for a request about an unknown statement.
+    judgment has none in them. scorers: of a log-prob run.
+    InputError if the pack of the run is not here, in its version: what an answer says comes from
+    it. RunError for a request about an unknown statement.
     """
     if run.spec.pack == logprob.PACK:
-        return logprob.outcomes(run)
+        return logprob.outcomes(run, scorers)
     pack = inputs.load_pack(run.spec.pack.partition("@")[0])
     if pack.id != run.spec.pack:
         raise InputError(

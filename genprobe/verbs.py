@@ -227,6 +227,103 @@ def essays(
     )
 
 
+def logprob(
+    model: str | None = None,
+    *,
+    langs: Sequence[str] = (),
+    data: str = "builtin",
+    scorers: Sequence[str] = (),
+    context: str = "",
+    prefix: str = "",
+    plain: bool = False,
+    limit: int | None = None,
+    options: Options | None = None,
+    out: str | Path | None = None,
+    note: Note = _quiet,
+    progress: Progress = _quiet,
+) -> Run:
+    """Score pairs of sentences, or choices, by their log-probability under a model.
+
+    data: as in `pairs.load`. scorers: of `logprob.SCORERS`; all that fit model and data where
+    empty. context: what stands before every sentence of a pair; for an encoder-decoder model the
+    encoder's prompt. prefix: a word put before every sentence of a table. plain: score a chat
+    model as a plain language model, without its template. limit: pairs or choices a language.
+    Returns the run, closed. GenprobeError in one line for whatever cannot be.
+    """
+    from genprobe import choices, pairs, scoring
+    from genprobe import logprob as scored
+
+    items, notes = pairs.load(data, langs or None, prefix)
+    for line in notes:
+        note(line)
+    items = scored.first(items, limit)
+    chosen = any(map(choices.is_choice, items))
+    for name in scorers:
+        scored.find(name)
+    options = options or Options()
+    if model is None:
+        note("no --model: the control model runs, a test instrument and not a model to be judged")
+        options = dataclasses.replace(options, dtype="float32", device="cpu")
+        known = models.Model("", str(control.MODEL))
+    else:
+        known = models.resolve(model)
+        options = dataclasses.replace(
+            options,
+            revision=options.revision or known.revision or None,
+            dtype=options.dtype or known.dtype or None,
+        )
+    runner = scoring.open(known.id, options)
+    try:
+        identity = runner.identity
+        if model is None:
+            identity = dataclasses.replace(identity, model="control")
+        elif identity.chat_template != "none" and not plain:
+            raise InputError(
+                f"{model} is a chat model, and its template is no part of these sentences; "
+                "--plain scores them as plain text, and the run says so"
+            )
+        names = list(dict.fromkeys(scorers)) or scored.default(runner.passes, chosen)
+        requests = scored.requests(items, names, runner.passes, context)
+        languages = tuple(dict.fromkeys(item.lang for item in items))
+        asked = {"context": digest(context)} if context else {}
+        if chosen:
+            asked |= {code: choices.wording(code).hash for code in languages}
+        spec = Spec(
+            command="logprob",
+            **dataclasses.asdict(identity) | {"engine_args": {"first": runner.first}},
+            pack=scored.PACK,
+            pack_hashes=asked,
+            data=data if data in pairs.DATA else Path(data).name,
+            statements=statements_hash(items),
+            languages=languages,
+            probes=tuple(names),
+            decode=("score",),
+            temperature=None,
+            top_p=None,
+            max_tokens=None,
+            seed=0,
+            samples=1,
+            limit=limit,
+            packages=versions(_module("transformers").PACKAGES),
+            version=genprobe.__version__,
+        )
+        folder = Path(out) if out else Path("runs") / _folder_name(spec)
+        with Run.start(folder, spec, items, requests) as run:
+            _generate(run, runner, Sampling(), note, progress)
+            return run
+    finally:
+        runner.close()
+
+
+def checkpoints(model: str) -> list[str]:
+    """The model folders in a folder, by the numbers in their names; none where it is a model."""
+    folder = Path(model).expanduser()
+    if not folder.is_dir() or (folder / "config.json").exists():
+        return []
+    found = [str(path.parent) for path in folder.glob("*/config.json")]
+    return sorted(found, key=lambda name: [int(n) for n in re.findall(r"\d+", Path(name).name)])
+
+
 def _is_control(model: str | None, options: Options | None) -> bool:
     return model is None and (options is None or options.base_url is None)
 
@@ -577,6 +674,7 @@ def score(
     by: Sequence[str] = (),
     declared: bool = False,
     reviewed: str | Path | None = None,
+    scorers: Sequence[str] = (),
     perplexity: bool = False,
     note: Note = _quiet,
 ) -> list[Score]:
@@ -586,6 +684,7 @@ def score(
     language and probe, domain of what has one, and model if there are several; sources that share
     a cell all the same get `source` in front. declared: only the recognised declarations.
     reviewed: a table of `review import`; rates come as measured and as corrected by it, too.
+    scorers: of log-prob runs; what they were asked for where empty.
     perplexity: the values of files of pairs are perplexities, lower is preferred. When all are
     counted, the scores of a run are also written to its `scores.json`, its outcomes to
     `outcomes.csv`.
@@ -601,9 +700,12 @@ def score(
         try:
             if run and perplexity:
                 raise InputError("--perplexity is for files of pairs; a run knows what it holds")
-            outcomes = (
-                table.outcomes(run) if run else table.from_rows(files.read_rows(source), perplexity)
-            )
+            if scorers and not (run and run.spec.decode == ("score",)):
+                raise InputError("--scorer goes with a log-prob run")
+            if run:
+                outcomes = table.outcomes(run, scorers)
+            else:
+                outcomes = table.from_rows(files.read_rows(source), perplexity)
         except InputError as error:
             raise _about(source, error) from None
         tables.append((source, run, outcomes))
@@ -685,7 +787,7 @@ def compare(
         ]
         for name in chosen:
             found = pairing.paired(*two, name, by)
-            signs = [_signer(run.folder, run, "")(name) for run in (a, runs[at])]
+            signs = [_signer(run.folder, run, "", {})(name) for run in (a, runs[at])]
             scores += pairing.scores(
                 [p for p in found if p.n], named[0], named[at], both_signatures(*signs)
             )

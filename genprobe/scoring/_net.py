@@ -187,9 +187,7 @@ class Net:
             del self.body.forward
         return logits
 
-    def logprobs(
-        self, hidden: torch.Tensor, targets: Sequence[Sequence[int]]
-    ) -> list[list[float]]:
+    def logprobs(self, hidden: torch.Tensor, targets: Sequence[Sequence[int]]) -> list[list[float]]:
         """For each row of hidden (n, width), log P of each of its target tokens. Float32."""
         found: list[list[float]] = []
         for start in range(0, len(targets), self.rows):
@@ -286,7 +284,8 @@ class Texts:
         """What stands before a first token, in words and as ids: the tokenizer's own, else BOS,
         else EOS, else CLS. EngineError where there is none: the first token would not count."""
         named = {
-            kind: getattr(self.tokenizer, f"{kind}_token_id", None) for kind in ("bos", "eos", "cls")
+            kind: getattr(self.tokenizer, f"{kind}_token_id", None)
+            for kind in ("bos", "eos", "cls")
         }
         ids = self.prefix or [i for i in named.values() if i is not None][:1]
         if not ids:
@@ -426,5 +425,3 @@ def padded(rows: Sequence[Sequence[int]], pad: int, device: Any) -> tuple[torch.
 def windows(requests: Sequence[Request]) -> Iterator[Sequence[Request]]:
     for start in range(0, len(requests), WINDOW):
         yield requests[start : start + WINDOW]
-
-
