@@ -490,12 +490,19 @@ def _judge(
     is_flag=True,
     help="The pro and anti of a file are perplexities: the lower is preferred.",
 )
+@click.option(
+    "--people",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Of choices: what share of people agree with each stereotype; see docs/preferences.md.",
+)
 @_shared("by", "declared", "format", "quiet", "verbose")
 def score(
     sources: tuple[Path, ...],
     metrics: tuple[str, ...],
     reviewed: Path | None,
     perplexity: bool,
+    people: Path | None,
     by: str | None,
     declared: bool,
     form: str,
@@ -519,6 +526,7 @@ def score(
         declared=declared,
         reviewed=reviewed,
         perplexity=perplexity,
+        people=people,
         note=_note(quiet),
     )
     _print_scores(scores, form)

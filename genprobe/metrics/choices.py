@@ -223,7 +223,7 @@ METRICS = (
         limits=_SIGNED,
     ),
     _metric(
-        "ambiguous-bias-printed",
+        "ambiguous-printed",
         "mean log-probability of the biased option minus the other group's, ambiguous, in nats",
         _printed,
         ("log_ratio", *_PLACES),
