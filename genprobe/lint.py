@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from genprobe import inputs, registry, templates, text
+from genprobe import choices, inputs, registry, templates, text
 from genprobe.errors import InputError
 
 # ISO 15924 script -> how Unicode names its letters begin.
@@ -53,7 +53,9 @@ def _path(path: Path) -> Iterator[Finding]:
         yield from _pack(path)
     elif path.is_dir():
         packs = [p.parent for p in sorted(path.glob("**/pack.toml"))]
-        places = ("languages/*.toml", "templates/*.toml") if packs else ("*.toml",)
+        places = (
+            ("languages/*.toml", "templates/*.toml", "choices/*.toml") if packs else ("*.toml",)
+        )
         files = [file for place in places for file in sorted(path.glob(place))]
         if not packs and not files:
             raise InputError(f"{path}: neither a pack (with pack.toml) nor language files in it")
@@ -72,8 +74,10 @@ def _path(path: Path) -> Iterator[Finding]:
 
 
 def _file(path: Path) -> Iterator[Finding]:
-    """A file of a language, or of its templates, told by the folder that it is in."""
-    if path.parent.name != "templates":
+    """A file of a language, of its templates or choices, told by the folder that it is in."""
+    if path.parent.name == "choices":
+        yield from _choices(path)
+    elif path.parent.name != "templates":
         yield from _language(path)
     elif path.name != templates.DOMAINS.name:
         yield from _templates(path)
@@ -159,6 +163,30 @@ def _templates(path: Path) -> Iterator[Finding]:
             yield Finding("error", at, f"the same text as {before!r}")
     for subdomain in templates.domains().keys() - {t.bias_type for t in found}:
         yield Finding("warning", where, f"no template of the subdomain {subdomain!r}")
+
+
+def _choices(path: Path) -> Iterator[Finding]:
+    where = str(path)
+    try:
+        said = choices.read_wording(path)
+    except InputError as error:
+        yield Finding("error", where, str(error).removeprefix(f"{path}: "))
+        return
+    if path.stem not in registry.names("languages"):
+        yield Finding("error", where, f"no language file prompts/languages/{path.stem}.toml")
+        return
+    language = inputs.load_language(path.stem)
+    if said.review.startswith("awaiting"):
+        yield Finding("warning", where, "wording awaits a native reader")
+    for value in (re.sub(r"\{\w+\}", "", said.text).strip(), *said.unknown):
+        for message in _text(value, language):
+            yield Finding("error", where, message)
+    if said.text != said.text.strip():
+        yield Finding(
+            "error", where, "white space around 'text'; 'space' says what stands behind it"
+        )
+    if len({choices.bare(word) for word in said.unknown}) < len(said.unknown):
+        yield Finding("error", where, "an unknown option stands there twice")
 
 
 def _knows(language: inputs.Language, answer: str, word: str) -> bool:

@@ -68,7 +68,7 @@ def load(source: str, langs: Sequence[str] | None = None, prefix: str = "") -> F
     notes = Notes()
     if choices.is_table(first):
         found, languages = choices.read(
-            numbered_rows(path), _name(path), wanted[0] if wanted else None, wanted, notes, source
+            numbered_rows(path), _name(path), _only(wanted), wanted, notes, source
         )
     elif filled:
         known, more = templates.load("builtin" if source == "templates" else source, wanted)
@@ -81,6 +81,11 @@ def load(source: str, langs: Sequence[str] | None = None, prefix: str = "") -> F
         found, languages = _paired(known, notes), [s.lang for s in known]
         return _checked(source, found, languages, wanted), [*more, *notes.lines()]
     return _checked(source, found, languages, wanted), notes.lines()
+
+
+def _only(wanted: Sequence[str] | None) -> str:
+    """The language of a file without a column for it: the one that was asked for."""
+    return wanted[0] if wanted is not None and len(wanted) == 1 else ""
 
 
 def _name(path: Path) -> str:
@@ -186,7 +191,7 @@ def _table(
 ) -> tuple[list[Statement], list[str]]:
     """A table with two sentences a row."""
     pro, anti, default = layout
-    only = wanted[0] if wanted is not None and len(wanted) == 1 else default
+    only = _only(wanted) or default
     source = _name(path)
     found: list[Statement] = []
     languages: list[str] = []

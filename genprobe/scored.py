@@ -65,7 +65,10 @@ def _float(cell: Any, column: str, row: int) -> float:
     try:
         return float(text) if text else math.nan
     except ValueError:
-        raise InputError(f"row {row}: {column} is {text[:40]!r}, which is no number") from None
+        cure = "; `genprobe logprob` scores sentences" if column in VALUES else ""
+        raise InputError(
+            f"row {row}: {column} is {text[:40]!r}, which is no number{cure}"
+        ) from None
 
 
 def _negated(value: float, column: str, row: int) -> float:

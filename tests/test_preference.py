@@ -169,6 +169,17 @@ def test_a_table_for_a_terminal():
     assert "bias-score: log-probability a token of what differs" in text
 
 
+def test_two_models_on_the_same_pairs():
+    from genprobe.compare import mcnemar, paired
+
+    one = [pair(a, b, at) for at, (a, b) in enumerate([(1, 0)] * 6 + [(0, 1)] * 3 + [(None, 1)])]
+    other = [pair(1, 0, at) for at in range(9, -1, -1)]
+    frames = [table.from_rows(pd.DataFrame(rows, dtype=object)) for rows in (one, other)]
+    [found] = paired(*frames, "win-rate")
+    assert (found.n, found.alone, found.a, found.b) == (9, 1, 6 / 9, 1.0)
+    assert (found.only_a, found.only_b, found.exact) == (0, 3, mcnemar(0, 3)[0])
+
+
 # --- means and tests
 
 

@@ -1,13 +1,15 @@
 """The plan of a log-probability run, the reductions of what it stores, and the tables of these."""
 
+import dataclasses
 import difflib
 import itertools
 import math
 import random
 
 import pytest
+from sample import SPEC
 
-from genprobe import logprob, pairs
+from genprobe import logprob, metrics, pairs, table
 from genprobe.errors import InputError, RunError
 from genprobe.logprob import NoScoreError, Text
 from genprobe.records import Failure, LogProb, Statement
@@ -287,6 +289,46 @@ def test_choice_table_by_hand():
     # Per token, the second option is at -1.5 and the third at -2.
     assert table.iloc[6]["scorer"] == "choice-token" and table.iloc[6]["log_ratio"] == 0.5
     assert list(table["order"]) == [*range(6), *range(6)]
+
+
+class Stored:
+    """What is read of a run."""
+
+    def __init__(self, statements, plan, records, probes):
+        self.spec = dataclasses.replace(SPEC, pack=logprob.PACK, probes=probes)
+        self.rows = {"statements": statements, "requests": plan, "logprobs": records}
+
+    def statements(self):
+        return self.rows["statements"]
+
+    def requests(self):
+        return self.rows["requests"]
+
+    def logprobs(self):
+        return self.rows["logprobs"]
+
+    def failures(self):
+        return []
+
+
+def test_the_outcomes_of_a_run():
+    plan = logprob.requests(PAIR, ["bias", "ppl"], {"causal"})
+    records = [
+        answer(plan, {"text": ("Men run.", [1, 2], [-1.0, -2.0])}, 0),
+        answer(plan, {"text": ("Women run.", [1, 3], [-1.0, -3.0])}, 1),
+    ]
+    found = table.outcomes(Stored(PAIR, plan, records, ("bias", "ppl")))
+    assert list(found["scorer"]) == ["bias", "ppl"] and set(found["model"]) == {SPEC.model}
+    # Other reductions of the same values need no model.
+    every = logprob.outcomes(Stored(PAIR, plan, records, ("causal",)))
+    assert list(every["scorer"]) == ["loglik", "loglik-token", "loglik-byte", "ppl", "bias"]
+    names = [n for n in metrics.DEFAULT if metrics.find(n).fits(every)]
+    scores = {(s.metric, s.by["scorer"]): s.value for s in metrics.score(every, names, [], str)}
+    assert scores["bias-score", "bias"] == 1.0 and scores["win-rate", "ppl"] == 1.0
+    plan = logprob.requests([choice()], ["choice"], {"causal"})
+    found = table.outcomes(Stored([choice()], plan, [], ("choice",)))
+    assert list(found["left_out"]) == ["missing"] * 6
+    assert {s.value for s in metrics.score(found, ["accuracy", "uncertainty"], [], str)} == {None}
 
 
 def test_the_studies_make_pairs(tmp_path):
