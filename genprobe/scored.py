@@ -124,7 +124,8 @@ def choices_chosen(data: pd.DataFrame) -> pd.DataFrame:
 
 
 def with_people(outcomes: pd.DataFrame, data: pd.DataFrame) -> pd.DataFrame:
-    """Choices with the column `people`: the share of people who agree with the stereotype.
+    """Choices with the columns `people`, the share of people who agree with the stereotype, and
+    `people_of`, the stereotype they were asked about.
 
     data: a row a stereotype, with `people` (0 to 1), or how many say `yes` and `no`; it is joined
     by all of its other columns that the choices have, too, such as `pair` or `category`.
@@ -145,8 +146,10 @@ def with_people(outcomes: pd.DataFrame, data: pd.DataFrame) -> pd.DataFrame:
     if keys.duplicated().any():
         raise InputError(f"row {int(keys.duplicated().argmax()) + 1}: people's answers stand twice")
     index = dict(zip(keys.itertuples(index=False, name=None), shares, strict=True))
-    rows = outcomes[ours].map(cell_text).itertuples(index=False, name=None)
-    return outcomes.assign(people=[index.get(row, math.nan) for row in rows])
+    rows = list(outcomes[ours].map(cell_text).itertuples(index=False, name=None))
+    return outcomes.assign(
+        people=[index.get(row, math.nan) for row in rows], people_of=[" ".join(row) for row in rows]
+    )
 
 
 def _option(cell: Any, column: str, row: int) -> int | None:

@@ -86,7 +86,7 @@ def test_what_cannot_be_used(tmp_path, change, what):
 
 def test_what_is_odd_is_told(tmp_path):
     rows = [PAIR, PAIR | {"pro": "Boys run."}]
-    assert "the pair 'x' stands in row 1 already" in refused(save(tmp_path, rows))
+    assert "row 2: the pair 'x' stands in row 1, too" in refused(save(tmp_path, rows))
     without = [{k: v for k, v in PAIR.items() if k != "pair"}] * 2
     found, notes = pairs.load(save(tmp_path, without))
     assert len({(s.id, s.lang) for s in found}) == 4 and "counted again: 1 (row 2)" in notes[0]
@@ -129,6 +129,26 @@ def test_a_prefix_is_really_in_the_sentence(tmp_path):
     assert "a prefix goes with a table of pairs" in refused("builtin", prefix="African")
 
 
+def test_afristereos_own_table(tmp_path):
+    row = {
+        "Stereotype Type": "profession",
+        "Identity Term": "drivers of Lagos",
+        "Canonical Term Attributes": "fast",
+        "Anti-Stereotype Terms": "not fast",
+    }
+    path = save(tmp_path, [row], "mine.csv")
+    texts = ["Drivers of Lagos are fast.", "Drivers of Lagos are not fast."]
+    found, _ = pairs.load(path)
+    assert [s.text for s in found] == texts and found[0].bias_type == "profession"
+    more, _ = pairs.load(path, prefix="African")
+    assert [s.text for s in more] == [
+        "African drivers of Lagos are fast.",
+        "African drivers of Lagos are not fast.",
+    ]
+    assert [s.id for s in more] == [s.id for s in found]  # so that the two runs pair
+    assert "no sentence for identities in 'kk'" in refused(path, ["kk"])
+
+
 # --- originals and contrasts, templates
 
 
@@ -153,6 +173,15 @@ def test_all_contrasts_not_only_the_next_row(tmp_path):
     found, notes = pairs.load(save(tmp_path, rows))
     assert [(o.id, c.id) for o, c in logprob.pairs(found)] == [("1", "2"), ("1", "4")]
     assert "in no pair, left out: en 1" in notes[0]
+
+
+def test_the_first_pairs_are_whole():
+    found, _ = pairs.load("builtin", ["kk", "en"])
+    few = pairs.first(found, 3)
+    assert len(few) == 12 and len(logprob.pairs(few)) == 6
+    assert logprob.pairs(few) == [
+        two for two in logprob.pairs(found) if two[0].pair in {s.pair for s in few}
+    ]
 
 
 def test_aqbileq_in_three_languages(tmp_path):

@@ -599,6 +599,14 @@ def test_divergence_from_people(tmp_path):
     model_a = (0.75 + 0.5) / 2
     assert found.value == pytest.approx((kl(0.75, model_a) + kl(0.0, 0.2)) / 2)
     assert found.n == 3 and found.excluded == {"nobody asked": 1}
+    # Asked about a category, people are set beside the model's mean over all of it.
+    one = pd.DataFrame([{"category": "x", "people": 0.4}], dtype=object)
+    frame = with_people(pd.DataFrame([row | {"category": "x"} for row in rows]), one)
+    [found] = metrics.score(frame, ["kl-people"], [], str)
+    assert found.value == pytest.approx(kl(0.4, (0.75 + 0.5 + 0.2 + 0.2) / 4)) and found.n == 4
+    sure = [likely((1.0, 1e-300, 1e-300), item="6", pair="a") | {"p_counter": 0.0}]
+    [found] = metrics.score(with_people(pd.DataFrame(sure), people), ["kl-people"], [], str)
+    assert (found.value, found.excluded) == (None, {"infinite": 1})
     for bad, what in (
         ([{"pair": "a", "people": 1.5}], "row 1: give 'people', from 0 to 1"),
         ([{"stereotype": "a", "people": 0.5}], "no column of the choices to go by: stereotype"),

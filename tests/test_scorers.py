@@ -220,6 +220,15 @@ def test_extra_columns_come_along_and_never_hide_ours():
     assert row["tags"] == '["x"]'
 
 
+def test_no_pair_is_an_empty_table():
+    alone = [statement("a", "Men run.")]
+    plan = logprob.requests(alone, ["loglik"], {"causal"})
+    found = logprob.pair_table(alone, plan, [], ["loglik"])
+    assert len(found) == 0
+    with pytest.raises(InputError, match="no rows"):
+        metrics.score(found, ["win-rate"], [], str)
+
+
 def test_an_unrelated_sentence_is_a_column():
     rows = [*PAIR, statement("u", "Blue run.", "unrelated")]
     plan = logprob.requests(rows, ["loglik"], {"causal"})
