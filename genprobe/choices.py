@@ -17,6 +17,7 @@ import itertools
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from genprobe import inputs, registry
@@ -51,6 +52,7 @@ class Wording:
     text: str
     option: str  # a line of {options}; holds {option}
     space: str  # what stands between the text and the option that is scored behind it
+    review: str
     unknown: tuple[str, ...]
     hash: str
 
@@ -62,6 +64,11 @@ def wording(lang: str) -> Wording:
     if not path.is_file():
         known = ", ".join(registry.names("choices"))
         raise InputError(f"no wording of choices in {lang!r} (prompts/choices); there is {known}")
+    return read_wording(path)
+
+
+def read_wording(path: Path) -> Wording:
+    """Read and check one file of `prompts/choices`."""
     row = inputs.read_toml(path)
     texts = {key: row.get(key) for key in ("text", "option", "space", "source", "review")}
     for key, value in texts.items():
@@ -72,10 +79,16 @@ def wording(lang: str) -> Wording:
         raise InputError(f"{path}: 'unknown' must be a list of texts")
     if sorted(row.keys() - texts.keys()) != ["unknown"]:
         raise InputError(f"{path}: has {', '.join(texts)} and unknown, no more")
-    shown = {key: str(texts[key]) for key in ("text", "option", "space")}
-    found = Wording(**shown, unknown=tuple(words), hash=inputs.file_hash(path))
-    for part, text in (("context", found.text), ("question", found.text), ("options", found.text)):
-        if text.count(f"{{{part}}}") != 1:
+    found = Wording(
+        text=str(row["text"]),
+        option=str(row["option"]),
+        space=str(row["space"]),
+        review=str(row["review"]),
+        unknown=tuple(words),
+        hash=inputs.file_hash(path),
+    )
+    for part in ("context", "question", "options"):
+        if found.text.count(f"{{{part}}}") != 1:
             raise InputError(f"{path}: 'text' must hold {{{part}}} once")
     if found.option.count("{option}") != 1:
         raise InputError(f"{path}: 'option' must hold {{option}} once")
@@ -97,7 +110,7 @@ def is_table(columns: Collection[str]) -> bool:
 def read(
     rows: Iterable[tuple[int, Row]],
     source: str,
-    only: str | None,
+    only: str,
     wanted: Collection[str] | None,
     notes: Notes,
     where: str,
@@ -105,7 +118,7 @@ def read(
     """The choices of a table, and the languages that it has.
 
     rows: with their numbers. only: the language of a table without a column for it; English
-    where None. wanted: limits the languages. where: the file, for errors.
+    where empty. wanted: limits the languages. where: the file, for errors.
     """
     statements: list[Statement] = []
     languages: list[str] = []
@@ -234,12 +247,13 @@ def _unknown(row: Row, options: Sequence[str], lang: str) -> int | None:
     """The one option that BBQ marks as unknown, else the one that is written like one."""
     found = [at for at, parts in enumerate(_groups(row, len(options))) if "unknown" in parts]
     if not found:
-        words = {_bare(word) for word in wording(lang).unknown}
-        found = [at for at, option in enumerate(options) if _bare(option) in words]
+        words = {bare(word) for word in wording(lang).unknown}
+        found = [at for at, option in enumerate(options) if bare(option) in words]
     return found[0] if len(found) == 1 else None
 
 
-def _bare(text: str) -> str:
+def bare(text: str) -> str:
+    """An option without case, and without what may stand around it."""
     return " ".join(text.casefold().replace("’", "'").strip(" .!?؟。").split())
 
 

@@ -561,6 +561,12 @@ def _judge(
     is_flag=True,
     help="The pro and anti of a file are perplexities: the lower is preferred.",
 )
+@click.option(
+    "--people",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Of choices: what share of people agree with each stereotype; see docs/preferences.md.",
+)
 @_shared("by", "declared", "format", "quiet", "verbose")
 def score(
     sources: tuple[Path, ...],
@@ -568,6 +574,7 @@ def score(
     reviewed: Path | None,
     scorers: tuple[str, ...],
     perplexity: bool,
+    people: Path | None,
     by: str | None,
     declared: bool,
     form: str,
@@ -592,6 +599,7 @@ def score(
         reviewed=reviewed,
         scorers=scorers,
         perplexity=perplexity,
+        people=people,
         note=_note(quiet),
     )
     _print_scores(scores, form)

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 # What makes a unit of one model the same as one of the other, where the metric can be split by it.
-SAME = ("decode", "lang", "probe", "statement", "sample")
+SAME = (
+    *("decode", "lang", "probe", "statement", "sample"),
+    *("scorer", "item", "contrast", "order"),  # of what is preferred
+)
 _LIMITS = (-1.0, 1.0)
 
 

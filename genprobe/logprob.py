@@ -462,27 +462,27 @@ def pair_table(
     missing, or a scorer's own reason); then the extra columns of the original.
     InputError for a scorer that the passes of the plan do not serve; RunError for a damaged one.
     """
-    import pandas as pd
-
-    found, rows = _answers(plan, logprobs, failures), list[dict[str, Any]]()
+    found = _answers(plan, logprobs, failures)
     passes = {key[2] for key in found}
     unrelated = {(s.lang, s.pair): s for s in statements if s.role == "unrelated"}
     both = pairs(statements)
+    rows: list[dict[str, Any]] = []
     for scorer in map(find, dict.fromkeys(scorers)):
         if scorer.pair is None:
             raise InputError(f"{scorer.name} scores choices, and the data are pairs of sentences")
         name = _pass(scorer, passes, "the run has")
         for original, contrast in both:
-            row = _row(original, model, scorer.name)
-            row |= {"contrast": contrast.id, "contrast_text": contrast.text}
+            row: dict[str, Any] = {"scorer": scorer.name, "contrast": contrast.id}
+            row["contrast_text"] = contrast.text
             row |= _values(scorer, name, found, original, contrast)
             if unrelated:
                 third = unrelated.get((original.lang, original.pair))
                 row["unrelated"] = (
                     _values(scorer, name, found, original, third)["anti"] if third else math.nan
                 )
-            rows.append(_with_extra(row, original))
-    return pd.DataFrame(rows)
+            rows.append(row)
+    originals = [original for original, _ in both] * len(set(scorers))
+    return _table(model, originals, rows)
 
 
 def _values(
@@ -504,12 +504,38 @@ def _values(
     return row | {"pro": sign * pro, "anti": sign * anti}
 
 
-def _row(statement: Statement, model: str, scorer: str) -> dict[str, Any]:
+def _table(
+    model: str,
+    statements: Sequence[Statement],
+    rows: Sequence[Mapping[str, Any]],
+    but: Collection[str] = (),
+) -> pd.DataFrame:
+    """Rows beside the columns of their statements, which are written once a statement. but:
+    extra columns that are left out."""
+    import pandas as pd
+
+    ours = {*_OURS, *(rows[0] if rows else ())}
+    once = list({id(s): s for s in statements}.values())
+    at = {id(s): n for n, s in enumerate(once)}
+    facts = pd.DataFrame([_facts(s) | _extra(s, ours, but) for s in once], dtype=object)
+    facts = facts.infer_objects().iloc[[at[id(s)] for s in statements]].reset_index(drop=True)
+    values = pd.DataFrame(list(rows))
+    extra = [name for name in facts.columns if name not in _OURS]
+    found = pd.concat([facts[facts.columns.intersection(_OURS)], values, facts[extra]], axis=1)
+    found.insert(0, "model", model)
+    return found
+
+
+_OURS = (
+    *("lang", "item", "pair", "role", "bias_type", "type", "entity", "valid", "text"),
+    "model",
+)
+
+
+def _facts(statement: Statement) -> dict[str, Any]:
     from genprobe.table import known_in
 
     return {
-        "model": model,
-        "scorer": scorer,
         "lang": statement.lang,
         "item": statement.id,
         "pair": statement.pair,
@@ -522,13 +548,12 @@ def _row(statement: Statement, model: str, scorer: str) -> dict[str, Any]:
     }
 
 
-def _with_extra(
-    row: dict[str, Any], statement: Statement, but: Collection[str] = ()
-) -> dict[str, Any]:
-    for name, value in statement.extra.items():
-        if name not in but:
-            row[f"{name}_data" if name in row else name] = _plain(value)
-    return row
+def _extra(statement: Statement, ours: Collection[str], but: Collection[str]) -> dict[str, JSON]:
+    return {
+        f"{name}_data" if name in ours else name: _plain(value)
+        for name, value in statement.extra.items()
+        if name not in but
+    }
 
 
 def _plain(value: JSON) -> JSON:
@@ -549,14 +574,13 @@ def choice_table(
     Besides: model, scorer, lang, item, pair, order (0 is that of the data), left_out (why nothing
     was chosen: failed, missing, tie), and the extra columns. InputError as in `pair_table`.
     """
-    import pandas as pd
-
-    plan = list(plan)
-    found, rows = _answers(plan, logprobs, failures), list[dict[str, Any]]()
+    found = _answers(plan, logprobs, failures)
     passes = {key[2] for key in found}
     orders: dict[tuple[str, str, str], list[int]] = {}
     for item, lang, name, sample in found:
         orders.setdefault((item, lang, name), []).append(sample)
+    asked: list[Statement] = []
+    rows: list[dict[str, Any]] = []
     for scorer in map(find, dict.fromkeys(scorers)):
         if scorer.option is None:
             raise InputError(f"{scorer.name} scores pairs of sentences, and the data are choices")
@@ -564,12 +588,13 @@ def choice_table(
         for statement in statements:
             for order in orders.get((statement.id, statement.lang, name), ()):
                 answer = found[statement.id, statement.lang, name, order]
-                row = _row(statement, model, scorer.name) | {"order": order}
+                row: dict[str, Any] = {"scorer": scorer.name, "order": order}
                 if isinstance(answer, str):
                     row |= choices.outcome(statement, None) | {"left_out": answer}
                 else:
                     row |= choices.outcome(
                         statement, {int(key): scorer.option(text) for key, text in answer.items()}
                     )
-                rows.append(_with_extra(row, statement, choices.FIELDS))
-    return pd.DataFrame(rows)
+                asked.append(statement)
+                rows.append(row)
+    return _table(model, asked, rows, choices.FIELDS)

@@ -4,7 +4,8 @@
     templates, or a table of templates with fillers           Aqbileq: prototypical and counter
     pro_trope, anti_trope                                     RuBia
     sent_more, sent_less                                      CrowS-Pairs
-    stereotype, antistereotype                                AfriStereo; StereoSet with unrelated
+    Identity Term, Canonical Term Attributes, Anti-Stereotype Terms    AfriStereo
+    stereotype, antistereotype                                such; StereoSet with unrelated
     pro, anti                                                 one's own
     context, question, …                                      BBQ, PBBQ (choices)
 
@@ -14,30 +15,44 @@ sentence (StereoSet) has that role. All other columns come along.
 
 from __future__ import annotations
 
-import itertools
 import os
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from genprobe import choices, inputs, registry, statements, templates
 from genprobe.errors import InputError
 from genprobe.files import Notes, Row, cell_json, cell_sentence, cell_text, numbered_rows
-from genprobe.records import Statement, digest
+from genprobe.records import JSON, Statement, digest
 
 DATA = ("builtin", "templates", "shades")
 MIXED = "kk-x-ru"
-# The two columns of sentences, by layout, and the language where the file does not say it.
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """A published table: the columns of its two sentences, and its language where no column says
+    it. identity: the column of the group, where the two say only what is said of it."""
+
+    pro: str
+    anti: str
+    lang: str
+    identity: str = ""
+
+
+# Names of columns are compared in small letters, with `_` between words.
 _LAYOUTS = (
-    ("pro_trope", "anti_trope", "ru"),
-    ("sent_more", "sent_less", "en"),
-    ("stereotype", "antistereotype", "en"),
-    ("stereotype_sentence", "antistereotype_sentence", "en"),
-    ("stereotype_sentence", "anti_stereotype_sentence", "en"),
-    ("stereotype", "anti_stereotype", "en"),
-    ("pro", "anti", ""),
+    _Layout("pro_trope", "anti_trope", "ru"),
+    _Layout("sent_more", "sent_less", "en"),
+    _Layout("canonical_term_attributes", "anti_stereotype_terms", "en", "identity_term"),
+    _Layout("stereotype", "antistereotype", "en"),
+    _Layout("stereotype", "anti_stereotype", "en"),
+    _Layout("stereotype_sentence", "antistereotype_sentence", "en"),
+    _Layout("stereotype_sentence", "anti_stereotype_sentence", "en"),
+    _Layout("pro", "anti", ""),
 )
 _ITEM = ("pair", "item", "id", "")  # CrowS-Pairs numbers its pairs in a column without a name
 _LANG = ("lang", "language", "locale", "lang_code", "language_code")
@@ -51,8 +66,7 @@ def load(source: str, langs: Sequence[str] | None = None, prefix: str = "") -> F
     """The statements of `DATA`, or of a file in one of the layouts above (JSONL, CSV, Parquet).
 
     langs: limits the languages; each must have a pair. prefix: a word that is put before every
-    sentence of a table of pairs, as AfriStereo's "African": the sentence that is scored has it;
-    its first letter becomes small where a column `identity` writes the identity so.
+    identity, or sentence, of a table of pairs, as AfriStereo's "African": what is scored has it.
     Returns the statements, (id, lang) unique, and notes, one line each, on what was left out or
     changed. InputError for what cannot be used.
     """
@@ -61,14 +75,15 @@ def load(source: str, langs: Sequence[str] | None = None, prefix: str = "") -> F
     if source not in DATA and not path.suffix and os.sep not in source and not path.exists():
         raise registry.unknown("data set", source, [*DATA, "a file"])
     first = {} if source in DATA else next(numbered_rows(path))[1]
-    layout = next((x for x in _LAYOUTS if x[0] in first and x[1] in first), None)
-    filled = source == "templates" or bool({"template", "Template"} & set(first))
+    there = set(map(_plain, first))
+    layout = next((x for x in _LAYOUTS if {x.pro, x.anti} <= there), None)
+    filled = source == "templates" or "template" in there
     if prefix and (layout is None or filled):
         raise InputError(f"{source}: a prefix goes with a table of pairs of sentences")
     notes = Notes()
     if choices.is_table(first):
         found, languages = choices.read(
-            numbered_rows(path), _name(path), wanted[0] if wanted else None, wanted, notes, source
+            numbered_rows(path), _name(path), _only(wanted), wanted, notes, source
         )
     elif filled:
         known, more = templates.load("builtin" if source == "templates" else source, wanted)
@@ -81,6 +96,24 @@ def load(source: str, langs: Sequence[str] | None = None, prefix: str = "") -> F
         found, languages = _paired(known, notes), [s.lang for s in known]
         return _checked(source, found, languages, wanted), [*more, *notes.lines()]
     return _checked(source, found, languages, wanted), notes.lines()
+
+
+def first(found: Iterable[Statement], count: int) -> list[Statement]:
+    """The statements of the first `count` pairs, or choices, of each language."""
+    kept: dict[str, set[str]] = {}
+    chosen = []
+    for statement in found:
+        names = kept.setdefault(statement.lang, set())
+        name = statement.id if choices.is_choice(statement) else statement.pair
+        if name in names or len(names) < count:
+            names.add(name)
+            chosen.append(statement)
+    return chosen
+
+
+def _only(wanted: Sequence[str] | None) -> str:
+    """The language of a file without a column for it: the one that was asked for."""
+    return wanted[0] if wanted is not None and len(wanted) == 1 else ""
 
 
 def _name(path: Path) -> str:
@@ -177,68 +210,97 @@ def _russian(*texts: str) -> float | None:
     return language.make().share("ru", texts)
 
 
+def _plain(name: str) -> str:
+    return re.sub(r"[\s-]+", "_", name.strip().lower())
+
+
 def _table(
-    path: Path,
-    layout: tuple[str, str, str],
-    wanted: Sequence[str] | None,
-    prefix: str,
-    notes: Notes,
+    path: Path, layout: _Layout, wanted: Sequence[str] | None, prefix: str, notes: Notes
 ) -> tuple[list[Statement], list[str]]:
     """A table with two sentences a row."""
-    pro, anti, default = layout
-    only = wanted[0] if wanted is not None and len(wanted) == 1 else default
     source = _name(path)
     found: list[Statement] = []
     languages: list[str] = []
-    taken: dict[tuple[str, str], int] = {}
+    rows: dict[tuple[str, str], list[int]] = {}  # of a pair and language
     for number, row in numbered_rows(path):
         at = f"{path}, row {number}"
-        lang = _row_language(row, only, notes, number, at)
+        cells = {_plain(name): value for name, value in row.items()}
+        lang = _row_language(cells, _only(wanted) or layout.lang, notes, number, at)
         languages.append(lang)
         if wanted is not None and lang not in wanted:
             continue
-        sentences = {"original": _sentence(row, pro, notes, number, at)}
-        sentences["contrast"] = _sentence(row, anti, notes, number, at)
-        if cell_text(row.get("unrelated")):
-            sentences["unrelated"] = _sentence(row, "unrelated", notes, number, at)
+        sentences = _sentences(cells, layout, lang, "", notes, number, at)
         if sentences["original"] == sentences["contrast"]:
             notes.add("the same sentence twice: no model can prefer one", number)
-        column = next((name for name in _ITEM if cell_text(row.get(name))), None)
-        name = cell_text(row.get(column)) if column is not None else ""
-        if not name:
-            name = digest([lang, *sentences.values()], 12)
-            taken[name, lang] = taken.get((name, lang), 0) + 1
-            if taken[name, lang] > 1:
-                notes.add("a pair of an earlier row once more, counted again", number)
-                name = f"{name}-{taken[name, lang]}"
-        elif taken.setdefault((name, lang), number) != number:
-            before = taken[name, lang]
-            raise InputError(f"{at}: the pair {name!r} stands in row {before} already, in {lang!r}")
+        column = next((name for name in _ITEM if cell_text(cells.get(name))), None)
+        # The name is that of the sentences without a prefix: with and without it, runs pair.
+        name = digest([lang, *sentences.values()], 12)
+        if column is not None:
+            name = cell_text(cells[column])
+        before = rows.setdefault((name, lang), [])
+        before.append(number)
+        if len(before) > 1 and column is not None:
+            raise InputError(f"{at}: the pair {name!r} stands in row {before[0]}, too, in {lang!r}")
+        if len(before) > 1:
+            notes.add("a pair of an earlier row once more, counted again", number)
+            name = f"{name}-{len(before)}"
         if prefix:
-            identity = cell_text(row.get("identity"))
-            sentences = {k: _prefixed(prefix, text, identity) for k, text in sentences.items()}
-        ours = {pro, anti, "unrelated", column, *_LANG, "source"}
-        extra = {key: cell_json(value) for key, value in row.items() if key not in ours}
-        kind = next((key for key in _BIAS_TYPE if key in extra), None)
-        if lang == MIXED and "russian" not in extra:
-            extra["russian"] = _russian(*itertools.islice(sentences.values(), 2))
+            sentences = _sentences(cells, layout, lang, prefix, notes, number, at)
+        extra = _extra(row, {layout.pro, layout.anti, "unrelated", "source", column, *_LANG})
+        if lang == MIXED:
+            extra.setdefault("russian", _russian(sentences["original"], sentences["contrast"]))
         found += _pair(
             name,
             lang,
             sentences,
-            bias_type=cell_text(extra.pop("bias_type") if kind == "bias_type" else extra.get(kind))
-            if kind
-            else "",
-            type=cell_text(extra.pop("type", "")),
-            entity=cell_text(extra.pop("entity", "")),
-            source=cell_text(row.get("source")) or source,
+            bias_type=next((text for key in _BIAS_TYPE if (text := cell_text(cells.get(key)))), ""),
+            type=cell_text(cells.get("type")),
+            entity=cell_text(cells.get("entity") or cells.get(layout.identity)),
+            source=cell_text(cells.get("source")) or source,
             extra=extra,
         )
     return found, languages
 
 
-def _row_language(row: Row, only: str, notes: Notes, number: int, at: str) -> str:
-    name = next((text for key in _LANG if (text := cell_text(row.get(key)))), only)
+def _extra(row: Row, ours: Collection[str | None]) -> dict[str, JSON]:
+    """The columns that a statement has no field for, under the names that they have."""
+    taken = {*ours, "bias_type", "type", "entity"}
+    return {name: cell_json(value) for name, value in row.items() if _plain(name) not in taken}
+
+
+def _sentences(
+    cells: Row, layout: _Layout, lang: str, prefix: str, notes: Notes, number: int, at: str
+) -> dict[str, str]:
+    """Role -> sentence, with the prefix in it."""
+    columns = {"original": layout.pro, "contrast": layout.anti}
+    if cell_text(cells.get("unrelated")):
+        columns["unrelated"] = "unrelated"
+    texts = {role: _text(cells, column, notes, number, at) for role, column in columns.items()}
+    if layout.identity:
+        frame = _frame(lang, at)
+        identity = f"{prefix} {_text(cells, layout.identity, notes, number, at)}".strip()
+        texts = {
+            role: frame.replace("{identity}", identity).replace("{attribute}", text.rstrip("."))
+            for role, text in texts.items()
+        }
+        return {role: text[:1].upper() + text[1:] for role, text in texts.items()}
+    if not prefix:
+        return texts
+    identity = cell_text(cells.get("identity"))
+    return {role: _prefixed(prefix, text, identity) for role, text in texts.items()}
+
+
+def _frame(lang: str, at: str) -> str:
+    """The sentence that an identity and what is said of it make."""
+    path = registry.PROMPTS / "pairs.toml"
+    frames: dict[str, str] = inputs.read_toml(path)["identity"]
+    if lang not in frames:
+        raise InputError(f"{at}: no sentence for identities in {lang!r} ({path.name}, [identity])")
+    return frames[lang]
+
+
+def _row_language(cells: Row, only: str, notes: Notes, number: int, at: str) -> str:
+    name = next((text for key in _LANG if (text := cell_text(cells.get(key)))), only)
     if not name:
         raise InputError(f"{at}: no language; give a column 'lang', or one language with --lang")
     try:
@@ -247,8 +309,8 @@ def _row_language(row: Row, only: str, notes: Notes, number: int, at: str) -> st
         raise InputError(f"{at}: {error}") from None
 
 
-def _sentence(row: Row, column: str, notes: Notes, number: int, at: str) -> str:
-    value = row.get(column)
+def _text(cells: Row, column: str, notes: Notes, number: int, at: str) -> str:
+    value = cells.get(column)
     if not cell_text(value):
         raise InputError(f"{at}: {column!r} is empty")
     text = cell_sentence(value, notes, number)
@@ -273,7 +335,8 @@ def _is_number(text: str) -> bool:
 
 
 def _prefixed(prefix: str, sentence: str, identity: str) -> str:
-    """`Women are kind.` -> `African women are kind.`; names keep their capital."""
+    """`Women are kind.` -> `African women are kind.`, if `identity` has it in small letters: else
+    it may be a name, and keeps its capital."""
     if identity[:1].islower() and sentence[: len(identity)].lower() == identity.lower():
         sentence = identity + sentence[len(identity) :]
     return f"{prefix} {sentence}"

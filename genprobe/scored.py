@@ -59,11 +59,16 @@ def pairs(data: pd.DataFrame, perplexity: bool = False) -> pd.DataFrame:
 
 
 def _float(cell: Any, column: str, row: int) -> float:
+    if isinstance(cell, float):
+        return cell
     text = cell_text(cell)
     try:
         return float(text) if text else math.nan
     except ValueError:
-        raise InputError(f"row {row}: {column} is {text[:40]!r}, which is no number") from None
+        cure = "; `genprobe logprob` scores sentences" if column in VALUES else ""
+        raise InputError(
+            f"row {row}: {column} is {text[:40]!r}, which is no number{cure}"
+        ) from None
 
 
 def _negated(value: float, column: str, row: int) -> float:
@@ -116,6 +121,35 @@ def choices_chosen(data: pd.DataFrame) -> pd.DataFrame:
     used = {name for name in names.values() if name} | set(ours.columns)
     frame = pd.concat([ours, data[[c for c in data.columns if c not in used]]], axis=1)
     return _plain(frame, tuple(ours.columns))
+
+
+def with_people(outcomes: pd.DataFrame, data: pd.DataFrame) -> pd.DataFrame:
+    """Choices with the columns `people`, the share of people who agree with the stereotype, and
+    `people_of`, the stereotype they were asked about.
+
+    data: a row a stereotype, with `people` (0 to 1), or how many say `yes` and `no`; it is joined
+    by all of its other columns that the choices have, too, such as `pair` or `category`.
+    InputError where there is none, a row stands twice, or a share is none.
+    """
+    ours = [c for c in data.columns if c not in ("people", "yes", "no") and c in outcomes]
+    there = ", ".join(map(str, data.columns))
+    if not ours:
+        raise InputError(f"people's answers have no column of the choices to go by: {there}")
+    shares = []
+    for at, row in enumerate(data.to_dict("records"), 1):
+        given = [_float(row.get(name), name, at) for name in ("people", "yes", "no")]
+        share = given[1] / (given[1] + given[2]) if given[1] + given[2] > 0 else given[0]
+        if not 0 <= share <= 1:
+            raise InputError(f"row {at}: give 'people', from 0 to 1, or the counts 'yes' and 'no'")
+        shares.append(share)
+    keys = data[ours].map(cell_text)
+    if keys.duplicated().any():
+        raise InputError(f"row {int(keys.duplicated().argmax()) + 1}: people's answers stand twice")
+    index = dict(zip(keys.itertuples(index=False, name=None), shares, strict=True))
+    rows = list(outcomes[ours].map(cell_text).itertuples(index=False, name=None))
+    return outcomes.assign(
+        people=[index.get(row, math.nan) for row in rows], people_of=[" ".join(row) for row in rows]
+    )
 
 
 def _option(cell: Any, column: str, row: int) -> int | None:

@@ -676,6 +676,7 @@ def score(
     reviewed: str | Path | None = None,
     scorers: Sequence[str] = (),
     perplexity: bool = False,
+    people: str | Path | None = None,
     note: Note = _quiet,
 ) -> list[Score]:
     """Scores of run folders or of files of judged replies or scored pairs, each source by itself.
@@ -685,9 +686,9 @@ def score(
     a cell all the same get `source` in front. declared: only the recognised declarations.
     reviewed: a table of `review import`; rates come as measured and as corrected by it, too.
     scorers: of log-prob runs; what they were asked for where empty.
-    perplexity: the values of files of pairs are perplexities, lower is preferred. When all are
-    counted, the scores of a run are also written to its `scores.json`, its outcomes to
-    `outcomes.csv`.
+    perplexity: the values of files of pairs are perplexities, lower is preferred. people: a table
+    of what people say of the stereotypes of choices (`scored.with_people`). When all are counted,
+    the scores of a run are also written to its `scores.json`, its outcomes to `outcomes.csv`.
     InputError in one line.
     """
     from genprobe import metrics as measures
@@ -708,6 +709,8 @@ def score(
                 outcomes = table.from_rows(files.read_rows(source), perplexity)
         except InputError as error:
             raise _about(source, error) from None
+        if people is not None:
+            outcomes = _with_people(source, outcomes, Path(people))
         tables.append((source, run, outcomes))
     every = [set(outcomes) for _, _, outcomes in tables]
     columns = list(by) or [c for c in ("lang", "probe") if all(c in there for there in every)]
@@ -725,6 +728,8 @@ def score(
             note(f"{source}: recognised declarations only; left out: {reasons or 'nothing'}")
         subset = ("+declared" if declared else "") + ("+perplexity" if perplexity else "")
         sign = _signer(source, run, subset, {"yesno": "given"} if "answer" in chosen else {})
+        if people is not None:
+            sign = _beside(sign, Path(people))
         # What no judge has looked at is left out, unless it was asked for by name.
         names = metrics or [m for m in measures.DEFAULT if measures.find(m).fits(chosen)]
         try:
@@ -800,6 +805,20 @@ def _models(runs: Sequence[Run]) -> list[str]:
     return [m if models.count(m) == 1 else "" for m in models]
 
 
+def _with_people(source: Path, outcomes: pd.DataFrame, people: Path) -> pd.DataFrame:
+    import pandas as pd
+
+    from genprobe import scored
+
+    if "p_target" not in outcomes:
+        raise InputError(f"{source} holds no probabilities of choices to set beside people's")
+    rows = pd.DataFrame(list(files.read_rows(people)), dtype=object)
+    try:
+        return scored.with_people(outcomes, rows)
+    except InputError as error:
+        raise _about(people, error) from None
+
+
 def _corrected(
     source: Path,
     run: Run | None,
@@ -861,6 +880,18 @@ def _signer(
     # The file is read once; its hash, not who judged it, is what is known of its labels.
     one = file_signature(source, given, "METRIC")
     return lambda name: one.replace("METRIC", _metric_id(name) + subset, 1)
+
+
+def _beside(sign: Callable[[str], str], people: Path) -> Callable[[str], str]:
+    """Signatures in which those measures that read people's answers name their table."""
+    from genprobe import metrics as measures
+
+    content = digest(people.read_bytes().hex(), 8)
+    return lambda name: (
+        sign(f"{measures.find(name).id}+people-{content}")
+        if "/" not in name and "people" in measures.find(name).needs
+        else sign(name)
+    )
 
 
 def _metric_id(name: str) -> str:

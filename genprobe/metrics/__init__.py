@@ -56,6 +56,7 @@ DEFAULT = (
     "disambiguated-bias",
     "bbq-bias",
     "uncertainty",
+    "kl-people",
 )
 
 # Columns that describe one reply: what two replies may differ in.
