@@ -111,4 +111,6 @@ class MaskedScorer:
             ids, mask = _net.padded(rows, self.pad_id, self.net.device)
             hidden = self.net.hidden(input_ids=ids, attention_mask=mask)
             hidden = hidden[list(range(len(copies))), starts]
-            return [value for value, in self.net.logprobs(hidden, [[c.ids[c.start]] for c in copies])]
+            return [
+                value for (value,) in self.net.logprobs(hidden, [[c.ids[c.start]] for c in copies])
+            ]

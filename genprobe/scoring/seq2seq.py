@@ -117,9 +117,7 @@ class Seq2SeqScorer:
         ids, mask = _net.padded(prompts, 0, self.net.device)
         return self.encoder(input_ids=ids, attention_mask=mask).last_hidden_state, mask
 
-    def _decode(
-        self, ids: torch.Tensor, states: torch.Tensor, mask: torch.Tensor
-    ) -> torch.Tensor:
+    def _decode(self, ids: torch.Tensor, states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         # Nothing sees the padding on its right.
         return self.net.hidden(
             input_ids=ids,
