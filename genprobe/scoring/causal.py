@@ -94,7 +94,7 @@ def plant(texts: dict[tuple[int, ...], int], width: int, share: bool) -> list[Tr
 class CausalScorer:
     """See `genprobe.scoring.Scorer`."""
 
-    passes = ("causal",)
+    passes: tuple[str, ...] = ("causal",)
 
     def __init__(self, loaded: _net.Loaded) -> None:
         self.identity, self.budget = loaded.identity, loaded.budget
