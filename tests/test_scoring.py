@@ -10,7 +10,15 @@ from typing import Any
 import pytest
 import torch
 import transformers
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from tokenizers import (
+    Tokenizer,
+    decoders,
+    models,
+    normalizers,
+    pre_tokenizers,
+    processors,
+    trainers,
+)
 
 from genprobe import scoring, statements
 from genprobe.engines import Options, Sampling
@@ -89,7 +97,12 @@ def qwen_words() -> Any:
 
 
 def roberta_words() -> Any:
-    special = {"bos_token": "<s>", "pad_token": "<pad>", "eos_token": "</s>", "mask_token": "<mask>"}
+    special = {
+        "bos_token": "<s>",
+        "pad_token": "<pad>",
+        "eos_token": "</s>",
+        "mask_token": "<mask>",
+    }
     return wrap(byte_bpe(**special), "<s> $A </s>", cls_token="<s>", sep_token="</s>", **special)
 
 
@@ -298,9 +311,7 @@ def _seq2seq(folder: str, tokenizer: Any, ids: list[int], context: str) -> list[
 
 def worst(record: LogProb, theirs: list[list[float]]) -> float:
     pairs = zip(record.continuations, theirs, strict=True)
-    return max(
-        abs(a - b) for one, two in pairs for a, b in zip(one["logprobs"], two, strict=True)
-    )
+    return max(abs(a - b) for one, two in pairs for a, b in zip(one["logprobs"], two, strict=True))
 
 
 # --- values ---------------------------------------------------------------------------------
@@ -333,3 +344,200 @@ def test_every_value_is_that_of_a_plain_loop(kind, probe, model, scorer):
         assert worst(record, plain(model(kind), record, probe)) < 1e-4
         sizes |= {round(v, 1) for v in one["logprobs"]}
     assert len(sizes) > 10  # far from uniform: what a model sees changes them
+
+
+def test_which_token_stands_before_the_first(scorer):
+    says = {
+        "gpt2": "bos <|endoftext|>",
+        "llama": "bos <s>",
+        "qwen2": "eos <|im_end|>",
+        "bert": "own [CLS]",
+        "t5": "start <pad>",
+    }
+    for kind, first in says.items():
+        assert scorer(kind).first == first
+    (text,) = ask(scorer("qwen2"), [request("Old people.", "causal")]).values()
+    assert text.sent == "<|im_end|>" and text.tokens_in == 1
+    (text,) = ask(scorer("bert"), [request("Old people.", "masked")]).values()
+    assert text.sent == "[CLS]…[SEP]" and text.tokens_in == 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "probes"),
+    [
+        ("gpt2", ["causal"]),
+        ("qwen2", ["causal"]),
+        ("roberta", ["masked", "masked-word"]),
+        ("bert", ["masked", "masked-word"]),
+        ("t5", ["seq2seq"]),
+    ],
+)
+def test_neither_batch_nor_order_changes_a_value(kind, probes, scorer, monkeypatch):
+    requests = [request(text, probe) for text in sample(3, seed=1) for probe in probes]
+    together = ask(scorer(kind), requests)
+    for budget, asked in ((60, requests[::-1]), (10**6, requests[5:])):
+        monkeypatch.setattr(scorer(kind), "budget", budget)
+        for name, record in ask(scorer(kind), asked).items():
+            values = [c["logprobs"] for c in together[name].continuations]
+            assert worst(record, values) < 1e-5
+    (alone,) = scorer(kind).generate(requests[7:8], SAMPLING)
+    values = [c["logprobs"] for c in together[alone.request].continuations]
+    assert worst(alone, values) < 1e-5
+
+
+def test_texts_that_begin_alike_are_computed_once(scorer):
+    texts = ["The old man reads.", "The old man writes.", "The old woman reads.", "A boy."]
+    found = scorer("llama").texts.asked([request(t, "causal") for t in texts], ("causal",))
+    ids = {(*scorer("llama").before, *one.items[0].ids): 1 for one in found}
+    assert scorer("llama").shares and scorer("gpt2").shares and scorer("qwen2").shares
+    (tree,) = causal.plant(ids, width=1000, share=True)
+    beginnings = {row[:n] for row in ids for n in range(1, len(row))}
+    assert len(tree.tokens) == len(beginnings) < sum(map(len, ids)) - len(ids)
+    assert len(causal.plant(ids, width=1000, share=False)) == len(ids)
+    # Where nothing is wide, attention to strangers costs more than a token.
+    assert len(causal.plant(ids, width=1, share=True)) > 1
+
+
+def test_rows_are_no_trees_where_a_model_does_not_know_them(tmp_path):
+    tokenizer = llama_words()
+    tokenizer.save_pretrained(tmp_path)
+    torch.manual_seed(0)
+    config = transformers.BloomConfig(
+        vocab_size=len(tokenizer), hidden_size=32, n_layer=2, n_head=4
+    )
+    transformers.BloomForCausalLM(config).save_pretrained(tmp_path)
+    scorer = scoring.open(str(tmp_path), Options(device="cpu"))
+    assert not scorer.shares
+    for record in ask(scorer, [request(t, "causal") for t in sample(1)[:6]]).values():
+        assert worst(record, plain(str(tmp_path), record, "causal")) < 1e-4
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "llama", "qwen2", "t5"])
+def test_options_behind_a_context(kind, model, scorer):
+    probe = "seq2seq" if kind == "t5" else "causal"
+    context = "My grandmother and my boss were late. Who was late?"
+    options = [" My boss", " Not known", " My grandmother"]
+    asked = [choice(options, probe, context), choice(options[::-1], probe, context)]
+    one, two = (ask(scorer(kind), asked)[r.id] for r in asked)
+    assert [c["answer"] for c in one.continuations] == ["0", "1", "2"]
+    assert worst(one, plain(model(kind), one, probe, context)) < 1e-4
+    backwards = [c["logprobs"] for c in two.continuations[::-1]]
+    assert worst(one, backwards) < 1e-5
+    assert context in one.sent
+    # The context counts.
+    (other,) = ask(scorer(kind), [choice(options, probe, "It rained.")]).values()
+    assert worst(other, [c["logprobs"] for c in one.continuations]) > 1e-3
+
+
+def test_a_masked_text_behind_a_context(model, scorer):
+    context, text = "My grandmother was late.", " She is slow."
+    (record,) = ask(scorer("roberta"), [request(text, "masked", context)]).values()
+    (whole,) = ask(scorer("roberta"), [request(context + text, "masked")]).values()
+    (one,), (all_,) = record.continuations, whole.continuations
+    assert all_["tokens"][-len(one["tokens"]) :] == one["tokens"]
+    assert worst(record, [all_["logprobs"][-len(one["tokens"]) :]]) < 1e-5
+
+
+def test_the_seam_of_context_and_text(scorer):
+    texts, tokenizer = scorer("llama").texts, scorer("llama").texts.tokenizer
+    words = lambda seam: [tokenizer.decode(ids) for ids in (seam.before, seam.ids)]  # noqa: E731
+    # A token of the joined text ends at the seam: the joined tokens, cut there.
+    (seam,) = texts.seams([("The people", " are old.")], False)
+    assert words(seam) == ["The people", " are old."]
+    assert seam.before + seam.ids == tokenizer("The people are old.")["input_ids"][1:]
+    # A space at the end of the context belongs to the first token of the text.
+    (seam,) = texts.seams([("The people ", "are old.")], False)
+    assert words(seam) == ["The people", " are old."]
+    # One lies across it: both by themselves.
+    (seam,) = texts.seams([("The peo", "ple are old.")], False)
+    assert words(seam) == ["The peo", "ple are old."]
+
+
+def test_what_cannot_be_scored_fails_alone(scorer):
+    for kind, probe in (("gpt2", "causal"), ("roberta", "masked"), ("bert", "masked")):
+        good, empty = request("Old people.", probe), request("", probe)
+        long = request("viel " * 1000, probe)
+        found = ask(scorer(kind), [empty, good, long])
+        assert isinstance(found[good.id], LogProb)
+        assert isinstance(found[empty.id], Failure) and "no tokens" in found[empty.id].detail
+        assert found[long.id].kind == "too-long"
+
+
+def test_roberta_takes_exactly_the_positions_it_has(scorer):
+    word = scorer("roberta").tokenizer(" are", add_special_tokens=False)["input_ids"]
+    assert len(word) == 1 and scorer("roberta").positions == 128
+    fits, long = (request(" are" * n, "masked") for n in (126, 127))
+    found = ask(scorer("roberta"), [fits, long])
+    assert isinstance(found[fits.id], LogProb) and found[long.id].kind == "too-long"
+
+
+def test_another_decode_or_pass_is_an_error(scorer):
+    with pytest.raises(EngineError, match="it scores causal"):
+        ask(scorer("gpt2"), [request("Old people.", "masked")])
+    free = Request(**{**vars(request("Old people.", "causal")), "decode": "free"})
+    with pytest.raises(EngineError, match="'free'"):
+        ask(scorer("gpt2"), [free])
+
+
+def test_half_precision_is_near(model, scorer):
+    half = scoring.open(model("gpt2"), Options(device="cpu", dtype="bfloat16"))
+    assert half.identity.dtype == "bfloat16" and scorer("gpt2").identity.dtype == "float32"
+    requests = [request(text, "causal") for text in sample(1)]
+    full = ask(scorer("gpt2"), requests)
+    for name, record in ask(half, requests).items():
+        assert worst(record, [c["logprobs"] for c in full[name].continuations]) < 0.5
+
+
+# --- what would give noise ------------------------------------------------------------------
+
+_SMALL = {**SIZE, "vocab_size": WORDS}
+
+
+@pytest.mark.parametrize(
+    ("net", "config", "says"),
+    [
+        # FinBERT's kind: a classifier, whose words transformers would draw at random.
+        (transformers.BertForSequenceClassification, transformers.BertConfig, "would be random"),
+        (transformers.BertModel, transformers.BertConfig, "would be random"),
+        (transformers.ElectraForPreTraining, transformers.ElectraConfig, "would be random"),
+        (transformers.BertLMHeadModel, transformers.BertConfig, "sees the tokens"),
+        (transformers.ViTForImageClassification, transformers.ViTConfig, "predicts no tokens"),
+    ],
+)
+def test_models_that_would_give_noise_are_refused(net, config, says, tmp_path):
+    word_pieces().save_pretrained(tmp_path)
+    more = {} if config is transformers.ViTConfig else {"vocab_size": WORDS}
+    net(config(**SIZE, **more)).save_pretrained(tmp_path)
+    with pytest.raises(EngineError, match=says) as error:
+        scoring.open(str(tmp_path), Options(device="cpu"))
+    assert "\n" not in str(error.value)
+
+
+def test_a_head_beside_others_is_used(tmp_path):
+    tokenizer = word_pieces()
+    tokenizer.save_pretrained(tmp_path)
+    config = transformers.BertConfig(**{**SIZE, "vocab_size": len(tokenizer)})
+    transformers.BertForPreTraining(config).save_pretrained(tmp_path)
+    scorer = scoring.open(str(tmp_path), Options(device="cpu"))
+    (record,) = ask(scorer, [request("Old people.", "masked")]).values()
+    assert isinstance(record, LogProb)
+
+
+def test_a_tokenizer_that_lacks_what_is_needed_is_refused(model, tmp_path):
+    cases = {
+        "bert": ("no mask token", word_pieces, "mask_token"),
+        "qwen2": ("no token that could stand before", qwen_words, "eos_token"),
+    }
+    for kind, (says, words, token) in cases.items():
+        folder = tmp_path / kind
+        make(kind, folder)
+        tokenizer = words()
+        setattr(tokenizer, token, None)
+        tokenizer.save_pretrained(folder)
+        with pytest.raises(EngineError, match=says):
+            scoring.open(str(folder), Options(device="cpu"))
+    (tmp_path / "bert" / "tokenizer.json").unlink()
+    with pytest.raises(EngineError, match="no tokenizer files"):
+        scoring.open(str(tmp_path / "bert"), Options(device="cpu"))
+    with pytest.raises(EngineError, match="no argument 'speed'"):
+        scoring.open(model("bert"), Options(device="cpu", more={"speed": 1}))

@@ -69,7 +69,7 @@ def writes(model: str, config: Any) -> None:
         )
 
 
-def load(model: str, revision: str | None, accept: Callable[[str, Any], None] = writes) -> Local:
+def load(model: str, revision: str | None, accept: Callable[[str, Any], object] = writes) -> Local:
     """Find a model in a folder or, by its id, on the hub or in its cache; read all but weights.
 
     EngineError where it cannot be used as it is, or `accept` raises it for the configuration.

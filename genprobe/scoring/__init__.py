@@ -12,8 +12,9 @@ is the request's `probe`, its *pass*:
 `options` of a request holds the texts to score (answer -> [text, …]), a message of role
 `context`, if there is one, what stands before each of them: in causal and masked passes in front
 of the text, in seq2seq in the encoder. Context and text are joined as they are: a space between
-them must be in one of the two. The joined text is tokenised as one; only where no token ends at
-the seam are the two tokenised apart.
+them must be in one of the two. The joined text is tokenised as one and cut at the seam; a token
+that begins with the spaces at the end of a context is the text's; where a token holds letters of
+both, the two are tokenised apart.
 
 The answer is a LogProb with one continuation for each text: `tokens`, the ids of the text without
 special tokens, and `logprobs`, one for each token, the first included. Neither padding nor batch
@@ -23,7 +24,7 @@ nor order changes a value by more than rounding. Texts are plain: no chat templa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 from genprobe.engines import Identity, Options, Sampling
@@ -61,7 +62,10 @@ def open(model: str, options: Options) -> Scorer:
     from genprobe.scoring.masked import MaskedScorer
     from genprobe.scoring.seq2seq import Seq2SeqScorer
 
-    kinds = {"causal": CausalScorer, "masked": MaskedScorer, "seq2seq": Seq2SeqScorer}
+    kinds: dict[str, Callable[[_net.Loaded], Scorer]] = {
+        "causal": CausalScorer,
+        "masked": MaskedScorer,
+        "seq2seq": Seq2SeqScorer,
+    }
     loaded = _net.load(model, options)
-    scorer: Scorer = kinds[loaded.kind](loaded)
-    return scorer
+    return kinds[loaded.kind](loaded)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -18,7 +18,7 @@ from transformers.activations import NewGELUActivation
 from transformers.models.auto import modeling_auto
 from transformers.pytorch_utils import Conv1D
 
-from genprobe.engines import Identity, Options, Sampling
+from genprobe.engines import Identity, Options
 from genprobe.engines._local import Local, line, quiet, refusing
 from genprobe.engines._local import load as load_files
 from genprobe.engines.transformers import _default_budget, _device, _dtype, _out_of_memory
@@ -88,8 +88,8 @@ def load(model: str, options: Options) -> Loaded:
         )
     if missing := sorted(info["missing_keys"]):
         raise EngineError(
-            f"{model}: {len(missing)} weights are missing ({missing[0]}, …) and would be random, so "
-            "that its values would be noise; give a model that was trained to predict tokens"
+            f"{model}: {len(missing)} weights are missing ({missing[0]}, …) and would be random, "
+            "so that its values would be noise; give a model that was trained to predict tokens"
         )
     with quiet(), refusing(f"{model}: does not fit on {device}; try a smaller dtype"):
         net = hasten(net.to(device).eval())
@@ -290,8 +290,8 @@ class Texts:
         ids = self.prefix or [i for i in named.values() if i is not None][:1]
         if not ids:
             raise EngineError(
-                f"{self.name}: the tokenizer has no token that could stand before a first one; give "
-                "it a bos_token"
+                f"{self.name}: the tokenizer has no token that could stand before a first one; "
+                "give it a bos_token"
             )
         kind = next((kind for kind, i in named.items() if i == ids[-1]), "own")
         return f"{kind} {self.words(ids)}", ids
@@ -323,8 +323,9 @@ class Texts:
     def seams(self, pairs: list[tuple[str, str]], apart: bool) -> list[Seam]:
         """Tokens of each context and of the text behind it.
 
-        The joined text is tokenised and cut where the text begins; where a token lies across the
-        seam, the two are tokenised apart.
+        The joined text is tokenised and cut where the text begins. Where a token lies across
+        this seam, spaces at the end of the context are the text's; where one still does, the two
+        are tokenised apart.
         """
         if apart or not self.tokenizer.is_fast:
             return [self._apart(context, text) for context, text in pairs]
@@ -337,15 +338,15 @@ class Texts:
         )
         found = []
         for n, (context, text) in enumerate(pairs):
-            ids, spans, seam = joined["input_ids"][n], joined["offset_mapping"][n], len(context)
-            # A byte-level token may begin with a space that its span leaves out.
-            at = next((i for i, (_, end) in enumerate(spans) if end > seam), len(ids))
-            if not seam:
-                found.append(Seam([], ids, joined.word_ids(n)))
-            elif at == len(ids) or spans[at][0] < seam:
-                found.append(self._apart(context, text))
+            ids, spans = joined["input_ids"][n], joined["offset_mapping"][n]
+            for seam in (len(context), len(context.rstrip())):
+                at = next((i for i, (_, end) in enumerate(spans) if end > seam), len(ids))
+                if not seam or (at < len(ids) and spans[at][0] >= seam):
+                    at = at if seam else 0
+                    found.append(Seam(ids[:at], ids[at:], joined.word_ids(n)[at:]))
+                    break
             else:
-                found.append(Seam(ids[:at], ids[at:], joined.word_ids(n)[at:]))
+                found.append(self._apart(context, text))
         return found
 
     def _apart(self, context: str, text: str) -> Seam:
@@ -384,14 +385,14 @@ def unusable(asked: Asked, around: int, most: int | None, vocabulary: int) -> Fa
 
 
 def record(
-    asked: Asked, sent: str, around: int, values: Iterable[Sequence[float]]
+    asked: Asked, sent: str, around: int, values: Sequence[Sequence[float]]
 ) -> LogProb | Failure:
     """values: for each item of the request, log P of each token of its text."""
     continuations = [
         {"answer": item.answer, "text": item.text, "tokens": item.ids, "logprobs": list(found)}
         for item, found in zip(asked.items, values, strict=True)
     ]
-    if any(not math.isfinite(v) for c in continuations for v in c["logprobs"]):
+    if not all(math.isfinite(v) for found in values for v in found):
         return Failure(asked.request.id, "engine", "values that are no numbers; try float32", 1)
     return LogProb(
         request=asked.request.id,

@@ -94,7 +94,7 @@ def plant(texts: dict[tuple[int, ...], int], width: int, share: bool) -> list[Tr
 class CausalScorer:
     """See `genprobe.scoring.Scorer`."""
 
-    passes = ("causal",)
+    passes: tuple[str, ...] = ("causal",)
 
     def __init__(self, loaded: _net.Loaded) -> None:
         self.identity, self.budget = loaded.identity, loaded.budget
@@ -114,8 +114,7 @@ class CausalScorer:
         last = self.net.vocabulary - 1
         begin = [min(n, last) for n in range(2, 10)]
         one, two = (
-            tuple([*begin, *(min(n, last) for n in more)])
-            for more in ((11, 12, 13, 14), (21, 22, 23, 24))
+            (*begin, *(min(n, last) for n in more)) for more in ((11, 12, 13, 14), (21, 22, 23, 24))
         )
         ids = torch.tensor([one, two], device=self.net.device)
         hidden = self.net.hidden(input_ids=ids, use_cache=False)
@@ -202,7 +201,7 @@ class CausalScorer:
     def _hidden(self, trees: Sequence[Tree]) -> torch.Tensor:
         """(rows, width, states)"""
         rows = [tree.tokens for tree in trees]
-        ids, mask = _net.padded(rows, 0, self.net.device)
+        ids, _ = _net.padded(rows, 0, self.net.device)
         if not any(tree.branches for tree in trees):
             # Nothing sees the padding on its right.
             return self.net.hidden(input_ids=ids, use_cache=False)

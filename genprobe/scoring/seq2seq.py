@@ -22,7 +22,7 @@ Text = tuple[tuple[int, ...], tuple[int, ...]]  # what the encoder reads, what t
 class Seq2SeqScorer:
     """See `genprobe.scoring.Scorer`."""
 
-    passes = ("seq2seq",)
+    passes: tuple[str, ...] = ("seq2seq",)
 
     def __init__(self, loaded: _net.Loaded) -> None:
         self.identity, self.budget = loaded.identity, loaded.budget
