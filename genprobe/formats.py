@@ -121,7 +121,7 @@ def _number(value: float, metric: str) -> str:
         return f"{value:.2f}".replace("-", "−")
     known = metrics.catalogue().get(metric)
     if known is not None and known.plain:
-        return f"{value:.3g}".replace("-", "−")
+        return f"{value:#.3g}".rstrip(".").replace("-", "−")
     if known is not None and known.limits[1] > 1:
         return f"{value:.0f}"
     return _percent(value, _signed(metric))

@@ -74,14 +74,14 @@ def load(source: str, langs: Sequence[str] | None = None, prefix: str = "") -> F
     path = Path(source)
     if source not in DATA and not path.suffix and os.sep not in source and not path.exists():
         raise registry.unknown("data set", source, [*DATA, "a file"])
-    first = {} if source in DATA else next(numbered_rows(path))[1]
-    there = set(map(_plain, first))
+    head = {} if source in DATA else next(numbered_rows(path))[1]
+    there = set(map(_plain, head))
     layout = next((x for x in _LAYOUTS if {x.pro, x.anti} <= there), None)
     filled = source == "templates" or "template" in there
     if prefix and (layout is None or filled):
         raise InputError(f"{source}: a prefix goes with a table of pairs of sentences")
     notes = Notes()
-    if choices.is_table(first):
+    if choices.is_table(head):
         found, languages = choices.read(
             numbered_rows(path), _name(path), _only(wanted), wanted, notes, source
         )
