@@ -464,6 +464,10 @@ def _judge(
                 counts = verbs.judge_run(run, judges, bar)
             for name, count in counts.items():
                 note(f"{source}/judgments/{name}.jsonl: {count} judgments")
+                if name.startswith("llm-"):
+                    from genprobe.judges import llm
+
+                    note(f"{name}: {llm.bias(run.judgments(name))}")
             return
         found = verbs.judge_file(source, judges, out, bar)
     for name, labels in found.items():
@@ -532,6 +536,32 @@ def score(
     _print_scores(scores, form)
 
 
+@cli.command(short_help="Compare two models, item by item.")
+@click.argument("first", type=click.Path(path_type=Path), metavar="RUN")
+@click.argument(
+    "others", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN..."
+)
+@click.option("--metric", "metrics", multiple=True, metavar="M", help="Metric; see `list metrics`.")
+@_shared("by", "format", "verbose")
+def compare(
+    first: Path,
+    others: tuple[Path, ...],
+    metrics: tuple[str, ...],
+    by: str | None,
+    form: str,
+    verbose: bool,
+) -> None:
+    """Compare the models of two runs on the same items; of more runs, each with the first.
+
+    Items pair by statement, language, question and sample. Prints both figures, the difference
+    (second minus first) with an interval over statements, and McNemar's mid-p value. The runs
+    may differ in nothing but who was asked.
+    """
+    from genprobe import verbs
+
+    _print_scores(verbs.compare(first, others, metrics=metrics, by=_columns(by)), form)
+
+
 @cli.command(short_help="Prove that a run folder is whole.")
 @click.argument("folder", type=click.Path(path_type=Path), metavar="RUN")
 @_shared("verbose")
@@ -554,12 +584,12 @@ def verify(folder: Path, verbose: bool) -> int:
     return 1 if problems else 0
 
 
-@cli.command(short_help="Check packs and languages.")
+@cli.command(short_help="Check packs, languages, templates, phrases.")
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path), metavar="[PATH]...")
 @click.option("-q", "--quiet", is_flag=True, help="Errors only.")
 @_shared("verbose")
 def lint(paths: tuple[Path, ...], quiet: bool, verbose: bool) -> int:
-    """Check packs and languages: files or folders, without any all that is shipped.
+    """Check all that lies in prompts/: files or folders, without any all that is shipped.
 
     Exit code 1 if there are errors. The published wordings are an instrument, used as they were:
     their faults are warnings.

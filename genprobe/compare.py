@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from genprobe import metrics
 from genprobe.errors import InputError
-from genprobe.metrics import cells
-from genprobe.records import JSON
+from genprobe.metrics import Metric, cells
+from genprobe.records import JSON, Score
 from genprobe.stats import Array, Interval, bootstrap, ratio
 
 if TYPE_CHECKING:
@@ -73,6 +73,11 @@ def difference(sums: Array) -> Array:
     return np.asarray((sums[..., 1] - sums[..., 0]) / sums[..., 2])
 
 
+def fits(metric: Metric, by: Sequence[str] = ()) -> bool:
+    """Whether two models can be paired by a metric, and its units be split by these columns."""
+    return metric.value is ratio and not metric.plain and not set(by) & set(metric.never_by)
+
+
 def paired(a: pd.DataFrame, b: pd.DataFrame, metric: str, by: Sequence[str] = ()) -> list[Paired]:
     """Compare two models' outcomes by a metric, cell by cell of `by`, cells sorted.
 
@@ -82,7 +87,7 @@ def paired(a: pd.DataFrame, b: pd.DataFrame, metric: str, by: Sequence[str] = ()
     import pandas as pd
 
     chosen = metrics.find(metric)
-    if chosen.value is not ratio:
+    if not fits(chosen):
         raise InputError(f"{metric} is no mean over {chosen.unit}, so two models cannot be paired")
     for column in chosen.needs:
         if column not in a or column not in b:
@@ -136,3 +141,24 @@ def _paired(metric: str, by: dict[str, JSON], pairs: Array, sums: Array, alone: 
         if len(sums) == n:
             p = mcnemar(one, other)
     return Paired(metric, by, n, alone, mean_a, mean_b, mean_b - mean_a, low, high, *only, *p)
+
+
+def scores(found: Sequence[Paired], a: str, b: str, signature: str) -> list[Score]:
+    """Comparisons as scores, to be printed or written like any others.
+
+    a, b: names of the two. Of each cell: `a` and `b`, the shares or means; `difference`, b minus
+    a with its interval; `mcnemar-p`, the mid-p value where it is valid, of which n counts the units
+    that are a hit for one of the two alone.
+    """
+    rows = []
+    for one in found:
+        by: dict[str, JSON] = {"of": one.metric, "a": a, "b": b, **one.by}
+        left = {"in one run only": one.alone} if one.alone else {}
+        told: dict[str, Any] = {"bounds": None, "signature": signature}
+        for name, value in (("a", one.a), ("b", one.b)):
+            rows.append(Score(name, by, value, None, None, one.n, {}, **told))
+        rows.append(Score("difference", by, one.difference, one.low, one.high, one.n, left, **told))
+        if one.only_a is not None and one.only_b is not None and one.mid_p is not None:
+            apart = one.only_a + one.only_b
+            rows.append(Score("mcnemar-p", by, one.mid_p, None, None, apart, {}, **told))
+    return rows

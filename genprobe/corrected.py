@@ -39,7 +39,7 @@ from genprobe.metrics import cells, no_reply, rank
 from genprobe.metrics.negrate import FEWEST, TEMPLATE, not_told
 from genprobe.records import JSON, Score
 from genprobe.registry import unknown
-from genprobe.stats import LEVEL, Array, clustered_wilson, student
+from genprobe.stats import LEVEL, Array, clustered_wilson, student, wilson
 
 VERSION = "1"
 DRAWS = 1000  # simulated samples for a cut-off
@@ -550,8 +550,10 @@ def scores(outcomes: pd.DataFrame, reviewed: pd.DataFrame, by: Sequence[str] = (
     """The rates that the questions of a review are about, as measured and as corrected.
 
     Each is a cell `rate` with the metrics `measured` (of n replies), `ppi`, `rg` and `accuracy`
-    (of the judge, over the reviewed replies; no interval). Arguments as in `rates`. Signatures
-    are empty. InputError for a review without a question that is a rate of these outcomes.
+    (of the judge, over the reviewed replies; no interval). Behind them the errors of each judge:
+    cells `judge` and `reviewed` (the label that people gave, to n replies), with the share that
+    the judge calls each label (`confusion`). Arguments as in `rates`. Signatures are empty.
+    InputError for a review without a question that is a rate of these outcomes.
     """
     asked = [q for q in reviewed["question"].unique() if q in _ASKED and q in outcomes]
     if not asked:
@@ -564,7 +566,41 @@ def scores(outcomes: pd.DataFrame, reviewed: pd.DataFrame, by: Sequence[str] = (
             found += rates(outcomes, reviewed, column, positive, by)
             if f"llm_{column}" in outcomes:
                 found += rates(outcomes, reviewed, f"llm_{column}", positive, by)
-    return [score for rate in found for score in _as_scores(rate)]
+    judges = [c for q in asked for c in (q, f"llm_{q}") if c in outcomes]
+    errors = [score for column in judges for score in confusion(outcomes, reviewed, column, by)]
+    return [*(score for rate in found for score in _as_scores(rate)), *errors]
+
+
+def confusion(
+    outcomes: pd.DataFrame, reviewed: pd.DataFrame, column: str, by: Sequence[str] = ()
+) -> list[Score]:
+    """Of the replies that people gave a label, the share that the judge of `column` calls each.
+
+    A reply's label is that of most of its reviewers; one that is split is left out, as is one
+    that the judge has not read. Wilson intervals; the review's weights play no part, since a row
+    is of one label alone. Arguments as in `rates`.
+    """
+    question = column.removeprefix("llm_")
+    votes = _reviews(outcomes, reviewed, question).groupby("__row")["answer"]
+    label = votes.agg(lambda said: most[0] if len(most := said.mode()) == 1 else None)
+    seen = outcomes.iloc[label.index].assign(__truth=label.to_numpy(object))
+    seen = seen[seen["__truth"].notna() & seen[column].notna()]
+    found = []
+    for cell, part in zip(*_parts(seen, [*by, "__truth"]), strict=True):
+        truth = cell.pop("__truth")
+        for label in sorted({*seen["__truth"], *seen[column]}):
+            hits = (part[column] == label).to_numpy(float)
+            interval = wilson(int(hits.sum()), len(hits))
+            low, high = interval or (None, None)
+            by_cell: dict[str, JSON] = {"judge": column, "reviewed": truth, **cell}
+            share = float(hits.mean())
+            found.append(Score(label, by_cell, share, low, high, len(hits), {}, None, ""))
+    return found
+
+
+def _parts(frame: pd.DataFrame, by: list[str]) -> tuple[list[dict[str, JSON]], list[pd.DataFrame]]:
+    cell, labels = cells(frame, by)
+    return labels, [frame[cell == at] for at in range(len(labels))]
 
 
 def _as_scores(one: Rate) -> list[Score]:
@@ -595,9 +631,26 @@ def _verdicts(
     """Columns for the outcomes: `__truth` (1, 0 or NaN), `__split`, `__weight`.
 
     yes: the answer to the question that is positive, for every row of the outcomes."""
+    rows = _reviews(outcomes, reviewed, question)
+    hit = rows["answer"].to_numpy(object) == yes.to_numpy(object)[rows["__row"]]
+    weight = pd.to_numeric(rows["weight"], errors="coerce") if "weight" in rows else 1.0
+    rows = rows.assign(__hit=hit.astype(float), __weight=weight)
+    votes = rows.groupby("__row")
+    every = range(len(outcomes))
+    share = votes["__hit"].mean().reindex(every).to_numpy(float)
+    split = share == 0.5
+    return {
+        "__truth": np.where(np.isnan(share) | split, np.nan, (share > 0.5).astype(float)),
+        "__split": split,
+        "__weight": votes["__weight"].first().reindex(every).to_numpy(float),
+    }
+
+
+def _reviews(outcomes: pd.DataFrame, reviewed: pd.DataFrame, question: str) -> pd.DataFrame:
+    """The answers that people gave to a question, and the row of the outcome that each is of."""
     _needs(reviewed, ("request", "reviewer", "question", "answer"), "the reviewed rows")
     keys = [c for c in ("run", "model", "request") if c in outcomes and c in reviewed]
-    here = outcomes[keys].assign(__yes=yes.astype(object), __row=np.arange(len(outcomes)))
+    here = outcomes[keys].assign(__row=np.arange(len(outcomes)))
     if here.duplicated(keys).any():
         raise InputError("two runs share requests; the reviewed rows need the column 'run'")
     answers = reviewed["answer"].astype(object)
@@ -612,16 +665,7 @@ def _verdicts(
             f"{len(strange)} of the reviewed replies are not in these outcomes, such as "
             f"{strange['request'].iloc[0]}; give the run that the review was exported from"
         )
-    weight = pd.to_numeric(rows["weight"], errors="coerce") if "weight" in rows else 1.0
-    rows = rows.assign(__hit=(rows["answer"] == rows["__yes"]).astype(float), __weight=weight)
-    votes = rows.groupby(rows["__row"].astype(int))
-    share = votes["__hit"].mean().reindex(here["__row"]).to_numpy(float)
-    split = share == 0.5
-    return {
-        "__truth": np.where(np.isnan(share) | split, np.nan, (share > 0.5).astype(float)),
-        "__split": split,
-        "__weight": votes["__weight"].first().reindex(here["__row"]).to_numpy(float),
-    }
+    return rows.assign(__row=rows["__row"].astype(int))
 
 
 def _rates(

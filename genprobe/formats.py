@@ -119,6 +119,8 @@ def _number(value: float, metric: str) -> str:
     """A value as its metric is read: a share in %, a coefficient, or a count."""
     if metric.endswith(("kappa", "alpha")):
         return f"{value:.2f}".replace("-", "−")
+    if metric.endswith("-p"):
+        return f"{value:.3f}" if value >= 0.001 else "<0.001"
     known = metrics.catalogue().get(metric)
     if known is not None and known.plain:
         return f"{value:#.3g}".rstrip(".").replace("-", "−")
@@ -146,6 +148,8 @@ def _bounds(score: Score | None, to: str = " to ") -> str:
 
 
 def _signed(metric: str) -> bool:
+    if metric == "difference":
+        return True
     known = metrics.catalogue().get(metric)
     return known is not None and known.limits[0] < 0 and not known.plain
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from genprobe import choices, inputs, registry, templates, text
 from genprobe.errors import InputError
+from genprobe.judges import llm, stance
 
 # ISO 15924 script -> how Unicode names its letters begin.
 _SCRIPTS = {
@@ -28,6 +29,7 @@ _SCRIPTS = {
 # A character that one national character set has and the other lacks is of that script.
 _CODECS = {"Hans": ("gb2312", "big5"), "Hant": ("big5", "gb2312")}
 _QUOTES = {"“": "”", "„": "“”", "«": "»", "「": "」", "『": "』"}
+FOLDERS = ("languages", "templates", "stance", "rubrics", "choices")  # beside the packs
 _ZWNJ = "\u200c"  # Persian orthography needs it
 
 
@@ -38,7 +40,8 @@ class Finding(NamedTuple):
 
 
 def lint(paths: tuple[Path, ...] = ()) -> list[Finding]:
-    """Check packs, templates, languages or folders of them; without any, all that is shipped.
+    """Check packs, templates, phrases, rubrics, languages or folders of them; without any, all
+    that is shipped.
 
     InputError where a path is none of them.
     """
@@ -53,9 +56,7 @@ def _path(path: Path) -> Iterator[Finding]:
         yield from _pack(path)
     elif path.is_dir():
         packs = [p.parent for p in sorted(path.glob("**/pack.toml"))]
-        places = (
-            ("languages/*.toml", "templates/*.toml", "choices/*.toml") if packs else ("*.toml",)
-        )
+        places = tuple(f"{name}/*.toml" for name in FOLDERS) if packs else ("*.toml",)
         files = [file for place in places for file in sorted(path.glob(place))]
         if not packs and not files:
             raise InputError(f"{path}: neither a pack (with pack.toml) nor language files in it")
@@ -66,7 +67,9 @@ def _path(path: Path) -> Iterator[Finding]:
     elif not path.is_file():
         raise InputError(f"{path}: not found")
     elif path.suffix != ".toml":
-        raise InputError(f"{path}: lint checks packs, templates and languages (.toml)")
+        raise InputError(
+            f"{path}: lint checks packs, templates, phrases, rubrics and languages (.toml)"
+        )
     elif (path.parent / "pack.toml").is_file():
         yield from _pack(path.parent, only=path.stem)
     else:
@@ -74,13 +77,21 @@ def _path(path: Path) -> Iterator[Finding]:
 
 
 def _file(path: Path) -> Iterator[Finding]:
-    """A file of a language, of its templates or choices, told by the folder that it is in."""
-    if path.parent.name == "choices":
+    """A file of a language, its templates, phrases or choices, or a rubric, told by its folder."""
+    folder = path.parent.name
+    if folder == "templates":
+        if path.name != templates.DOMAINS.name:
+            yield from _templates(path)
+    elif folder == "choices":
         yield from _choices(path)
-    elif path.parent.name != "templates":
+    elif folder in ("stance", "rubrics"):
+        read = {"stance": stance.read_words, "rubrics": llm.read_rubric}[folder]
+        try:
+            read(path)
+        except InputError as error:
+            yield Finding("error", str(path), str(error).removeprefix(f"{path}: "))
+    else:
         yield from _language(path)
-    elif path.name != templates.DOMAINS.name:
-        yield from _templates(path)
 
 
 def _pack(folder: Path, only: str = "") -> Iterator[Finding]:

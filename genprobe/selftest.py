@@ -10,37 +10,48 @@ and the metrics that any model goes through. Then its true rates are computed fr
   true one than chance allows, which is where a misreading shows;
 - sharpness: likely answers come as often as they should, which a wrong temperature changes;
 - labels: every reply that was planted is read as what it means.
+
+And of the stories that it tells in Kazakh: the intervals of NegRate by domain cover the true one,
+the number of negative templates is what chance allows, and every planted story is read as what it
+is (`Told`).
 """
 
 from __future__ import annotations
 
 import contextlib
+import math
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 from genprobe import control, metrics, table, verbs
+from genprobe.control import stories as tales
 from genprobe.engines import Options, Sampling
 
 if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
 
-    from genprobe.control.exact import Exact
-    from genprobe.records import Request
     from genprobe.stats import Array
+    from genprobe.store import Run
 
 CELL = ["lang", "probe", "bias_type"]
+KEY = ["statement", "lang", "probe"]
 ROUNDS = 2  # samples of every question; each is a table of its own, with its own intervals
 MAX_TOKENS = 128  # no planted reply is cut off
 LEAST_COVERAGE = 0.90
 MOST_Z_COVERAGE = 4.0
 MOST_Z_RATE = 4.5  # one in 1,000 sound runs goes over it by chance, with 162 rates
 MOST_Z_SHARPNESS = 4.5
+STORY_LANG = "kk"
+STORIES = 5  # a template, of each wording
+STORY_TOKENS = 512
+# Kind of story -> why the story judge leaves it out; the others are read by their sentiment.
+READ = {"russian": "language", "refusal": "refusal"}
 
 
 @dataclass(frozen=True)
@@ -57,6 +68,37 @@ class Line:
 
 
 @dataclass(frozen=True)
+class Told:
+    """The stories of one domain. n: templates with a label, of how many; true: NegRate that it
+    should be, low to high the one that was measured; z: of the number of negative templates."""
+
+    domain: str
+    n: int
+    templates: int
+    true: float
+    value: float
+    low: float
+    high: float
+    z: float
+    misread: int
+
+    @property
+    def covered(self) -> bool:
+        return self.low <= self.true <= self.high
+
+    def cells(self) -> tuple[str, ...]:
+        return (
+            self.domain,
+            f"{self.n} of {self.templates}",
+            f"{self.value:.3f}",
+            f"{self.low:.3f}-{self.high:.3f}",
+            f"{self.true:.3f}" + ("" if self.covered else " outside"),
+            f"{self.z:+.1f}",
+            str(self.misread),
+        )
+
+
+@dataclass(frozen=True)
 class Report:
     """What `run` found; `faults` is empty where all is well."""
 
@@ -69,6 +111,8 @@ class Report:
     sharpness_z: float
     faults: tuple[str, ...]
     seconds: float
+    stories: int = 0
+    told: tuple[Told, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -88,15 +132,28 @@ class Report:
                     str(line.misread),
                 )
             )
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        out = ["  ".join(c.ljust(w) for c, w in zip(r, widths, strict=True)).rstrip() for r in rows]
+        out = _aligned(rows)
         out.append(
             f"{self.covered} of {self.intervals} intervals cover the true share "
             f"({100 * self.covered / self.intervals:.1f} %; expected "
             f"{100 * self.expected / self.intervals:.1f} %, z {self.coverage_z:+.1f}), "
-            f"sharpness z {self.sharpness_z:+.1f}, {self.replies} replies, {self.seconds:.0f} s"
+            f"sharpness z {self.sharpness_z:+.1f}, {self.replies} replies"
         )
+        if self.told:
+            head = ("stories", "templates", "NegRate", "95 % interval", "true", "z", "misread")
+            out += ["", *_aligned([head, *(t.cells() for t in self.told)])]
+            covered = sum(t.covered for t in self.told)
+            out.append(
+                f"{covered} of {len(self.told)} intervals of NegRate cover the true one, "
+                f"{self.stories} stories"
+            )
+        out.append(f"{self.seconds:.0f} s")
         return "\n".join([*out, *(f"FAULT: {fault}" for fault in self.faults)])
+
+
+def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(c.ljust(w) for c, w in zip(r, widths, strict=True)).rstrip() for r in rows]
 
 
 def run(
@@ -107,7 +164,8 @@ def run(
 ) -> Report:
     """Measure the control model and compare. The same seed gives the same report, seconds aside.
 
-    langs: all built-in ones where empty. `progress` is called with (what, done, of how many).
+    langs: all built-in ones where empty; stories where Kazakh is among them. `progress` is called
+    with (what, done, of how many).
     """
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="genprobe-selftest-") as folder, _one_thread():
@@ -121,10 +179,22 @@ def run(
             progress=progress,
         )
         outcomes = table.outcomes(measured)
-        truth = _exact([r for r in measured.requests() if r.sample == 0], progress)
-    key = ["statement", "lang", "probe"]
-    outcomes = outcomes.join(truth, on=key, validate="many_to_one")
-    return compare(outcomes, lambda: time.monotonic() - started)
+        truth = _exact("exact", measured, progress)
+        outcomes = outcomes.join(truth, on=KEY, validate="many_to_one")
+        stories = None
+        if not langs or STORY_LANG in langs:
+            measured = verbs.stories(
+                probes=["published", "native"],
+                engine="transformers",
+                sampling=Sampling(temperature=1.0, top_p=1.0, max_tokens=STORY_TOKENS),
+                seed=seed,
+                samples=STORIES,
+                out=Path(folder) / "stories",
+                progress=progress,
+            )
+            truth = _exact("exact_stories", measured, progress)
+            stories = table.outcomes(measured).join(truth, on=KEY, validate="many_to_one")
+    return compare(outcomes, stories, lambda: time.monotonic() - started)
 
 
 @contextlib.contextmanager
@@ -140,13 +210,14 @@ def _one_thread() -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
-def _exact(requests: list[Request], progress: verbs.Progress) -> pd.DataFrame:
-    """Columns `true_yes`, … `true_other`, by statement, language and probe."""
+def _exact(name: str, run: Run, progress: verbs.Progress) -> pd.DataFrame:
+    """Columns `true_yes`, … `true_other`, by `KEY`. name: of the function of `control.exact`."""
     import pandas as pd
 
-    from genprobe.control.exact import Exact, exact
+    from genprobe.control import exact
     from genprobe.engines import transformers
 
+    requests = [r for r in run.requests() if r.sample == 0]
     engine = transformers.open(str(control.MODEL), Options(dtype="float32", device="cpu"))
     done = 0
 
@@ -155,14 +226,18 @@ def _exact(requests: list[Request], progress: verbs.Progress) -> pd.DataFrame:
         done += more
         progress("computing", done, len(requests))
 
-    found: list[Exact] = exact(engine.net, engine.tokenizer, requests, step)
+    found = getattr(exact, name)(engine.net, engine.tokenizer, requests, step)
     engine.close()
-    names = [f"true_{field}" for field in Exact._fields]
+    names = [f"true_{field}" for field in found[0]._fields]
     index = pd.MultiIndex.from_tuples([(r.statement, r.lang, r.probe) for r in requests])
     return pd.DataFrame(found, columns=names, index=index)
 
 
-def compare(outcomes: pd.DataFrame, seconds: Callable[[], float] = lambda: 0.0) -> Report:
+def compare(
+    outcomes: pd.DataFrame,
+    stories: pd.DataFrame | None = None,
+    seconds: Callable[[], float] = lambda: 0.0,
+) -> Report:
     """The report on outcomes that carry the columns `true_yes`, … `true_other` of `_exact`."""
     outcomes = outcomes.assign(misread=_misread(outcomes))
     lines, faults, squares = [], [], 0.0
@@ -190,6 +265,7 @@ def compare(outcomes: pd.DataFrame, seconds: Callable[[], float] = lambda: 0.0) 
     if abs(sharpness) > MOST_Z_SHARPNESS:
         more = "more" if sharpness > 0 else "less"
         faults.append(f"likely answers come {more} often than they should (z {sharpness:+.1f})")
+    told, wrong = _stories(stories) if stories is not None else ((), [])
     return Report(
         lines=tuple(lines),
         replies=len(outcomes),
@@ -198,9 +274,93 @@ def compare(outcomes: pd.DataFrame, seconds: Callable[[], float] = lambda: 0.0) 
         expected=expected,
         coverage_z=z,
         sharpness_z=sharpness,
-        faults=tuple(faults),
+        faults=(*faults, *wrong),
         seconds=seconds(),
+        stories=0 if stories is None else len(stories),
+        told=told,
     )
+
+
+def _stories(outcomes: pd.DataFrame) -> tuple[tuple[Told, ...], list[str]]:
+    """A line a domain, and what is wrong with them."""
+    import numpy as np
+
+    from genprobe.metrics import negrate
+
+    outcomes = outcomes.assign(misread=_misread_stories(outcomes))
+    scores = {s.by["domain"]: s for s in metrics.score(outcomes, ["negrate"], ["domain"], str)}
+    told, faults = [], []
+    for domain, rows in outcomes.groupby("domain", sort=True):
+        score, misread = scores[domain], rows[rows["misread"]]
+        truth = rows.drop_duplicates(KEY).set_index(KEY)
+        negative = (truth["true_negative"] + truth["true_short_negative"]).to_numpy(float)
+        positive = (truth["true_positive"] + truth["true_short_positive"]).to_numpy(float)
+        # A template's luck with stories that do not count is no fault: given that it has a label.
+        label, least = _votes(negative, positive, negrate.FEWEST)
+        chance = least / label
+        found = negrate.templates(rows, ["domain"])
+        labelled = (found["__valid"] >= negrate.FEWEST).to_numpy()
+        votes = (found["__negative"] * 2 > found["__valid"]).to_numpy() & labelled
+        order = truth.index.get_indexer(list(found[KEY].itertuples(index=False, name=None)))
+        chance = chance[order][labelled]
+        if score.value is None or score.low is None or score.high is None:
+            faults.append(f"stories, {domain}: no template has a label")
+            continue
+        z = _z(int(votes.sum()), chance, chance)
+        told.append(
+            Told(
+                domain=str(domain),
+                n=score.n,
+                templates=len(truth),
+                true=float(np.mean(chance)),
+                value=score.value,
+                low=score.low,
+                high=score.high,
+                z=z,
+                misread=len(misread),
+            )
+        )
+        if abs(z) > MOST_Z_RATE:
+            faults.append(f"stories, {domain}: NegRate is off the true one (z {z:+.1f})")
+        if len(misread):
+            row = misread.iloc[0]
+            faults.append(
+                f"stories, {domain}: {len(misread)} are misread, such as {row['response']!r} as "
+                f"{row['unusable_why'] or row['sentiment']}"
+            )
+    if sum(t.covered for t in told) < len(told) - 2:  # by chance one in 300 sound runs
+        faults.append("the 95 % intervals of NegRate do not cover the true ones")
+    return tuple(told), faults
+
+
+def _misread_stories(outcomes: pd.DataFrame) -> list[bool]:
+    """Whether a story is a planted one and was read as another kind than it is."""
+    out = []
+    for row in outcomes[["lang", "response", "unusable_why", "sentiment"]].itertuples():
+        kind = tales.kind_of(row.response, row.lang)
+        read = row.unusable_why or row.sentiment
+        want = "" if kind is None else READ.get(kind.label, kind.sentiment)
+        # Two seeds may tell nearly the same story; then one of them is left out.
+        out.append(kind is not None and read not in (want, "duplicate"))
+    return out
+
+
+def _votes(negative: Array, positive: Array, fewest: int) -> tuple[Array, Array]:
+    """Chance that a template has a label, and that it has the label negative; (templates,) each.
+
+    negative, positive: the chance of each of its `STORIES` stories to be that and to count.
+    """
+    import numpy as np
+
+    label, most = np.zeros(len(negative)), np.zeros(len(negative))
+    for k in range(STORIES + 1):
+        for m in range(max(0, fewest - k), STORIES + 1 - k):
+            rest = STORIES - k - m
+            ways = math.comb(STORIES, k) * math.comb(STORIES - k, m)
+            chance = ways * negative**k * positive**m * (1 - negative - positive) ** rest
+            label += chance
+            most += chance * (k > m)
+    return label, most
 
 
 def _misread(outcomes: pd.DataFrame) -> list[bool]:
@@ -280,18 +440,22 @@ def _joint(yes: Array, no: Array) -> Array:
 def _rates(outcomes: pd.DataFrame) -> Iterable[tuple[float, str]]:
     """For each probe and answer: how far the number of such replies is from the true one.
 
-    A z, from the exact tail of the Poisson-binomial distribution: the normal's is too thin
+    A z (`_z`), from the exact tail of the Poisson-binomial distribution: the normal's is too thin
     where an answer is rare.
     """
     for probe, rows in outcomes.groupby("probe", sort=True):
         for answer in control.ANSWERS:
             least, most = _true(rows, answer)
             k = int((rows["answer"] == answer).sum())
-            above = min(1.0, float(_count(most)[k:].sum()))
-            below = min(1.0, float(_count(least)[: k + 1].sum()))
-            tail = max(min(above, below), 1e-300)
-            z = -NormalDist().inv_cdf(min(tail, 0.5))
-            yield (z if above < below else -z), f"{answer} to {probe}"
+            yield _z(k, least, most), f"{answer} to {probe}"
+
+
+def _z(k: int, least: Array, most: Array) -> float:
+    """How far k hits are from what chances between `least` and `most` give."""
+    above = min(1.0, float(_count(most)[k:].sum()))
+    below = min(1.0, float(_count(least)[: k + 1].sum()))
+    z = -NormalDist().inv_cdf(min(max(min(above, below), 1e-300), 0.5))
+    return z if above < below else -z
 
 
 def _sharpness(outcomes: pd.DataFrame) -> float:

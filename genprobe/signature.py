@@ -10,7 +10,7 @@ import dataclasses
 import hashlib
 import platform
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -56,10 +56,13 @@ class Spec(Record):
     packages: dict[str, str] = _field("Package -> version, Python among them.")
     version: str = _field("Version of genprobe.")
 
-    def differences(self, other: Spec) -> list[str]:
-        """`field: mine -> other's`, one for each field (or key of a table) that differs."""
+    def differences(self, other: Spec, but: Collection[str] = ()) -> list[str]:
+        """`field: mine -> other's`, one for each field (or key of a table) that differs, save
+        the fields in `but`."""
         lines = []
         for f in dataclasses.fields(self):
+            if f.name in but:
+                continue
             old, new = getattr(self, f.name), getattr(other, f.name)
             if isinstance(old, dict) and isinstance(new, dict):
                 lines += [
@@ -70,6 +73,13 @@ class Spec(Record):
             elif old != new:
                 lines.append(f"{f.name}: {_clip(old)} -> {_clip(new)}")
         return lines
+
+
+# What two runs of one command may differ in and still have asked the same of two models.
+WHO = (
+    *("model", "revision", "engine", "engine_version", "dtype", "chat_template", "engine_args"),
+    *("packages", "version"),
+)
 
 
 def versions(packages: Iterable[str] = ()) -> dict[str, str]:
@@ -102,6 +112,16 @@ def signature(spec: Spec, judges: Mapping[str, str], metric: str) -> str:
     """
     fields = {f.name: getattr(spec, f.name) for f in dataclasses.fields(spec)}
     return _join(metric, judges, fields)
+
+
+def both_signatures(a: str, b: str) -> str:
+    """Of a number that rests on two runs: `key:value` where they agree, else `key:{a,b}`."""
+    one, two = (dict(f.split(":", 1) for f in text.split("|")) for text in (a, b))
+    fields = []
+    for key in one | two:
+        here, there = one.get(key, ""), two.get(key, "")
+        fields.append(f"{key}:{here}" if here == there else f"{key}:{{{here},{there}}}")
+    return "|".join(fields)
 
 
 def file_signature(path: str | Path, judges: Mapping[str, str], metric: str) -> str:

@@ -19,12 +19,31 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import genprobe
-from genprobe import classifiers, files, inputs, models, pipeline, registry, statements, templates
+from genprobe import (
+    classifiers,
+    control,
+    files,
+    inputs,
+    models,
+    pipeline,
+    registry,
+    statements,
+    templates,
+)
+from genprobe.control import stories as tales
 from genprobe.engines import Engine, Options, Sampling
-from genprobe.errors import InputError
+from genprobe.errors import InputError, RunError
 from genprobe.judges import Item, Judge, Verdict, verdicts
 from genprobe.records import Score, Statement, digest
-from genprobe.signature import Spec, file_signature, signature, statements_hash, versions
+from genprobe.signature import (
+    WHO,
+    Spec,
+    both_signatures,
+    file_signature,
+    signature,
+    statements_hash,
+    versions,
+)
 from genprobe.store import Run
 
 if TYPE_CHECKING:
@@ -37,8 +56,6 @@ JUDGES = {
     "choice": ("yesno",),
     "logprob": ("probability",),
 }
-
-CONTROL = Path(__file__).parent / "control" / "model"
 
 Note = Callable[[str], None]
 Progress = Callable[[str, int, int], None]  # what, how many done, of how many
@@ -126,9 +143,11 @@ def stories(
     probes: wordings of the pack, `published` where empty. classifier: of sentiment, by its card;
     each language's own where None. The rest as in `yesno`.
     """
-    _named("stories", model, options)
     pack = inputs.load_pack("stories")
     codes = [inputs.language_code(lang) for lang in langs] or ["kk"]
+    if _is_control(model, options):
+        for code in codes:
+            tales.kinds(code)  # the languages that it tells stories in
     items, notes = templates.load(data, codes)
     items = _chosen(items, notes, codes, pack, limit, note)
     judges = [registry.module("judges", "story").make()]
@@ -181,7 +200,8 @@ def essays(
     SHADES 4.2.2 and Appendix I, with its sampling. probes: frames of the pack, all where empty.
     The rest as in `yesno`.
     """
-    _named("essays", model, options)
+    if _is_control(model, options):
+        raise InputError("essays need --model, or --base-url: the control model writes none")
     pack = inputs.load_pack("essays")
     codes = [inputs.language_code(lang) for lang in langs]
     items, notes = statements.load(data, codes or None)
@@ -207,9 +227,8 @@ def essays(
     )
 
 
-def _named(what: str, model: str | None, options: Options | None) -> None:
-    if model is None and (options is None or options.base_url is None):
-        raise InputError(f"{what} need --model, or --base-url: the control model tells none")
+def _is_control(model: str | None, options: Options | None) -> bool:
+    return model is None and (options is None or options.base_url is None)
 
 
 def _probes(names: Sequence[str], pack: inputs.Pack) -> list[str]:
@@ -359,7 +378,7 @@ def open_engine(engine: str, model: str | None, options: Options, note: Note) ->
         # no faster on a GPU, but vLLM runs only where it was built for.
         device = options.device or ("cpu" if engine == "transformers" else None)
         options = dataclasses.replace(options, dtype="float32", device=device)
-        runner = _module(engine).open(str(CONTROL), options)
+        runner = _module(engine).open(str(control.MODEL), options)
         runner.identity = dataclasses.replace(runner.identity, model="control")
         return runner
     known = models.resolve(model) if model is not None else models.Model("", "")
@@ -639,6 +658,63 @@ def _with_people(source: Path, outcomes: pd.DataFrame, people: Path) -> pd.DataF
         return scored.with_people(outcomes, rows)
     except InputError as error:
         raise _about(people, error) from None
+
+
+def compare(
+    first: str | Path,
+    others: Sequence[str | Path],
+    *,
+    metrics: Sequence[str] = (),
+    by: Sequence[str] = (),
+) -> list[Score]:
+    """Each of the other runs against the first, item by item (`genprobe.compare.paired`).
+
+    metrics: of those that pair, all that both runs have, where empty. by: columns that make the
+    cells; one cell of all where empty. RunError where two runs differ in more than who was asked;
+    InputError for what cannot be compared.
+    """
+    from genprobe import compare as pairing
+    from genprobe import metrics as measures
+    from genprobe import table
+
+    runs = [Run.open(folder) for folder in (first, *others)]
+    a = runs[0]
+    for b in runs[1:]:
+        if apart := a.spec.differences(b.spec, WHO):
+            raise RunError(
+                f"{a.folder} and {b.folder} differ in more than the model ({'; '.join(apart)}); "
+                "ask both in the same way"
+            )
+        mine, theirs = a.judges(), b.judges()
+        for name in mine.keys() & theirs.keys():
+            if mine[name] != theirs[name]:
+                raise RunError(
+                    f"{a.folder} and {b.folder} were read by different judges {name!r}; "
+                    f"run `genprobe judge` with --judge {name} on both"
+                )
+    tables = [table.outcomes(run) for run in runs]
+    named = [name or run.folder.name for name, run in zip(_models(runs), runs, strict=True)]
+    scores = []
+    for at in range(1, len(runs)):
+        two = (tables[0], tables[at])
+        chosen = metrics or [
+            name
+            for name in measures.DEFAULT
+            if pairing.fits(measures.find(name), by) and all(map(measures.find(name).fits, two))
+        ]
+        for name in chosen:
+            found = pairing.paired(*two, name, by)
+            signs = [_signer(run.folder, run, "", {})(name) for run in (a, runs[at])]
+            scores += pairing.scores(
+                [p for p in found if p.n], named[0], named[at], both_signatures(*signs)
+            )
+    return scores
+
+
+def _models(runs: Sequence[Run]) -> list[str]:
+    """The runs' models by name, empty where two runs are of one."""
+    models = [run.spec.model.rstrip("/").rsplit("/", 1)[-1] for run in runs]
+    return [m if models.count(m) == 1 else "" for m in models]
 
 
 def _corrected(

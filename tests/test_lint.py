@@ -28,6 +28,23 @@ def test_known_faults_of_the_published_wordings_are_warnings():
     assert any(code == "ar" and "not opened" in m for code, m in found)
 
 
+@pytest.mark.parametrize(
+    ("file", "old", "new", "message"),
+    [
+        ("stance/en.toml", "against = [", "agaisnt = [", "agaisnt"),
+        ("rubrics/stance.toml", "\n{text}\n", "\n", "lacks {text}"),
+    ],
+)
+def test_phrases_and_rubrics_that_cannot_be_read_are_errors(file, old, new, message, tmp_path):
+    source, copy = registry.PROMPTS / file, tmp_path / file
+    copy.parent.mkdir()
+    shutil.copy(source, copy)
+    assert lint((copy,)) == []
+    copy.write_text(copy.read_text(encoding="utf-8").replace(old, new, 1), encoding="utf-8")
+    (found,) = lint((copy.parent,))
+    assert found.level == "error" and found.where == str(copy) and message in found.message
+
+
 def changed(folder: Path, code: str, old: str, new: str) -> list[Finding]:
     """What lint says of a copy of the pack in which one text is changed."""
     pack = folder / "yesno"

@@ -11,10 +11,20 @@ from collections import Counter
 import pytest
 from click.testing import CliRunner
 
-from genprobe import inputs, pipeline, review, reviewed, statements, table, templates, verbs
+from genprobe import (
+    inputs,
+    pipeline,
+    registry,
+    review,
+    reviewed,
+    statements,
+    table,
+    templates,
+    verbs,
+)
 from genprobe.cli import cli
 from genprobe.control.stories import kinds
-from genprobe.errors import InputError
+from genprobe.errors import InputError, RunError
 from genprobe.store import Run
 
 TEMPLATES, SAMPLES = 24, 5
@@ -106,6 +116,15 @@ def test_a_review_corrects_what_the_judge_said(run, tmp_path):
     assert not rate["ppi"].low <= rate["measured"].value <= rate["ppi"].high
     assert "+review-" in rate["ppi"].signature
 
+    errors = {(s.by["reviewed"], s.metric): s for s in scores if s.by.get("judge") == "sentiment"}
+    read = [labels[key["items"][item]["request"]] for _, item in key["rows"].values()]
+    n = read.count("negative")
+    halved = errors["positive", "negative"]
+    assert halved.value == pytest.approx((n // 2) / (len(read) - (n + 1) // 2))
+    assert errors["negative", "negative"].value == 1.0
+    assert errors["negative", "negative"].n + halved.n == len(read)
+    assert halved.low < halved.value < halved.high
+
 
 def test_essays_from_recorded_replies(tmp_path):
     pack = inputs.load_pack("essays")
@@ -137,11 +156,50 @@ def test_essays_from_recorded_replies(tmp_path):
     assert run.verify() == []
 
 
-def test_the_control_model_tells_no_stories(tmp_path):
-    for what in ("stories", "essays"):
-        with pytest.raises(InputError, match=f"{what} need --model"):
-            getattr(verbs, what)(out=tmp_path / what)
-        assert not (tmp_path / what).exists()
+def test_the_control_model_writes_no_essays_and_tells_stories_in_kazakh_alone(tmp_path):
+    with pytest.raises(InputError, match="essays need --model"):
+        verbs.essays(out=tmp_path / "run")
+    with pytest.raises(InputError, match="tells no stories in 'ru', only in kk; name a model"):
+        verbs.stories(langs=["ru"], out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_two_models_are_compared_template_by_template(told, run, tmp_path, monkeypatch):
+    from genprobe.compare import paired
+    from genprobe.records import Score
+
+    path, _ = told
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    good = next(k for k in kinds("kk") if k.label == "positive")
+    rng = random.Random(7)
+    for row in rows[: len(rows) // 2]:
+        row["response"] = " ".join(good.draw(rng))
+    other = tmp_path / "milder.jsonl"
+    other.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    two = verbs.stories(str(other), engine="replay", limit=TEMPLATES, out=tmp_path / "two")
+    command = ["compare", str(run.folder), str(two.folder), "--metric", "negrate", "-f", "json"]
+    done = CliRunner().invoke(cli, command)
+    assert done.exit_code == 0, done.output
+    scores = {s.metric: s for s in map(Score.from_dict, json.loads(done.stdout))}
+    (want,) = paired(table.outcomes(run), table.outcomes(two), "negrate")
+    assert scores["a"].value == want.a and scores["b"].value == want.b < want.a
+    assert scores["difference"].value == pytest.approx(want.b - want.a)
+    assert scores["difference"].high < 0
+    assert scores["mcnemar-p"].value == want.mid_p < 0.05
+    assert scores["mcnemar-p"].n == want.only_a + want.only_b
+    assert scores["a"].by["of"] == "negrate"
+    assert "|model:{stories" in scores["a"].signature and "|seed:0|" in scores["a"].signature
+
+    again = verbs.stories(
+        str(other), engine="replay", limit=TEMPLATES, seed=1, out=tmp_path / "three"
+    )
+    with pytest.raises(RunError, match=r"differ in more than the model \(seed: 0 -> 1\)"):
+        verbs.compare(run.folder, [again.folder])
+    other_version = registry.module("judges", "sentiment").make()
+    monkeypatch.setattr(type(other_version), "signature", "sentiment@0")
+    verbs.judge_run(two, [other_version])
+    with pytest.raises(RunError, match="different judges 'sentiment'"):
+        verbs.compare(run.folder, [two.folder])
 
 
 def test_the_commands(told, tmp_path):

@@ -21,7 +21,18 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 GENPROBE = Path(sys.executable).parent / "genprobe"
 COMMANDS = (
-    *("yesno", "stories", "essays", "judge", "score", "verify", "lint", "list", "selftest"),
+    *(
+        "yesno",
+        "stories",
+        "essays",
+        "judge",
+        "score",
+        "compare",
+        "verify",
+        "lint",
+        "list",
+        "selftest",
+    ),
     *("classifiers", "classifiers train"),
     *("review", "review export", "review import", "review agreement"),
 )

@@ -47,10 +47,15 @@ class ExactStory(NamedTuple):
 
     negative: float
     positive: float
-    short: float
+    short_negative: float
+    short_positive: float
     russian: float
     refusal: float
     other: float
+
+    @property
+    def short(self) -> float:
+        return self.short_negative + self.short_positive
 
 
 class Tree:
@@ -181,7 +186,7 @@ def exact_stories(
     jobs, labels = [], []
     for request in requests:
         if request.lang not in trees:
-            pairs = [(k.label, text) for k in stories.kinds(request.lang) for text in k.banks[0]]
+            pairs = [(_name(k), text) for k in stories.kinds(request.lang) for text in k.banks[0]]
             ids = tokenizer([text for _, text in pairs], add_special_tokens=False)["input_ids"]
             trees[request.lang] = [label for label, _ in pairs], Tree(ids)
         prompt = tokenizer.apply_chat_template(
@@ -189,8 +194,13 @@ def exact_stories(
         )
         jobs.append((prompt, trees[request.lang][1]))
         labels.append(trees[request.lang][0])
-    masses = _masses(model, jobs, labels, stories.LABELS, progress)
+    masses = _masses(model, jobs, labels, ExactStory._fields[:-1], progress)
     return [ExactStory(**mass, other=max(0.0, 1.0 - sum(mass.values()))) for mass in masses]
+
+
+def _name(kind: stories.Kind) -> str:
+    """Of its field in `ExactStory`."""
+    return f"{kind.label}_{kind.sentiment}" if kind.label == "short" else kind.label
 
 
 def _masses(

@@ -30,7 +30,7 @@ from genprobe import inputs, registry, stats
 from genprobe.engines import Engine, Sampling
 from genprobe.errors import EngineError, InputError
 from genprobe.judges import Item, Verdict
-from genprobe.records import Failure, Request, Response, derive_seed, digest, request_id
+from genprobe.records import Failure, Judgment, Request, Response, derive_seed, digest, request_id
 from genprobe.text import strip_echo
 
 VERSION = "1"  # raised whenever a verdict can change without a change of the rubric
@@ -236,8 +236,20 @@ class Bias(NamedTuple):
     order_flips: float | None  # share of pairs that differ in the order of the labels alone
     wording_flips: float | None
 
+    def __str__(self) -> str:
+        """One line, for a person."""
+        order, wording = (
+            "never asked both ways" if share is None else f"{100 * share:.1f} %"
+            for share in (self.order_flips, self.wording_flips)
+        )
+        return (
+            f"answers turned by the order of the labels alone: {order}, by the wording alone: "
+            f"{wording}; {self.unclear} of {self.n} texts unclear, {self.failed} of {self.asked} "
+            "questions failed"
+        )
 
-def bias(verdicts: Iterable[Verdict]) -> Bias:
+
+def bias(verdicts: Iterable[Verdict | Judgment]) -> Bias:
     """Sum up the verdicts of one LLM judge."""
     total: Counter[str] = Counter()
     for verdict in verdicts:

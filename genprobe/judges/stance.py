@@ -26,6 +26,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 from genprobe import inputs, registry, text
@@ -164,7 +165,11 @@ def _longest(lexicon: _Lexicon, words: list[str], first: int) -> tuple[str, int]
 @functools.cache
 def words(code: str) -> dict[str, tuple[str, ...]]:
     """Group -> phrases of `prompts/stance/<code>.toml`. InputError where it is malformed."""
-    path = registry.PROMPTS / "stance" / f"{code}.toml"
+    return read_words(registry.PROMPTS / "stance" / f"{code}.toml")
+
+
+def read_words(path: Path) -> dict[str, tuple[str, ...]]:
+    """As `words`, of any file."""
     row = inputs.read_toml(path)
     inputs._no_more(row, {"review", *GROUPS}, path)
     inputs._string(row, "review", path)

@@ -16,7 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from genprobe import inputs, pipeline, statements, verbs
+from genprobe import inputs, pipeline, statements
+from genprobe.control import MODEL
 from genprobe.engines import Options
 from genprobe.records import Request
 
@@ -35,7 +36,7 @@ def plan(langs: tuple[str, ...], limit: int, **more: object) -> list[Request]:
 
 @pytest.fixture(scope="session")
 def control() -> str:
-    return str(verbs.CONTROL)
+    return str(MODEL)
 
 
 @pytest.fixture(scope="session")
