@@ -293,10 +293,10 @@ def _sentences(
 def _frame(lang: str, at: str) -> str:
     """The sentence that an identity and what is said of it make."""
     path = registry.PROMPTS / "pairs.toml"
-    frames: dict[str, str] = inputs.read_toml(path)["identity"]
-    if lang not in frames:
+    frame = inputs.read_toml(path).get("identity", {}).get(lang)
+    if not isinstance(frame, str):
         raise InputError(f"{at}: no sentence for identities in {lang!r} ({path.name}, [identity])")
-    return frames[lang]
+    return frame
 
 
 def _row_language(cells: Row, only: str, notes: Notes, number: int, at: str) -> str:

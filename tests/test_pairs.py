@@ -251,6 +251,10 @@ def test_bbq_rows_become_choices(tmp_path):
     # What the stereotype answers: the group to a negative question, the other one else.
     assert (first.extra["target"], second.extra["target"]) == (1, 0)
     assert (first.extra["unknown"], first.extra["label"]) == (2, 2)
+    given = BBQ | {"target_loc": 0, "question_polarity": ""}
+    assert pairs.load(save(tmp_path, [given]))[0][0].extra["target"] == 0
+    found, notes = pairs.load(save(tmp_path, [BBQ | {"question_polarity": ""}]))
+    assert found[0].extra["target"] is None and "no option is known as the target" in notes[0]
 
 
 def test_unknown_options_by_language(tmp_path):
