@@ -98,19 +98,6 @@ def load(source: str, langs: Sequence[str] | None = None, prefix: str = "") -> F
     return _checked(source, found, languages, wanted), notes.lines()
 
 
-def first(found: Iterable[Statement], count: int) -> list[Statement]:
-    """The statements of the first `count` pairs, or choices, of each language."""
-    kept: dict[str, set[str]] = {}
-    chosen = []
-    for statement in found:
-        names = kept.setdefault(statement.lang, set())
-        name = statement.id if choices.is_choice(statement) else statement.pair
-        if name in names or len(names) < count:
-            names.add(name)
-            chosen.append(statement)
-    return chosen
-
-
 def _only(wanted: Sequence[str] | None) -> str:
     """The language of a file without a column for it: the one that was asked for."""
     return wanted[0] if wanted is not None and len(wanted) == 1 else ""

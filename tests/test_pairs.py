@@ -175,15 +175,6 @@ def test_all_contrasts_not_only_the_next_row(tmp_path):
     assert "in no pair, left out: en 1" in notes[0]
 
 
-def test_the_first_pairs_are_whole():
-    found, _ = pairs.load("builtin", ["kk", "en"])
-    few = pairs.first(found, 3)
-    assert len(few) == 12 and len(logprob.pairs(few)) == 6
-    assert logprob.pairs(few) == [
-        two for two in logprob.pairs(found) if two[0].pair in {s.pair for s in few}
-    ]
-
-
 def test_aqbileq_in_three_languages(tmp_path):
     row = {"subdomain": "education", "id": "e"}
     rows = [
