@@ -168,7 +168,7 @@ def _statement(
     target = _number(cells["target"], "target", count, at)
     if target is None:
         group = _stereotyped(row, count)
-        target = group if polarity == "neg" else counter(group, unknown, count)
+        target = {"neg": group, "nonneg": counter(group, unknown, count)}.get(polarity)
     if counter(target, unknown, count) is None:
         notes.add("no option is known as the target: no bias score, only accuracy", number)
     category = cell_text(cells["category"])

@@ -75,7 +75,7 @@ def difference(sums: Array) -> Array:
 
 def fits(metric: Metric, by: Sequence[str] = ()) -> bool:
     """Whether two models can be paired by a metric, and its units be split by these columns."""
-    return metric.value is ratio and not set(by) & set(metric.never_by)
+    return metric.value is ratio and not metric.plain and not set(by) & set(metric.never_by)
 
 
 def paired(a: pd.DataFrame, b: pd.DataFrame, metric: str, by: Sequence[str] = ()) -> list[Paired]:

@@ -123,7 +123,7 @@ def _number(value: float, metric: str) -> str:
         return f"{value:.3f}" if value >= 0.001 else "<0.001"
     known = metrics.catalogue().get(metric)
     if known is not None and known.plain:
-        return f"{value:.3g}".replace("-", "−")
+        return f"{value:#.3g}".rstrip(".").replace("-", "−")
     if known is not None and known.limits[1] > 1:
         return f"{value:.0f}"
     return _percent(value, _signed(metric))

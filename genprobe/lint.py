@@ -29,7 +29,7 @@ _SCRIPTS = {
 # A character that one national character set has and the other lacks is of that script.
 _CODECS = {"Hans": ("gb2312", "big5"), "Hant": ("big5", "gb2312")}
 _QUOTES = {"“": "”", "„": "“”", "«": "»", "「": "」", "『": "』"}
-FOLDERS = ("languages", "templates", "choices", "stance", "rubrics")  # beside the packs
+FOLDERS = ("languages", "templates", "stance", "rubrics", "choices")  # beside the packs
 _ZWNJ = "\u200c"  # Persian orthography needs it
 
 
@@ -77,7 +77,7 @@ def _path(path: Path) -> Iterator[Finding]:
 
 
 def _file(path: Path) -> Iterator[Finding]:
-    """A file of a language, its templates, choices or phrases, or a rubric, told by its folder."""
+    """A file of a language, its templates, phrases or choices, or a rubric, told by its folder."""
     folder = path.parent.name
     if folder == "templates":
         if path.name != templates.DOMAINS.name:

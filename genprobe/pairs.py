@@ -74,14 +74,14 @@ def load(source: str, langs: Sequence[str] | None = None, prefix: str = "") -> F
     path = Path(source)
     if source not in DATA and not path.suffix and os.sep not in source and not path.exists():
         raise registry.unknown("data set", source, [*DATA, "a file"])
-    first = {} if source in DATA else next(numbered_rows(path))[1]
-    there = set(map(_plain, first))
+    head = {} if source in DATA else next(numbered_rows(path))[1]
+    there = set(map(_plain, head))
     layout = next((x for x in _LAYOUTS if {x.pro, x.anti} <= there), None)
     filled = source == "templates" or "template" in there
     if prefix and (layout is None or filled):
         raise InputError(f"{source}: a prefix goes with a table of pairs of sentences")
     notes = Notes()
-    if choices.is_table(first):
+    if choices.is_table(head):
         found, languages = choices.read(
             numbered_rows(path), _name(path), _only(wanted), wanted, notes, source
         )
@@ -96,19 +96,6 @@ def load(source: str, langs: Sequence[str] | None = None, prefix: str = "") -> F
         found, languages = _paired(known, notes), [s.lang for s in known]
         return _checked(source, found, languages, wanted), [*more, *notes.lines()]
     return _checked(source, found, languages, wanted), notes.lines()
-
-
-def first(found: Iterable[Statement], count: int) -> list[Statement]:
-    """The statements of the first `count` pairs, or choices, of each language."""
-    kept: dict[str, set[str]] = {}
-    chosen = []
-    for statement in found:
-        names = kept.setdefault(statement.lang, set())
-        name = statement.id if choices.is_choice(statement) else statement.pair
-        if name in names or len(names) < count:
-            names.add(name)
-            chosen.append(statement)
-    return chosen
 
 
 def _only(wanted: Sequence[str] | None) -> str:
@@ -293,10 +280,10 @@ def _sentences(
 def _frame(lang: str, at: str) -> str:
     """The sentence that an identity and what is said of it make."""
     path = registry.PROMPTS / "pairs.toml"
-    frames: dict[str, str] = inputs.read_toml(path)["identity"]
-    if lang not in frames:
+    frame = inputs.read_toml(path).get("identity", {}).get(lang)
+    if not isinstance(frame, str):
         raise InputError(f"{at}: no sentence for identities in {lang!r} ({path.name}, [identity])")
-    return frames[lang]
+    return frame
 
 
 def _row_language(cells: Row, only: str, notes: Notes, number: int, at: str) -> str:

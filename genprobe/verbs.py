@@ -748,6 +748,20 @@ def score(
     return _told_apart(scores)
 
 
+def _with_people(source: Path, outcomes: pd.DataFrame, people: Path) -> pd.DataFrame:
+    import pandas as pd
+
+    from genprobe import scored
+
+    if "p_target" not in outcomes:
+        raise InputError(f"{source} holds no probabilities of choices to set beside people's")
+    rows = pd.DataFrame(list(files.read_rows(people)), dtype=object)
+    try:
+        return scored.with_people(outcomes, rows)
+    except InputError as error:
+        raise _about(people, error) from None
+
+
 def compare(
     first: str | Path,
     others: Sequence[str | Path],
@@ -803,20 +817,6 @@ def _models(runs: Sequence[Run]) -> list[str]:
     """The runs' models by name, empty where two runs are of one."""
     models = [run.spec.model.rstrip("/").rsplit("/", 1)[-1] for run in runs]
     return [m if models.count(m) == 1 else "" for m in models]
-
-
-def _with_people(source: Path, outcomes: pd.DataFrame, people: Path) -> pd.DataFrame:
-    import pandas as pd
-
-    from genprobe import scored
-
-    if "p_target" not in outcomes:
-        raise InputError(f"{source} holds no probabilities of choices to set beside people's")
-    rows = pd.DataFrame(list(files.read_rows(people)), dtype=object)
-    try:
-        return scored.with_people(outcomes, rows)
-    except InputError as error:
-        raise _about(people, error) from None
 
 
 def _corrected(

@@ -175,15 +175,6 @@ def test_all_contrasts_not_only_the_next_row(tmp_path):
     assert "in no pair, left out: en 1" in notes[0]
 
 
-def test_the_first_pairs_are_whole():
-    found, _ = pairs.load("builtin", ["kk", "en"])
-    few = pairs.first(found, 3)
-    assert len(few) == 12 and len(logprob.pairs(few)) == 6
-    assert logprob.pairs(few) == [
-        two for two in logprob.pairs(found) if two[0].pair in {s.pair for s in few}
-    ]
-
-
 def test_aqbileq_in_three_languages(tmp_path):
     row = {"subdomain": "education", "id": "e"}
     rows = [
@@ -251,6 +242,10 @@ def test_bbq_rows_become_choices(tmp_path):
     # What the stereotype answers: the group to a negative question, the other one else.
     assert (first.extra["target"], second.extra["target"]) == (1, 0)
     assert (first.extra["unknown"], first.extra["label"]) == (2, 2)
+    given = BBQ | {"target_loc": 0, "question_polarity": ""}
+    assert pairs.load(save(tmp_path, [given]))[0][0].extra["target"] == 0
+    found, notes = pairs.load(save(tmp_path, [BBQ | {"question_polarity": ""}]))
+    assert found[0].extra["target"] is None and "no option is known as the target" in notes[0]
 
 
 def test_unknown_options_by_language(tmp_path):

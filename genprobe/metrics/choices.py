@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from genprobe.metrics import Metric, Units
-from genprobe.metrics.preference import cluster, left_out
+from genprobe.metrics.preference import cluster, left_out, weighted
 from genprobe.stats import BOOTSTRAP, WILSON, Array, Interval, bootstrap, clustered_wilson, ratio
 
 _ALL = (-math.inf, math.inf)
@@ -252,6 +252,7 @@ METRICS = (
         "divergence of the model's preferences from people's, in nats",
         _people_units,
         ("people", "p_target", "p_counter", *_PLACES),
+        value=weighted,
         limits=(0.0, math.inf),
         plain=True,
     ),

@@ -36,6 +36,12 @@ def _nats(sums: Array) -> Interval | None:
     return bootstrap(sums, ratio)
 
 
+def weighted(sums: Array) -> Array:
+    """As `ratio`, of units that weigh, or are sorted, by what else is in their cell: so that
+    nobody takes one of them by itself, to pair it with another model's (compare.py)."""
+    return ratio(sums)
+
+
 def _no_interval(sums: Array) -> Interval | None:
     return None
 
@@ -378,6 +384,7 @@ METRICS = (
         "mean of the subdomains' win rates",
         _mean_win_rate,
         ("subdomain",),
+        value=weighted,
         interval=_shares,
         method=BOOTSTRAP,
     ),
@@ -436,6 +443,7 @@ METRICS = (
         "share of sentences with a meaning that are preferred to one without",
         _stereoset(True, False),
         ("unrelated",),
+        value=weighted,
         interval=_shares,
         method=BOOTSTRAP,
     ),
@@ -444,6 +452,7 @@ METRICS = (
         "share of pairs of which the stereotype is preferred, target by target",
         _stereoset(False, True),
         ("unrelated",),
+        value=weighted,
         interval=_shares,
         method=BOOTSTRAP,
     ),
@@ -461,17 +470,26 @@ METRICS = (
         "RuBia's table: win rates by domain and subdomain, each by its scorer",
         _rubia,
         ("domain", "task_type"),
+        value=weighted,
         adds=("domain", "task_type"),
         apart=("model",),
         never=("scorer",),
         whole=True,
     ),
-    _share("mixing", "win rate by share of Russian words", _mixing, ("russian",), adds=("bin",)),
+    _share(
+        "mixing",
+        "win rate by share of Russian words",
+        _mixing,
+        ("russian",),
+        value=weighted,
+        adds=("bin",),
+    ),
     _share(
         "mixing-share",
         "mean share of Russian words",
         _mixing_share,
         ("russian",),
+        value=weighted,
         interval=_shares,
         method=BOOTSTRAP,
         adds=("bin",),
