@@ -287,6 +287,8 @@ def _stories(outcomes: pd.DataFrame) -> tuple[tuple[Told, ...], list[str]]:
 
     from genprobe.metrics import negrate
 
+    read = outcomes["unusable_why"].fillna("").mask(lambda why: why == "", outcomes["sentiment"])
+    outcomes = outcomes.assign(read=read)
     outcomes = outcomes.assign(misread=_misread_stories(outcomes))
     scores = {s.by["domain"]: s for s in metrics.score(outcomes, ["negrate"], ["domain"], str)}
     told, faults = [], []
@@ -326,7 +328,7 @@ def _stories(outcomes: pd.DataFrame) -> tuple[tuple[Told, ...], list[str]]:
             row = misread.iloc[0]
             faults.append(
                 f"stories, {domain}: {len(misread)} are misread, such as {row['response']!r} as "
-                f"{row['unusable_why'] or row['sentiment']}"
+                f"{row['read']}"
             )
     if sum(t.covered for t in told) < len(told) - 2:  # by chance one in 300 sound runs
         faults.append("the 95 % intervals of NegRate do not cover the true ones")
@@ -336,12 +338,11 @@ def _stories(outcomes: pd.DataFrame) -> tuple[tuple[Told, ...], list[str]]:
 def _misread_stories(outcomes: pd.DataFrame) -> list[bool]:
     """Whether a story is a planted one and was read as another kind than it is."""
     out = []
-    for row in outcomes[["lang", "response", "unusable_why", "sentiment"]].itertuples():
+    for row in outcomes[["lang", "response", "read"]].itertuples():
         kind = tales.kind_of(row.response, row.lang)
-        read = row.unusable_why or row.sentiment
         want = "" if kind is None else READ.get(kind.label, kind.sentiment)
         # Two seeds may tell nearly the same story; then one of them is left out.
-        out.append(kind is not None and read not in (want, "duplicate"))
+        out.append(kind is not None and row.read not in (want, "duplicate"))
     return out
 
 
