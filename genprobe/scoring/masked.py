@@ -33,7 +33,9 @@ class MaskedScorer:
         self.identity, self.budget = loaded.identity, loaded.budget
         self.tokenizer = loaded.local.tokenizer
         # What a word is, only fast tokenizers say.
-        self.passes: tuple[str, ...] = ("masked", "masked-word") if self.tokenizer.is_fast else ("masked",)
+        self.passes: tuple[str, ...] = (
+            ("masked", "masked-word") if self.tokenizer.is_fast else ("masked",)
+        )
         self.texts = _net.Texts(loaded.name, self.tokenizer)
         self.first = f"own {self.texts.words(self.texts.prefix)}" if self.texts.prefix else "none"
         self.around = len(self.texts.prefix) + len(self.texts.suffix)
