@@ -325,9 +325,9 @@ def table(
         }
         rate = flops[name] / statistics.median(seconds[name]) / 1e9
         print(
-            f"  {name}: {flops[name] / 1e12:.2f} Tflop of matrix products, {rate:.0f} Gflop/s; they "
-            f"alone take {share['linear']:.0%} of its time by torch, {share['packed']:.0%} by oneDNN"
-            f" (target: {SHARE:.0%})"
+            f"  {name}: {flops[name] / 1e12:.2f} Tflop of matrix products, {rate:.0f} Gflop/s; "
+            f"alone they take {share['linear']:.0%} of its time by torch, {share['packed']:.0%} by "
+            f"oneDNN (target: {SHARE:.0%})"
         )
         reached &= share["linear"] >= SHARE
         if fastest:
