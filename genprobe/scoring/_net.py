@@ -27,7 +27,7 @@ from genprobe.records import Failure, LogProb, Request
 
 WINDOW = 4096  # requests tokenised and sorted at a time, so that memory stays flat
 CPU_TOKENS = 2048  # default padded tokens of a batch; with more, activations outgrow the caches
-CPU_LOGITS = 1 << 23  # logits computed at a time: 32 MB of float32
+CPU_LOGITS = 1 << 24  # logits computed at a time: 64 MB of float32
 GPU_LOGITS = 1 << 27
 
 _FAMILIES = {
@@ -135,10 +135,21 @@ class Packed(torch.nn.Module):
         return out
 
 
+def _packs(dtype: torch.dtype) -> bool:
+    """Can this build of torch, on this processor?"""
+    x = torch.eye(64, dtype=dtype)
+    try:
+        with torch.inference_mode():
+            return close(Packed(x, None)(x), x)
+    except Exception:
+        return False
+
+
 def hasten(net: Any) -> Any:
     """The same model with faster layers, up to rounding: see `Packed`; GPT-2's GELU in one pass."""
-    packs = hasattr(torch.ops.mkldnn, "_linear_pointwise") and net.device.type == "cpu"
-    for name, layer in list(net.named_modules()):
+    packs = net.device.type == "cpu" and _packs(net.dtype)
+    for name in [name for name, _ in net.named_modules()]:
+        layer = net.get_submodule(name)  # by name: no old weights are held on to
         if isinstance(layer, NewGELUActivation):
             net.set_submodule(name, torch.nn.GELU(approximate="tanh"))
         elif packs and type(layer) is torch.nn.Linear:
@@ -192,12 +203,12 @@ class Net:
         found: list[list[float]] = []
         for start in range(0, len(targets), self.rows):
             part = targets[start : start + self.rows]
-            logits = self.logits(hidden[start : start + self.rows]).float()
-            total = logits.logsumexp(-1)
+            # In one pass, and five times as fast on a CPU as logsumexp, which needs less memory.
+            all_ = self.logits(hidden[start : start + self.rows]).float().log_softmax(-1)
             lines = torch.tensor([n for n, row in enumerate(part) for _ in row])
             tokens = torch.tensor([t for row in part for t in row])
             lines, tokens = lines.to(self.device), tokens.to(self.device)
-            values = iter((logits[lines, tokens] - total[lines]).tolist())
+            values = iter(all_[lines, tokens].tolist())
             found += [[next(values) for _ in row] for row in part]
         return found
 

@@ -32,8 +32,8 @@ class MaskedScorer:
     def __init__(self, loaded: _net.Loaded) -> None:
         self.identity, self.budget = loaded.identity, loaded.budget
         self.tokenizer = loaded.local.tokenizer
-        # What a word is, only fast tokenizers say.
-        self.passes: tuple[str, ...] = ("masked", "masked-word") if self.tokenizer.is_fast else ("masked",)
+        words = self.tokenizer.is_fast  # others do not say what a word is
+        self.passes: tuple[str, ...] = ("masked", "masked-word")[: 1 + words]
         self.texts = _net.Texts(loaded.name, self.tokenizer)
         self.first = f"own {self.texts.words(self.texts.prefix)}" if self.texts.prefix else "none"
         self.around = len(self.texts.prefix) + len(self.texts.suffix)
