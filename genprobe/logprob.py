@@ -263,13 +263,22 @@ def find(name: str) -> Scorer:
     return SCORERS[name]
 
 
-def default(passes: Collection[str], chosen: bool) -> list[str]:
+# What a run is asked for where nobody names a scorer; the rest are reductions of the same passes.
+DEFAULT = ("loglik", "ppl", "bias", "pll", "mpll", "choice", "choice-token")
+
+
+def fitting(passes: Collection[str], chosen: bool) -> list[str]:
     """The scorers that can be made of these passes. chosen: of choices, else of pairs."""
     return [
         name
         for name, scorer in SCORERS.items()
         if (scorer.option is not None) == chosen and any(p in passes for p in scorer.passes)
     ]
+
+
+def default(passes: Collection[str], chosen: bool) -> list[str]:
+    """Those of `DEFAULT` that fit."""
+    return [name for name in fitting(passes, chosen) if name in DEFAULT]
 
 
 def _pass(scorer: Scorer, passes: Collection[str], what: str) -> str:
@@ -322,7 +331,7 @@ def requests(
         kind = choices.is_choice(statement)
         if kind not in wanted:
             what = "choices" if kind else "pairs of sentences"
-            fit = ", ".join(default(passes, kind)) or "none of this model's"
+            fit = ", ".join(fitting(passes, kind)) or "none of this model's"
             raise InputError(
                 f"the data are {what}, which these scorers do not read; those do: {fit}"
             )
@@ -399,7 +408,9 @@ def outcomes(run: Scored, scorers: Sequence[str] = ()) -> pd.DataFrame:
     names = scorers or [name for name in run.spec.probes if name in SCORERS]
     names = names or default({request.probe for request in plan}, chosen)
     make = choice_table if chosen else pair_table
-    return make(statements, plan, run.logprobs(), names, run.spec.model, run.failures())
+    found = make(statements, plan, run.logprobs(), names, run.spec.model, run.failures())
+    found.insert(1, "revision", run.spec.revision)  # checkpoints of one model differ in it alone
+    return found
 
 
 # Statement, language, pass, sample -> the texts by what they answer to, or why there are none.

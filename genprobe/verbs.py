@@ -716,9 +716,11 @@ def score(
     columns = list(by) or [c for c in ("lang", "probe") if all(c in there for there in every)]
     if not by and all("domain" in there and there & {"usable", "pro"} for there in every):
         columns.append("domain")
-    asked = {m for _, _, outcomes in tables if "model" in outcomes for m in set(outcomes["model"])}
-    if not by and len(asked) > 1:
-        columns.insert(0, "model")
+    differ = {name: _values_of(tables, name) for name in ("model", "revision", "scorer")}
+    if not by:
+        columns[:0] = [n for n in ("model", "revision") if len(differ[n]) > 1][:1]
+    if differ["scorer"] and "scorer" not in columns:
+        columns.insert(0, "scorer")  # belongs to the number, also where there is but one
     scores: dict[Path, list[Score]] = {}
     for source, run, outcomes in tables:
         chosen = outcomes
@@ -746,6 +748,13 @@ def score(
             run.write_scores(scores[source])
             files.write_rows(run.folder / "outcomes.csv", _plain_rows(outcomes))
     return _told_apart(scores)
+
+
+def _values_of(tables: Sequence[tuple[Path, Run | None, pd.DataFrame]], column: str) -> set[Any]:
+    """The values of a column that all tables have; none where one lacks it."""
+    if not all(column in outcomes for _, _, outcomes in tables):
+        return set()
+    return {value for _, _, outcomes in tables for value in set(outcomes[column])}
 
 
 def _with_people(source: Path, outcomes: pd.DataFrame, people: Path) -> pd.DataFrame:
