@@ -20,7 +20,6 @@ from genprobe.errors import InputError
 from genprobe.records import Score
 from genprobe.store import Run
 
-
 LANGS = ["en", "kk", "ar"]
 
 
