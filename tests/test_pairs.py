@@ -312,7 +312,7 @@ def oracle(source):
         )
         for request in plan
     ]  # fmt: skip
-    names = logprob.default({"causal"}, True)[1:]  # the means; a sum prefers short options
+    names = logprob.fitting({"causal"}, True)[1:]  # the means; a sum prefers short options
     return found, plan, logprob.choice_table(found, plan, records, names)
 
 
