@@ -30,6 +30,7 @@ from genprobe.records import (
     derive_seed,
     request_id,
 )
+from genprobe.statements import known_in
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -544,8 +545,6 @@ _OURS = (
 
 
 def _facts(statement: Statement) -> dict[str, Any]:
-    from genprobe.table import known_in
-
     return {
         "lang": statement.lang,
         "item": statement.id,

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from genprobe import choices
 from genprobe.errors import InputError
 from genprobe.files import cell_text
+from genprobe.text import whole
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -164,8 +165,6 @@ def _option(cell: Any, column: str, row: int) -> int | None:
 def _plain(frame: pd.DataFrame, numbers: Collection[str]) -> pd.DataFrame:
     """With texts as texts, as scores are split by them: empty is missing, a list is JSON."""
     import pandas as pd
-
-    from genprobe.table import whole
 
     if not len(frame):
         raise InputError("there are no rows to make a table of")

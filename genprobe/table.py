@@ -42,6 +42,8 @@ from genprobe import inputs, logprob, registry, scored
 from genprobe.errors import InputError, RunError
 from genprobe.judges.story import near_duplicates
 from genprobe.records import Failure, Judgment, LogProb, Request, Response, Statement, canonical
+from genprobe.statements import known_in
+from genprobe.text import whole
 
 if TYPE_CHECKING:
     from genprobe.signature import Spec
@@ -209,15 +211,6 @@ def _repeated(rows: list[dict[str, Any]]) -> None:
 def _frame(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
     """Rows as a table of Python's own values: nothing is guessed, nothing can fail to fit."""
     return pd.DataFrame(list(rows), dtype=object)
-
-
-# Half of a surrogate pair, which models do produce and Arrow cannot hold.
-_SURROGATE = re.compile("[\ud800-\udfff]")
-
-
-def whole(value: Any) -> Any:
-    """A text with U+FFFD for half of a surrogate pair; anything else as it is."""
-    return _SURROGATE.sub("\ufffd", value) if isinstance(value, str) else value
 
 
 def _free(name: str) -> str:
@@ -392,15 +385,6 @@ def _codes(text: str) -> tuple[str, ...]:
             with contextlib.suppress(InputError):  # `nan`, and languages that no pack has
                 found.add(inputs.language_code(name))
     return tuple(sorted(found))
-
-
-def known_in(lang: str, valid_in: Iterable[str]) -> bool:
-    """Whether a stereotype is marked as known in a language.
-
-    Data mark languages and not scripts: `zh` counts for Traditional Chinese, too, for which
-    SHADES has no mark of its own.
-    """
-    return lang in valid_in or (lang == "zh-Hant" and "zh" in valid_in)
 
 
 def _role(value: Any) -> str | None:
