@@ -48,7 +48,6 @@ class Loaded(NamedTuple):
     identity: Identity
     budget: int  # padded tokens of a batch
     logits: int  # logits computed at a time
-    note: Any
 
 
 def kind_of(model: str, config: Any) -> str:
@@ -110,7 +109,6 @@ def load(model: str, options: Options) -> Loaded:
         identity=identity,
         budget=options.batch_tokens or (CPU_TOKENS if cpu else _default_budget(net, device)),
         logits=CPU_LOGITS if cpu else GPU_LOGITS,
-        note=options.note,
     )
 
 
@@ -130,7 +128,9 @@ class Packed(torch.nn.Module):
         self.gelu: str | None = None  # done on the way, without another look at the result
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        then = ("none", [], "") if self.gelu is None else ("gelu", [], self.gelu)
+        then: tuple[str, list[Any], str] = ("none", [], "")
+        if self.gelu is not None:
+            then = ("gelu", [], self.gelu)
         out: torch.Tensor = torch.ops.mkldnn._linear_pointwise(x, self.weight, self.bias, *then)
         return out
 
