@@ -7,9 +7,10 @@ Random weights of the shapes of BERT-base, XLM-R-base, GPT-2 and Qwen2-0.5B, flo
 first `--limit` pairs. Each implementation is a process of its own, with the same number of
 threads, and they score by turns:
   genprobe     `genprobe.scoring` in float32, and in bfloat16
-  minicons     (`pip install minicons==0.3.39`), lmppl (`lmppl==0.3.2 "transformers<5"`) and lm-eval
-               (`lm_eval==0.4.13 torch transformers`; causal), each with the batch size that is the
-               fastest on the first sentences; what is not given is left out
+  minicons     (`pip install minicons==0.3.39 "transformers<5"`: its masked scorer needs that too),
+               lmppl (`lmppl==0.3.2 "transformers<5"`) and lm-eval (`lm_eval==0.4.13 torch
+               transformers`; causal), each with the batch size that is the fastest on the first
+               sentences; what is not given is left out
   crows_pairs  the published algorithm (masked): tokens that a pair shares, one copy at a time
 A ratio is to the fastest peer of the same round. Beneath: how much of genprobe's time its matrix
 products take alone, by torch and by oneDNN's packed weights (a share of 100 % is the limit); the
@@ -60,7 +61,7 @@ def make_tokenizer(kind: str, shape: str, texts: Sequence[str]) -> Any:
     special: dict[str, str]
     template = ""
     if kind == "bytes":
-        special = {"eos_token": "<|endoftext|>"}
+        special = {"eos_token": "<|endoftext|>", "pad_token": "<|pad|>"}
         if shape == "gpt2":
             special["bos_token"] = "<|endoftext|>"
         raw = Tokenizer(models.BPE())
@@ -69,7 +70,7 @@ def make_tokenizer(kind: str, shape: str, texts: Sequence[str]) -> Any:
         alphabet = pre_tokenizers.ByteLevel.alphabet()
         trainer: Any = trainers.BpeTrainer(
             vocab_size=8000,
-            special_tokens=["<|endoftext|>"],
+            special_tokens=["<|endoftext|>", "<|pad|>"],
             initial_alphabet=alphabet,
             show_progress=False,
         )
@@ -113,6 +114,10 @@ def make_model(shape: str, folder: Path, texts: Sequence[str]) -> int:
     """Save random weights of a shape and a tokenizer; the number of weights."""
     _, words, kind, *_ = SHAPES[shape]
     make_tokenizer(kind, shape, texts).save_pretrained(folder)
+    # A name that older versions of transformers know too.
+    settings = folder / "tokenizer_config.json"
+    named = json.loads(settings.read_text()) | {"tokenizer_class": "PreTrainedTokenizerFast"}
+    settings.write_text(json.dumps(named))
     transformers.set_seed(0)
     net: Any
     if shape == "bert-base":

@@ -235,8 +235,11 @@ def main() -> int:
         word, _, rest = line.strip().partition(" ")
         if word == "tune":
             few, best = texts[: max(8, len(texts) // 8)], math.inf
-            score(few[:2], 2)
-            for tried in job["sizes"] if name in ("minicons", "lmppl", "lm_eval") else []:
+            score(few[:2], 1)
+            sizes = job["sizes"] if name in ("minicons", "lmppl", "lm_eval") else []
+            if (name, job["pass"]) == ("lmppl", "masked"):
+                sizes = [1]  # more only with all texts padded to the longest that there could be
+            for tried in sizes:
                 begun = time.perf_counter()
                 score(few, tried)
                 if time.perf_counter() - begun < best:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import torch
 import transformers
-from transformers.activations import NewGELUActivation
+from transformers.activations import GELUActivation, NewGELUActivation
 from transformers.models.auto import modeling_auto
 from transformers.pytorch_utils import Conv1D
 
@@ -48,7 +48,6 @@ class Loaded(NamedTuple):
     identity: Identity
     budget: int  # padded tokens of a batch
     logits: int  # logits computed at a time
-    note: Any
 
 
 def kind_of(model: str, config: Any) -> str:
@@ -110,7 +109,6 @@ def load(model: str, options: Options) -> Loaded:
         identity=identity,
         budget=options.batch_tokens or (CPU_TOKENS if cpu else _default_budget(net, device)),
         logits=CPU_LOGITS if cpu else GPU_LOGITS,
-        note=options.note,
     )
 
 
@@ -127,12 +125,18 @@ class Packed(torch.nn.Module):
         packed = torch.ops.mkldnn._reorder_linear_weight(weight.detach().contiguous(), None)
         self.register_buffer("weight", packed, persistent=False)
         self.bias = bias
+        self.gelu: str | None = None  # done on the way, without another look at the result
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        out: torch.Tensor = torch.ops.mkldnn._linear_pointwise(
-            x, self.weight, self.bias, "none", [], ""
-        )
+        then: tuple[str, list[Any], str] = ("none", [], "")
+        if self.gelu is not None:
+            then = ("gelu", [], self.gelu)
+        out: torch.Tensor = torch.ops.mkldnn._linear_pointwise(x, self.weight, self.bias, *then)
         return out
+
+
+# A linear layer and what follows it: of GPT-2; of BERT and its kin.
+_ACTIVATED = (("c_fc", "act"), ("dense", "intermediate_act_fn"))
 
 
 def _packs(dtype: torch.dtype) -> bool:
@@ -146,7 +150,7 @@ def _packs(dtype: torch.dtype) -> bool:
 
 
 def hasten(net: Any) -> Any:
-    """The same model with faster layers, up to rounding: see `Packed`; GPT-2's GELU in one pass."""
+    """The same model with faster layers, up to rounding: see `Packed`; GELU in one pass or none."""
     packs = net.device.type == "cpu" and _packs(net.dtype)
     for name in [name for name, _ in net.named_modules()]:
         layer = net.get_submodule(name)  # by name: no old weights are held on to
@@ -156,6 +160,12 @@ def hasten(net: Any) -> Any:
             net.set_submodule(name, Packed(layer.weight, layer.bias))
         elif packs and type(layer) is Conv1D:  # GPT-2's: (in, out)
             net.set_submodule(name, Packed(layer.weight.T, layer.bias))
+    for module in net.modules():
+        for linear, activation in _ACTIVATED:
+            packed, gelu = (getattr(module, name, None) for name in (linear, activation))
+            if isinstance(packed, Packed) and isinstance(gelu, GELUActivation | torch.nn.GELU):
+                packed.gelu = getattr(gelu, "approximate", "none")
+                setattr(module, activation, torch.nn.Identity())
     return net
 
 
