@@ -384,7 +384,15 @@ def essays(
     help="builtin, templates, shades, or a file of pairs or choices (docs/preferences.md).",
 )
 @click.option("--scorer", "scorers", multiple=True, metavar="S", help="Scorer; may be repeated.")
-@_with(*(_ASKED[name] for name in ("langs", "model", "limit", "out", "engine_args")))
+@_with(*(_ASKED[name] for name in ("langs", "model", "limit", "out")))
+@click.option(
+    "--engine",
+    default="auto",
+    show_default="transformers",
+    metavar="E",
+    help="transformers, or vllm (causal models).",
+)
+@_with(_ASKED["engine_args"])
 @click.option(
     "--revision",
     metavar="R,…",

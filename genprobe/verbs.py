@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 DECODES = ("free", "choice", "logprob")
+SCORING = ("transformers", "vllm")  # engines that score texts
 # The judges of a yes/no run, by decode, in the order of their columns.
 JUDGES = {
     "free": ("yesno", "refusal", "language"),
@@ -237,6 +238,7 @@ def logprob(
     prefix: str = "",
     plain: bool = False,
     limit: int | None = None,
+    engine: str = "auto",
     options: Options | None = None,
     out: str | Path | None = None,
     note: Note = _quiet,
@@ -248,6 +250,7 @@ def logprob(
     empty. context: what stands before every sentence of a pair; for an encoder-decoder model the
     encoder's prompt. prefix: a word put before every sentence of a table. plain: score a chat
     model as a plain language model, without its template. limit: pairs or choices a language.
+    engine: transformers (`auto`) or vllm, which knows causal models alone.
     Returns the run, closed. GenprobeError in one line for whatever cannot be.
     """
     from genprobe import choices, pairs, scoring
@@ -260,10 +263,13 @@ def logprob(
     chosen = any(map(choices.is_choice, items))
     for name in scorers:
         scored.find(name)
+    if engine not in ("auto", *SCORING):
+        raise registry.unknown("engine", engine, ["auto", *SCORING])
     options = options or Options()
     if model is None:
         note("no --model: the control model runs, a test instrument and not a model to be judged")
-        options = dataclasses.replace(options, dtype="float32", device="cpu")
+        device = "cpu" if engine != "vllm" else options.device
+        options = dataclasses.replace(options, dtype="float32", device=device)
         known = models.Model("", str(control.MODEL))
     else:
         known = models.resolve(model)
@@ -272,7 +278,12 @@ def logprob(
             revision=options.revision or known.revision or None,
             dtype=options.dtype or known.dtype or None,
         )
-    runner = scoring.open(known.id, options)
+    if engine == "vllm":
+        from genprobe.scoring import vllm
+
+        runner: scoring.Scorer = vllm.open(known.id, options)
+    else:
+        runner = scoring.open(known.id, options)
     try:
         identity = runner.identity
         if model is None:
@@ -304,7 +315,7 @@ def logprob(
             seed=0,
             samples=1,
             limit=limit,
-            packages=versions(_module("transformers").PACKAGES),
+            packages=versions(_module(identity.engine).PACKAGES),
             version=genprobe.__version__,
         )
         folder = Path(out) if out else Path("runs") / _folder_name(spec)
