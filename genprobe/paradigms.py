@@ -181,16 +181,17 @@ def ranks(values: Array, times: Array) -> Array:
 def pearson(x: Array, y: Array, times: Array) -> Array:
     """Pearson's correlation of a sample that holds each unit as often as `times` says; NaN where
     one of the two has no spread. All (..., n) -> (...)."""
-    n = times.sum(-1, keepdims=True)
+    n = times.sum(-1)
     sides, spreads = [], []
     for values in (x, y):
-        off = values - (times * values).sum(-1, keepdims=True) / n
-        spread = (times * off * off).sum(-1)
+        mean = np.einsum("...i,...i", times, values) / n
+        off = values - mean[..., None]
+        spread = np.einsum("...i,...i,...i", times, off, off)
         # What rounding leaves of equal values is no spread.
-        none = spread <= 1e-14 * (times * values * values).sum(-1)
+        none = spread <= 1e-14 * (spread + n * mean**2)
         sides.append(off)
         spreads.append(np.where(none, np.nan, spread))
-    both = (times * sides[0] * sides[1]).sum(-1)
+    both = np.einsum("...i,...i,...i", times, *sides)
     return np.asarray(np.clip(both / np.sqrt(spreads[0] * spreads[1]), -1.0, 1.0))
 
 

@@ -861,11 +861,9 @@ def paradigms(
 def _by_model(runs: Sequence[Run]) -> dict[str, dict[str, list[Run]]]:
     """Name of a model -> its runs of each kind, at least one. RunError for a run of another kind,
     and for a model that lacks a kind."""
-    from genprobe import logprob
-
     known: dict[tuple[str, str], dict[str, list[Run]]] = {}
     for run in runs:
-        kind = "logprob" if run.spec.pack == logprob.PACK else run.spec.command
+        kind = run.spec.command
         if kind not in _ROW:
             raise RunError(
                 f"{run.folder} is a run of `{kind}`; give those of `yesno` and `logprob`"
