@@ -43,10 +43,10 @@ TOLD = 20  # names of items that a note lists
 LEAST = 3  # models, or items, of which a correlation says anything
 
 _KEY = ["lang", "statement"]
-# What describes a reply or a contrast, and no item; reading and scorer, which are always there.
+# What describes a reply or a contrast, and no item; what the table has anyway.
 _NEVER = (
     *("model", "decode", "scorer", "probe", "measures", "when", "sample", "role", *REPLY),
-    *("contrast", "contrast_text", "pro", "anti", "unrelated", "left_out"),
+    *("contrast", "contrast_text", "pro", "anti", "unrelated", "left_out", "prefers", "reason"),
 )
 _LIMITS = (-1.0, 1.0)
 # Says, prefers -> the measure; the first is what the comparison is for.
@@ -81,7 +81,7 @@ def items(said: pd.DataFrame, preferred: pd.DataFrame, by: Sequence[str] = ()) -
         raise InputError("no original was asked about by agreement or disagreement")
     preferred = preferred.rename(columns={"item": "statement"})
     _same_texts(said, preferred)
-    facts = _facts(asked, preferred, [c for c in by if c not in _KEY])
+    facts = _facts(asked, preferred, [c for c in dict.fromkeys(by) if c not in _KEY])
     asked = asked[["decode", *_KEY]].assign(decode=asked["decode"].astype(str), says=_says(asked))
     one = asked.groupby(["decode", *_KEY], observed=True)["says"].mean().reset_index()
     with np.errstate(invalid="ignore"):  # infinite values
@@ -155,7 +155,7 @@ def _facts(asked: pd.DataFrame, preferred: pd.DataFrame, by: Sequence[str]) -> p
     known = [c for c in dict.fromkeys([*asked, *preferred]) if c not in _NEVER]
     for column in by:
         if column in _NEVER:
-            raise InputError(f"an item has no {column!r} of its own; --by takes such as bias_type")
+            raise InputError(f"items cannot be split by {column!r}; --by takes such as bias_type")
         if column not in known:
             raise registry.unknown("column", column, known)
     sides = [side[[*_KEY, *(c for c in by if c in side)]] for side in (asked, preferred)]

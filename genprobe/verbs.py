@@ -818,15 +818,14 @@ def paradigms(
     """What models say against what they prefer (`genprobe.paradigms`), each by its own yes/no and
     log-prob runs, which are told apart, and matched by model and revision.
 
-    by: columns that make the cells besides reading and scorer; language where empty, and `model`
-    alone for one cell of all. Items that do not count are told to `note`. RunError where a model
-    lacks runs of a kind, a question is in two, or two models were not asked alike; InputError for
-    what else cannot be compared.
+    by: columns that make the cells besides model, reading and scorer; language where empty. Items
+    that do not count are told to `note`. RunError where a model lacks runs of a kind, or two models
+    were not asked alike; InputError for what else cannot be compared.
     """
     from genprobe import paradigms as both
     from genprobe import table
 
-    columns = [c for c in by if c != "model"] if by else ["lang"]
+    columns = [c for c in by or ["lang"] if c not in ("model", "decode", "scorer")]
     models = _by_model([Run.open(folder) for folder in dict.fromkeys(map(Path, folders))])
     first = next(iter(models.values()))
     scores: list[Score] = []

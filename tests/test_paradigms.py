@@ -183,8 +183,8 @@ def test_columns_of_an_item_come_from_either_table():
             r"a/x \(en\) was asked about as 'others' and scored as 'other'",
         ),
         ([reply("a", True)], [pair("a", 1.0)], ["bias_typ"], "did you mean 'bias_type'"),
-        ([reply("a", True)], [pair("a", 1.0)], ["probe"], "an item has no 'probe' of its own"),
-        ([reply("a", True)], [pair("a", 1.0)], ["contrast"], "an item has no 'contrast'"),
+        ([reply("a", True)], [pair("a", 1.0)], ["probe"], "items cannot be split by 'probe'"),
+        ([reply("a", True)], [pair("a", 1.0)], ["contrast"], "items cannot be split by 'contrast'"),
         ([reply("a", True)], [{"scorer": "choice", "chosen": 1}], [], "holds choices"),
         ([reply("a", True, probe="recognition")], [pair("a", 1.0)], [], "no original was asked"),
         ([reply("a", True, role="contrast")], [pair("a", 1.0)], [], "no original was asked"),
@@ -407,6 +407,8 @@ def test_the_formats(runs):
     assert "age" in command(*folders, "--by", "bias_type").stdout
     whole = json.loads(command(*folders, "--by", "model", "-f", "json").stdout)
     assert set(whole[0]["by"]) == {"decode", "scorer"}
+    twice = command(*folders, "--by", "bias_type,scorer,bias_type", "-f", "json").stdout
+    assert list(json.loads(twice)[0]["by"]) == ["decode", "scorer", "bias_type"]
     assert command(*folders, "-q").stderr == ""
     assert formats._number(-0.456, "models-kendall") == "−0.46"
 
