@@ -119,7 +119,7 @@ def _percent(value: float, sign: bool = False) -> str:
 def _number(value: float, metric: str) -> str:
     """A value as its metric is read: a share in %, a coefficient, or a count."""
     if metric.endswith(_COEFFICIENTS):
-        return f"{value:.2f}".replace("-", "−")
+        return f"{value:z.2f}".replace("-", "−")
     if metric.endswith("-p"):
         return f"{value:.3f}" if value >= 0.001 else "<0.001"
     known = metrics.catalogue().get(metric)

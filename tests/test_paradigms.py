@@ -410,7 +410,8 @@ def test_the_formats(runs):
     twice = command(*folders, "--by", "bias_type,scorer,bias_type", "-f", "json").stdout
     assert list(json.loads(twice)[0]["by"]) == ["decode", "scorer", "bias_type"]
     assert command(*folders, "-q").stderr == ""
-    assert formats._number(-0.456, "models-kendall") == "−0.46"
+    told = [formats._number(value, "models-kendall") for value in (-0.456, -0.004, 1.0)]
+    assert told == ["−0.46", "0.00", "1.00"]
 
 
 def test_several_models(runs, tmp_path):
