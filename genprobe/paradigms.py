@@ -79,6 +79,8 @@ def items(said: pd.DataFrame, preferred: pd.DataFrame, by: Sequence[str] = ()) -
     asked = said[(said["measures"] == "endorsed") & (said["role"] == "original")]
     if not len(asked):
         raise InputError("no original was asked about by agreement or disagreement")
+    # A column of the data may have the name that an item has among the answers.
+    preferred = preferred.drop(columns="statement", errors="ignore")
     preferred = preferred.rename(columns={"item": "statement"})
     _same_texts(said, preferred)
     facts = _facts(asked, preferred, [c for c in dict.fromkeys(by) if c not in _KEY])
