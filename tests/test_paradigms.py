@@ -158,7 +158,7 @@ def test_notes_say_in_which_readings_and_scorers():
 
 def test_columns_of_an_item_come_from_either_table():
     replies = [reply("a", True, entity="x"), reply("b", True, bias_type="gender", entity="y")]
-    pairs = [pair("a", 1.0, statement="of the data"), pair("c", 1.0, bias_type="race")]
+    pairs = [pair("a", 1.0) | {"statement": "of the data"}, pair("c", 1.0, bias_type="race")]
     found = items(replies, pairs, ["lang", "bias_type", "entity"])
     assert found["bias_type"].tolist() == ["age", "gender", "race"]
     made = [s for s in scores(found, ["bias_type"]) if s.metric == "says"]
