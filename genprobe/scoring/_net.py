@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -447,6 +447,27 @@ def padded(rows: Sequence[Sequence[int]], pad: int, device: Any) -> tuple[torch.
     ids = torch.tensor([[*row, *[pad] * (width - len(row))] for row in rows])
     mask = torch.arange(width) < torch.tensor([len(row) for row in rows])[:, None]
     return ids.to(device), mask.long().to(device)
+
+
+def as_found(
+    needs: Sequence[Collection[Hashable]], found: Iterable[Collection[Hashable]]
+) -> Iterator[int]:
+    """The places in `needs`, each as soon as all that is needed there was found.
+
+    found: what each batch brings, once. So a run keeps what was computed, whatever stops it.
+    """
+    missing = [len(set(keys)) for keys in needs]
+    waiting: dict[Hashable, list[int]] = {}
+    for at, keys in enumerate(needs):
+        for key in set(keys):
+            waiting.setdefault(key, []).append(at)
+    yield from (at for at, count in enumerate(missing) if not count)
+    for batch in found:
+        for key in batch:
+            for at in waiting.pop(key, ()):
+                missing[at] -= 1
+                if not missing[at]:
+                    yield at
 
 
 def windows(requests: Sequence[Request]) -> Iterator[Sequence[Request]]:
