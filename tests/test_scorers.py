@@ -88,8 +88,8 @@ def test_every_scorer_says_what_it_is():
     for name, scorer in logprob.SCORERS.items():
         assert scorer.name == name and (scorer.pair is None) != (scorer.option is None)
         assert scorer.about and set(scorer.passes) <= set(logprob.PASSES)
-    assert logprob.default({"masked"}, False) == ["pll", "ppll", "mpll"]
-    assert logprob.default({"causal"}, True) == [
+    assert logprob.fitting({"masked"}, False) == ["pll", "ppll", "mpll"]
+    assert logprob.fitting({"causal"}, True) == [
         "choice",
         "choice-token",
         "choice-byte",
@@ -330,7 +330,7 @@ def test_the_outcomes_of_a_run():
     assert list(found["scorer"]) == ["bias", "ppl"] and set(found["model"]) == {SPEC.model}
     # Other reductions of the same values need no model.
     every = logprob.outcomes(Stored(PAIR, plan, records, ("causal",)))
-    assert list(every["scorer"]) == ["loglik", "loglik-token", "loglik-byte", "ppl", "bias"]
+    assert list(every["scorer"]) == ["loglik", "ppl", "bias"]  # the usual ones
     names = [n for n in metrics.DEFAULT if metrics.find(n).fits(every)]
     scores = {(s.metric, s.by["scorer"]): s.value for s in metrics.score(every, names, [], str)}
     assert scores["bias-score", "bias"] == 1.0 and scores["win-rate", "ppl"] == 1.0
