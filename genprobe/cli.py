@@ -709,7 +709,10 @@ def _short(where: str) -> str:
     return where.removeprefix(here)
 
 
-_LISTS = ("models", "packs", "languages", "classifiers", "engines", "judges", "metrics", "data")
+_LISTS = (
+    *("models", "packs", "languages", "classifiers", "engines", "judges", "scorers", "metrics"),
+    "data",
+)
 
 
 @cli.command(name="list", short_help="List languages, packs, engines, judges, metrics.")
@@ -752,6 +755,13 @@ def _listed(what: str) -> list[tuple[str, str]]:
 
         cards = [classifiers.load(name) for name in classifiers.names()]
         return [(c.name, f"{c.title}; {', '.join(c.languages)}; {c.figures()}") for c in cards]
+    if what == "scorers":
+        from genprobe import logprob
+
+        return [
+            (s.name, f"{' or '.join(s.passes)}: {s.about.partition(chr(10))[0]}")
+            for s in logprob.SCORERS.values()
+        ]
     if what == "metrics":
         from genprobe import metrics
 
