@@ -375,6 +375,74 @@ def essays(
     _report(folder, by, declared, form, quiet)
 
 
+@cli.command(short_help="Score sentence pairs by what a model prefers.")
+@click.option(
+    "--data",
+    default="builtin",
+    show_default=True,
+    metavar="D",
+    help="builtin, templates, shades, or a file of pairs or choices (docs/preferences.md).",
+)
+@click.option("--scorer", "scorers", multiple=True, metavar="S", help="Scorer; may be repeated.")
+@_with(*(_ASKED[name] for name in ("langs", "model", "limit", "out")))
+@click.option(
+    "--engine",
+    default="auto",
+    show_default="transformers",
+    metavar="E",
+    help="transformers, or vllm (causal models).",
+)
+@_with(_ASKED["engine_args"])
+@click.option(
+    "--revision",
+    metavar="R,…",
+    help="Of a model of the hub; several are one run each. So are the models in a folder.",
+)
+@click.option("--context", default="", metavar="TEXT", help="Before every sentence of a pair.")
+@click.option("--prefix", default="", metavar="WORD", help="Part of every sentence of a table.")
+@click.option("--plain", is_flag=True, help="Score a chat model without its template.")
+@_shared("by", "format", "quiet", "verbose")
+def logprob(
+    model: str | None,
+    revision: str | None,
+    out: Path | None,
+    engine_args: tuple[str, ...],
+    by: str | None,
+    form: str,
+    quiet: bool,
+    verbose: bool,
+    **asking: Any,
+) -> None:
+    """Score pairs of sentences, or choices, by their log-probability under a model.
+
+    Of causal, masked and encoder-decoder models of transformers. Writes a run folder (runs/…
+    unless --out), which the same command resumes, with the value of every token: `genprobe score
+    RUN --scorer S` reduces them in another way, without the model.
+    """
+    from genprobe import verbs
+
+    note, folders = _note(quiet), []
+    models: list[str | None] = [*verbs.checkpoints(model)] if model else []
+    for one in models or [model]:
+        for at in _columns(revision) or [""]:
+            arguments = [*engine_args, *([f"revision={at}"] if at else [])]
+            name = "-".join(part for part in (Path(one).name if one and models else "", at) if part)
+            with _Bar(quiet) as bar:
+                run = verbs.logprob(
+                    one,
+                    options=verbs.engine_options(arguments),
+                    out=out / name if out else None,
+                    note=note,
+                    progress=bar,
+                    **asking,
+                )
+            folders.append(run.folder)
+    columns = _columns(by)
+    _print_scores(verbs.score(folders, by=columns, note=note), form)
+    for folder in folders:
+        note(f"run folder: {folder}")
+
+
 def _columns(by: str | None) -> list[str]:
     return [column.strip() for column in by.split(",") if column.strip()] if by else []
 
@@ -489,11 +557,32 @@ def _judge(
     metavar="FILE",
     help="Of `review import`: rates come as measured and corrected by what people said.",
 )
+@click.option(
+    "--scorer",
+    "scorers",
+    multiple=True,
+    metavar="S",
+    help="Of a log-prob run: how its values are reduced; may be repeated.",
+)
+@click.option(
+    "--perplexity",
+    is_flag=True,
+    help="The pro and anti of a file are perplexities: the lower is preferred.",
+)
+@click.option(
+    "--people",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Of choices: what share of people agree with each stereotype; see docs/preferences.md.",
+)
 @_shared("by", "declared", "format", "quiet", "verbose")
 def score(
     sources: tuple[Path, ...],
     metrics: tuple[str, ...],
     reviewed: Path | None,
+    scorers: tuple[str, ...],
+    perplexity: bool,
+    people: Path | None,
     by: str | None,
     declared: bool,
     form: str,
@@ -501,6 +590,9 @@ def score(
     verbose: bool,
 ) -> None:
     """Count the answers of run folders, or of files that `judge` wrote.
+
+    A file of sentence pairs scored anywhere (rows item, model, pro, anti: the value of the
+    stereotype and of its contrast, higher is preferred) is counted, too: docs/preferences.md.
 
     Every figure comes with its n, what was left out, a 95 % interval and a signature. No model
     is needed: a run can be scored again and again.
@@ -513,6 +605,9 @@ def score(
         by=_columns(by),
         declared=declared,
         reviewed=reviewed,
+        scorers=scorers,
+        perplexity=perplexity,
+        people=people,
         note=_note(quiet),
     )
     _print_scores(scores, form)
@@ -524,13 +619,21 @@ def score(
     "others", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN..."
 )
 @click.option("--metric", "metrics", multiple=True, metavar="M", help="Metric; see `list metrics`.")
-@_shared("by", "format", "verbose")
+@click.option(
+    "--paradigms",
+    is_flag=True,
+    help="Of yes/no and log-prob runs: what each model says against what it prefers "
+    "(docs/paradigms.md).",
+)
+@_shared("by", "format", "quiet", "verbose")
 def compare(
     first: Path,
     others: tuple[Path, ...],
     metrics: tuple[str, ...],
+    paradigms: bool,
     by: str | None,
     form: str,
+    quiet: bool,
     verbose: bool,
 ) -> None:
     """Compare the models of two runs on the same items; of more runs, each with the first.
@@ -538,10 +641,21 @@ def compare(
     Items pair by statement, language, question and sample. Prints both figures, the difference
     (second minus first) with an interval over statements, and McNemar's mid-p value. The runs
     may differ in nothing but who was asked.
+
+    With --paradigms the runs are those of `yesno` and `logprob`, of one model or several, matched
+    by model and revision: correlation and table of what a model says and what it prefers, item by
+    item, for every reading and scorer.
     """
     from genprobe import verbs
 
-    _print_scores(verbs.compare(first, others, metrics=metrics, by=_columns(by)), form)
+    if paradigms and metrics:
+        raise InputError("--metric goes without --paradigms, which has measures of its own")
+    columns = _columns(by)
+    if paradigms:
+        found = verbs.paradigms([first, *others], by=columns, note=_note(quiet))
+    else:
+        found = verbs.compare(first, others, metrics=metrics, by=columns)
+    _print_scores(found, form)
 
 
 @cli.command(short_help="Prove that a run folder is whole.")
@@ -595,7 +709,10 @@ def _short(where: str) -> str:
     return where.removeprefix(here)
 
 
-_LISTS = ("models", "packs", "languages", "classifiers", "engines", "judges", "metrics", "data")
+_LISTS = (
+    *("models", "packs", "languages", "classifiers", "engines", "judges", "scorers", "metrics"),
+    "data",
+)
 
 
 @cli.command(name="list", short_help="List languages, packs, engines, judges, metrics.")
@@ -638,6 +755,13 @@ def _listed(what: str) -> list[tuple[str, str]]:
 
         cards = [classifiers.load(name) for name in classifiers.names()]
         return [(c.name, f"{c.title}; {', '.join(c.languages)}; {c.figures()}") for c in cards]
+    if what == "scorers":
+        from genprobe import logprob
+
+        return [
+            (s.name, f"{' or '.join(s.passes)}: {s.about.partition(chr(10))[0]}")
+            for s in logprob.SCORERS.values()
+        ]
     if what == "metrics":
         from genprobe import metrics
 

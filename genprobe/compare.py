@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 # What makes a unit of one model the same as one of the other, where the metric can be split by it.
-SAME = ("decode", "lang", "probe", "statement", "sample")
+SAME = (
+    *("decode", "lang", "probe", "statement", "sample"),
+    *("scorer", "item", "contrast", "order"),  # of what is preferred
+)
 _LIMITS = (-1.0, 1.0)
 
 
@@ -73,7 +76,7 @@ def difference(sums: Array) -> Array:
 
 def fits(metric: Metric, by: Sequence[str] = ()) -> bool:
     """Whether two models can be paired by a metric, and its units be split by these columns."""
-    return metric.value is ratio and not set(by) & set(metric.never_by)
+    return metric.value is ratio and not metric.plain and not set(by) & set(metric.never_by)
 
 
 def paired(a: pd.DataFrame, b: pd.DataFrame, metric: str, by: Sequence[str] = ()) -> list[Paired]:

@@ -21,6 +21,7 @@ from genprobe.records import JSON, Score
 FORMATS = ("table", "csv", "json", "latex")
 NOTHING = "–"  # where there was nothing to count
 WIDTH = 100
+_COEFFICIENTS = ("kappa", "alpha", "spearman", "kendall", "point-biserial")
 _LONGEST = 40  # columns of a terminal that a name may fill
 _GAP = "  "
 
@@ -117,11 +118,13 @@ def _percent(value: float, sign: bool = False) -> str:
 
 def _number(value: float, metric: str) -> str:
     """A value as its metric is read: a share in %, a coefficient, or a count."""
-    if metric.endswith(("kappa", "alpha")):
-        return f"{value:.2f}".replace("-", "−")
+    if metric.endswith(_COEFFICIENTS):
+        return f"{value:z.2f}".replace("-", "−")
     if metric.endswith("-p"):
         return f"{value:.3f}" if value >= 0.001 else "<0.001"
     known = metrics.catalogue().get(metric)
+    if known is not None and known.plain:
+        return f"{value:#.3g}".rstrip(".").replace("-", "−")
     if known is not None and known.limits[1] > 1:
         return f"{value:.0f}"
     return _percent(value, _signed(metric))
@@ -149,7 +152,7 @@ def _signed(metric: str) -> bool:
     if metric == "difference":
         return True
     known = metrics.catalogue().get(metric)
-    return known is not None and known.limits[0] < 0
+    return known is not None and known.limits[0] < 0 and not known.plain
 
 
 def _unit(metric: str) -> str:
@@ -309,6 +312,10 @@ def _notes(scores: Sequence[Score], columns: Sequence[_Column]) -> list[str]:
     notes = ["Shares in %, with 95 % intervals; – where there was nothing to count."]
     if any(_signed(s.metric) for s in scores):
         notes[0] = notes[0].replace("Shares in %", "Shares in %, gaps in points")
+    for name in dict.fromkeys(s.metric for s in scores):
+        known = metrics.catalogue().get(name)
+        if known is not None and known.plain:
+            notes.append(f"{name}: {known.title}.")
     if any(column.bounded for column in columns):
         notes.append("Bounds: the share if no unclear reply had said so, and if every one had.")
     told = {score.metric for score in scores}

@@ -163,20 +163,36 @@ def load_slots() -> tuple[str, ...]:
 
 
 @functools.cache
+def load_mixed() -> dict[str, str]:
+    """What data call two languages mixed in a sentence -> its BCP 47 code: `prompts/mixed.toml`."""
+    path = registry.PROMPTS / "mixed.toml"
+    row = read_toml(path)
+    names = {code: _strings(_table(row, code, path), "names", path) for code in row}
+    return {_key(name): code for code, known in names.items() for name in (code, *known)}
+
+
+@functools.cache
 def _codes() -> dict[str, str]:
     table = {}
     for code in registry.names("languages"):
         for alias in (code, *load_language(code).aliases):
-            table[alias.lower().replace("_", "-")] = code
+            table[_key(alias)] = code
     return table
 
 
-def language_code(name: str) -> str:
+def _key(name: str) -> str:
+    return name.strip().lower().replace("_", "-")
+
+
+def language_code(name: str, mixed: bool = False) -> str:
     """The code of a language from any way the data write it (`pt_br`, `br-pt`, `dr-es`, `fre`).
 
+    mixed: two languages in one sentence (`kk-x-ru`) are one, too, which no pack has wordings in.
     InputError if no language file claims the name.
     """
-    key = name.strip().lower().replace("_", "-")
+    key = _key(name)
+    if mixed and key in load_mixed():
+        return load_mixed()[key]
     if key not in _codes():
         raise registry.unknown("language", name, registry.names("languages"))
     return _codes()[key]

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from genprobe import inputs, registry, templates, text
+from genprobe import choices, inputs, registry, templates, text
 from genprobe.errors import InputError
 from genprobe.judges import llm, stance
 
@@ -29,7 +29,7 @@ _SCRIPTS = {
 # A character that one national character set has and the other lacks is of that script.
 _CODECS = {"Hans": ("gb2312", "big5"), "Hant": ("big5", "gb2312")}
 _QUOTES = {"“": "”", "„": "“”", "«": "»", "「": "」", "『": "』"}
-FOLDERS = ("languages", "templates", "stance", "rubrics")  # beside the packs
+FOLDERS = ("languages", "templates", "stance", "rubrics", "choices")  # beside the packs
 _ZWNJ = "\u200c"  # Persian orthography needs it
 
 
@@ -77,11 +77,13 @@ def _path(path: Path) -> Iterator[Finding]:
 
 
 def _file(path: Path) -> Iterator[Finding]:
-    """A file of a language, its templates or phrases, or a rubric, told by its folder."""
+    """A file of a language, its templates, phrases or choices, or a rubric, told by its folder."""
     folder = path.parent.name
     if folder == "templates":
         if path.name != templates.DOMAINS.name:
             yield from _templates(path)
+    elif folder == "choices":
+        yield from _choices(path)
     elif folder in ("stance", "rubrics"):
         read = {"stance": stance.read_words, "rubrics": llm.read_rubric}[folder]
         try:
@@ -172,6 +174,30 @@ def _templates(path: Path) -> Iterator[Finding]:
             yield Finding("error", at, f"the same text as {before!r}")
     for subdomain in templates.domains().keys() - {t.bias_type for t in found}:
         yield Finding("warning", where, f"no template of the subdomain {subdomain!r}")
+
+
+def _choices(path: Path) -> Iterator[Finding]:
+    where = str(path)
+    try:
+        said = choices.read_wording(path)
+    except InputError as error:
+        yield Finding("error", where, str(error).removeprefix(f"{path}: "))
+        return
+    if path.stem not in registry.names("languages"):
+        yield Finding("error", where, f"no language file prompts/languages/{path.stem}.toml")
+        return
+    language = inputs.load_language(path.stem)
+    if said.review.startswith("awaiting"):
+        yield Finding("warning", where, "wording awaits a native reader")
+    for value in (re.sub(r"\{\w+\}", "", said.text).strip(), *said.unknown):
+        for message in _text(value, language):
+            yield Finding("error", where, message)
+    if said.text != said.text.strip():
+        yield Finding(
+            "error", where, "white space around 'text'; 'space' says what stands behind it"
+        )
+    if len({choices.bare(word) for word in said.unknown}) < len(said.unknown):
+        yield Finding("error", where, "an unknown option stands there twice")
 
 
 def _knows(language: inputs.Language, answer: str, word: str) -> bool:

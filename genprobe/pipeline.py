@@ -82,6 +82,10 @@ def pending(run: Run) -> list[Request]:
     return [request for request in run.requests() if request.id not in answered]
 
 
+# Decodes whose answer is a text; that of the others are log-probabilities.
+WRITTEN = ("free", "choice")
+
+
 class Counts(NamedTuple):
     """Where a run stands: responses and failures of now, and responses of before."""
 
@@ -113,7 +117,7 @@ def generate(
             if record.request not in waiting:
                 raise EngineError(f"engine {name!r} answered {record.request} unasked or twice")
             decode = waiting.pop(record.request)
-            if not isinstance(record, Failure | (LogProb if decode == "logprob" else Response)):
+            if not isinstance(record, Failure | (Response if decode in WRITTEN else LogProb)):
                 raise EngineError(f"engine {name!r} answered {record.request} with another kind")
             run.append(record)
             if isinstance(record, Failure):

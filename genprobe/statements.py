@@ -246,3 +246,12 @@ def _valid_in(value: object, number: int, notes: Notes) -> tuple[str, ...]:
             notes.add(f"language {name!r} is none of genprobe's, kept as it is", number)
             codes.append(name)
     return tuple(dict.fromkeys(codes))
+
+
+def known_in(lang: str, valid_in: Iterable[str]) -> bool:
+    """Whether a stereotype is marked as known in a language.
+
+    Data mark languages and not scripts: `zh` counts for Traditional Chinese, too, for which
+    SHADES has no mark of its own.
+    """
+    return lang in valid_in or (lang == "zh-Hant" and "zh" in valid_in)

@@ -22,6 +22,8 @@ sentiment, negative     by the sentiment judge; P(negative)
 stance, hedged          essays: `for`, `against`, `both`, `neither` or `refusal`
 p_yes, p_no, outside    decode `logprob`: probability of the words of each answer, and the rest
 
+A run of log-probabilities has the table of logprob.py instead: one row a pair, or a choice.
+
 Columns of the data that genprobe does not know follow, with `_data` after a name of ours.
 Rows add up to what was planned: a request without a response is a row too.
 """
@@ -31,15 +33,17 @@ from __future__ import annotations
 import ast
 import contextlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pandas as pd
 
-from genprobe import inputs, registry
+from genprobe import inputs, logprob, registry, scored
 from genprobe.errors import InputError, RunError
 from genprobe.judges.story import near_duplicates
-from genprobe.records import Failure, Judgment, Request, Response, Statement, canonical
+from genprobe.records import Failure, Judgment, LogProb, Request, Response, Statement, canonical
+from genprobe.statements import known_in
+from genprobe.text import whole
 
 if TYPE_CHECKING:
     from genprobe.signature import Spec
@@ -80,19 +84,23 @@ class Readable(Protocol):
     def statements(self) -> Iterable[Statement]: ...
     def requests(self) -> Iterable[Request]: ...
     def responses(self) -> Iterable[Response]: ...
+    def logprobs(self) -> Iterable[LogProb]: ...
     def answered(self) -> Iterable[str]: ...
     def failures(self) -> Iterable[Failure]: ...
     def judges(self) -> Iterable[str]: ...
     def judgments(self, judge: str) -> Iterable[Judgment]: ...
 
 
-def outcomes(run: Readable) -> pd.DataFrame:
+def outcomes(run: Readable, scorers: Sequence[str] = ()) -> pd.DataFrame:
     """The outcomes of a run, in the order of its plan.
 
     The columns of a judge that has not judged the run are absent; a single response without a
-    judgment has none in them. InputError if the pack of the run is not here, in its version: what
-    an answer says comes from it. RunError for a request about an unknown statement.
+    judgment has none in them. scorers: of a log-prob run.
+    InputError if the pack of the run is not here, in its version: what an answer says comes from
+    it. RunError for a request about an unknown statement.
     """
+    if run.spec.pack == logprob.PACK:
+        return logprob.outcomes(run, scorers)
     pack = inputs.load_pack(run.spec.pack.partition("@")[0])
     if pack.id != run.spec.pack:
         raise InputError(
@@ -126,7 +134,7 @@ def outcomes(run: Readable) -> pd.DataFrame:
             "type": statement.type,
             "entity": statement.entity,
             "text": statement.text,
-            "valid": _valid(statement.lang, statement.valid_in),
+            "valid": known_in(statement.lang, statement.valid_in),
             "sample": request.sample,
             "request": request.id,
             "prompt": request.messages[-1]["content"] if request.messages else "",
@@ -205,14 +213,6 @@ def _frame(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
     return pd.DataFrame(list(rows), dtype=object)
 
 
-# Half of a surrogate pair, which models do produce and Arrow cannot hold.
-_SURROGATE = re.compile("[\ud800-\udfff]")
-
-
-def _whole(value: Any) -> Any:
-    return _SURROGATE.sub("\ufffd", value) if isinstance(value, str) else value
-
-
 def _free(name: str) -> str:
     return f"{name}_data" if name in COLUMNS else name
 
@@ -248,14 +248,24 @@ _FROM = {
 }
 
 
-def from_rows(rows: pd.DataFrame | Iterable[Mapping[str, Any]]) -> pd.DataFrame:
+def from_rows(
+    rows: pd.DataFrame | Iterable[Mapping[str, Any]], perplexity: bool = False
+) -> pd.DataFrame:
     """The outcomes of a file of judged responses (rows `lang, probe, answer` and what else it has).
 
-    The pack is `yesno`. A row without an answer was not answered; equal questions about one
-    statement are samples. InputError, with the row (the first is 1), for a needed column that
+    A file with the numbers `pro` and `anti`, or with `chosen` and `label`, is a table of what a
+    model prefers, as it is: scored.py; perplexity: of these, lower is preferred. Else the pack is
+    `yesno`. A row without an answer was not answered; equal questions about one statement are
+    samples. InputError, with the row (the first is 1), for a needed column that
     is missing and for a value that means nothing.
     """
     data = rows if isinstance(rows, pd.DataFrame) else _frame(rows)
+    if scored.is_pairs(data.columns):
+        return scored.pairs(data, perplexity)
+    if perplexity:
+        raise InputError("perplexities are the columns 'pro' and 'anti' of a table of pairs")
+    if scored.is_choices(data.columns):
+        return scored.choices_chosen(data)
     pack = inputs.load_pack("yesno")
     if "answer" not in data and not {"story", "sentiment", "stance"}.isdisjoint(data.columns):
         raise InputError(
@@ -290,7 +300,7 @@ def from_rows(rows: pd.DataFrame | Iterable[Mapping[str, Any]]) -> pd.DataFrame:
     if "valid" in frame:
         known = {str(v): _codes(str(v)) for v in frame["valid"].unique()}
         frame["valid"] = [
-            _valid(lang, known[str(v)])
+            known_in(lang, known[str(v)])
             for v, lang in zip(frame["valid"], frame["lang"], strict=True)
         ]
     for column in ("conflict", "refused"):
@@ -344,14 +354,14 @@ def _each(column: pd.Series, read: Any, empty: bool = False) -> pd.Series:
 def _text(value: Any) -> str | None:
     """A cell as text; a list as Python writes it; None for an empty one."""
     if isinstance(value, str):
-        return _whole(value.strip()) or None
+        return whole(value.strip()) or None
     if isinstance(value, list | tuple):
         return str(list(value)) if value else None
     return None if pd.isna(value) else str(value)
 
 
 def _verbatim(value: Any) -> str | None:
-    return _whole(value) if isinstance(value, str) else None if pd.isna(value) else str(value)
+    return whole(value) if isinstance(value, str) else None if pd.isna(value) else str(value)
 
 
 def _one_of(what: str, name: str, known: Iterable[str]) -> str:
@@ -380,15 +390,6 @@ def _codes(text: str) -> tuple[str, ...]:
             with contextlib.suppress(InputError):  # `nan`, and languages that no pack has
                 found.add(inputs.language_code(name))
     return tuple(sorted(found))
-
-
-def _valid(lang: str, valid_in: Iterable[str]) -> bool:
-    """Whether a stereotype is marked as known in a language.
-
-    Data mark languages and not scripts: `zh` counts for Traditional Chinese, too, for which
-    SHADES has no mark of its own.
-    """
-    return lang in valid_in or (lang == "zh-Hant" and "zh" in valid_in)
 
 
 def _role(value: Any) -> str | None:
@@ -438,7 +439,7 @@ def _finish(frame: pd.DataFrame, pack: inputs.Pack) -> pd.DataFrame:
             texts = [read(value) for value in frame[column].tolist()]
             frame[column] = pd.Series(texts, frame.index, dtype="str")
     for name in extra:
-        frame[name] = pd.Series([_whole(v) for v in frame[name]], frame.index).infer_objects()
+        frame[name] = pd.Series([whole(v) for v in frame[name]], frame.index).infer_objects()
     # In the order of the pack, not of the alphabet.
     frame["probe"] = pd.Categorical(frame["probe"], list(pack.probes))
     if "decode" in frame:

@@ -55,7 +55,7 @@ def load(source: str, langs: Sequence[str] | None = None) -> tuple[list[Statemen
     have a template. Returns the templates, with (id, lang) unique, and notes, one line each, on
     what was normalised or not understood. InputError for what cannot be used.
     """
-    wanted = list(dict.fromkeys(map(inputs.language_code, langs))) if langs else None
+    wanted = list(dict.fromkeys(inputs.language_code(lang, True) for lang in langs or ())) or None
     notes = Notes()
     found = _builtin() if source == "builtin" else _file(source, wanted, notes)
     templates = [t for t in found if wanted is None or t.lang in wanted]
@@ -241,7 +241,7 @@ def _row(
 ) -> Statement:
     cells = {column: row.get(name) for column, name in columns.items()}
     try:
-        lang = inputs.language_code(cell_text(cells["lang"])) if "lang" in cells else only
+        lang = inputs.language_code(cell_text(cells["lang"]), True) if "lang" in cells else only
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
     text = _template(cells["text"], where, notes, number)

@@ -201,3 +201,12 @@ def _loose_echo(prompt: str, response: str, start: int) -> int:
     if i < len(want) and i < min(12, len(want)):
         return 0
     return at
+
+
+# Half of a surrogate pair, which models do produce and Arrow cannot hold.
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def whole(value: Any) -> Any:
+    """A text with U+FFFD for half of a surrogate pair; anything else as it is."""
+    return _SURROGATE.sub("\ufffd", value) if isinstance(value, str) else value

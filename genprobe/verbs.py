@@ -13,7 +13,7 @@ import itertools
 import json
 import re
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 DECODES = ("free", "choice", "logprob")
+SCORING = ("transformers", "vllm")  # engines that score texts
 # The judges of a yes/no run, by decode, in the order of their columns.
 JUDGES = {
     "free": ("yesno", "refusal", "language"),
@@ -227,6 +228,113 @@ def essays(
         note=note,
         progress=progress,
     )
+
+
+def logprob(
+    model: str | None = None,
+    *,
+    langs: Sequence[str] = (),
+    data: str = "builtin",
+    scorers: Sequence[str] = (),
+    context: str = "",
+    prefix: str = "",
+    plain: bool = False,
+    limit: int | None = None,
+    engine: str = "auto",
+    options: Options | None = None,
+    out: str | Path | None = None,
+    note: Note = _quiet,
+    progress: Progress = _quiet,
+) -> Run:
+    """Score pairs of sentences, or choices, by their log-probability under a model.
+
+    data: as in `pairs.load`. scorers: of `logprob.SCORERS`; all that fit model and data where
+    empty. context: what stands before every sentence of a pair; for an encoder-decoder model the
+    encoder's prompt. prefix: a word put before every sentence of a table. plain: score a chat
+    model as a plain language model, without its template. limit: pairs or choices a language.
+    engine: transformers (`auto`) or vllm, which knows causal models alone.
+    Returns the run, closed. GenprobeError in one line for whatever cannot be.
+    """
+    from genprobe import choices, pairs, scoring
+    from genprobe import logprob as scored
+
+    items, notes = pairs.load(data, langs or None, prefix)
+    for line in notes:
+        note(line)
+    items = scored.first(items, limit)
+    chosen = any(map(choices.is_choice, items))
+    for name in scorers:
+        scored.find(name)
+    if engine not in ("auto", *SCORING):
+        raise registry.unknown("engine", engine, ["auto", *SCORING])
+    options = options or Options()
+    if model is None:
+        note("no --model: the control model runs, a test instrument and not a model to be judged")
+        device = "cpu" if engine != "vllm" else options.device
+        options = dataclasses.replace(options, dtype="float32", device=device)
+        known = models.Model("", str(control.MODEL))
+    else:
+        known = models.resolve(model)
+        options = dataclasses.replace(
+            options,
+            revision=options.revision or known.revision or None,
+            dtype=options.dtype or known.dtype or None,
+        )
+    if engine == "vllm":
+        from genprobe.scoring import vllm
+
+        runner: scoring.Scorer = vllm.open(known.id, options)
+    else:
+        runner = scoring.open(known.id, options)
+    try:
+        identity = runner.identity
+        if model is None:
+            identity = dataclasses.replace(identity, model="control")
+        elif identity.chat_template != "none" and not plain:
+            raise InputError(
+                f"{model} is a chat model, and its template is no part of these sentences; "
+                "--plain scores them as plain text, and the run says so"
+            )
+        names = list(dict.fromkeys(scorers)) or scored.default(runner.passes, chosen)
+        requests = scored.requests(items, names, runner.passes, context)
+        languages = tuple(dict.fromkeys(item.lang for item in items))
+        asked = {"context": digest(context)} if context else {}
+        if chosen:
+            asked |= {code: choices.wording(code).hash for code in languages}
+        spec = Spec(
+            command="logprob",
+            **dataclasses.asdict(identity) | {"engine_args": {"first": runner.first}},
+            pack=scored.PACK,
+            pack_hashes=asked,
+            data=data if data in pairs.DATA else Path(data).name,
+            statements=statements_hash(items),
+            languages=languages,
+            probes=tuple(names),
+            decode=("score",),
+            temperature=None,
+            top_p=None,
+            max_tokens=None,
+            seed=0,
+            samples=1,
+            limit=limit,
+            packages=versions(_module(identity.engine).PACKAGES),
+            version=genprobe.__version__,
+        )
+        folder = Path(out) if out else Path("runs") / _folder_name(spec)
+        with Run.start(folder, spec, items, requests) as run:
+            _generate(run, runner, Sampling(), note, progress)
+            return run
+    finally:
+        runner.close()
+
+
+def checkpoints(model: str) -> list[str]:
+    """The model folders in a folder, by the numbers in their names; none where it is a model."""
+    folder = Path(model).expanduser()
+    if not folder.is_dir() or (folder / "config.json").exists():
+        return []
+    found = [str(path.parent) for path in folder.glob("*/config.json")]
+    return sorted(found, key=lambda name: [int(n) for n in re.findall(r"\d+", Path(name).name)])
 
 
 def _is_control(model: str | None, options: Options | None) -> bool:
@@ -594,15 +702,21 @@ def score(
     by: Sequence[str] = (),
     declared: bool = False,
     reviewed: str | Path | None = None,
+    scorers: Sequence[str] = (),
+    perplexity: bool = False,
+    people: str | Path | None = None,
     note: Note = _quiet,
 ) -> list[Score]:
-    """Scores of run folders or of files of judged replies, each source by itself.
+    """Scores of run folders or of files of judged replies or scored pairs, each source by itself.
 
     metrics: `metrics.DEFAULT` where empty. by: the columns that make the cells; where empty
-    language and probe, and model if there are several; sources that share a cell all the same
-    get `source` in front. declared: only the recognised declarations. reviewed: a table of
-    `review import`; rates come as measured and as corrected by it, too. When all are counted, the
-    scores of a run are also written to its `scores.json`, its outcomes to `outcomes.csv`.
+    language and probe, domain of what has one, and model if there are several; sources that share
+    a cell all the same get `source` in front. declared: only the recognised declarations.
+    reviewed: a table of `review import`; rates come as measured and as corrected by it, too.
+    scorers: of log-prob runs; what they were asked for where empty.
+    perplexity: the values of files of pairs are perplexities, lower is preferred. people: a table
+    of what people say of the stereotypes of choices (`scored.with_people`). When all are counted,
+    the scores of a run are also written to its `scores.json`, its outcomes to `outcomes.csv`.
     InputError in one line.
     """
     from genprobe import metrics as measures
@@ -613,16 +727,28 @@ def score(
     for source in dict.fromkeys(map(Path, sources)):
         run = Run.open(source) if source.is_dir() else None
         try:
-            outcomes = table.outcomes(run) if run else table.from_rows(files.read_rows(source))
+            if run and perplexity:
+                raise InputError("--perplexity is for files of pairs; a run knows what it holds")
+            if scorers and not (run and run.spec.decode == ("score",)):
+                raise InputError("--scorer goes with a log-prob run")
+            if run:
+                outcomes = table.outcomes(run, scorers)
+            else:
+                outcomes = table.from_rows(files.read_rows(source), perplexity)
         except InputError as error:
             raise _about(source, error) from None
+        if people is not None:
+            outcomes = _with_people(source, outcomes, Path(people))
         tables.append((source, run, outcomes))
-    columns = list(by) or ["lang", "probe"]
-    if not by and all("usable" in o and "domain" in o for _, _, o in tables):
+    every = [set(outcomes) for _, _, outcomes in tables]
+    columns = list(by) or [c for c in ("lang", "probe") if all(c in there for there in every)]
+    if not by and all("domain" in there and there & {"usable", "pro"} for there in every):
         columns.append("domain")
-    asked = {m for _, _, outcomes in tables if "model" in outcomes for m in set(outcomes["model"])}
-    if not by and len(asked) > 1:
-        columns.insert(0, "model")
+    differ = {name: _values_of(tables, name) for name in ("model", "revision", "scorer")}
+    if not by:
+        columns[:0] = [n for n in ("model", "revision") if len(differ[n]) > 1][:1]
+    if differ["scorer"] and "scorer" not in columns:
+        columns.insert(0, "scorer")  # belongs to the number, also where there is but one
     scores: dict[Path, list[Score]] = {}
     for source, run, outcomes in tables:
         chosen = outcomes
@@ -630,7 +756,10 @@ def score(
             chosen, left = recognised_declarations(outcomes)
             reasons = ", ".join(f"{count} {why}" for why, count in left.items() if count)
             note(f"{source}: recognised declarations only; left out: {reasons or 'nothing'}")
-        sign = _signer(source, run, "+declared" if declared else "")
+        subset = ("+declared" if declared else "") + ("+perplexity" if perplexity else "")
+        sign = _signer(source, run, subset, {"yesno": "given"} if "answer" in chosen else {})
+        if people is not None:
+            sign = _beside(sign, Path(people))
         # What no judge has looked at is left out, unless it was asked for by name.
         names = metrics or [m for m in measures.DEFAULT if measures.find(m).fits(chosen)]
         try:
@@ -647,6 +776,27 @@ def score(
             run.write_scores(scores[source])
             files.write_rows(run.folder / "outcomes.csv", _plain_rows(outcomes))
     return _told_apart(scores)
+
+
+def _values_of(tables: Sequence[tuple[Path, Run | None, pd.DataFrame]], column: str) -> set[Any]:
+    """The values of a column that all tables have; none where one lacks it."""
+    if not all(column in outcomes for _, _, outcomes in tables):
+        return set()
+    return {value for _, _, outcomes in tables for value in set(outcomes[column])}
+
+
+def _with_people(source: Path, outcomes: pd.DataFrame, people: Path) -> pd.DataFrame:
+    import pandas as pd
+
+    from genprobe import scored
+
+    if "p_target" not in outcomes:
+        raise InputError(f"{source} holds no probabilities of choices to set beside people's")
+    rows = pd.DataFrame(list(files.read_rows(people)), dtype=object)
+    try:
+        return scored.with_people(outcomes, rows)
+    except InputError as error:
+        raise _about(people, error) from None
 
 
 def compare(
@@ -669,18 +819,7 @@ def compare(
     runs = [Run.open(folder) for folder in (first, *others)]
     a = runs[0]
     for b in runs[1:]:
-        if apart := a.spec.differences(b.spec, WHO):
-            raise RunError(
-                f"{a.folder} and {b.folder} differ in more than the model ({'; '.join(apart)}); "
-                "ask both in the same way"
-            )
-        mine, theirs = a.judges(), b.judges()
-        for name in mine.keys() & theirs.keys():
-            if mine[name] != theirs[name]:
-                raise RunError(
-                    f"{a.folder} and {b.folder} were read by different judges {name!r}; "
-                    f"run `genprobe judge` with --judge {name} on both"
-                )
+        _asked_alike(a, b)
     tables = [table.outcomes(run) for run in runs]
     named = [name or run.folder.name for name, run in zip(_models(runs), runs, strict=True)]
     scores = []
@@ -693,11 +832,126 @@ def compare(
         ]
         for name in chosen:
             found = pairing.paired(*two, name, by)
-            signs = [_signer(run.folder, run, "")(name) for run in (a, runs[at])]
+            signs = [_signer(run.folder, run, "", {})(name) for run in (a, runs[at])]
             scores += pairing.scores(
                 [p for p in found if p.n], named[0], named[at], both_signatures(*signs)
             )
     return scores
+
+
+def _asked_alike(a: Run, b: Run, but: Collection[str] = WHO) -> None:
+    """RunError where two runs differ in more than the fields `but`, or in who read the answers."""
+    if apart := a.spec.differences(b.spec, but):
+        raise RunError(
+            f"{a.folder} and {b.folder} differ in more than the model ({'; '.join(apart)}); "
+            "ask both in the same way"
+        )
+    mine, theirs = a.judges(), b.judges()
+    for name in mine.keys() & theirs.keys():
+        if mine[name] != theirs[name]:
+            raise RunError(
+                f"{a.folder} and {b.folder} were read by different judges {name!r}; "
+                f"run `genprobe judge` with --judge {name} on both"
+            )
+
+
+# What the runs of a kind may differ in besides the model; what makes a row of their tables.
+_MAY = {"yesno": (*WHO, "decode"), "logprob": (*WHO, "probes")}
+_ROW = {
+    "yesno": ["decode", "lang", "probe", "statement", "sample"],
+    "logprob": ["scorer", "lang", "item", "contrast"],
+}
+
+
+def paradigms(
+    folders: Sequence[str | Path], *, by: Sequence[str] = (), note: Note = _quiet
+) -> list[Score]:
+    """What models say against what they prefer (`genprobe.paradigms`), each by its own yes/no and
+    log-prob runs, which are told apart, and matched by model and revision.
+
+    by: columns that make the cells besides model, reading and scorer; language where empty. Items
+    that do not count are told to `note`. RunError where a model lacks runs of a kind, or two models
+    were not asked alike; InputError for what else cannot be compared.
+    """
+    from genprobe import paradigms as both
+    from genprobe import table
+
+    columns = [c for c in by or ["lang"] if c not in ("model", "decode", "scorer")]
+    models = _by_model([Run.open(folder) for folder in dict.fromkeys(map(Path, folders))])
+    first = next(iter(models.values()))
+    scores: list[Score] = []
+    signers: list[Callable[[str], str]] = []
+    for name, runs in models.items():
+        for kind, of_kind in runs.items():
+            for run in of_kind:
+                like = (r for r in first[kind] if not r.spec.differences(run.spec, _MAY[kind]))
+                _asked_alike(next(like, first[kind][0]), run, _MAY[kind])
+        try:
+            said, preferred = (
+                _whole([table.outcomes(run) for run in of_kind], _ROW[kind])
+                for kind, of_kind in runs.items()
+            )
+            found = both.items(said, preferred, columns)
+        except InputError as error:
+            folder = " and ".join(str(r.folder) for of_kind in runs.values() for r in of_kind)
+            raise InputError(f"{folder}: {error}") from None
+        own = [_signer(r.folder, r, "", {}) for of_kind in runs.values() for r in of_kind]
+        signers += own
+        one = name if len(models) > 1 else None
+        scores += both.scores(found, columns, _signed_by(own), one)
+        for line in both.notes(found):
+            note(f"{name}: {line}" if one else line)
+    if len(models) > 1:
+        scores += both.ranking(scores, _signed_by(signers))
+    if 1 < len(models) < both.LEAST:
+        note(f"{len(models)} models: whether they are ranked alike takes {both.LEAST} at least")
+    return scores
+
+
+def _by_model(runs: Sequence[Run]) -> dict[str, dict[str, list[Run]]]:
+    """Name of a model -> its runs of each kind, at least one. RunError for a run of another kind,
+    and for a model that lacks a kind."""
+    known: dict[tuple[str, str], dict[str, list[Run]]] = {}
+    for run in runs:
+        kind = run.spec.command
+        if kind not in _ROW:
+            raise RunError(
+                f"{run.folder} is a run of `{kind}`; give those of `yesno` and `logprob`"
+            )
+        of = known.setdefault((run.spec.model, run.spec.revision), {k: [] for k in _ROW})
+        of[kind].append(run)
+    for (model, revision), of in known.items():
+        for kind, other in itertools.permutations(_ROW):
+            if of[kind]:
+                continue
+            there = [r for (m, _), o in known.items() if m == model for r in o[kind]]
+            cure = f"run `genprobe {kind}` on it"
+            if there:
+                cure = f"{there[0].folder} is of revision {there[0].spec.revision}"
+            raise RunError(
+                f"{of[other][0].folder}: no `{kind}` run of {model}, revision {revision}; {cure}"
+            )
+    short = Counter(model.rstrip("/").rsplit("/", 1)[-1] for model, _ in known)
+    named = {}
+    for (model, revision), of in known.items():
+        name = model.rstrip("/").rsplit("/", 1)[-1]
+        named[name if short[name] == 1 else f"{model}@{revision[:12]}"] = of
+    return named
+
+
+def _whole(tables: Sequence[pd.DataFrame], key: Sequence[str]) -> pd.DataFrame:
+    """The tables of several runs of one model as one. InputError where a row is in two."""
+    import pandas as pd
+
+    whole = pd.concat(tables, ignore_index=True) if len(tables) > 1 else tables[0]
+    if len(tables) > 1 and whole.duplicated([c for c in key if c in whole]).any():
+        raise InputError("these runs ask the same question twice; give one of them")
+    return whole
+
+
+def _signed_by(signers: Sequence[Callable[[str], str]]) -> Callable[[str], str]:
+    """Metric -> the signature of a number that rests on all of these runs."""
+    return lambda metric: both_signatures(*(sign(metric) for sign in signers))
 
 
 def _models(runs: Sequence[Run]) -> list[str]:
@@ -755,16 +1009,30 @@ def _told_apart(scores: dict[Path, list[Score]]) -> list[Score]:
     ]
 
 
-def _signer(source: Path, run: Run | None, subset: str) -> Callable[[str], str]:
-    """Metric name -> signature of its scores over this source."""
+def _signer(
+    source: Path, run: Run | None, subset: str, given: Mapping[str, str]
+) -> Callable[[str], str]:
+    """Metric name -> signature of its scores over this source. given: judges of a file's labels."""
     if run:
         # What people said is counted where it is asked for, and says so itself.
         judges = {k: v for k, v in run.judges().items() if not k.startswith("reviewed-")}
         spec = run.spec
         return lambda name: signature(spec, judges, _metric_id(name) + subset)
     # The file is read once; its hash, not who judged it, is what is known of its labels.
-    one = file_signature(source, {"yesno": "given"}, "METRIC")
+    one = file_signature(source, given, "METRIC")
     return lambda name: one.replace("METRIC", _metric_id(name) + subset, 1)
+
+
+def _beside(sign: Callable[[str], str], people: Path) -> Callable[[str], str]:
+    """Signatures in which those measures that read people's answers name their table."""
+    from genprobe import metrics as measures
+
+    content = digest(people.read_bytes().hex(), 8)
+    return lambda name: (
+        sign(f"{measures.find(name).id}+people-{content}")
+        if "/" not in name and "people" in measures.find(name).needs
+        else sign(name)
+    )
 
 
 def _metric_id(name: str) -> str:

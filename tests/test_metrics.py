@@ -429,7 +429,9 @@ def test_the_order_of_the_rows_changes_nothing(rows, random):
 def test_every_metric_says_what_it_is():
     found = metrics.catalogue()
     assert set(metrics.DEFAULT) <= set(found)
-    assert registry.names("metrics") == ["negrate", "pairs", "rates", "readings"]
+    assert registry.names("metrics") == [
+        *("choices", "negrate", "pairs", "preference", "rates", "readings"),
+    ]
     for name, metric in found.items():
         assert metric.name == name and metric.title and metric.unit
         assert metric.id.startswith(f"{name}/1-") and len(metric.id) <= 40

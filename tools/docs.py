@@ -25,6 +25,7 @@ COMMANDS = (
         "yesno",
         "stories",
         "essays",
+        "logprob",
         "judge",
         "score",
         "compare",

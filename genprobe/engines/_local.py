@@ -10,7 +10,7 @@ import contextlib
 import hashlib
 import logging
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -53,10 +53,26 @@ class Local(NamedTuple):
     stop_ids: list[int]  # tokens that end a reply
 
 
-def load(model: str, revision: str | None) -> Local:
+def writes(model: str, config: Any) -> None:
+    """EngineError unless a model is of a kind that can write a reply."""
+    if config.is_encoder_decoder:
+        family = modeling_auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES
+    else:
+        family = modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+    # The saved class counts, not only the family: transformers would load a masked model such as
+    # BERT as a decoder, and give a headless one a head of random numbers.
+    saved = list(config.architectures or [])
+    if not set(saved) & set(family.values()):
+        what = ", ".join(saved) or config.model_type
+        raise EngineError(
+            f"{model}: {what} writes no replies; give a causal or encoder-decoder language model"
+        )
+
+
+def load(model: str, revision: str | None, accept: Callable[[str, Any], object] = writes) -> Local:
     """Find a model in a folder or, by its id, on the hub or in its cache; read all but weights.
 
-    EngineError where it cannot be used as it is, or is none that writes replies.
+    EngineError where it cannot be used as it is, or `accept` raises it for the configuration.
     """
     path = Path(model).expanduser()
     if path.is_dir():
@@ -69,6 +85,7 @@ def load(model: str, revision: str | None) -> Local:
     _check_files(model, folder)
     with quiet():
         config = _load_config(model, folder)
+        accept(model, config)
         with refusing(f"{model}: the tokenizer cannot be read"):
             tokenizer = transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
         with refusing(f"{model}: the chat template cannot be used"):
@@ -169,22 +186,8 @@ def _check_files(model: str, folder: Path) -> None:
 
 
 def _load_config(model: str, folder: Path) -> Any:
-    """The model's configuration, of a kind that can write a reply."""
     with refusing(f"{model}: config.json cannot be used"):
-        config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=False)
-    if config.is_encoder_decoder:
-        family = modeling_auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES
-    else:
-        family = modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
-    # The saved class counts, not only the family: transformers would load a masked model such as
-    # BERT as a decoder, and give a headless one a head of random numbers.
-    saved = list(config.architectures or [])
-    if not set(saved) & set(family.values()):
-        what = ", ".join(saved) or config.model_type
-        raise EngineError(
-            f"{model}: {what} writes no replies; give a causal or encoder-decoder language model"
-        )
-    return config
+        return transformers.AutoConfig.from_pretrained(folder, trust_remote_code=False)
 
 
 def folder_hash(folder: Path) -> str:

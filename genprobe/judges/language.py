@@ -353,6 +353,19 @@ class LanguageJudge:
             counts[code] = counts.get(code, 0) + 1
         return counts
 
+    def share(self, code: str, texts: Iterable[str]) -> float | None:
+        """Share of words that are of `code` in texts of Kazakh and Russian, told word by word
+        with Kazakh as the main language; None where there is no Cyrillic word."""
+        told = [
+            word
+            for text in texts
+            for word in _between(
+                [self._of_two(w, "kk") for w in _by_script(normalise(text)).get("CYRILLIC", [])],
+                "kk",
+            )
+        ]
+        return told.count(code) / len(told) if told else None
+
     def _of_two(self, word: str, main: str) -> str:
         """Kazakh or Russian, or empty where a word is both alike, or neither clearly."""
         voices = {c: loud for c, loud in self._lexicon.speak(word) if c in _BY_WORD}

@@ -8,6 +8,7 @@ cells, exclusions and intervals are written once, here and in `stats`.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -46,6 +47,19 @@ DEFAULT = (
     "outside",
     "disagreement",
     "readings",
+    "win-rate",
+    "win-rate-mean",
+    "ties",
+    "bias-score",
+    "lm-score",
+    "stereotype-score",
+    "icat",
+    "accuracy",
+    "ambiguous-bias",
+    "disambiguated-bias",
+    "bbq-bias",
+    "uncertainty",
+    "kl-people",
 )
 
 # Columns that describe one reply: what two replies may differ in.
@@ -99,6 +113,8 @@ class Metric:
     adds: tuple[str, ...] = ()  # columns by which its cells are split besides, where it has them
     whole: bool = False  # where nobody asks for cells, one of all
     limits: tuple[float, float] = (0.0, 1.0)
+    plain: bool = False  # its value is a number, and no share
+    apart: tuple[str, ...] = ("decode",)  # what is never pooled: it is in `by` where there are two
     version: str = "1"
 
     @property
@@ -144,7 +160,6 @@ def score(
     for column in by:
         if column not in outcomes:
             raise registry.unknown("column", column, [str(c) for c in outcomes.columns])
-    several = "decode" in outcomes and outcomes["decode"].nunique() > 1
     scores: list[Score] = []
     for metric in metrics:
         for column in metric.needs:
@@ -155,11 +170,15 @@ def score(
                 raise InputError(
                     f"{metric.name} compares replies and cannot be split by {column!r}"
                 )
-        # Readings of different kinds are never pooled.
-        pooled = several and "decode" not in by and "decode" not in metric.never_by
-        columns = ["decode", *by] if pooled else by
+        several = [
+            column
+            for column in metric.apart
+            if column in outcomes and column not in (*by, *metric.never_by)
+            if outcomes[column].nunique() > 1
+        ]
+        columns = [*several, *by]
         units = metric.units(outcomes, columns)
-        columns = [*columns, *(c for c in metric.adds if c in units.cells)]
+        columns = [*columns, *(c for c in metric.adds if c in units.cells and c not in columns)]
         scores += _score(metric, units, columns, signature(metric.name))
     return scores
 
@@ -196,12 +215,13 @@ def _score(metric: Metric, units: Units, by: list[str], signature: str) -> list[
     bounds = _bounds(units.possible, cell, len(labels))
     scores = []
     for at, (label, part) in enumerate(zip(labels, parts, strict=True)):
-        interval = metric.interval(part) if n[at] else None
+        value = float(metric.value(part.sum(0))) if n[at] else math.nan
+        interval = metric.interval(part) if not math.isnan(value) else None
         scores.append(
             Score(
                 metric=metric.name,
                 by=label,
-                value=float(metric.value(part.sum(0))) if n[at] else None,
+                value=None if math.isnan(value) else value,
                 low=interval[0] if interval else None,
                 high=interval[1] if interval else None,
                 n=int(n[at]),

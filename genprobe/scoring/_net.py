@@ -1,0 +1,475 @@
+"""A model of transformers in two halves, body and output layer, and what its scorers share.
+
+Nearly all of the memory, and of a small model's time, is the output layer's: with 250,000 words
+each position costs a million bytes of logits. Here it sees only the positions that are asked for,
+a bounded number at a time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import torch
+import transformers
+from transformers.activations import GELUActivation, NewGELUActivation
+from transformers.models.auto import modeling_auto
+from transformers.pytorch_utils import Conv1D
+
+from genprobe.engines import Identity, Options
+from genprobe.engines._local import Local, line, quiet, refusing
+from genprobe.engines._local import load as load_files
+from genprobe.engines.transformers import _default_budget, _device, _dtype, _out_of_memory
+from genprobe.errors import EngineError
+from genprobe.records import Failure, LogProb, Request
+
+WINDOW = 4096  # requests tokenised and sorted at a time, so that memory stays flat
+CPU_TOKENS = 2048  # default padded tokens of a batch; with more, activations outgrow the caches
+CPU_LOGITS = 1 << 24  # logits computed at a time: 64 MB of float32
+GPU_LOGITS = 1 << 27
+
+_FAMILIES = {
+    "seq2seq": (modeling_auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES, "Seq2SeqLM"),
+    "causal": (modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, "CausalLM"),
+    "masked": (modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES, "MaskedLM"),
+}
+
+
+# --- loading --------------------------------------------------------------------------------
+
+
+class Loaded(NamedTuple):
+    name: str  # as it was asked for
+    kind: str  # causal, masked or seq2seq
+    net: Any
+    local: Local
+    identity: Identity
+    budget: int  # padded tokens of a batch
+    logits: int  # logits computed at a time
+    packed: bool  # are its linear layers `Packed`?
+
+
+def kind_of(model: str, config: Any) -> str:
+    """causal, masked or seq2seq. EngineError for a model that predicts no tokens."""
+    saved = set(config.architectures or [])
+    for kind, (family, _) in _FAMILIES.items():
+        if saved & set(family.values()) and config.is_encoder_decoder == (kind == "seq2seq"):
+            return kind
+    # Such as BertForPreTraining, which holds the output layer: what is missing is seen later.
+    if config.model_type in _FAMILIES["masked"][0] and not config.is_encoder_decoder:
+        return "masked"
+    what = ", ".join(sorted(saved)) or config.model_type
+    raise EngineError(
+        f"{model}: {what} predicts no tokens; give a causal, masked or encoder-decoder language "
+        "model"
+    )
+
+
+def load(model: str, options: Options, pack: bool = True) -> Loaded:
+    """A model and its tokenizer, ready to score. EngineError, in one line, where it is not.
+
+    pack: make its linear layers `Packed`, if that is possible here.
+    """
+    for name in options.more:
+        raise EngineError(
+            f"scoring has no argument {name!r}; it has dtype, device, revision and batch_tokens"
+        )
+    device = _device(options.device)
+    dtype = _dtype(options.dtype or "float32", device)
+    local = load_files(model, options.revision, kind_of)
+    kind = kind_of(model, local.config)
+    auto = getattr(transformers, f"AutoModelFor{_FAMILIES[kind][1]}")
+    with quiet(), refusing(f"{model}: the weights cannot be loaded"):
+        net, info = auto.from_pretrained(
+            local.folder,
+            config=local.config,
+            dtype=dtype,
+            output_loading_info=True,
+            trust_remote_code=False,
+        )
+    if missing := sorted(info["missing_keys"]):
+        raise EngineError(
+            f"{model}: {len(missing)} weights are missing ({missing[0]}, …) and would be random, "
+            "so that its values would be noise; give a model that was trained to predict tokens"
+        )
+    with quiet(), refusing(f"{model}: does not fit on {device}; try a smaller dtype"):
+        net = net.to(device).eval()
+        pack = pack and device.type == "cpu" and _packs(dtype)
+        hasten(net, pack)
+    identity = Identity(
+        model=local.name,
+        revision=local.revision,
+        engine="transformers",
+        engine_version=transformers.__version__,
+        dtype=str(dtype).removeprefix("torch."),
+        chat_template=local.template,
+    )
+    cpu = device.type != "cuda"
+    return Loaded(
+        name=model,
+        kind=kind,
+        net=net,
+        local=local,
+        identity=identity,
+        budget=options.batch_tokens or (CPU_TOKENS if cpu else _default_budget(net, device)),
+        logits=CPU_LOGITS if cpu else GPU_LOGITS,
+        packed=pack,
+    )
+
+
+class Packed(torch.nn.Module):
+    """A linear layer with its weights as oneDNN wants them; what torch's compiler makes of one.
+
+    torch hands float32 products to MKL, which runs at a third of oneDNN's rate on a processor
+    that is not Intel's; and reorders the weights of half precision at every call.
+    """
+
+    def __init__(self, weight: torch.Tensor, bias: torch.Tensor | None) -> None:
+        """weight: (out, in)"""
+        super().__init__()
+        packed = torch.ops.mkldnn._reorder_linear_weight(weight.detach().contiguous(), None)
+        self.register_buffer("weight", packed, persistent=False)
+        self.bias = bias
+        self.gelu: str | None = None  # done on the way, without another look at the result
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        then: tuple[str, list[Any], str] = ("none", [], "")
+        if self.gelu is not None:
+            then = ("gelu", [], self.gelu)
+        out: torch.Tensor = torch.ops.mkldnn._linear_pointwise(x, self.weight, self.bias, *then)
+        return out
+
+
+# A linear layer and what follows it: of GPT-2; of BERT and its kin.
+_ACTIVATED = (("c_fc", "act"), ("dense", "intermediate_act_fn"))
+
+
+def _packs(dtype: torch.dtype) -> bool:
+    """Can this build of torch, on this processor?"""
+    x = torch.eye(64, dtype=dtype)
+    try:
+        with torch.inference_mode():
+            return close(Packed(x, None)(x), x)
+    except Exception:
+        return False
+
+
+def hasten(net: Any, packs: bool) -> None:
+    """Give a model faster layers, equal up to rounding: `Packed`; GELU in one pass or none."""
+    for name in [name for name, _ in net.named_modules()]:
+        layer = net.get_submodule(name)  # by name: no old weights are held on to
+        if isinstance(layer, NewGELUActivation):
+            net.set_submodule(name, torch.nn.GELU(approximate="tanh"))
+        elif packs and type(layer) is torch.nn.Linear:
+            net.set_submodule(name, Packed(layer.weight, layer.bias))
+        elif packs and type(layer) is Conv1D:  # GPT-2's: (in, out)
+            net.set_submodule(name, Packed(layer.weight.T, layer.bias))
+    for module in net.modules():
+        for linear, activation in _ACTIVATED:
+            packed, gelu = (getattr(module, name, None) for name in (linear, activation))
+            if isinstance(packed, Packed) and isinstance(gelu, GELUActivation | torch.nn.GELU):
+                packed.gelu = getattr(gelu, "approximate", "none")
+                setattr(module, activation, torch.nn.Identity())
+
+
+# --- body and output layer ------------------------------------------------------------------
+
+
+class Net:
+    """A model's body (token ids to hidden states) and its output layer (to logits), apart.
+
+    body: the module of the model whose last hidden states its output layer reads.
+    """
+
+    def __init__(self, loaded: Loaded, body: Any, **dummy: Any) -> None:
+        """dummy: arguments with which the whole model calls its body; what it says is not read."""
+        self.net, self.body, self.dummy = loaded.net, body, dummy
+        self.name = loaded.name
+        self.device = loaded.net.device
+        self.dtype = loaded.net.dtype
+        weight = loaded.net.get_input_embeddings().weight
+        self.vocabulary: int = weight.shape[0]
+        self.width: int = weight.shape[1]
+        self.rows = max(1, loaded.logits // self.vocabulary)
+
+    def hidden(self, **inputs: Any) -> torch.Tensor:
+        """(rows, length, width)"""
+        self.out = self.body(**inputs)
+        hidden: torch.Tensor = self.out.last_hidden_state
+        return hidden
+
+    def logits(self, hidden: torch.Tensor) -> torch.Tensor:
+        """(n, width) -> (n, vocabulary): the whole model, its body replaced by what it has said.
+
+        So every model's own output layer is used, whatever it is made of.
+        """
+        self.out.last_hidden_state = hidden[None]
+        self.body.forward = lambda *args, **kwargs: self.out
+        try:
+            logits: torch.Tensor = self.net(**self.dummy).logits[0]
+        finally:
+            del self.body.forward
+        return logits
+
+    def logprobs(self, hidden: torch.Tensor, targets: Sequence[Sequence[int]]) -> list[list[float]]:
+        """For each row of hidden (n, width), log P of each of its target tokens. Float32."""
+        found: list[list[float]] = []
+        for start in range(0, len(targets), self.rows):
+            part = targets[start : start + self.rows]
+            # In one pass, and five times as fast on a CPU as logsumexp, which needs less memory.
+            all_ = self.logits(hidden[start : start + self.rows]).float().log_softmax(-1)
+            lines = torch.tensor([n for n, row in enumerate(part) for _ in row])
+            tokens = torch.tensor([t for row in part for t in row])
+            lines, tokens = lines.to(self.device), tokens.to(self.device)
+            values = iter(all_[lines, tokens].tolist())
+            found += [[next(values) for _ in row] for row in part]
+        return found
+
+    def check(self, ids: torch.Tensor, whole: torch.Tensor, hidden: torch.Tensor) -> None:
+        """EngineError unless the halves together are the whole.
+
+        whole: logits of the undivided model; hidden: of its body, both for the same tokens.
+        """
+        ours = self.logits(hidden.flatten(0, -2)).view_as(whole)
+        if not close(ours, whole):
+            raise EngineError(
+                f"{self.name}: {type(self.net).__name__} cannot be divided into a body and an "
+                "output layer, which scoring needs"
+            )
+
+
+def close(one: torch.Tensor, two: torch.Tensor) -> bool:
+    """Equal up to the rounding of their type."""
+    bound = 1e-3 if one.dtype == torch.float32 else 5e-2
+    return bool((one - two).float().norm() <= bound * two.float().norm())
+
+
+@contextlib.contextmanager
+def working(name: str) -> Iterator[None]:
+    """No gradients, no advice; whatever a model raises becomes one line."""
+    try:
+        with torch.inference_mode(), quiet():
+            yield
+    except EngineError:
+        raise
+    except Exception as error:
+        if _out_of_memory(error):
+            raise EngineError(
+                f"{name}: a batch does not fit into memory; give fewer batch_tokens"
+            ) from error
+        raise EngineError(f"{name}: the model broke down ({line(error)})") from error
+
+
+# --- texts ----------------------------------------------------------------------------------
+
+
+class Seam(NamedTuple):
+    """A text behind its context, as tokens."""
+
+    before: list[int]  # tokens of the context
+    ids: list[int]  # tokens of the text
+    words: list[int | None]  # which word of the tokenizer's each of them belongs to
+
+
+class Item(NamedTuple):
+    """A text to be scored."""
+
+    answer: str
+    text: str
+    before: list[int]  # as in Seam
+    ids: list[int]
+    words: list[int | None]
+
+
+class Asked(NamedTuple):
+    request: Request
+    context: str
+    items: list[Item]
+
+
+class Texts:
+    """Turns requests into token ids.
+
+    prefix, suffix: the special tokens that the tokenizer puts around a text.
+    """
+
+    def __init__(self, name: str, tokenizer: Any) -> None:
+        self.name, self.tokenizer = name, tokenizer
+        bare, full = (tokenizer("a", add_special_tokens=add)["input_ids"] for add in (False, True))
+        cuts = [n for n in range(len(full)) if full[n : n + len(bare)] == bare]
+        if not bare or len(cuts) != 1:
+            raise EngineError(
+                f"{name}: the tokenizer changes a text where it adds special tokens; save another"
+            )
+        self.prefix: list[int] = full[: cuts[0]]
+        self.suffix: list[int] = full[cuts[0] + len(bare) :]
+
+    def first(self) -> tuple[str, list[int]]:
+        """What stands before a first token, in words and as ids: the tokenizer's own, else BOS,
+        else EOS, else CLS. EngineError where there is none: the first token would not count."""
+        named = {
+            kind: getattr(self.tokenizer, f"{kind}_token_id", None)
+            for kind in ("bos", "eos", "cls")
+        }
+        ids = self.prefix or [i for i in named.values() if i is not None][:1]
+        if not ids:
+            raise EngineError(
+                f"{self.name}: the tokenizer has no token that could stand before a first one; "
+                "give it a bos_token"
+            )
+        kind = next((kind for kind, i in named.items() if i == ids[-1]), "own")
+        return f"{kind} {self.words(ids)}", ids
+
+    def words(self, ids: Sequence[int]) -> str:
+        return "".join(self.tokenizer.convert_ids_to_tokens(list(ids)))
+
+    def asked(
+        self, requests: Sequence[Request], passes: Sequence[str], apart: bool = False
+    ) -> list[Asked]:
+        """The requests as tokens; apart: context and text are never one sequence."""
+        todo = []
+        for request in requests:
+            if request.decode != "score" or request.probe not in passes:
+                raise EngineError(
+                    f"{self.name}: cannot do {request.decode!r} {request.probe!r}; it scores "
+                    f"{', '.join(passes)}"
+                )
+            context = "".join(m["content"] for m in request.messages if m["role"] == "context")
+            for answer, texts in request.options.items():
+                todo += [(request, context, answer, text) for text in texts]
+        seams = self.seams([(context, text) for _, context, _, text in todo], apart)
+        found = {request.id: Asked(request, "", []) for request in requests}
+        for (request, context, answer, text), seam in zip(todo, seams, strict=True):
+            found[request.id].items.append(Item(answer, text, *seam))
+            found[request.id] = found[request.id]._replace(context=context)
+        return list(found.values())
+
+    def seams(self, pairs: list[tuple[str, str]], apart: bool) -> list[Seam]:
+        """Tokens of each context and of the text behind it.
+
+        The joined text is tokenised and cut where the text begins. Where a token lies across
+        this seam, spaces at the end of the context are the text's; where one still does, the two
+        are tokenised apart.
+        """
+        if apart or not self.tokenizer.is_fast:
+            return [self._apart(context, text) for context, text in pairs]
+        if not pairs:
+            return []
+        joined = self.tokenizer(
+            [context + text for context, text in pairs],
+            add_special_tokens=False,
+            return_offsets_mapping=True,
+        )
+        found = []
+        for n, (context, text) in enumerate(pairs):
+            ids, spans = joined["input_ids"][n], joined["offset_mapping"][n]
+            for seam in (len(context), len(context.rstrip())):
+                at = next((i for i, (_, end) in enumerate(spans) if end > seam), len(ids))
+                if not seam or (at < len(ids) and spans[at][0] >= seam):
+                    at = at if seam else 0
+                    found.append(Seam(ids[:at], ids[at:], joined.word_ids(n)[at:]))
+                    break
+            else:
+                found.append(self._apart(context, text))
+        return found
+
+    def _apart(self, context: str, text: str) -> Seam:
+        before, after = (self.tokenizer(t, add_special_tokens=False) for t in (context, text))
+        ids = after["input_ids"]
+        words = after.word_ids() if self.tokenizer.is_fast else [None] * len(ids)
+        return Seam(before["input_ids"], ids, words)
+
+
+def positions(loaded: Loaded) -> int | None:
+    """How many tokens the model can take in a row, special ones included; None: any number."""
+    limits = [getattr(loaded.local.config.get_text_config(), "max_position_embeddings", None)]
+    for name, layer in loaded.net.named_modules():
+        # RoBERTa counts its positions from behind that of the padding.
+        if name.endswith("position_embeddings") and isinstance(layer, torch.nn.Embedding):
+            used = 0 if layer.padding_idx is None else layer.padding_idx + 1
+            limits.append(layer.num_embeddings - used)
+    known = [n for n in limits if isinstance(n, int) and n > 0]
+    return min(known, default=None)
+
+
+def unusable(asked: Asked, around: int, most: int | None, vocabulary: int) -> Failure | None:
+    """The failure of a request that cannot be scored. around: special tokens beside a text."""
+    name = asked.request.id
+    if not asked.items:
+        return Failure(name, "engine", "there is no text to score", 1)
+    for item in asked.items:
+        n = around + len(item.before) + len(item.ids)
+        if not item.ids:
+            return Failure(name, "engine", f"the text {item.text[:80]!r} has no tokens", 1)
+        if most is not None and n > most:
+            return Failure(name, "too-long", f"{n} tokens; the model has {most}", 1)
+        if (top := max(item.before + item.ids)) >= vocabulary:
+            return Failure(name, "engine", f"token {top} is not among the model's {vocabulary}", 1)
+    return None
+
+
+def record(
+    asked: Asked, sent: str, around: int, values: Sequence[Sequence[float]]
+) -> LogProb | Failure:
+    """values: for each item of the request, log P of each token of its text."""
+    continuations = [
+        {"answer": item.answer, "text": item.text, "tokens": item.ids, "logprobs": list(found)}
+        for item, found in zip(asked.items, values, strict=True)
+    ]
+    if not all(math.isfinite(v) for found in values for v in found):
+        return Failure(asked.request.id, "engine", "values that are no numbers; try float32", 1)
+    return LogProb(
+        request=asked.request.id,
+        continuations=continuations,
+        sent=sent,
+        tokens_in=around + max(len(item.before) for item in asked.items),
+    )
+
+
+def batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
+    """Indices of rows, longest first, cut so that a batch pads to `budget` tokens at most.
+
+    One row alone may exceed the budget.
+    """
+    order = sorted(range(len(lengths)), key=lambda n: -lengths[n])
+    start = 0
+    while start < len(order):
+        end = start + max(1, budget // lengths[order[start]])
+        yield order[start:end]
+        start = end
+
+
+def padded(rows: Sequence[Sequence[int]], pad: int, device: Any) -> tuple[torch.Tensor, Any]:
+    """Ids padded on the right, (rows, width), and the mask of what is no padding."""
+    width = max(map(len, rows))
+    ids = torch.tensor([[*row, *[pad] * (width - len(row))] for row in rows])
+    mask = torch.arange(width) < torch.tensor([len(row) for row in rows])[:, None]
+    return ids.to(device), mask.long().to(device)
+
+
+def as_found(
+    needs: Sequence[Collection[Hashable]], found: Iterable[Collection[Hashable]]
+) -> Iterator[int]:
+    """The places in `needs`, each as soon as all that is needed there was found.
+
+    found: what each batch brings, once. So a run keeps what was computed, whatever stops it.
+    """
+    missing = [len(set(keys)) for keys in needs]
+    waiting: dict[Hashable, list[int]] = {}
+    for at, keys in enumerate(needs):
+        for key in set(keys):
+            waiting.setdefault(key, []).append(at)
+    yield from (at for at, count in enumerate(missing) if not count)
+    for batch in found:
+        for key in batch:
+            for at in waiting.pop(key, ()):
+                missing[at] -= 1
+                if not missing[at]:
+                    yield at
+
+
+def windows(requests: Sequence[Request]) -> Iterator[Sequence[Request]]:
+    for start in range(0, len(requests), WINDOW):
+        yield requests[start : start + WINDOW]

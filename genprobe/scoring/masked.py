@@ -1,0 +1,121 @@
+"""Masked models: each token of a text given the others, one copy of the text for each.
+
+Copies of all texts are sorted by length into batches, so that hardly any padding is computed; a
+copy that both passes need, such as that of a word of one token, is computed once; and the output
+layer sees one position of each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import NamedTuple
+
+import torch
+
+from genprobe.engines import Sampling
+from genprobe.errors import EngineError
+from genprobe.records import Failure, LogProb, Request
+from genprobe.scoring import _net
+
+
+class Copy(NamedTuple):
+    """A text in which the tokens from start to end are masked; the first of them is scored."""
+
+    ids: tuple[int, ...]  # special tokens included
+    start: int
+    end: int
+
+
+class MaskedScorer:
+    """See `genprobe.scoring.Scorer`."""
+
+    def __init__(self, loaded: _net.Loaded) -> None:
+        self.identity, self.budget = loaded.identity, loaded.budget
+        self.tokenizer = loaded.local.tokenizer
+        words = self.tokenizer.is_fast  # others do not say what a word is
+        self.passes: tuple[str, ...] = ("masked", "masked-word")[: 1 + words]
+        self.texts = _net.Texts(loaded.name, self.tokenizer)
+        self.first = f"own {self.texts.words(self.texts.prefix)}" if self.texts.prefix else "none"
+        self.around = len(self.texts.prefix) + len(self.texts.suffix)
+        self.positions = _net.positions(loaded)
+        self.mask_id: int = self.tokenizer.mask_token_id
+        if self.mask_id is None:
+            raise EngineError(f"{loaded.name}: the tokenizer has no mask token; give it one")
+        self.pad_id: int = self.tokenizer.pad_token_id or 0
+        dummy = {"input_ids": torch.zeros(1, 1, dtype=torch.long, device=loaded.net.device)}
+        self.net = _net.Net(loaded, loaded.net.base_model, **dummy)
+        with _net.working(loaded.name):
+            mask = [self.mask_id] if self.mask_id < self.net.vocabulary else [0]
+            ids = torch.tensor([[*self.texts.prefix, *mask, *mask, *self.texts.suffix]])
+            ids = ids.to(self.net.device)
+            hidden = self.net.hidden(input_ids=ids)
+            self.net.check(ids, loaded.net(input_ids=ids).logits, hidden)
+
+    def generate(
+        self, requests: Sequence[Request], sampling: Sampling
+    ) -> Iterator[LogProb | Failure]:
+        for window in _net.windows(requests):
+            usable = []
+            for asked in self.texts.asked(window, self.passes):
+                failure = _net.unusable(asked, self.around, self.positions, self.net.vocabulary)
+                if failure:
+                    yield failure
+                else:
+                    usable.append(asked)
+            yield from self._score(usable)
+
+    def close(self) -> None:
+        del self.net
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
+
+    def _score(self, window: Sequence[_net.Asked]) -> Iterator[LogProb | Failure]:
+        copies = [
+            [self._copies(item, asked.request.probe) for item in asked.items] for asked in window
+        ]
+        wanted = list(dict.fromkeys(c for asked in copies for item in asked for c in item))
+        found: dict[Copy, float] = {}
+
+        def batches() -> Iterator[Collection[Copy]]:
+            for batch in _net.batches([len(copy.ids) for copy in wanted], self.budget):
+                chosen = [wanted[n] for n in batch]
+                found.update(zip(chosen, self._values(chosen), strict=True))
+                yield chosen
+
+        sides = [self.texts.words(ids) for ids in (self.texts.prefix, self.texts.suffix)]
+        needs = [[copy for item in items for copy in item] for items in copies]
+        for at in _net.as_found(needs, batches()):
+            values = [[found[copy] for copy in item] for item in copies[at]]
+            sent = f"{sides[0]}{window[at].context}…{sides[1]}"
+            yield _net.record(window[at], sent, self.around, values)
+
+    def _copies(self, item: _net.Item, probe: str) -> list[Copy]:
+        """One copy for each token of the text.
+
+        Words are the tokenizer's own. One of SentencePiece cuts at spaces alone: a Chinese
+        sentence is one word to it.
+        """
+        ids = (*self.texts.prefix, *item.before, *item.ids, *self.texts.suffix)
+        start = len(self.texts.prefix) + len(item.before)
+        n = len(item.ids)
+        ends = list(range(1, n + 1))
+        if probe == "masked-word":
+            for at in reversed(range(n - 1)):
+                if item.words[at] == item.words[at + 1]:
+                    ends[at] = ends[at + 1]
+        return [Copy(ids, start + at, start + end) for at, end in enumerate(ends)]
+
+    def _values(self, copies: Sequence[Copy]) -> list[float]:
+        """log P of the first masked token of each copy."""
+        rows = [
+            [*c.ids[: c.start], *[self.mask_id] * (c.end - c.start), *c.ids[c.end :]]
+            for c in copies
+        ]
+        starts = [copy.start for copy in copies]
+        with _net.working(self.net.name):
+            ids, mask = _net.padded(rows, self.pad_id, self.net.device)
+            hidden = self.net.hidden(input_ids=ids, attention_mask=mask)
+            hidden = hidden[list(range(len(copies))), starts]
+            return [
+                value for (value,) in self.net.logprobs(hidden, [[c.ids[c.start]] for c in copies])
+            ]

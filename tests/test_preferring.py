@@ -1,0 +1,189 @@
+"""The command `genprobe logprob`: from pairs to a table, and again without the model."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from click.testing import CliRunner
+
+from genprobe import control, logprob, pairs, verbs
+from genprobe.cli import cli
+from genprobe.errors import InputError
+from genprobe.records import Score
+from genprobe.store import Run
+
+LANGS = ["en", "kk", "ar"]
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(cli, [str(a) for a in arguments])
+
+
+def scores(*arguments):
+    done = invoke(*arguments, "-f", "json", "-q")
+    assert done.exit_code == 0, done.output
+    return [Score.from_dict(row) for row in json.loads(done.stdout)]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return verbs.logprob(langs=["en", "kk"], scorers=["bias"], out=tmp_path_factory.mktemp("r"))
+
+
+def test_a_run_is_scored_and_whole(run):
+    assert run.spec.command == "logprob" and run.spec.decode == ("score",)
+    assert run.spec.engine_args["first"].startswith("bos")
+    assert run.verify() == []
+    (requests, answers) = (list(run.requests()), list(run.logprobs()))
+    assert len(requests) == len(answers) == 2 * 48
+    found = {s.by["lang"]: s for s in verbs.score([run.folder]) if s.metric == "bias-score"}
+    assert found["en"].n == found["kk"].n == 24
+    assert found["en"].by["scorer"] == "bias"
+    assert "|model:control|" in found["en"].signature
+
+
+def test_another_reduction_needs_no_model(run, monkeypatch):
+    monkeypatch.setattr("genprobe.scoring.open", lambda *a: pytest.fail("loads a model"))
+    found = scores("score", run.folder, "--scorer", "loglik-byte", "--metric", "win-rate")
+    assert {s.by["scorer"] for s in found} == {"loglik-byte"}
+    texts = {(s.id, s.lang): s for s in run.statements()}
+    values = {
+        (r.statement, r.lang): sum(next(iter(p.continuations))["logprobs"])
+        / len(texts[r.statement, r.lang].text.encode())
+        for r, p in zip(run.requests(), sorted_by_plan(run), strict=True)
+    }
+    both = logprob.pairs(run.statements())
+    wins = [values[a.id, a.lang] > values[b.id, b.lang] for a, b in both if a.lang == "kk"]
+    kazakh = next(s for s in found if s.by["lang"] == "kk")
+    assert kazakh.value == pytest.approx(sum(wins) / len(wins))
+
+
+def sorted_by_plan(run):
+    answers = {p.request: p for p in run.logprobs()}
+    return [answers[r.id] for r in run.requests()]
+
+
+def test_the_same_command_resumes_and_another_is_refused(run):
+    again = verbs.logprob(langs=["en", "kk"], scorers=["bias"], out=run.folder)
+    assert sum(1 for _ in again.logprobs()) == 2 * 48
+    done = invoke("logprob", "--lang", "en", "--scorer", "bias", "--out", run.folder, "-q")
+    assert done.exit_code != 0 and "another spec" in str(done.exception)
+
+
+def test_a_chat_model_must_be_named_plain(tmp_path):
+    with pytest.raises(InputError, match=r"is a chat model, .* --plain scores them as plain text"):
+        verbs.logprob(str(control.MODEL), langs=["en"], out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+    plain = verbs.logprob(str(control.MODEL), langs=["en"], plain=True, limit=2, out=tmp_path / "p")
+    assert len({s.pair for s in plain.statements()}) == 2
+
+
+def test_a_scorer_that_does_not_fit_is_refused(tmp_path):
+    with pytest.raises(InputError, match="pll needs the pass masked; the model has"):
+        verbs.logprob(langs=["en"], scorers=["pll"], out=tmp_path / "run")
+    with pytest.raises(InputError, match="unknown scorer 'loglig'; did you mean 'loglik'"):
+        verbs.logprob(langs=["en"], scorers=["loglig"], out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_checkpoints_are_a_run_each_and_a_curve(tmp_path):
+    folder = tmp_path / "training"
+    for step in (100, 20):
+        shutil.copytree(control.MODEL, folder / f"checkpoint-{step}")
+    config = folder / "checkpoint-20" / "config.json"
+    config.write_text(config.read_text() + " ")  # another revision
+    assert [name[-4:] for name in verbs.checkpoints(str(folder))] == ["t-20", "-100"]
+    found = scores(
+        *("logprob", "--model", folder, "--plain", "--lang", "en", "--limit", 3),
+        *("--scorer", "loglik", "--out", tmp_path / "runs"),
+    )
+    assert sorted(p.name for p in (tmp_path / "runs").iterdir()) == [
+        "checkpoint-100",
+        "checkpoint-20",
+    ]
+    rates = [s for s in found if s.metric == "win-rate"]
+    assert len(rates) == 2 and len({s.by["model"] for s in rates}) == 2
+    assert rates[0].value == rates[1].value
+
+
+def test_choices_are_asked_in_every_order(tmp_path):
+    rows = [
+        {
+            "example_id": n,
+            "category": "Trades",
+            "context": "A baker and a miller met at noon.",
+            "question": "Who was late?",
+            "ans0": "The baker",
+            "ans1": "The miller",
+            "ans2": "Cannot be determined",
+            "label": 2,
+            "target_loc": 0,
+            "context_condition": "ambig",
+            "question_polarity": "neg",
+        }
+        for n in range(2)
+    ]
+    path = tmp_path / "choices.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    run = verbs.logprob(data=str(path), limit=1, out=tmp_path / "run")
+    assert sum(1 for _ in run.requests()) == 6
+    assert all(len(p.continuations) == 3 for p in run.logprobs())
+    found = {s.metric for s in verbs.score([run.folder])}
+    assert {"accuracy", "ambiguous-bias"} <= found
+
+
+def test_killed_and_resumed_is_the_same(tmp_path):
+    """kill -9 while it scores: nothing lost, nothing twice, the same values."""
+    command = [sys.executable, "-c", "from genprobe.cli import main; main()", "logprob", "-q"]
+    command += ["--scorer", "loglik", "--engine-arg", "batch_tokens=64"]
+    command += [*itertools.chain(*(("--lang", lang) for lang in LANGS)), "--out"]
+    whole = verbs.logprob(langs=LANGS, scorers=["loglik"], out=tmp_path / "whole")
+    killed = tmp_path / "killed"
+    kills = 0
+    for _ in range(40):
+        process = subprocess.Popen(
+            [*command, str(killed)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        before = lines(killed)
+        while process.poll() is None and lines(killed) <= before + 40:
+            time.sleep(0.01)
+        if process.poll() is not None:
+            break
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        kills += 1
+    assert kills >= 1 and process.returncode == 0
+    run = Run.open(killed)
+    assert run.verify() == []
+    values = [
+        {p.request: p.continuations[0]["logprobs"] for p in one.logprobs()} for one in (run, whole)
+    ]
+    assert values[0].keys() == values[1].keys()
+    for name, found in values[0].items():
+        assert found == pytest.approx(values[1][name], rel=1e-5)
+
+
+def lines(folder):
+    path = folder / "logprobs.jsonl"
+    return path.read_bytes().count(b"\n") if path.exists() else 0
+
+
+def test_pairs_of_all_kinds_reach_a_table(tmp_path):
+    path = tmp_path / "mine.csv"
+    path.write_text(
+        "lang,pair,pro,anti,domain\n"
+        "en,1,Bakers rise early.,Sailors rise early.,trades\n"
+        "en,2,Bakers sing well.,Sailors sing well.,trades\n"
+    )
+    assert len(pairs.load(str(path))[0]) == 4
+    found = scores("logprob", "--data", path, "--scorer", "ppl", "--out", tmp_path / "run")
+    rate = next(s for s in found if s.metric == "win-rate")
+    assert rate.n == 2 and rate.by == {"scorer": "ppl", "lang": "en", "domain": "trades"}
