@@ -2,10 +2,11 @@
 
 The server says how it cuts a text (`/tokenize`), so that no tokenizer is needed here, and gives
 the probability of each token (`prompt_logprobs`), which no other server does. Before a first token
-stands what the server's tokenizer puts there; where it puts nothing, its end of a text.
+stands what the server's tokenizer puts there; where it puts nothing, its end of a text: of a BOS
+that is there and not put before texts, a server does not tell.
 
 Arguments (`Options.more`): the times of `genprobe.engines.openai`, and tokenizer, a folder or hub
-id, for a server without `/tokenize`.
+id, which is asked instead of the server.
 """
 
 from __future__ import annotations
@@ -170,12 +171,24 @@ class ServedScorer(openai.OpenAIEngine):
             return
         bare, full = [await self._cut(work, "a", special) for special in (False, True)]
         prefix, _ = _texts.around(self.server.url, bare, full)
-        kind, self.before = ("bos", prefix) if prefix else ("eos", [await self._eos(work, bare)])
-        body = {"model": self.server.model, "tokens": self.before}
-        found = await work.post(f"{self.server.root}/detokenize", json.dumps(body))
-        self.first = f"{kind} {found.get('prompt', '')}"
+        self.before = prefix or [await self._eos(work, bare)]
+        words = await self._words(work, self.before)
+        self.first = f"{'bos' if prefix else 'eos'} {words}"
         template = await self._template(work)
         self.identity = dataclasses.replace(self.identity, chat_template=template)
+        if not prefix:
+            self.note(
+                f"the server puts nothing before a text, so its end of a text, {words}, stands "
+                "there; a BOS that it does not tell of needs --engine-arg tokenizer=, a folder or "
+                "hub id"
+            )
+
+    async def _words(self, work: openai._Work, ids: list[int]) -> str:
+        body = {"model": self.server.model, "tokens": ids}
+        found = await work.post(f"{self.server.root}/detokenize", json.dumps(body))
+        if not isinstance(found.get("prompt"), str):
+            raise Trouble("broken-reply", "status 200 without a text")
+        return str(found["prompt"])
 
     async def _eos(self, work: openai._Work, ids: list[int]) -> int:
         """The token that ends a text: what a model says that may say one word and no more."""
