@@ -390,9 +390,9 @@ def essays(
     default="auto",
     show_default="transformers",
     metavar="E",
-    help="transformers, or vllm (causal models).",
+    help="transformers; causal models also vllm, or openai: a running vLLM server.",
 )
-@_with(_ASKED["engine_args"])
+@_with(*(_ASKED[name] for name in ("base_url", "concurrency", "engine_args")))
 @click.option(
     "--revision",
     metavar="R,…",
@@ -407,6 +407,8 @@ def logprob(
     revision: str | None,
     out: Path | None,
     engine_args: tuple[str, ...],
+    base_url: str | None,
+    concurrency: int | None,
     by: str | None,
     form: str,
     quiet: bool,
@@ -430,7 +432,7 @@ def logprob(
             with _Bar(quiet) as bar:
                 run = verbs.logprob(
                     one,
-                    options=verbs.engine_options(arguments),
+                    options=verbs.engine_options(arguments, base_url, concurrency),
                     out=out / name if out else None,
                     note=note,
                     progress=bar,

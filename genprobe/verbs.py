@@ -35,6 +35,7 @@ from genprobe.engines import Engine, Options, Sampling
 from genprobe.errors import InputError, RunError
 from genprobe.judges import Item, Judge, Verdict, verdicts
 from genprobe.records import Score, Statement, digest
+from genprobe.scoring import Scorer
 from genprobe.signature import (
     WHO,
     Spec,
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 DECODES = ("free", "choice", "logprob")
-SCORING = ("transformers", "vllm")  # engines that score texts
+SCORING = ("transformers", "vllm", "openai")  # engines that score texts
 # The judges of a yes/no run, by decode, in the order of their columns.
 JUDGES = {
     "free": ("yesno", "refusal", "language"),
@@ -252,10 +253,11 @@ def logprob(
     empty. context: what stands before every sentence of a pair; for an encoder-decoder model the
     encoder's prompt. prefix: a word put before every sentence of a table. plain: score a chat
     model as a plain language model, without its template. limit: pairs or choices a language.
-    engine: transformers (`auto`) or vllm, which knows causal models alone.
+    engine: transformers; vllm and openai (a running vLLM server) know causal models alone. auto:
+    openai where `options.base_url` names a server, else transformers.
     Returns the run, closed. GenprobeError in one line for whatever cannot be.
     """
-    from genprobe import choices, pairs, scoring
+    from genprobe import choices, pairs
     from genprobe import logprob as scored
 
     items, notes = pairs.load(data, langs or None, prefix)
@@ -267,33 +269,14 @@ def logprob(
         scored.find(name)
     if engine not in ("auto", *SCORING):
         raise registry.unknown("engine", engine, ["auto", *SCORING])
-    options = options or Options()
-    if model is None:
-        note("no --model: the control model runs, a test instrument and not a model to be judged")
-        device = "cpu" if engine != "vllm" else options.device
-        options = dataclasses.replace(options, dtype="float32", device=device)
-        known = models.Model("", str(control.MODEL))
-    else:
-        known = models.resolve(model)
-        options = dataclasses.replace(
-            options,
-            revision=options.revision or known.revision or None,
-            dtype=options.dtype or known.dtype or None,
-        )
-    if engine == "vllm":
-        from genprobe.scoring import vllm
-
-        runner: scoring.Scorer = vllm.open(known.id, options)
-    else:
-        runner = scoring.open(known.id, options)
+    options = dataclasses.replace(options or Options(), note=note)
+    runner = _open_scorer(engine, model, options)
     try:
         identity = runner.identity
-        if model is None:
-            identity = dataclasses.replace(identity, model="control")
-        elif identity.chat_template != "none" and not plain:
+        if identity.chat_template != "none" and not plain and not _is_control(model, options):
             raise InputError(
-                f"{model} is a chat model, and its template is no part of these sentences; "
-                "--plain scores them as plain text, and the run says so"
+                f"{model or identity.model} is a chat model, and its template is no part of these "
+                "sentences; --plain scores them as plain text, and the run says so"
             )
         names = list(dict.fromkeys(scorers)) or scored.default(runner.passes, chosen)
         requests = scored.requests(items, names, runner.passes, context)
@@ -326,6 +309,44 @@ def logprob(
             return run
     finally:
         runner.close()
+
+
+def _open_scorer(engine: str, model: str | None, options: Options) -> Scorer:
+    """What scores texts: of a server, where one is named; close it."""
+    from genprobe import scoring
+
+    if _is_control(model, options) and engine != "openai":
+        options.note(
+            "no --model: the control model runs, a test instrument and not a model to be judged"
+        )
+        device = "cpu" if engine != "vllm" else options.device
+        options = dataclasses.replace(options, dtype="float32", device=device)
+        known = models.Model("", str(control.MODEL))
+    elif model is None or (options.base_url and model.lower() not in models.catalogue()):
+        known = models.Model("", model or "")  # by the server's own name
+    else:
+        known = models.resolve(model)
+    url = options.base_url or known.base_url or None
+    if engine == "openai" or (engine == "auto" and url):
+        from genprobe.scoring import served
+
+        return served.open(known.id, dataclasses.replace(options, base_url=url))
+    if options.base_url:
+        raise InputError(f"--base-url names a server, which --engine {engine} does not ask")
+    options = dataclasses.replace(
+        options,
+        revision=options.revision or known.revision or None,
+        dtype=options.dtype or known.dtype or None,
+    )
+    if engine == "vllm":
+        from genprobe.scoring import vllm
+
+        scorer: Scorer = vllm.open(known.id, options)
+    else:
+        scorer = scoring.open(known.id, options)
+    if _is_control(model, options):
+        scorer.identity = dataclasses.replace(scorer.identity, model="control")
+    return scorer
 
 
 def checkpoints(model: str) -> list[str]:

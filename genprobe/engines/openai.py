@@ -19,7 +19,7 @@ import os
 import re
 import time
 from collections import deque
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -48,6 +48,11 @@ RARE = "zyzzyva quokka"
 
 
 def open(model: str, options: Options) -> OpenAIEngine:
+    """As `connect`."""
+    return OpenAIEngine(*connect(model, options), options)
+
+
+def connect(model: str, options: Options) -> tuple[Server, Identity]:
     """Look whether the server is there and serves the model; "" is the only one that it serves.
 
     EngineError, in one line, where there is no server, no such model, or a key is refused.
@@ -78,7 +83,7 @@ def open(model: str, options: Options) -> OpenAIEngine:
         chat_template="server" if settings.api == "chat" else "none",
         engine_args={"api": settings.api},
     )
-    return OpenAIEngine(server, identity, options)
+    return server, identity
 
 
 class Settings(NamedTuple):
@@ -178,10 +183,10 @@ class Server:
 
     def models(self, client: httpx.Client) -> list[str]:
         """The models served; none where the server does not tell."""
-        reply = self._look(client, f"{self.url}/models")
+        reply = self.look(client, f"{self.url}/models")
         if reply.status_code in (404, 405, 501):
             if not self.url.endswith("/v1"):
-                other = self._look(client, f"{self.url}/v1/models")
+                other = self.look(client, f"{self.url}/v1/models")
                 if other.status_code == 200:
                     raise EngineError(f"{self.url} has no models; did you mean {self.url}/v1 ?")
             return []
@@ -198,11 +203,11 @@ class Server:
     def version(self, client: httpx.Client) -> str:
         """The version of vLLM, "" of another server."""
         with contextlib.suppress(EngineError, ValueError, KeyError, TypeError, AttributeError):
-            found = self._look(client, f"{self.root}/version").json()
+            found = self.look(client, f"{self.root}/version").json()
             return str(found["version"]) if found.keys() == {"version"} else ""
         return ""
 
-    def _look(self, client: httpx.Client, url: str) -> httpx.Response:
+    def look(self, client: httpx.Client, url: str) -> httpx.Response:
         try:
             return client.get(url, auth=self.key)
         except httpx.HTTPError as error:
@@ -268,6 +273,20 @@ class Server:
                 body[name] = value
         return body
 
+    def reading(self, rows: Sequence[Sequence[int]]) -> str:
+        """What asks for the probability of every token of given texts, as vLLM's server tells it.
+
+        0 others are asked for at each place: the text's own token is always told.
+        """
+        body = {
+            "model": self.model,
+            "prompt": rows,
+            "max_tokens": 1,
+            "temperature": 0.0,
+            "prompt_logprobs": 0,
+        }
+        return canonical(body)
+
     @property
     def path(self) -> str:
         return "/chat/completions" if self.settings.api == "chat" else "/completions"
@@ -327,6 +346,22 @@ class Server:
             return Failure(request.id, "unconstrained", f"the reply is no option: {text[:80]!r}", 1)
         counts = (n if type(n) is int else None for n in tokens)
         return Response(request.id, text, finish, sent, *counts)
+
+    def readings(
+        self, rows: Sequence[Sequence[int]], found: Mapping[str, Any]
+    ) -> list[list[float]]:
+        """For each row, log P of each of its tokens but the first, of the answer to `reading`."""
+        try:
+            choices = sorted(found["choices"], key=lambda c: c["index"])
+            return [
+                [
+                    float(at[str(token)]["logprob"])
+                    for token, at in zip(row[1:], choice["prompt_logprobs"][1:], strict=True)
+                ]
+                for row, choice in zip(rows, choices, strict=True)
+            ]
+        except (KeyError, TypeError, ValueError):
+            raise Trouble("broken-reply", "status 200 without prompt_logprobs") from None
 
 
 def _text(message: Mapping[str, Any]) -> Any:
@@ -433,21 +468,11 @@ class OpenAIEngine:
         The event loop runs only while an answer is waited for: storing one takes a fraction of a
         millisecond, in which the replies wait in the system's buffers.
         """
-        settings = self.server.settings
-        limits = httpx.Limits(max_connections=LANES, max_keepalive_connections=LANES)
-        timeout = httpx.Timeout(settings.read_timeout, connect=settings.connect_timeout, pool=None)
-        trust = httpx.create_ssl_context()
         tasks: set[asyncio.Task[Response | LogProb | Failure]] = set()
         waiting = iter(requests)
         with asyncio.Runner() as runner:
             loop = runner.get_loop()
-            clients = [
-                httpx.AsyncClient(
-                    auth=self.server.key, limits=limits, timeout=timeout, verify=trust
-                )
-                for _ in range(-(-self.most // LANES))
-            ]
-            work = _Work(self.server, clients, Gate(self.most), sampling)
+            work = _Work(self.server, self.most, sampling)
             finished: asyncio.Queue[asyncio.Task[Response | LogProb | Failure]] = asyncio.Queue()
             try:
                 runner.run(self._learn(work, requests, sampling))
@@ -465,7 +490,7 @@ class OpenAIEngine:
             finally:
                 for task in tasks:
                     task.cancel()
-                runner.run(_end(tasks, clients))
+                runner.run(work.end(tasks))
 
     def close(self) -> None: ...
 
@@ -587,26 +612,10 @@ class OpenAIEngine:
             if not tokens or seen.setdefault(tuple(tokens), (answer, text))[0] != answer:
                 raise EngineError(f"the tokenizer cannot tell {text!r} from another answer")
         leaves = [t for t in seen if not any(o != t and o[: len(t)] == t for o in seen)]
-        body = {
-            "model": self.server.model,
-            "prompt": [[*ids, *leaf] for leaf in leaves],
-            "max_tokens": 1,
-            "temperature": 0.0,
-            "prompt_logprobs": 0,
-        }
-        sent = canonical(body)
-        found = await work.post(f"{self.server.url}/completions", sent)
-        try:
-            rows = sorted(found["choices"], key=lambda c: c["index"])
-            logprobs = {
-                leaf: [
-                    float(at[str(token)]["logprob"])
-                    for token, at in zip(leaf, row["prompt_logprobs"][len(ids) :], strict=True)
-                ]
-                for leaf, row in zip(leaves, rows, strict=True)
-            }
-        except (KeyError, TypeError, ValueError):
-            raise Trouble("broken-reply", "status 200 without prompt_logprobs") from None
+        rows = [[*ids, *leaf] for leaf in leaves]
+        body = self.server.reading(rows)
+        found = self.server.readings(rows, await work.post(f"{self.server.url}/completions", body))
+        logprobs = {leaf: values[-len(leaf) :] for leaf, values in zip(leaves, found, strict=True)}
         return LogProb(
             request=request.id,
             continuations=[
@@ -622,7 +631,7 @@ class OpenAIEngine:
                 }
                 for tokens, (answer, text) in seen.items()
             ],
-            sent=sent,
+            sent=body,
             tokens_in=len(ids),
         )
 
@@ -657,18 +666,20 @@ def _backoff(state: tenacity.RetryCallState) -> float:
 
 
 class _Work:
-    """What the requests of one call of `generate` share."""
+    """What the requests of one call of `generate` share. most: of them in flight together."""
 
-    def __init__(
-        self,
-        server: Server,
-        clients: Sequence[httpx.AsyncClient],
-        gate: Gate,
-        sampling: Sampling,
-    ) -> None:
-        self.server, self.gate, self.sampling = server, gate, sampling
+    def __init__(self, server: Server, most: int, sampling: Sampling) -> None:
+        self.server, self.gate, self.sampling = server, Gate(most), sampling
+        settings = server.settings
+        limits = httpx.Limits(max_connections=LANES, max_keepalive_connections=LANES)
+        timeout = httpx.Timeout(settings.read_timeout, connect=settings.connect_timeout, pool=None)
+        trust = httpx.create_ssl_context()
+        self.clients = [
+            httpx.AsyncClient(auth=server.key, limits=limits, timeout=timeout, verify=trust)
+            for _ in range(-(-most // LANES))
+        ]
         # As many as the gate lets in; the last that was left is the first to be taken, warm.
-        self.lanes = [client for client in clients for _ in range(LANES)]
+        self.lanes = [client for client in self.clients for _ in range(LANES)]
         self.heard = time.monotonic()  # when the server last said anything
 
     async def post(self, url: str, body: str) -> dict[str, Any]:
@@ -744,6 +755,11 @@ class _Work:
             return Failure(request, trouble.kind, trouble.detail, attempts)
         raise AssertionError
 
+    async def end(self, tasks: Iterable[asyncio.Task[Any]] = ()) -> None:
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for client in self.clients:
+            await client.aclose()
+
 
 def _elsewhere(answers: Generator[Response | LogProb | Failure, None, None]) -> Iterator[Any]:
     """The same, in a thread of its own."""
@@ -753,9 +769,3 @@ def _elsewhere(answers: Generator[Response | LogProb | Failure, None, None]) -> 
                 yield record
         finally:
             thread.submit(answers.close).result()
-
-
-async def _end(tasks: set[asyncio.Task[Any]], clients: Sequence[httpx.AsyncClient]) -> None:
-    await asyncio.gather(*tasks, return_exceptions=True)
-    for client in clients:
-        await client.aclose()

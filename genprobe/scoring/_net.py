@@ -8,7 +8,6 @@ a bounded number at a time.
 from __future__ import annotations
 
 import contextlib
-import math
 from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -23,7 +22,7 @@ from genprobe.engines._local import Local, line, quiet, refusing
 from genprobe.engines._local import load as load_files
 from genprobe.engines.transformers import _default_budget, _device, _dtype, _out_of_memory
 from genprobe.errors import EngineError
-from genprobe.records import Failure, LogProb, Request
+from genprobe.records import Request
 
 WINDOW = 4096  # requests tokenised and sorted at a time, so that memory stays flat
 CPU_TOKENS = 2048  # default padded tokens of a batch; with more, activations outgrow the caches
@@ -262,124 +261,7 @@ def working(name: str) -> Iterator[None]:
         raise EngineError(f"{name}: the model broke down ({line(error)})") from error
 
 
-# --- texts ----------------------------------------------------------------------------------
-
-
-class Seam(NamedTuple):
-    """A text behind its context, as tokens."""
-
-    before: list[int]  # tokens of the context
-    ids: list[int]  # tokens of the text
-    words: list[int | None]  # which word of the tokenizer's each of them belongs to
-
-
-class Item(NamedTuple):
-    """A text to be scored."""
-
-    answer: str
-    text: str
-    before: list[int]  # as in Seam
-    ids: list[int]
-    words: list[int | None]
-
-
-class Asked(NamedTuple):
-    request: Request
-    context: str
-    items: list[Item]
-
-
-class Texts:
-    """Turns requests into token ids.
-
-    prefix, suffix: the special tokens that the tokenizer puts around a text.
-    """
-
-    def __init__(self, name: str, tokenizer: Any) -> None:
-        self.name, self.tokenizer = name, tokenizer
-        bare, full = (tokenizer("a", add_special_tokens=add)["input_ids"] for add in (False, True))
-        cuts = [n for n in range(len(full)) if full[n : n + len(bare)] == bare]
-        if not bare or len(cuts) != 1:
-            raise EngineError(
-                f"{name}: the tokenizer changes a text where it adds special tokens; save another"
-            )
-        self.prefix: list[int] = full[: cuts[0]]
-        self.suffix: list[int] = full[cuts[0] + len(bare) :]
-
-    def first(self) -> tuple[str, list[int]]:
-        """What stands before a first token, in words and as ids: the tokenizer's own, else BOS,
-        else EOS, else CLS. EngineError where there is none: the first token would not count."""
-        named = {
-            kind: getattr(self.tokenizer, f"{kind}_token_id", None)
-            for kind in ("bos", "eos", "cls")
-        }
-        ids = self.prefix or [i for i in named.values() if i is not None][:1]
-        if not ids:
-            raise EngineError(
-                f"{self.name}: the tokenizer has no token that could stand before a first one; "
-                "give it a bos_token"
-            )
-        kind = next((kind for kind, i in named.items() if i == ids[-1]), "own")
-        return f"{kind} {self.words(ids)}", ids
-
-    def words(self, ids: Sequence[int]) -> str:
-        return "".join(self.tokenizer.convert_ids_to_tokens(list(ids)))
-
-    def asked(
-        self, requests: Sequence[Request], passes: Sequence[str], apart: bool = False
-    ) -> list[Asked]:
-        """The requests as tokens; apart: context and text are never one sequence."""
-        todo = []
-        for request in requests:
-            if request.decode != "score" or request.probe not in passes:
-                raise EngineError(
-                    f"{self.name}: cannot do {request.decode!r} {request.probe!r}; it scores "
-                    f"{', '.join(passes)}"
-                )
-            context = "".join(m["content"] for m in request.messages if m["role"] == "context")
-            for answer, texts in request.options.items():
-                todo += [(request, context, answer, text) for text in texts]
-        seams = self.seams([(context, text) for _, context, _, text in todo], apart)
-        found = {request.id: Asked(request, "", []) for request in requests}
-        for (request, context, answer, text), seam in zip(todo, seams, strict=True):
-            found[request.id].items.append(Item(answer, text, *seam))
-            found[request.id] = found[request.id]._replace(context=context)
-        return list(found.values())
-
-    def seams(self, pairs: list[tuple[str, str]], apart: bool) -> list[Seam]:
-        """Tokens of each context and of the text behind it.
-
-        The joined text is tokenised and cut where the text begins. Where a token lies across
-        this seam, spaces at the end of the context are the text's; where one still does, the two
-        are tokenised apart.
-        """
-        if apart or not self.tokenizer.is_fast:
-            return [self._apart(context, text) for context, text in pairs]
-        if not pairs:
-            return []
-        joined = self.tokenizer(
-            [context + text for context, text in pairs],
-            add_special_tokens=False,
-            return_offsets_mapping=True,
-        )
-        found = []
-        for n, (context, text) in enumerate(pairs):
-            ids, spans = joined["input_ids"][n], joined["offset_mapping"][n]
-            for seam in (len(context), len(context.rstrip())):
-                at = next((i for i, (_, end) in enumerate(spans) if end > seam), len(ids))
-                if not seam or (at < len(ids) and spans[at][0] >= seam):
-                    at = at if seam else 0
-                    found.append(Seam(ids[:at], ids[at:], joined.word_ids(n)[at:]))
-                    break
-            else:
-                found.append(self._apart(context, text))
-        return found
-
-    def _apart(self, context: str, text: str) -> Seam:
-        before, after = (self.tokenizer(t, add_special_tokens=False) for t in (context, text))
-        ids = after["input_ids"]
-        words = after.word_ids() if self.tokenizer.is_fast else [None] * len(ids)
-        return Seam(before["input_ids"], ids, words)
+# --- batches ----------------------------------------------------------------------------------
 
 
 def positions(loaded: Loaded) -> int | None:
@@ -392,40 +274,6 @@ def positions(loaded: Loaded) -> int | None:
             limits.append(layer.num_embeddings - used)
     known = [n for n in limits if isinstance(n, int) and n > 0]
     return min(known, default=None)
-
-
-def unusable(asked: Asked, around: int, most: int | None, vocabulary: int) -> Failure | None:
-    """The failure of a request that cannot be scored. around: special tokens beside a text."""
-    name = asked.request.id
-    if not asked.items:
-        return Failure(name, "engine", "there is no text to score", 1)
-    for item in asked.items:
-        n = around + len(item.before) + len(item.ids)
-        if not item.ids:
-            return Failure(name, "engine", f"the text {item.text[:80]!r} has no tokens", 1)
-        if most is not None and n > most:
-            return Failure(name, "too-long", f"{n} tokens; the model has {most}", 1)
-        if (top := max(item.before + item.ids)) >= vocabulary:
-            return Failure(name, "engine", f"token {top} is not among the model's {vocabulary}", 1)
-    return None
-
-
-def record(
-    asked: Asked, sent: str, around: int, values: Sequence[Sequence[float]]
-) -> LogProb | Failure:
-    """values: for each item of the request, log P of each token of its text."""
-    continuations = [
-        {"answer": item.answer, "text": item.text, "tokens": item.ids, "logprobs": list(found)}
-        for item, found in zip(asked.items, values, strict=True)
-    ]
-    if not all(math.isfinite(v) for found in values for v in found):
-        return Failure(asked.request.id, "engine", "values that are no numbers; try float32", 1)
-    return LogProb(
-        request=asked.request.id,
-        continuations=continuations,
-        sent=sent,
-        tokens_in=around + max(len(item.before) for item in asked.items),
-    )
 
 
 def batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:

@@ -16,7 +16,7 @@ import torch
 from genprobe.engines import Sampling
 from genprobe.errors import EngineError
 from genprobe.records import Failure, LogProb, Request
-from genprobe.scoring import _net
+from genprobe.scoring import _net, _texts
 
 # Attention between the texts of a row is computed and thrown away. An element of it costs as much
 # as so many elements of a matrix product (measured on a CPU).
@@ -98,7 +98,7 @@ class CausalScorer:
 
     def __init__(self, loaded: _net.Loaded) -> None:
         self.identity, self.budget = loaded.identity, loaded.budget
-        self.texts = _net.Texts(loaded.name, loaded.local.tokenizer)
+        self.texts = _texts.Texts(loaded.name, loaded.local.tokenizer)
         self.first, self.before = self.texts.first()
         self.positions = _net.positions(loaded)
         config = loaded.local.config.get_text_config()
@@ -141,7 +141,7 @@ class CausalScorer:
         for window in _net.windows(requests):
             usable = []
             for asked in self.texts.asked(window, self.passes):
-                failure = _net.unusable(
+                failure = _texts.unusable(
                     asked, len(self.before), self.positions, self.net.vocabulary
                 )
                 if failure:
@@ -155,7 +155,7 @@ class CausalScorer:
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
 
-    def _score(self, window: Sequence[_net.Asked]) -> Iterator[LogProb | Failure]:
+    def _score(self, window: Sequence[_texts.Asked]) -> Iterator[LogProb | Failure]:
         texts: dict[tuple[int, ...], int] = {}
         for asked in window:
             for item in asked.items:
@@ -179,9 +179,9 @@ class CausalScorer:
         for at in _net.as_found(needs, batches()):
             values = [found[ids][start - texts[ids] :] for ids, start in placed[at]]
             sent = self.texts.words(self.before) + window[at].context
-            yield _net.record(window[at], sent, len(self.before), values)
+            yield _texts.record(window[at], sent, len(self.before), values)
 
-    def _placed(self, item: _net.Item) -> tuple[tuple[int, ...], int]:
+    def _placed(self, item: _texts.Item) -> tuple[tuple[int, ...], int]:
         """What the model sees of a text, and where scoring begins."""
         ids = (*self.before, *item.before, *item.ids)
         return ids, len(ids) - len(item.ids)

@@ -15,7 +15,7 @@ import torch
 from genprobe.engines import Sampling
 from genprobe.errors import EngineError
 from genprobe.records import Failure, LogProb, Request
-from genprobe.scoring import _net
+from genprobe.scoring import _net, _texts
 
 
 class Copy(NamedTuple):
@@ -34,7 +34,7 @@ class MaskedScorer:
         self.tokenizer = loaded.local.tokenizer
         words = self.tokenizer.is_fast  # others do not say what a word is
         self.passes: tuple[str, ...] = ("masked", "masked-word")[: 1 + words]
-        self.texts = _net.Texts(loaded.name, self.tokenizer)
+        self.texts = _texts.Texts(loaded.name, self.tokenizer)
         self.first = f"own {self.texts.words(self.texts.prefix)}" if self.texts.prefix else "none"
         self.around = len(self.texts.prefix) + len(self.texts.suffix)
         self.positions = _net.positions(loaded)
@@ -57,7 +57,7 @@ class MaskedScorer:
         for window in _net.windows(requests):
             usable = []
             for asked in self.texts.asked(window, self.passes):
-                failure = _net.unusable(asked, self.around, self.positions, self.net.vocabulary)
+                failure = _texts.unusable(asked, self.around, self.positions, self.net.vocabulary)
                 if failure:
                     yield failure
                 else:
@@ -69,7 +69,7 @@ class MaskedScorer:
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
 
-    def _score(self, window: Sequence[_net.Asked]) -> Iterator[LogProb | Failure]:
+    def _score(self, window: Sequence[_texts.Asked]) -> Iterator[LogProb | Failure]:
         copies = [
             [self._copies(item, asked.request.probe) for item in asked.items] for asked in window
         ]
@@ -87,9 +87,9 @@ class MaskedScorer:
         for at in _net.as_found(needs, batches()):
             values = [[found[copy] for copy in item] for item in copies[at]]
             sent = f"{sides[0]}{window[at].context}…{sides[1]}"
-            yield _net.record(window[at], sent, self.around, values)
+            yield _texts.record(window[at], sent, self.around, values)
 
-    def _copies(self, item: _net.Item, probe: str) -> list[Copy]:
+    def _copies(self, item: _texts.Item, probe: str) -> list[Copy]:
         """One copy for each token of the text.
 
         Words are the tokenizer's own. One of SentencePiece cuts at spaces alone: a Chinese

@@ -14,7 +14,7 @@ import torch
 from genprobe.engines import Sampling
 from genprobe.errors import EngineError
 from genprobe.records import Failure, LogProb, Request
-from genprobe.scoring import _net
+from genprobe.scoring import _net, _texts
 
 Text = tuple[tuple[int, ...], tuple[int, ...]]  # what the encoder reads, what the decoder says
 
@@ -26,7 +26,7 @@ class Seq2SeqScorer:
 
     def __init__(self, loaded: _net.Loaded) -> None:
         self.identity, self.budget = loaded.identity, loaded.budget
-        self.texts = _net.Texts(loaded.name, loaded.local.tokenizer)
+        self.texts = _texts.Texts(loaded.name, loaded.local.tokenizer)
         start = loaded.net.generation_config.decoder_start_token_id
         if start is None:
             start = getattr(loaded.local.config, "decoder_start_token_id", None)
@@ -65,14 +65,14 @@ class Seq2SeqScorer:
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
 
-    def _unusable(self, asked: _net.Asked, around: int) -> Failure | None:
+    def _unusable(self, asked: _texts.Asked, around: int) -> Failure | None:
         # Encoder and decoder count their positions apart.
         halves = [i._replace(before=[]) for i in asked.items]
         halves += [i._replace(ids=i.before, before=[]) for i in asked.items if i.before]
         most, words = self.positions, self.net.vocabulary
-        return _net.unusable(asked._replace(items=halves), around, most, words)
+        return _texts.unusable(asked._replace(items=halves), around, most, words)
 
-    def _score(self, window: Sequence[_net.Asked]) -> Iterator[LogProb | Failure]:
+    def _score(self, window: Sequence[_texts.Asked]) -> Iterator[LogProb | Failure]:
         texts: dict[tuple[int, ...], dict[tuple[int, ...], None]] = {}
         for asked in window:
             for item in asked.items:
@@ -106,13 +106,13 @@ class Seq2SeqScorer:
                     self.texts.words(self.before),
                 ]
             )
-            yield _net.record(window[at], sent, self._around, [found[key] for key in needs[at]])
+            yield _texts.record(window[at], sent, self._around, [found[key] for key in needs[at]])
 
     @property
     def _around(self) -> int:
         return len(self.before) + len(self.texts.prefix) + len(self.texts.suffix)
 
-    def _placed(self, item: _net.Item) -> Text:
+    def _placed(self, item: _texts.Item) -> Text:
         prompt = (*self.texts.prefix, *item.before, *self.texts.suffix)
         return prompt or tuple(self.before[:1]), tuple(item.ids)
 

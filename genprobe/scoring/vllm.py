@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from genprobe.engines import Options, Sampling, _vllm
 from genprobe.engines import vllm as engine
 from genprobe.records import Failure, LogProb, Request
-from genprobe.scoring import _net
+from genprobe.scoring import _texts
 
 
 def open(model: str, options: Options) -> VllmScorer:
@@ -27,7 +27,7 @@ class VllmScorer:
     def __init__(self, running: engine.VllmEngine) -> None:
         self.engine = running
         self.identity = running.identity
-        self.texts = _net.Texts(running.name, running.tokenizer)
+        self.texts = _texts.Texts(running.name, running.tokenizer)
         self.first, self.before = self.texts.first()
 
     def generate(
@@ -40,7 +40,7 @@ class VllmScorer:
             window = requests[start : start + self.engine.ahead]
             for asked in self.texts.asked(window, self.passes):
                 most, words = self.engine.positions, self.engine.vocabulary
-                if failure := _net.unusable(asked, around, most, words):
+                if failure := _texts.unusable(asked, around, most, words):
                     yield failure
                 else:
                     usable.append(asked)
@@ -48,12 +48,12 @@ class VllmScorer:
             for asked in usable:
                 sent = self.texts.words(self.before) + asked.context
                 found = [next(values) for _ in asked.items]
-                yield _net.record(asked, sent, len(self.before), found)
+                yield _texts.record(asked, sent, len(self.before), found)
 
     def close(self) -> None:
         self.engine.close()
 
-    def _values(self, items: Sequence[_net.Item]) -> list[list[float]]:
+    def _values(self, items: Sequence[_texts.Item]) -> list[list[float]]:
         """For each item, log P of each token of its text."""
         if not items:
             return []

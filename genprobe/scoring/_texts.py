@@ -1,0 +1,171 @@
+"""Texts as tokens, and their values as records: what all scorers share, whatever they run on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from genprobe.errors import EngineError
+from genprobe.records import Failure, LogProb, Request
+
+
+class Seam(NamedTuple):
+    """A text behind its context, as tokens."""
+
+    before: list[int]  # tokens of the context
+    ids: list[int]  # tokens of the text
+    words: list[int | None]  # which word of the tokenizer's each of them belongs to
+
+
+class Item(NamedTuple):
+    """A text to be scored."""
+
+    answer: str
+    text: str
+    before: list[int]  # as in Seam
+    ids: list[int]
+    words: list[int | None]
+
+
+class Asked(NamedTuple):
+    request: Request
+    context: str
+    items: list[Item]
+
+
+def wanted(name: str, request: Request, passes: Sequence[str]) -> tuple[str, list[tuple[str, str]]]:
+    """The context of a request, and its texts behind their answers. EngineError for another pass
+    than those of the model `name`."""
+    if request.decode != "score" or request.probe not in passes:
+        raise EngineError(
+            f"{name}: cannot do {request.decode!r} {request.probe!r}; it scores {', '.join(passes)}"
+        )
+    context = "".join(m["content"] for m in request.messages if m["role"] == "context")
+    return context, [(a, text) for a, texts in request.options.items() for text in texts]
+
+
+def around(name: str, bare: list[int], full: list[int]) -> tuple[list[int], list[int]]:
+    """The special tokens before and behind a text: `full` has them, `bare` has not."""
+    cuts = [n for n in range(len(full)) if full[n : n + len(bare)] == bare]
+    if not bare or len(cuts) != 1:
+        raise EngineError(
+            f"{name}: the tokenizer changes a text where it adds special tokens; save another"
+        )
+    return full[: cuts[0]], full[cuts[0] + len(bare) :]
+
+
+class Texts:
+    """Turns requests into token ids.
+
+    prefix, suffix: the special tokens that the tokenizer puts around a text.
+    """
+
+    def __init__(self, name: str, tokenizer: Any) -> None:
+        self.name, self.tokenizer = name, tokenizer
+        bare, full = (tokenizer("a", add_special_tokens=add)["input_ids"] for add in (False, True))
+        self.prefix, self.suffix = around(name, bare, full)
+
+    def first(self) -> tuple[str, list[int]]:
+        """What stands before a first token, in words and as ids: the tokenizer's own, else BOS,
+        else EOS, else CLS. EngineError where there is none: the first token would not count."""
+        named = {
+            kind: getattr(self.tokenizer, f"{kind}_token_id", None)
+            for kind in ("bos", "eos", "cls")
+        }
+        ids = self.prefix or [i for i in named.values() if i is not None][:1]
+        if not ids:
+            raise EngineError(
+                f"{self.name}: the tokenizer has no token that could stand before a first one; "
+                "give it a bos_token"
+            )
+        kind = next((kind for kind, i in named.items() if i == ids[-1]), "own")
+        return f"{kind} {self.words(ids)}", ids
+
+    def words(self, ids: Sequence[int]) -> str:
+        return "".join(self.tokenizer.convert_ids_to_tokens(list(ids)))
+
+    def asked(
+        self, requests: Sequence[Request], passes: Sequence[str], apart: bool = False
+    ) -> list[Asked]:
+        """The requests as tokens; apart: context and text are never one sequence."""
+        todo = []
+        for request in requests:
+            context, texts = wanted(self.name, request, passes)
+            todo += [(request, context, answer, text) for answer, text in texts]
+        seams = self.seams([(context, text) for _, context, _, text in todo], apart)
+        found = {request.id: Asked(request, "", []) for request in requests}
+        for (request, context, answer, text), seam in zip(todo, seams, strict=True):
+            found[request.id].items.append(Item(answer, text, *seam))
+            found[request.id] = found[request.id]._replace(context=context)
+        return list(found.values())
+
+    def seams(self, pairs: list[tuple[str, str]], apart: bool) -> list[Seam]:
+        """Tokens of each context and of the text behind it.
+
+        The joined text is tokenised and cut where the text begins. Where a token lies across
+        this seam, spaces at the end of the context are the text's; where one still does, the two
+        are tokenised apart.
+        """
+        if apart or not self.tokenizer.is_fast:
+            return [self._apart(context, text) for context, text in pairs]
+        if not pairs:
+            return []
+        joined = self.tokenizer(
+            [context + text for context, text in pairs],
+            add_special_tokens=False,
+            return_offsets_mapping=True,
+        )
+        found = []
+        for n, (context, text) in enumerate(pairs):
+            ids, spans = joined["input_ids"][n], joined["offset_mapping"][n]
+            for seam in (len(context), len(context.rstrip())):
+                at = next((i for i, (_, end) in enumerate(spans) if end > seam), len(ids))
+                if not seam or (at < len(ids) and spans[at][0] >= seam):
+                    at = at if seam else 0
+                    found.append(Seam(ids[:at], ids[at:], joined.word_ids(n)[at:]))
+                    break
+            else:
+                found.append(self._apart(context, text))
+        return found
+
+    def _apart(self, context: str, text: str) -> Seam:
+        before, after = (self.tokenizer(t, add_special_tokens=False) for t in (context, text))
+        ids = after["input_ids"]
+        words = after.word_ids() if self.tokenizer.is_fast else [None] * len(ids)
+        return Seam(before["input_ids"], ids, words)
+
+
+def unusable(asked: Asked, around: int, most: int | None, vocabulary: int | None) -> Failure | None:
+    """The failure of a request that cannot be scored. around: special tokens beside a text;
+    most: tokens that the model takes; None, here and for its vocabulary: another will say."""
+    name = asked.request.id
+    if not asked.items:
+        return Failure(name, "engine", "there is no text to score", 1)
+    for item in asked.items:
+        n = around + len(item.before) + len(item.ids)
+        if not item.ids:
+            return Failure(name, "engine", f"the text {item.text[:80]!r} has no tokens", 1)
+        if most is not None and n > most:
+            return Failure(name, "too-long", f"{n} tokens; the model has {most}", 1)
+        if vocabulary is not None and (top := max(item.before + item.ids)) >= vocabulary:
+            return Failure(name, "engine", f"token {top} is not among the model's {vocabulary}", 1)
+    return None
+
+
+def record(
+    asked: Asked, sent: str, around: int, values: Sequence[Sequence[float]]
+) -> LogProb | Failure:
+    """values: for each item of the request, log P of each token of its text."""
+    continuations = [
+        {"answer": item.answer, "text": item.text, "tokens": item.ids, "logprobs": list(found)}
+        for item, found in zip(asked.items, values, strict=True)
+    ]
+    if not all(math.isfinite(v) for found in values for v in found):
+        return Failure(asked.request.id, "engine", "values that are no numbers; try float32", 1)
+    return LogProb(
+        request=asked.request.id,
+        continuations=continuations,
+        sent=sent,
+        tokens_in=around + max(len(item.before) for item in asked.items),
+    )
