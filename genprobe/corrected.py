@@ -349,6 +349,7 @@ def corrected(
     what the weights cost besides: all numbers are divided by the design effect of the
     prediction-powered rate, its linearised variance between clusters over that of independent
     replies, with a t quantile for few clusters, and at least 1 (as `stats.clustered_wilson`).
+    A review of one cluster of several corrects nothing.
     """
     f, y = np.asarray(measured, bool), np.asarray(truth, float)
     w = np.ones(len(f)) if weights is None else np.asarray(weights, float)
@@ -372,7 +373,8 @@ def corrected(
         sensitivity=_share(f, w, seen & (y == 1)),
         specificity=_share(~f, w, seen & (y == 0)),
     )
-    if not seen.any():
+    # From one cluster nothing can be learned of the others.
+    if not seen.any() or (len(np.unique(cluster[seen])) < 2 < len(np.unique(cluster))):
         return found
     counts, even = _counts(f, y, w, seen, cluster, level)
     low, high = ppi_interval(counts, level)
@@ -551,10 +553,10 @@ _ASKED = {
 def scores(outcomes: pd.DataFrame, reviewed: pd.DataFrame, by: Sequence[str] = ()) -> list[Score]:
     """The rates that the questions of a review are about, as measured and as corrected.
 
-    Each is a cell `rate` with the metrics `measured` (of n replies), `ppi`, `rg` and `accuracy`
-    (of the judge, over the reviewed replies; no interval). Behind them the errors of each judge:
-    cells `judge` and `reviewed` (the label that people gave, to n replies), with the share that
-    the judge calls each label (`confusion`). Arguments as in `rates`. Signatures are empty.
+    Each is a cell `rate` with the metrics `measured` (of n replies), `ppi`, `rg` and
+    `judge-accuracy` (over the reviewed replies; no interval). Behind them the errors of each
+    judge: cells `judge` and `reviewed` (the label that people gave, to n replies), with the share
+    that the judge calls each label (`confusion`). Arguments as in `rates`. Signatures are empty.
     InputError for a review without a question that is a rate of these outcomes.
     """
     asked = [q for q in reviewed["question"].unique() if q in _ASKED and q in outcomes]
@@ -598,7 +600,9 @@ def confusion(
             low, high = interval or (None, None)
             by_cell: dict[str, JSON] = {"judge": column, "reviewed": truth, **cell}
             share = float(hits.mean())
-            found.append(Score(label, by_cell, share, low, high, len(hits), {}, None, ""))
+            # Not the bare label: a measure may be called like it.
+            said = f"says {label}"
+            found.append(Score(said, by_cell, share, low, high, len(hits), {}, None, ""))
     return found
 
 
@@ -617,7 +621,7 @@ def _as_scores(one: Rate) -> list[Score]:
         ("measured", rate.measured, rate.low, rate.high, rate.n, one.excluded),
         ("ppi", rate.ppi, rate.ppi_low, rate.ppi_high, rate.n, one.excluded),
         ("rg", rate.rg, rate.rg_low, rate.rg_high, rate.n, one.excluded),
-        ("accuracy", rate.accuracy, None, None, rate.n_reviewed, left),
+        ("judge-accuracy", rate.accuracy, None, None, rate.n_reviewed, left),
     )
     return [
         Score(metric, cell, value, low, high, n, excluded, None, "")

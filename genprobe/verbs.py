@@ -32,7 +32,7 @@ from genprobe import (
 )
 from genprobe.control import stories as tales
 from genprobe.engines import Engine, Options, Sampling
-from genprobe.errors import InputError, RunError
+from genprobe.errors import EngineError, InputError, RunError
 from genprobe.judges import Item, Judge, Verdict, verdicts
 from genprobe.records import Score, Statement, digest
 from genprobe.scoring import Scorer
@@ -575,6 +575,11 @@ def _generate(run: Run, runner: Engine, sampling: Sampling, note: Note, progress
     if counts.failed:
         last = deque(run.failures(), counts.failed)
         (why, _), *others = Counter(one.detail or one.kind for one in last).most_common()
+        if counts.failed == counts.total:
+            raise EngineError(
+                f"all {counts.total} requests failed: {why[:200]} ({run.folder}/failures.jsonl); "
+                "the same command asks them again"
+            )
         note(
             f"{counts.failed} of {counts.total} requests failed: {why[:200]}"
             f"{' (and other reasons)' if others else ''} ({run.folder}/failures.jsonl); "

@@ -122,13 +122,13 @@ def test_a_review_corrects_what_the_judge_said(run, tmp_path):
     asked = {name: key["items"][item]["request"] for name, (_, item) in key["rows"].items()}
     read = [(row[sentiment], labels[asked[row[0]]]) for row in rows if asked[row[0]] in usable]
     assert len(read) < len(rows)
-    halved = errors["positive", "negative"]
+    halved = errors["positive", "says negative"]
     positive = [label for said, label in read if said == "positive"]
     assert halved.value == pytest.approx(positive.count("negative") / len(positive))
-    assert errors["negative", "negative"].value == 1.0
-    assert errors["negative", "negative"].n + halved.n == len(read)
+    assert errors["negative", "says negative"].value == 1.0
+    assert errors["negative", "says negative"].n + halved.n == len(read)
     assert halved.low < halved.value < halved.high
-    accuracy, measured = rate["accuracy"], rate["measured"]
+    accuracy, measured = rate["judge-accuracy"], rate["measured"]
     assert accuracy.n == len(read)
     assert accuracy.excluded == measured.excluded | {"not reviewed": measured.n - len(read)}
 
