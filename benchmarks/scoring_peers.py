@@ -234,7 +234,7 @@ def main() -> int:
         said: dict[str, Any] = {}
         word, _, rest = line.strip().partition(" ")
         if word == "tune":
-            few, best = texts[: max(8, len(texts) // 8)], math.inf
+            few, best = texts[: max(4, len(texts) // 16)], math.inf
             score(few[:2], 1)
             sizes = job["sizes"] if name in ("minicons", "lmppl", "lm_eval") else []
             if (name, job["pass"]) == ("lmppl", "masked"):

@@ -621,13 +621,21 @@ def score(
     "others", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN..."
 )
 @click.option("--metric", "metrics", multiple=True, metavar="M", help="Metric; see `list metrics`.")
-@_shared("by", "format", "verbose")
+@click.option(
+    "--paradigms",
+    is_flag=True,
+    help="Of yes/no and log-prob runs: what each model says against what it prefers "
+    "(docs/paradigms.md).",
+)
+@_shared("by", "format", "quiet", "verbose")
 def compare(
     first: Path,
     others: tuple[Path, ...],
     metrics: tuple[str, ...],
+    paradigms: bool,
     by: str | None,
     form: str,
+    quiet: bool,
     verbose: bool,
 ) -> None:
     """Compare the models of two runs on the same items; of more runs, each with the first.
@@ -635,10 +643,21 @@ def compare(
     Items pair by statement, language, question and sample. Prints both figures, the difference
     (second minus first) with an interval over statements, and McNemar's mid-p value. The runs
     may differ in nothing but who was asked.
+
+    With --paradigms the runs are those of `yesno` and `logprob`, of one model or several, matched
+    by model and revision: correlation and table of what a model says and what it prefers, item by
+    item, for every reading and scorer.
     """
     from genprobe import verbs
 
-    _print_scores(verbs.compare(first, others, metrics=metrics, by=_columns(by)), form)
+    if paradigms and metrics:
+        raise InputError("--metric goes without --paradigms, which has measures of its own")
+    columns = _columns(by)
+    if paradigms:
+        found = verbs.paradigms([first, *others], by=columns, note=_note(quiet))
+    else:
+        found = verbs.compare(first, others, metrics=metrics, by=columns)
+    _print_scores(found, form)
 
 
 @cli.command(short_help="Prove that a run folder is whole.")

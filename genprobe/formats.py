@@ -21,6 +21,7 @@ from genprobe.records import JSON, Score
 FORMATS = ("table", "csv", "json", "latex")
 NOTHING = "–"  # where there was nothing to count
 WIDTH = 100
+_COEFFICIENTS = ("kappa", "alpha", "spearman", "kendall", "point-biserial")
 _LONGEST = 40  # columns of a terminal that a name may fill
 _GAP = "  "
 
@@ -117,8 +118,8 @@ def _percent(value: float, sign: bool = False) -> str:
 
 def _number(value: float, metric: str) -> str:
     """A value as its metric is read: a share in %, a coefficient, or a count."""
-    if metric.endswith(("kappa", "alpha")):
-        return f"{value:.2f}".replace("-", "−")
+    if metric.endswith(_COEFFICIENTS):
+        return f"{value:z.2f}".replace("-", "−")
     if metric.endswith("-p"):
         return f"{value:.3f}" if value >= 0.001 else "<0.001"
     known = metrics.catalogue().get(metric)

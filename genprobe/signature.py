@@ -114,13 +114,14 @@ def signature(spec: Spec, judges: Mapping[str, str], metric: str) -> str:
     return _join(metric, judges, fields)
 
 
-def both_signatures(a: str, b: str) -> str:
-    """Of a number that rests on two runs: `key:value` where they agree, else `key:{a,b}`."""
-    one, two = (dict(f.split(":", 1) for f in text.split("|")) for text in (a, b))
+def both_signatures(*signatures: str) -> str:
+    """Of a number that rests on several runs: `key:value` where they agree, else `key:{a,b,…}`,
+    each value once, in the order of the runs."""
+    parts = [dict(field.split(":", 1) for field in text.split("|")) for text in signatures]
     fields = []
-    for key in one | two:
-        here, there = one.get(key, ""), two.get(key, "")
-        fields.append(f"{key}:{here}" if here == there else f"{key}:{{{here},{there}}}")
+    for key in dict.fromkeys(key for part in parts for key in part):
+        values = list(dict.fromkeys(part.get(key, "") for part in parts))
+        fields.append(f"{key}:{values[0]}" if len(values) == 1 else f"{key}:{{{','.join(values)}}}")
     return "|".join(fields)
 
 

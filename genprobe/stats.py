@@ -111,6 +111,41 @@ def bootstrap(
             for at in range(0, resamples, block)
         ]
     )
+    return _expanded(values, clusters, level, limits)
+
+
+def reweighted(
+    cluster: Array,
+    value: Callable[[Array], Array],
+    level: float = LEVEL,
+    resamples: int = RESAMPLES,
+    seed: int = SEED,
+    limits: Interval | None = None,
+) -> Interval | None:
+    """As `bootstrap`, of a value that is no function of sums, such as a correlation of ranks.
+
+    cluster: (n,), the number of each unit's cluster, from 0. value: (..., n), how often each unit
+    was drawn -> (...) values.
+    """
+    cluster = np.asarray(cluster)
+    if not len(cluster):
+        return None
+    clusters = int(cluster.max()) + 1
+    rng = np.random.default_rng(seed)
+    block = max(1, _BLOCK // len(cluster))
+    values = []
+    for at in range(0, resamples, block):
+        drawn = rng.integers(0, clusters, (min(block, resamples - at), clusters))
+        rows = np.arange(len(drawn))[:, None] * clusters
+        times = np.bincount((drawn + rows).ravel(), minlength=drawn.size).reshape(drawn.shape)
+        values.append(value(times[:, cluster].astype(float)))
+    return _expanded(np.concatenate(values), clusters, level, limits)
+
+
+def _expanded(
+    values: Array, clusters: int, level: float, limits: Interval | None
+) -> Interval | None:
+    """The interval that resampled values leave; see `bootstrap`."""
     if np.ptp(values) < 1e-12:
         if limits is None:
             return None

@@ -823,18 +823,7 @@ def compare(
     runs = [Run.open(folder) for folder in (first, *others)]
     a = runs[0]
     for b in runs[1:]:
-        if apart := a.spec.differences(b.spec, WHO):
-            raise RunError(
-                f"{a.folder} and {b.folder} differ in more than the model ({'; '.join(apart)}); "
-                "ask both in the same way"
-            )
-        mine, theirs = a.judges(), b.judges()
-        for name in mine.keys() & theirs.keys():
-            if mine[name] != theirs[name]:
-                raise RunError(
-                    f"{a.folder} and {b.folder} were read by different judges {name!r}; "
-                    f"run `genprobe judge` with --judge {name} on both"
-                )
+        _asked_alike(a, b)
     tables = [table.outcomes(run) for run in runs]
     named = [name or run.folder.name for name, run in zip(_models(runs), runs, strict=True)]
     scores = []
@@ -852,6 +841,121 @@ def compare(
                 [p for p in found if p.n], named[0], named[at], both_signatures(*signs)
             )
     return scores
+
+
+def _asked_alike(a: Run, b: Run, but: Collection[str] = WHO) -> None:
+    """RunError where two runs differ in more than the fields `but`, or in who read the answers."""
+    if apart := a.spec.differences(b.spec, but):
+        raise RunError(
+            f"{a.folder} and {b.folder} differ in more than the model ({'; '.join(apart)}); "
+            "ask both in the same way"
+        )
+    mine, theirs = a.judges(), b.judges()
+    for name in mine.keys() & theirs.keys():
+        if mine[name] != theirs[name]:
+            raise RunError(
+                f"{a.folder} and {b.folder} were read by different judges {name!r}; "
+                f"run `genprobe judge` with --judge {name} on both"
+            )
+
+
+# What the runs of a kind may differ in besides the model; what makes a row of their tables.
+_MAY = {"yesno": (*WHO, "decode"), "logprob": (*WHO, "probes")}
+_ROW = {
+    "yesno": ["decode", "lang", "probe", "statement", "sample"],
+    "logprob": ["scorer", "lang", "item", "contrast"],
+}
+
+
+def paradigms(
+    folders: Sequence[str | Path], *, by: Sequence[str] = (), note: Note = _quiet
+) -> list[Score]:
+    """What models say against what they prefer (`genprobe.paradigms`), each by its own yes/no and
+    log-prob runs, which are told apart, and matched by model and revision.
+
+    by: columns that make the cells besides model, reading and scorer; language where empty. Items
+    that do not count are told to `note`. RunError where a model lacks runs of a kind, or two models
+    were not asked alike; InputError for what else cannot be compared.
+    """
+    from genprobe import paradigms as both
+    from genprobe import table
+
+    columns = [c for c in by or ["lang"] if c not in ("model", "decode", "scorer")]
+    models = _by_model([Run.open(folder) for folder in dict.fromkeys(map(Path, folders))])
+    first = next(iter(models.values()))
+    scores: list[Score] = []
+    signers: list[Callable[[str], str]] = []
+    for name, runs in models.items():
+        for kind, of_kind in runs.items():
+            for run in of_kind:
+                like = (r for r in first[kind] if not r.spec.differences(run.spec, _MAY[kind]))
+                _asked_alike(next(like, first[kind][0]), run, _MAY[kind])
+        try:
+            said, preferred = (
+                _whole([table.outcomes(run) for run in of_kind], _ROW[kind])
+                for kind, of_kind in runs.items()
+            )
+            found = both.items(said, preferred, columns)
+        except InputError as error:
+            folder = " and ".join(str(r.folder) for of_kind in runs.values() for r in of_kind)
+            raise InputError(f"{folder}: {error}") from None
+        own = [_signer(r.folder, r, "", {}) for of_kind in runs.values() for r in of_kind]
+        signers += own
+        one = name if len(models) > 1 else None
+        scores += both.scores(found, columns, _signed_by(own), one)
+        for line in both.notes(found):
+            note(f"{name}: {line}" if one else line)
+    if len(models) > 1:
+        scores += both.ranking(scores, _signed_by(signers))
+    if 1 < len(models) < both.LEAST:
+        note(f"{len(models)} models: whether they are ranked alike takes {both.LEAST} at least")
+    return scores
+
+
+def _by_model(runs: Sequence[Run]) -> dict[str, dict[str, list[Run]]]:
+    """Name of a model -> its runs of each kind, at least one. RunError for a run of another kind,
+    and for a model that lacks a kind."""
+    known: dict[tuple[str, str], dict[str, list[Run]]] = {}
+    for run in runs:
+        kind = run.spec.command
+        if kind not in _ROW:
+            raise RunError(
+                f"{run.folder} is a run of `{kind}`; give those of `yesno` and `logprob`"
+            )
+        of = known.setdefault((run.spec.model, run.spec.revision), {k: [] for k in _ROW})
+        of[kind].append(run)
+    for (model, revision), of in known.items():
+        for kind, other in itertools.permutations(_ROW):
+            if of[kind]:
+                continue
+            there = [r for (m, _), o in known.items() if m == model for r in o[kind]]
+            cure = f"run `genprobe {kind}` on it"
+            if there:
+                cure = f"{there[0].folder} is of revision {there[0].spec.revision}"
+            raise RunError(
+                f"{of[other][0].folder}: no `{kind}` run of {model}, revision {revision}; {cure}"
+            )
+    short = Counter(model.rstrip("/").rsplit("/", 1)[-1] for model, _ in known)
+    named = {}
+    for (model, revision), of in known.items():
+        name = model.rstrip("/").rsplit("/", 1)[-1]
+        named[name if short[name] == 1 else f"{model}@{revision[:12]}"] = of
+    return named
+
+
+def _whole(tables: Sequence[pd.DataFrame], key: Sequence[str]) -> pd.DataFrame:
+    """The tables of several runs of one model as one. InputError where a row is in two."""
+    import pandas as pd
+
+    whole = pd.concat(tables, ignore_index=True) if len(tables) > 1 else tables[0]
+    if len(tables) > 1 and whole.duplicated([c for c in key if c in whole]).any():
+        raise InputError("these runs ask the same question twice; give one of them")
+    return whole
+
+
+def _signed_by(signers: Sequence[Callable[[str], str]]) -> Callable[[str], str]:
+    """Metric -> the signature of a number that rests on all of these runs."""
+    return lambda metric: both_signatures(*(sign(metric) for sign in signers))
 
 
 def _models(runs: Sequence[Run]) -> list[str]:

@@ -398,18 +398,44 @@ def test_texts_that_begin_alike_are_computed_once(scorer):
     assert len(causal.plant(ids, width=1, share=True)) > 1
 
 
-def test_rows_are_no_trees_where_a_model_does_not_know_them(tmp_path):
-    tokenizer = llama_words()
-    tokenizer.save_pretrained(tmp_path)
-    torch.manual_seed(0)
-    config = transformers.BloomConfig(
-        vocab_size=len(tokenizer), hidden_size=32, n_layer=2, n_head=4
-    )
-    transformers.BloomForCausalLM(config).save_pretrained(tmp_path)
-    scorer = scoring.open(str(tmp_path), Options(device="cpu"))
-    assert not scorer.shares
-    for record in ask(scorer, [request(t, "causal") for t in sample(1)[:6]]).values():
-        assert worst(record, plain(str(tmp_path), record, "causal")) < 1e-4
+OTHERS: dict[str, tuple[type, type, dict[str, Any]]] = {
+    # Positions by the distance of the columns: its rows cannot be trees.
+    "bloom": (
+        transformers.BloomForCausalLM,
+        transformers.BloomConfig,
+        {"hidden_size": 32, "n_layer": 2, "n_head": 4},
+    ),
+    # Sees 16 tokens back in every other layer; bends its logits.
+    "gemma2": (
+        transformers.Gemma2ForCausalLM,
+        transformers.Gemma2Config,
+        {**SIZE, "num_key_value_heads": 2, "head_dim": 8, "sliding_window": 16},
+    ),
+    # Its output layer goes around the module that most models have.
+    "opt": (
+        transformers.OPTForCausalLM,
+        transformers.OPTConfig,
+        {"hidden_size": 32, "ffn_dim": 64, "num_hidden_layers": 2, "num_attention_heads": 4}
+        | {"word_embed_proj_dim": 32},
+    ),
+    # Has no attention, and reaches for the weights of its linear layers.
+    "mamba": (
+        transformers.MambaForCausalLM,
+        transformers.MambaConfig,
+        {"hidden_size": 32, "num_hidden_layers": 2, "state_size": 4},
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", list(OTHERS))
+def test_models_that_are_made_otherwise(kind, tmp_path, monkeypatch):
+    monkeypatch.setitem(KINDS, kind, (llama_words, *OTHERS[kind]))
+    folder = make(kind, tmp_path)
+    scorer = scoring.open(folder, Options(device="cpu"))
+    assert scorer.shares == (kind in ("gemma2", "opt"))
+    texts = [*sample(1)[:8], "The old man.", "The old boy."]
+    for record in ask(scorer, [request(text, "causal") for text in texts]).values():
+        assert worst(record, plain(folder, record, "causal")) < 1e-4
 
 
 @pytest.mark.parametrize("kind", ["gpt2", "llama", "qwen2", "t5"])

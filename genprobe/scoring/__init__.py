@@ -28,6 +28,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 from genprobe.engines import Identity, Options, Sampling
+from genprobe.errors import EngineError
 from genprobe.records import Failure, LogProb, Request
 
 
@@ -68,4 +69,11 @@ def open(model: str, options: Options) -> Scorer:
         "seq2seq": Seq2SeqScorer,
     }
     loaded = _net.load(model, options)
+    try:
+        return kinds[loaded.kind](loaded)
+    except EngineError:
+        if not loaded.packed:
+            raise
+        del loaded  # some models, such as Mamba, reach for the weights of a layer by themselves
+    loaded = _net.load(model, options, pack=False)
     return kinds[loaded.kind](loaded)

@@ -8,7 +8,7 @@ a bounded number at a time.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -47,6 +47,7 @@ class Loaded(NamedTuple):
     identity: Identity
     budget: int  # padded tokens of a batch
     logits: int  # logits computed at a time
+    packed: bool  # are its linear layers `Packed`?
 
 
 def kind_of(model: str, config: Any) -> str:
@@ -65,8 +66,11 @@ def kind_of(model: str, config: Any) -> str:
     )
 
 
-def load(model: str, options: Options) -> Loaded:
-    """A model and its tokenizer, ready to score. EngineError, in one line, where it is not."""
+def load(model: str, options: Options, pack: bool = True) -> Loaded:
+    """A model and its tokenizer, ready to score. EngineError, in one line, where it is not.
+
+    pack: make its linear layers `Packed`, if that is possible here.
+    """
     for name in options.more:
         raise EngineError(
             f"scoring has no argument {name!r}; it has dtype, device, revision and batch_tokens"
@@ -90,7 +94,9 @@ def load(model: str, options: Options) -> Loaded:
             "so that its values would be noise; give a model that was trained to predict tokens"
         )
     with quiet(), refusing(f"{model}: does not fit on {device}; try a smaller dtype"):
-        net = hasten(net.to(device).eval())
+        net = net.to(device).eval()
+        pack = pack and device.type == "cpu" and _packs(dtype)
+        hasten(net, pack)
     identity = Identity(
         model=local.name,
         revision=local.revision,
@@ -108,6 +114,7 @@ def load(model: str, options: Options) -> Loaded:
         identity=identity,
         budget=options.batch_tokens or (CPU_TOKENS if cpu else _default_budget(net, device)),
         logits=CPU_LOGITS if cpu else GPU_LOGITS,
+        packed=pack,
     )
 
 
@@ -148,9 +155,8 @@ def _packs(dtype: torch.dtype) -> bool:
         return False
 
 
-def hasten(net: Any) -> Any:
-    """The same model with faster layers, up to rounding: see `Packed`; GELU in one pass or none."""
-    packs = net.device.type == "cpu" and _packs(net.dtype)
+def hasten(net: Any, packs: bool) -> None:
+    """Give a model faster layers, equal up to rounding: `Packed`; GELU in one pass or none."""
     for name in [name for name, _ in net.named_modules()]:
         layer = net.get_submodule(name)  # by name: no old weights are held on to
         if isinstance(layer, NewGELUActivation):
@@ -165,7 +171,6 @@ def hasten(net: Any) -> Any:
             if isinstance(packed, Packed) and isinstance(gelu, GELUActivation | torch.nn.GELU):
                 packed.gelu = getattr(gelu, "approximate", "none")
                 setattr(module, activation, torch.nn.Identity())
-    return net
 
 
 # --- body and output layer ------------------------------------------------------------------
@@ -290,6 +295,27 @@ def padded(rows: Sequence[Sequence[int]], pad: int, device: Any) -> tuple[torch.
     ids = torch.tensor([[*row, *[pad] * (width - len(row))] for row in rows])
     mask = torch.arange(width) < torch.tensor([len(row) for row in rows])[:, None]
     return ids.to(device), mask.long().to(device)
+
+
+def as_found(
+    needs: Sequence[Collection[Hashable]], found: Iterable[Collection[Hashable]]
+) -> Iterator[int]:
+    """The places in `needs`, each as soon as all that is needed there was found.
+
+    found: what each batch brings, once. So a run keeps what was computed, whatever stops it.
+    """
+    missing = [len(set(keys)) for keys in needs]
+    waiting: dict[Hashable, list[int]] = {}
+    for at, keys in enumerate(needs):
+        for key in set(keys):
+            waiting.setdefault(key, []).append(at)
+    yield from (at for at, count in enumerate(missing) if not count)
+    for batch in found:
+        for key in batch:
+            for at in waiting.pop(key, ()):
+                missing[at] -= 1
+                if not missing[at]:
+                    yield at
 
 
 def windows(requests: Sequence[Request]) -> Iterator[Sequence[Request]]:

@@ -8,7 +8,7 @@ they share once, options cost their context once, and all texts share the token 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 import torch
@@ -104,7 +104,7 @@ class CausalScorer:
         config = loaded.local.config.get_text_config()
         self.window = getattr(config, "sliding_window", None) or float("inf")
         dummy = {"input_ids": torch.zeros(1, 1, dtype=torch.long, device=loaded.net.device)}
-        self.net = _net.Net(loaded, loaded.net.base_model, **dummy)
+        self.net = _net.Net(loaded, loaded.net.get_decoder(), **dummy)
         self.shares = False
         with _net.working(loaded.name):
             self.shares = self._try(loaded)
@@ -161,17 +161,25 @@ class CausalScorer:
             for item in asked.items:
                 ids, start = self._placed(item)
                 texts[ids] = min(start, texts.get(ids, start))
-        short = {ids: start for ids, start in texts.items() if len(ids) <= self.window}
-        long = {ids: start for ids, start in texts.items() if len(ids) > self.window}
-        trees = plant(short, self.net.width, self.shares) + plant(long, self.net.width, False)
         found: dict[tuple[int, ...], list[float]] = {}
-        for batch in _net.batches([len(tree.tokens) for tree in trees], self.budget):
-            found |= self._values([trees[n] for n in batch], texts)
-        for asked in window:
-            placed = [self._placed(item) for item in asked.items]
-            values = [found[ids][start - texts[ids] :] for ids, start in placed]
-            sent = self.texts.words(self.before) + asked.context
-            yield _texts.record(asked, sent, len(self.before), values)
+
+        def batches() -> Iterator[Collection[tuple[int, ...]]]:
+            # A mask of a tree would let a model see beyond its sliding window: longer texts go
+            # apart.
+            for long in (False, True):
+                some = {ids: at for ids, at in texts.items() if (len(ids) > self.window) == long}
+                trees = plant(some, self.net.width, self.shares and not long)
+                for batch in _net.batches([len(tree.tokens) for tree in trees], self.budget):
+                    values = self._values([trees[n] for n in batch], texts)
+                    found.update(values)
+                    yield values
+
+        placed = [[self._placed(item) for item in asked.items] for asked in window]
+        needs = [[ids for ids, _ in items] for items in placed]
+        for at in _net.as_found(needs, batches()):
+            values = [found[ids][start - texts[ids] :] for ids, start in placed[at]]
+            sent = self.texts.words(self.before) + window[at].context
+            yield _texts.record(window[at], sent, len(self.before), values)
 
     def _placed(self, item: _texts.Item) -> tuple[tuple[int, ...], int]:
         """What the model sees of a text, and where scoring begins."""

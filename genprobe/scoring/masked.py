@@ -7,7 +7,7 @@ layer sees one position of each.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 import torch
@@ -75,14 +75,19 @@ class MaskedScorer:
         ]
         wanted = list(dict.fromkeys(c for asked in copies for item in asked for c in item))
         found: dict[Copy, float] = {}
-        for batch in _net.batches([len(copy.ids) for copy in wanted], self.budget):
-            chosen = [wanted[n] for n in batch]
-            found.update(zip(chosen, self._values(chosen), strict=True))
+
+        def batches() -> Iterator[Collection[Copy]]:
+            for batch in _net.batches([len(copy.ids) for copy in wanted], self.budget):
+                chosen = [wanted[n] for n in batch]
+                found.update(zip(chosen, self._values(chosen), strict=True))
+                yield chosen
+
         sides = [self.texts.words(ids) for ids in (self.texts.prefix, self.texts.suffix)]
-        for asked, items in zip(window, copies, strict=True):
-            values = [[found[copy] for copy in item] for item in items]
-            sent = f"{sides[0]}{asked.context}…{sides[1]}"
-            yield _texts.record(asked, sent, self.around, values)
+        needs = [[copy for item in items for copy in item] for items in copies]
+        for at in _net.as_found(needs, batches()):
+            values = [[found[copy] for copy in item] for item in copies[at]]
+            sent = f"{sides[0]}{window[at].context}…{sides[1]}"
+            yield _texts.record(window[at], sent, self.around, values)
 
     def _copies(self, item: _texts.Item, probe: str) -> list[Copy]:
         """One copy for each token of the text.

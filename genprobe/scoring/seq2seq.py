@@ -7,7 +7,7 @@ that the tokenizer puts before a text. A context is encoded once, however many t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import torch
 
@@ -80,29 +80,33 @@ class Seq2SeqScorer:
                 texts.setdefault(prompt, {})[ids] = None
         found: dict[Text, list[float]] = {}
         prompts = list(texts)
-        for batch in _net.batches([len(prompt) for prompt in prompts], self.budget):
-            chosen = [prompts[n] for n in batch]
-            with _net.working(self.net.name):
-                states, mask = self._encode(chosen)
-            rows = [(n, ids) for n, prompt in enumerate(chosen) for ids in texts[prompt]]
-            # Each row holds its copy of what was encoded.
-            lengths = [len(ids) + len(chosen[n]) for n, ids in rows]
-            for part in _net.batches(lengths, self.budget):
-                some = [rows[n] for n in part]
-                which = torch.tensor([n for n, _ in some], device=self.net.device)
-                values = self._values([ids for _, ids in some], states[which], mask[which])
-                for (n, ids), value in zip(some, values, strict=True):
-                    found[chosen[n], ids] = value
-        for asked in window:
-            values = [found[self._placed(item)] for item in asked.items]
+
+        def batches() -> Iterator[Collection[Text]]:
+            for batch in _net.batches([len(prompt) for prompt in prompts], self.budget):
+                chosen = [prompts[n] for n in batch]
+                with _net.working(self.net.name):
+                    states, mask = self._encode(chosen)
+                rows = [(n, ids) for n, prompt in enumerate(chosen) for ids in texts[prompt]]
+                # Each row holds its copy of what was encoded.
+                lengths = [len(ids) + len(chosen[n]) for n, ids in rows]
+                for part in _net.batches(lengths, self.budget):
+                    some = [rows[n] for n in part]
+                    which = torch.tensor([n for n, _ in some], device=self.net.device)
+                    values = self._values([ids for _, ids in some], states[which], mask[which])
+                    keys = [(chosen[n], ids) for n, ids in some]
+                    found.update(zip(keys, values, strict=True))
+                    yield keys
+
+        needs = [[self._placed(item) for item in asked.items] for asked in window]
+        for at in _net.as_found(needs, batches()):
             sent = " → ".join(
                 [
-                    f"{self.texts.words(self.texts.prefix)}{asked.context}"
+                    f"{self.texts.words(self.texts.prefix)}{window[at].context}"
                     f"{self.texts.words(self.texts.suffix)}",
                     self.texts.words(self.before),
                 ]
             )
-            yield _texts.record(asked, sent, self._around, values)
+            yield _texts.record(window[at], sent, self._around, [found[key] for key in needs[at]])
 
     @property
     def _around(self) -> int:
