@@ -176,10 +176,12 @@ class Worker:
         self.log.close()
 
 
-def reduced(name: str, values: list[Any], ours: list[dict[str, Any]]) -> tuple[str, list[float]]:
-    """What a peer's values are said to be, and the largest-deviation-ready sums of ours.
+def reduced(
+    name: str, values: list[Any], ours: list[dict[str, Any]], reading: str = ""
+) -> tuple[str, list[float]]:
+    """What a peer's values are of, and the same of genprobe's tokens.
 
-    Returned is the reading of genprobe's tokens under which the two agree best.
+    reading: "" for the one under which the two agree best.
     """
     if name == "crows_pairs":
         sums = []
@@ -201,7 +203,7 @@ def reduced(name: str, values: list[Any], ours: list[dict[str, Any]]) -> tuple[s
         }
     theirs = [sum(v) if isinstance(v, list) else v for v in values]
     apart = {k: statistics.median(map(gap, theirs, sums)) for k, sums in readings.items()}
-    best = min(apart, key=lambda k: apart[k])
+    best = reading or min(apart, key=lambda k: apart[k])
     return best, readings[best]
 
 
@@ -225,7 +227,7 @@ def compare(
     pair = [most - most % 2, most - most % 2 + 1]
     plain = judge.ask(f"only {pair[0]},{pair[1]}")["values"]
     true = [{**ours[n], "logprobs": plain[i]} for i, n in enumerate(pair)]
-    _, right = reduced(name, [values[n] for n in pair], true)
+    _, right = reduced(name, [values[n] for n in pair], true, reading)
     at = most % 2
     return (
         f"{line}; the plain model says {right[at]:.4f}, genprobe {sums[most]:.4f}, "
