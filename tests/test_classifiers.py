@@ -15,9 +15,7 @@ from genprobe import classifiers, files, linear
 from genprobe.classifiers import LABELS, decide, load, read_card
 from genprobe.errors import EngineError, InputError
 
-KAZSANDRA = Path("/work/shared/data/kazsandra/valid.parquet")
-if not KAZSANDRA.exists():
-    KAZSANDRA = Path(__file__).parents[2] / "shared/data/kazsandra/valid.parquet"
+KAZSANDRA = Path(__file__).parents[2] / "shared/data/kazsandra/valid.parquet"
 
 GOOD = ["Өте жақсы кітап, маған қатты ұнады", "Керемет, бәріне рахмет!", "Тамаша, ұсынамын"]
 BAD = ["Өте нашар, ақшаңызды босқа жұмсамаңыз", "Ашылмайды, жұмыс істемейді", "Ұнамады, сапасыз"]
