@@ -172,20 +172,6 @@ def test_what_it_refuses(tmp_path) -> None:
             llm.read_rubric(path)
 
 
-def test_beside_reviewed_labels() -> None:
-    found = llm.compare(["for", "for", "unclear", "both"], ["for", "against", "for", "both"])
-    assert (found.n, found.right, found.accuracy) == (4, 2, 0.5)
-    assert found.low is not None and found.high is not None and found.low < 0.5 < found.high
-    assert found.confusion == {
-        "for": {"for": 1, "unclear": 1},
-        "against": {"for": 1},
-        "both": {"both": 1},
-    }
-    assert llm.compare([], []) == llm.Agreement(0, 0, None, None, None, {})
-    with pytest.raises(InputError, match="1 labels"):
-        llm.compare(["for"], [])
-
-
 def test_the_control_model_as_a_judge() -> None:
     """It knows nothing of essays; every answer is a label all the same, and the same again."""
     engine = transformers.open(str(control.MODEL), Options(device="cpu"))

@@ -12,7 +12,8 @@ made from its own hash, which it cannot forge, its braces are never filled in, a
 says, only a label can come out. That does not keep it from persuading the model of a label: on
 texts that may have been written for the judge, a label by a model proves nothing.
 
-`compare` sets verdicts beside reviewed labels; no verdict is to be trusted before that.
+`genprobe score --reviewed` sets its verdicts beside people's (`corrected.confusion`); none is to be
+trusted before that.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from genprobe import inputs, registry, stats
+from genprobe import inputs, registry
 from genprobe.engines import Engine, Sampling
 from genprobe.errors import EngineError, InputError
 from genprobe.judges import Item, Verdict
@@ -260,30 +261,3 @@ def bias(verdicts: Iterable[Verdict | Judgment]) -> Bias:
         for kind in ("order", "wording")
     )
     return Bias(total["n"], total["unclear"], total["asked"], total["failed"], order, wording)
-
-
-class Agreement(NamedTuple):
-    """A judge beside reviewed labels."""
-
-    n: int
-    right: int
-    accuracy: float | None  # None where n is 0
-    low: float | None  # 95 %, Wilson
-    high: float | None
-    confusion: dict[str, dict[str, int]]  # reviewed label -> judge's label -> count
-
-
-def compare(judged: Sequence[str], reviewed: Sequence[str]) -> Agreement:
-    """Agreement of a judge's labels with reviewed ones, row by row; `unclear` is an error of the
-    judge like any other. InputError where the lengths differ."""
-    if len(judged) != len(reviewed):
-        raise InputError(f"{len(judged)} labels of a judge beside {len(reviewed)} reviewed ones")
-    confusion: dict[str, dict[str, int]] = {}
-    for label, truth in zip(judged, reviewed, strict=True):
-        row = confusion.setdefault(truth, {})
-        row[label] = row.get(label, 0) + 1
-    right = sum(row.get(truth, 0) for truth, row in confusion.items())
-    interval = stats.wilson(right, len(judged))
-    if interval is None:
-        return Agreement(0, 0, None, None, None, {})
-    return Agreement(len(judged), right, right / len(judged), *interval, confusion)
