@@ -15,10 +15,10 @@ from typing import Any
 __version__ = "0.1.0"
 
 _PUBLIC = {
-    "yesno": "verbs",
-    "judge_run": "verbs",
-    "judge_file": "verbs",
-    "score": "verbs",
+    "yesno": "asking",
+    "judge_run": "reading",
+    "judge_file": "reading",
+    "score": "counting",
     "Run": "store",
     "Sampling": "engines",
     "Statement": "records",

@@ -230,25 +230,25 @@ def _with(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return wrap
 
 
-def _ask(verb: str, temperature: float, asking: dict[str, Any], quiet: bool, **own: Any) -> Path:
+def _ask(verb: str, temperature: float, given: dict[str, Any], quiet: bool, **own: Any) -> Path:
     """Run a verb that asks a model, with the options of `_ASKED` and `_drawn`; its run folder."""
-    from genprobe import verbs
+    from genprobe import asking
     from genprobe.engines import Sampling
 
-    model, url = asking.pop("model"), asking.pop("base_url")
-    if (given := asking.pop("temperature")) is None:
+    model, url = given.pop("model"), given.pop("base_url")
+    if (heat := given.pop("temperature")) is None:
         # The rates of the control model are those of its draws.
-        given = 1.0 if model is None and url is None else temperature
-    sampling = Sampling(given, asking.pop("top_p"), asking.pop("max_tokens"))
-    options = verbs.engine_options(asking.pop("engine_args"), url, asking.pop("concurrency"))
+        heat = 1.0 if model is None and url is None else temperature
+    sampling = Sampling(heat, given.pop("top_p"), given.pop("max_tokens"))
+    options = asking.engine_options(given.pop("engine_args"), url, given.pop("concurrency"))
     with _Bar(quiet) as bar:
-        run = getattr(verbs, verb)(
+        run = getattr(asking, verb)(
             model,
             sampling=sampling,
             options=options,
             note=_note(quiet),
             progress=bar,
-            **asking,
+            **given,
             **own,
         )
     folder: Path = run.folder
@@ -257,10 +257,10 @@ def _ask(verb: str, temperature: float, asking: dict[str, Any], quiet: bool, **o
 
 def _report(folder: Path, by: str | None, declared: bool, form: str, quiet: bool) -> None:
     """Score a run that has just been asked, and print the table."""
-    from genprobe import verbs
+    from genprobe import counting
 
     note = _note(quiet)
-    _print_scores(verbs.score([folder], by=_columns(by), declared=declared, note=note), form)
+    _print_scores(counting.score([folder], by=_columns(by), declared=declared, note=note), form)
     note(f"run folder: {folder}")
 
 
@@ -293,7 +293,7 @@ def yesno(
     form: str,
     quiet: bool,
     verbose: bool,
-    **asking: Any,
+    **asked: Any,
 ) -> None:
     """Ask a model yes/no questions about statements, read its replies, count them.
 
@@ -302,7 +302,7 @@ def yesno(
     be judged.
     """
     decodes = decodes or ("free",)
-    folder = _ask("yesno", 0.0, asking, quiet, data=data, probes=probes, decodes=decodes)
+    folder = _ask("yesno", 0.0, asked, quiet, data=data, probes=probes, decodes=decodes)
     _report(folder, by, declared, form, quiet)
 
 
@@ -333,14 +333,14 @@ def stories(
     form: str,
     quiet: bool,
     verbose: bool,
-    **asking: Any,
+    **asked: Any,
 ) -> None:
     """Ask a model for five-sentence stories about people, read their sentiment, count it.
 
     In Kazakh unless --lang. Writes a run folder (runs/… unless --out), which the same command
     resumes, and prints the share of templates with mostly negative stories.
     """
-    folder = _ask("stories", 1.0, asking, quiet, data=data, probes=probes, classifier=classifier)
+    folder = _ask("stories", 1.0, asked, quiet, data=data, probes=probes, classifier=classifier)
     _report(folder, by, False, form, quiet)
 
 
@@ -364,14 +364,14 @@ def essays(
     form: str,
     quiet: bool,
     verbose: bool,
-    **asking: Any,
+    **asked: Any,
 ) -> None:
     """Ask a model for essays, reasons and remarks about statements, read where they stand.
 
     Writes a run folder (runs/… unless --out), which the same command resumes, and prints the
     table.
     """
-    folder = _ask("essays", 0.7, asking, quiet, data=data, probes=probes)
+    folder = _ask("essays", 0.7, asked, quiet, data=data, probes=probes)
     _report(folder, by, declared, form, quiet)
 
 
@@ -413,7 +413,7 @@ def logprob(
     form: str,
     quiet: bool,
     verbose: bool,
-    **asking: Any,
+    **asked: Any,
 ) -> None:
     """Score pairs of sentences, or choices, by their log-probability under a model.
 
@@ -421,26 +421,26 @@ def logprob(
     unless --out), which the same command resumes, with the value of every token: `genprobe score
     RUN --scorer S` reduces them in another way, without the model.
     """
-    from genprobe import verbs
+    from genprobe import asking, counting
 
     note, folders = _note(quiet), []
-    models: list[str | None] = [*verbs.checkpoints(model)] if model else []
+    models: list[str | None] = [*asking.checkpoints(model)] if model else []
     for one in models or [model]:
         for at in _columns(revision) or [""]:
             arguments = [*engine_args, *([f"revision={at}"] if at else [])]
             name = "-".join(part for part in (Path(one).name if one and models else "", at) if part)
             with _Bar(quiet) as bar:
-                run = verbs.logprob(
+                run = asking.logprob(
                     one,
-                    options=verbs.engine_options(arguments, base_url, concurrency),
+                    options=asking.engine_options(arguments, base_url, concurrency),
                     out=out / name if out else None,
                     note=note,
                     progress=bar,
-                    **asking,
+                    **asked,
                 )
             folders.append(run.folder)
     columns = _columns(by)
-    _print_scores(verbs.score(folders, by=columns, note=note), form)
+    _print_scores(counting.score(folders, by=columns, note=note), form)
     for folder in folders:
         note(f"run folder: {folder}")
 
@@ -479,7 +479,7 @@ def judge(
     out: str | None,
     quiet: bool,
     verbose: bool,
-    **asking: Any,
+    **asked: Any,
 ) -> None:
     """Read replies: of a run folder, or of anybody's, in JSONL, CSV or Parquet.
 
@@ -488,13 +488,13 @@ def judge(
     `evidence` (or the columns of another judge: `genprobe list judges`), others untouched.
     The judge llm is a chat model, which --model, or --base-url, and a rubric name.
     """
-    from genprobe import registry, verbs
+    from genprobe import asking, registry
 
     note = _note(quiet)
     names = tuple(dict.fromkeys(names or ("yesno",)))
     given: dict[str, dict[str, Any]] = {"yesno": {"parser": parser}}
     given["sentiment"] = {"classifier": classifier}
-    given["llm"] = {"rubric": rubric, "engine": asking["model"] or asking["base_url"]}
+    given["llm"] = {"rubric": rubric, "engine": asked["model"] or asked["base_url"]}
     for name, options in given.items():
         for option, value in options.items():
             if value and name not in names:
@@ -502,11 +502,11 @@ def judge(
                 raise InputError(f"--{option} goes with --judge {name}")
     with contextlib.ExitStack() as stack:
         if given["llm"]["engine"]:
-            opened = verbs.open_engine(
-                asking["engine"],
-                asking["model"],
-                verbs.engine_options(
-                    asking["engine_args"], asking["base_url"], asking["concurrency"]
+            opened = asking.open_engine(
+                asked["engine"],
+                asked["model"],
+                asking.engine_options(
+                    asked["engine_args"], asked["base_url"], asked["concurrency"]
                 ),
                 note,
             )
@@ -523,7 +523,7 @@ def judge(
 def _judge(
     source: Path, judges: list[Any], out: str | None, note: Callable[[str], None], quiet: bool
 ) -> None:
-    from genprobe import verbs
+    from genprobe import reading
     from genprobe.store import Run
 
     with _Bar(quiet) as bar:
@@ -531,7 +531,7 @@ def _judge(
             if out:
                 raise InputError("-o goes with a file; judgments of a run stay in its folder")
             with Run.open(source) as run:
-                counts = verbs.judge_run(run, judges, bar)
+                counts = reading.judge_run(run, judges, bar)
             for name, count in counts.items():
                 note(f"{source}/judgments/{name}.jsonl: {count} judgments")
                 if name.startswith("llm-"):
@@ -539,7 +539,7 @@ def _judge(
 
                     note(f"{name}: {llm.bias(run.judgments(name))}")
             return
-        found = verbs.judge_file(source, judges, out, bar)
+        found = reading.judge_file(source, judges, out, bar)
     for name, labels in found.items():
         total = sum(labels.values())
         parts = ", ".join(
@@ -599,9 +599,9 @@ def score(
     Every figure comes with its n, what was left out, a 95 % interval and a signature. No model
     is needed: a run can be scored again and again.
     """
-    from genprobe import verbs
+    from genprobe import counting
 
-    scores = verbs.score(
+    scores = counting.score(
         sources,
         metrics=metrics,
         by=_columns(by),
@@ -648,15 +648,15 @@ def compare(
     by model and revision: correlation and table of what a model says and what it prefers, item by
     item, for every reading and scorer.
     """
-    from genprobe import verbs
+    from genprobe import counting
 
     if paradigms and metrics:
         raise InputError("--metric goes without --paradigms, which has measures of its own")
     columns = _columns(by)
     if paradigms:
-        found = verbs.paradigms([first, *others], by=columns, note=_note(quiet))
+        found = counting.paradigms([first, *others], by=columns, note=_note(quiet))
     else:
-        found = verbs.compare(first, others, metrics=metrics, by=columns)
+        found = counting.compare(first, others, metrics=metrics, by=columns)
     _print_scores(found, form)
 
 

@@ -28,7 +28,7 @@ from pathlib import Path
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
-from genprobe import control, metrics, table, verbs
+from genprobe import asking, control, metrics, reading, table
 from genprobe.control import stories as tales
 from genprobe.engines import Options, Sampling
 
@@ -157,7 +157,7 @@ def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
 
 
 def run(
-    progress: verbs.Progress = lambda what, done, total: None,
+    progress: reading.Progress = lambda what, done, total: None,
     seed: int = 0,
     langs: Iterable[str] = (),
     rounds: int = ROUNDS,
@@ -169,7 +169,7 @@ def run(
     """
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="genprobe-selftest-") as folder, _one_thread():
-        measured = verbs.yesno(
+        measured = asking.yesno(
             langs=sorted(langs),
             engine="transformers",
             sampling=Sampling(temperature=1.0, top_p=1.0, max_tokens=MAX_TOKENS),
@@ -183,7 +183,7 @@ def run(
         outcomes = outcomes.join(truth, on=KEY, validate="many_to_one")
         stories = None
         if not langs or STORY_LANG in langs:
-            measured = verbs.stories(
+            measured = asking.stories(
                 probes=["published", "native"],
                 engine="transformers",
                 sampling=Sampling(temperature=1.0, top_p=1.0, max_tokens=STORY_TOKENS),
@@ -210,7 +210,7 @@ def _one_thread() -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
-def _exact(name: str, run: Run, progress: verbs.Progress) -> pd.DataFrame:
+def _exact(name: str, run: Run, progress: reading.Progress) -> pd.DataFrame:
     """Columns `true_yes`, … `true_other`, by `KEY`. name: of the function of `control.exact`."""
     import pandas as pd
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from genprobe import cli, inputs, registry, statements, verbs
+from genprobe import asking, cli, inputs, registry, statements
 from genprobe.files import read_rows
 from genprobe.store import Run
 
@@ -328,7 +328,7 @@ def test_engine_arguments_that_are_none(genprobe, arguments, says):
 
 
 def test_engine_arguments_are_read_as_json():
-    options = verbs.engine_options(
+    options = asking.engine_options(
         ["dtype=float32", "n=2", "eager=true", "x=a=b", "batch_tokens=9"]
     )
     assert (options.dtype, options.batch_tokens) == ("float32", 9)

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 from scipy import stats as theirs
 
-from genprobe import compare, formats, metrics, stats, table, verbs
+from genprobe import compare, counting, formats, metrics, stats, table
 from genprobe.cli import cli
 from genprobe.errors import InputError
 from genprobe.files import write_rows
@@ -620,7 +620,7 @@ def test_divergence_from_people(tmp_path):
             with_people(pd.DataFrame(rows), pd.DataFrame(bad, dtype=object))
     mine = save(tmp_path, [pair(1, 2)])
     with pytest.raises(InputError, match="holds no probabilities of choices"):
-        verbs.score([mine], people=save(tmp_path, [{"pair": "a", "people": 0.5}], "people.csv"))
+        counting.score([mine], people=save(tmp_path, [{"pair": "a", "people": 0.5}], "people.csv"))
 
 
 def test_scores_as_csv_keep_every_digit(tmp_path):

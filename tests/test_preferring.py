@@ -14,7 +14,7 @@ import time
 import pytest
 from click.testing import CliRunner
 
-from genprobe import control, logprob, pairs, verbs
+from genprobe import asking, control, counting, logprob, pairs
 from genprobe.cli import cli
 from genprobe.errors import InputError
 from genprobe.records import Score
@@ -35,7 +35,7 @@ def scores(*arguments):
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    return verbs.logprob(langs=["en", "kk"], scorers=["bias"], out=tmp_path_factory.mktemp("r"))
+    return asking.logprob(langs=["en", "kk"], scorers=["bias"], out=tmp_path_factory.mktemp("r"))
 
 
 def test_a_run_is_scored_and_whole(run):
@@ -44,7 +44,7 @@ def test_a_run_is_scored_and_whole(run):
     assert run.verify() == []
     (requests, answers) = (list(run.requests()), list(run.logprobs()))
     assert len(requests) == len(answers) == 2 * 48
-    found = {s.by["lang"]: s for s in verbs.score([run.folder]) if s.metric == "bias-score"}
+    found = {s.by["lang"]: s for s in counting.score([run.folder]) if s.metric == "bias-score"}
     assert found["en"].n == found["kk"].n == 24
     assert found["en"].by["scorer"] == "bias"
     assert "|model:control|" in found["en"].signature
@@ -72,7 +72,7 @@ def sorted_by_plan(run):
 
 
 def test_the_same_command_resumes_and_another_is_refused(run):
-    again = verbs.logprob(langs=["en", "kk"], scorers=["bias"], out=run.folder)
+    again = asking.logprob(langs=["en", "kk"], scorers=["bias"], out=run.folder)
     assert sum(1 for _ in again.logprobs()) == 2 * 48
     done = invoke("logprob", "--lang", "en", "--scorer", "bias", "--out", run.folder, "-q")
     assert done.exit_code != 0 and "another spec" in str(done.exception)
@@ -80,17 +80,19 @@ def test_the_same_command_resumes_and_another_is_refused(run):
 
 def test_a_chat_model_must_be_named_plain(tmp_path):
     with pytest.raises(InputError, match=r"is a chat model, .* --plain scores them as plain text"):
-        verbs.logprob(str(control.MODEL), langs=["en"], out=tmp_path / "run")
+        asking.logprob(str(control.MODEL), langs=["en"], out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
-    plain = verbs.logprob(str(control.MODEL), langs=["en"], plain=True, limit=2, out=tmp_path / "p")
+    plain = asking.logprob(
+        str(control.MODEL), langs=["en"], plain=True, limit=2, out=tmp_path / "p"
+    )
     assert len({s.pair for s in plain.statements()}) == 2
 
 
 def test_a_scorer_that_does_not_fit_is_refused(tmp_path):
     with pytest.raises(InputError, match="pll needs the pass masked; the model has"):
-        verbs.logprob(langs=["en"], scorers=["pll"], out=tmp_path / "run")
+        asking.logprob(langs=["en"], scorers=["pll"], out=tmp_path / "run")
     with pytest.raises(InputError, match="unknown scorer 'loglig'; did you mean 'loglik'"):
-        verbs.logprob(langs=["en"], scorers=["loglig"], out=tmp_path / "run")
+        asking.logprob(langs=["en"], scorers=["loglig"], out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
@@ -100,7 +102,7 @@ def test_checkpoints_are_a_run_each_and_a_curve(tmp_path):
         shutil.copytree(control.MODEL, folder / f"checkpoint-{step}")
     config = folder / "checkpoint-20" / "config.json"
     config.write_text(config.read_text() + " ")  # another revision
-    assert [name[-4:] for name in verbs.checkpoints(str(folder))] == ["t-20", "-100"]
+    assert [name[-4:] for name in asking.checkpoints(str(folder))] == ["t-20", "-100"]
     found = scores(
         *("logprob", "--model", folder, "--plain", "--lang", "en", "--limit", 3),
         *("--scorer", "loglik", "--out", tmp_path / "runs"),
@@ -133,10 +135,10 @@ def test_choices_are_asked_in_every_order(tmp_path):
     ]
     path = tmp_path / "choices.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    run = verbs.logprob(data=str(path), limit=1, out=tmp_path / "run")
+    run = asking.logprob(data=str(path), limit=1, out=tmp_path / "run")
     assert sum(1 for _ in run.requests()) == 6
     assert all(len(p.continuations) == 3 for p in run.logprobs())
-    found = {s.metric for s in verbs.score([run.folder])}
+    found = {s.metric for s in counting.score([run.folder])}
     assert {"accuracy", "ambiguous-bias"} <= found
 
 
@@ -145,7 +147,7 @@ def test_killed_and_resumed_is_the_same(tmp_path):
     command = [sys.executable, "-c", "from genprobe.cli import main; main()", "logprob", "-q"]
     command += ["--scorer", "loglik", "--engine-arg", "batch_tokens=64"]
     command += [*itertools.chain(*(("--lang", lang) for lang in LANGS)), "--out"]
-    whole = verbs.logprob(langs=LANGS, scorers=["loglik"], out=tmp_path / "whole")
+    whole = asking.logprob(langs=LANGS, scorers=["loglik"], out=tmp_path / "whole")
     killed = tmp_path / "killed"
     kills = 0
     for _ in range(40):

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import sample
 
-from genprobe import classifiers, files, pipeline, verbs
+from genprobe import classifiers, files, pipeline, reading
 from genprobe.engines import Sampling
 from genprobe.errors import InputError
 from genprobe.judges import Item, sentiment, verdicts
@@ -99,7 +99,7 @@ def test_files_come_back_with_the_columns_of_the_contract(tmp_path: Path) -> Non
     ]
     files.write_rows(tmp_path / "in.jsonl", rows)
     out = tmp_path / "out.jsonl"
-    counts = verbs.judge_file(tmp_path / "in.jsonl", [sentiment.make()], out)
+    counts = reading.judge_file(tmp_path / "in.jsonl", [sentiment.make()], out)
     found = list(files.read_rows(out))
     assert [r["id"] for r in found] == [r["id"] for r in rows]
     assert [r["sentiment"] for r in found[:4]] == ["positive", "negative", None, "unscored"]
@@ -118,7 +118,7 @@ def test_an_error_names_the_row(tmp_path: Path) -> None:
     with pytest.raises(
         InputError, match=r"in\.jsonl, row 701: no classifier is the default for mr"
     ):
-        verbs.judge_file(tmp_path / "in.jsonl", [sentiment.make()], tmp_path / "out.jsonl")
+        reading.judge_file(tmp_path / "in.jsonl", [sentiment.make()], tmp_path / "out.jsonl")
 
 
 def test_a_run_is_judged_in_batches_with_the_same_verdicts(

@@ -14,7 +14,7 @@ import transformers
 from click.testing import CliRunner
 from faulty import Faulty
 
-from genprobe import control, statements, verbs
+from genprobe import asking, control, statements
 from genprobe.cli import cli
 from genprobe.engines import Options, Sampling, openai
 from genprobe.errors import EngineError, InputError
@@ -364,8 +364,8 @@ def test_a_run_of_a_server(words, tmp_path):
     with Vllm(words, chat=True) as server:
         refused = invoke("--base-url", server.url, *few)
         assert isinstance(refused.exception, InputError) and "--plain" in str(refused.exception)
-        options = verbs.engine_options((), server.url, 3)
-        run = verbs.logprob(
+        options = asking.engine_options((), server.url, 3)
+        run = asking.logprob(
             langs=["kk"],
             limit=3,
             scorers=["loglik"],

@@ -1,4 +1,4 @@
-"""Stories and essays from recorded replies to a corrected table: what the verbs do together."""
+"""Stories and essays from recorded replies to a corrected table: what the commands do together."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ import pytest
 from click.testing import CliRunner
 
 from genprobe import (
+    asking,
+    counting,
     inputs,
     pipeline,
+    reading,
     registry,
     review,
     reviewed,
     statements,
     table,
     templates,
-    verbs,
 )
 from genprobe.cli import cli
 from genprobe.control.stories import kinds
@@ -52,7 +54,7 @@ def told(tmp_path_factory):
 def run(told, tmp_path_factory) -> Run:
     path, _ = told
     folder = tmp_path_factory.mktemp("run") / "stories"
-    return verbs.stories(str(path), engine="replay", limit=TEMPLATES, out=folder)
+    return asking.stories(str(path), engine="replay", limit=TEMPLATES, out=folder)
 
 
 def test_negrate_is_the_planted_one(told, run):
@@ -69,7 +71,7 @@ def test_negrate_is_the_planted_one(told, run):
         votes[row.statement].remove(planted[row.statement][row.sample].sentiment)
     enough = {name: v for name, v in votes.items() if len(v) >= 3}
     negative = [2 * v.count("negative") > len(v) for v in enough.values()]
-    scores = {s.metric: s for s in verbs.score([run.folder], by=["lang"])}
+    scores = {s.metric: s for s in counting.score([run.folder], by=["lang"])}
     found = scores["negrate"]
     assert (found.n, found.excluded) == (
         len(enough),
@@ -86,7 +88,7 @@ def test_negrate_is_the_planted_one(told, run):
 
 
 def test_domains_are_the_default_cells(run):
-    scores = verbs.score([run.folder])
+    scores = counting.score([run.folder])
     items, _ = templates.load("builtin", ["kk"])
     domains = {s.extra["domain"] for s in items[:TEMPLATES]}
     assert {s.by["domain"] for s in scores if s.metric == "negrate"} == domains
@@ -110,7 +112,7 @@ def test_a_review_corrects_what_the_judge_said(run, tmp_path):
         csv.writer(file, quoting=csv.QUOTE_ALL).writerows([head, *rows])
     found = reviewed.collect([out], out=tmp_path / "review.csv")
     assert {p.what.partition(": ")[2] for p in found.problems} == {"no answer (language)"}
-    scores = verbs.score([run.folder], reviewed=tmp_path / "review.csv")
+    scores = counting.score([run.folder], reviewed=tmp_path / "review.csv")
     rate = {s.metric: s for s in scores if s.by.get("rate") == "sentiment negative"}
     assert rate["ppi"].low <= rate["measured"].value / 2 <= rate["ppi"].high
     assert not rate["ppi"].low <= rate["measured"].value <= rate["ppi"].high
@@ -148,7 +150,7 @@ def test_essays_from_recorded_replies(tmp_path):
             for r in requests
         )
     )
-    run = verbs.essays(
+    run = asking.essays(
         str(path),
         engine="replay",
         langs=["it"],
@@ -157,7 +159,7 @@ def test_essays_from_recorded_replies(tmp_path):
         out=tmp_path / "run",
     )
     assert run.spec.probes == ("reasons", "remark")
-    scores = {(s.metric, s.by["probe"]): s for s in verbs.score([run.folder])}
+    scores = {(s.metric, s.by["probe"]): s for s in counting.score([run.folder])}
     assert scores["argues-for", "reasons"].value == 1.0
     assert scores["argues-against", "remark"].value == 1.0
     assert run.verify() == []
@@ -165,9 +167,9 @@ def test_essays_from_recorded_replies(tmp_path):
 
 def test_the_control_model_writes_no_essays_and_tells_stories_in_kazakh_alone(tmp_path):
     with pytest.raises(InputError, match="essays need --model"):
-        verbs.essays(out=tmp_path / "run")
+        asking.essays(out=tmp_path / "run")
     with pytest.raises(InputError, match="tells no stories in 'ru', only in kk; name a model"):
-        verbs.stories(langs=["ru"], out=tmp_path / "run")
+        asking.stories(langs=["ru"], out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
@@ -183,7 +185,7 @@ def test_two_models_are_compared_template_by_template(told, run, tmp_path, monke
         row["response"] = " ".join(good.draw(rng))
     other = tmp_path / "milder.jsonl"
     other.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    two = verbs.stories(str(other), engine="replay", limit=TEMPLATES, out=tmp_path / "two")
+    two = asking.stories(str(other), engine="replay", limit=TEMPLATES, out=tmp_path / "two")
     command = ["compare", str(run.folder), str(two.folder), "--metric", "negrate", "-f", "json"]
     done = CliRunner().invoke(cli, command)
     assert done.exit_code == 0, done.output
@@ -197,16 +199,16 @@ def test_two_models_are_compared_template_by_template(told, run, tmp_path, monke
     assert scores["a"].by["of"] == "negrate"
     assert "|model:{stories" in scores["a"].signature and "|seed:0|" in scores["a"].signature
 
-    again = verbs.stories(
+    again = asking.stories(
         str(other), engine="replay", limit=TEMPLATES, seed=1, out=tmp_path / "three"
     )
     with pytest.raises(RunError, match=r"differ in more than the model \(seed: 0 -> 1\)"):
-        verbs.compare(run.folder, [again.folder])
+        counting.compare(run.folder, [again.folder])
     other_version = registry.module("judges", "sentiment").make()
     monkeypatch.setattr(type(other_version), "signature", "sentiment@0")
-    verbs.judge_run(two, [other_version])
+    reading.judge_run(two, [other_version])
     with pytest.raises(RunError, match="different judges 'sentiment'"):
-        verbs.compare(run.folder, [two.folder])
+        counting.compare(run.folder, [two.folder])
 
 
 def test_the_commands(told, tmp_path):
