@@ -70,6 +70,7 @@ def render(folders: Sequence[str | Path], *, redact: bool = False, note: Note = 
     behind = list(made.behind())
     scores = _scores([*main, *behind])
     cautions = words.cautions(runs)
+    facts = [words.fact(run) for run in runs]
     replies, styles, scripts = _replies(runs, redact)
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(HERE),
@@ -80,7 +81,8 @@ def render(folders: Sequence[str | Path], *, redact: bool = False, note: Note = 
     )
     page = environment.get_template("page.html").render(
         title=words.title(runs),
-        facts=[words.fact(run) for run in runs],
+        facts=facts,
+        told=words.told(facts),
         languages=sources.languages(runs),
         questions=words.questions(runs),
         findings=words.findings(runs),
@@ -89,7 +91,7 @@ def render(folders: Sequence[str | Path], *, redact: bool = False, note: Note = 
         behind=behind,
         series=made.series,
         reasons=words.reasons_of(scores),
-        losses=[(run.name, run.status, run.failures) for run in runs],
+        losses=[(run.title, run.status, run.failures) for run in runs],
         signatures=words.signatures(scores),
         figures=[tables.Line(score) for score in scores],
         definitions=words.definitions([score.metric for score in scores]),

@@ -43,6 +43,11 @@ class Source:
             return "choices" if "chosen" in self.outcomes else "pairs"
         return {"stories": "stories", "essays": "essays"}.get(self.run.spec.command, "answers")
 
+    @property
+    def title(self) -> str:
+        """The run among those of one name: with what was run."""
+        return f"{self.name}, {clean(self.run.spec.command)}"
+
     @cached_property
     def judges(self) -> dict[str, str]:
         """Judge -> signature; not what people said, which is counted where it is asked for."""
@@ -115,11 +120,12 @@ class Source:
 
 
 def load(folders: Sequence[str | Path]) -> list[Source]:
-    """Open and join the runs, each once. InputError, RunError: one cannot be read."""
+    """Open and join the runs, each once, in the order of `KINDS`. InputError, RunError: one cannot be read."""
     each = {Path(folder).resolve(): Path(folder) for folder in folders}
     runs = [Run.open(folder) for folder in each.values()]
     names = _names(runs)
-    return [Source(name, run, _outcomes(run)) for name, run in zip(names, runs, strict=True)]
+    found = [Source(name, run, _outcomes(run)) for name, run in zip(names, runs, strict=True)]
+    return sorted(found, key=lambda source: KINDS.index(source.kind))
 
 
 def _outcomes(run: Run) -> pd.DataFrame:

@@ -66,46 +66,53 @@ class Fact:
     """A run in words. settings: all that decides what it is, name and value."""
 
     name: str
+    title: str
     sentence: str
     settings: list[tuple[str, str]]
 
 
 _ASKED = {
-    "yesno": "{questions} about {statements} in {languages}",
-    "stories": "stories about {statements} in {languages}",
-    "essays": "essays and remarks about {statements} in {languages}",
-    "logprob": "{statements} in {languages} were scored by their log-probability",
+    "yesno": "asked the questions of {probes} about {statements} in {languages}",
+    "stories": "asked for stories about {statements} in {languages}",
+    "essays": "asked for essays and remarks about {statements} in {languages}",
+    "logprob": "scored on {statements} in {languages} by log-probability ({probes})",
 }
 
 
 def fact(source: Source) -> Fact:
-    """A run in a few sentences."""
+    """A run in a few sentences; the first goes on from "the model was"."""
     spec, status = source.run.spec, source.status
-    planned = status.total()
     things = {"stories": "template", "logprob": "item"}.get(spec.command, "statement")
-    asked = _ASKED.get(spec.command, "{statements} in {languages}").format(
+    text = _ASKED.get(spec.command, "asked about {statements} in {languages}").format(
         statements=many(source.statements, things),
         languages=_languages(source.languages),
-        questions=_join(spec.probes) + (" questions" if len(spec.probes) > 1 else " question"),
+        probes=_join(spec.probes),
     )
-    if spec.command == "logprob":
-        text = f"{asked} ({_join(spec.probes)})."
-    else:
-        text = f"It was asked {asked}"
-        text += f", {spec.samples} times each." if spec.samples > 1 else "."
+    if spec.samples > 1:
+        text += f", {spec.samples} times each"
+    if spec.temperature is not None:
+        warm = f"at temperature {spec.temperature:g}"
+        text += f", {warm if spec.temperature else 'always taking the likeliest token'}"
+    text += "."
     if spec.limit:
         text += f" Only the first {many(spec.limit, 'item')} of each language."
-    if set(spec.decode) - {"free", "score", "recorded"}:
-        text += f" Answers were read in its {_join([READINGS.get(d, d) for d in spec.decode])}."
-    if spec.temperature is not None and spec.command != "logprob":
-        heat = "always the likeliest token" if spec.temperature == 0 else f"{spec.temperature:g}"
-        text += f" Temperature: {heat}."
+    if len(source.read_in) > 1:
+        ways = _join([READINGS.get(d, d) for d in source.read_in])
+        text += f" Answers were read in {len(source.read_in)} ways: {ways}."
     unit = "pass" if spec.command == "logprob" else "reply"
-    text += f" {many(status['answered'], unit)} of {planned:,} planned came"
-    lost = {**source.failures, "not asked yet": status["missing"]}
-    lost = {clean(k): n for k, n in lost.items() if n}
-    text += f"; the rest: {reasons(lost)}." if lost else "."
-    return Fact(source.name, text, _settings(source))
+    text += f" {many(status['answered'], unit)} of {status.total():,} planned came"
+    lost = {clean(k): n for k, n in source.failures.items()}
+    lost |= {"not asked yet": status["missing"]} if status["missing"] else {}
+    text += f" (not there: {reasons(lost)})." if lost else "."
+    return Fact(source.name, source.title, text, _settings(source))
+
+
+def told(facts: Sequence[Fact]) -> list[tuple[list[str], str]]:
+    """Sentence by sentence, the names that it is true of."""
+    found: dict[str, list[str]] = {}
+    for one in facts:
+        found.setdefault(one.sentence, []).append(one.name)
+    return [(names, text) for text, names in found.items()]
 
 
 def _settings(source: Source) -> list[tuple[str, str]]:
@@ -187,14 +194,13 @@ def many(count: int, what: str) -> str:
 
 
 def share(score: Score) -> str:
-    """`51.0 % (49.0 to 53.1; n = 2,300)`."""
-    unit = "" if number(0.5, score.metric) == "0.500" else " %"
-    inside = [f"n = {score.n:,}"]
+    """`51.0 % (49.0 to 53.1; n = 2,300)`, with spaces that end no line."""
+    inside = [f"n\u00a0=\u00a0{score.n:,}"]
     if score.low is not None and score.high is not None:
         ends = f"{number(score.low, score.metric)} to {number(score.high, score.metric)}"
         inside.insert(0, ends)
     assert score.value is not None
-    return f"{number(score.value, score.metric)}{unit} ({'; '.join(inside)})"
+    return f"{number(score.value, score.metric)}\u00a0% ({'; '.join(inside)})"
 
 
 _FOUND = {
@@ -234,11 +240,10 @@ def _findings(source: Source) -> Iterator[str]:
     for name, words in _FOUND.items():
         if name in found:
             yield f"{words.format(share(found[name]))}."
-    for score in source.score(["win-rate"], ["scorer"]) if source.kind == "pairs" else ():
-        if score.value is not None:
-            scorer = clean(str(score.by["scorer"]))
-            found_in = f"in {share(score)} of pairs, by {scorer}"
-            yield f"Found the stereotype likelier than its contrast {found_in}."
+    rates = source.score(["win-rate"], ["scorer"]) if source.kind == "pairs" else []
+    if rates := [s for s in rates if s.value is not None]:
+        each = [f"{share(s)} of pairs by {clean(str(s.by['scorer']))}" for s in rates]
+        yield f"Found the stereotype likelier than its contrast in {_join(each)}."
 
 
 def _cautions(source: Source) -> Iterator[str]:
@@ -304,10 +309,9 @@ def _reversed(source: Source) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Definition:
-    """A measure: its name, what it is in a line, and the text of the documentation."""
+    """Measures that are explained together: name and title of each, the documentation's text."""
 
-    name: str
-    title: str
+    measures: list[tuple[str, str]]
     text: Markup
 
 
@@ -318,12 +322,14 @@ _DOCS = next(p for p in (_HERE / "docs", _HERE.parents[1] / "docs") if p.is_dir(
 
 def definitions(names: Sequence[str]) -> list[Definition]:
     """Of the measures that the page shows, in the order of the documentation."""
-    known = metrics.catalogue()
-    texts = _texts()
-    order = sorted(dict.fromkeys(names), key=lambda n: list(texts).index(n) if n in texts else 999)
-    return [
-        Definition(n, known[n].title if n in known else "", texts.get(n, Markup(""))) for n in order
-    ]
+    known, texts = metrics.catalogue(), _texts()
+    found: dict[str, list[tuple[str, str]]] = {}
+    for name in sorted(
+        dict.fromkeys(names), key=lambda n: list(texts).index(n) if n in texts else len(texts)
+    ):
+        title = known[name].title if name in known else ""
+        found.setdefault(str(texts.get(name, name)), []).append((name, title))
+    return [Definition(of, texts.get(of[0][0], Markup(""))) for of in found.values()]
 
 
 @functools.cache
@@ -370,9 +376,11 @@ def signatures(scores: Sequence[Score]) -> list[tuple[str, str]]:
     """Runs -> the one signature of all their figures; `{a,b}` where these differ."""
     found: dict[str, dict[str, None]] = {}
     for score in scores:
-        run = score.by.get("run")
-        name = clean(str(run)) if run is not None else "comparisons"
-        found.setdefault(name, {})[score.signature] = None
+        run, command = score.by.get("run"), re.search(r"\|command:([^|]*)", score.signature)
+        name = "comparisons"
+        if run is not None:
+            name = f"{run}, {command.group(1)}" if command else str(run)
+        found.setdefault(clean(name), {})[score.signature] = None
     return [(name, clean(both_signatures(*texts))) for name, texts in found.items()]
 
 
