@@ -94,7 +94,7 @@ def render(folders: Sequence[str | Path], *, redact: bool = False, note: Note = 
         losses=[(run.title, run.status, run.failures) for run in runs],
         signatures=words.signatures(scores),
         figures=[tables.Line(score) for score in scores],
-        definitions=words.definitions([score.metric for score in scores]),
+        definitions=words.definitions([s.metric for s in scores if s.metric not in ("a", "b")]),
         redact=redact,
         replies=replies,
         version=genprobe.__version__,
@@ -106,7 +106,7 @@ def render(folders: Sequence[str | Path], *, redact: bool = False, note: Note = 
         for line in lines:
             note(f"{name}: {line}")
     # Half of a surrogate pair, which models do produce, has no place in UTF-8.
-    return page.encode("utf-8", "replace").decode("utf-8")
+    return page.lstrip().encode("utf-8", "replace").decode("utf-8")
 
 
 def policy(styles: Sequence[str], scripts: Sequence[str]) -> str:

@@ -14,7 +14,7 @@ from genprobe.formats import clean, label
 from genprobe.metrics.negrate import FEWEST, not_told
 from genprobe.records import Score
 from genprobe.report.sources import Source, direction, item_hash
-from genprobe.report.tables import Table, table
+from genprobe.report.tables import HEADS, Table, table
 from genprobe.report.words import what
 
 MOST = 1000  # templates that are listed one by one
@@ -119,12 +119,17 @@ class Sections:
         """One section for each kind of run: its main table."""
         for kind, sources in self.kinds.items():
             names, across = MAIN[kind]
-            # Domains are what stories are about; they are in one language, mostly.
-            first = "domain" if kind == "stories" and _several(sources, "domain") else "lang"
-            if kind == "essays":
-                first = "probe"
-            made = self._tables(sources, names, first, across, caption=TITLES[kind])
+            first = self._first(kind)
+            caption = f"{TITLES[kind]}, by {HEADS[first].lower()}"
+            made = self._tables(sources, names, first, across, caption=caption)
             yield Section(kind, TITLES[kind], LEADS[kind], made, open=True)
+
+    def _first(self, kind: str) -> str:
+        """What makes the rows of a kind's main table."""
+        if kind == "essays":
+            return "probe"
+        # Domains are what stories are about; they are in one language, mostly.
+        return "domain" if kind == "stories" and _several(self.kinds[kind], "domain") else "lang"
 
     def _tables(
         self,
@@ -132,24 +137,29 @@ class Sections:
         names: Sequence[str],
         first: str,
         across: Sequence[str] = (),
+        more: Sequence[str] = (),
         *,
         caption: str,
         split: str = "",
         every_reading: bool = False,
     ) -> list[Table]:
-        """A table with a row for each value of `first` and run, those of all values on top.
+        """A table with a row for each value of `first`, of `more` and run, those of all values of
+        `first` on top.
 
         across: what splits a metric into columns. split: a table for each value of it.
-        every_reading: else of the first alone where there are several. None where nothing fits.
+        every_reading: a row for each reading, too; else the first alone where there are several.
+        None where nothing fits.
         """
-        by = [c for c in (split, *across) if c]
+        by = [c for c in (split, *more, *across) if c]
+        # A cell says in which language and question it is also where there is but one.
+        by += [c for c in ("lang", "probe") if c not in (first, *by) and _one(sources, c)]
         cells: list[Score] = []
         whole: list[Score] = []
         for source in sources:
             reading = "" if every_reading else next(iter(source.read_in), "")
             cells += source.score(names, [first, *by], reading)
             whole += source.score(names, by, reading)
-        if len({s.by.get(first) for s in cells}) < 2 or any(first in s.by for s in whole):
+        if len({s.by.get(first) for s in cells}) < 2:
             whole = []
         made = []
         for value in dict.fromkeys(s.by.get(split) for s in cells):
@@ -158,7 +168,7 @@ class Sections:
             )
             found = table(
                 of,
-                [first, "run"],
+                [first, *more, "run", *(["decode"] if every_reading else [])],
                 across,
                 caption=caption.format(clean(str(value))),
                 series=self.series,
@@ -212,23 +222,26 @@ class Sections:
         )
         yield self._readings([s for s in sources if len(s.read_in) > 1])
 
-    def _split(self, kind: str, column: str, title: str, lead: str = "") -> Iterator[Section]:
+    def _split(
+        self, kind: str, column: str, title: str, lead: str = "", more: Sequence[str] = ()
+    ) -> Iterator[Section]:
         """The main figures of a kind by another column, where there are values to tell apart."""
         sources = self.kinds.get(kind, [])
         if sources and _several(sources, column):
             names, across = MAIN[kind]
-            made = self._tables(sources, names, column, across, caption=title)
+            made = self._tables(sources, names, column, across, more, caption=title)
             yield Section(f"{kind}-by-{column}".replace("_", "-"), title, lead, made)
 
     def _readings(self, sources: Sequence[Source]) -> Section:
         caption = "The {} question, read in several ways"
         tables = [
             *self._tables(
-                sources, _READ, "decode", caption=caption, split="probe", every_reading=True
+                sources, _READ, "lang", caption=caption, split="probe", every_reading=True
             ),
             *self._tables(
                 *(sources, ("disagreement",), "lang", ("readings",)),
-                caption="Where two readings disagree",
+                caption="Where two readings of the {} question disagree",
+                split="probe",
                 every_reading=True,
             ),
             *self._tables(
@@ -256,8 +269,8 @@ class Sections:
     def _stories(self) -> Iterator[Section]:
         if not (sources := self.kinds.get("stories", [])):
             return
-        yield from self._split("stories", "lang", "Stories by language")
-        yield from self._split("stories", "probe", "Stories by wording")
+        yield from self._split("stories", "lang", "Stories by language", more=("domain", "probe"))
+        yield from self._split("stories", "probe", "Stories by wording", more=("domain",))
         yield from self._split("stories", "subdomain", "Stories by subdomain")
         yield Section(
             "stories-checked",
@@ -267,7 +280,7 @@ class Sections:
             self._tables(
                 sources,
                 ("usable", "vote-margin", "seeds"),
-                "domain" if _several(sources, "domain") else "lang",
+                self._first("stories"),
                 caption="Stories checked",
             ),
         )
@@ -298,7 +311,7 @@ class Sections:
         return Templates(source.name, found, max(0, groups.ngroups - MOST))
 
     def _essays(self) -> Iterator[Section]:
-        yield from self._split("essays", "lang", "Stances by language")
+        yield from self._split("essays", "lang", "Stances by language", more=("probe",))
         yield from self._split("essays", "bias_type", "Stances by bias type")
         yield from self._split("essays", "role", "Stances on stereotypes and their contrasts")
 
@@ -318,8 +331,9 @@ class Sections:
             main, across = MAIN[kind]
             names = [n for n in metrics.DEFAULT if n not in {*main, *shown.get(kind, ())}]
             title = f"{TITLES[kind]}: other measures"
-            across = across if kind in ("pairs", "choices") else ()
-            made = self._tables(sources, names, "lang", across, caption=title)
+            across = ("probe",) if kind == "essays" else () if kind == "stories" else across
+            first = "lang" if kind == "essays" else self._first(kind)
+            made = self._tables(sources, names, first, across, caption=title)
             yield Section(f"{kind}-other", title, "", made)
 
     def _compared(self) -> Iterator[Section]:
@@ -341,7 +355,12 @@ class Sections:
                     found,
                     ["of"],
                     caption=f"{names[1]} against {names[0]}, on the same items",
-                    titles={"a": names[0], "b": names[1], "mcnemar-p": "McNemar's p"},
+                    titles={
+                        "a": names[0],
+                        "b": names[1],
+                        "mcnemar-p": "McNemar's p",
+                        "swap-p": "p of the swap test",
+                    },
                 )
                 tables += [made] if made else []
             if tables:
@@ -399,6 +418,11 @@ def verdict(marks: Sequence[str]) -> str:
 
 def _who(source: Source) -> tuple[str, str]:
     return source.run.spec.model, source.run.spec.revision
+
+
+def _one(sources: Sequence[Source], column: str) -> bool:
+    """Whether each of the runs has one value of a column."""
+    return all(c.outcomes[column].nunique() == 1 for c in sources if column in c.outcomes)
 
 
 def _several(sources: Sequence[Source], column: str) -> bool:

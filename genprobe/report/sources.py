@@ -120,7 +120,8 @@ class Source:
 
 
 def load(folders: Sequence[str | Path]) -> list[Source]:
-    """Open and join the runs, each once, in the order of `KINDS`. InputError, RunError: one cannot be read."""
+    """Open and join the runs, each once, in the order of `KINDS`. InputError, RunError: one cannot
+    be read."""
     each = {Path(folder).resolve(): Path(folder) for folder in folders}
     runs = [Run.open(folder) for folder in each.values()]
     names = _names(runs)

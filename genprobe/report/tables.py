@@ -126,6 +126,11 @@ class Column:
         known = metrics.catalogue().get(self.metric)
         return known.title if known else ""
 
+    @property
+    def defined(self) -> bool:
+        """Whether it is a measure: not one of two models' own figures."""
+        return self.metric not in ("a", "b")
+
 
 @dataclass
 class Row:
@@ -210,7 +215,9 @@ def table(
         found.append(Row(labels, figures, whole=is_whole))
     _span(found)
     heads = [HEADS.get(name, clean(name)) for name in left]
-    return Table(caption, heads, columns, found, left_out(whole or scores))
+    # What two runs left out is told row by row: the measures of a pair are of the same replies.
+    told = [s for s in whole or scores if "of" not in s.by]
+    return Table(caption, heads, columns, found, left_out(told))
 
 
 def _sorted(keys: Iterable[tuple[bool, Key]], names: Sequence[str]) -> list[tuple[bool, Key]]:
@@ -315,7 +322,7 @@ def axis(metric: str, scores: Sequence[Score]) -> Axis | None:
         high = min(1.0, high)
     scale = 100 if unit(metric) == "points" else 1
     end = f"{scale * high:g}"
-    if min(ends) >= 0 and unit(metric) == "":
+    if known is not None and known.limits[0] >= 0:
         return Axis(0, high, ("0", "", f"{high / 2:g}", "", end))
     return Axis(-high, high, (f"−{end}", "", "0", "", f"+{end}"), True)
 
