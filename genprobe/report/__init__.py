@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import importlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -71,7 +72,7 @@ def render(folders: Sequence[str | Path], *, redact: bool = False, note: Note = 
     scores = _scores([*main, *behind])
     cautions = words.cautions(runs)
     facts = [words.fact(run) for run in runs]
-    replies, styles, scripts = _replies(runs, redact)
+    replies, styles, scripts = _inlined(runs, redact)
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(HERE),
         autoescape=True,
@@ -132,10 +133,21 @@ def _scores(sections: Sequence[Section]) -> list[Score]:
     return list(found.values())
 
 
-def _replies(runs: Sequence[Source], redact: bool) -> tuple[Markup, list[str], list[str]]:
+def _inlined(runs: Sequence[Source], redact: bool) -> tuple[Markup, list[str], list[str]]:
     """The browser of the replies, and all styles and scripts of the page."""
     from markupsafe import Markup
 
     styles = [(HERE / "style.css").read_text("utf-8")]
     scripts = [(HERE / "page.js").read_text("utf-8")]
-    return Markup(""), styles, scripts
+    if not (HERE / "replies.py").is_file():
+        return Markup(""), styles, scripts
+    replies = importlib.import_module("genprobe.report.replies")
+    names = [run.name for run in runs]
+    section: Markup = replies.section(
+        {run.name if names.count(run.name) == 1 else run.title: run.outcomes for run in runs},
+        redact,
+    )
+    if section:
+        styles.append((HERE / "replies.css").read_text("utf-8"))
+        scripts.append((HERE / "replies.js").read_text("utf-8"))
+    return section, styles, scripts

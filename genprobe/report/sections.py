@@ -302,10 +302,11 @@ class Sections:
         keys = [c for c in ("lang", "probe", "statement") if c in rows]
         found = []
         groups = rows.assign(__mark=mark).groupby(keys, sort=False, observed=True)
-        for key, group in itertools.islice(groups, MOST):
+        for _, group in itertools.islice(groups, MOST):
             marks = [clean(str(m)) for m in group.sort_values("sample")["__mark"]]
             first = group.iloc[0]
-            name = item_hash(*key) if self.redact else clean(str(first["text"]))
+            item = (str(first["lang"]), str(first["statement"]))
+            name = item_hash(*item) if self.redact else clean(str(first["text"]))
             domain = label(_scalar(first.get("domain")))
             found.append(Votes(name, str(first["lang"]), domain, marks, verdict(marks)))
         return Templates(source.name, found, max(0, groups.ngroups - MOST))

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from genprobe import inputs, metrics, registry, table
 from genprobe.errors import InputError
 from genprobe.formats import clean
-from genprobe.records import Score
+from genprobe.records import Score, digest
 from genprobe.signature import signature
 from genprobe.store import Run
 
@@ -181,7 +180,6 @@ def direction(code: str) -> str:
         return "auto"
 
 
-def item_hash(*parts: Any) -> str:
+def item_hash(lang: str, item: str) -> str:
     """Eight hex digits for an item whose name is not shown."""
-    text = "\x1f".join(str(part) for part in parts)
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    return digest([lang, item], 8)
