@@ -95,15 +95,16 @@ def made(count: int, data: Path | None, folder: Path) -> Path:
     return run.folder
 
 
-def measured(run: Path, out: Path) -> tuple[float, int, int]:
-    """Seconds, bytes at most, bytes of the page."""
+def measured(run: Path, out: Path) -> tuple[float, float, int, int]:
+    """Seconds, those of the processor, bytes at most, bytes of the page."""
     code = "from genprobe.cli import main; main()"
     begun = time.perf_counter()
     process = subprocess.Popen([sys.executable, "-c", code, "report", run, "-o", out, "-q"])
     _, status, usage = os.wait4(process.pid, 0)
     if status:
         raise SystemExit("the report failed")
-    return time.perf_counter() - begun, usage.ru_maxrss * 1024, out.stat().st_size
+    seconds, busy = time.perf_counter() - begun, usage.ru_utime + usage.ru_stime
+    return seconds, busy, usage.ru_maxrss * 1024, out.stat().st_size
 
 
 def main() -> int:
@@ -111,7 +112,9 @@ def main() -> int:
     parser.add_argument("--data", type=Path)
     parser.add_argument("--responses", default="20000,100000")
     given = parser.parse_args()
-    print("| responses | seconds | memory, MB | page, MB |\n|---|---|---|---|")
+    print(
+        "| responses | seconds | of the processor | memory, MB | page, MB |\n|---|---|---|---|---|"
+    )
     missed = False
     for count in map(int, given.responses.split(",")):
         with tempfile.TemporaryDirectory() as name:
@@ -119,8 +122,9 @@ def main() -> int:
             # begins with the memory at most of what started it.
             with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
                 run = pool.submit(made, count, given.data, Path(name)).result()
-            seconds, most, page = measured(run, Path(name) / "report.html")
-        print(f"| {count:,} | {seconds:.1f} | {most / 1e6:.0f} | {page / 1e6:.2f} |", flush=True)
+            seconds, busy, most, page = measured(run, Path(name) / "report.html")
+        row = f"| {count:,} | {seconds:.1f} | {busy:.1f} | {most / 1e6:.0f} | {page / 1e6:.2f} |"
+        print(row, flush=True)
         missed |= count == 100_000 and (seconds > LIMITS["seconds"] or most > LIMITS["bytes"])
         missed |= count == 20_000 and page >= LIMITS["page"]
     return int(missed)

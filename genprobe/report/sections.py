@@ -391,11 +391,11 @@ class Sections:
             for by in (["model"], ["lang"]):
                 found = counting.paradigms(folders, by=by)
                 where = "all languages" if by == ["model"] else "by language"
-                for ranks in (False, True):
+                for names, part in _PARADIGMS.items():
                     made = table(
-                        [s for s in found if s.metric.startswith("models-") == ranks],
+                        [s for s in found if s.metric in names],
                         ["lang", "model", "decode", "scorer"],
-                        caption=f"{title}: {where}{', models ranked' if ranks else ''}",
+                        caption=f"{part}: {where}",
                     )
                     tables += [made] if made else []
         except GenprobeError as error:
@@ -407,6 +407,14 @@ class Sections:
             "items whose stereotype is the likelier one; no-but-prefers: denied and preferred."
         )
         yield Section("paradigms", title, lead, tables)
+
+
+# Measures of saying against preferring -> what a table of them is called.
+_PARADIGMS = {
+    ("says", "prefers", "spearman", "point-biserial"): "Saying and preferring",
+    ("no-but-prefers", "yes-and-prefers", "yes-but-not", "no-and-not"): "Items, two by two",
+    ("models-spearman", "models-kendall"): "Models ranked by saying and by preferring",
+}
 
 
 def verdict(marks: Sequence[str]) -> str:
