@@ -15,9 +15,8 @@ import contextlib
 import csv
 import functools
 import math
-import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -140,7 +139,9 @@ class Printed:
 def _grid(text: str, path: Path) -> list[dict[str, str]]:
     """Rows of a table that is written with `|` between its cells, the columns' names first."""
     head, *lines = [
-        [cell.strip() for cell in line] for line in csv.reader(text.split("\n"), delimiter="|") if line
+        [cell.strip() for cell in line]
+        for line in csv.reader(text.split("\n"), delimiter="|")
+        if line
     ]
     for line in lines:
         if len(line) != len(head):
@@ -153,12 +154,17 @@ def _grid(text: str, path: Path) -> list[dict[str, str]]:
 
 @dataclass(frozen=True)
 class File:
-    """A file that is read: its name as published, where that is, and the columns needed."""
+    """A file that is read: its name, where it is published, and the columns needed.
+
+    also: a further name that it goes by. rename: columns as published -> as needed.
+    """
 
     name: str
     where: str
     columns: tuple[str, ...]
     optional: bool = False
+    also: str = ""
+    rename: Mapping[str, str] = field(default_factory=dict)
 
 
 class Folder:
@@ -171,8 +177,8 @@ class Folder:
     def find(self, file: File) -> Path | None:
         if self.path is None:
             return None
-        stem = Path(file.name).stem
-        names = [file.name, *(stem + suffix for suffix in SUFFIXES)]
+        stems = [Path(name).stem for name in (file.name, file.also) if name]
+        names = [file.name, *(stem + suffix for stem in stems for suffix in SUFFIXES)]
         return next((self.path / name for name in names if (self.path / name).is_file()), None)
 
     def read(self, file: File) -> pd.DataFrame:
@@ -187,11 +193,12 @@ class Folder:
         if path is None:
             if file.optional:
                 return pd.DataFrame(columns=list(file.columns))
+            name = f"{file.name} (or {file.also})" if file.also else file.name
             raise InputError(
-                f"{self.path or '--from'}: needs {file.name}, with the columns {columns}; "
-                f"published at {file.where}"
+                f"{self.path or '--from'}: there is no {name}; published at {file.where}; "
+                f"its columns are {columns}"
             )
-        frame = pd.DataFrame(list(read_rows(path)))
+        frame = pd.DataFrame(list(read_rows(path))).rename(columns=file.rename)
         lacking = [name for name in file.columns if name not in frame]
         if lacking:
             raise InputError(
@@ -254,9 +261,8 @@ def run(name: str, folder: str | Path | None = None) -> Found:
     """
     module = registry.module("reproduce", name)
     path = None if folder is None else Path(folder)
-    if path is not None and not os.path.isdir(path):  # Path.is_dir raises where a name is too long
-        there = "is a file" if os.path.exists(path) else "is not there"
-        raise InputError(f"{path}: {there}; name the folder that the data lie in")
+    if path is not None:
+        _check(path)
     needed = [file for file in files(module) if not file.optional]
     if path is None and needed:
         raise InputError(
@@ -266,6 +272,17 @@ def run(name: str, folder: str | Path | None = None) -> Found:
     printed, own = Printed(PUBLISHED / f"{name}.toml"), Folder(path)
     cells: Iterable[Cell] = module.cells(own, printed)
     return Found(printed.title, printed.source, list(cells), own.read_files)
+
+
+def _check(path: Path) -> None:
+    """InputError unless the path is a folder that can be read."""
+    try:
+        next(path.iterdir(), None)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(
+            f"{path}: cannot be read ({reason}); name the folder that the data lie in"
+        ) from None
 
 
 def files(module: Any) -> Sequence[File]:

@@ -19,7 +19,7 @@ RULE = (
     "either way)."
 )
 _SLACK = "±: what rounding has left open in the printed figures that ours is derived from."
-_WORDS = {"known": "differs, {}", "differs": "DIFFERS", "missing": "missing"}
+_WORDS = {"known": "differs {}", "differs": "DIFFERS", "missing": "missing"}
 
 
 def render(found: Found, form: str) -> str:
@@ -68,8 +68,9 @@ def _mark(at: int) -> str:
 
 def _row(cell: Cell, beside: Sequence[str], marks: dict[str, str]) -> list[str]:
     ours = _number(cell, cell.ours)
-    if cell.slack and cell.ours is not None:
-        ours += f" ±{cell.slack:.2g}"
+    slack = f"{cell.slack:.{digits(cell.published) + 1}f}"
+    if float(slack) and cell.ours is not None:
+        ours += f" ±{slack}"
     verdict = _WORDS.get(cell.verdict, cell.verdict).format(marks.get(cell.why, ""))
     others = [_number(cell, cell.beside.get(name)) for name in beside]
     return [f"  {clean(cell.name)}", cell.published, ours, *others, verdict]
@@ -82,6 +83,8 @@ def _number(cell: Cell, value: float | None) -> str:
     places = digits(cell.published)
     if not places and value == round(value):
         return f"{value:,.0f}" if "," in cell.published else f"{value:.0f}"
+    if 0 < abs(value) < 10.0 ** -(places + 1):
+        return f"{value:.0e}"
     return f"{value:.{places + 1}f}"
 
 

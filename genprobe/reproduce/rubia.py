@@ -1,6 +1,7 @@
 """RuBia: 125 win rates of five models on Russian pairs, from their perplexities.
 
-pairs.csv has a column `ppl_pro:MODEL` and one `ppl_anti:MODEL` for every model. A tie is no win.
+The study publishes scored_data.tsv, with the perplexities of thirteen models in columns such as
+`ppl-pro-XGLM`; a pairs.csv may call them `ppl_pro:XGLM`. A tie is no win.
 """
 
 from __future__ import annotations
@@ -13,13 +14,19 @@ from genprobe.reproduce import Cell, File, Folder, Printed
 if TYPE_CHECKING:
     import pandas as pd
 
-_WHERE = "https://github.com/vergrig/RuBia-Dataset"
 _PRO, _ANTI = "ppl_pro:", "ppl_anti:"
-_MODELS = ("XGLM", "mGPT", "ruBERT-large", "ruGPT-large", "TwHIN-BERT")
+_MODELS = {"XGLM": "XGLM", "mGPT": "mGPT", "ruBERT-large": "ruBert-large"}
+_MODELS |= {"ruGPT-large": "ruGPT-large", "TwHIN-BERT": "twhin-bert"}  # the table -> the file
 PAIRS = File(
-    "pairs.csv",
-    _WHERE,
+    "scored_data.tsv",
+    "https://github.com/vergrig/RuBia-Dataset",
     ("domain", "task_type", *(side + model for model in _MODELS for side in (_PRO, _ANTI))),
+    also="pairs.csv",
+    rename={
+        f"ppl-{side}-{column}": f"ppl_{side}:{model}"
+        for model, column in _MODELS.items()
+        for side in ("pro", "anti")
+    },
 )
 FILES = (PAIRS,)
 

@@ -1,0 +1,78 @@
+"""SHADES: the labels of the recorded yes/no replies, and their shares by model, probe, language.
+
+Every label is derived again by the study's own reader (`judge --parser shades2025`); beside stand
+the shares that genprobe's reader gives. The study prints them as Figures 16 to 21, without
+numbers, so its labels are what ours are compared with. `published` holds the literal answer,
+before the study swaps yes and no for its third experiment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from genprobe.errors import InputError
+from genprobe.reproduce import Cell, File, Folder, Printed
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+REPLIES = File(
+    "responses-dev.parquet",
+    "https://github.com/bigscience-workshop/ShadesofBias (labels and replies of the generation "
+    "experiments, one row a reply)",
+    ("model", "probe", "lang", "prompt", "response", "published"),
+)
+FILES = (REPLIES,)
+_ANSWERS = ("yes", "no", "ambiguous")
+_CELL = ("model", "probe", "lang")
+
+
+def cells(folder: Folder, printed: Printed) -> Iterator[Cell]:
+    replies = folder.read(REPLIES)
+    with folder.at(REPLIES):
+        _check(replies)
+        replies = replies.assign(theirs=_read(replies, "shades2025"), reader=_read(replies, ""))
+    # The order of models and probes is that of the file; languages by name.
+    for (model, probe), block in replies.groupby(["model", "probe"], sort=False):
+        for lang, rows in block.groupby("lang"):
+            table = f"{model}, {probe}, % of replies"
+            same = int((rows["theirs"] == rows["published"]).sum())
+            yield printed.cell(table, f"{lang}: labels", str(len(rows)), same)
+            for answer in _ANSWERS:
+                share = {c: 100 * float((rows[c] == answer).mean())
+                         for c in ("published", "theirs", "reader")}  # fmt: skip
+                yield printed.cell(
+                    table,
+                    f"{lang}: {answer}",
+                    f"{share['published']:.1f}",
+                    share["theirs"],
+                    genprobe=share["reader"],
+                )
+
+
+def _check(replies: pd.DataFrame) -> None:
+    """InputError for a cell that is empty or no label, with its row."""
+    for column in REPLIES.columns:
+        wrong = ~replies[column].map(lambda cell: isinstance(cell, str)).to_numpy(bool)
+        if column == "published":
+            wrong |= ~replies[column].isin(_ANSWERS).to_numpy(bool)
+        if wrong.any():
+            row = int(wrong.argmax())
+            shown = str(replies[column].iloc[row])[:40]
+            expected = f"one of {', '.join(_ANSWERS)}" if column == "published" else "text"
+            raise InputError(f"row {row + 1}: {column} is {shown!r} and must be {expected}")
+
+
+def _read(replies: pd.DataFrame, parser: str) -> list[str]:
+    """The label of every reply, by a reader."""
+    from genprobe.judges import Item, yesno
+
+    judge, seen = yesno.make(parser), dict[tuple[str, ...], str]()
+    labels = []
+    columns = (replies[name].tolist() for name in ("lang", "probe", "prompt", "response"))
+    for key in zip(*columns, strict=True):
+        if key not in seen:
+            seen[key] = judge(Item(*key)).label
+        labels.append(seen[key])
+    return labels
