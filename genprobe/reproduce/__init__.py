@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import functools
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -80,9 +80,9 @@ def digits(text: str) -> int:
 def agrees(published: str, ours: float, slack: float = 0.0) -> bool:
     """Whether ours rounds to what is printed. slack: ours may be as much more or less."""
     sign, value, half = figure(published)
-    slack += _DUST * max(1.0, abs(value))
     if sign == "<":
         return ours - slack < value
+    slack += _DUST * max(half, abs(value))
     return ours <= value + half + slack and (sign == "≤" or ours >= value - half - slack)
 
 
@@ -92,22 +92,23 @@ def agrees(published: str, ours: float, slack: float = 0.0) -> bool:
 class Printed:
     """What a study printed: published/NAME.toml.
 
-    `title`, `source`, and under [tables.KEY] `where` it is printed and `rows`, one a line, cells
-    between `|`, the first line the names of the columns; [[known]] has a reason (`why`) and
-    `cells` (columns table, cell, ours): the difference is known where ours is as it says.
+    `title`, `source`, `faults` (what is wrong and shows in no cell), and under [tables.KEY]
+    `where` it is printed and `rows`, one a line, cells between `|`, the first line the names of
+    the columns; [[known]] has a reason (`why`) and `cells` (columns table, cell, ours): the
+    difference is known where ours is as it says.
     """
 
     def __init__(self, path: Path) -> None:
         row = inputs.read_toml(path)
         self.path = path
         self.title, self.source = str(row["title"]), str(row["source"])
+        self.faults = [str(fault) for fault in row.get("faults", ())]
         self.data: dict[str, Any] = row
         self._known = {
             (cell["table"], cell["cell"]): (cell["ours"], str(known["why"]))
             for known in row.get("known", [])
             for cell in _grid(known["cells"], path)
         }
-        self.used: set[tuple[str, str]] = set()
 
     def where(self, key: str) -> str:
         return str(self.data["tables"][key]["where"])
@@ -172,7 +173,8 @@ class Folder:
 
     def __init__(self, path: Path | None) -> None:
         self.path = path
-        self.read_files: list[Path] = []
+        self.present: list[Path] = []
+        self.absent: list[File] = []
 
     def find(self, file: File) -> Path | None:
         if self.path is None:
@@ -192,32 +194,34 @@ class Folder:
         columns = ", ".join(file.columns)
         if path is None:
             if file.optional:
+                self.absent.append(file)
                 return pd.DataFrame(columns=list(file.columns))
             name = f"{file.name} (or {file.also})" if file.also else file.name
             raise InputError(
                 f"{self.path or '--from'}: there is no {name}; published at {file.where}; "
                 f"its columns are {columns}"
             )
-        frame = pd.DataFrame(list(read_rows(path))).rename(columns=file.rename)
+        # As objects: half a surrogate pair, which models do produce, fits no other type.
+        frame = pd.DataFrame(list(read_rows(path)), dtype=object).rename(columns=file.rename)
         lacking = [name for name in file.columns if name not in frame]
         if lacking:
             raise InputError(
                 f"{path}: lacks the column{'s' * (len(lacking) > 1)} {', '.join(lacking)}; "
                 f"expected are {columns}, as published at {file.where}"
             )
-        self.read_files.append(path)
+        self.present.append(path)
         return frame
 
     @contextlib.contextmanager
-    def at(self, file: File) -> Iterator[None]:
-        """Errors about rows get the name of the file in front."""
+    def at(self, file: File, what: str = "") -> Iterator[None]:
+        """Errors about rows get the name of the file in front, and what is read from it."""
         try:
             yield
         except InputError as error:
             path = self.find(file)
             if path is None or str(error).startswith(str(path)):
                 raise
-            raise InputError(f"{path}: {error}") from None
+            raise InputError(": ".join(filter(None, (str(path), what, str(error))))) from None
 
 
 # --- the verb
@@ -225,12 +229,15 @@ class Folder:
 
 @dataclass(frozen=True)
 class Found:
-    """What `run` returns. read: the files of the user's that the cells rest on."""
+    """What `run` returns. present: the files of the user's that the cells rest on; absent: those
+    that would have added cells. faults: of the study, none of which shows in a cell."""
 
     title: str
     source: str
     cells: list[Cell]
-    read: list[Path]
+    present: list[Path]
+    absent: list[File]
+    faults: list[str]
 
     @property
     def ok(self) -> bool:
@@ -240,18 +247,15 @@ class Found:
     @property
     def summary(self) -> str:
         """`120 of 125 cells agree, 3 differ for a known reason, …`"""
-        count = functools.partial(self._count)
-        parts = [f"{count('agrees')} of {len(self.cells)} cells agree"]
+        count = Counter(cell.verdict for cell in self.cells)
+        parts = [f"{count['agrees']} of {len(self.cells)} cells agree"]
         words = {"known": "for a known reason", "differs": "without a known reason"}
         for verdict, word in words.items():
-            if n := count(verdict):
+            if n := count[verdict]:
                 parts.append(f"{n} differ{'s' * (n == 1)} {word}")
-        if n := count("missing"):
+        if n := count["missing"]:
             parts.append(f"{n} {'is' if n == 1 else 'are'} missing")
         return ", ".join(parts)
-
-    def _count(self, verdict: str) -> int:
-        return sum(cell.verdict == verdict for cell in self.cells)
 
 
 def run(name: str, folder: str | Path | None = None) -> Found:
@@ -263,7 +267,7 @@ def run(name: str, folder: str | Path | None = None) -> Found:
     path = None if folder is None else Path(folder)
     if path is not None:
         _check(path)
-    needed = [file for file in files(module) if not file.optional]
+    needed = [file for file in module.FILES if not file.optional]
     if path is None and needed:
         raise InputError(
             f"{name} needs {', '.join(file.name for file in needed)}; name its folder in --from "
@@ -271,7 +275,8 @@ def run(name: str, folder: str | Path | None = None) -> Found:
         )
     printed, own = Printed(PUBLISHED / f"{name}.toml"), Folder(path)
     cells: Iterable[Cell] = module.cells(own, printed)
-    return Found(printed.title, printed.source, list(cells), own.read_files)
+    found = list(cells)
+    return Found(printed.title, printed.source, found, own.present, own.absent, printed.faults)
 
 
 def _check(path: Path) -> None:
@@ -283,8 +288,3 @@ def _check(path: Path) -> None:
         raise InputError(
             f"{path}: cannot be read ({reason}); name the folder that the data lie in"
         ) from None
-
-
-def files(module: Any) -> Sequence[File]:
-    found: Sequence[File] = module.FILES
-    return found

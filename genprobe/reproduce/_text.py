@@ -7,6 +7,7 @@ import io
 import itertools
 import json
 from collections.abc import Sequence
+from typing import Any
 
 from genprobe import registry
 from genprobe.files import escape
@@ -18,6 +19,7 @@ RULE = (
     "A cell agrees if ours, rounded to the printed digits, is the printed figure (an exact half "
     "either way)."
 )
+_LONGEST = 200  # characters of a name that are shown
 _SLACK = "±: what rounding has left open in the printed figures that ours is derived from."
 _WORDS = {"known": "differs {}", "differs": "DIFFERS", "missing": "missing"}
 
@@ -26,7 +28,7 @@ def render(found: Found, form: str) -> str:
     """What was found as one of `FORMATS`, ending in a newline. InputError for an unknown one."""
     if form not in FORMATS:
         raise registry.unknown("format", form, list(FORMATS))
-    rows = [cell.row() for cell in found.cells]
+    rows = [{name: _safe(value) for name, value in cell.row().items()} for cell in found.cells]
     if form == "json":
         lines = (json.dumps(row, ensure_ascii=False, allow_nan=False) for row in rows)
         return "[\n" + ",\n".join(lines) + "\n]\n" if rows else "[]\n"
@@ -34,7 +36,7 @@ def render(found: Found, form: str) -> str:
         names = list(dict.fromkeys(name for row in rows for name in row))
         file = io.StringIO()
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow([escape(clean(name)) for name in names])
+        writer.writerow(names)
         for row in rows:
             values = [row.get(name) for name in names]
             # A printed -2.3 is a figure, and no formula.
@@ -45,20 +47,29 @@ def render(found: Found, form: str) -> str:
     return _table(found)
 
 
+def _safe(value: Any) -> Any:
+    """Text that may be printed, and is no page: names of models come from the user's file."""
+    return clean(value[:_LONGEST]) if isinstance(value, str) else value
+
+
 def _table(found: Found) -> str:
-    lines = [found.title, found.source, *(f"from {clean(str(path))}" for path in found.read)]
+    lines = [found.title, found.source, *(f"from {clean(str(path))}" for path in found.present)]
+    if found.absent:
+        names = ", ".join(file.name for file in found.absent)
+        lines.append(f"without {names}, not in the folder ({found.absent[0].where})")
     reasons = list(dict.fromkeys(cell.why for cell in found.cells if cell.verdict == "known"))
     marks = {why: _mark(at) for at, why in enumerate(reasons)}
     for table, group in itertools.groupby(found.cells, key=lambda cell: cell.table):
         cells = list(group)
         beside = list(dict.fromkeys(name for cell in cells for name in cell.beside))
-        head = [clean(table), "published", "ours", *beside, ""]
+        head = [_safe(table), "published", "ours", *beside, ""]
         rows = [head, *(_row(cell, beside, marks) for cell in cells)]
         lines += ["", *_aligned(rows)]
     lines += ["", RULE]
     if any(cell.slack for cell in found.cells):
         lines.append(_SLACK)
     lines += [f"{mark}: {why}" for why, mark in marks.items()]
+    lines += [f"Not in a cell: {fault}" for fault in found.faults]
     return "\n".join([*lines, found.summary]) + "\n"
 
 
@@ -73,7 +84,7 @@ def _row(cell: Cell, beside: Sequence[str], marks: dict[str, str]) -> list[str]:
         ours += f" ±{slack}"
     verdict = _WORDS.get(cell.verdict, cell.verdict).format(marks.get(cell.why, ""))
     others = [_number(cell, cell.beside.get(name)) for name in beside]
-    return [f"  {clean(cell.name)}", cell.published, ours, *others, verdict]
+    return [f"  {_safe(cell.name)}", cell.published, ours, *others, verdict]
 
 
 def _number(cell: Cell, value: float | None) -> str:

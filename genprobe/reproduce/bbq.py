@@ -12,7 +12,7 @@ from genprobe.reproduce import Cell, File, Folder, Printed
 
 ITEMS = File(
     "unifiedqa-items.parquet",
-    "https://github.com/nyu-mll/BBQ (results and analysis_scripts, one row a question and model)",
+    "https://github.com/nyu-mll/BBQ (UnifiedQA's results with target_loc, a row a question)",
     (
         *("category", "model", "condition", "polarity", "label", "pred_label", "target_loc"),
         *("ans0_info", "ans1_info", "ans2_info"),

@@ -23,12 +23,13 @@ PAIRS = File(
     ("stereo_antistereo", "bias_type"),
     also="crows_pairs.csv",
 )
+_VALUES = ("sent_more_score", "sent_less_score")
 _MODELS = ("bert", "roberta", "albert")
 SCORES = {
     model: File(
         f"{model}.csv",
         f"{_WHERE} (written by its metric.py)",
-        ("sent_more_score", "sent_less_score", "stereo_antistereo", "bias_type"),
+        (*_VALUES, "stereo_antistereo", "bias_type"),
         optional=True,
     )
     for model in _MODELS
@@ -50,7 +51,7 @@ def cells(folder: Folder, printed: Printed) -> Iterator[Cell]:
     for model, file in SCORES.items():
         values = folder.read(file)
         if len(values):
-            with folder.at(file):
+            with folder.at(file, " and ".join(_VALUES) + " as pro and anti"):
                 yield from _scores(printed, rows, model, values)
 
 
@@ -77,9 +78,8 @@ def _scores(
     """Every score of a model, from the values of its pairs."""
     from genprobe import metrics, table
 
-    frame = table.from_rows(
-        values.rename(columns={"sent_more_score": "pro", "sent_less_score": "anti"})
-    )
+    # sent_more_score is pro, sent_less_score is anti.
+    frame = table.from_rows(values.rename(columns=dict(zip(_VALUES, ("pro", "anti"), strict=True))))
     found = {"all": metrics.score(frame, ["crows-pairs"], [], str)}
     found["type"] = metrics.score(frame, ["crows-pairs"], ["bias_type"], str)
     found["direction"] = metrics.score(frame, ["crows-pairs-direction"], [], str)

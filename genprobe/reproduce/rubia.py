@@ -7,12 +7,8 @@ The study publishes scored_data.tsv, with the perplexities of thirteen models in
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from genprobe.reproduce import Cell, File, Folder, Printed
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _PRO, _ANTI = "ppl_pro:", "ppl_anti:"
 _MODELS = {"XGLM": "XGLM", "mGPT": "mGPT", "ruBERT-large": "ruBert-large"}
@@ -34,37 +30,23 @@ FILES = (PAIRS,)
 def cells(folder: Folder, printed: Printed) -> Iterator[Cell]:
     from genprobe import metrics, table
 
-    with folder.at(PAIRS):
-        outcomes = table.from_rows(_long(folder.read(PAIRS)), perplexity=True)
-        scores = metrics.score(outcomes, ["rubia"], ["model"], str)
+    pairs = folder.read(PAIRS)
     names = printed.data["names"]
-    values = {
-        tuple(names.get(str(v), v) for v in (s.by["model"], s.by["domain"], s.by["task_type"])): (
-            s.value
-        )
-        for s in scores
-    }
     rows = printed.rows("win-rates")
     for model in _MODELS:
+        values = pairs.rename(columns={_PRO + model: "pro", _ANTI + model: "anti"})
+        with folder.at(PAIRS, model):
+            outcomes = table.from_rows(values[["domain", "task_type", "pro", "anti"]], True)
+            scores = metrics.score(outcomes, ["rubia"], [], str)
+        shares = {
+            tuple(names.get(s.by[c], s.by[c]) for c in ("domain", "task_type")): s.value
+            for s in scores
+        }
         for row in rows:
-            value = values.get((model, row["domain"], row["subdomain"]))
+            share = shares.get((row["domain"], row["subdomain"]))
             yield printed.cell(
                 f"{model}, win rate in %",
                 f"{row['domain']}, {row['subdomain']}",
                 row[model],
-                None if value is None else 100 * value,
+                None if share is None else 100 * share,
             )
-
-
-def _long(pairs: pd.DataFrame) -> pd.DataFrame:
-    """One row a pair and model."""
-    import pandas as pd
-
-    shared = pairs[["domain", "task_type"]].assign(item=range(len(pairs)))
-    return pd.concat(
-        [
-            shared.assign(model=model, pro=pairs[_PRO + model], anti=pairs[_ANTI + model])
-            for model in _MODELS
-        ],
-        ignore_index=True,
-    )

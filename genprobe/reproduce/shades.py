@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from genprobe.errors import InputError
+from genprobe.formats import clean
 from genprobe.reproduce import Cell, File, Folder, Printed
 
 if TYPE_CHECKING:
@@ -22,17 +23,20 @@ REPLIES = File(
     "https://github.com/bigscience-workshop/ShadesofBias (labels and replies of the generation "
     "experiments, one row a reply)",
     ("model", "probe", "lang", "prompt", "response", "published"),
+    also="responses.parquet",
 )
 FILES = (REPLIES,)
 _ANSWERS = ("yes", "no", "ambiguous")
-_CELL = ("model", "probe", "lang")
 
 
 def cells(folder: Folder, printed: Printed) -> Iterator[Cell]:
     replies = folder.read(REPLIES)
     with folder.at(REPLIES):
         _check(replies)
+        replies["model"] = replies["model"].map(clean)  # pandas has no groups of half a character
         replies = replies.assign(theirs=_read(replies, "shades2025"), reader=_read(replies, ""))
+    same = int((replies["theirs"] == replies["published"]).sum())
+    yield printed.cell("all replies", "labels", f"{len(replies):,}", same)
     # The order of models and probes is that of the file; languages by name.
     for (model, probe), block in replies.groupby(["model", "probe"], sort=False):
         for lang, rows in block.groupby("lang"):
