@@ -10,8 +10,9 @@ BIN = $(VENV)/bin
 demo: $(VENV)/ready
 	$(BIN)/genprobe yesno --lang mr
 
+# A core a worker, so torch has one thread in each.
 test: check
-	$(BIN)/pytest
+	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto --maxprocesses 4
 
 engines: $(VLLM)/ready
 	$(VLLM)/bin/pytest tests/real
