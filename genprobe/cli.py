@@ -667,7 +667,8 @@ def compare(
     "folder",
     type=click.Path(path_type=Path),
     metavar="FOLDER",
-    help="Where the published raw data lie: a download of yours.",
+    help="Where the published raw data lie: a download of yours. Not needed where a study's "
+    "printed figures alone are checked.",
 )
 @click.option(
     "-f",
