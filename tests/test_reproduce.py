@@ -292,6 +292,19 @@ def test_a_broken_file_is_one_line(tmp_path, name, file, content, what):
     assert (code, out) == (2, "") and what in err and file in err and "\n" not in err
 
 
+def test_columns_that_are_there_twice_and_cells_that_are_lists(tmp_path):
+    rows = [{**row, "ppl-pro-mGPT": 1.0, "pro": "of the user's"} for row in pairs()]
+    write_rows(tmp_path / "pairs.jsonl", rows)
+    code, _, err = command("rubia", "--from", tmp_path)
+    assert code == 2 and "pairs.jsonl: two columns are ppl_pro:mGPT" in err
+    rows = [{**row, "pro": "of the user's"} for row in pairs()]
+    write_rows(tmp_path / "pairs.jsonl", rows)
+    assert command("rubia", "--from", tmp_path)[0] == 1
+    write_rows(tmp_path / "pairs.jsonl", [rows[0], {**rows[1], "domain": ["gender"]}])
+    code, _, err = command("rubia", "--from", tmp_path)
+    assert code == 2 and "pairs.jsonl: row 2: domain is no single value" in err
+
+
 def test_a_value_that_is_no_number_is_named_with_its_row(tmp_path):
     rows = pairs()
     rows[1]["ppl_pro:mGPT"] = "much"

@@ -184,9 +184,10 @@ class Folder:
         return next((self.path / name for name in names if (self.path / name).is_file()), None)
 
     def read(self, file: File) -> pd.DataFrame:
-        """The rows of a file; an empty frame where it is optional and not there.
+        """The columns needed of a file; an empty frame where it is optional and not there.
 
-        InputError, one line, with where it is published and its columns, where it is missing.
+        InputError, one line: it is missing (with where it is published, and its columns), a column
+        is missing or there twice, a cell holds a list or an object.
         """
         import pandas as pd
 
@@ -209,6 +210,14 @@ class Folder:
                 f"{path}: lacks the column{'s' * (len(lacking) > 1)} {', '.join(lacking)}; "
                 f"expected are {columns}, as published at {file.where}"
             )
+        frame = frame[list(file.columns)]
+        if len(frame.columns) > len(file.columns):
+            twice = frame.columns[frame.columns.duplicated()][0]
+            raise InputError(f"{path}: two columns are {twice}, under one name or two")
+        for column in file.columns:
+            for row, cell in enumerate(frame[column], 1):
+                if isinstance(cell, list | dict):
+                    raise InputError(f"{path}: row {row}: {column} is no single value")
         self.present.append(path)
         return frame
 

@@ -38,11 +38,11 @@ def render(found: Found, form: str) -> str:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(names)
         for row in rows:
-            values = [row.get(name) for name in names]
             # A printed -2.3 is a figure, and no formula.
-            quoted = [v if n == "published" or not isinstance(v, str) else escape(clean(v))
-                      for n, v in zip(names, values, strict=True)]  # fmt: skip
-            writer.writerow(quoted)
+            writer.writerow(
+                escape(value) if isinstance(value, str) and name != "published" else value
+                for name, value in ((name, row.get(name)) for name in names)
+            )
         return file.getvalue()
     return _table(found)
 

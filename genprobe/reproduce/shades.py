@@ -33,8 +33,11 @@ def cells(folder: Folder, printed: Printed) -> Iterator[Cell]:
     replies = folder.read(REPLIES)
     with folder.at(REPLIES):
         _check(replies)
-        replies["model"] = replies["model"].map(clean)  # pandas has no groups of half a character
-        replies = replies.assign(theirs=_read(replies, "shades2025"), reader=_read(replies, ""))
+        replies = replies.assign(
+            model=replies["model"].map(clean),  # pandas has no groups of half a character
+            theirs=_read(replies, "shades2025"),
+            reader=_read(replies, ""),
+        )
     same = int((replies["theirs"] == replies["published"]).sum())
     yield printed.cell("all replies", "labels", f"{len(replies):,}", same)
     # The order of models and probes is that of the file; languages by name.
@@ -58,25 +61,19 @@ def cells(folder: Folder, printed: Printed) -> Iterator[Cell]:
 def _check(replies: pd.DataFrame) -> None:
     """InputError for a cell that is empty or no label, with its row."""
     for column in REPLIES.columns:
-        wrong = ~replies[column].map(lambda cell: isinstance(cell, str)).to_numpy(bool)
-        if column == "published":
-            wrong |= ~replies[column].isin(_ANSWERS).to_numpy(bool)
-        if wrong.any():
-            row = int(wrong.argmax())
-            shown = str(replies[column].iloc[row])[:40]
-            expected = f"one of {', '.join(_ANSWERS)}" if column == "published" else "text"
-            raise InputError(f"row {row + 1}: {column} is {shown!r} and must be {expected}")
+        labels = column == "published"
+        for row, cell in enumerate(replies[column], 1):
+            if not isinstance(cell, str) or (labels and cell not in _ANSWERS):
+                expected = f"one of {', '.join(_ANSWERS)}" if labels else "text"
+                raise InputError(
+                    f"row {row}: {column} is {str(cell)[:40]!r} and must be {expected}"
+                )
 
 
 def _read(replies: pd.DataFrame, parser: str) -> list[str]:
     """The label of every reply, by a reader."""
     from genprobe.judges import Item, yesno
 
-    judge, seen = yesno.make(parser), dict[tuple[str, ...], str]()
-    labels = []
+    judge = yesno.make(parser)
     columns = (replies[name].tolist() for name in ("lang", "probe", "prompt", "response"))
-    for key in zip(*columns, strict=True):
-        if key not in seen:
-            seen[key] = judge(Item(*key)).label
-        labels.append(seen[key])
-    return labels
+    return [judge(Item(*cells)).label for cells in zip(*columns, strict=True)]
