@@ -66,9 +66,8 @@ def render(folders: Sequence[str | Path], *, redact: bool = False, note: Note = 
     from genprobe.report.sections import Sections
 
     runs = sources.load(folders)
-    made = Sections(runs, redact)
-    main = list(made.main())
-    behind = list(made.behind())
+    sections = Sections(runs, redact)
+    main, behind = sections.made()
     scores = _scores([*main, *behind])
     cautions = words.cautions(runs)
     facts = [words.fact(run) for run in runs]
@@ -90,7 +89,7 @@ def render(folders: Sequence[str | Path], *, redact: bool = False, note: Note = 
         cautions=cautions,
         main=main,
         behind=behind,
-        series=made.series,
+        series=sections.series,
         reasons=words.reasons_of(scores),
         losses=[(run.title, run.status, run.failures) for run in runs],
         signatures=words.signatures(scores),

@@ -115,7 +115,22 @@ class Sections:
 
     # -- the main figures
 
-    def main(self) -> Iterator[Section]:
+    def made(self) -> tuple[list[Section], list[Section]]:
+        """The main sections, and those behind them that have something in them."""
+        # These join the runs by themselves: before the tables of ours are there, too.
+        compared = [*self._compared(), *self._paradigms()]
+        main = list(self._main())
+        behind = [
+            *self._answers(),
+            *self._stories(),
+            *self._essays(),
+            *self._preferences(),
+            *self._others(),
+            *compared,
+        ]
+        return main, [section for section in behind if section]
+
+    def _main(self) -> Iterator[Section]:
         """One section for each kind of run: its main table."""
         for kind, sources in self.kinds.items():
             names, across = MAIN[kind]
@@ -178,19 +193,6 @@ class Sections:
         return made
 
     # -- everything behind it
-
-    def behind(self) -> Iterator[Section]:
-        """The sections behind the main figures that have something in them."""
-        made = itertools.chain(
-            self._answers(),
-            self._stories(),
-            self._essays(),
-            self._preferences(),
-            self._others(),
-            self._compared(),
-            self._paradigms(),
-        )
-        yield from (section for section in made if section)
 
     def _answers(self) -> Iterator[Section]:
         if not (sources := self.kinds.get("answers", [])):

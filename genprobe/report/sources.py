@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from genprobe import inputs, metrics, registry, table
+from genprobe.choices import is_choice
 from genprobe.errors import InputError
 from genprobe.formats import clean
 from genprobe.records import Score, digest
@@ -29,17 +30,24 @@ DATED = ("responses.jsonl", "logprobs.jsonl", "run.json")
 
 @dataclass(frozen=True)
 class Source:
-    """A run of the report. name: what the page calls it, its own among all runs."""
+    """A run of the report. name: what the page calls it, its own among all runs of its kind."""
 
     name: str
     run: Run
-    outcomes: pd.DataFrame
 
-    @property
+    @cached_property
+    def outcomes(self) -> pd.DataFrame:
+        """The table of the run, joined when it is first asked for. InputError: it cannot be."""
+        try:
+            return table.outcomes(self.run)
+        except InputError as error:
+            raise InputError(f"{self.run.folder}: {error}") from None
+
+    @cached_property
     def kind(self) -> str:
         """One of `KINDS`."""
         if self.run.spec.command == "logprob":
-            return "choices" if "chosen" in self.outcomes else "pairs"
+            return "choices" if any(map(is_choice, self.run.statements())) else "pairs"
         return {"stories": "stories", "essays": "essays"}.get(self.run.spec.command, "answers")
 
     @property
@@ -119,20 +127,11 @@ class Source:
 
 
 def load(folders: Sequence[str | Path]) -> list[Source]:
-    """Open and join the runs, each once, in the order of `KINDS`. InputError, RunError: one cannot
-    be read."""
+    """Open the runs, each once, in the order of `KINDS`. RunError: one is no run."""
     each = {Path(folder).resolve(): Path(folder) for folder in folders}
     runs = [Run.open(folder) for folder in each.values()]
-    names = _names(runs)
-    found = [Source(name, run, _outcomes(run)) for name, run in zip(names, runs, strict=True)]
+    found = [Source(name, run) for name, run in zip(_names(runs), runs, strict=True)]
     return sorted(found, key=lambda source: KINDS.index(source.kind))
-
-
-def _outcomes(run: Run) -> pd.DataFrame:
-    try:
-        return table.outcomes(run)
-    except InputError as error:
-        raise InputError(f"{run.folder}: {error}") from None
 
 
 def _names(runs: Sequence[Run]) -> list[str]:
