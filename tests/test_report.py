@@ -439,6 +439,25 @@ def test_why_two_runs_cannot_be_paired(folders, tmp_path, monkeypatch):
     assert "one-7b and third cannot be paired" in text and str(tmp_path) not in text
 
 
+def test_an_error_that_quotes_a_statement_is_not_shown(folders, tmp_path, monkeypatch):
+    rows = [
+        {"lang": "en", "id": f"i{n}/{role}", "pair": f"i{n}", "role": role, "text": f"{role} {n}"}
+        for n in range(3)
+        for role in ("original", "contrast")
+    ]
+    runs = []
+    for verb, tail in (("yesno", ""), ("logprob", " in other words")):
+        data = tmp_path / f"{verb}.jsonl"
+        data.write_text("".join(json.dumps(r | {"text": r["text"] + tail}) + "\n" for r in rows))
+        runs.append(ask(monkeypatch, tmp_path / verb, verb, Model("m"), data=str(data)))
+    with pytest.raises(InputError, match="in other words"):
+        counting.paradigms(runs)
+    for redact in (False, True):
+        text = report.render(runs, redact=redact)
+        assert "Not compared: they are not of the same items" in text
+        assert "in other words" not in text
+
+
 # --- the parts
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from genprobe import counting, metrics
+from genprobe.compare import fits
 from genprobe.errors import GenprobeError
 from genprobe.formats import clean, label
 from genprobe.metrics.negrate import FEWEST, not_told
@@ -342,30 +343,14 @@ class Sections:
     def _compared(self) -> Iterator[Section]:
         """Runs of a kind, item by item: each with the first."""
         for kind, sources in self.kinds.items():
-            if len(sources) < 2:
-                continue
-            tables, lines = [], []
+            tables: list[Table] = []
+            lines: list[str] = []
             for other in sources[1:]:
-                names = (sources[0].name, other.name)
                 try:
-                    found = counting.compare(sources[0].run.folder, [other.run.folder])
+                    tables += self._pair(kind, sources[0], other)
                 except GenprobeError as error:
-                    lines.append(
-                        f"{names[0]} and {names[1]} cannot be paired: {what(error, self.sources)}."
-                    )
-                    continue
-                made = table(
-                    found,
-                    ["of"],
-                    caption=f"{names[1]} against {names[0]}, on the same items",
-                    titles={
-                        "a": names[0],
-                        "b": names[1],
-                        "mcnemar-p": "McNemar's p",
-                        "swap-p": "p of the swap test",
-                    },
-                )
-                tables += [made] if made else []
+                    why = what(error, self.sources, self.redact)
+                    lines.append(f"{sources[0].name} and {other.name} cannot be paired: {why}.")
             if tables:
                 lines.insert(
                     0,
@@ -375,6 +360,32 @@ class Sections:
                 )
             title = f"{TITLES[kind]}: models side by side"
             yield Section(f"{kind}-compared", title, " ".join(lines), tables, alone=bool(lines))
+
+    def _pair(self, kind: str, one: Source, other: Source) -> Iterator[Table]:
+        """Two runs: every figure that pairs, then the differences of the main ones by language."""
+        apart = ["scorer"] if kind in ("pairs", "choices") else []
+        folders = one.run.folder, [other.run.folder]
+        who = f"{other.name} against {one.name}"
+        titles = {"a": one.name, "b": other.name, "mcnemar-p": "McNemar's p", "swap-p": "p (swaps)"}
+        found = counting.compare(*folders, by=apart)
+        if made := table(found, ["of", *apart], caption=f"{who}, on the same items", titles=titles):
+            yield made
+        first = "domain" if kind == "stories" else "lang"
+        names = [
+            name
+            for name in MAIN[kind][0]
+            if fits(metrics.find(name), [first]) and any(s.by["of"] == name for s in found)
+        ]
+        across = ["probe"] if kind == "answers" else apart
+        found = counting.compare(*folders, metrics=names, by=[first, *across]) if names else []
+        made = table(
+            [s for s in found if s.metric == "difference"],
+            [first],
+            ["of", *across],
+            caption=f"{who}, by {HEADS[first].lower()}",
+        )
+        if made and len(made.rows) > 1:
+            yield made
 
     def _paradigms(self) -> Iterator[Section]:
         """Saying against preferring, where there are runs of both."""
@@ -401,7 +412,7 @@ class Sections:
                     )
                     tables += [made] if made else []
         except GenprobeError as error:
-            lead = f"Not compared: {what(error, self.sources)}."
+            lead = f"Not compared: {what(error, self.sources, self.redact)}."
             yield Section("paradigms", title, lead, alone=True)
             return
         lead = (

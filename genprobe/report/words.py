@@ -14,7 +14,7 @@ from pathlib import Path
 from markupsafe import Markup, escape
 
 from genprobe import inputs, metrics
-from genprobe.errors import InputError
+from genprobe.errors import GenprobeError, InputError
 from genprobe.formats import clean, number
 from genprobe.records import Score
 from genprobe.report.sources import Source, language, short_name
@@ -384,8 +384,11 @@ def signatures(scores: Sequence[Score]) -> list[tuple[str, str]]:
     return [(name, clean(both_signatures(*texts))) for name, texts in found.items()]
 
 
-def what(error: InputError | Exception, sources: Sequence[Source]) -> str:
-    """An error as a sentence for the page: runs by their names, no path."""
+def what(error: GenprobeError, sources: Sequence[Source], redact: bool) -> str:
+    """Why runs were not compared: runs by their names, no path, and no statement, which an error
+    about the data may quote."""
+    if isinstance(error, InputError) and (redact or "was asked about as" in str(error)):
+        return "they are not of the same items with the same texts"
     text = str(error)
     for source in sources:
         text = text.replace(str(source.run.folder), source.name)
