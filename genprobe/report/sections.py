@@ -79,8 +79,9 @@ class Votes:
     @property
     def told(self) -> str:
         """The marks in words."""
-        counts = Counter(self.marks)
-        return ", ".join(f"{n} {'not negative' if k == 'other' else k}" for k, n in counts.items())
+        names = {"negative": "negative", "other": "not negative"}
+        counts = Counter(names.get(mark, f"left out ({mark})") for mark in self.marks)
+        return ", ".join(f"{n} {name}" for name, n in sorted(counts.items(), reverse=True))
 
 
 @dataclass
