@@ -9,6 +9,8 @@
   const PAGE = 20; // replies a page
   const PREVIEW = 600; // letters and lines of a text that are shown at first
   const LINES = 14;
+  const FARTHEST = 3000; // where evidence or a hit may end to be among them
+  const FIRST = ["run", "lang", "probe", "decode", "answer", "sentiment", "stance"]; // filters in sight
 
   // --- the data
 
@@ -102,25 +104,18 @@
     parent.append(text.slice(done));
   }
 
-  // The same with ranges of it marked. ranges: [from, to, kind].
-  function marked(parent, text, ranges) {
-    const edges = new Set([0, text.length]);
-    for (const [from, to] of ranges) {
-      edges.add(Math.min(from, text.length));
-      edges.add(Math.min(to, text.length));
-    }
-    const cuts = [...edges].sort((a, b) => a - b);
+  // The same from its first letter up to `end`, with ranges marked. ranges: [from, to, name].
+  function marked(parent, text, end, ranges) {
+    const begin = Math.min(text.length - text.trimStart().length, end);
+    const inside = (at) => Math.min(Math.max(at, begin), end);
+    const edges = [begin, end, ...ranges.flatMap(([from, to]) => [inside(from), inside(to)])];
+    const cuts = [...new Set(edges)].sort((a, b) => a - b);
     for (let at = 0; at + 1 < cuts.length; at++) {
-      const kinds = ranges.filter(([from, to]) => from <= cuts[at] && cuts[at + 1] <= to);
-      const names = [...new Set(kinds.map((range) => range[2]))].join(" ");
-      const piece = text.slice(cuts[at], cuts[at + 1]);
-      if (!names) {
-        append(parent, piece);
-        continue;
-      }
-      const mark = element("mark", names);
-      append(mark, piece);
-      parent.append(mark);
+      const [from, to] = [cuts[at], cuts[at + 1]];
+      const names = ranges.filter((range) => range[0] <= from && to <= range[1]).map((range) => range[2]);
+      const piece = names.length ? element("mark", names.join(" ")) : parent;
+      append(piece, text.slice(from, to));
+      if (piece !== parent) parent.append(piece);
     }
   }
 
@@ -138,8 +133,8 @@
       if (at < 0) break;
       if (line === LINES - 1) end = Math.min(end, at);
     }
-    // The evidence and the first hit are always in it.
-    for (const [, to] of ranges.slice(0, 2)) end = Math.max(end, to + 60);
+    // The evidence and the first hit are in it.
+    for (const [, to] of ranges.slice(0, 2)) if (to < FARTHEST) end = Math.max(end, to + 60);
     end = cutAt(text, end);
     return end + 80 >= text.length && end >= PREVIEW ? text.length : Math.min(end, text.length);
   }
@@ -255,18 +250,20 @@
       block.lang = lang.code;
       block.dir = lang.dir;
       const end = more ? preview(text, ranges) : text.length;
-      marked(block, text.slice(0, end), ranges);
+      const show = (to) => {
+        block.textContent = "";
+        marked(block, text, to, ranges);
+        if (to < text.length) block.append("…");
+      };
+      show(end);
       if (end === text.length) return [block];
-      block.append("…");
       const button = element("button", "r-more", `Show all ${number(text.length)} letters`);
       button.type = "button";
       button.setAttribute("aria-expanded", "false");
       let open = false;
       button.addEventListener("click", () => {
         open = !open;
-        block.textContent = "";
-        marked(block, open ? text : text.slice(0, end), ranges);
-        if (!open) block.append("…");
+        show(open ? text.length : end);
         button.textContent = open ? "Show less" : `Show all ${number(text.length)} letters`;
         button.setAttribute("aria-expanded", String(open));
       });
@@ -312,18 +309,20 @@
     function reply(row) {
       const text = at("reply", row);
       if (text === null) {
-        return at("status", row) === "answered"
-          ? element("p", "r-note", "No reply was written: the probabilities of the answer words were asked for.")
-          : element("p", "r-note", "There is no reply.");
+        const why = at("status", row) === "answered"
+          ? "None: the probabilities of the answer words were asked for."
+          : "There is none.";
+        return field("Reply", element("p", "r-note", why));
       }
       const ranges = hits(text, query).map(([from, to]) => [from, to, "r-hit"]);
       const [from, to] = at("place", row);
       if (to > from && to <= text.length) ranges.unshift([from, to, "r-evidence"]);
-      const title = text.trim() ? "Reply" : "Reply (empty)";
-      const block = field(title, ...textBlock(text, replied(row), ranges, true));
-      if (at("echo", row) === "exact") {
-        block.append(element("p", "r-note", "The prompt, which it repeats first, is left out here."));
+      const echo = at("echo", row) === "exact";
+      if (!text.trim()) {
+        return field("Reply", element("p", "r-note", echo ? "It only repeats the prompt." : "It is empty."));
       }
+      const block = field("Reply", ...textBlock(text, replied(row), ranges, true));
+      if (echo) block.append(element("p", "r-note", "It repeats the prompt first, which is left out here."));
       const full = data.cut.get(col("reply").codes[row]);
       if (full) {
         block.append(element("p", "r-note",
@@ -358,9 +357,8 @@
       const facts = element("dl", "r-facts");
       fact(facts, "Rule", at("rule", row));
       fact(facts, "Kind", at("kind", row));
-      if (!redact && at("evidence", row) && !(at("place", row)[1] > 0)) {
-        fact(facts, "Rests on", at("evidence", row));
-      }
+      const end = redact ? 0 : at("place", row)[1];
+      if (!end || end > Math.min(length(row), FARTHEST)) fact(facts, "Rests on", at("evidence", row));
       fact(facts, "Reply language", label("reply_language", row));
       fact(facts, "Left out of", at("left_out", row), "r-left");
       for (const [title, values] of data.numbers) fact(facts, title, values[row]?.toFixed(3));
@@ -374,7 +372,9 @@
       if (!redact) {
         const text = at("text", row) ?? "";
         const ranges = hits(text, query).map(([from, to]) => [from, to, "r-hit"]);
-        article.append(field("Statement", ...textBlock(text, asked(row), ranges, true)), prompt(row), reply(row));
+        const statement = field("Statement", ...textBlock(text, asked(row), ranges, true));
+        statement.append(prompt(row));
+        article.append(element("div", "r-pair", statement, reply(row)));
       }
       article.append(facts);
       return element("li", "", article);
@@ -399,8 +399,11 @@
       });
       const title = element("label", "", facet.title);
       title.htmlFor = facet.select.id;
-      part("facets").append(element("div", "r-field", title, facet.select));
+      const place = FIRST.includes(facet.name) ? "facets" : "rest";
+      part(place).append(element("div", "r-field", title, facet.select));
     }
+    const rest = facets.filter((facet) => !FIRST.includes(facet.name));
+    part("more").hidden = !rest.length;
     for (const [key, title] of orders) part("sort").append(option(key, title));
 
     function say(node, text) {
@@ -409,9 +412,9 @@
 
     function showCounts() {
       for (const facet of facets) {
-        const [all, ...rest] = facet.select.options;
+        const [all, ...choices] = facet.select.options;
         say(all, `All (${number(facet.counts.reduce((sum, count) => sum + count, 0))})`);
-        rest.forEach((choice, k) => {
+        choices.forEach((choice, k) => {
           const value = facet.labels[k] ?? facet.values[k] ?? (facet.name === "left_out" ? "nothing" : "none");
           say(choice, `${plain(value)} (${number(facet.counts[k])})`);
           choice.disabled = !facet.counts[k] && facet.chosen !== k;
@@ -419,6 +422,8 @@
         facet.select.value = String(facet.chosen);
         facet.select.classList.toggle("r-on", facet.chosen >= 0);
       }
+      const on = rest.filter((facet) => facet.chosen >= 0).length;
+      say(part("more").firstElementChild, on ? `More filters (${on} on)` : "More filters");
       const unit = `${planned ? "planned " : ""}${n === 1 ? "reply" : "replies"}`;
       say(part("count"), `${number(found)} of ${number(n)} ${unit}`);
       part("clear").disabled = !query && facets.every((facet) => facet.chosen < 0);
@@ -487,6 +492,7 @@
         const value = state.get(facet.name);
         facet.chosen = value === null ? -1 : facet.values.findIndex((known) => (known ?? "") === value);
       }
+      part("more").open ||= rest.some((facet) => facet.chosen >= 0);
       part("q").value = state.get("q") ?? "";
       setOrder(state.get("sort") ?? "");
       part("sort").value = sort;

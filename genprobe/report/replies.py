@@ -108,7 +108,7 @@ def section(tables: Mapping[str, pd.DataFrame], redact: bool) -> Markup:
 
 def _rows(run: str, table: pd.DataFrame) -> pd.DataFrame:
     """The columns of a table that the page needs."""
-    table = table.assign(run=run, left_out=_left_out(table))
+    table = table.assign(run=pd.Series(run, table.index, dtype=object), left_out=_left_out(table))
     names = [*FACETS, *_FACTS, *_NUMBERS, "statement", "text", "prompt", "response", "evidence"]
     return table[[name for name in names if name in table]].astype(object)
 
