@@ -635,6 +635,7 @@ def test_nothing_that_a_model_wrote_runs(chromium, tmp_path):
         seen.search(payload)
         assert seen.count >= 1
     seen.search("")
+    seen.page.click("#replies-more summary")
     for name in ("run", "bias_type", "rule", "kind"):
         seen.page.select_option(f"#replies-by-{name}", index=4)
         seen.page.select_option(f"#replies-by-{name}", index=0)
