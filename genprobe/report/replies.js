@@ -296,7 +296,7 @@
     function prompt(row) {
       const [before, after] = at("wording", row);
       const text = after === undefined ? before : before + (at("text", row) ?? "") + after;
-      const details = element("details", "", element("summary", "", "Prompt"));
+      const details = element("details", "guarded", element("summary", "", "Prompt"));
       const { code: lang, dir } = asked(row);
       details.addEventListener("toggle", () => {
         if (details.childElementCount === 1) {
@@ -362,7 +362,7 @@
       fact(facts, "Reply language", label("reply_language", row));
       fact(facts, "Left out of", at("left_out", row), "r-left");
       for (const [title, values] of data.numbers) fact(facts, title, values[row]?.toFixed(3));
-      fact(facts, "Statement", label("role", row));
+      if (col("role")?.values.length > 1) fact(facts, "Statement", label("role", row));
       fact(facts, "Bias type", at("bias_type", row));
       fact(facts, redact ? "Item (hash)" : "Item", at("item", row));
       if (col("sample").values.length > 1) fact(facts, "Sample", at("sample", row));
