@@ -245,14 +245,19 @@
 
     // --- cards
 
-    function textBlock(text, lang, ranges, more) {
+    // evidence: [from, to] of it, or nothing. whole: not cut.
+    function textBlock(text, lang, { evidence = [], whole = false } = {}) {
       const block = element("div", "r-text");
       block.lang = lang.code;
       block.dir = lang.dir;
-      const end = more ? preview(text, ranges) : text.length;
+      const ranges = (to) => [
+        ...evidence.map(([from, end]) => [from, end, "r-evidence"]),
+        ...hits(text.slice(0, to), query).map(([from, end]) => [from, end, "r-hit"]),
+      ];
+      const end = whole ? text.length : preview(text, ranges(FARTHEST));
       const show = (to) => {
         block.textContent = "";
-        marked(block, text, to, ranges);
+        marked(block, text, to, ranges(to));
         if (to < text.length) block.append("…");
       };
       show(end);
@@ -297,10 +302,9 @@
       const [before, after] = at("wording", row);
       const text = after === undefined ? before : before + (at("text", row) ?? "") + after;
       const details = element("details", "guarded", element("summary", "", "Prompt"));
-      const { code: lang, dir } = asked(row);
       details.addEventListener("toggle", () => {
         if (details.childElementCount === 1) {
-          details.append(...textBlock(text, { code: lang, dir }, [], false));
+          details.append(...textBlock(text, asked(row), { whole: true }));
         }
       });
       return details;
@@ -314,14 +318,13 @@
           : "There is none.";
         return field("Reply", element("p", "r-note", why));
       }
-      const ranges = hits(text, query).map(([from, to]) => [from, to, "r-hit"]);
       const [from, to] = at("place", row);
-      if (to > from && to <= text.length) ranges.unshift([from, to, "r-evidence"]);
+      const evidence = to > from && to <= text.length ? [[from, to]] : [];
       const echo = at("echo", row) === "exact";
       if (!text.trim()) {
         return field("Reply", element("p", "r-note", echo ? "It only repeats the prompt." : "It is empty."));
       }
-      const block = field("Reply", ...textBlock(text, replied(row), ranges, true));
+      const block = field("Reply", ...textBlock(text, replied(row), { evidence }));
       if (echo) block.append(element("p", "r-note", "It repeats the prompt first, which is left out here."));
       const full = data.cut.get(col("reply").codes[row]);
       if (full) {
@@ -371,8 +374,7 @@
       article.setAttribute("aria-labelledby", head.id);
       if (!redact) {
         const text = at("text", row) ?? "";
-        const ranges = hits(text, query).map(([from, to]) => [from, to, "r-hit"]);
-        const statement = field("Statement", ...textBlock(text, asked(row), ranges, true));
+        const statement = field("Statement", ...textBlock(text, asked(row)));
         statement.append(prompt(row));
         article.append(element("div", "r-pair", statement, reply(row)));
       }

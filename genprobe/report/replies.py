@@ -70,7 +70,7 @@ _ORDER: Mapping[str, Sequence[str]] = {
 }
 
 LONGEST = 20_000  # letters of a reply that the page holds
-SHORTEST = 200  # letters that it holds even where it grows too large for it
+SHORTEST = 100  # letters that it holds even where it grows too large for it
 # Characters of the block: 20,000 replies stay under 3 MB together with the rest of a page.
 ROOM, ROOM_EACH = 2_200_000, 110
 
@@ -324,4 +324,4 @@ def _cut(payload: dict[str, Any], replies: Sequence[str | None], limit: int) -> 
 def _compress(payload: dict[str, Any]) -> bytes:
     """JSON in UTF-8 (half of a surrogate pair as its escape), gzip; the same for the same data."""
     text = json.dumps(payload, ensure_ascii=False, separators=(",", ":"))
-    return gzip.compress(text.encode("utf-8", "backslashreplace"), mtime=0)
+    return gzip.compress(text.encode("utf-8", "backslashreplace"), compresslevel=6, mtime=0)
