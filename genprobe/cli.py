@@ -660,6 +660,54 @@ def compare(
     _print_scores(found, form)
 
 
+@cli.command(name="report", short_help="Make a page of runs that one can publish.")
+@click.argument(
+    "folders", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN..."
+)
+@click.option(
+    "-o",
+    "out",
+    required=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE.html",
+    help="The page.",
+)
+@click.option(
+    "--figures",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Also write figures for a paper, each as SVG and PDF with its data as CSV.",
+)
+@click.option(
+    "--redact",
+    is_flag=True,
+    help="Without statements, prompts, replies and quotes of them; items are known by a hash.",
+)
+@_shared("quiet", "verbose")
+def report_(
+    folders: tuple[Path, ...],
+    out: Path,
+    figures: Path | None,
+    redact: bool,
+    quiet: bool,
+    verbose: bool,
+) -> None:
+    """Make one page of one run or several: what was measured, the figures, all behind them.
+
+    The page is one file that needs no network. Runs of several models stand side by side; those
+    of `yesno` and `logprob` of one model are also set against each other. No model is needed.
+    """
+    from genprobe import report
+
+    note = _note(quiet)
+    note(f"report: {report.build(folders, out, redact=redact, note=note)}")
+    if figures is not None:
+        from genprobe.figures import draw
+
+        for path in draw(folders, figures):
+            note(f"figure: {path}")
+
+
 @cli.command(short_help="Derive a published table again from its raw data.")
 @click.argument("name", metavar="NAME")
 @click.option(

@@ -102,7 +102,7 @@ def _shorten(text: str, width: int = _LONGEST) -> str:
     return kept + "…"
 
 
-def _label(value: JSON) -> str:
+def label(value: JSON) -> str:
     """A value of a `by` column in words."""
     if value is None or value == "":
         return "(none)"
@@ -116,7 +116,7 @@ def _percent(value: float, sign: bool = False) -> str:
     return text[1:] if text in ("+0.0", "-0.0") else text.replace("-", "−")
 
 
-def _number(value: float, metric: str) -> str:
+def number(value: float, metric: str) -> str:
     """A value as its metric is read: a share in %, a coefficient, or a count."""
     if metric.endswith(_COEFFICIENTS):
         return f"{value:z.2f}".replace("-", "−")
@@ -133,13 +133,13 @@ def _number(value: float, metric: str) -> str:
 def _value(score: Score | None) -> str:
     if score is None:
         return ""
-    return NOTHING if score.value is None else _number(score.value, score.metric)
+    return NOTHING if score.value is None else number(score.value, score.metric)
 
 
 def _interval(score: Score | None) -> str:
     if score is None or score.low is None or score.high is None:
         return ""
-    return f"[{_number(score.low, score.metric)}, {_number(score.high, score.metric)}]"
+    return f"[{number(score.low, score.metric)}, {number(score.high, score.metric)}]"
 
 
 def _bounds(score: Score | None, to: str = " to ") -> str:
@@ -230,10 +230,10 @@ def _table(scores: Sequence[Score], width: int) -> list[str]:
     # What is the same in all rows is said once, above.
     labels = [dict(cell) for cell in cells]
     fixed = [n for n in names if len({c.get(n) for c in labels}) == 1]
-    head = [f"{clean(n)} {_label(labels[0].get(n))}" for n in fixed]
+    head = [f"{clean(n)} {label(labels[0].get(n))}" for n in fixed]
     lines = [" · ".join(head), ""] if head else []
     stub = [
-        _strip([_shorten(clean(n)), *(_shorten(_label(c.get(n))) for c in labels)], right=False)
+        _strip([_shorten(clean(n)), *(_shorten(label(c.get(n))) for c in labels)], right=False)
         for n in names
         if n not in fixed
     ]
@@ -456,7 +456,7 @@ def _latex(scores: Sequence[Score]) -> str:
     names = _names(cells)
     heads = [tex(name) for name in names]
     align = "l" * len(names)
-    body = [[tex(_label(dict(cell).get(name))) for name in names] for cell in cells]
+    body = [[tex(label(dict(cell).get(name))) for name in names] for cell in cells]
     last: _Column | None = None
     for column in columns:
         found = [column.scores.get(cell) for cell in cells]
