@@ -9,9 +9,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from genprobe import files
+from genprobe import files, registry
 from genprobe.errors import InputError, RunError
-from genprobe.reading import Note, quiet
+from genprobe.reading import Note, judged_rows, quiet
 from genprobe.records import Score, digest
 from genprobe.signature import WHO, both_signatures, file_signature, signature
 from genprobe.store import Run
@@ -30,6 +30,7 @@ def score(
     scorers: Sequence[str] = (),
     perplexity: bool = False,
     people: str | Path | None = None,
+    band: bool = False,
     note: Note = quiet,
 ) -> list[Score]:
     """Scores of run folders or of files of judged replies or scored pairs, each source by itself.
@@ -40,15 +41,18 @@ def score(
     reviewed: a table of `review import`; rates come as measured and as corrected by it, too.
     scorers: of log-prob runs; what they were asked for where empty.
     perplexity: the values of files of pairs are perplexities, lower is preferred. people: a table
-    of what people say of the stereotypes of choices (`scored.with_people`). When all are counted,
+    of what people say of the stereotypes of choices (`scored.with_people`). band: the rates of
+    yes/no answers come with what other readers make of them (band.py). When all are counted,
     the scores of a run are also written to its `scores.json`, its outcomes to `outcomes.csv`.
     InputError in one line.
     """
     from genprobe import metrics as measures
     from genprobe import table
+    from genprobe.band import Readings
     from genprobe.metrics.rates import recognised_declarations
 
     tables = []
+    readers: dict[Path, str | None] = {}  # source -> the judge of its answers, where it is known
     for source in dict.fromkeys(map(Path, sources)):
         run = Run.open(source) if source.is_dir() else None
         try:
@@ -58,8 +62,10 @@ def score(
                 raise InputError("--scorer goes with a log-prob run")
             if run:
                 outcomes = table.outcomes(run, scorers)
+                readers[source] = run.judges().get("yesno")
             else:
-                outcomes = table.from_rows(files.read_rows(source), perplexity)
+                rows, readers[source] = _answered(source) if band else (files.read_rows(source), None)
+                outcomes = table.from_rows(rows, perplexity)
         except InputError as error:
             raise _about(source, error) from None
         if people is not None:
@@ -82,7 +88,8 @@ def score(
             reasons = ", ".join(f"{count} {why}" for why, count in left.items() if count)
             note(f"{source}: recognised declarations only; left out: {reasons or 'nothing'}")
         subset = ("+declared" if declared else "") + ("+perplexity" if perplexity else "")
-        sign = _signer(source, run, subset, {"yesno": "given"} if "answer" in chosen else {})
+        given = {"yesno": readers[source] or "given"} if "answer" in chosen else {}
+        sign = _signer(source, run, subset, given)
         if people is not None:
             sign = _beside(sign, Path(people))
         # What no judge has looked at is left out, unless it was asked for by name.
@@ -94,6 +101,8 @@ def score(
             scores[source] += measures.score(chosen, whole, [], sign)
             if reviewed is not None:
                 scores[source] += _corrected(source, run, chosen, Path(reviewed), by, sign)
+            if band:
+                scores[source] = Readings(chosen, readers[source]).beside(scores[source])
         except InputError as error:
             raise _about(source, error) from None
     for source, run, outcomes in tables:
@@ -101,6 +110,16 @@ def score(
             run.write_scores(scores[source])
             files.write_rows(run.folder / "outcomes.csv", _plain_rows(outcomes))
     return _told_apart(scores)
+
+
+def _answered(source: Path) -> tuple[Iterator[files.Row], str | None]:
+    """The rows of a file with the answers that they have; where they have replies only, with those
+    of our reader, and its signature."""
+    first = next(files.read_rows(source), {})
+    if "answer" in first or "response" not in first:
+        return files.read_rows(source), None
+    judge = registry.module("judges", "yesno").make()
+    return judged_rows(source, [judge]), judge.signature
 
 
 def _values_of(tables: Sequence[tuple[Path, Run | None, pd.DataFrame]], column: str) -> set[Any]:

@@ -148,6 +148,13 @@ def _bounds(score: Score | None, to: str = " to ") -> str:
     return to.join(map(_percent, score.bounds)) if score.bounds else NOTHING
 
 
+def _readers(score: Score | None) -> str:
+    """The band: the lowest and highest figure that a reader makes."""
+    if score is None or score.readings is None:
+        return ""
+    return NOTHING.join(map(_percent, score.band)) if score.band else NOTHING
+
+
 def _signed(metric: str) -> bool:
     if metric == "difference":
         return True
@@ -179,6 +186,10 @@ class _Column:
     @property
     def bounded(self) -> bool:
         return any(s.bounds for s in self.scores.values())
+
+    @property
+    def banded(self) -> bool:
+        return any(s.readings for s in self.scores.values())
 
     def same_n(self, other: _Column | None) -> bool:
         if other is None or other.scores.keys() != self.scores.keys():
@@ -294,6 +305,8 @@ def _figures(column: _Column, cells: list[Cell]) -> list[list[str]]:
         texts = [f"{w} {t}" for w, t in zip(words, texts, strict=True)]
     title = column.title if len(column.names) == 1 else "measure"
     strips = [_strip([title, *texts], right=False)]
+    if column.banded:
+        strips.append(_strip(["readers", *(_readers(s) for s in scores)], right=False))
     if column.bounded:
         strips.append(_strip(["bounds", *(_bounds(s) for s in scores)], right=False))
     return strips
@@ -318,10 +331,36 @@ def _notes(scores: Sequence[Score], columns: Sequence[_Column]) -> list[str]:
             notes.append(f"{name}: {known.title}.")
     if any(column.bounded for column in columns):
         notes.append("Bounds: the share if no unclear reply had said so, and if every one had.")
+    notes += _band_notes(scores)
     told = {score.metric for score in scores}
     notes += [line for metric, line in _EXPLAINED.items() if metric in told]
     notes += [f"Left out of {what}: {why}." for what, why in _left_out(scores)]
     notes += [f"Signature of {what}: {text}" for what, text in _signatures(scores)]
+    return notes
+
+
+# Readings that are no readers of the same replies.
+_OTHERWISE = ("choice", "logprob")
+
+
+def _band_notes(scores: Sequence[Score]) -> list[str]:
+    """What the bands of a table are, and which readings have no figure in some cells."""
+    banded = [score for score in scores if score.readings]
+    names = list(dict.fromkeys(name for score in banded for name in score.readings or {}))
+    if not names:
+        return []
+    same = ", ".join(name for name in names if name not in _OTHERWISE)
+    asked = ", ".join(name for name in names if name in _OTHERWISE)
+    of = [f"of the same replies ({same})"] if same else []
+    of += [f"of the same questions asked otherwise ({asked})"] if asked else []
+    notes = [
+        f"Readers: the lowest and the highest of the readings {' and '.join(of)}. This is what the "
+        "choice of a reader alone makes: it is no confidence interval."
+    ]
+    empty = Counter(n for s in banded for n, value in (s.readings or {}).items() if value is None)
+    if empty:
+        lacking = ", ".join(f"{name} {count}" for name, count in empty.items())
+        notes.append(f"Figures without a clear answer to count, left out of the band: {lacking}.")
     return notes
 
 
@@ -398,6 +437,9 @@ def _csv(scores: Sequence[Score]) -> str:
     by = list(dict.fromkeys(name for score in scores for name in score.by))
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
+    banded = any(score.readings for score in scores)
+    if banded:
+        last += ["readings", "readers_low", "readers_low_by", "readers_high", "readers_high_by"]
     ours = {*first, *last}
     names = [f"{name}_data" if name in ours else name for name in by]
     writer.writerow([*first, *(escape(clean(name)) for name in names), *last])
@@ -406,8 +448,19 @@ def _csv(scores: Sequence[Score]) -> str:
         cells: list[JSON] = [score.metric, *(score.by.get(name) for name in by)]
         cells += [score.value, score.low, score.high, score.n, excluded]
         cells += [*(score.bounds or ("", "")), score.signature]
+        if banded:
+            cells += _csv_band(score)
         writer.writerow([escape(clean(c)) if isinstance(c, str) else c for c in cells])
     return file.getvalue()
+
+
+def _csv_band(score: Score) -> list[JSON]:
+    """`reading=figure;…`, then each end of the band and the readings that make it."""
+    if score.band is None:
+        return [""] * 5
+    figures = ((n, "" if v is None else repr(v)) for n, v in (score.readings or {}).items())
+    ends = (cell for end in score.band for cell in (end, score.by_reading(end)))
+    return [";".join(f"{name}={figure}" for name, figure in figures), *ends]
 
 
 # --- LaTeX
@@ -469,6 +522,11 @@ def _latex(scores: Sequence[Score]) -> str:
         align += "l"
         for row, score in zip(body, found, strict=True):
             row.append(tex(f"{_value(score)} {_interval(score)}".strip()))
+        if column.banded:
+            heads.append("readers")
+            align += "l"
+            for row, score in zip(body, found, strict=True):
+                row.append(tex(_readers(score)))
         if column.bounded:
             heads.append("bounds")
             align += "l"

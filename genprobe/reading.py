@@ -64,19 +64,27 @@ def judge_file(
     """
     counts: dict[str, dict[str, int]] = {judge.name: Counter() for judge in judges}
     progress("reading", 0, 0)
-
-    def rows() -> Iterator[dict[str, Any]]:
-        numbered = files.numbered_rows(path)
-        while part := list(itertools.islice(numbered, _TOGETHER)):
-            found = _together(path, part, judges)
-            for (number, row), own in zip(part, found, strict=True):
-                columns = _columns(row, judges, own, counts)
-                yield _kept(row, columns) | columns
-                if not number % 1000:
-                    progress("reading", number, 0)
-
-    files.write_rows(out, rows())
+    files.write_rows(out, judged_rows(path, judges, counts, progress))
     return counts
+
+
+def judged_rows(
+    path: str | Path,
+    judges: Sequence[Judge],
+    counts: dict[str, dict[str, int]] | None = None,
+    progress: Progress = quiet,
+) -> Iterator[dict[str, Any]]:
+    """The rows of a file with each judge's columns, as `judge_file` writes them; labels are
+    counted in `counts`."""
+    counts = counts if counts is not None else {judge.name: Counter() for judge in judges}
+    numbered = files.numbered_rows(path)
+    while part := list(itertools.islice(numbered, _TOGETHER)):
+        found = _together(path, part, judges)
+        for (number, row), own in zip(part, found, strict=True):
+            columns = _columns(row, judges, own, counts)
+            yield _kept(row, columns) | columns
+            if not number % 1000:
+                progress("reading", number, 0)
 
 
 _TOGETHER = 512  # rows that are read, judged and written at a time
