@@ -97,9 +97,7 @@ def _fitting(table: pd.DataFrame) -> list[str]:
     return [name for name in RATES if metrics.find(name).fits(table)]
 
 
-def _tables(
-    outcomes: pd.DataFrame, signature: str | None
-) -> Iterator[tuple[str, pd.DataFrame]]:
+def _tables(outcomes: pd.DataFrame, signature: str | None) -> Iterator[tuple[str, pd.DataFrame]]:
     """Reading -> the outcomes that it counts, with its answers."""
     spoken = metrics.spoken(outcomes)
     if len(spoken):

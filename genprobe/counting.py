@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
+import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -13,18 +15,21 @@ from genprobe import files, registry
 from genprobe.errors import InputError, RunError
 from genprobe.reading import Note, judged_rows, quiet
 from genprobe.records import Score, digest
+from genprobe.scores import Scores
 from genprobe.signature import WHO, both_signatures, file_signature, signature
 from genprobe.store import Run
 
 if TYPE_CHECKING:
     import pandas as pd
 
+Source = str | os.PathLike[str]  # a run, its folder, or a file
+
 
 def score(
-    sources: Sequence[str | Path],
+    sources: Source | Sequence[Source],
     *,
-    metrics: Sequence[str] = (),
-    by: Sequence[str] = (),
+    metrics: str | Sequence[str] = (),
+    by: str | Sequence[str] = (),
     declared: bool = False,
     reviewed: str | Path | None = None,
     scorers: Sequence[str] = (),
@@ -32,7 +37,7 @@ def score(
     people: str | Path | None = None,
     band: bool = False,
     note: Note = quiet,
-) -> list[Score]:
+) -> Scores:
     """Scores of run folders or of files of judged replies or scored pairs, each source by itself.
 
     metrics: `metrics.DEFAULT` where empty. by: the columns that make the cells; where empty
@@ -53,7 +58,8 @@ def score(
 
     tables = []
     readers: dict[Path, str | None] = {}  # source -> the judge of its answers, where it is known
-    for source in dict.fromkeys(map(Path, sources)):
+    metrics, by = _listed(metrics), _listed(by)
+    for source in _sources(sources):
         run = Run.open(source) if source.is_dir() else None
         try:
             if run and perplexity:
@@ -64,7 +70,9 @@ def score(
                 outcomes = table.outcomes(run, scorers)
                 readers[source] = run.judges().get("yesno")
             else:
-                rows, readers[source] = _answered(source) if band else (files.read_rows(source), None)
+                rows, readers[source] = (
+                    _answered(source) if band else (files.read_rows(source), None)
+                )
                 outcomes = table.from_rows(rows, perplexity)
         except InputError as error:
             raise _about(source, error) from None
@@ -107,9 +115,18 @@ def score(
             raise _about(source, error) from None
     for source, run, outcomes in tables:
         if run:
-            run.write_scores(scores[source])
-            files.write_rows(run.folder / "outcomes.csv", _plain_rows(outcomes))
-    return _told_apart(scores)
+            run.write_scores(scores[source], functools.partial(_plain_rows, outcomes))
+    return Scores(_told_apart(scores))
+
+
+def _sources(given: Source | Sequence[Source]) -> list[Path]:
+    """What may be given as one or as several as several, each once."""
+    several = [given] if isinstance(given, str | os.PathLike) else given
+    return list(dict.fromkeys(map(Path, several)))
+
+
+def _listed(given: str | Sequence[str]) -> Sequence[str]:
+    return [given] if isinstance(given, str) else given
 
 
 def _answered(source: Path) -> tuple[Iterator[files.Row], str | None]:
@@ -144,12 +161,12 @@ def _with_people(source: Path, outcomes: pd.DataFrame, people: Path) -> pd.DataF
 
 
 def compare(
-    first: str | Path,
-    others: Sequence[str | Path],
+    first: Source,
+    others: Source | Sequence[Source],
     *,
-    metrics: Sequence[str] = (),
-    by: Sequence[str] = (),
-) -> list[Score]:
+    metrics: str | Sequence[str] = (),
+    by: str | Sequence[str] = (),
+) -> Scores:
     """Each of the other runs against the first, item by item (`genprobe.compare.paired`).
 
     metrics: of those that pair, all that both runs have, where empty. by: columns that make the
@@ -160,13 +177,14 @@ def compare(
     from genprobe import metrics as measures
     from genprobe import table
 
-    runs = [Run.open(folder) for folder in (first, *others)]
+    metrics, by = _listed(metrics), _listed(by)
+    runs = [Run.open(folder) for folder in (first, *_sources(others))]
     a = runs[0]
     for b in runs[1:]:
         _asked_alike(a, b)
     tables = [table.outcomes(run) for run in runs]
     named = [name or run.folder.name for name, run in zip(_models(runs), runs, strict=True)]
-    scores = []
+    scores = Scores()
     for at in range(1, len(runs)):
         two = (tables[0], tables[at])
         chosen = metrics or [
@@ -208,8 +226,8 @@ _ROW = {
 
 
 def paradigms(
-    folders: Sequence[str | Path], *, by: Sequence[str] = (), note: Note = quiet
-) -> list[Score]:
+    folders: Sequence[Source], *, by: str | Sequence[str] = (), note: Note = quiet
+) -> Scores:
     """What models say against what they prefer (`genprobe.paradigms`), each by its own yes/no and
     log-prob runs, which are told apart, and matched by model and revision.
 
@@ -220,10 +238,10 @@ def paradigms(
     from genprobe import paradigms as both
     from genprobe import table
 
-    columns = [c for c in by or ["lang"] if c not in ("model", "decode", "scorer")]
-    models = _by_model([Run.open(folder) for folder in dict.fromkeys(map(Path, folders))])
+    columns = [c for c in _listed(by) or ["lang"] if c not in ("model", "decode", "scorer")]
+    models = _by_model([Run.open(folder) for folder in _sources(folders)])
     first = next(iter(models.values()))
-    scores: list[Score] = []
+    scores = Scores()
     signers: list[Callable[[str], str]] = []
     for name, runs in models.items():
         for kind, of_kind in runs.items():

@@ -11,8 +11,9 @@ import io
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape as escape_html
 
 from genprobe import metrics, registry
 from genprobe.files import escape
@@ -425,6 +426,109 @@ def _signatures(scores: Sequence[Score]) -> list[tuple[str, str]]:
     if len(covers) == 1:
         return [("all figures", next(iter(covers)))]
     return [(", ".join(names), text) for text, names in covers.items()]
+
+
+# --- HTML, for a notebook
+
+_MOST = 200  # rows of a table that are shown
+_STYLE = (
+    "<style>.genprobe{overflow-x:auto}.genprobe td,.genprobe th{text-align:left;"
+    "white-space:nowrap;font-variant-numeric:tabular-nums}.genprobe .number{text-align:right}"
+    ".genprobe p{margin:.2em 0;max-width:60em}.genprobe code{overflow-wrap:anywhere}</style>"
+)
+
+
+def html(scores: Sequence[Score]) -> str:
+    """The table of a terminal for a notebook: a fragment of HTML, safe whatever names hold."""
+    if not scores:
+        return "<p>no scores</p>"
+    parts: dict[tuple[str, ...], list[Score]] = {}
+    for score in scores:
+        parts.setdefault(tuple(score.by), []).append(score)
+    body = [line for part in parts.values() for line in _html_table(part)]
+    columns = [column for part in parts.values() for column in _grid(part)[1]]
+    notes, signatures = _notes(scores, columns), _signatures(scores)
+    body += [f"<p>{_text(note)}</p>" for note in notes[: len(notes) - len(signatures)]]
+    body += [
+        f"<details><summary>Signature of {_text(what)}</summary><code>{_text(text)}</code>"
+        "</details>"
+        for what, text in signatures
+    ]
+    return "\n".join([f'<div class="genprobe">{_STYLE}', *body, "</div>"])
+
+
+def html_facts(title: str, facts: Mapping[str, str]) -> str:
+    """A small table of names and what they are, for a notebook."""
+    rows = (
+        f'<tr><th scope="row">{_text(name)}</th><td dir="auto">{_text(_shorten(clean(value), 200))}'
+        "</td></tr>"
+        for name, value in facts.items()
+    )
+    head = f'<div class="genprobe">{_STYLE}<table><caption>{_text(title)}</caption>'
+    return "\n".join([head, *rows, "</table></div>"])
+
+
+def _html_table(scores: Sequence[Score]) -> list[str]:
+    cells, columns = _grid(scores)
+    labels = [dict(cell) for cell in cells]
+    names = _names(cells)
+    fixed = [n for n in names if len(cells) > 1 and len({c.get(n) for c in labels}) == 1]
+    names = [n for n in names if n not in fixed]
+    heads = [f'<th scope="col">{_text(name)}</th>' for name in names]
+    rows = [
+        [f'<th scope="row" dir="auto">{_text(_label(c.get(n)))}</th>' for n in names]
+        for c in labels
+    ]
+    last: _Column | None = None
+    for column in columns:
+        several = len(column.names) > 1
+        if not column.same_n(last):
+            heads.append(f'<th scope="col" class="number">{_unit(column.names[0])}</th>')
+            _put(rows, [_number_cell(str(s.n) if s else "") for s in _of(column, cells)])
+        span = 3 if several else 2
+        title = "measure" if several else _text(column.title)
+        heads.append(f'<th scope="colgroup" colspan="{span}">{title}</th>')
+        if several:
+            _put(rows, [f"<td>{_text(s.metric) if s else ''}</td>" for s in _of(column, cells)])
+        _put(rows, [_number_cell(_value(s)) for s in _of(column, cells)])
+        _put(rows, [f"<td>{_text(_interval(s))}</td>" for s in _of(column, cells)])
+        for there, head, show in (
+            (column.banded, "readers", _readers),
+            (column.bounded, "bounds", _bounds),
+        ):
+            if there:
+                heads.append(f'<th scope="col">{head}</th>')
+                _put(rows, [f"<td>{_text(show(s))}</td>" for s in _of(column, cells)])
+        last = column
+    said = " · ".join(f"{_text(n)} <b>{_text(_label(labels[0].get(n)))}</b>" for n in fixed)
+    more = len(rows) - _MOST
+    return [
+        "<table>",
+        *([f"<caption>{said}</caption>"] if said else []),
+        f"<thead><tr>{''.join(heads)}</tr></thead>",
+        "<tbody>",
+        *(f"<tr>{''.join(row)}</tr>" for row in rows[:_MOST]),
+        "</tbody></table>",
+        *([f"<p>… and {more} rows more, all in <code>.frame()</code></p>"] if more > 0 else []),
+    ]
+
+
+def _of(column: _Column, cells: Sequence[Cell]) -> list[Score | None]:
+    return [column.scores.get(cell) for cell in cells]
+
+
+def _put(rows: list[list[str]], cells: Iterable[str]) -> None:
+    for row, cell in zip(rows, cells, strict=True):
+        row.append(cell)
+
+
+def _number_cell(text: str) -> str:
+    return f'<td class="number">{_text(text)}</td>'
+
+
+def _text(text: str) -> str:
+    """Any text as HTML shows it."""
+    return escape_html(clean(text))
 
 
 # --- CSV
