@@ -17,29 +17,48 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:  # for editors and type checkers; `_PUBLIC` says the same
     from genprobe.agreement import agreement as review_agreement
-    from genprobe.asking import essays as essays
+    from genprobe.asking import essays, stories, yesno
     from genprobe.asking import logprob as logprobs
-    from genprobe.asking import stories as stories
-    from genprobe.asking import yesno as yesno
     from genprobe.counting import compare as compare_runs
     from genprobe.counting import paradigms as compare_paradigms
-    from genprobe.counting import score as score
-    from genprobe.engines import Options as Options
-    from genprobe.engines import Sampling as Sampling
-    from genprobe.errors import GenprobeError as GenprobeError
+    from genprobe.counting import score
+    from genprobe.engines import Options, Sampling
+    from genprobe.errors import GenprobeError
     from genprobe.lint import lint as lint_prompts
-    from genprobe.reading import judge_file as judge_file
-    from genprobe.reading import judge_run as judge_run
-    from genprobe.records import Failure as Failure
-    from genprobe.records import Judgment as Judgment
-    from genprobe.records import Request as Request
-    from genprobe.records import Response as Response
-    from genprobe.records import Score as Score
-    from genprobe.records import Statement as Statement
+    from genprobe.reading import judge_file, judge_run
+    from genprobe.records import Failure, Judgment, Request, Response, Score, Statement
     from genprobe.review import export as review_export
     from genprobe.reviewed import collect as review_import
-    from genprobe.scores import Scores as Scores
-    from genprobe.store import Run as Run
+    from genprobe.scores import Scores
+    from genprobe.store import Run
+
+__all__ = [
+    "Failure",
+    "GenprobeError",
+    "Judgment",
+    "Options",
+    "Request",
+    "Response",
+    "Run",
+    "Sampling",
+    "Score",
+    "Scores",
+    "Statement",
+    "__version__",
+    "compare_paradigms",
+    "compare_runs",
+    "essays",
+    "judge_file",
+    "judge_run",
+    "lint_prompts",
+    "logprobs",
+    "review_agreement",
+    "review_export",
+    "review_import",
+    "score",
+    "stories",
+    "yesno",
+]
 
 # Name -> where it is. A module may have the name of a command, such as `genprobe.compare`; then
 # the function has another, so that what `from genprobe import compare` gives never depends on what
@@ -70,8 +89,6 @@ _PUBLIC = {
     "Score": "records.Score",
     "GenprobeError": "errors.GenprobeError",
 }
-
-__all__ = ["__version__", *_PUBLIC]
 
 
 def __getattr__(name: str) -> Any:

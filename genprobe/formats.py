@@ -431,11 +431,18 @@ def _signatures(scores: Sequence[Score]) -> list[tuple[str, str]]:
 # --- HTML, for a notebook
 
 _MOST = 200  # rows of a table that are shown
-_STYLE = (
-    "<style>.genprobe{overflow-x:auto}.genprobe td,.genprobe th{text-align:left;"
-    "white-space:nowrap;font-variant-numeric:tabular-nums}.genprobe .number{text-align:right}"
-    ".genprobe p{margin:.2em 0;max-width:60em}.genprobe code{overflow-wrap:anywhere}</style>"
-)
+_STYLE = """<style>
+.genprobe{overflow-x:auto}
+.genprobe table{border-collapse:collapse;margin:.5em 0}
+.genprobe caption{text-align:left}
+.genprobe td,.genprobe th{text-align:left;white-space:nowrap;padding:.1em .5em;
+font-variant-numeric:tabular-nums}
+.genprobe thead th{border-bottom:1px solid}
+.genprobe .number{text-align:right}
+.genprobe .number+td{padding-left:0}
+.genprobe p{margin:.2em 0;max-width:60em}
+.genprobe code{overflow-wrap:anywhere;white-space:normal}
+</style>"""
 
 
 def html(scores: Sequence[Score]) -> str:

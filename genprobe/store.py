@@ -84,16 +84,18 @@ class Run:
         from genprobe import formats
 
         spec = self.spec
-        answered, planned = (
-            sum(1 for _ in disk.lines(self.folder / name, appended=True))
-            for name in ("responses.jsonl", "requests.jsonl")
-        )
+        lines = {
+            name: sum(1 for _ in disk.lines(self.folder / name, appended=True))
+            for name in ("requests.jsonl", *APPENDED.values())
+            if (self.folder / name).exists()
+        }
+        answered = lines.get("responses.jsonl", 0) + lines.get("logprobs.jsonl", 0)
         facts = {
             "model": f"{spec.model} ({spec.revision[:12]})",
             "engine": f"{spec.engine} {spec.engine_version}",
             "statements": f"{spec.data}, in {', '.join(spec.languages)}",
             "asked": f"{', '.join(spec.probes)}; {', '.join(spec.decode)}",
-            "replies": f"{answered} of {planned}",
+            "answered": f"{answered} of {lines['requests.jsonl']} requests",
             "read by": ", ".join(self.judges()) or "nobody yet",
         }
         return formats.html_facts(f"{self.folder}: {spec.command}", facts)
