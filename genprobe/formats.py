@@ -356,7 +356,7 @@ def _band_notes(scores: Sequence[Score]) -> list[str]:
     of += [f"of the same questions asked otherwise ({asked})"] if asked else []
     notes = [
         f"Readers: the lowest and the highest of the readings {' and '.join(of)}. This is what the "
-        "choice of a reader alone makes: it is no confidence interval."
+        "choice of a reading alone makes: it is no confidence interval."
     ]
     empty = Counter(n for s in banded for n, value in (s.readings or {}).items() if value is None)
     if empty:
@@ -435,11 +435,11 @@ _STYLE = """<style>
 .genprobe{overflow-x:auto}
 .genprobe table{border-collapse:collapse;margin:.5em 0}
 .genprobe caption{text-align:left}
-.genprobe td,.genprobe th{text-align:left;white-space:nowrap;padding:.1em .5em;
-font-variant-numeric:tabular-nums}
-.genprobe thead th{border-bottom:1px solid}
-.genprobe .number{text-align:right}
-.genprobe .number+td{padding-left:0}
+div.genprobe table td,div.genprobe table th{text-align:left;white-space:nowrap;
+padding:.1em .5em;font-variant-numeric:tabular-nums}
+div.genprobe table thead th{border-bottom:1px solid}
+div.genprobe table .number{text-align:right}
+div.genprobe table .number+td:not(.number){padding-left:0}
 .genprobe p{margin:.2em 0;max-width:60em}
 .genprobe code{overflow-wrap:anywhere;white-space:normal}
 </style>"""
