@@ -410,7 +410,7 @@ def test_scores_without_readings_can_still_be_read(run):
 
 @pytest.mark.skipif(not SHADES.exists(), reason="the recorded SHADES replies are not here")
 def test_on_recorded_replies_the_published_label_is_a_reading(tmp_path):
-    table = pd.read_parquet(SHADES, filters=[("lang", "in", ["br-pt", "zh-hant", "ar"])])
+    table = pd.read_parquet(SHADES, filters=[("lang", "in", ["pt-br", "zh-hant", "ar"])])
     table = table.groupby(["model", "probe", "lang"]).head(60)
     source = tmp_path / "part.parquet"
     table.to_parquet(source)
