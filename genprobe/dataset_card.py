@@ -16,7 +16,7 @@ import typing
 from pathlib import Path
 from typing import Any
 
-from genprobe.records import RECORDS, Record, Response
+from genprobe.records import RECORDS, Record
 from genprobe.signature import Spec
 
 NAME = "README.md"
@@ -114,10 +114,11 @@ def _features(kind: type[Record]) -> list[dict[str, Any]]:
     hints = typing.get_type_hints(kind)
     assert dataclasses.is_dataclass(kind)
     features = [{"name": f.name} | _feature(hints[f.name]) for f in dataclasses.fields(kind)]
-    if kind is Response:
-        # Of rows with a `json` field, datasets drops halves of surrogate pairs, at which it
-        # otherwise fails; a text reads the same by either type.
-        features = [f | {"dtype": "json"} if f["name"] == "sent" else f for f in features]
+    if not any("json" in feature.values() for feature in features):
+        # At the first half of a surrogate pair, which a cut reply may end in, datasets fails, but
+        # drops it where a row has a `json` field. A text reads the same by either type.
+        texts = [feature for feature in features if feature.get("dtype") == "string"]
+        texts[-1]["dtype"] = "json"
     return features
 
 

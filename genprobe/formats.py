@@ -431,15 +431,16 @@ def _signatures(scores: Sequence[Score]) -> list[tuple[str, str]]:
 # --- HTML, for a notebook
 
 _MOST = 200  # rows of a table that are shown
+# A notebook's own rules put every cell on the right, by more specific selectors.
 _STYLE = """<style>
 .genprobe{overflow-x:auto}
 .genprobe table{border-collapse:collapse;margin:.5em 0}
 .genprobe caption{text-align:left}
-div.genprobe table td,div.genprobe table th{text-align:left;white-space:nowrap;
-padding:.1em .5em;font-variant-numeric:tabular-nums}
-div.genprobe table thead th{border-bottom:1px solid}
-div.genprobe table .number{text-align:right}
-div.genprobe table .number+td:not(.number){padding-left:0}
+.genprobe td,.genprobe th{text-align:left!important;white-space:nowrap;padding:.1em .5em;
+font-variant-numeric:tabular-nums}
+.genprobe thead th{border-bottom:1px solid}
+.genprobe .number{text-align:right!important}
+.genprobe .interval{padding-left:0}
 .genprobe p{margin:.2em 0;max-width:60em}
 .genprobe code{overflow-wrap:anywhere;white-space:normal}
 </style>"""
@@ -498,7 +499,7 @@ def _html_table(scores: Sequence[Score]) -> list[str]:
         if several:
             _put(rows, [f"<td>{_text(s.metric) if s else ''}</td>" for s in _of(column, cells)])
         _put(rows, [_number_cell(_value(s)) for s in _of(column, cells)])
-        _put(rows, [f"<td>{_text(_interval(s))}</td>" for s in _of(column, cells)])
+        _put(rows, [f'<td class="interval">{_text(_interval(s))}</td>' for s in _of(column, cells)])
         for there, head, show in (
             (column.banded, "readers", _readers),
             (column.bounded, "bounds", _bounds),

@@ -77,8 +77,10 @@ class Run:
         return str(self.folder)
 
     def __repr__(self) -> str:
+        from genprobe.formats import clean
+
         langs = " ".join(self.spec.languages)
-        return f"<Run {self.folder}: {self.spec.command}, {self.spec.model}, {langs}>"
+        return clean(f"<Run {self.folder}: {self.spec.command}, {self.spec.model}, {langs}>")
 
     def _repr_html_(self) -> str:
         from genprobe import formats
