@@ -406,14 +406,14 @@ def _metric_id(name: str) -> str:
 
 def _plain_rows(outcomes: pd.DataFrame) -> Iterator[dict[str, Any]]:
     """Rows of Python values, None where a cell is empty."""
-    import pandas as pd
+    import numpy as np
 
-    columns = [str(column) for column in outcomes.columns]
+    def plain(column: pd.Series) -> list[Any]:
+        cells = zip(column.tolist(), column.isna().tolist(), strict=True)
+        values = (None if empty else value for value, empty in cells)
+        return [value.item() if isinstance(value, np.generic) else value for value in values]
 
-    def plain(value: Any) -> Any:
-        if isinstance(value, list | tuple | dict):
-            return value
-        return None if pd.isna(value) else getattr(value, "item", lambda: value)()
-
-    for row in outcomes.itertuples(index=False, name=None):
-        yield dict(zip(columns, map(plain, row), strict=True))
+    names = [str(name) for name in outcomes.columns]
+    # Column by column: asking each cell by itself whether it is empty takes four times as long.
+    for row in zip(*(plain(outcomes[name]) for name in outcomes.columns), strict=True):
+        yield dict(zip(names, row, strict=True))
