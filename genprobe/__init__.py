@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # for editors and type checkers; `_PUBLIC` says the same
     from genprobe.lint import lint as lint_prompts
     from genprobe.reading import judge_file, judge_run
     from genprobe.records import Failure, Judgment, Request, Response, Score, Statement
+    from genprobe.reproduce import run as reproduce_study
     from genprobe.review import export as review_export
     from genprobe.reviewed import collect as review_import
     from genprobe.scores import Scores
@@ -52,6 +53,7 @@ __all__ = [
     "judge_run",
     "lint_prompts",
     "logprobs",
+    "reproduce_study",
     "review_agreement",
     "review_export",
     "review_import",
@@ -76,6 +78,7 @@ _PUBLIC = {
     "review_export": "review.export",
     "review_import": "reviewed.collect",
     "review_agreement": "agreement.agreement",
+    "reproduce_study": "reproduce.run",
     "lint_prompts": "lint.lint",
     "Run": "store.Run",
     "Scores": "scores.Scores",

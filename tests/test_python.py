@@ -77,8 +77,10 @@ def test_no_public_name_is_a_module():
 
 def test_the_page_says_where_every_name_is():
     page = (ROOT / "docs" / "python.md").read_text()
+    reference = (ROOT / "docs" / "api.md").read_text()
     verbs = [name for name in genprobe._PUBLIC if name.islower()]
     assert [name for name in verbs if f"`{name}`" not in page] == []
+    assert [name for name in verbs if f":: genprobe.{name}\n" not in reference] == []
 
 
 # --- scores
