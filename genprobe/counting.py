@@ -334,6 +334,7 @@ def _corrected(
     import pandas as pd
 
     from genprobe import corrected, reviewed
+    from genprobe.metrics import spoken
 
     if run is None:
         raise InputError("a review corrects the rates of a run; name its folder")
@@ -350,7 +351,7 @@ def _corrected(
     content = digest(table.read_bytes().hex(), 8)
     return [
         dataclasses.replace(s, signature=sign(f"{s.metric}/{corrected.VERSION}+review-{content}"))
-        for s in corrected.scores(outcomes, said, by)
+        for s in corrected.scores(spoken(outcomes), said, by)  # people read free replies
     ]
 
 

@@ -323,17 +323,20 @@ def test_a_file_without_replies_is_an_error_in_one_line(tmp_path, row, error):
 # --- with a review
 
 
-def test_beside_a_review_stand_the_readings_of_all_replies(decoded, run, tmp_path):
+def review(run: Run, path: Path) -> Path:
+    """Somebody who finds a yes in the first replies."""
     spec = reviewed.spec_digest(run)
-    ids = [r.id for r in REQUESTS]
     rows = [
         dict.fromkeys(reviewed.COLUMNS, "")
-        | {"item": reviewed.item_id(spec, name), "reviewer": "a", "question": "answer"}
-        | {"answer": "yes", "request": name, "weight": "1", "repeat": "0"}
-        for name in ids[:4]
+        | {"item": reviewed.item_id(spec, r.id), "reviewer": "a", "question": "answer"}
+        | {"answer": "yes", "request": r.id, "weight": "1", "repeat": "0"}
+        for r in [r for r in run.requests() if r.decode == "free"][:4]
     ]
-    table = write(tmp_path / "review.csv", rows)
-    scores = counting.score([run.folder], reviewed=table, band=True)
+    return write(path / "review.csv", rows)
+
+
+def test_beside_a_review_stand_the_readings_of_all_replies(run, tmp_path):
+    scores = counting.score([run.folder], reviewed=review(run, tmp_path), band=True)
     measured = {str(s.by["rate"]): s for s in scores if s.metric == "measured"}
     for answer in ("yes", "no", "ambiguous"):
         found = measured[f"answer {answer}"].readings
@@ -350,6 +353,13 @@ def test_beside_a_review_stand_the_readings_of_all_replies(decoded, run, tmp_pat
     assert row.index("–") < row.index("]", row.index("–")), (
         "the corrected figure is in the same row"
     )
+
+
+def test_a_review_corrects_the_free_replies_of_a_run_with_several_decodes(decoded, tmp_path):
+    scores = counting.score([decoded.folder], reviewed=review(decoded, tmp_path), band=True)
+    yes = next(s for s in scores if s.by.get("rate") == "answer yes" and s.metric == "measured")
+    assert (yes.n, yes.value) == (3, pytest.approx(2 / 3))
+    assert yes.readings["ours"] == yes.value and yes.readings["choice"] == 0.0
 
 
 # --- what is printed and kept
