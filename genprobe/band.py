@@ -30,6 +30,9 @@ OURS, GIVEN = "ours", "given"
 READERS = (OURS, *yesno.PARSERS)
 ASKED = ("choice", "logprob")  # decodes that are readings of the same questions
 
+# Columns of the outcomes that are one reader's.
+_READ = ("answer", "kind", "conflict", "rule", "evidence", "says", "refused")
+
 Cell = tuple[tuple[str, JSON], ...]
 
 
@@ -82,6 +85,9 @@ class Readings:
         return dataclasses.replace(score, readings=readings, signature=signature)
 
     def _figures(self, by: tuple[str, ...]) -> Mapping[str, Mapping[tuple[str, Cell], Score]]:
+        for column in by:
+            if column in _READ:
+                raise InputError(f"{column!r} is what a reader says; a band cannot be split by it")
         if by not in self._found:
             self._found[by] = {
                 name: {

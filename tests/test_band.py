@@ -210,6 +210,11 @@ def test_failed_missing_and_unjudged_replies_count_for_no_reader(tmp_path):
     assert found.readings["strict"] == want and found.n == 4
 
 
+def test_a_band_is_not_split_by_what_a_reader_says(run):
+    with pytest.raises(InputError, match="'kind' is what a reader says"):
+        counting.score([run.folder], metrics=["yes"], by=["kind"], band=True)
+
+
 # --- several decodes
 
 

@@ -79,7 +79,7 @@ def test_the_page_says_where_every_name_is():
     page = (ROOT / "docs" / "python.md").read_text()
     reference = (ROOT / "docs" / "api.md").read_text()
     verbs = [name for name in genprobe._PUBLIC if name.islower()]
-    assert [name for name in verbs if f"`{name}`" not in page] == []
+    assert [name for name in verbs if not re.search(rf"`{name}[`(]", page)] == []
     assert [name for name in verbs if f":: genprobe.{name}\n" not in reference] == []
 
 
@@ -233,6 +233,19 @@ def test_one_source_or_several_one_name_or_several(run):
     assert one == counting.score(run.folder, metrics=("yes",), by=("probe",)) and len(one) == 2
     assert isinstance(one, Scores) and isinstance(run.scores(), Scores) and run.scores() == one
     assert len(run.outcomes()) == 6 and list(run.outcomes()["status"]).count("failed") == 1
+
+
+def test_judges_can_be_named(tmp_path):
+    rows, out = tmp_path / "rows.jsonl", tmp_path / "out.jsonl"
+    rows.write_text('{"lang": "en", "probe": "agreement", "response": "Yes"}\n')
+    assert genprobe.judge_file(rows, ["yesno"], out) == {"yesno": {"yes": 1}}
+    with start(tmp_path / "run") as run:
+        run.append(Response(REQUESTS[0].id, "Yes", "stop", "", None, None))
+        assert genprobe.judge_run(run) == {"yesno": 1}
+    with pytest.raises(genprobe.GenprobeError, match="did you mean 'yesno'"):
+        genprobe.judge_run(run, ["yesnoo"])
+    found = genprobe.lint_prompts([str(ROOT / "prompts" / "languages" / "mr.toml")])
+    assert [finding.level for finding in found] == ["warning"]
 
 
 # --- a data set
