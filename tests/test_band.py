@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 from sample import REQUESTS, SPEC, STATEMENTS, Scripted, start
 
-from genprobe import counting, files, formats, inputs, reading, registry, reviewed, store, text
+from genprobe import cli, counting, files, formats, inputs, reading, registry, reviewed, store, text
 from genprobe.band import RATES, Readings
 from genprobe.engines import Sampling
 from genprobe.errors import InputError
@@ -390,6 +391,16 @@ def test_the_column_and_the_note():
     assert "it is no confidence interval" in notes and "(ours, strict, shades2025)" in notes
     assert "left out of the band: strict 2, ours 1, shades2025 1." in notes
     assert "readers" not in formats.render([dataclasses.replace(BANDED[0], readings=None)], "table")
+
+
+def test_the_command(run, tmp_path):
+    shell = CliRunner()
+    found = shell.invoke(cli.cli, ["score", str(run.folder), "--band", "--by", "model"])
+    assert found.exit_code == 0 and found.output.count("readers") == 4
+    source = write(tmp_path / "r.jsonl", ROWS)
+    found = shell.invoke(cli.cli, ["judge", str(source), "--parser", "strict", "-q"])
+    answers = [json.loads(line)["answer"] for line in found.output.splitlines()]
+    assert answers.count("yes") / 6 == by_hand(REPLIES, "strict")["yes"]
 
 
 def test_csv_and_json_say_which_reader_makes_each_end():

@@ -365,6 +365,10 @@ def test_the_card_warns_and_is_safe_text(tmp_path):
     name = "org/mödel\n---\nlicense: mit\n<b>`x`"
     page = dataset_card.text(tmp_path, dataclasses.replace(SPEC, model=name, data="shades"))
     assert page.isascii() and page.count("\n---\n") == 1
+    from huggingface_hub import DatasetCard
+
+    data = DatasetCard(page).data
+    assert data.license == "other" and data.pretty_name.startswith("genprobe yesno, org/m")
     assert "Content warning" in page and "never for training" in page
     assert "do not publish it" in page and "`shades`" in page and "<b>" not in page
     builtin = dataset_card.text(tmp_path, SPEC)
