@@ -461,7 +461,7 @@ def _print_scores(scores: list[Score], form: str) -> None:
 @cli.command(short_help="Read replies, of a run or of anybody's.")
 @click.argument("source", type=click.Path(path_type=Path), metavar="RUN|FILE")
 @click.option("--judge", "names", multiple=True, metavar="J", help="Judge; default yesno.")
-@click.option("--parser", metavar="P", help="For yesno: shades2025, the study's own reader.")
+@click.option("--parser", metavar="P", help="For yesno: another reader; shades2025 or strict.")
 @click.option("--classifier", metavar="C", help="For sentiment: a card; see `list classifiers`.")
 @click.option("--rubric", metavar="R", help="For llm: stance (default), sentiment or answer.")
 @click.option(
@@ -577,6 +577,7 @@ def _judge(
     metavar="FILE",
     help="Of choices: what share of people agree with each stereotype; see docs/preferences.md.",
 )
+@click.option("--band", is_flag=True, help="How far the choice of a reader moves yes/no answers.")
 @_shared("by", "declared", "format", "quiet", "verbose")
 def score(
     sources: tuple[Path, ...],
@@ -585,6 +586,7 @@ def score(
     scorers: tuple[str, ...],
     perplexity: bool,
     people: Path | None,
+    band: bool,
     by: str | None,
     declared: bool,
     form: str,
@@ -610,6 +612,7 @@ def score(
         scorers=scorers,
         perplexity=perplexity,
         people=people,
+        band=band,
         note=_note(quiet),
     )
     _print_scores(scores, form)

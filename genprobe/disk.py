@@ -116,7 +116,7 @@ def replace(path: Path, lines: Iterable[str], encoding: str = "ascii") -> None:
 
 def leftovers(*folders: Path) -> list[Path]:
     """Temporary files that a kill during `replace`, or `files.write_rows`, left behind."""
-    names = ("*.json*.tmp", ".genprobe-*.tmp")
+    names = ("*.json*.tmp", "README.md.tmp", ".genprobe-*.tmp")
     return sorted(path for folder in folders for name in names for path in folder.glob(name))
 
 
