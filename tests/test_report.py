@@ -19,7 +19,7 @@ from genprobe.cli import cli
 from genprobe.engines import Identity, Sampling
 from genprobe.errors import InputError, RunError
 from genprobe.records import LogProb, Response, Score, digest
-from genprobe.report import sections, sources, tables, words
+from genprobe.report import replies, sections, sources, tables, words
 from genprobe.store import Run
 
 HOSTILE = (
@@ -260,7 +260,7 @@ def test_redacted_nothing_of_the_data_is_left(folders, page, tmp_path):
             assert not [way for way in spellings(secret) if way in text], secret
     assert "redacted" in text
     statement = next(iter(Run.open(folders["stories"]).statements()))
-    assert sources.item_hash(statement.lang, statement.id) in text
+    assert replies.item_hash(statement.lang, statement.id) in text
 
 
 # --- hostile texts
