@@ -13,7 +13,7 @@ from genprobe.errors import InputError
 from genprobe.metrics import Metric, cells
 from genprobe.records import JSON, Score
 from genprobe.registry import unknown
-from genprobe.stats import Array, Interval, bootstrap, ratio
+from genprobe.stats import SEED, TURNS, Array, Interval, bootstrap, ratio, turned
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,7 +33,8 @@ class Paired:
     n: such units. difference, low, high: b minus a, bootstrap over statements. only_a, only_b:
     units that are a hit for one alone; exact, mid_p: McNemar's two-sided p-values of these. All
     four are None where the metric is no share of units that are a hit or not, the p-values also
-    where several units are of one statement. alone: units that count for one model only.
+    where several units are of one statement. swap_p: of the swap test (`swapped`), which asks for
+    neither. alone: units that count for one model only.
     """
 
     metric: str
@@ -49,6 +50,12 @@ class Paired:
     only_b: int | None
     exact: float | None
     mid_p: float | None
+    swap_p: float | None
+
+    @property
+    def test(self) -> tuple[str, float | None]:
+        """The p-value to report and its name: McNemar's where it is valid, else the swap test's."""
+        return ("mcnemar-p", self.mid_p) if self.mid_p is not None else ("swap-p", self.swap_p)
 
 
 def mcnemar(only_a: int, only_b: int) -> tuple[float, float]:
@@ -67,6 +74,19 @@ def mcnemar(only_a: int, only_b: int) -> tuple[float, float]:
     seen = float(binom.pmf(least, n, 0.5))
     # A tie is both of the two tails, of which half its probability is left out once.
     return exact, exact - seen / 2 if only_a == only_b else exact - seen
+
+
+def swapped(differences: Array, resamples: int = TURNS, seed: int = SEED) -> float:
+    """Two-sided mid-p value that two models are alike: of the sum of differences, of which each
+    statement's turns its sign when the models swap their replies to it (Fisher's randomisation
+    test; Good 2005, Permutation, Parametric and Bootstrap Tests, 3.6). With one 0/1 unit a
+    statement it is McNemar's test, drawn. differences: (statements,).
+    """
+    sums = np.abs(turned(np.asarray(differences, float)[:, None], resamples, seed)[:, 0])
+    seen = abs(float(np.sum(differences)))
+    near = 1e-9 * max(1.0, float(np.abs(differences).sum()))
+    more, same = int((sums > seen + near).sum()), int((np.abs(sums - seen) <= near).sum())
+    return (more + (same + 1) / 2) / (resamples + 1) if seen > near else 1.0
 
 
 def difference(sums: Array) -> Array:
@@ -131,7 +151,7 @@ def _paired(metric: str, by: dict[str, JSON], pairs: Array, sums: Array, alone: 
     """One cell. pairs: (n, 2), the value of every unit. sums: (statements, 3)."""
     n = len(pairs)
     if not n:
-        return Paired(metric, by, 0, alone, *[None] * 9)
+        return Paired(metric, by, 0, alone, *[None] * 10)
     interval: Interval | None = bootstrap(sums, difference, limits=_LIMITS)
     low, high = interval or (None, None)
     mean_a, mean_b = (float(v) for v in pairs.mean(0))
@@ -143,7 +163,8 @@ def _paired(metric: str, by: dict[str, JSON], pairs: Array, sums: Array, alone: 
         only = (one, other)
         if len(sums) == n:
             p = mcnemar(one, other)
-    return Paired(metric, by, n, alone, mean_a, mean_b, mean_b - mean_a, low, high, *only, *p)
+    swap = swapped(sums[:, 1] - sums[:, 0])
+    return Paired(metric, by, n, alone, mean_a, mean_b, mean_b - mean_a, low, high, *only, *p, swap)
 
 
 def scores(found: Sequence[Paired], a: str, b: str, signature: str) -> list[Score]:
