@@ -18,6 +18,7 @@ from genprobe.stats import SEED, TURNS, Array, Interval, bootstrap, ratio, turne
 if TYPE_CHECKING:
     import pandas as pd
 
+SWAP = f"swap{TURNS}s{SEED}"  # how its p-value is made
 # What makes a unit of one model the same as one of the other, where the metric can be split by it.
 SAME = (
     *("decode", "lang", "probe", "statement", "sample"),
@@ -99,11 +100,32 @@ def fits(metric: Metric, by: Sequence[str] = ()) -> bool:
     return metric.value is ratio and not metric.plain and not set(by) & set(metric.never_by)
 
 
-def paired(a: pd.DataFrame, b: pd.DataFrame, metric: str, by: Sequence[str] = ()) -> list[Paired]:
-    """Compare two models' outcomes by a metric, cell by cell of `by`, cells sorted.
+@dataclass(frozen=True)
+class Matched:
+    """One cell: the units that count for both models, as (n, 2) values; (statements, 3) sums of a,
+    of b, and units; and how many units count for one model only."""
 
-    Units pair by `SAME`; one that does not count for both is left out. InputError for a metric
-    whose value is no mean over units, or a column that one of the tables lacks.
+    by: dict[str, JSON]
+    pairs: Array
+    sums: Array
+    alone: int
+
+
+def paired(
+    a: pd.DataFrame, b: pd.DataFrame, metric: str, by: Sequence[str] = (), between: str = "model"
+) -> list[Paired]:
+    """Compare two models' outcomes by a metric, cell by cell of `by`, cells sorted; see `matched`."""
+    return [_paired(metric, cell) for cell in matched(a, b, metric, by, between)]
+
+
+def matched(
+    a: pd.DataFrame, b: pd.DataFrame, metric: str, by: Sequence[str] = (), between: str = "model"
+) -> list[Matched]:
+    """The units of two tables side by side, cell by cell of `by`, cells sorted.
+
+    Units pair by `SAME` but for the column `between`, in which the tables differ; one that does
+    not count for both is left out. InputError for a metric whose value is no mean over units, or
+    a column that one of the tables lacks.
     """
     import pandas as pd
 
@@ -119,7 +141,7 @@ def paired(a: pd.DataFrame, b: pd.DataFrame, metric: str, by: Sequence[str] = ()
         if column not in a or column not in b or column in chosen.never_by:
             raise InputError(f"{metric} cannot be split by {column!r} in both")
     never = chosen.never_by
-    keys = [c for c in SAME if c in a and c in b and c not in never]
+    keys = [c for c in SAME if c in a and c in b and c not in (*never, between)]
     keys = list(dict.fromkeys([*keys, *by]))
     sides = []
     for outcomes in (a, b):
@@ -143,12 +165,12 @@ def paired(a: pd.DataFrame, b: pd.DataFrame, metric: str, by: Sequence[str] = ()
         units_of = pd.DataFrame(np.column_stack([pairs[here], np.ones(here.sum())]))
         sums = units_of.groupby(both["__cluster"].to_numpy()[here], sort=True).sum().to_numpy(float)
         alone = int(((cell == at) & ~counted).sum())
-        found.append(_paired(metric, label, pairs[here], sums, alone))
+        found.append(Matched(label, pairs[here], sums, alone))
     return found
 
 
-def _paired(metric: str, by: dict[str, JSON], pairs: Array, sums: Array, alone: int) -> Paired:
-    """One cell. pairs: (n, 2), the value of every unit. sums: (statements, 3)."""
+def _paired(metric: str, cell: Matched) -> Paired:
+    by, pairs, sums, alone = cell.by, cell.pairs, cell.sums, cell.alone
     n = len(pairs)
     if not n:
         return Paired(metric, by, 0, alone, *[None] * 10)
@@ -172,7 +194,7 @@ def scores(found: Sequence[Paired], a: str, b: str, signature: str) -> list[Scor
 
     a, b: names of the two. Of each cell: `a` and `b`, the shares or means; `difference`, b minus
     a with its interval; `mcnemar-p`, the mid-p value where it is valid, of which n counts the units
-    that are a hit for one of the two alone.
+    that are a hit for one of the two alone, and elsewhere `swap-p`.
     """
     rows = []
     for one in found:
@@ -182,7 +204,8 @@ def scores(found: Sequence[Paired], a: str, b: str, signature: str) -> list[Scor
         for name, value in (("a", one.a), ("b", one.b)):
             rows.append(Score(name, by, value, None, None, one.n, {}, **told))
         rows.append(Score("difference", by, one.difference, one.low, one.high, one.n, left, **told))
-        if one.only_a is not None and one.only_b is not None and one.mid_p is not None:
-            apart = one.only_a + one.only_b
-            rows.append(Score("mcnemar-p", by, one.mid_p, None, None, apart, {}, **told))
+        name, p = one.test
+        apart = one.only_a + one.only_b if one.only_a is not None and one.only_b is not None else 0
+        n = apart if name == "mcnemar-p" else one.n
+        rows.append(Score(name, by, p, None, None, n, {}, **told))
     return rows

@@ -43,12 +43,12 @@ _EXCEEDED = 100  # swaps as far apart as the data, after which p is known well e
 
 
 def values(
-    outcomes: pd.DataFrame, metric: str, columns: Sequence[str]
+    outcomes: pd.DataFrame, metric: str, columns: Sequence[str], pairs: bool = True
 ) -> tuple[pd.DataFrame, dict[str, int]]:
     """One row a unit that counts: `columns`, `statement`, `value`; and what was left out, by reason.
 
-    statement: what is not independent, the `pair` where there is one: an original and its
-    contrasts are of one. InputError for a metric that is no mean over its units, and for a column
+    statement: what is not independent. pairs: the `pair` where there is one, since an original and
+    its contrasts are one stereotype; else as the metric has it. InputError for a metric that is no mean over its units, and for a column
     that the outcomes lack or the metric compares across.
     """
     chosen = metrics.find(metric)
@@ -60,7 +60,7 @@ def values(
             raise unknown("column", column, [str(name) for name in outcomes.columns])
         if column in chosen.never_by:
             raise InputError(f"{metric} cannot be split by {column!r}")
-    names = list(dict.fromkeys([*columns, *(["pair"] if "pair" in outcomes else [])]))
+    names = list(dict.fromkeys([*columns, *(["pair"] if pairs and "pair" in outcomes else [])]))
     units = chosen.units(outcomes, names)
     counted = (units.reason == "").to_numpy(bool)
     stats = units.stats[counted]
@@ -69,7 +69,7 @@ def values(
     left = Counter(str(why) for why in units.reason[~counted])
     kept = units.cells[counted].reset_index(drop=True)
     statement = units.cluster[counted].reset_index(drop=True).astype(str)
-    if "pair" in kept:
+    if "pair" in names:
         named = kept["pair"].notna() & (kept["pair"] != "")
         statement = statement.mask(named, kept["pair"].astype(str))
     kept = kept[list(columns)].assign(statement=statement, value=stats[:, 0])
@@ -102,7 +102,8 @@ class Effect:
 
 @dataclass(frozen=True)
 class Assumption:
-    """Something that p_independent rests on. holds: None where it could not be looked at.
+    """Something that p_independent rests on. holds: whether nothing speaks against it; None where
+    that could not be seen.
 
     value: what was found, of which `low` and `high` are the interval where it has one.
     """
@@ -118,7 +119,7 @@ class Assumption:
 @dataclass(frozen=True)
 class Anova:
     """n values of so many statements; dropped: factors with one level, which explain nothing.
-    left_out: values of levels with a single statement, by reason."""
+    values: those that it is of; left_out: those of levels with one statement, by reason."""
 
     effects: tuple[Effect, ...]
     assumptions: tuple[Assumption, ...]
@@ -128,6 +129,7 @@ class Anova:
     statements: int
     dropped: tuple[str, ...]
     left_out: dict[str, int]
+    values: pd.DataFrame
 
 
 class Design:
@@ -271,7 +273,7 @@ def anova(
         _independent(residual, np.repeat(np.arange(design.clusters), _sizes(design))),
     )
     size = (design.df_residual, rest, len(y), design.clusters)
-    return Anova(tuple(effects), assumptions, *size, dropped, left)
+    return Anova(tuple(effects), assumptions, *size, dropped, left, kept)
 
 
 def _sizes(design: Design) -> Array:
@@ -339,7 +341,7 @@ def _independent(residual: Array, cluster: Array) -> Assumption:
     low, high = bootstrap(units, _icc, limits=(-1.0, 1.0)) or (-1.0, 1.0)
     effect = 1 + (count.sum() / len(count) - 1) * value
     found = f"intraclass correlation {value:.2f} in statements, design effect {effect:.1f}"
-    return Assumption(name, found, value, low, high, low <= 0)
+    return Assumption(name, found, value, low, high, False if low > 0 else None)
 
 
 def _icc(sums: Array) -> Array:
@@ -534,3 +536,95 @@ def _power(parts: Array, points: float, turning: int) -> Power:
 
 
 _Z = (NormalDist().inv_cdf(1 - LEVEL / 2), NormalDist().inv_cdf(POWER))
+
+
+# --- as scores
+
+
+def mean_score(
+    values: pd.DataFrame, metric: str, by: Mapping[str, JSON], left: Mapping[str, int], sign: str
+) -> Score:
+    """The mean of the values that a test is of, how many they are, and what was left out."""
+    units = values.groupby("statement")["value"].agg(["sum", "count"]).to_numpy(float)
+    interval = bootstrap(units, limits=metrics.find(metric).limits)
+    if interval and not np.isfinite(interval).all():
+        interval = None
+    low, high = interval or (None, None)
+    one = _score(metric, by, float(values["value"].mean()), len(values), sign)
+    return dataclasses.replace(one, low=low, high=high, excluded=dict(left))
+
+
+def anova_scores(found: Anova, about: Mapping[str, JSON], sign: str) -> list[Score]:
+    """A row an effect and one an assumption. about: columns in front: metric, cell, …"""
+    size = {**about, "statements": found.statements, "residual df": found.df_residual}
+    scores = []
+
+    def add(by: dict[str, JSON], **figures: float | None) -> None:
+        for name, value in figures.items():
+            scores.append(_score(name.replace("_", "-"), by, value, found.n, sign))
+
+    for one in found.effects:
+        effect = {**size, "effect": " × ".join(one.factors)}
+        add(effect, df=one.df, F=one.f, partial_eta2=one.partial_eta2)
+        add(effect, clustered_p=one.p, independent_p=one.p_independent)
+    for check in found.assumptions:
+        by = {**size, "assumption": check.name, "holds": _words(check.holds)}
+        name = "icc" if check.low is not None else "assumption-p"
+        score = _score(name, by, check.value, found.n, sign)
+        scores.append(dataclasses.replace(score, low=check.low, high=check.high))
+    return scores
+
+
+def ks_scores(table: pd.DataFrame, about: Mapping[str, JSON], sign: str) -> list[Score]:
+    """A row a pair of a table of `pairwise_ks`, without its corrections: see `corrected`."""
+    scores = []
+    for row in table.to_dict("records"):
+        by = {**about, "a": metrics.plain(row["a"]), "b": metrics.plain(row["b"])}
+        for side in ("a", "b"):
+            scores.append(_score(f"mean-{side}", by, row[f"mean_{side}"], row[f"n_{side}"], sign))
+        n = row["n_a"] + row["n_b"]
+        figures = {"ks": "statistic", "clustered-p": "p", "independent-p": "p_independent"}
+        scores += [_score(name, by, row[column], n, sign) for name, column in figures.items()]
+    return scores
+
+
+def power_scores(found: Power, about: Mapping[str, JSON], sign: str) -> list[Score]:
+    by = {**about, "points": found.points}
+    needed = _score("statements-needed", by, found.needed, found.n, sign)
+    return [
+        dataclasses.replace(needed, low=found.low, high=found.high),
+        _score("detectable", by, found.detectable, found.n, sign),
+        _score("power", by, found.power, found.n, sign),
+    ]
+
+
+TO_REPORT = ("mcnemar-p", "swap-p", "clustered-p")
+
+
+def corrected(scores: Iterable[Score], methods: Sequence[str] = ("holm",)) -> list[Score]:
+    """With every p-value to report followed by itself corrected for all of them, where there are
+    several: `holm-p` (Holm 1979, Scandinavian J. of Statistics 6:65), `bonferroni-p`. n of these
+    counts the comparisons."""
+    from statsmodels.stats.multitest import multipletests
+
+    scores = list(scores)
+    p = [s.value for s in scores if s.metric in TO_REPORT and s.value is not None]
+    if len(p) < 2:
+        return scores
+    columns = {method: iter(multipletests(p, method=method)[1]) for method in methods}
+    found = []
+    for score in scores:
+        found.append(score)
+        if score.metric in TO_REPORT and score.value is not None:
+            for method, value in columns.items():
+                one = dataclasses.replace(score, metric=f"{method}-p", value=float(next(value)))
+                found.append(dataclasses.replace(one, n=len(p), excluded={}))
+    return found
+
+
+def _score(name: str, by: Mapping[str, JSON], value: float | None, n: int, sign: str) -> Score:
+    return Score(name, dict(by), value, None, None, int(n), {}, None, sign)
+
+
+def _words(holds: bool | None) -> str:
+    return "unknown" if holds is None else "no sign against" if holds else "no"
