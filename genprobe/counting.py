@@ -383,6 +383,10 @@ def _anova(
             continue
         for one in found.dropped:
             note(f"{where}{one} has one level here and is no factor")
+        for effect in found.effects:
+            if effect.p is None:
+                what = " × ".join(effect.factors)
+                note(f"{where}{what}: {found.statements} statements are too few for clustered-p")
         for check in found.assumptions:
             holds = {True: "no sign against it", False: "does not hold", None: "cannot be told"}
             note(f"{where}{check.name}: {holds[check.holds]}: {check.found}")
