@@ -114,7 +114,7 @@ class Matched:
 def paired(
     a: pd.DataFrame, b: pd.DataFrame, metric: str, by: Sequence[str] = (), between: str = "model"
 ) -> list[Paired]:
-    """Compare two models' outcomes by a metric, cell by cell of `by`, cells sorted; see `matched`."""
+    """Compare two models' outcomes by a metric, cell by cell of `by`: see `matched`."""
     return [_paired(metric, cell) for cell in matched(a, b, metric, by, between)]
 
 

@@ -157,7 +157,9 @@ def compare(
     if power is not None and test != "paired":
         raise InputError("--power plans a paired comparison; leave --test out")
     if test != "anova" and len(between) > 1:
-        raise InputError(f"--test {test} compares the values of one column; --test anova of several")
+        raise InputError(
+            f"--test {test} compares the values of one column; --test anova of several"
+        )
     asked = _Asked.open([first, *others])
     if test == "paired":
         column = between[0] if between else "model"
@@ -167,7 +169,7 @@ def compare(
                 f"{first} is compared with nothing; give another run, or --between COLUMN"
             )
         scores = (
-            _power(asked, sides, metrics, by, power)
+            _power(asked, sides, metrics, by, power, note)
             if power is not None
             else _paired(sides, metrics, by, between)
         )
@@ -176,11 +178,7 @@ def compare(
     columns = list(between) or (list(inference.FACTORS) if test == "anova" else ["model"])
     scores = []
     for name in metrics or [_main([pooled], by)]:
-        cells = [
-            column
-            for column in measures.find(name).apart
-            if column in pooled and column not in (*columns, *by) and pooled[column].nunique() > 1
-        ]
+        cells = _apart(pooled, name, (*columns, *by))
         kept, left = inference.values(pooled, name, [*cells, *by, *columns])
         cells = [column for column in cells if kept[column].nunique() > 1]
         if not len(kept):
@@ -304,6 +302,7 @@ def _power(
     metrics: Sequence[str],
     by: Sequence[str],
     points: float,
+    note: Note,
 ) -> list[Score]:
     """Of two sides, by how they differ now; of a run alone, against a model as yet unasked."""
     from genprobe import compare as pairing
@@ -317,16 +316,26 @@ def _power(
     for two, name in itertools.product(sides, names):
         for cell in pairing.matched(two.one, two.other, name, by, two.column):
             about = {"of": name, "a": two.a, "b": two.b, **cell.by}
+            if cell.alone:
+                note(
+                    f"{name}: {cell.alone} count on one side only, of {cell.alone + len(cell.pairs)}"
+                )
             if len(cell.sums) > 1:
                 a, b, units = cell.sums.T
                 found = inference.power_paired(b - a, units, points)
                 scores += inference.power_scores(found, about, two.sign(ids[name]))
     for name in names if not sides else ():
-        kept, _ = inference.values(asked.tables[0], name, by, pairs=False)
-        for label, part in _cells(kept, by):
-            units = part.groupby("statement")["value"].agg(["sum", "count"]).to_numpy(float)
-            if len(units) > 1:
-                found = inference.power_single(*units.T, points)
+        columns = [*_apart(asked.tables[0], name, by), *by]
+        kept, left = inference.values(asked.tables[0], name, columns, pairs=False)
+        if left:
+            note(f"{name}: {_reasons(left)}, of {len(kept) + sum(left.values())}")
+        for label, part in _cells(kept, columns):
+            statements = part.groupby("statement")["value"]
+            if len(statements) > 1:
+                hits, units = (
+                    side.to_numpy(float) for side in (statements.sum(), statements.count())
+                )
+                found = inference.power_single(hits, units, points)
                 about = {"of": name, "a": asked.names[0], "b": "another", **label}
                 scores += inference.power_scores(found, about, asked.sign(ids[name]))
     if not scores:
@@ -344,6 +353,14 @@ def _main(tables: Sequence[pd.DataFrame], by: Sequence[str], share: bool = False
         if fits and not (share and metric.plain):
             return name
     raise InputError("say with --metric what is compared; `genprobe list metrics` has them all")
+
+
+def _apart(outcomes: pd.DataFrame, name: str, but: Collection[str]) -> list[str]:
+    """The columns over which a metric is never pooled, where there are several values."""
+    from genprobe import metrics as measures
+
+    columns = [c for c in measures.find(name).apart if c in outcomes and c not in but]
+    return [c for c in columns if outcomes[c].nunique() > 1]
 
 
 def _reasons(left: Mapping[str, int]) -> str:

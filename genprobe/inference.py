@@ -21,7 +21,6 @@ import numpy as np
 
 from genprobe import metrics
 from genprobe.errors import InputError
-from genprobe.metrics import cells
 from genprobe.records import JSON, Score
 from genprobe.registry import unknown
 from genprobe.stats import SEED, TURNS, Array, Interval, bootstrap, ratio, turned
@@ -39,7 +38,8 @@ _LEAST = 2  # statements that a level needs: one alone shows no variation
 # 4 % or more than 6 % of studies (benchmarks/inference.py).
 _PER_LEVEL = 2
 _SHAPIRO = 5000  # values up to which scipy's Shapiro-Wilk is exact enough
-_EXCEEDED = 100  # swaps as far apart as the data, after which p is known well enough
+_FURTHER = 100  # swaps further apart than the data, after which p is known well enough
+_SAME = 1e-5  # distances that differ by less are one, but for rounding
 
 
 # --- values
@@ -48,11 +48,12 @@ _EXCEEDED = 100  # swaps as far apart as the data, after which p is known well e
 def values(
     outcomes: pd.DataFrame, metric: str, columns: Sequence[str], pairs: bool = True
 ) -> tuple[pd.DataFrame, dict[str, int]]:
-    """One row a unit that counts: `columns`, `statement`, `value`; and what was left out, by reason.
+    """One row a unit that counts (`columns`, `statement`, `value`), and the reasons why others are
+    left out, counted.
 
     statement: what is not independent. pairs: the `pair` where there is one, since an original and
-    its contrasts are one stereotype; else as the metric has it. InputError for a metric that is no mean over its units, and for a column
-    that the outcomes lack or the metric compares across.
+    its contrasts are one stereotype; else as the metric has it. InputError for a metric that is no
+    mean over its units, and for a column that the outcomes lack or the metric compares across.
     """
     chosen = metrics.find(metric)
     for column in chosen.needs:
@@ -307,9 +308,7 @@ def _normal(residual: Array) -> Assumption:
     n = len(residual)
     if n < 8 or np.ptp(residual) == 0:
         return Assumption("normal residuals", "too few to tell", None, None, None, None)
-    name, test = (
-        ("Shapiro-Wilk", shapiro) if n <= _SHAPIRO else ("D'Agostino-Pearson", normaltest)
-    )
+    name, test = ("Shapiro-Wilk", shapiro) if n <= _SHAPIRO else ("D'Agostino-Pearson", normaltest)
     p = float(test(residual).pvalue)
     tails = f"skewness {skew(residual):.2f}, excess kurtosis {kurtosis(residual):.2f}"
     found = f"{tails} ({name} {_p(p)})"
@@ -336,7 +335,13 @@ def _independent(residual: Array, cluster: Array) -> Assumption:
     Donner 1986, Int. Statistical Review 54:67), with its interval over statements."""
     count = np.bincount(cluster).astype(float)
     total = np.bincount(cluster, residual)
-    parts = (np.ones_like(count), count, count**2, total**2 / count, np.bincount(cluster, residual**2))
+    parts = (
+        np.ones_like(count),
+        count,
+        count**2,
+        total**2 / count,
+        np.bincount(cluster, residual**2),
+    )
     units = np.column_stack([*parts, total])
     name = "independent values"
     if not (count > 1).any():
@@ -382,9 +387,10 @@ def pairwise_ks(
 
     p resamples clusters: where a cluster has values in both groups (a statement under two models,
     in two languages), all of them keep or swap groups together; those of one group only (of two
-    bias types) are dealt out anew, as many to each as there were. Without a cluster p is
+    bias types) are dealt out anew, as many to each as there were. p is the mid-p value, of which
+    swaps as far apart as the data count half, as in McNemar's. Without a cluster p is
     p_independent. resamples: most of them; where None, enough for p times the number of pairs to
-    fall below 5 %. Drawing stops once 100 are as far apart (Besag & Clifford 1991, Biometrika
+    fall below 5 %. Drawing stops once 100 are further apart (Besag & Clifford 1991, Biometrika
     78:301). Groups are sorted by name; no rows for one group.
     """
     import pandas as pd
@@ -441,22 +447,23 @@ def _ks_p(pooled: Array, first: int, cluster: Array, resamples: int, seed: int) 
         apart -= steps / (n - in_a)
         return np.asarray(np.maximum(apart.max(1), -apart.min(1)))
 
-    seen = float(distance(label[None])[0]) - 1e-5
+    seen = float(distance(label[None])[0])
     rng = np.random.default_rng(seed)
-    drawn = exceeded = 0
+    drawn, further = 0, 0.0
     while drawn < resamples:
         block = min(250, resamples - drawn)
-        turned = np.zeros((block, clusters), bool)
-        turned[:, both] = rng.integers(0, 2, (block, int(both.sum())), dtype=np.int8)
+        moved = np.zeros((block, clusters), bool)
+        moved[:, both] = rng.integers(0, 2, (block, int(both.sum())), dtype=np.int8)
         dealt = rng.permuted(np.tile(in_a[alone], (block, 1)), axis=1)
-        turned[:, alone] = dealt != in_a[alone]
-        far = distance(label ^ turned[:, unit]) >= seen
-        if exceeded + int(far.sum()) >= _EXCEEDED:
-            at = int(np.flatnonzero(np.cumsum(far) == _EXCEEDED - exceeded)[0])
-            return _EXCEEDED / (drawn + at + 1)
-        exceeded += int(far.sum())
+        moved[:, alone] = dealt != in_a[alone]
+        apart = distance(label ^ moved[:, unit]) - seen
+        counts = further + np.cumsum((apart > _SAME) + 0.5 * (np.abs(apart) <= _SAME))
+        if counts[-1] >= _FURTHER:
+            at = int(np.argmax(counts >= _FURTHER))
+            return float(counts[at] / (drawn + at + 1))
+        further = float(counts[-1])
         drawn += block
-    return (1 + exceeded) / (resamples + 1)
+    return (further + 0.5) / (resamples + 1)
 
 
 # --- power
