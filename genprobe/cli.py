@@ -696,6 +696,48 @@ def compare(
     _print_scores(found, form)
 
 
+@cli.command(short_help="Derive a published table again from its raw data.")
+@click.argument("name", metavar="NAME")
+@click.option(
+    "--from",
+    "folder",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="Where the published raw data lie: a download of yours. Not needed where a study's "
+    "printed figures alone are checked.",
+)
+@click.option(
+    "-f",
+    "--format",
+    "form",
+    type=click.Choice(["table", "csv", "json"]),
+    default="table",
+    show_default=True,
+    help="How cells are printed.",
+)
+@_shared("quiet", "verbose")
+def reproduce(name: str, folder: Path | None, form: str, quiet: bool, verbose: bool) -> int:
+    """Derive a published table again from published raw data, and set ours beside theirs.
+
+    \b
+    genprobe list reproductions
+    genprobe reproduce rubia --from ./RuBia-Dataset
+    genprobe reproduce rubia --from ./RuBia-Dataset -f csv > cells.csv
+
+    Cell by cell: what agrees to the printed digits, what does not, and why where that is known.
+    Published figures come with genprobe, statements and replies do not: docs/reproduce.md names
+    the files that each study needs. Exit code 0 if every cell agrees or differs for a known
+    reason, else 1.
+    """
+    from genprobe.reproduce import _text, run
+
+    found = run(name, folder)
+    click.echo(_text.render(found, form), nl=False)
+    if form != "table":
+        _note(quiet)(f"{name}: {found.summary}")
+    return 0 if found.ok else 1
+
+
 @cli.command(short_help="Prove that a run folder is whole.")
 @click.argument("folder", type=click.Path(path_type=Path), metavar="RUN")
 @_shared("verbose")
@@ -749,7 +791,7 @@ def _short(where: str) -> str:
 
 _LISTS = (
     *("models", "packs", "languages", "classifiers", "engines", "judges", "scorers", "metrics"),
-    "data",
+    *("data", "reproductions"),
 )
 
 
@@ -806,6 +848,7 @@ def _listed(what: str) -> list[tuple[str, str]]:
         return [(m.name, m.title) for m in metrics.catalogue().values()]
     if what == "data":
         return list(statements.DATA.items())
+    what = "reproduce" if what == "reproductions" else what
     names = registry.names(what)
     return [(n, (registry.module(what, n).__doc__ or "").strip().split("\n")[0]) for n in names]
 

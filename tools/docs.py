@@ -4,6 +4,8 @@
     python tools/docs.py readme            the tables in README.md
     python tools/docs.py shades FOLDER     docs/shades.md, from the recorded replies of the SHADES
                                            study (responses-dev.parquet, answers-dev.jsonl)
+    python tools/docs.py reproduce FOLDER  docs/reproduce.md, from a folder of the studies' data:
+                                           shades/, rubia/, bbq/, crows-pairs/
 
 Figures are written, statements and replies are not.
 """
@@ -16,7 +18,9 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[1]
 GENPROBE = Path(sys.executable).parent / "genprobe"
@@ -29,6 +33,7 @@ COMMANDS = (
         "judge",
         "score",
         "compare",
+        "reproduce",
         "verify",
         "lint",
         "list",
@@ -172,6 +177,60 @@ def _moved(
     return "\n".join(head + lines) + "\n"
 
 
+# --- published tables
+
+
+def reproduced(folder: Path) -> str:
+    """What `genprobe reproduce` finds for every name: how many cells, and those that differ."""
+    from genprobe import registry, reproduce
+
+    names = registry.names("reproduce")
+    about, found = {}, {}
+    for name in names:
+        about[name] = registry.module("reproduce", name)
+        found[name] = reproduce.run(name, folder / name if about[name].FILES else None)
+    rows = ["| name | what | cells | agree | known | unexplained |", "|---|---|---|---|---|---|"]
+    parts = []
+    for name in names:
+        one, doc = found[name], (about[name].__doc__ or "").strip()
+        count = Counter(cell.verdict for cell in one.cells)
+        shown = " | ".join(str(count[verdict]) for verdict in ("agrees", "known", "differs"))
+        title, _, more = doc.partition("\n")
+        rows.append(f"| [`{name}`](#{name}) | {title} | {len(one.cells)} | {shown} |")
+        parts.append(f"## {name}\n\n{title} {' '.join(more.split())}\n\n{one.source}.\n")
+        parts += [_needs(name, about[name].FILES), f"**{one.summary}.**\n", _off(one.cells)]
+        if one.faults:
+            faults = "\n".join(f"- {fault}." for fault in one.faults)
+            parts.append(f"What is wrong and in no cell:\n\n{faults}\n")
+    page = (ROOT / "tools" / "reproduce.md").read_text()
+    return page.replace("{table}", "\n".join(rows)) + "\n".join(filter(None, parts))
+
+
+def _needs(name: str, files: Sequence[Any]) -> str:
+    if not files:
+        return f"`genprobe reproduce {name}` needs no folder.\n"
+    lines = [f"`genprobe reproduce {name} --from FOLDER` reads\n"]
+    for file in files:
+        names = f"`{file.name}`" + (f" or `{file.also}`" if file.also else "")
+        may = ", if it is there" if file.optional else ""
+        columns = ", ".join(f"`{column}`" for column in file.columns)
+        lines.append(f"- {names}{may}: {columns}. Published: {file.where}.")
+    return "\n".join(lines) + "\n"
+
+
+def _off(cells: Sequence[Any]) -> str:
+    """The cells that do not agree, as a table, and the reasons below it."""
+    off = [cell for cell in cells if cell.verdict in ("known", "differs")]
+    if not off:
+        return ""
+    whys = list(dict.fromkeys(cell.why or "not known" for cell in off))
+    rows = ["| table | cell | published | ours | why |", "|---|---|---|---|---|"]
+    for cell in off:
+        at = whys.index(cell.why or "not known") + 1
+        rows.append(f"| {cell.table} | {cell.name} | {cell.published} | {cell.ours:.4g} | {at} |")
+    return "\n".join([*rows, "", *(f"{at}. {why}." for at, why in enumerate(whys, 1))]) + "\n"
+
+
 def main() -> None:
     if sys.argv[1:2] == ["commands"]:
         (ROOT / "docs" / "commands.md").write_text(commands())
@@ -180,6 +239,8 @@ def main() -> None:
         path.write_text(readme(path.read_text()))
     elif sys.argv[1:2] == ["shades"] and len(sys.argv) == 3:
         (ROOT / "docs" / "shades.md").write_text(shades(Path(sys.argv[2])))
+    elif sys.argv[1:2] == ["reproduce"] and len(sys.argv) == 3:
+        (ROOT / "docs" / "reproduce.md").write_text(reproduced(Path(sys.argv[2])))
     else:
         sys.exit(__doc__)
 
