@@ -317,9 +317,8 @@ def _power(
         for cell in pairing.matched(two.one, two.other, name, by, two.column):
             about = {"of": name, "a": two.a, "b": two.b, **cell.by}
             if cell.alone:
-                note(
-                    f"{name}: {cell.alone} count on one side only, of {cell.alone + len(cell.pairs)}"
-                )
+                all_of = cell.alone + len(cell.pairs)
+                note(f"{name}: {cell.alone} count on one side only, of {all_of}")
             if len(cell.sums) > 1:
                 a, b, units = cell.sums.T
                 found = inference.power_paired(b - a, units, points)
