@@ -25,9 +25,12 @@ from genprobe.errors import EngineError
 from genprobe.records import Request
 
 WINDOW = 4096  # requests tokenised and sorted at a time, so that memory stays flat
-CPU_TOKENS = 2048  # default padded tokens of a batch; with more, activations outgrow the caches
+CPU_TOKENS = 1024  # default padded tokens of a batch; with more, activations outgrow the caches
 CPU_LOGITS = 1 << 24  # logits computed at a time: 64 MB of float32
 GPU_LOGITS = 1 << 27
+# Of those, turned into probabilities at a time on a CPU. 4 MB of float32 stay in its cache and in
+# memory that is there: 7 times as fast as new pages for all.
+PIECE = 1 << 20
 
 _FAMILIES = {
     "seq2seq": (modeling_auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES, "Seq2SeqLM"),
@@ -192,6 +195,8 @@ class Net:
         self.vocabulary: int = weight.shape[0]
         self.width: int = weight.shape[1]
         self.rows = max(1, loaded.logits // self.vocabulary)
+        piece = loaded.logits if self.device.type == "cuda" else PIECE
+        self.piece = max(1, piece // self.vocabulary)
 
     def hidden(self, **inputs: Any) -> torch.Tensor:
         """(rows, length, width)"""
@@ -214,19 +219,21 @@ class Net:
 
     def logprobs(self, hidden: torch.Tensor, targets: Sequence[Sequence[int]]) -> list[list[float]]:
         """For each row of hidden (n, width), log P of each of its target tokens. Float32."""
-        found: list[list[float]] = []
+        values: list[float] = []
         for start in range(0, len(targets), self.rows):
-            part = targets[start : start + self.rows]
-            # In one pass, and five times as fast on a CPU as logsumexp, which needs less memory.
-            all_ = self.logits(hidden[start : start + self.rows]).float().log_softmax(-1)
-            lines = torch.tensor([n for n, row in enumerate(part) for _ in row])
-            tokens = torch.tensor([t for row in part for t in row])
-            lines, tokens = lines.to(self.device), tokens.to(self.device)
-            values = iter(all_[lines, tokens].tolist())
-            found += [[next(values) for _ in row] for row in part]
-        return found
+            end = min(start + self.rows, len(targets))
+            logits = self.logits(hidden[start:end])
+            for at in range(start, end, self.piece):
+                part = targets[at : min(at + self.piece, end)]
+                lines = torch.tensor([n for n, row in enumerate(part) for _ in row])
+                tokens = torch.tensor([token for row in part for token in row])
+                # In one pass, and twice as fast on a CPU as logsumexp, which needs less memory.
+                all_ = logits[at - start :][: len(part)].float().log_softmax(-1)
+                values += all_[lines.to(self.device), tokens.to(self.device)].tolist()
+        found = iter(values)
+        return [[next(found) for _ in row] for row in targets]
 
-    def check(self, ids: torch.Tensor, whole: torch.Tensor, hidden: torch.Tensor) -> None:
+    def check(self, whole: torch.Tensor, hidden: torch.Tensor) -> None:
         """EngineError unless the halves together are the whole.
 
         whole: logits of the undivided model; hidden: of its body, both for the same tokens.

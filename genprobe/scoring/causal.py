@@ -118,7 +118,7 @@ class CausalScorer:
         )
         ids = torch.tensor([one, two], device=self.net.device)
         hidden = self.net.hidden(input_ids=ids, use_cache=False)
-        self.net.check(ids, loaded.net(input_ids=ids, use_cache=False).logits, hidden)
+        self.net.check(loaded.net(input_ids=ids, use_cache=False).logits, hidden)
         if not _net.close(hidden[0, : len(begin)], hidden[1, : len(begin)]):
             raise EngineError(f"{loaded.name}: it sees the tokens that it should predict")
         if "position_ids" not in inspect.signature(self.net.body.forward).parameters:

@@ -45,7 +45,7 @@ class Seq2SeqScorer:
             ids = torch.tensor([self.before], device=self.net.device)
             whole = loaded.net(input_ids=ids, decoder_input_ids=ids, use_cache=False).logits
             states, mask = self._encode([tuple(self.before)])
-            self.net.check(ids, whole, self._decode(ids, states, mask))
+            self.net.check(whole, self._decode(ids, states, mask))
 
     def generate(
         self, requests: Sequence[Request], sampling: Sampling
