@@ -23,6 +23,7 @@ SAME = (
     *("decode", "lang", "probe", "statement", "sample"),
     *("scorer", "item", "contrast", "order"),  # of what is preferred
 )
+WHO = ("model", "revision")  # what the two differ in
 _LIMITS = (-1.0, 1.0)
 
 
@@ -82,8 +83,9 @@ def fits(metric: Metric, by: Sequence[str] = ()) -> bool:
 def paired(a: pd.DataFrame, b: pd.DataFrame, metric: str, by: Sequence[str] = ()) -> list[Paired]:
     """Compare two models' outcomes by a metric, cell by cell of `by`, cells sorted.
 
-    Units pair by `SAME`; one that does not count for both is left out. InputError for a metric
-    whose value is no mean over units, or a column that one of the tables lacks.
+    Units pair by `SAME`; one that does not count for both is left out. What a metric never pools
+    (`Metric.apart`, such as scorers) makes cells of its own where there are several. InputError
+    for a metric whose value is no mean over units, or a column that one of the tables lacks.
     """
     import pandas as pd
 
@@ -99,6 +101,13 @@ def paired(a: pd.DataFrame, b: pd.DataFrame, metric: str, by: Sequence[str] = ()
         if column not in a or column not in b or column in chosen.never_by:
             raise InputError(f"{metric} cannot be split by {column!r} in both")
     never = chosen.never_by
+    several = [
+        column
+        for column in chosen.apart
+        if column not in (*WHO, *by, *never) and column in a and column in b
+        if len({*a[column], *b[column]}) > 1
+    ]
+    by = [*several, *by]
     keys = [c for c in SAME if c in a and c in b and c not in never]
     keys = list(dict.fromkeys([*keys, *by]))
     sides = []

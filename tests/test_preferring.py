@@ -89,7 +89,7 @@ def test_a_chat_model_must_be_named_plain(tmp_path):
 
 
 def test_a_scorer_that_does_not_fit_is_refused(tmp_path):
-    with pytest.raises(InputError, match="pll needs the pass masked; the model has"):
+    with pytest.raises(InputError, match="pll needs a masked model, and this one is causal"):
         asking.logprob(langs=["en"], scorers=["pll"], out=tmp_path / "run")
     with pytest.raises(InputError, match="unknown scorer 'loglig'; did you mean 'loglik'"):
         asking.logprob(langs=["en"], scorers=["loglig"], out=tmp_path / "run")
