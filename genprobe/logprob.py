@@ -311,7 +311,7 @@ def _pass(scorer: Scorer, passes: Collection[str], of: str) -> str:
         held = ", ".join(sorted(passes))
         raise InputError(
             f"{scorer.name} is made of the pass {' or '.join(scorer.passes)}, and the run holds "
-            f"{held}; {cure}; another pass is another run: `genprobe logprob --scorer {scorer.name}`"
+            f"{held}; {cure}; another pass is another run of `genprobe logprob`"
         )
     if needs == there:
         why = "needs a tokenizer that tells words, which a slow one does not"

@@ -7,6 +7,7 @@ a bounded number at a time.
 
 from __future__ import annotations
 
+import abc
 import contextlib
 from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -17,12 +18,13 @@ from transformers.activations import GELUActivation, NewGELUActivation
 from transformers.models.auto import modeling_auto
 from transformers.pytorch_utils import Conv1D
 
-from genprobe.engines import Identity, Options
+from genprobe.engines import Identity, Options, Sampling
 from genprobe.engines._local import Local, line, quiet, refusing
 from genprobe.engines._local import load as load_files
 from genprobe.engines.transformers import _default_budget, _device, _dtype, _out_of_memory
 from genprobe.errors import EngineError
-from genprobe.records import Request
+from genprobe.records import Failure, LogProb, Request
+from genprobe.scoring import _texts
 
 WINDOW = 4096  # requests tokenised and sorted at a time, so that memory stays flat
 CPU_TOKENS = 1024  # default padded tokens of a batch; with more, activations outgrow the caches
@@ -325,6 +327,44 @@ def as_found(
                     yield at
 
 
-def windows(requests: Sequence[Request]) -> Iterator[Sequence[Request]]:
-    for start in range(0, len(requests), WINDOW):
-        yield requests[start : start + WINDOW]
+# --- what the three kinds share -----------------------------------------------------------------
+
+
+class Scorer(abc.ABC):
+    """See `genprobe.scoring.Scorer`."""
+
+    passes: tuple[str, ...]
+    first: str
+    net: Net
+    around: int  # special tokens beside a text
+    apart = False  # context and text are never one sequence
+
+    def __init__(self, loaded: Loaded) -> None:
+        self.identity, self.budget = loaded.identity, loaded.budget
+        self.texts = _texts.Texts(loaded.name, loaded.local.tokenizer)
+        self.positions = positions(loaded)
+
+    def generate(
+        self, requests: Sequence[Request], sampling: Sampling
+    ) -> Iterator[LogProb | Failure]:
+        for start in range(0, len(requests), WINDOW):
+            usable = []
+            window = requests[start : start + WINDOW]
+            for asked in self.texts.asked(window, self.passes, self.apart):
+                if failure := self.unusable(asked):
+                    yield failure
+                else:
+                    usable.append(asked)
+            yield from self.score(usable)
+
+    def close(self) -> None:
+        del self.net
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
+
+    def unusable(self, asked: _texts.Asked) -> Failure | None:
+        return _texts.unusable(asked, self.around, self.positions, self.net.vocabulary)
+
+    @abc.abstractmethod
+    def score(self, window: Sequence[_texts.Asked]) -> Iterator[LogProb | Failure]:
+        """Score what can be scored, each once, in any order."""

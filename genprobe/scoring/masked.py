@@ -12,9 +12,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-from genprobe.engines import Sampling
 from genprobe.errors import EngineError
-from genprobe.records import Failure, LogProb, Request
+from genprobe.records import Failure, LogProb
 from genprobe.scoring import _net, _texts
 
 
@@ -53,18 +52,16 @@ class Last(torch.nn.Module):
         return self.layer.feed_forward_chunk(found)
 
 
-class MaskedScorer:
+class MaskedScorer(_net.Scorer):
     """See `genprobe.scoring.Scorer`."""
 
     def __init__(self, loaded: _net.Loaded) -> None:
-        self.identity, self.budget = loaded.identity, loaded.budget
+        super().__init__(loaded)
         self.tokenizer = loaded.local.tokenizer
         words = self.tokenizer.is_fast  # others do not say what a word is
         self.passes: tuple[str, ...] = ("masked", "masked-word")[: 1 + words]
-        self.texts = _texts.Texts(loaded.name, self.tokenizer)
         self.first = f"own {self.texts.words(self.texts.prefix)}" if self.texts.prefix else "none"
         self.around = len(self.texts.prefix) + len(self.texts.suffix)
-        self.positions = _net.positions(loaded)
         self.mask_id: int = self.tokenizer.mask_token_id
         if self.mask_id is None:
             raise EngineError(f"{loaded.name}: the tokenizer has no mask token; give it one")
@@ -98,25 +95,11 @@ class MaskedScorer:
         layers[-1] = plain
         return None
 
-    def generate(
-        self, requests: Sequence[Request], sampling: Sampling
-    ) -> Iterator[LogProb | Failure]:
-        for window in _net.windows(requests):
-            usable = []
-            for asked in self.texts.asked(window, self.passes):
-                failure = _texts.unusable(asked, self.around, self.positions, self.net.vocabulary)
-                if failure:
-                    yield failure
-                else:
-                    usable.append(asked)
-            yield from self._score(usable)
-
     def close(self) -> None:
-        del self.net
-        if torch.cuda.is_available():
-            torch.cuda.empty_cache()
+        self.last = None
+        super().close()
 
-    def _score(self, window: Sequence[_texts.Asked]) -> Iterator[LogProb | Failure]:
+    def score(self, window: Sequence[_texts.Asked]) -> Iterator[LogProb | Failure]:
         copies = [
             [self._copies(item, asked.request.probe) for item in asked.items] for asked in window
         ]
