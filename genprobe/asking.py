@@ -478,6 +478,8 @@ def engine_options(
             if known[name] is not str:
                 raise InputError(f"--engine-arg {argument!r}: {name} is a whole number")
             found[name] = text
+    if found.get("batch_tokens", 1) < 1:
+        raise InputError(f"--engine-arg batch_tokens={found['batch_tokens']}: 1 at least")
     ours = {name: found.pop(name) for name in known if name in found}
     return Options(**ours, base_url=base_url, concurrency=concurrency, more=found)
 

@@ -80,7 +80,9 @@ def test_a_scorer_takes_the_pass_that_the_model_has():
         logprob.requests(PAIR, ["pll"], {"causal"})
     with pytest.raises(InputError, match="unknown scorer 'loglike'; did you mean 'loglik'"):
         logprob.requests(PAIR, ["loglike"])
-    with pytest.raises(InputError, match="pairs of sentences, which these scorers do not read"):
+    with pytest.raises(
+        InputError, match=r"choice scores choices, and the data are pairs .*; those fit: loglik,"
+    ):
         logprob.requests(PAIR, ["choice"])
     with pytest.raises(InputError, match=r"'a' \(en\) is there twice"):
         logprob.requests([PAIR[0], PAIR[0]], ["loglik"])
