@@ -470,7 +470,7 @@ def _print_scores(scores: list[Score], form: str) -> None:
 @cli.command(short_help="Read replies, of a run or of anybody's.")
 @click.argument("source", type=click.Path(path_type=Path), metavar="RUN|FILE")
 @click.option("--judge", "names", multiple=True, metavar="J", help="Judge; default yesno.")
-@click.option("--parser", metavar="P", help="For yesno: shades2025, the study's own reader.")
+@click.option("--parser", metavar="P", help="For yesno: another reader; shades2025 or strict.")
 @click.option("--classifier", metavar="C", help="For sentiment: a card; see `list classifiers`.")
 @click.option("--rubric", metavar="R", help="For llm: stance (default), sentiment or answer.")
 @click.option(
@@ -589,6 +589,7 @@ def _judge(
     metavar="FILE",
     help="Of choices: what share of people agree with each stereotype; see docs/preferences.md.",
 )
+@click.option("--band", is_flag=True, help="How far the choice of a reader moves yes/no answers.")
 @_shared("by", "declared", "format", "quiet", "verbose")
 def score(
     sources: tuple[Path, ...],
@@ -597,6 +598,7 @@ def score(
     scorers: tuple[str, ...],
     perplexity: bool,
     people: Path | None,
+    band: bool,
     by: str | None,
     declared: bool,
     form: str,
@@ -622,6 +624,7 @@ def score(
         scorers=scorers,
         perplexity=perplexity,
         people=people,
+        band=band,
         note=_note(quiet),
     )
     _print_scores(scores, form)
@@ -670,6 +673,96 @@ def compare(
     else:
         found = counting.compare(first, others, metrics=metrics, by=columns)
     _print_scores(found, form)
+
+
+@cli.command(name="report", short_help="Make a page of runs that one can publish.")
+@click.argument(
+    "folders", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN..."
+)
+@click.option(
+    "-o",
+    "out",
+    required=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE.html",
+    help="The page.",
+)
+@click.option(
+    "--figures",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Also write figures for a paper, each as SVG and PDF with its data as CSV.",
+)
+@click.option(
+    "--redact",
+    is_flag=True,
+    help="Without statements, prompts, replies and quotes of them; items are known by a hash.",
+)
+@_shared("quiet", "verbose")
+def report_(
+    folders: tuple[Path, ...],
+    out: Path,
+    figures: Path | None,
+    redact: bool,
+    quiet: bool,
+    verbose: bool,
+) -> None:
+    """Make one page of one run or several: what was measured, the figures, all behind them.
+
+    The page is one file that needs no network. Runs of several models stand side by side; those
+    of `yesno` and `logprob` of one model are also set against each other. No model is needed.
+    """
+    from genprobe import report
+
+    note = _note(quiet)
+    note(f"report: {report.build(folders, out, redact=redact, note=note)}")
+    if figures is not None:
+        from genprobe.figures import draw
+
+        for path in draw(folders, figures):
+            note(f"figure: {path}")
+
+
+@cli.command(short_help="Derive a published table again from its raw data.")
+@click.argument("name", metavar="NAME")
+@click.option(
+    "--from",
+    "folder",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="Where the published raw data lie: a download of yours. Not needed where a study's "
+    "printed figures alone are checked.",
+)
+@click.option(
+    "-f",
+    "--format",
+    "form",
+    type=click.Choice(["table", "csv", "json"]),
+    default="table",
+    show_default=True,
+    help="How cells are printed.",
+)
+@_shared("quiet", "verbose")
+def reproduce(name: str, folder: Path | None, form: str, quiet: bool, verbose: bool) -> int:
+    """Derive a published table again from published raw data, and set ours beside theirs.
+
+    \b
+    genprobe list reproductions
+    genprobe reproduce rubia --from ./RuBia-Dataset
+    genprobe reproduce rubia --from ./RuBia-Dataset -f csv > cells.csv
+
+    Cell by cell: what agrees to the printed digits, what does not, and why where that is known.
+    Published figures come with genprobe, statements and replies do not: docs/reproduce.md names
+    the files that each study needs. Exit code 0 if every cell agrees or differs for a known
+    reason, else 1.
+    """
+    from genprobe.reproduce import _text, run
+
+    found = run(name, folder)
+    click.echo(_text.render(found, form), nl=False)
+    if form != "table":
+        _note(quiet)(f"{name}: {found.summary}")
+    return 0 if found.ok else 1
 
 
 @cli.command(short_help="Prove that a run folder is whole.")
@@ -725,7 +818,7 @@ def _short(where: str) -> str:
 
 _LISTS = (
     *("models", "packs", "languages", "classifiers", "engines", "judges", "scorers", "metrics"),
-    "data",
+    *("data", "reproductions"),
 )
 
 
@@ -782,6 +875,7 @@ def _listed(what: str) -> list[tuple[str, str]]:
         return [(m.name, m.title) for m in metrics.catalogue().values()]
     if what == "data":
         return list(statements.DATA.items())
+    what = "reproduce" if what == "reproductions" else what
     names = registry.names(what)
     return [(n, (registry.module(what, n).__doc__ or "").strip().split("\n")[0]) for n in names]
 

@@ -19,7 +19,8 @@ PROMPTS = _HERE / "prompts" if (_HERE / "prompts").is_dir() else _HERE.parent / 
 # Beside the module `classifiers` the folder has another name.
 CLASSIFIERS = _HERE / "cards" if (_HERE / "cards").is_dir() else _HERE.parent / "classifiers"
 
-MODULES = ("engines", "judges", "metrics")
+MODULES = ("engines", "judges", "metrics", "reproduce")
+_ONE = {"reproduce": "reproduction"}  # what one of a family is called, where it is not without s
 
 
 def names(family: str) -> list[str]:
@@ -43,7 +44,7 @@ def check(family: str, name: str) -> None:
     """InputError, with the nearest known name, unless `name` is one of the family's."""
     known = names(family)
     if name not in known:
-        raise unknown(family.removesuffix("s"), name, known)
+        raise unknown(_ONE.get(family, family.removesuffix("s")), name, known)
 
 
 def unknown(what: str, name: str, known: Sequence[str], other: str = "") -> InputError:
