@@ -388,15 +388,16 @@ def _left_out(scores: Sequence[Score]) -> list[tuple[str, str]]:
     """What all cells of a metric left out; metrics that left out the same are named together.
 
     A difference `of` several measures, and a corrected `rate` of several, are counted apart; so
-    are the labels of a `judge`, which may have the name of a measure.
+    are the labels of a `judge`, which may have the name of a measure. A cell `all` is the others
+    once more.
     """
     told: dict[str, list[str]] = {}
     for metric in dict.fromkeys(s.metric for s in scores):
         parts: dict[str, list[Score]] = {}
-        for score in scores:
-            if score.metric == metric:
-                about = next((score.by[k] for k in ("of", "rate", "judge") if k in score.by), "")
-                parts.setdefault(str(about), []).append(score)
+        cells = [score for score in scores if score.metric == metric]
+        for score in [score for score in cells if "all" not in score.by.values()] or cells:
+            about = next((score.by[k] for k in ("of", "rate", "judge") if k in score.by), "")
+            parts.setdefault(str(about), []).append(score)
         reasons = {about: why for about, part in parts.items() if (why := _why(part))}
         same = len(reasons) == len(parts) and len(set(reasons.values())) == 1
         for about, why in reasons.items():
