@@ -618,10 +618,27 @@ def score(
     _print_scores(scores, form)
 
 
-@cli.command(short_help="Compare two models, item by item.")
+@cli.command(short_help="Compare models, item by item; tests and power.")
 @click.argument("first", type=click.Path(path_type=Path), metavar="RUN")
-@click.argument(
-    "others", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN..."
+@click.argument("others", nargs=-1, type=click.Path(path_type=Path), metavar="[RUN]...")
+@click.option(
+    "--test",
+    type=click.Choice(["paired", "anova", "ks"]),
+    default="paired",
+    show_default=True,
+    help="Item by item; analysis of variance; distributions, pair by pair (Kolmogorov-Smirnov).",
+)
+@click.option(
+    "--between",
+    metavar="COL",
+    help="Column whose values are compared: the model, or such as lang. Of anova the factors: "
+    "bias_type,lang,model.",
+)
+@click.option(
+    "--power",
+    type=float,
+    metavar="POINTS",
+    help="How many statements would show a difference of so many points, in place of a test.",
 )
 @click.option("--metric", "metrics", multiple=True, metavar="M", help="Metric; see `list metrics`.")
 @click.option(
@@ -634,6 +651,9 @@ def score(
 def compare(
     first: Path,
     others: tuple[Path, ...],
+    test: str,
+    between: str | None,
+    power: float | None,
     metrics: tuple[str, ...],
     paradigms: bool,
     by: str | None,
@@ -644,8 +664,13 @@ def compare(
     """Compare the models of two runs on the same items; of more runs, each with the first.
 
     Items pair by statement, language, question and sample. Prints both figures, the difference
-    (second minus first) with an interval over statements, and McNemar's mid-p value. The runs
-    may differ in nothing but who was asked.
+    (second minus first) with an interval over statements, and a p-value: McNemar's mid-p where a
+    statement has one item, else that of swapping the models' replies statement by statement. The
+    runs may differ in nothing but who was asked. With --between the values of a column of one run
+    are paired, such as two languages.
+
+    Which test answers which question, and what it takes for granted: docs/inference.md. Where
+    there are several p-values, each comes with itself corrected for all of them.
 
     With --paradigms the runs are those of `yesno` and `logprob`, of one model or several, matched
     by model and revision: correlation and table of what a model says and what it prefers, item by
@@ -655,11 +680,22 @@ def compare(
 
     if paradigms and metrics:
         raise InputError("--metric goes without --paradigms, which has measures of its own")
+    if paradigms and (between or power is not None or test != "paired"):
+        raise InputError("--test, --between and --power go without --paradigms")
     columns = _columns(by)
     if paradigms:
         found = counting.paradigms([first, *others], by=columns, note=_note(quiet))
     else:
-        found = counting.compare(first, others, metrics=metrics, by=columns)
+        found = counting.compare(
+            first,
+            others,
+            test=test,
+            between=_columns(between),
+            metrics=metrics,
+            by=columns,
+            power=power,
+            note=_note(quiet),
+        )
     _print_scores(found, form)
 
 

@@ -23,6 +23,9 @@ FORMATS = ("table", "csv", "json", "latex")
 NOTHING = "–"  # where there was nothing to count
 WIDTH = 100
 _COEFFICIENTS = ("kappa", "alpha", "spearman", "kendall", "point-biserial")
+_COUNTS = ("df", "statements-needed")
+_PLAIN = ("F", "partial-eta2", "ks", "mean-a", "mean-b", "icc")
+_UNITS = {"holm-p": "tests", "bonferroni-p": "tests", "statements-needed": "statements"}
 _LONGEST = 40  # columns of a terminal that a name may fill
 _GAP = "  "
 
@@ -123,8 +126,10 @@ def number(value: float, metric: str) -> str:
         return f"{value:z.2f}".replace("-", "−")
     if metric.endswith("-p"):
         return f"{value:.3f}" if value >= 0.001 else "<0.001"
+    if metric in _COUNTS:
+        return f"{value:.0f}"
     known = metrics.catalogue().get(metric)
-    if known is not None and known.plain:
+    if metric in _PLAIN or (known is not None and known.plain):
         return f"{value:#.3g}".rstrip(".").replace("-", "−")
     if known is not None and known.limits[1] > 1:
         return f"{value:.0f}"
@@ -163,9 +168,13 @@ def _signed(metric: str) -> bool:
     return known is not None and known.limits[0] < 0 and not known.plain
 
 
+def _shown_as_share(metric: str) -> bool:
+    return number(0.5, metric).lstrip("+").startswith("50")
+
+
 def _unit(metric: str) -> str:
     known = metrics.catalogue().get(metric)
-    return known.unit if known else "n"
+    return known.unit if known else _UNITS.get(metric, "n")
 
 
 # --- what table and LaTeX share: which cells, which columns
@@ -318,12 +327,22 @@ _EXPLAINED = {
     "ppi": "Corrected by the review: ppi is prediction-powered, the one to report; rg corrects for "
     "the judge's error rates alone.",
     "mcnemar-p": "McNemar: the n before it is of those that are a hit for one of the two alone.",
+    "swap-p": "swap-p: of swapping the two statement by statement.",
+    "clustered-p": "clustered-p: of whole statements, which come back: the one to report.",
+    "independent-p": "independent-p, as published, takes every value for independent, which those "
+    "of one statement are not: for comparison only, often far too small, sometimes too large.",
+    "holm-p": "holm-p: the p-value before it, corrected (Holm) for as many tests as are given.",
+    "statements-needed": "statements-needed: for 80 % power, two-sided at 5 %; detectable: the "
+    "smallest difference that the statements at hand show so; power: theirs for that many points. "
+    "Against `another` model: if the two shared nothing, the most that it could take.",
 }
 
 
 def _notes(scores: Sequence[Score], columns: Sequence[_Column]) -> list[str]:
     """Below a table: how to read it, what was left out, the signature."""
     notes = ["Shares in %, with 95 % intervals; – where there was nothing to count."]
+    if not any(_shown_as_share(s.metric) for s in scores):
+        notes[0] = notes[0].replace("Shares in %, with 95", "With 95")
     if any(_signed(s.metric) for s in scores):
         notes[0] = notes[0].replace("Shares in %", "Shares in %, gaps in points")
     for name in dict.fromkeys(s.metric for s in scores):
@@ -484,8 +503,7 @@ def _html_table(scores: Sequence[Score]) -> list[str]:
     names = [n for n in names if n not in fixed]
     heads = [f'<th scope="col">{_text(name)}</th>' for name in names]
     rows = [
-        [f'<th scope="row" dir="auto">{_text(_label(c.get(n)))}</th>' for n in names]
-        for c in labels
+        [f'<th scope="row" dir="auto">{_text(label(c.get(n)))}</th>' for n in names] for c in labels
     ]
     last: _Column | None = None
     for column in columns:
@@ -508,7 +526,7 @@ def _html_table(scores: Sequence[Score]) -> list[str]:
                 heads.append(f'<th scope="col">{head}</th>')
                 _put(rows, [f"<td>{_text(show(s))}</td>" for s in _of(column, cells)])
         last = column
-    said = " · ".join(f"{_text(n)} <b>{_text(_label(labels[0].get(n)))}</b>" for n in fixed)
+    said = " · ".join(f"{_text(n)} <b>{_text(label(labels[0].get(n)))}</b>" for n in fixed)
     more = len(rows) - _MOST
     return [
         "<table>",

@@ -17,6 +17,7 @@ from genprobe.records import Score
 from genprobe.report.sources import Source, direction, item_hash
 from genprobe.report.tables import HEADS, Table, table
 from genprobe.report.words import what
+from genprobe.scores import Scores
 
 MOST = 1000  # templates that are listed one by one
 GROUPS = 60  # values of a column that a table is made of
@@ -377,7 +378,9 @@ class Sections:
             if fits(metrics.find(name), [first]) and any(s.by["of"] == name for s in found)
         ]
         across = ["probe"] if kind == "answers" else apart
-        found = counting.compare(*folders, metrics=names, by=[first, *across]) if names else []
+        found = (
+            counting.compare(*folders, metrics=names, by=[first, *across]) if names else Scores()
+        )
         made = table(
             [s for s in found if s.metric == "difference"],
             [first],
