@@ -18,7 +18,7 @@ PROMPTS = _HERE / "prompts" if (_HERE / "prompts").is_dir() else _HERE.parent / 
 # Beside the module `classifiers` the folder has another name.
 CLASSIFIERS = _HERE / "cards" if (_HERE / "cards").is_dir() else _HERE.parent / "classifiers"
 
-MODULES = ("engines", "judges", "metrics")
+MODULES = ("engines", "figures", "judges", "metrics")
 
 
 def names(family: str) -> list[str]:
