@@ -476,7 +476,8 @@ def _escaped(text: str) -> str:
 def _printable(char: str) -> bool:
     if char.isascii() or char in _LATEX or char in _LETTERS:
         return True
-    base, *marks = unicodedata.normalize("NFD", char)
+    plain = unicodedata.normalize("NFD", char)
+    base, marks = plain[0], plain[1:]
     return base.isascii() and bool(marks) and set(marks) <= _ACCENTS and char < "\u0180"
 
 
@@ -546,7 +547,7 @@ def _latex(scores: Sequence[Score], title: str, name: str, across: Sequence[str]
     ]
     about = [f"{tex(n)} {tex(_label(scores[0].by[n]))}" for n in fixed]
     caption = ", ".join([tex(title or "Scores"), *about]) + "."
-    floats = []
+    floats: list[str] = []
     for shown in _floats(stub, blocks):
         for at in range(0, len(lines), _LONGEST_FLOAT):
             part = slice(at, at + _LONGEST_FLOAT)
@@ -559,12 +560,10 @@ def _latex(scores: Sequence[Score], title: str, name: str, across: Sequence[str]
                     _notes_tex(scores),
                 )
             )
-    comments = [f"% {short(text)} is {text}" for text in dict.fromkeys(_all_signatures(scores))]
+    comments = [
+        f"% {short(text)} is {text}" for text in dict.fromkeys(clean(s.signature) for s in scores)
+    ]
     return "\n".join([r"% needs \usepackage{booktabs}", *comments, *floats]) + "\n"
-
-
-def _all_signatures(scores: Sequence[Score]) -> list[str]:
-    return [clean(score.signature) for score in scores]
 
 
 def _strips(

@@ -40,6 +40,7 @@ class Figure:
     plot: Callable[[], Canvas]
     across: tuple[str, ...] = ()
     more: Sequence[Mapping[str, JSON]] = field(default=())
+    tests: bool = False  # of statistics of tests, which have p-values and no intervals
 
 
 def found(folders: Sequence[str | Path], *, note: Note = quiet) -> list[Figure]:
@@ -76,6 +77,9 @@ def draw(folders: Sequence[str | Path], out: str | Path, *, note: Note = quiet) 
         folder.mkdir(parents=True, exist_ok=True)
     paths = []
     for figure in figures:
+        bare = sum(s.value is not None and s.low is None for s in figure.scores)
+        if bare and not figure.tests:
+            note(f"{figure.name}: {bare} of {len(figure.scores)} points have no interval")
         for form, content in rendered(figure):
             path = folder / f"{figure.name}.{form}"
             disk.replace_bytes(path, [content])

@@ -47,7 +47,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Data:
-    """The series of each command, in the order that they were given."""
+    """The series of each command, and those of `choices` apart, in the order they were given."""
 
     kinds: dict[str, list[Series]]
     note: Note
@@ -65,7 +65,8 @@ class Data:
             except InputError as error:
                 raise InputError(f"{folder}: {error}") from None
             who = (run.spec.model, run.spec.revision)
-            kinds.setdefault(run.spec.command, {}).setdefault(who, []).append((run, outcomes))
+            kind = "choices" if "chosen" in outcomes else run.spec.command
+            kinds.setdefault(kind, {}).setdefault(who, []).append((run, outcomes))
         return cls({kind: _series(of) for kind, of in kinds.items()}, note)
 
     def of_kind(self, kind: str, needs: Collection[str] = ()) -> list[Series]:

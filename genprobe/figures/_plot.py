@@ -415,27 +415,26 @@ def lines(
     x: Scale,
     y: Scale,
     shown: Mapping[str, Look],
-    ticks: Sequence[str] = (),
 ) -> Canvas:
-    """Curves of points with their intervals, on both axes where x is a score. ticks: the names of
-    0, 1, 2, … on the x axis. A point without a value interrupts its curve."""
+    """Curves of points with their intervals, on both axes where x is a score; else the curves are
+    moved apart a little. A point without a value interrupts its curve."""
     figure = canvas(COLUMN, 2.5 + 0.14 * len(curves))
     ax = figure.subplots()
-    for name, points in curves.items():
+    every = [at for points in curves.values() for at, _ in points if not isinstance(at, Score)]
+    aside = 0.015 * (max(every) - min(every)) if every else 0.0  # intervals side by side
+    for order, (name, points) in enumerate(curves.items()):
         look = shown[name]
+        shift = aside * (order - (len(curves) - 1) / 2)
         path: tuple[list[float], list[float]] = ([], [])
         for at, score in points:
             across = at.value if isinstance(at, Score) else at
             gap = across is None or score.value is None
-            path[0].append(float("nan") if across is None else x.at(across))
+            path[0].append(float("nan") if across is None else x.at(across) + shift)
             path[1].append(float("nan") if score.value is None else y.at(score.value))
             if not gap:
                 ends = _ends(at, x) if isinstance(at, Score) else None
                 interval(ax, path[0][-1], path[1][-1], look, x=ends, y=_ends(score, y))
         ax.plot(*path, color=look.colour, linestyle=look.line, linewidth=0.9, zorder=2)
-    if ticks:
-        shown_at = range(0, len(ticks), max(1, -(-len(ticks) // 8)))
-        ax.set_xticks(list(shown_at), [label(ticks[at], 12) for at in shown_at])
     if y.middle is not None:
         ax.axhline(y.middle, color=_GREY, linewidth=0.8, linestyle=(0, (4, 2)), zorder=1)
     ax.grid(axis="y", color="#dddddd", linewidth=0.5)
@@ -453,8 +452,9 @@ def heat(
     cells: Mapping[tuple[str, str, str], tuple[float, str]],
     names: Sequence[str],
     title: str,
+    top: float = 1.0,
 ) -> Canvas:
-    """The lower triangles of square tables: (panel, row, column) -> colour from 0 to 1, and text.
+    """The lower triangles of square tables: (panel, row, column) -> value, 0 to `top`, and text.
 
     The colours are viridis' sister for colour-blind readers, cividis, which is also even in grey.
     """
@@ -465,7 +465,8 @@ def heat(
     shape = _shape(len(panels), 3 if len(names) <= 9 else 2)
     wide = len(panels) > 1 or len(names) > 9
     width = PAGE if wide else COLUMN
-    side = (width - 0.9) / shape[1]
+    side = min((width - 0.9) / shape[1], max(1.7, 0.32 * len(names)))
+    width = shape[1] * side + 1.1
     figure = canvas(width, shape[0] * (side + 0.1) + 0.5)
     axes = figure.subplots(*shape, squeeze=False).ravel()
     colours = matplotlib.colormaps["cividis"]
@@ -478,9 +479,9 @@ def heat(
                 continue
             low, high = sorted((names.index(a), names.index(b)))
             grid[high - 1, low] = value
-            ink = "white" if sum(colours(value)[:3]) < 1.5 else "black"
+            ink = "white" if sum(colours(value / top)[:3]) < 1.5 else "black"
             ax.text(low, high - 1, text, ha="center", va="center", fontsize=size, color=ink)
-        image = ax.imshow(grid, cmap=colours, vmin=0, vmax=1)
+        image = ax.imshow(grid, cmap=colours, vmin=0, vmax=top)
         if len(panels) > 1:
             ax.set_title(label(panel, 40))
         ax.set_xticks(range(len(names) - 1), [label(n, 16) for n in names[:-1]], rotation=90)
@@ -509,7 +510,7 @@ def crosses(
     for ax, panel in zip(axes, panels, strict=False):
         if len(panels) > 1:
             ax.set_title(label(panel, 40))
-        numbers = []
+        numbers, named = [], []
         for name in dict.fromkeys(key[1] for key in points if key[0] == panel):
             at = [points.get((panel, name, metric)) for metric, _ in (x, y)]
             if any(score is None or score.value is None for score in at):
@@ -519,10 +520,10 @@ def crosses(
             here = [s.at(v.value or 0.0) for v, (_, s) in ((across, x), (up, y))]
             ends = [_ends(v, s) for v, (_, s) in ((across, x), (up, y))]
             thin = Look("#8fbbd6", "o")
-            interval(ax, *here, thin, x=ends[0], y=ends[1], size=0)
+            interval(ax, here[0], here[1], thin, x=ends[0], y=ends[1], size=0)
             ax.plot(*[[v] for v in here], linestyle="none", zorder=4, **_marker(look, 2.6))
-            ax.annotate(label(name, 16), here, (2, 2), textcoords="offset points",
-                        fontsize=_SIZE - 1, zorder=5)  # fmt: skip
+            named.append((label(name, 16), here[0], here[1]))
+        _name_points(ax, named, 72 * (width - 0.7) / shape[1] / 104)
         for line, (_, scale) in ((ax.axvline, x), (ax.axhline, y)):
             if scale.middle is not None:
                 line(scale.middle, color=_GREY, linewidth=0.8, linestyle=(0, (4, 2)), zorder=1)
@@ -537,3 +538,30 @@ def crosses(
     figure.supxlabel(x[1].title, fontsize=_SIZE)
     figure.supylabel(y[1].title, fontsize=_SIZE)
     return figure
+
+
+def _name_points(ax: Axes, named: Sequence[tuple[str, float, float]], points: float) -> None:
+    """Write names beside their points, each where it covers the fewest others.
+
+    points: typographic points of a unit of both axes."""
+    size = _SIZE - 1
+    taken = [(x - 1, y - 1, x + 1, y + 1) for _, x, y in named]  # the markers
+    for text, x, y in named:
+        wide, high = 0.62 * size * len(text) / points, size / points
+        gap = 2.5 / points
+        places = [
+            (x + dx, y + dy, x + dx + wide, y + dy + high)
+            for dx in (gap, -gap - wide, -wide / 2)
+            for dy in (gap / 2, -gap / 2 - high, gap + 0.6 * high, -gap - 1.6 * high)
+        ]
+
+        def covered(place: tuple[float, float, float, float]) -> float:
+            return sum(
+                max(0.0, min(place[2], other[2]) - max(place[0], other[0]))
+                * max(0.0, min(place[3], other[3]) - max(place[1], other[1]))
+                for other in taken
+            )
+
+        best = min(places, key=covered)
+        taken.append(best)
+        ax.text(best[0], best[1], text, fontsize=size, va="bottom", zorder=5)

@@ -16,10 +16,10 @@ from genprobe.figures._plot import Key, Scale, crosses, dots, looks
 from genprobe.reading import quiet
 
 _CELLS = {
-    "no-but-prefers": "says no, prefers it",
-    "yes-and-prefers": "says yes, prefers it",
-    "yes-but-not": "says yes, prefers the contrast",
-    "no-and-not": "says no, prefers the contrast",
+    "no-but-prefers": "no, but prefers it",
+    "yes-and-prefers": "yes, and prefers it",
+    "yes-but-not": "yes, prefers contrast",
+    "no-and-not": "no, prefers contrast",
 }
 
 

@@ -110,14 +110,15 @@ def _figure(table: pd.DataFrame, column: str, sign: str) -> Figure:
         more.append({"largest_p_adjusted": float(tests["p_adjusted"].max())})
     names = sorted({name for _, a, b in cells for name in (a, b)})
     words = _NAMES[column].replace("-", " ")
-    what = "Kolmogorov-Smirnov D; *: p < 0.05 (Holm)"
+    what = "D; *: p < 0.05 (Holm)"
     if strata > 1:
-        what = "share of tests with p < 0.05 (Holm)"
+        what = "tests with p < 0.05 (share)"
     return Figure(
         f"significance-by-{_NAMES[column]}",
         f"Kolmogorov-Smirnov tests of bias scores, by {words}",
         scores,
-        lambda: heat(cells, names, what),
+        lambda: heat(cells, names, what, 1.0 if strata > 1 else max(v for v, _ in cells.values())),
         (),
         more,
+        tests=True,
     )

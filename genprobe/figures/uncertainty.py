@@ -17,7 +17,7 @@ _NAMES = {"ambig": "ambiguous", "disambig": "disambiguated"}
 
 
 def figures(data: Data) -> Iterator[Figure]:
-    series = data.of_kind("logprob", ("uncertainty", "condition"))
+    series = data.of_kind("choices", ("uncertainty", "condition"))
     tables = {one.name: one.table for one in series}
     for words, part in split(data.scores(series, ["uncertainty"], ["lang"]), ["scorer", "lang"]):
         spreads: dict[int, dict[str, float]] = {}
