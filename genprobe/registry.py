@@ -19,7 +19,7 @@ PROMPTS = _HERE / "prompts" if (_HERE / "prompts").is_dir() else _HERE.parent / 
 # Beside the module `classifiers` the folder has another name.
 CLASSIFIERS = _HERE / "cards" if (_HERE / "cards").is_dir() else _HERE.parent / "classifiers"
 
-MODULES = ("engines", "judges", "metrics", "reproduce")
+MODULES = ("engines", "figures", "judges", "metrics", "reproduce")
 _ONE = {"reproduce": "reproduction"}  # what one of a family is called, where it is not without s
 
 
