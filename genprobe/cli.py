@@ -461,7 +461,7 @@ def _print_scores(scores: list[Score], form: str) -> None:
 @cli.command(short_help="Read replies, of a run or of anybody's.")
 @click.argument("source", type=click.Path(path_type=Path), metavar="RUN|FILE")
 @click.option("--judge", "names", multiple=True, metavar="J", help="Judge; default yesno.")
-@click.option("--parser", metavar="P", help="For yesno: shades2025, the study's own reader.")
+@click.option("--parser", metavar="P", help="For yesno: another reader; shades2025 or strict.")
 @click.option("--classifier", metavar="C", help="For sentiment: a card; see `list classifiers`.")
 @click.option("--rubric", metavar="R", help="For llm: stance (default), sentiment or answer.")
 @click.option(
@@ -577,6 +577,7 @@ def _judge(
     metavar="FILE",
     help="Of choices: what share of people agree with each stereotype; see docs/preferences.md.",
 )
+@click.option("--band", is_flag=True, help="How far the choice of a reader moves yes/no answers.")
 @_shared("by", "declared", "format", "quiet", "verbose")
 def score(
     sources: tuple[Path, ...],
@@ -585,6 +586,7 @@ def score(
     scorers: tuple[str, ...],
     perplexity: bool,
     people: Path | None,
+    band: bool,
     by: str | None,
     declared: bool,
     form: str,
@@ -610,6 +612,7 @@ def score(
         scorers=scorers,
         perplexity=perplexity,
         people=people,
+        band=band,
         note=_note(quiet),
     )
     _print_scores(scores, form)
@@ -658,6 +661,54 @@ def compare(
     else:
         found = counting.compare(first, others, metrics=metrics, by=columns)
     _print_scores(found, form)
+
+
+@cli.command(name="report", short_help="Make a page of runs that one can publish.")
+@click.argument(
+    "folders", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN..."
+)
+@click.option(
+    "-o",
+    "out",
+    required=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE.html",
+    help="The page.",
+)
+@click.option(
+    "--figures",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Also write figures for a paper, each as SVG and PDF with its data as CSV.",
+)
+@click.option(
+    "--redact",
+    is_flag=True,
+    help="Without statements, prompts, replies and quotes of them; items are known by a hash.",
+)
+@_shared("quiet", "verbose")
+def report_(
+    folders: tuple[Path, ...],
+    out: Path,
+    figures: Path | None,
+    redact: bool,
+    quiet: bool,
+    verbose: bool,
+) -> None:
+    """Make one page of one run or several: what was measured, the figures, all behind them.
+
+    The page is one file that needs no network. Runs of several models stand side by side; those
+    of `yesno` and `logprob` of one model are also set against each other. No model is needed.
+    """
+    from genprobe import report
+
+    note = _note(quiet)
+    note(f"report: {report.build(folders, out, redact=redact, note=note)}")
+    if figures is not None:
+        from genprobe.figures import draw
+
+        for path in draw(folders, figures):
+            note(f"figure: {path}")
 
 
 @cli.command(short_help="Derive a published table again from its raw data.")

@@ -75,7 +75,10 @@ def difference(sums: Array) -> Array:
 
 
 def fits(metric: Metric, by: Sequence[str] = ()) -> bool:
-    """Whether two models can be paired by a metric, and its units be split by these columns."""
+    """Whether two models can be paired by a metric, and its units be split by these columns. One
+    that sets readings of a model side by side has no units of its own for each reading."""
+    if "decode" in metric.never_by:
+        return False
     return metric.value is ratio and not metric.plain and not set(by) & set(metric.never_by)
 
 

@@ -83,8 +83,8 @@ def sync_folder(folder: Path) -> None:
             os.close(fd)
 
 
-def replace(path: Path, lines: Iterable[str]) -> None:
-    """Write ASCII `lines` to `path`, all or nothing: a kill leaves the old file or the new.
+def replace(path: Path, lines: Iterable[str], encoding: str = "ascii") -> None:
+    """Write `lines` to `path`, all or nothing: a kill leaves the old file or the new.
 
     RunError if the disk refuses; whatever `lines` raises passes through. Neither leaves a
     temporary file, a kill does: `<name>.tmp`.
@@ -92,7 +92,7 @@ def replace(path: Path, lines: Iterable[str]) -> None:
     temporary = path.with_name(path.name + ".tmp")
     try:
         with writing(path):
-            file = temporary.open("w", encoding="ascii", newline="\n")
+            file = temporary.open("w", encoding=encoding, newline="\n")
         try:
             for line in lines:
                 try:
@@ -116,7 +116,7 @@ def replace(path: Path, lines: Iterable[str]) -> None:
 
 def leftovers(*folders: Path) -> list[Path]:
     """Temporary files that a kill during `replace`, or `files.write_rows`, left behind."""
-    names = ("*.json*.tmp", ".genprobe-*.tmp")
+    names = ("*.json*.tmp", "README.md.tmp", ".genprobe-*.tmp")
     return sorted(path for folder in folders for name in names for path in folder.glob(name))
 
 

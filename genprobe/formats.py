@@ -11,8 +11,9 @@ import io
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape as escape_html
 
 from genprobe import metrics, registry
 from genprobe.files import escape
@@ -102,7 +103,7 @@ def _shorten(text: str, width: int = _LONGEST) -> str:
     return kept + "…"
 
 
-def _label(value: JSON) -> str:
+def label(value: JSON) -> str:
     """A value of a `by` column in words."""
     if value is None or value == "":
         return "(none)"
@@ -116,7 +117,7 @@ def _percent(value: float, sign: bool = False) -> str:
     return text[1:] if text in ("+0.0", "-0.0") else text.replace("-", "−")
 
 
-def _number(value: float, metric: str) -> str:
+def number(value: float, metric: str) -> str:
     """A value as its metric is read: a share in %, a coefficient, or a count."""
     if metric.endswith(_COEFFICIENTS):
         return f"{value:z.2f}".replace("-", "−")
@@ -133,19 +134,26 @@ def _number(value: float, metric: str) -> str:
 def _value(score: Score | None) -> str:
     if score is None:
         return ""
-    return NOTHING if score.value is None else _number(score.value, score.metric)
+    return NOTHING if score.value is None else number(score.value, score.metric)
 
 
 def _interval(score: Score | None) -> str:
     if score is None or score.low is None or score.high is None:
         return ""
-    return f"[{_number(score.low, score.metric)}, {_number(score.high, score.metric)}]"
+    return f"[{number(score.low, score.metric)}, {number(score.high, score.metric)}]"
 
 
 def _bounds(score: Score | None, to: str = " to ") -> str:
     if score is None:
         return ""
     return to.join(map(_percent, score.bounds)) if score.bounds else NOTHING
+
+
+def _readers(score: Score | None) -> str:
+    """The band: the lowest and highest figure that a reader makes."""
+    if score is None or score.readings is None:
+        return ""
+    return NOTHING.join(map(_percent, score.band)) if score.band else NOTHING
 
 
 def _signed(metric: str) -> bool:
@@ -179,6 +187,10 @@ class _Column:
     @property
     def bounded(self) -> bool:
         return any(s.bounds for s in self.scores.values())
+
+    @property
+    def banded(self) -> bool:
+        return any(s.readings for s in self.scores.values())
 
     def same_n(self, other: _Column | None) -> bool:
         if other is None or other.scores.keys() != self.scores.keys():
@@ -230,10 +242,10 @@ def _table(scores: Sequence[Score], width: int) -> list[str]:
     # What is the same in all rows is said once, above.
     labels = [dict(cell) for cell in cells]
     fixed = [n for n in names if len({c.get(n) for c in labels}) == 1]
-    head = [f"{clean(n)} {_label(labels[0].get(n))}" for n in fixed]
+    head = [f"{clean(n)} {label(labels[0].get(n))}" for n in fixed]
     lines = [" · ".join(head), ""] if head else []
     stub = [
-        _strip([_shorten(clean(n)), *(_shorten(_label(c.get(n))) for c in labels)], right=False)
+        _strip([_shorten(clean(n)), *(_shorten(label(c.get(n))) for c in labels)], right=False)
         for n in names
         if n not in fixed
     ]
@@ -294,6 +306,8 @@ def _figures(column: _Column, cells: list[Cell]) -> list[list[str]]:
         texts = [f"{w} {t}" for w, t in zip(words, texts, strict=True)]
     title = column.title if len(column.names) == 1 else "measure"
     strips = [_strip([title, *texts], right=False)]
+    if column.banded:
+        strips.append(_strip(["readers", *(_readers(s) for s in scores)], right=False))
     if column.bounded:
         strips.append(_strip(["bounds", *(_bounds(s) for s in scores)], right=False))
     return strips
@@ -318,10 +332,36 @@ def _notes(scores: Sequence[Score], columns: Sequence[_Column]) -> list[str]:
             notes.append(f"{name}: {known.title}.")
     if any(column.bounded for column in columns):
         notes.append("Bounds: the share if no unclear reply had said so, and if every one had.")
+    notes += _band_notes(scores)
     told = {score.metric for score in scores}
     notes += [line for metric, line in _EXPLAINED.items() if metric in told]
     notes += [f"Left out of {what}: {why}." for what, why in _left_out(scores)]
     notes += [f"Signature of {what}: {text}" for what, text in _signatures(scores)]
+    return notes
+
+
+# Readings that are no readers of the same replies.
+_OTHERWISE = ("choice", "logprob")
+
+
+def _band_notes(scores: Sequence[Score]) -> list[str]:
+    """What the bands of a table are, and which readings have no figure in some cells."""
+    banded = [score for score in scores if score.readings]
+    names = list(dict.fromkeys(name for score in banded for name in score.readings or {}))
+    if not names:
+        return []
+    same = ", ".join(name for name in names if name not in _OTHERWISE)
+    asked = ", ".join(name for name in names if name in _OTHERWISE)
+    of = [f"of the same replies ({same})"] if same else []
+    of += [f"of the same questions asked otherwise ({asked})"] if asked else []
+    notes = [
+        f"Readers: the lowest and the highest of the readings {' and '.join(of)}. This is what the "
+        "choice of a reading alone makes: it is no confidence interval."
+    ]
+    empty = Counter(n for s in banded for n, value in (s.readings or {}).items() if value is None)
+    if empty:
+        lacking = ", ".join(f"{name} {count}" for name, count in empty.items())
+        notes.append(f"Figures without a clear answer to count, left out of the band: {lacking}.")
     return notes
 
 
@@ -388,6 +428,117 @@ def _signatures(scores: Sequence[Score]) -> list[tuple[str, str]]:
     return [(", ".join(names), text) for text, names in covers.items()]
 
 
+# --- HTML, for a notebook
+
+_MOST = 200  # rows of a table that are shown
+# A notebook's own rules put every cell on the right, by more specific selectors.
+_STYLE = """<style>
+.genprobe{overflow-x:auto}
+.genprobe table{border-collapse:collapse;margin:.5em 0}
+.genprobe caption{text-align:left}
+.genprobe td,.genprobe th{text-align:left!important;white-space:nowrap;padding:.1em .5em;
+font-variant-numeric:tabular-nums}
+.genprobe thead th{border-bottom:1px solid}
+.genprobe .number{text-align:right!important}
+.genprobe .interval{padding-left:0}
+.genprobe p{margin:.2em 0;max-width:60em}
+.genprobe code{overflow-wrap:anywhere;white-space:normal}
+</style>"""
+
+
+def html(scores: Sequence[Score]) -> str:
+    """The table of a terminal for a notebook: a fragment of HTML, safe whatever names hold."""
+    if not scores:
+        return "<p>no scores</p>"
+    parts: dict[tuple[str, ...], list[Score]] = {}
+    for score in scores:
+        parts.setdefault(tuple(score.by), []).append(score)
+    body = [line for part in parts.values() for line in _html_table(part)]
+    columns = [column for part in parts.values() for column in _grid(part)[1]]
+    notes, signatures = _notes(scores, columns), _signatures(scores)
+    body += [f"<p>{_text(note)}</p>" for note in notes[: len(notes) - len(signatures)]]
+    body += [
+        f"<details><summary>Signature of {_text(what)}</summary><code>{_text(text)}</code>"
+        "</details>"
+        for what, text in signatures
+    ]
+    return "\n".join([f'<div class="genprobe">{_STYLE}', *body, "</div>"])
+
+
+def html_facts(title: str, facts: Mapping[str, str]) -> str:
+    """A small table of names and what they are, for a notebook."""
+    rows = (
+        f'<tr><th scope="row">{_text(name)}</th><td dir="auto">{_text(_shorten(clean(value), 200))}'
+        "</td></tr>"
+        for name, value in facts.items()
+    )
+    head = f'<div class="genprobe">{_STYLE}<table><caption>{_text(title)}</caption>'
+    return "\n".join([head, *rows, "</table></div>"])
+
+
+def _html_table(scores: Sequence[Score]) -> list[str]:
+    cells, columns = _grid(scores)
+    labels = [dict(cell) for cell in cells]
+    names = _names(cells)
+    fixed = [n for n in names if len(cells) > 1 and len({c.get(n) for c in labels}) == 1]
+    names = [n for n in names if n not in fixed]
+    heads = [f'<th scope="col">{_text(name)}</th>' for name in names]
+    rows = [
+        [f'<th scope="row" dir="auto">{_text(_label(c.get(n)))}</th>' for n in names]
+        for c in labels
+    ]
+    last: _Column | None = None
+    for column in columns:
+        several = len(column.names) > 1
+        if not column.same_n(last):
+            heads.append(f'<th scope="col" class="number">{_unit(column.names[0])}</th>')
+            _put(rows, [_number_cell(str(s.n) if s else "") for s in _of(column, cells)])
+        span = 3 if several else 2
+        title = "measure" if several else _text(column.title)
+        heads.append(f'<th scope="colgroup" colspan="{span}">{title}</th>')
+        if several:
+            _put(rows, [f"<td>{_text(s.metric) if s else ''}</td>" for s in _of(column, cells)])
+        _put(rows, [_number_cell(_value(s)) for s in _of(column, cells)])
+        _put(rows, [f'<td class="interval">{_text(_interval(s))}</td>' for s in _of(column, cells)])
+        for there, head, show in (
+            (column.banded, "readers", _readers),
+            (column.bounded, "bounds", _bounds),
+        ):
+            if there:
+                heads.append(f'<th scope="col">{head}</th>')
+                _put(rows, [f"<td>{_text(show(s))}</td>" for s in _of(column, cells)])
+        last = column
+    said = " · ".join(f"{_text(n)} <b>{_text(_label(labels[0].get(n)))}</b>" for n in fixed)
+    more = len(rows) - _MOST
+    return [
+        "<table>",
+        *([f"<caption>{said}</caption>"] if said else []),
+        f"<thead><tr>{''.join(heads)}</tr></thead>",
+        "<tbody>",
+        *(f"<tr>{''.join(row)}</tr>" for row in rows[:_MOST]),
+        "</tbody></table>",
+        *([f"<p>… and {more} rows more, all in <code>.frame()</code></p>"] if more > 0 else []),
+    ]
+
+
+def _of(column: _Column, cells: Sequence[Cell]) -> list[Score | None]:
+    return [column.scores.get(cell) for cell in cells]
+
+
+def _put(rows: list[list[str]], cells: Iterable[str]) -> None:
+    for row, cell in zip(rows, cells, strict=True):
+        row.append(cell)
+
+
+def _number_cell(text: str) -> str:
+    return f'<td class="number">{_text(text)}</td>'
+
+
+def _text(text: str) -> str:
+    """Any text as HTML shows it."""
+    return escape_html(clean(text))
+
+
 # --- CSV
 
 
@@ -398,6 +549,9 @@ def _csv(scores: Sequence[Score]) -> str:
     by = list(dict.fromkeys(name for score in scores for name in score.by))
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
+    banded = any(score.readings for score in scores)
+    if banded:
+        last += ["readings", "readers_low", "readers_low_by", "readers_high", "readers_high_by"]
     ours = {*first, *last}
     names = [f"{name}_data" if name in ours else name for name in by]
     writer.writerow([*first, *(escape(clean(name)) for name in names), *last])
@@ -406,8 +560,19 @@ def _csv(scores: Sequence[Score]) -> str:
         cells: list[JSON] = [score.metric, *(score.by.get(name) for name in by)]
         cells += [score.value, score.low, score.high, score.n, excluded]
         cells += [*(score.bounds or ("", "")), score.signature]
+        if banded:
+            cells += _csv_band(score)
         writer.writerow([escape(clean(c)) if isinstance(c, str) else c for c in cells])
     return file.getvalue()
+
+
+def _csv_band(score: Score) -> list[JSON]:
+    """`reading=figure;…`, then each end of the band and the readings that make it."""
+    if score.band is None:
+        return [""] * 5
+    figures = ((n, "" if v is None else repr(v)) for n, v in (score.readings or {}).items())
+    ends = (cell for end in score.band for cell in (end, score.by_reading(end)))
+    return [";".join(f"{name}={figure}" for name, figure in figures), *ends]
 
 
 # --- LaTeX
@@ -456,7 +621,7 @@ def _latex(scores: Sequence[Score]) -> str:
     names = _names(cells)
     heads = [tex(name) for name in names]
     align = "l" * len(names)
-    body = [[tex(_label(dict(cell).get(name))) for name in names] for cell in cells]
+    body = [[tex(label(dict(cell).get(name))) for name in names] for cell in cells]
     last: _Column | None = None
     for column in columns:
         found = [column.scores.get(cell) for cell in cells]
@@ -469,6 +634,11 @@ def _latex(scores: Sequence[Score]) -> str:
         align += "l"
         for row, score in zip(body, found, strict=True):
             row.append(tex(f"{_value(score)} {_interval(score)}".strip()))
+        if column.banded:
+            heads.append("readers")
+            align += "l"
+            for row, score in zip(body, found, strict=True):
+                row.append(tex(_readers(score)))
         if column.bounded:
             heads.append("bounds")
             align += "l"
