@@ -230,7 +230,9 @@ def _with(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return wrap
 
 
-def _ask(verb: str, temperature: float, given: dict[str, Any], quiet: bool, **own: Any) -> Path:
+def _ask(
+    verb: str, by: str | None, temperature: float, given: dict[str, Any], quiet: bool, **own: Any
+) -> Path:
     """Run a verb that asks a model, with the options of `_ASKED` and `_drawn`; its run folder."""
     from genprobe import asking
     from genprobe.engines import Sampling
@@ -246,6 +248,7 @@ def _ask(verb: str, temperature: float, given: dict[str, Any], quiet: bool, **ow
             model,
             sampling=sampling,
             options=options,
+            by=_columns(by),
             note=_note(quiet),
             progress=bar,
             **given,
@@ -302,7 +305,7 @@ def yesno(
     be judged.
     """
     decodes = decodes or ("free",)
-    folder = _ask("yesno", 0.0, asked, quiet, data=data, probes=probes, decodes=decodes)
+    folder = _ask("yesno", by, 0.0, asked, quiet, data=data, probes=probes, decodes=decodes)
     _report(folder, by, declared, form, quiet)
 
 
@@ -340,7 +343,7 @@ def stories(
     In Kazakh unless --lang. Writes a run folder (runs/… unless --out), which the same command
     resumes, and prints the share of templates with mostly negative stories.
     """
-    folder = _ask("stories", 1.0, asked, quiet, data=data, probes=probes, classifier=classifier)
+    folder = _ask("stories", by, 1.0, asked, quiet, data=data, probes=probes, classifier=classifier)
     _report(folder, by, False, form, quiet)
 
 
@@ -371,7 +374,7 @@ def essays(
     Writes a run folder (runs/… unless --out), which the same command resumes, and prints the
     table.
     """
-    folder = _ask("essays", 0.7, asked, quiet, data=data, probes=probes)
+    folder = _ask("essays", by, 0.7, asked, quiet, data=data, probes=probes)
     _report(folder, by, declared, form, quiet)
 
 
@@ -383,7 +386,13 @@ def essays(
     metavar="D",
     help="builtin, templates, shades, or a file of pairs or choices (docs/preferences.md).",
 )
-@click.option("--scorer", "scorers", multiple=True, metavar="S", help="Scorer; may be repeated.")
+@click.option(
+    "--scorer",
+    "scorers",
+    multiple=True,
+    metavar="S",
+    help="Scorer, see `list scorers`; may be repeated.",
+)
 @_with(*(_ASKED[name] for name in ("langs", "model", "limit", "out")))
 @click.option(
     "--engine",
@@ -423,7 +432,7 @@ def logprob(
     """
     from genprobe import asking, counting
 
-    note, folders = _note(quiet), []
+    note, columns, folders = _note(quiet), _columns(by), []
     models: list[str | None] = [*asking.checkpoints(model)] if model else []
     for one in models or [model]:
         for at in _columns(revision) or [""]:
@@ -434,12 +443,12 @@ def logprob(
                     one,
                     options=asking.engine_options(arguments, base_url, concurrency),
                     out=out / name if out else None,
+                    by=columns,
                     note=note,
                     progress=bar,
                     **asked,
                 )
             folders.append(run.folder)
-    columns = _columns(by)
     _print_scores(counting.score(folders, by=columns, note=note), form)
     for folder in folders:
         note(f"run folder: {folder}")
@@ -546,6 +555,9 @@ def _judge(
             f"{label} {n}" for label, n in sorted(labels.items(), key=lambda x: -x[1])
         )
         note(f"{name}: {total} replies: {parts}")
+    for judge in judges:
+        if hasattr(judge, "bias"):
+            note(f"{judge.name}: {judge.bias}")
 
 
 @cli.command(short_help="Count answers, with intervals and signatures.")

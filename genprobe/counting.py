@@ -108,6 +108,10 @@ def score(
             rest = [n for n in names if n not in whole]
             scores[source] = measures.score(chosen, rest, columns, sign)
             scores[source] += measures.score(chosen, whole, [], sign)
+            for name in [n for n in metrics if all(s.metric != n for s in scores[source])]:
+                there = ", ".join(sorted(map(str, differ["scorer"])))
+                of = f" by the scorers {there}" if there else ""
+                note(f"{source}: {name} has nothing to count{of}; see docs/measures.md")
             if reviewed is not None:
                 scores[source] += _corrected(source, run, chosen, Path(reviewed), by, sign)
             if band:
@@ -478,6 +482,11 @@ def _ks(
 
 def _asked_alike(a: Run, b: Run, but: Collection[str] = WHO) -> None:
     """RunError where two runs differ in more than the fields `but`, or in who read the answers."""
+    if {a.spec.command, b.spec.command} == {"yesno", "logprob"}:
+        raise RunError(
+            f"{a.folder} and {b.folder} are of `{a.spec.command}` and `{b.spec.command}`; what "
+            "a model says is set beside what it prefers by --paradigms"
+        )
     if apart := a.spec.differences(b.spec, but):
         raise RunError(
             f"{a.folder} and {b.folder} differ in more than the model ({'; '.join(apart)}); "

@@ -268,11 +268,14 @@ def _place(reply: str, evidence: str, rule: str, start: int) -> tuple[int, int]:
         return 0, 0
     words = re.escape(evidence)
     found = [m.span() for m in re.finditer(rf"(?<![^\W_]){words}(?![^\W_])", reply[start:])]
-    found = found or [m.span() for m in re.finditer(words, reply[start:])][:1]
-    if not found:
+    if found:
+        which = -1 if rule == "labelled" else 1 if rule in _CHOSEN and len(found) > 1 else 0
+        low, high = (start + at for at in found[which])
+    else:
+        low = reply.find(evidence, start)
+        high = low + len(evidence)
+    if low < 0:
         return 0, 0
-    which = -1 if rule == "labelled" else 1 if rule in _CHOSEN and len(found) > 1 else 0
-    low, high = (start + at for at in found[which])
     while high < len(reply) and unicodedata.category(reply[high]).startswith("M"):
         high += 1
     before = _units(reply[:low])
@@ -280,7 +283,7 @@ def _place(reply: str, evidence: str, rule: str, start: int) -> tuple[int, int]:
 
 
 def _units(text: str) -> int:
-    return len(text) + sum(char > "\uffff" for char in text)
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 # --- the block
