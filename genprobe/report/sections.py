@@ -357,8 +357,8 @@ class Sections:
                 lines.insert(
                     0,
                     "The same items, paired. The difference is the second model's figure minus "
-                    "the first's, with an interval over statements; McNemar's p where single "
-                    "answers are paired.",
+                    "the first's, with an interval over statements; p is McNemar's where a "
+                    "statement has one answer, elsewhere that of the swap test.",
                 )
             title = f"{TITLES[kind]}: models side by side"
             yield Section(f"{kind}-compared", title, " ".join(lines), tables, alone=bool(lines))
