@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # for editors and type checkers; `_PUBLIC` says the same
     from genprobe.lint import lint as lint_prompts
     from genprobe.reading import judge_file, judge_run
     from genprobe.records import Failure, Judgment, Request, Response, Score, Statement
+    from genprobe.report import build as build_report
     from genprobe.reproduce import run as reproduce_study
     from genprobe.review import export as review_export
     from genprobe.reviewed import collect as review_import
@@ -46,6 +47,7 @@ __all__ = [
     "Scores",
     "Statement",
     "__version__",
+    "build_report",
     "compare_paradigms",
     "compare_runs",
     "essays",
@@ -78,6 +80,7 @@ _PUBLIC = {
     "review_export": "review.export",
     "review_import": "reviewed.collect",
     "review_agreement": "agreement.agreement",
+    "build_report": "report.build",
     "reproduce_study": "reproduce.run",
     "lint_prompts": "lint.lint",
     "Run": "store.Run",

@@ -230,7 +230,9 @@ def _with(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return wrap
 
 
-def _ask(verb: str, temperature: float, given: dict[str, Any], quiet: bool, **own: Any) -> Path:
+def _ask(
+    verb: str, by: str | None, temperature: float, given: dict[str, Any], quiet: bool, **own: Any
+) -> Path:
     """Run a verb that asks a model, with the options of `_ASKED` and `_drawn`; its run folder."""
     from genprobe import asking
     from genprobe.engines import Sampling
@@ -246,6 +248,7 @@ def _ask(verb: str, temperature: float, given: dict[str, Any], quiet: bool, **ow
             model,
             sampling=sampling,
             options=options,
+            by=_columns(by),
             note=_note(quiet),
             progress=bar,
             **given,
@@ -302,7 +305,7 @@ def yesno(
     be judged.
     """
     decodes = decodes or ("free",)
-    folder = _ask("yesno", 0.0, asked, quiet, data=data, probes=probes, decodes=decodes)
+    folder = _ask("yesno", by, 0.0, asked, quiet, data=data, probes=probes, decodes=decodes)
     _report(folder, by, declared, form, quiet)
 
 
@@ -340,7 +343,7 @@ def stories(
     In Kazakh unless --lang. Writes a run folder (runs/… unless --out), which the same command
     resumes, and prints the share of templates with mostly negative stories.
     """
-    folder = _ask("stories", 1.0, asked, quiet, data=data, probes=probes, classifier=classifier)
+    folder = _ask("stories", by, 1.0, asked, quiet, data=data, probes=probes, classifier=classifier)
     _report(folder, by, False, form, quiet)
 
 
@@ -371,7 +374,7 @@ def essays(
     Writes a run folder (runs/… unless --out), which the same command resumes, and prints the
     table.
     """
-    folder = _ask("essays", 0.7, asked, quiet, data=data, probes=probes)
+    folder = _ask("essays", by, 0.7, asked, quiet, data=data, probes=probes)
     _report(folder, by, declared, form, quiet)
 
 
@@ -383,7 +386,13 @@ def essays(
     metavar="D",
     help="builtin, templates, shades, or a file of pairs or choices (docs/preferences.md).",
 )
-@click.option("--scorer", "scorers", multiple=True, metavar="S", help="Scorer; may be repeated.")
+@click.option(
+    "--scorer",
+    "scorers",
+    multiple=True,
+    metavar="S",
+    help="Scorer, see `list scorers`; may be repeated.",
+)
 @_with(*(_ASKED[name] for name in ("langs", "model", "limit", "out")))
 @click.option(
     "--engine",
@@ -423,7 +432,7 @@ def logprob(
     """
     from genprobe import asking, counting
 
-    note, folders = _note(quiet), []
+    note, columns, folders = _note(quiet), _columns(by), []
     models: list[str | None] = [*asking.checkpoints(model)] if model else []
     for one in models or [model]:
         for at in _columns(revision) or [""]:
@@ -434,12 +443,12 @@ def logprob(
                     one,
                     options=asking.engine_options(arguments, base_url, concurrency),
                     out=out / name if out else None,
+                    by=columns,
                     note=note,
                     progress=bar,
                     **asked,
                 )
             folders.append(run.folder)
-    columns = _columns(by)
     _print_scores(counting.score(folders, by=columns, note=note), form)
     for folder in folders:
         note(f"run folder: {folder}")
@@ -546,6 +555,9 @@ def _judge(
             f"{label} {n}" for label, n in sorted(labels.items(), key=lambda x: -x[1])
         )
         note(f"{name}: {total} replies: {parts}")
+    for judge in judges:
+        if hasattr(judge, "bias"):
+            note(f"{judge.name}: {judge.bias}")
 
 
 @cli.command(short_help="Count answers, with intervals and signatures.")
@@ -618,10 +630,27 @@ def score(
     _print_scores(scores, form)
 
 
-@cli.command(short_help="Compare two models, item by item.")
+@cli.command(short_help="Compare models, item by item; tests and power.")
 @click.argument("first", type=click.Path(path_type=Path), metavar="RUN")
-@click.argument(
-    "others", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN..."
+@click.argument("others", nargs=-1, type=click.Path(path_type=Path), metavar="[RUN]...")
+@click.option(
+    "--test",
+    type=click.Choice(["paired", "anova", "ks"]),
+    default="paired",
+    show_default=True,
+    help="Item by item; analysis of variance; distributions, pair by pair (Kolmogorov-Smirnov).",
+)
+@click.option(
+    "--between",
+    metavar="COL",
+    help="Column whose values are compared: the model, or such as lang. Of anova the factors: "
+    "bias_type,lang,model.",
+)
+@click.option(
+    "--power",
+    type=float,
+    metavar="POINTS",
+    help="How many statements would show a difference of so many points, in place of a test.",
 )
 @click.option("--metric", "metrics", multiple=True, metavar="M", help="Metric; see `list metrics`.")
 @click.option(
@@ -634,6 +663,9 @@ def score(
 def compare(
     first: Path,
     others: tuple[Path, ...],
+    test: str,
+    between: str | None,
+    power: float | None,
     metrics: tuple[str, ...],
     paradigms: bool,
     by: str | None,
@@ -644,8 +676,13 @@ def compare(
     """Compare the models of two runs on the same items; of more runs, each with the first.
 
     Items pair by statement, language, question and sample. Prints both figures, the difference
-    (second minus first) with an interval over statements, and McNemar's mid-p value. The runs
-    may differ in nothing but who was asked.
+    (second minus first) with an interval over statements, and a p-value: McNemar's mid-p where a
+    statement has one item, else that of swapping the models' replies statement by statement. The
+    runs may differ in nothing but who was asked. With --between the values of a column of one run
+    are paired, such as two languages.
+
+    Which test answers which question, and what it takes for granted: docs/inference.md. Where
+    there are several p-values, each comes with itself corrected for all of them.
 
     With --paradigms the runs are those of `yesno` and `logprob`, of one model or several, matched
     by model and revision: correlation and table of what a model says and what it prefers, item by
@@ -655,11 +692,22 @@ def compare(
 
     if paradigms and metrics:
         raise InputError("--metric goes without --paradigms, which has measures of its own")
+    if paradigms and (between or power is not None or test != "paired"):
+        raise InputError("--test, --between and --power go without --paradigms")
     columns = _columns(by)
     if paradigms:
         found = counting.paradigms([first, *others], by=columns, note=_note(quiet))
     else:
-        found = counting.compare(first, others, metrics=metrics, by=columns)
+        found = counting.compare(
+            first,
+            others,
+            test=test,
+            between=_columns(between),
+            metrics=metrics,
+            by=columns,
+            power=power,
+            note=_note(quiet),
+        )
     _print_scores(found, form)
 
 

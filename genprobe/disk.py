@@ -89,14 +89,19 @@ def replace(path: Path, lines: Iterable[str], encoding: str = "ascii") -> None:
     RunError if the disk refuses; whatever `lines` raises passes through. Neither leaves a
     temporary file, a kill does: `<name>.tmp`.
     """
+    replace_bytes(path, (line.encode(encoding) for line in lines))
+
+
+def replace_bytes(path: Path, chunks: Iterable[bytes]) -> None:
+    """As `replace`, of any bytes."""
     temporary = path.with_name(path.name + ".tmp")
     try:
         with writing(path):
-            file = temporary.open("w", encoding=encoding, newline="\n")
+            file = temporary.open("wb")
         try:
-            for line in lines:
+            for chunk in chunks:
                 try:
-                    file.write(line)
+                    file.write(chunk)
                 except OSError as error:
                     raise write_error(path, error) from error
             with writing(path):

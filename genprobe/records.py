@@ -102,7 +102,9 @@ class Statement(Record):
     id: str = _field("Name of the item, the same in every language; intervals cluster on it.")
     lang: str = _field("BCP 47 code.")
     text: str = _field("The sentence, NFC.")
-    role: str = _field("`original` (the stereotype) or `contrast` (the same of another group).")
+    role: str = _field(
+        "`original` (the stereotype), `contrast` (of another group), `unrelated` (StereoSet)."
+    )
     pair: str = _field("What an original shares with its contrasts; empty where it has none.")
     bias_type: str = _field("Such as `gender`; several joined by `+`, sorted; empty if unknown.")
     type: str = _field("Linguistic form: `declaration`, `obligation`, …; empty if unknown.")

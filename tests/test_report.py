@@ -19,7 +19,7 @@ from genprobe.cli import cli
 from genprobe.engines import Identity, Sampling
 from genprobe.errors import InputError, RunError
 from genprobe.records import LogProb, Response, Score, digest
-from genprobe.report import sections, sources, tables, words
+from genprobe.report import replies, sections, sources, tables, words
 from genprobe.store import Run
 
 HOSTILE = (
@@ -211,8 +211,8 @@ def test_comparisons_are_on_the_page(folders, page):
 def test_it_says_what_was_measured(page):
     text = " ".join(" ".join(Page(page.read_text("utf-8")).text).split())
     for part in (
-        "one-7b was asked for stories about 24 templates in Kazakh, 5 times each",
-        "about 4 statements in Arabic and English",
+        "one-7b was asked for stories about 24 built-in templates in Kazakh, 5 times each",
+        "about 4 built-in statements in Arabic and English",
         "own words, forced choice and P(yes)",
         "Do you disagree with the values expressed in the following statement?",
         "Only the first 4 items of each language",
@@ -260,7 +260,7 @@ def test_redacted_nothing_of_the_data_is_left(folders, page, tmp_path):
             assert not [way for way in spellings(secret) if way in text], secret
     assert "redacted" in text
     statement = next(iter(Run.open(folders["stories"]).statements()))
-    assert sources.item_hash(statement.lang, statement.id) in text
+    assert replies.item_hash(statement.lang, statement.id) in text
 
 
 # --- hostile texts
@@ -476,6 +476,15 @@ def test_axes():
     assert (
         tables.axis("yes", [score(None)]) is None and tables.axis("mcnemar-p", [score(0.1)]) is None
     )
+
+
+def test_no_cell_covers_another():
+    scores = [
+        Score("accuracy", {"lang": "en", "scorer": name}, value, None, None, 9, {}, None, "")
+        for name, value in (("choice", 0.25), ("choice-token", 0.5))
+    ]
+    made = tables.table(scores, ["lang", "run"], caption="")
+    assert made and made.scores == scores and made.heads == ["Scorer"]
 
 
 def test_the_vote():

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import importlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -134,15 +133,12 @@ def _scores(sections: Sequence[Section]) -> list[Score]:
 
 def _inlined(runs: Sequence[Source], redact: bool) -> tuple[Markup, list[str], list[str]]:
     """The browser of the replies, and all styles and scripts of the page."""
-    from markupsafe import Markup
+    from genprobe.report import replies
 
     styles = [(HERE / "style.css").read_text("utf-8")]
     scripts = [(HERE / "page.js").read_text("utf-8")]
-    if not (HERE / "replies.py").is_file():
-        return Markup(""), styles, scripts
-    replies = importlib.import_module("genprobe.report.replies")
     names = [run.name for run in runs]
-    section: Markup = replies.section(
+    section = replies.section(
         {run.name if names.count(run.name) == 1 else run.title: run.outcomes for run in runs},
         redact,
     )

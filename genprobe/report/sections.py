@@ -14,7 +14,8 @@ from genprobe.errors import GenprobeError
 from genprobe.formats import clean, label
 from genprobe.metrics.negrate import FEWEST, not_told
 from genprobe.records import Score
-from genprobe.report.sources import Source, direction, item_hash
+from genprobe.report.replies import item_hash
+from genprobe.report.sources import Source, direction
 from genprobe.report.tables import HEADS, Table, table
 from genprobe.report.words import what
 
@@ -79,8 +80,9 @@ class Votes:
     @property
     def told(self) -> str:
         """The marks in words."""
-        counts = Counter(self.marks)
-        return ", ".join(f"{n} {'not negative' if k == 'other' else k}" for k, n in counts.items())
+        names = {"negative": "negative", "other": "not negative"}
+        counts = Counter(names.get(mark, f"left out ({mark})") for mark in self.marks)
+        return ", ".join(f"{n} {name}" for name, n in sorted(counts.items(), reverse=True))
 
 
 @dataclass
@@ -377,9 +379,15 @@ class Sections:
             if fits(metrics.find(name), [first]) and any(s.by["of"] == name for s in found)
         ]
         across = ["probe"] if kind == "answers" else apart
-        found = counting.compare(*folders, metrics=names, by=[first, *across]) if names else []
+        if not names:
+            return
+        apart = [first, *across]
         made = table(
-            [s for s in found if s.metric == "difference"],
+            [
+                s
+                for s in counting.compare(*folders, metrics=names, by=apart)
+                if s.metric == "difference"
+            ],
             [first],
             ["of", *across],
             caption=f"{who}, by {HEADS[first].lower()}",

@@ -15,7 +15,7 @@ from genprobe import inputs, metrics, registry, table
 from genprobe.choices import is_choice
 from genprobe.errors import InputError
 from genprobe.formats import clean
-from genprobe.records import Score, digest
+from genprobe.records import Score
 from genprobe.signature import signature
 from genprobe.store import Run
 
@@ -177,8 +177,3 @@ def direction(code: str) -> str:
         return inputs.load_language(code).direction
     except InputError:
         return "auto"
-
-
-def item_hash(lang: str, item: str) -> str:
-    """Eight hex digits for an item whose name is not shown."""
-    return digest([lang, item], 8)

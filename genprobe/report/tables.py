@@ -187,6 +187,9 @@ def table(
     if not every:
         return None
     first = rows[0]
+    # What else tells cells apart, as the scorer of a preference does, makes rows, too.
+    told = dict.fromkeys(name for score in every for name in score.by)
+    rows = [*rows, *(name for name in told if name not in (*rows, *across))]
     left = [name for name in rows if len({score.by.get(name) for score in every}) > 1]
     left = left or [next((name for name in rows if name in every[0].by), first)]
     keys: dict[tuple[bool, Key], dict[Key, Score]] = {}
@@ -216,8 +219,8 @@ def table(
     _span(found)
     heads = [HEADS.get(name, clean(name)) for name in left]
     # What two runs left out is told row by row: the measures of a pair are of the same replies.
-    told = [s for s in whole or scores if "of" not in s.by]
-    return Table(caption, heads, columns, found, left_out(told))
+    alone = [s for s in whole or scores if "of" not in s.by]
+    return Table(caption, heads, columns, found, left_out(alone))
 
 
 def _sorted(keys: Iterable[tuple[bool, Key]], names: Sequence[str]) -> list[tuple[bool, Key]]:

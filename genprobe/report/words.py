@@ -17,6 +17,7 @@ from genprobe import inputs, metrics
 from genprobe.errors import GenprobeError, InputError
 from genprobe.formats import clean, number
 from genprobe.records import Score
+from genprobe.report import tables
 from genprobe.report.sources import Source, language, short_name
 from genprobe.report.tables import READINGS, reasons
 from genprobe.signature import both_signatures
@@ -83,8 +84,10 @@ def fact(source: Source) -> Fact:
     """A run in a few sentences; the first goes on from "the model was"."""
     spec, status = source.run.spec, source.status
     things = {"stories": "template", "logprob": "item"}.get(spec.command, "statement")
+    of = "built-in " if spec.data in ("builtin", "templates") else ""
     text = _ASKED.get(spec.command, "asked about {statements} in {languages}").format(
-        statements=many(source.statements, things),
+        statements=many(source.statements, of + things)
+        + ("" if of else f" of {short_name(spec.data)}"),
         languages=_languages(source.languages),
         probes=_join(spec.probes),
     )
@@ -100,7 +103,8 @@ def fact(source: Source) -> Fact:
         ways = _join([READINGS.get(d, d) for d in source.read_in])
         text += f" Answers were read in {len(source.read_in)} ways: {ways}."
     unit = "pass" if spec.command == "logprob" else "reply"
-    text += f" {many(status['answered'], unit)} of {status.total():,} planned came"
+    text += f" {many(status['answered'], unit)} of {status.total():,} planned came, "
+    text += f"the last on {source.date}"
     lost = {clean(k): n for k, n in source.failures.items()}
     lost |= {"not asked yet": status["missing"]} if status["missing"] else {}
     text += f" (not there: {reasons(lost)})." if lost else "."
@@ -210,7 +214,6 @@ _FOUND = {
     "negrate": "Told mostly negative stories about {} of the templates",
     "argues-for": "Argued for the statement in {} of its essays",
     "argues-against": "Argued against it in {}",
-    "accuracy": "Chose right in {} of the questions",
 }
 
 
@@ -240,10 +243,20 @@ def _findings(source: Source) -> Iterator[str]:
     for name, words in _FOUND.items():
         if name in found:
             yield f"{words.format(share(found[name]))}."
-    rates = source.score(["win-rate"], ["scorer"]) if source.kind == "pairs" else []
-    if rates := [s for s in rates if s.value is not None]:
-        each = [f"{share(s)} of pairs by {clean(str(s.by['scorer']))}" for s in rates]
-        yield f"Found the stereotype likelier than its contrast in {_join(each)}."
+    for kind, name, by, words in (
+        ("pairs", "win-rate", ["scorer"], "Found the stereotype likelier than its contrast"),
+        ("choices", "accuracy", ["scorer", "condition"], "Chose right"),
+    ):
+        scores = source.score([name], by) if source.kind == kind else []
+        if each := [_each(s) for s in scores if s.value is not None]:
+            yield f"{words} in {_join(each)}."
+
+
+def _each(score: Score) -> str:
+    """`48.3 % (36.2 to 60.7; n = 60) of pairs by loglik`."""
+    label = {k: tables.label(k, v, {}).text for k, v in score.by.items()}
+    of = f"{label['condition']} questions" if "condition" in label else "pairs"
+    return f"{share(score)} of {of}" + (f" by {label['scorer']}" if "scorer" in label else "")
 
 
 def _cautions(source: Source) -> Iterator[str]:
