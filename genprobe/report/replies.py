@@ -21,7 +21,8 @@ import pandas as pd
 
 from genprobe.metrics import no_reply, not_clear
 from genprobe.metrics.negrate import not_told
-from genprobe.report.sources import direction, item_hash, language
+from genprobe.records import digest
+from genprobe.report.sources import direction, language
 from genprobe.report.tables import READINGS
 from genprobe.table import ANSWERS, DECODES, STATUS
 from genprobe.text import strip_echo
@@ -71,6 +72,11 @@ LONGEST = 20_000  # letters of a reply that the page holds
 SHORTEST = 100  # letters that it holds even where it grows too large for it
 # Characters of the block: 20,000 replies stay under 3 MB together with the rest of a page.
 ROOM, ROOM_EACH = 2_200_000, 110
+
+
+def item_hash(lang: str, item: str) -> str:
+    """Eight hex digits for an item whose name is not shown."""
+    return digest([lang, item], 8)
 
 
 def section(tables: Mapping[str, pd.DataFrame], redact: bool) -> Markup:
