@@ -14,17 +14,16 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from genprobe import inputs
-from genprobe.errors import InputError
 from genprobe.metrics import no_reply, not_clear
 from genprobe.metrics.negrate import not_told
 from genprobe.records import digest
+from genprobe.report.sources import direction, language
+from genprobe.report.tables import READINGS
 from genprobe.table import ANSWERS, DECODES, STATUS
 from genprobe.text import strip_echo
 
@@ -55,7 +54,7 @@ FACETS = {
 _FACTS = ("status", "reply_language", "sample")
 _NUMBERS = {"p_yes": "P(yes)", "p_no": "P(no)", "outside": "other words", "negative": "P(negative)"}
 _WORDS = {
-    "decode": {"free": "own words", "choice": "forced choice", "logprob": "probability"},
+    "decode": READINGS,
     "role": {"original": "stereotype"},
     "reply_language": {"und": "cannot be told", "mixed": "several"},
 }
@@ -75,9 +74,9 @@ SHORTEST = 100  # letters that it holds even where it grows too large for it
 ROOM, ROOM_EACH = 2_200_000, 110
 
 
-def item_hash(*parts: Any) -> str:
+def item_hash(lang: str, item: str) -> str:
     """Eight hex digits for an item whose name is not shown."""
-    return digest(list(parts), 8)
+    return digest([lang, item], 8)
 
 
 def section(tables: Mapping[str, pd.DataFrame], redact: bool) -> Markup:
@@ -127,20 +126,15 @@ def _left_out(table: pd.DataFrame) -> pd.Series:
             (reason == "") & (table["stance"] == "refusal").fillna(False), "refusal"
         )
     failure = table["failure"] if "failure" in table else pd.Series(None, table.index)
-    return pd.Series(
-        [
-            None
-            if why == ""
-            else f"everything: {why} ({kind})"
-            if why == "failed" and isinstance(kind, str)
-            else f"everything: {why}"
-            if why in STATUS
-            else f"{of}: {why}"
-            for why, kind in zip(reason, failure, strict=True)
-        ],
-        table.index,
-        dtype=object,
-    )
+
+    def told(why: str, failure: Any) -> str | None:
+        if why == "failed" and isinstance(failure, str):
+            why = f"failed ({failure})"
+        elif why not in STATUS:
+            return f"{of}: {why}" if why else None
+        return f"everything: {why}"
+
+    return pd.Series(list(map(told, reason, failure)), table.index, dtype=object)
 
 
 # --- the payload
@@ -171,7 +165,7 @@ def _payload(rows: pd.DataFrame, runs: Sequence[str], redact: bool) -> dict[str,
     ]
     none: dict[str, Any] = {"values": []}
     payload["languages"] = [
-        [code, *_language(code)]
+        [code, language(code), direction(code)]
         for code in dict.fromkeys(
             code
             for name in ("lang", "reply_language")
@@ -188,7 +182,7 @@ def _column(name: str, cells: Iterable[Any]) -> dict[str, Any]:
     found = {text for text in texts if text is not None}
     names = _WORDS.get(name, {})
     if name in ("lang", "reply_language"):
-        names = {code: _language(code)[0] for code in found} | names
+        names = {code: language(code) for code in found} | dict(names)
     labels = {text: names.get(text, text) for text in found}
     order = list(_ORDER.get(name, ()))
     if name == "probe":  # in the order of the packs
@@ -214,16 +208,6 @@ def _coded(cells: Iterable[Any], values: Iterable[Any] = ()) -> dict[str, Any]:
     if len(codes) > 1:
         column["codes"] = numbers
     return column
-
-
-@cache
-def _language(code: str) -> tuple[str, str]:
-    """English name and direction of a language; the code and `auto` where it is none of ours."""
-    try:
-        language = inputs.load_language(code)
-    except InputError:
-        return code, "auto"
-    return language.name, language.direction
 
 
 def _texts(rows: pd.DataFrame) -> dict[str, Any]:
