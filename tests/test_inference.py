@@ -349,7 +349,7 @@ def bench():
     return module
 
 
-STUDIES = 300
+STUDIES = 200
 
 
 def rates(rows):
