@@ -24,6 +24,7 @@ SAME = (
     *("decode", "lang", "probe", "statement", "sample"),
     *("scorer", "item", "contrast", "order"),  # of what is preferred
 )
+WHO = ("model", "revision")  # what the two differ in
 _LIMITS = (-1.0, 1.0)
 
 
@@ -96,7 +97,10 @@ def difference(sums: Array) -> Array:
 
 
 def fits(metric: Metric, by: Sequence[str] = ()) -> bool:
-    """Whether two models can be paired by a metric, and its units be split by these columns."""
+    """Whether two models can be paired by a metric, and its units be split by these columns. One
+    that sets readings of a model side by side has no units of its own for each reading."""
+    if "decode" in metric.never_by:
+        return False
     return metric.value is ratio and not metric.plain and not set(by) & set(metric.never_by)
 
 
@@ -124,8 +128,9 @@ def matched(
     """The units of two tables side by side, cell by cell of `by`, cells sorted.
 
     Units pair by `SAME` but for the column `between`, in which the tables differ; one that does
-    not count for both is left out. InputError for a metric whose value is no mean over units, or
-    a column that one of the tables lacks.
+    not count for both is left out. What a metric never pools (`Metric.apart`, such as scorers)
+    makes cells of its own where there are several. InputError for a metric whose value is no mean
+    over units, or a column that one of the tables lacks.
     """
     import pandas as pd
 
@@ -141,6 +146,13 @@ def matched(
         if column not in a or column not in b or column in chosen.never_by:
             raise InputError(f"{metric} cannot be split by {column!r} in both")
     never = chosen.never_by
+    several = [
+        column
+        for column in chosen.apart
+        if column not in (*WHO, between, *by, *never) and column in a and column in b
+        if len({*a[column], *b[column]}) > 1
+    ]
+    by = [*several, *by]
     keys = [c for c in SAME if c in a and c in b and c not in (*never, between)]
     keys = list(dict.fromkeys([*keys, *by]))
     sides = []

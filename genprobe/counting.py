@@ -3,37 +3,42 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import math
+import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from genprobe import files
+from genprobe import files, registry
 from genprobe.errors import InputError, RunError
-from genprobe.reading import Note, quiet
+from genprobe.reading import Note, judged_rows, quiet
 from genprobe.records import Score, digest
-from genprobe.registry import unknown
+from genprobe.scores import Scores
 from genprobe.signature import WHO, both_signatures, file_signature, signature
 from genprobe.store import Run
 
 if TYPE_CHECKING:
     import pandas as pd
 
+Source = str | os.PathLike[str]  # a run, its folder, or a file
+
 
 def score(
-    sources: Sequence[str | Path],
+    sources: Source | Sequence[Source],
     *,
-    metrics: Sequence[str] = (),
-    by: Sequence[str] = (),
+    metrics: str | Sequence[str] = (),
+    by: str | Sequence[str] = (),
     declared: bool = False,
     reviewed: str | Path | None = None,
     scorers: Sequence[str] = (),
     perplexity: bool = False,
     people: str | Path | None = None,
+    band: bool = False,
     note: Note = quiet,
-) -> list[Score]:
+) -> Scores:
     """Scores of run folders or of files of judged replies or scored pairs, each source by itself.
 
     metrics: `metrics.DEFAULT` where empty. by: the columns that make the cells; where empty
@@ -42,16 +47,20 @@ def score(
     reviewed: a table of `review import`; rates come as measured and as corrected by it, too.
     scorers: of log-prob runs; what they were asked for where empty.
     perplexity: the values of files of pairs are perplexities, lower is preferred. people: a table
-    of what people say of the stereotypes of choices (`scored.with_people`). When all are counted,
+    of what people say of the stereotypes of choices (`scored.with_people`). band: the rates of
+    yes/no answers come with what other readers make of them (band.py). When all are counted,
     the scores of a run are also written to its `scores.json`, its outcomes to `outcomes.csv`.
     InputError in one line.
     """
     from genprobe import metrics as measures
     from genprobe import table
+    from genprobe.band import Readings
     from genprobe.metrics.rates import recognised_declarations
 
     tables = []
-    for source in dict.fromkeys(map(Path, sources)):
+    readers: dict[Path, str | None] = {}  # source -> the judge of its answers, where it is known
+    metrics, by = _listed(metrics), _listed(by)
+    for source in _sources(sources):
         run = Run.open(source) if source.is_dir() else None
         try:
             if run and perplexity:
@@ -60,8 +69,12 @@ def score(
                 raise InputError("--scorer goes with a log-prob run")
             if run:
                 outcomes = table.outcomes(run, scorers)
+                readers[source] = run.judges().get("yesno")
             else:
-                outcomes = table.from_rows(files.read_rows(source), perplexity)
+                rows, readers[source] = (
+                    _answered(source) if band else (files.read_rows(source), None)
+                )
+                outcomes = table.from_rows(rows, perplexity)
         except InputError as error:
             raise _about(source, error) from None
         if people is not None:
@@ -84,7 +97,8 @@ def score(
             reasons = ", ".join(f"{count} {why}" for why, count in left.items() if count)
             note(f"{source}: recognised declarations only; left out: {reasons or 'nothing'}")
         subset = ("+declared" if declared else "") + ("+perplexity" if perplexity else "")
-        sign = _signer(source, run, subset, {"yesno": "given"} if "answer" in chosen else {})
+        given = {"yesno": readers[source] or "given"} if "answer" in chosen else {}
+        sign = _signer(source, run, subset, given)
         if people is not None:
             sign = _beside(sign, Path(people))
         # What no judge has looked at is left out, unless it was asked for by name.
@@ -94,15 +108,40 @@ def score(
             rest = [n for n in names if n not in whole]
             scores[source] = measures.score(chosen, rest, columns, sign)
             scores[source] += measures.score(chosen, whole, [], sign)
+            for name in [n for n in metrics if all(s.metric != n for s in scores[source])]:
+                there = ", ".join(sorted(map(str, differ["scorer"])))
+                of = f" by the scorers {there}" if there else ""
+                note(f"{source}: {name} has nothing to count{of}; see docs/measures.md")
             if reviewed is not None:
                 scores[source] += _corrected(source, run, chosen, Path(reviewed), by, sign)
+            if band:
+                scores[source] = Readings(chosen, readers[source]).beside(scores[source])
         except InputError as error:
             raise _about(source, error) from None
     for source, run, outcomes in tables:
         if run:
-            run.write_scores(scores[source])
-            files.write_rows(run.folder / "outcomes.csv", _plain_rows(outcomes))
-    return _told_apart(scores)
+            run.write_scores(scores[source], functools.partial(_plain_rows, outcomes))
+    return Scores(_told_apart(scores))
+
+
+def _sources(given: Source | Sequence[Source]) -> list[Path]:
+    """What may be given as one or as several as several, each once."""
+    several = [given] if isinstance(given, str | os.PathLike) else given
+    return list(dict.fromkeys(map(Path, several)))
+
+
+def _listed(given: str | Sequence[str]) -> Sequence[str]:
+    return [given] if isinstance(given, str) else given
+
+
+def _answered(source: Path) -> tuple[Iterator[files.Row], str | None]:
+    """The rows of a file with the answers that they have; where they have replies only, with those
+    of our reader, and its signature."""
+    first = next(files.read_rows(source), {})
+    if "answer" in first or "response" not in first:
+        return files.read_rows(source), None
+    judge = registry.module("judges", "yesno").make()
+    return judged_rows(source, [judge]), judge.signature
 
 
 def _values_of(tables: Sequence[tuple[Path, Run | None, pd.DataFrame]], column: str) -> set[Any]:
@@ -127,16 +166,16 @@ def _with_people(source: Path, outcomes: pd.DataFrame, people: Path) -> pd.DataF
 
 
 def compare(
-    first: str | Path,
-    others: Sequence[str | Path] = (),
+    first: Source,
+    others: Source | Sequence[Source] = (),
     *,
     test: str = "paired",
-    between: Sequence[str] = (),
-    metrics: Sequence[str] = (),
-    by: Sequence[str] = (),
+    between: str | Sequence[str] = (),
+    metrics: str | Sequence[str] = (),
+    by: str | Sequence[str] = (),
     power: float | None = None,
     note: Note = quiet,
-) -> list[Score]:
+) -> Scores:
     """Runs compared by a test, and what it would take to show a difference (docs/inference.md).
 
     test: `paired` (`genprobe.compare.paired`: each of the other runs with the first, item by
@@ -152,15 +191,16 @@ def compare(
     from genprobe import inference
     from genprobe import metrics as measures
 
+    metrics, by, between = _listed(metrics), _listed(by), _listed(between)
     if test not in TESTS:
-        raise unknown("test", test, list(TESTS))
+        raise registry.unknown("test", test, list(TESTS))
     if power is not None and test != "paired":
         raise InputError("--power plans a paired comparison; leave --test out")
     if test != "anova" and len(between) > 1:
         raise InputError(
             f"--test {test} compares the values of one column; --test anova of several"
         )
-    asked = _Asked.open([first, *others])
+    asked = _Asked.open([first, *_sources(others)])
     if test == "paired":
         column = between[0] if between else "model"
         sides = asked.sides(column) if len(asked.runs) > 1 or column != "model" else []
@@ -173,7 +213,7 @@ def compare(
             if power is not None
             else _paired(sides, metrics, by, between)
         )
-        return inference.corrected(scores)
+        return Scores(inference.corrected(scores))
     pooled = asked.pooled()
     columns = list(between) or (list(inference.FACTORS) if test == "anova" else ["model"])
     scores = []
@@ -190,7 +230,8 @@ def compare(
         else:
             signed = asked.sign(f"{version}+{inference.KS}")
             scores += _ks(kept, name, [*cells, *by], columns, left, signed)
-    return inference.corrected(scores, ("bonferroni", "holm") if test == "ks" else ("holm",))
+    more = ("bonferroni", "holm") if test == "ks" else ("holm",)
+    return Scores(inference.corrected(scores, more))
 
 
 TESTS = ("paired", "anova", "ks")
@@ -207,7 +248,7 @@ class _Asked:
     tables: Sequence[pd.DataFrame]
 
     @staticmethod
-    def open(folders: Sequence[str | Path]) -> _Asked:
+    def open(folders: Sequence[Source]) -> _Asked:
         from genprobe import table
 
         runs = [Run.open(folder) for folder in folders]
@@ -240,7 +281,7 @@ class _Asked:
                 raise InputError(f"--between {column} pairs the rows of one run; give one")
             [outcomes], [run] = self.tables, self.runs
             if column not in outcomes:
-                raise unknown("column", column, [str(name) for name in outcomes.columns])
+                raise registry.unknown("column", column, [str(name) for name in outcomes.columns])
             groups = outcomes.groupby(column, sort=True)
             parts = [(str(value), table, run) for value, table in groups]
             if len(parts) < 2:
@@ -444,6 +485,11 @@ def _ks(
 
 def _asked_alike(a: Run, b: Run, but: Collection[str] = WHO) -> None:
     """RunError where two runs differ in more than the fields `but`, or in who read the answers."""
+    if {a.spec.command, b.spec.command} == {"yesno", "logprob"}:
+        raise RunError(
+            f"{a.folder} and {b.folder} are of `{a.spec.command}` and `{b.spec.command}`; what "
+            "a model says is set beside what it prefers by --paradigms"
+        )
     if apart := a.spec.differences(b.spec, but):
         raise RunError(
             f"{a.folder} and {b.folder} differ in more than the model ({'; '.join(apart)}); "
@@ -467,8 +513,8 @@ _ROW = {
 
 
 def paradigms(
-    folders: Sequence[str | Path], *, by: Sequence[str] = (), note: Note = quiet
-) -> list[Score]:
+    folders: Sequence[Source], *, by: str | Sequence[str] = (), note: Note = quiet
+) -> Scores:
     """What models say against what they prefer (`genprobe.paradigms`), each by its own yes/no and
     log-prob runs, which are told apart, and matched by model and revision.
 
@@ -479,10 +525,10 @@ def paradigms(
     from genprobe import paradigms as both
     from genprobe import table
 
-    columns = [c for c in by or ["lang"] if c not in ("model", "decode", "scorer")]
-    models = _by_model([Run.open(folder) for folder in dict.fromkeys(map(Path, folders))])
+    columns = [c for c in _listed(by) or ["lang"] if c not in ("model", "decode", "scorer")]
+    models = _by_model([Run.open(folder) for folder in _sources(folders)])
     first = next(iter(models.values()))
-    scores: list[Score] = []
+    scores = Scores()
     signers: list[Callable[[str], str]] = []
     for name, runs in models.items():
         for kind, of_kind in runs.items():
@@ -575,6 +621,7 @@ def _corrected(
     import pandas as pd
 
     from genprobe import corrected, reviewed
+    from genprobe.metrics import spoken
 
     if run is None:
         raise InputError("a review corrects the rates of a run; name its folder")
@@ -591,7 +638,7 @@ def _corrected(
     content = digest(table.read_bytes().hex(), 8)
     return [
         dataclasses.replace(s, signature=sign(f"{s.metric}/{corrected.VERSION}+review-{content}"))
-        for s in corrected.scores(outcomes, said, by)
+        for s in corrected.scores(spoken(outcomes), said, by)  # people read free replies
     ]
 
 
@@ -647,14 +694,14 @@ def _metric_id(name: str) -> str:
 
 def _plain_rows(outcomes: pd.DataFrame) -> Iterator[dict[str, Any]]:
     """Rows of Python values, None where a cell is empty."""
-    import pandas as pd
+    import numpy as np
 
-    columns = [str(column) for column in outcomes.columns]
+    def plain(column: pd.Series) -> list[Any]:
+        cells = zip(column.tolist(), column.isna().tolist(), strict=True)
+        values = (None if empty else value for value, empty in cells)
+        return [value.item() if isinstance(value, np.generic) else value for value in values]
 
-    def plain(value: Any) -> Any:
-        if isinstance(value, list | tuple | dict):
-            return value
-        return None if pd.isna(value) else getattr(value, "item", lambda: value)()
-
-    for row in outcomes.itertuples(index=False, name=None):
-        yield dict(zip(columns, map(plain, row), strict=True))
+    names = [str(name) for name in outcomes.columns]
+    # Column by column: asking each cell by itself whether it is empty takes four times as long.
+    for row in zip(*(plain(outcomes[name]) for name in outcomes.columns), strict=True):
+        yield dict(zip(names, row, strict=True))
