@@ -327,7 +327,8 @@ def _paired(
     scores: list[Score] = []
     for two in sides:
         for name in metrics or two.metrics(by):
-            found = pairing.paired(two.one, two.other, name, by, two.column)
+            columns = [*_apart(two.one, name, (*by, "model", two.column)), *by]
+            found = pairing.paired(two.one, two.other, name, columns, two.column)
             version = measures.find(name).version
             sign = two.sign(f"{name}/{version}-{BOOTSTRAP}+{pairing.SWAP}")
             scores += pairing.scores([p for p in found if p.n], two.a, two.b, sign)
@@ -355,7 +356,8 @@ def _power(
     ids = {name: f"{name}/{measures.find(name).version}-{BOOTSTRAP}+power" for name in names}
     scores = []
     for two, name in itertools.product(sides, names):
-        for cell in pairing.matched(two.one, two.other, name, by, two.column):
+        columns = [*_apart(two.one, name, (*by, "model", two.column)), *by]
+        for cell in pairing.matched(two.one, two.other, name, columns, two.column):
             about = {"of": name, "a": two.a, "b": two.b, **cell.by}
             if cell.alone:
                 all_of = cell.alone + len(cell.pairs)
@@ -399,7 +401,8 @@ def _apart(outcomes: pd.DataFrame, name: str, but: Collection[str]) -> list[str]
     """The columns over which a metric is never pooled, where there are several values."""
     from genprobe import metrics as measures
 
-    columns = [c for c in measures.find(name).apart if c in outcomes and c not in but]
+    metric = measures.find(name)
+    columns = [c for c in metric.apart if c in outcomes and c not in (*but, *metric.never_by)]
     return [c for c in columns if outcomes[c].nunique() > 1]
 
 
@@ -428,7 +431,7 @@ def _anova(
 
     scores: list[Score] = []
     if by:
-        scores.append(inference.mean_score(kept, name, {"of": name}, left, sign))
+        scores.append(inference.mean_score(kept, name, {}, left, sign))
     for label, part in _cells(kept, by):
         where = "".join(f"{column} {value}: " for column, value in label.items())
         try:
@@ -449,7 +452,7 @@ def _anova(
             note(f"{where}{check.name}: {holds[check.holds]}: {check.found}")
         about = {"of": name, **label}
         out = found.left_out if by else Counter(left) + Counter(found.left_out)
-        scores.append(inference.mean_score(found.values, name, about, out, sign))
+        scores.append(inference.mean_score(found.values, name, label, out, sign))
         scores += inference.anova_scores(found, about, sign)
     if not scores:
         raise InputError("no cell has what an analysis of variance needs; split by less")
@@ -472,7 +475,7 @@ def _ks(
     pairs = sum(math.comb(part[column].nunique(), 2) for _, part in parts)
     if not pairs:
         raise InputError(f"there is one {column}, and nothing to compare it with")
-    scores = [inference.mean_score(kept, name, {"of": name}, left, sign)]
+    scores = [inference.mean_score(kept, name, {}, left, sign)]
     for label, part in parts:
         table = inference.pairwise_ks(part, column, resamples=inference.enough(pairs))
         about = {"of": name, "between": column, **label}

@@ -38,6 +38,7 @@ _LEAST = 2  # statements that a level needs: one alone shows no variation
 # 4 % or more than 6 % of studies (benchmarks/inference.py).
 _PER_LEVEL = 2
 _SHAPIRO = 5000  # values up to which scipy's Shapiro-Wilk is exact enough
+_FEWEST = 6  # statements whose 2^6 swaps can be significant at all
 _FURTHER = 100  # swaps further apart than the data, after which p is known well enough
 _SAME = 1e-5  # distances that differ by less are one, but for rounding
 
@@ -534,7 +535,7 @@ def _power(parts: Array, points: float, turning: int) -> Power:
 
     def needed(sums: Array) -> Array:
         null, other = spread(sums, d)
-        return np.asarray(np.ceil(((_Z[0] * null + _Z[1] * other) / d) ** 2))
+        return np.maximum(np.ceil(((_Z[0] * null + _Z[1] * other) / d) ** 2), _FEWEST)
 
     def reached(d: float) -> float:
         null, other = (float(s) for s in spread(total, d))

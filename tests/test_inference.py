@@ -349,7 +349,7 @@ def bench():
     return module
 
 
-STUDIES = 300
+STUDIES = 200
 
 
 def rates(rows):
@@ -387,7 +387,7 @@ def test_power_is_what_it_is_told_to_be(bench):
         for alone in (False, True):
             rng = np.random.default_rng(1)
             told, found = bench.power(rng, STUDIES, size, units, points, alone)
-            assert 0.3 < told < 0.8
+            assert 0.2 < told < 0.8  # where the curve is steep
             assert found == pytest.approx(told, abs=3 * (0.25 / STUDIES) ** 0.5)
 
 
