@@ -21,13 +21,13 @@ from genprobe.figures import _plot, shares, significance
 from genprobe.figures._data import Data
 from genprobe.records import Score
 
-LANGS = ["en", "kk", "hi"]
+LANGS = ["en", "kk"]
 
 
 @pytest.fixture(scope="module")
 def yesno(tmp_path_factory):
     return [
-        asking.yesno(langs=LANGS, seed=n, out=tmp_path_factory.mktemp(f"y{n}")).folder
+        asking.yesno(langs=LANGS, limit=4, seed=n, out=tmp_path_factory.mktemp(f"y{n}")).folder
         for n in (0, 1)
     ]
 
@@ -59,7 +59,7 @@ def test_every_score_is_counted_as_by_the_command_and_drawn_with_its_interval(ye
         (s.metric, s.by["lang"], s.by["probe"]): s
         for s in counting.score(yesno[:1], metrics=["yes", "no", "ambiguous"])
     }
-    assert len(figure.scores) == len(told) == 3 * 3 * 3
+    assert len(figure.scores) == len(told) == 3 * 3 * 2
     for s in figure.scores:
         one = told[s.metric, s.by["lang"], s.by["probe"]]
         assert dataclasses.replace(s, by=one.by) == one
@@ -88,9 +88,10 @@ def test_the_csv_is_what_is_drawn(yesno, tmp_path):
 
 def test_the_same_runs_give_the_same_bytes(logprob, tmp_path):
     one, two = (figures.draw([logprob], tmp_path / name) for name in "ab")
-    assert [p.name for p in one] == [p.name for p in two] and len(one) >= 8
+    assert [p.name for p in one] == [p.name for p in two] and len(one) >= 12
     for a, b in zip(one, two, strict=True):
         assert a.read_bytes() == b.read_bytes(), a.name
+        assert b"/CreationDate" not in a.read_bytes() and b"dc:date" not in a.read_bytes()
         if a.suffix == ".svg":
             ET.parse(a)
             assert b"<text" in a.read_bytes()  # text is text
@@ -140,6 +141,7 @@ def test_an_empty_cell_is_a_gap():
 @pytest.mark.parametrize(
     "name", [HOSTILE, "$x_{1$ ^", "نساء ایران", "नहीं", "\ufffe\U000f0000", "a" * 400]
 )
+@pytest.mark.filterwarnings("error:Glyph")
 def test_hostile_names_are_drawn_and_tables_compile(name, tmp_path):
     scores = [score(0.5, lang=lang, probe="p", model=name) for lang in (name, "en")]
     figure = dataclasses.replace(shares._models("x", name, scores), across=("lang",))
