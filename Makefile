@@ -1,17 +1,19 @@
 # Two commands: `make demo` and `make test`. Each makes its own environment in .venv first.
+# `make docs` builds the site.
 # `make engines` tests the real vLLM, its server and Ray on the CPU, in .venv-vllm.
 PYTHON ?= python3
 VENV ?= .venv
 VLLM ?= .venv-vllm
 BIN = $(VENV)/bin
 
-.PHONY: demo test engines check wheel clean
+.PHONY: demo test engines check docs wheel clean
 
 demo: $(VENV)/ready
 	$(BIN)/genprobe yesno --lang mr
 
+# A core a worker, so torch has one thread in each.
 test: check
-	$(BIN)/pytest
+	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto --maxprocesses 4
 
 engines: $(VLLM)/ready
 	$(VLLM)/bin/pytest tests/real
@@ -21,6 +23,11 @@ check: $(VENV)/ready
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/genprobe lint --quiet
+	$(BIN)/sphinx-build -q -W --keep-going docs docs/site
+
+docs: $(VENV)/ready
+	$(BIN)/sphinx-build -q -W --keep-going docs docs/site
+	@echo "docs/site/index.html"
 
 # constraints.txt pins torch to a version whose build for the CPU is found without an index.
 $(VENV)/ready: pyproject.toml constraints.txt
@@ -42,4 +49,4 @@ wheel: $(VENV)/ready
 	$(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
 
 clean:
-	rm -rf $(VENV) $(VLLM) dist build .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(VLLM) docs/site dist build .pytest_cache .mypy_cache .ruff_cache

@@ -83,13 +83,13 @@ def sync_folder(folder: Path) -> None:
             os.close(fd)
 
 
-def replace(path: Path, lines: Iterable[str]) -> None:
-    """Write ASCII `lines` to `path`, all or nothing: a kill leaves the old file or the new.
+def replace(path: Path, lines: Iterable[str], encoding: str = "ascii") -> None:
+    """Write `lines` to `path`, all or nothing: a kill leaves the old file or the new.
 
     RunError if the disk refuses; whatever `lines` raises passes through. Neither leaves a
     temporary file, a kill does: `<name>.tmp`.
     """
-    replace_bytes(path, (line.encode("ascii") for line in lines))
+    replace_bytes(path, (line.encode(encoding) for line in lines))
 
 
 def replace_bytes(path: Path, chunks: Iterable[bytes]) -> None:
@@ -121,7 +121,7 @@ def replace_bytes(path: Path, chunks: Iterable[bytes]) -> None:
 
 def leftovers(*folders: Path) -> list[Path]:
     """Temporary files that a kill during `replace`, or `files.write_rows`, left behind."""
-    names = ("*.json*.tmp", ".genprobe-*.tmp")
+    names = ("*.json*.tmp", "README.md.tmp", ".genprobe-*.tmp")
     return sorted(path for folder in folders for name in names for path in folder.glob(name))
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
@@ -18,7 +19,8 @@ PROMPTS = _HERE / "prompts" if (_HERE / "prompts").is_dir() else _HERE.parent / 
 # Beside the module `classifiers` the folder has another name.
 CLASSIFIERS = _HERE / "cards" if (_HERE / "cards").is_dir() else _HERE.parent / "classifiers"
 
-MODULES = ("engines", "figures", "judges", "metrics")
+MODULES = ("engines", "figures", "judges", "metrics", "reproduce")
+_ONE = {"reproduce": "reproduction"}  # what one of a family is called, where it is not without s
 
 
 def names(family: str) -> list[str]:
@@ -42,12 +44,14 @@ def check(family: str, name: str) -> None:
     """InputError, with the nearest known name, unless `name` is one of the family's."""
     known = names(family)
     if name not in known:
-        raise unknown(family.removesuffix("s"), name, known)
+        raise unknown(_ONE.get(family, family.removesuffix("s")), name, known)
 
 
-def unknown(what: str, name: str, known: list[str]) -> InputError:
-    """The error for a name that is not known, with a guess at what was meant."""
+def unknown(what: str, name: str, known: Sequence[str], other: str = "") -> InputError:
+    """The error for a name that is not known, with a guess at what was meant. other: what, in
+    words, may be given besides a known name."""
     near = difflib.get_close_matches(name, known, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
+    there = ", ".join([*known, *([other] if other else [])])
+    hint = f"did you mean {near[0]!r}?" if near else f"known: {there}"
     shown = name if len(name) <= 80 else f"{name[:80]}…"
     return InputError(f"unknown {what} {shown!r}; {hint}")

@@ -86,15 +86,16 @@ def test_the_csv_is_what_is_drawn(yesno, tmp_path):
     assert not list(tmp_path.glob("*.tmp"))
 
 
-def test_the_same_runs_give_the_same_bytes(logprob, tmp_path):
-    one, two = (figures.draw([logprob], tmp_path / name) for name in "ab")
-    assert [p.name for p in one] == [p.name for p in two] and len(one) >= 12
-    for a, b in zip(one, two, strict=True):
-        assert a.read_bytes() == b.read_bytes(), a.name
-        assert b"/CreationDate" not in a.read_bytes() and b"dc:date" not in a.read_bytes()
-        if a.suffix == ".svg":
-            ET.parse(a)
-            assert b"<text" in a.read_bytes()  # text is text
+def test_the_same_runs_give_the_same_bytes(logprob):
+    boxes, *_, heat = figures.found([logprob])
+    assert "significance" in heat.name and "bias" in boxes.name
+    one, two = ([*figures.rendered(boxes), *figures.rendered(heat)] for _ in "ab")
+    for (form, a), (_, b) in zip(one, two, strict=True):
+        assert a == b, form
+        assert b"/CreationDate" not in a and b"dc:date" not in a
+        if form == "svg":
+            ET.fromstring(a)
+            assert b"<text" in a  # text is text
 
 
 def test_boxes_are_the_quartiles_of_the_pairs_and_the_mean_of_the_score(logprob):
@@ -183,7 +184,8 @@ def test_tests_are_corrected_over_the_figure():
     table = significance.pairwise(values, "lang", ["model"])
     assert list(zip(table["a"], table["b"], strict=True)) == [("a", "b"), ("a", "c"), ("b", "c")]
     assert table["statistic"].tolist() == [0.0, 1.0, 1.0]
-    assert (table["p_adjusted"] >= table["p"]).all() and table["p_adjusted"][0] == 1
+    assert (table["p_adjusted"] >= table["p"]).all()
+    assert table["p_adjusted"][0] >= 0.5 > 0.05 > table["p_adjusted"][1]
     assert len(significance.pairwise(values[values["statement"] < 4], "lang", ["model"])) == 0
 
 

@@ -4,6 +4,8 @@
     python tools/docs.py readme            the tables in README.md
     python tools/docs.py shades FOLDER     docs/shades.md, from the recorded replies of the SHADES
                                            study (responses-dev.parquet, answers-dev.jsonl)
+    python tools/docs.py reproduce FOLDER  docs/reproduce.md, from a folder of the studies' data:
+                                           shades/, rubia/, bbq/, crows-pairs/
 
 Figures are written, statements and replies are not.
 """
@@ -11,12 +13,16 @@ Figures are written, statements and replies are not.
 from __future__ import annotations
 
 import json
+import math
 import re
+import statistics
 import subprocess
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[1]
 GENPROBE = Path(sys.executable).parent / "genprobe"
@@ -29,6 +35,7 @@ COMMANDS = (
         "judge",
         "score",
         "compare",
+        "reproduce",
         "verify",
         "lint",
         "list",
@@ -82,11 +89,13 @@ def shades(folder: Path) -> str:
         shares = ["--metric", "yes", "--metric", "no", "--metric", "ambiguous"]
         mine = _cells(run("score", ours, *shares, "--by", by, "-f", "json"))
         published = _cells(run("score", theirs, *shares, "--by", by, "-f", "json"))
+        banded = json.loads(run("score", replies, "--band", "--by", by, "-f", "json"))
         rows = [json.loads(line) for line in theirs.open()]
         exact = sum(row["answer"] == row["published"] for row in rows)
         page = [
             _HEAD.format(replies=len(rows), exact=exact),
             _readings(read, read_published),
+            _bands(banded),
             _moved(mine, published),
         ]
     return "\n".join(page)
@@ -145,6 +154,40 @@ def _readings(ours: Path, published: Path) -> str:
     return "\n".join(lines)
 
 
+def _bands(scores: list[dict[str, Any]]) -> str:
+    """How wide the error band is, over the cells."""
+    lines = [
+        "## What the choice of a reader alone makes\n",
+        "Width of the error band ([measures](measures.md)) of each rate in points, by "
+        "`genprobe score FILE --band --by model,probe,lang`: from the lowest to the highest figure "
+        "that three readers (ours, strict, shades2025) make of the same replies; then with two of "
+        "them only.\n",
+        "| rate | cells | median | 9 in 10 below | widest | 5 points or more | ours and strict, "
+        "median | ours and shades2025, median |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for rate in dict.fromkeys(s["metric"] for s in scores if s["readings"]):
+        found = [s["readings"] for s in scores if s["metric"] == rate]
+        widths = _widths(found, ("ours", "strict", "shades2025"))
+        tenth = widths[math.ceil(0.9 * len(widths)) - 1]
+        wide = sum(width >= 5 for width in widths)
+        two = (_widths(found, ("ours", other)) for other in ("strict", "shades2025"))
+        medians = " | ".join(f"{statistics.median(w):.1f}" for w in two)
+        lines.append(
+            f"| {rate} | {len(widths)} | {statistics.median(widths):.1f} | {tenth:.1f} | "
+            f"{widths[-1]:.1f} | {wide} | {medians} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _widths(found: list[dict[str, float | None]], readers: tuple[str, ...]) -> list[float]:
+    """Highest minus lowest figure of the readers in each cell, in points, sorted; of the cells in
+    which all of them have a figure."""
+    cells = [[readings[name] for name in readers] for readings in found]
+    known = [[v for v in cell if v is not None] for cell in cells]
+    return sorted(100 * (max(v) - min(v)) for v in known if len(v) == len(readers))
+
+
 def _moved(
     mine: dict[tuple[str, str, str], dict[str, float]],
     published: dict[tuple[str, str, str], dict[str, float]],
@@ -172,6 +215,60 @@ def _moved(
     return "\n".join(head + lines) + "\n"
 
 
+# --- published tables
+
+
+def reproduced(folder: Path) -> str:
+    """What `genprobe reproduce` finds for every name: how many cells, and those that differ."""
+    from genprobe import registry, reproduce
+
+    names = registry.names("reproduce")
+    about, found = {}, {}
+    for name in names:
+        about[name] = registry.module("reproduce", name)
+        found[name] = reproduce.run(name, folder / name if about[name].FILES else None)
+    rows = ["| name | what | cells | agree | known | unexplained |", "|---|---|---|---|---|---|"]
+    parts = []
+    for name in names:
+        one, doc = found[name], (about[name].__doc__ or "").strip()
+        count = Counter(cell.verdict for cell in one.cells)
+        shown = " | ".join(str(count[verdict]) for verdict in ("agrees", "known", "differs"))
+        title, _, more = doc.partition("\n")
+        rows.append(f"| [`{name}`](#{name}) | {title} | {len(one.cells)} | {shown} |")
+        parts.append(f"## {name}\n\n{title} {' '.join(more.split())}\n\n{one.source}.\n")
+        parts += [_needs(name, about[name].FILES), f"**{one.summary}.**\n", _off(one.cells)]
+        if one.faults:
+            faults = "\n".join(f"- {fault}." for fault in one.faults)
+            parts.append(f"What is wrong and in no cell:\n\n{faults}\n")
+    page = (ROOT / "tools" / "reproduce.md").read_text()
+    return page.replace("{table}", "\n".join(rows)) + "\n".join(filter(None, parts))
+
+
+def _needs(name: str, files: Sequence[Any]) -> str:
+    if not files:
+        return f"`genprobe reproduce {name}` needs no folder.\n"
+    lines = [f"`genprobe reproduce {name} --from FOLDER` reads\n"]
+    for file in files:
+        names = f"`{file.name}`" + (f" or `{file.also}`" if file.also else "")
+        may = ", if it is there" if file.optional else ""
+        columns = ", ".join(f"`{column}`" for column in file.columns)
+        lines.append(f"- {names}{may}: {columns}. Published: {file.where}.")
+    return "\n".join(lines) + "\n"
+
+
+def _off(cells: Sequence[Any]) -> str:
+    """The cells that do not agree, as a table, and the reasons below it."""
+    off = [cell for cell in cells if cell.verdict in ("known", "differs")]
+    if not off:
+        return ""
+    whys = list(dict.fromkeys(cell.why or "not known" for cell in off))
+    rows = ["| table | cell | published | ours | why |", "|---|---|---|---|---|"]
+    for cell in off:
+        at = whys.index(cell.why or "not known") + 1
+        rows.append(f"| {cell.table} | {cell.name} | {cell.published} | {cell.ours:.4g} | {at} |")
+    return "\n".join([*rows, "", *(f"{at}. {why}." for at, why in enumerate(whys, 1))]) + "\n"
+
+
 def main() -> None:
     if sys.argv[1:2] == ["commands"]:
         (ROOT / "docs" / "commands.md").write_text(commands())
@@ -180,6 +277,8 @@ def main() -> None:
         path.write_text(readme(path.read_text()))
     elif sys.argv[1:2] == ["shades"] and len(sys.argv) == 3:
         (ROOT / "docs" / "shades.md").write_text(shades(Path(sys.argv[2])))
+    elif sys.argv[1:2] == ["reproduce"] and len(sys.argv) == 3:
+        (ROOT / "docs" / "reproduce.md").write_text(reproduced(Path(sys.argv[2])))
     else:
         sys.exit(__doc__)
 

@@ -33,13 +33,13 @@ def figures(data: Data) -> Iterator[Figure]:
     if not folders:
         return
     try:
-        scores = counting.paradigms(folders, note=quiet)
+        found = counting.paradigms(folders, note=quiet)
     except GenprobeError as error:
         data.note(f"say-prefer is not drawn: {error}")
         return
     only = sorted(both)[0].rstrip("/").rsplit("/", 1)[-1]
     scores = [
-        s if "model" in s.by else dataclasses.replace(s, by={"model": only, **s.by}) for s in scores
+        s if "model" in s.by else dataclasses.replace(s, by={"model": only, **s.by}) for s in found
     ]
     for words, part in split(scores, ["decode", "scorer"]):
         points = [s for s in part if s.metric in ("says", "prefers") and "lang" in s.by]

@@ -1,0 +1,25 @@
+"""The site: `make docs` builds these pages, as they are, into docs/site."""
+
+from __future__ import annotations
+
+import genprobe
+
+project = "genprobe"
+copyright = "The genprobe authors"
+version = release = genprobe.__version__
+
+extensions = ["myst_parser", "sphinx.ext.autodoc"]
+exclude_patterns = ["site"]
+html_theme = "furo"
+html_title = f"genprobe {release}"
+html_show_sphinx = False
+html_copy_source = False
+html_theme_options = {"light_css_variables": {"font-stack--monospace": "ui-monospace, monospace"}}
+
+myst_heading_anchors = 3  # [text](page.md#heading), as on code hosts
+# ```csv is for code hosts; Pygments has no such lexer.
+suppress_warnings = ["misc.highlighting_failure"]
+
+autodoc_typehints = "signature"
+autodoc_member_order = "bysource"
+python_use_unqualified_type_names = True
