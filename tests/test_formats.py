@@ -153,10 +153,11 @@ def untex(text):
     """What LaTeX prints of `tex`: the escapes, undone."""
     words = {
         "textbackslash": "\\", "textasciitilde": "~", "textasciicircum": "^", "textbar": "|",
-        "textless": "<", "textgreater": ">", "textquotedbl": '"', "textasciigrave": "`",
+        "textless": "<", "textgreater": ">", "char34": '"', "textasciigrave": "`",
         "textquotesingle": "'", "dots": "…",
     }  # fmt: skip
-    pattern = r"\\(text\w+|dots)\{\}|\\([{}$&#%_])|\{([\[\]*-])\}|(\$-\$)|(--)"
+    text = re.sub(r"\\ifdefined\\Umathchar (.*?)\\else .*?\\fi\{\}", r"\1", text)
+    pattern = r"\\(text\w+|char34|dots)\{\}|\\([{}$&#%_])|\{([\[\]*-])\}|(\$-\$)|(--)"
 
     def sign(m):
         return words[m[1]] if m[1] else m[2] or m[3] or ("−" if m[4] else "–")
@@ -168,20 +169,32 @@ def untex(text):
 def test_latex_escapes_everything(text):
     found = formats.tex(text)
     assert untex(found) == text
-    bare = re.sub(r"\\[{}$&#%_]|\$-\$|\\text\w+|\\dots", "", found)
+    bare = re.sub(r"\\[{}$&#%_]|\$-\$|\\(text|if|Um|char)\w+|\\(dots|else|fi)", "", found)
     assert not set(bare) & set("\\$&#%_~^|<>\"`'") and bare.count("{") == bare.count("}")
 
 
 def test_latex_table():
     text = formats.render(probes("a_b&c"), "latex")
-    assert text.count(r"\begin") == text.count(r"\end") == 2
+    assert text.count(r"\begin") == text.count(r"\end") == 3
     body = text.split(r"\midrule")[1].split(r"\bottomrule")[0]
     columns = re.search(r"\\begin\{tabular\}\{([lr]+)\}", text)[1]
     for line in body.strip().splitlines():
         assert len(re.findall(r"(?<!\\)&", line)) == len(columns) - 1 and line.endswith(r" \\")
-    assert r"a\_b\&c" in body and "38.1 {[}24.0, 54.5{]}" in body
-    caption = next(line for line in text.splitlines() if line.startswith(r"\caption"))
-    assert "n = 80" in caption and r"version:0.1.0" in caption
+    assert r"lang a\_b\&c" in text and "38.1 {[}24.0, 54.5{]}" in body
+    notes = text.split(r"\begin{minipage}")[1]
+    assert "n = 80" in notes and r"version:0.1.0" in notes
+
+
+def test_latex_groups_have_a_head_over_their_columns():
+    text = formats.latex(probes("mr"), "Shares & more", "shares", ["probe", "lang"])
+    assert r"\caption{Shares \& more" in text and r"\label{tab:shares}" in text
+    both = [*probes("mr"), *probes("kk")]
+    text = formats.latex(both, across=["probe"])
+    spans = re.findall(r"\\multicolumn\{(\d)\}\{c\}\{(\w+)\}", text)
+    assert [name for _, name in spans] == ["recognition", "agreement"]
+    rows = text.split(r"\midrule")[1].split(r"\bottomrule")[0].strip().splitlines()
+    assert [row.split(" & ")[0] for row in rows] == ["mr", "kk"]
+    assert text.count("% metric:") == 4  # each signature whole, once
 
 
 def test_odd_input():

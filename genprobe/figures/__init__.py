@@ -97,7 +97,7 @@ def rendered(figure: Figure) -> Iterator[tuple[str, bytes]]:
             file = io.BytesIO()
             # No date and no version: the same figure is the same file.
             gone = ("Date", "Creator") if form == "svg" else ("CreationDate", "Producer", "Creator")
-            title = {"Title": formats.clean(figure.title)}
+            title = {"Title": re.sub("[\ufffe\uffff]", "", formats.clean(figure.title))}  # no XML
             canvas.savefig(file, format=form, metadata={**dict.fromkeys(gone), **title})
             yield form, file.getvalue()
     yield "csv", formats.table_csv(figure.scores, figure.more).encode()

@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -204,8 +204,12 @@ class Scale:
 Key = tuple[str, str, str]  # panel, row, series
 
 
-def canvas(width: float, height: float) -> Canvas:
+def canvas(width: float, height: float, names: Iterable[str]) -> Canvas:
+    """An empty figure. names: all that it will show, whose fonts it must know from the start."""
     from matplotlib.figure import Figure
+
+    for name in names:
+        label(name)
 
     found = Figure(figsize=(width, min(height, TALLEST)), layout="constrained")
     found.get_layout_engine().set(w_pad=0.03, h_pad=0.03, wspace=0.02, hspace=0.02)  # type: ignore[union-attr, call-arg]
@@ -231,7 +235,7 @@ def dots(
     head = 0.55 + 0.16 * _legend_lines(series, len(panels))
     height = shape[0] * (len(rows) * step + 0.34) + head
     wide = len(panels) > 1 or len(rows) > 12 or max(map(len, rows)) > 22
-    figure = canvas(PAGE if wide else COLUMN, height)
+    figure = canvas(PAGE if wide else COLUMN, height, [*panels, *rows, *series])
     axes = figure.subplots(*shape, sharex=True, sharey=True, squeeze=False).ravel()
     spread = 0.8 * (len(series) - 1) / max(len(series), 1)
     offsets = [spread * (at / max(len(series) - 1, 1) - 0.5) for at in range(len(series))]
@@ -418,7 +422,7 @@ def lines(
 ) -> Canvas:
     """Curves of points with their intervals, on both axes where x is a score; else the curves are
     moved apart a little. A point without a value interrupts its curve."""
-    figure = canvas(COLUMN, 2.5 + 0.14 * len(curves))
+    figure = canvas(COLUMN, 2.5 + 0.14 * len(curves), curves)
     ax = figure.subplots()
     every = [at for points in curves.values() for at, _ in points if not isinstance(at, Score)]
     aside = 0.015 * (max(every) - min(every)) if every else 0.0  # intervals side by side
@@ -467,7 +471,7 @@ def heat(
     width = PAGE if wide else COLUMN
     side = min((width - 0.9) / shape[1], max(1.7, 0.32 * len(names)))
     width = shape[1] * side + 1.1
-    figure = canvas(width, shape[0] * (side + 0.1) + 0.5)
+    figure = canvas(width, shape[0] * (side + 0.1) + 0.5, [*panels, *names])
     axes = figure.subplots(*shape, squeeze=False).ravel()
     colours = matplotlib.colormaps["cividis"]
     size = min(_SIZE - 0.5, 72 * side / len(names) / 2.6)
@@ -504,7 +508,8 @@ def crosses(
     panels = list(dict.fromkeys(key[0] for key in points))
     shape = _shape(len(panels), 3)
     width = PAGE if len(panels) > 1 else COLUMN
-    figure = canvas(width, shape[0] * (width - 0.5) / shape[1] + 0.3)
+    names = [name for key in points for name in key[:2]]
+    figure = canvas(width, shape[0] * (width - 0.5) / shape[1] + 0.3, names)
     axes = figure.subplots(*shape, sharex=True, sharey=True, squeeze=False).ravel()
     look = Look(_COLOURS[0], "o")
     for ax, panel in zip(axes, panels, strict=False):

@@ -1,17 +1,15 @@
 """Which distributions of bias scores differ, pair by pair: SHADES, Figures 6 and 15.
 
 Two-sample Kolmogorov-Smirnov tests of the bias scores of originals (the mean over their contrasts)
-under one model, in one language where bias types are compared; p-values corrected by Holm over all
-tests of the figure. One stratum: the statistic D, with a star where p < 0.05. Several: in how many
-of those that could be tested p is below. SHADES joined the two samples before the test, which makes
-pure noise significant; this does not.
+under one model, in one language where bias types are compared; p-values resample statements
+(`inference.pairwise_ks`) and are corrected by Holm over all tests of the figure. One stratum: the
+statistic D, with a star where p < 0.05. Several: in how many of those that could be tested p is
+below. SHADES joined the two samples before the test, which makes pure noise significant.
 """
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,16 +17,17 @@ import pandas as pd
 from genprobe.figures import Figure
 from genprobe.figures._data import Data, Series
 from genprobe.figures._plot import heat
+from genprobe.inference import KS, pairwise_ks
 from genprobe.metrics.preference import cluster
 from genprobe.records import JSON, Score
-from genprobe.stats import WILSON, wilson
+from genprobe.stats import wilson
 
 LEAST = 5  # originals that a sample needs
 LEVEL = 0.05
 # What is compared -> what is held fixed.
 _WITHIN = {"lang": ["model"], "bias_type": ["model", "lang"], "model": ["lang"]}
 _NAMES = {"lang": "language", "bias_type": "bias-type", "model": "model"}
-_VERSION = f"ks-holm/1-{WILSON}"
+_VERSION = f"ks/1-{KS}+holm"
 
 
 def figures(data: Data) -> Iterator[Figure]:
@@ -59,23 +58,17 @@ def _values(series: Series) -> pd.DataFrame:
 def pairwise(found: pd.DataFrame, column: str, within: Sequence[str]) -> pd.DataFrame:
     """Every two groups of a column in every stratum: a, b, the columns `within`, n, statistic, p
     and p_adjusted, by Holm over all rows. Groups of fewer than `LEAST` originals are not tested."""
-    from scipy.stats import ks_2samp
     from statsmodels.stats.multitest import multipletests
 
-    rows: list[dict[str, Any]] = []
+    parts = []
     for names, stratum in found.groupby(list(within), observed=True):
-        groups = {
-            name: group["value"].to_numpy(float)
-            for name, group in stratum.groupby(column, observed=True)
-            if name and len(group) >= LEAST
-        }
-        for (a, x), (b, y) in itertools.combinations(groups.items(), 2):
-            test = ks_2samp(x, y)
-            label = dict(zip(within, names, strict=True))
-            rows.append({"a": a, "b": b, **label, "n": len(x) + len(y)})
-            rows[-1] |= {"statistic": float(test.statistic), "p": float(test.pvalue)}
-    table = pd.DataFrame(rows)
-    if rows:
+        rows = stratum[stratum[column].notna() & (stratum[column] != "")]
+        size = rows.groupby(column, observed=True)["value"].transform("size")
+        tests = pairwise_ks(rows[size >= LEAST], column)
+        parts.append(tests.assign(**dict(zip(within, names, strict=True))))
+    table = pd.concat(parts, ignore_index=True)
+    table = table.assign(n=table["n_a"] + table["n_b"])
+    if len(table):
         table["p_adjusted"] = multipletests(table["p"], method="holm")[1]
     return table
 
