@@ -7,14 +7,30 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import os
 from pathlib import Path
 from types import ModuleType
 
 from genprobe.errors import InputError
 
 _HERE = Path(__file__).parent
-# In the wheel the prompts lie inside the package, in a checkout beside it.
-PROMPTS = _HERE / "prompts" if (_HERE / "prompts").is_dir() else _HERE.parent / "prompts"
+
+
+def _prompts() -> Path:
+    """The folder that GENPROBE_PROMPTS names, a copy that its user edits; else what is shipped:
+    in the wheel it lies inside the package, in a checkout beside it.
+    """
+    if own := os.environ.get("GENPROBE_PROMPTS"):
+        folder = Path(own).expanduser().resolve()
+        if not (folder / "yesno" / "pack.toml").is_file():
+            raise InputError(
+                f"GENPROBE_PROMPTS: {own}: no copy of genprobe's prompts/ (no yesno/pack.toml)"
+            )
+        return folder
+    return _HERE / "prompts" if (_HERE / "prompts").is_dir() else _HERE.parent / "prompts"
+
+
+PROMPTS = _prompts()
 # Beside the module `classifiers` the folder has another name.
 CLASSIFIERS = _HERE / "cards" if (_HERE / "cards").is_dir() else _HERE.parent / "classifiers"
 
