@@ -229,7 +229,7 @@ def main() -> int:
     score = WAYS[name](job)
     products = bare(job) if name == "genprobe" else None
     torch.set_num_threads(job["threads"])
-    texts, size, seen = job["texts"], 2, {}
+    texts, size, seen, peak = job["texts"], 2, {}, 0
     for line in sys.stdin:
         said: dict[str, Any] = {}
         word, _, rest = line.strip().partition(" ")
@@ -249,7 +249,9 @@ def main() -> int:
             begun = time.perf_counter()
             said["values"] = score(texts, size)
             said["seconds"] = time.perf_counter() - begun
-            said["peak"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+            # Of the first time: later ones stand beside the matrices of `bare`.
+            peak = peak or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+            said["peak"] = peak
         elif word == "only":
             said["values"] = score([texts[int(n)] for n in rest.split(",")], size)
         elif word == "bare" and products:

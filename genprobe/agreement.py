@@ -32,6 +32,7 @@ from genprobe import files, stats
 from genprobe.errors import InputError
 from genprobe.records import JSON, Score
 from genprobe.reviewed import ADJUDICATOR
+from genprobe.scores import Scores
 from genprobe.signature import file_signature
 from genprobe.stats import BOOTSTRAP, Array
 
@@ -39,7 +40,7 @@ VERSION = "1"
 Value = Callable[[Array], Array]
 
 
-def agreement(paths: Sequence[str | Path]) -> list[Score]:
+def agreement(paths: Sequence[str | Path]) -> Scores:
     """Scores of files with the columns `item, reviewer, question, answer`, by question and, where
     there is a column `lang`, language.
 
@@ -63,7 +64,7 @@ def agreement(paths: Sequence[str | Path]) -> list[Score]:
         for cell, part in parts:
             scores += _scores(part, {"question": question} | cell, sign)
     order = ("agreement", "cohen-kappa", "fleiss-kappa", "krippendorff-alpha", "self-agreement")
-    return sorted(scores, key=lambda score: (len(score.by), order.index(score.metric)))
+    return Scores(sorted(scores, key=lambda score: (len(score.by), order.index(score.metric))))
 
 
 def _rows(path: Path) -> Iterable[dict[str, Any]]:

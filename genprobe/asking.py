@@ -52,6 +52,7 @@ def yesno(
     decodes: Sequence[str] = ("free",),
     options: Options | None = None,
     out: str | Path | None = None,
+    by: Sequence[str] = (),
     note: Note = quiet,
     progress: Progress = quiet,
 ) -> Run:
@@ -60,7 +61,8 @@ def yesno(
     model: an alias, a hub id or a folder (for `replay`: a run or file of recordings); None is the
     control model, or the only one of a server. langs, probes: all that the data and the pack have,
     where empty. decodes: of `DECODES`. limit: statements a language. out: the run folder, which
-    the same call resumes; None derives its name.
+    the same call resumes; None derives its name. by: columns by which the outcomes will be split;
+    one that they cannot have is refused before the model is loaded.
     Returns the run, closed, with judgments. GenprobeError in one line for whatever cannot be.
     """
     pack = inputs.load_pack("yesno")
@@ -88,6 +90,7 @@ def yesno(
         decodes=decodes,
         options=options,
         out=out,
+        by=by,
         note=note,
         progress=progress,
     )
@@ -107,6 +110,7 @@ def stories(
     samples: int = 5,
     options: Options | None = None,
     out: str | Path | None = None,
+    by: Sequence[str] = (),
     note: Note = quiet,
     progress: Progress = quiet,
 ) -> Run:
@@ -147,6 +151,7 @@ def stories(
         decodes=("free",),
         options=options,
         out=out,
+        by=by,
         note=note,
         progress=progress,
     )
@@ -165,6 +170,7 @@ def essays(
     samples: int = 1,
     options: Options | None = None,
     out: str | Path | None = None,
+    by: Sequence[str] = (),
     note: Note = quiet,
     progress: Progress = quiet,
 ) -> Run:
@@ -195,6 +201,7 @@ def essays(
         decodes=("free",),
         options=options,
         out=out,
+        by=by,
         note=note,
         progress=progress,
     )
@@ -213,15 +220,17 @@ def logprob(
     engine: str = "auto",
     options: Options | None = None,
     out: str | Path | None = None,
+    by: Sequence[str] = (),
     note: Note = quiet,
     progress: Progress = quiet,
 ) -> Run:
     """Score pairs of sentences, or choices, by their log-probability under a model.
 
-    data: as in `pairs.load`. scorers: of `logprob.SCORERS`; all that fit model and data where
-    empty. context: what stands before every sentence of a pair; for an encoder-decoder model the
-    encoder's prompt. prefix: a word put before every sentence of a table. plain: score a chat
-    model as a plain language model, without its template. limit: pairs or choices a language.
+    data: as in `pairs.load`. scorers: of `logprob.SCORERS`; those of `logprob.DEFAULT` that fit
+    model and data where empty. context: what stands before every sentence of a pair; for an
+    encoder-decoder model the encoder's prompt. prefix: a word put before every sentence of a table.
+    plain: score a chat model as a plain language model, without its template. limit: pairs or
+    choices a language. by: as in `yesno`.
     engine: transformers; vllm and openai (a running vLLM server) know causal models alone. auto:
     openai where `options.base_url` names a server, else transformers.
     Returns the run, closed. GenprobeError in one line for whatever cannot be.
@@ -234,8 +243,9 @@ def logprob(
         note(line)
     items = scored.first(items, limit)
     chosen = any(map(choices.is_choice, items))
-    for name in scorers:
-        scored.find(name)
+    scored.check(scorers, chosen)
+    if by:
+        _splits(by, scored.columns(items))
     if engine not in ("auto", *SCORING):
         raise registry.unknown("engine", engine, ["auto", *SCORING])
     options = dataclasses.replace(options or Options(), note=note)
@@ -327,6 +337,13 @@ def checkpoints(model: str) -> list[str]:
     return sorted(found, key=lambda name: [int(n) for n in re.findall(r"\d+", Path(name).name)])
 
 
+def _splits(by: Sequence[str], columns: Sequence[str]) -> None:
+    """InputError for a column that the outcomes will not have."""
+    for column in by:
+        if column not in columns:
+            raise registry.unknown("column", column, list(dict.fromkeys(columns)))
+
+
 def _is_control(model: str | None, options: Options | None) -> bool:
     return model is None and (options is None or options.base_url is None)
 
@@ -357,6 +374,7 @@ def _run(
     decodes: Sequence[str],
     options: Options | None,
     out: str | Path | None,
+    by: Sequence[str],
     note: Note,
     progress: Progress,
 ) -> Run:
@@ -365,6 +383,10 @@ def _run(
         raise InputError(
             f"{samples} samples at temperature 0 are one reply {samples} times; raise --temperature"
         )
+    if by:
+        from genprobe import table
+
+        _splits(by, table.columns(items))
     requests = pipeline.plan(items, pack, probes, seed, samples, decodes)
     runner = open_engine(engine, model, options or Options(), note)
     try:
@@ -456,6 +478,8 @@ def engine_options(
             if known[name] is not str:
                 raise InputError(f"--engine-arg {argument!r}: {name} is a whole number")
             found[name] = text
+    if found.get("batch_tokens", 1) < 1:
+        raise InputError(f"--engine-arg batch_tokens={found['batch_tokens']}: 1 at least")
     ours = {name: found.pop(name) for name in known if name in found}
     return Options(**ours, base_url=base_url, concurrency=concurrency, more=found)
 
@@ -542,15 +566,16 @@ def _generate(run: Run, runner: Engine, sampling: Sampling, note: Note, progress
     if counts.already:
         note(f"{counts.already} of {counts.total} replies were there already")
     if counts.failed:
-        last = deque(run.failures(), counts.failed)
-        (why, _), *others = Counter(one.detail or one.kind for one in last).most_common()
+        last = list(deque(run.failures(), counts.failed))
+        kinds = Counter(one.kind for one in last)
+        ((kind, _),) = kinds.most_common(1)
+        details = Counter(one.detail or kind for one in last if one.kind == kind)
+        ((why, n),) = details.most_common(1)
+        such = "such as " if n < sum(details.values()) else ""
+        others = f" (and {len(last) - sum(details.values())} others)" if len(kinds) > 1 else ""
+        # What is too long for a model once, is so again.
+        cure = "" if set(kinds) == {"too-long"} else "; the same command asks them again"
+        said = f"requests failed: {such}{why[:200]}{others} ({run.folder}/failures.jsonl){cure}"
         if counts.failed == counts.total:
-            raise EngineError(
-                f"all {counts.total} requests failed: {why[:200]} ({run.folder}/failures.jsonl); "
-                "the same command asks them again"
-            )
-        note(
-            f"{counts.failed} of {counts.total} requests failed: {why[:200]}"
-            f"{' (and other reasons)' if others else ''} ({run.folder}/failures.jsonl); "
-            "the same command asks them again"
-        )
+            raise EngineError(f"all {counts.total} {said}")
+        note(f"{counts.failed} of {counts.total} {said}")

@@ -230,7 +230,9 @@ def _with(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return wrap
 
 
-def _ask(verb: str, temperature: float, given: dict[str, Any], quiet: bool, **own: Any) -> Path:
+def _ask(
+    verb: str, by: str | None, temperature: float, given: dict[str, Any], quiet: bool, **own: Any
+) -> Path:
     """Run a verb that asks a model, with the options of `_ASKED` and `_drawn`; its run folder."""
     from genprobe import asking
     from genprobe.engines import Sampling
@@ -246,6 +248,7 @@ def _ask(verb: str, temperature: float, given: dict[str, Any], quiet: bool, **ow
             model,
             sampling=sampling,
             options=options,
+            by=_columns(by),
             note=_note(quiet),
             progress=bar,
             **given,
@@ -302,7 +305,7 @@ def yesno(
     be judged.
     """
     decodes = decodes or ("free",)
-    folder = _ask("yesno", 0.0, asked, quiet, data=data, probes=probes, decodes=decodes)
+    folder = _ask("yesno", by, 0.0, asked, quiet, data=data, probes=probes, decodes=decodes)
     _report(folder, by, declared, form, quiet)
 
 
@@ -340,7 +343,7 @@ def stories(
     In Kazakh unless --lang. Writes a run folder (runs/… unless --out), which the same command
     resumes, and prints the share of templates with mostly negative stories.
     """
-    folder = _ask("stories", 1.0, asked, quiet, data=data, probes=probes, classifier=classifier)
+    folder = _ask("stories", by, 1.0, asked, quiet, data=data, probes=probes, classifier=classifier)
     _report(folder, by, False, form, quiet)
 
 
@@ -371,7 +374,7 @@ def essays(
     Writes a run folder (runs/… unless --out), which the same command resumes, and prints the
     table.
     """
-    folder = _ask("essays", 0.7, asked, quiet, data=data, probes=probes)
+    folder = _ask("essays", by, 0.7, asked, quiet, data=data, probes=probes)
     _report(folder, by, declared, form, quiet)
 
 
@@ -383,7 +386,13 @@ def essays(
     metavar="D",
     help="builtin, templates, shades, or a file of pairs or choices (docs/preferences.md).",
 )
-@click.option("--scorer", "scorers", multiple=True, metavar="S", help="Scorer; may be repeated.")
+@click.option(
+    "--scorer",
+    "scorers",
+    multiple=True,
+    metavar="S",
+    help="Scorer, see `list scorers`; may be repeated.",
+)
 @_with(*(_ASKED[name] for name in ("langs", "model", "limit", "out")))
 @click.option(
     "--engine",
@@ -423,7 +432,7 @@ def logprob(
     """
     from genprobe import asking, counting
 
-    note, folders = _note(quiet), []
+    note, columns, folders = _note(quiet), _columns(by), []
     models: list[str | None] = [*asking.checkpoints(model)] if model else []
     for one in models or [model]:
         for at in _columns(revision) or [""]:
@@ -434,12 +443,12 @@ def logprob(
                     one,
                     options=asking.engine_options(arguments, base_url, concurrency),
                     out=out / name if out else None,
+                    by=columns,
                     note=note,
                     progress=bar,
                     **asked,
                 )
             folders.append(run.folder)
-    columns = _columns(by)
     _print_scores(counting.score(folders, by=columns, note=note), form)
     for folder in folders:
         note(f"run folder: {folder}")
@@ -461,7 +470,7 @@ def _print_scores(scores: list[Score], form: str) -> None:
 @cli.command(short_help="Read replies, of a run or of anybody's.")
 @click.argument("source", type=click.Path(path_type=Path), metavar="RUN|FILE")
 @click.option("--judge", "names", multiple=True, metavar="J", help="Judge; default yesno.")
-@click.option("--parser", metavar="P", help="For yesno: shades2025, the study's own reader.")
+@click.option("--parser", metavar="P", help="For yesno: another reader; shades2025 or strict.")
 @click.option("--classifier", metavar="C", help="For sentiment: a card; see `list classifiers`.")
 @click.option("--rubric", metavar="R", help="For llm: stance (default), sentiment or answer.")
 @click.option(
@@ -546,6 +555,9 @@ def _judge(
             f"{label} {n}" for label, n in sorted(labels.items(), key=lambda x: -x[1])
         )
         note(f"{name}: {total} replies: {parts}")
+    for judge in judges:
+        if hasattr(judge, "bias"):
+            note(f"{judge.name}: {judge.bias}")
 
 
 @cli.command(short_help="Count answers, with intervals and signatures.")
@@ -577,6 +589,7 @@ def _judge(
     metavar="FILE",
     help="Of choices: what share of people agree with each stereotype; see docs/preferences.md.",
 )
+@click.option("--band", is_flag=True, help="How far the choice of a reader moves yes/no answers.")
 @_shared("by", "declared", "format", "quiet", "verbose")
 def score(
     sources: tuple[Path, ...],
@@ -585,6 +598,7 @@ def score(
     scorers: tuple[str, ...],
     perplexity: bool,
     people: Path | None,
+    band: bool,
     by: str | None,
     declared: bool,
     form: str,
@@ -610,15 +624,33 @@ def score(
         scorers=scorers,
         perplexity=perplexity,
         people=people,
+        band=band,
         note=_note(quiet),
     )
     _print_scores(scores, form)
 
 
-@cli.command(short_help="Compare two models, item by item.")
+@cli.command(short_help="Compare models, item by item; tests and power.")
 @click.argument("first", type=click.Path(path_type=Path), metavar="RUN")
-@click.argument(
-    "others", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN..."
+@click.argument("others", nargs=-1, type=click.Path(path_type=Path), metavar="[RUN]...")
+@click.option(
+    "--test",
+    type=click.Choice(["paired", "anova", "ks"]),
+    default="paired",
+    show_default=True,
+    help="Item by item; analysis of variance; distributions, pair by pair (Kolmogorov-Smirnov).",
+)
+@click.option(
+    "--between",
+    metavar="COL",
+    help="Column whose values are compared: the model, or such as lang. Of anova the factors: "
+    "bias_type,lang,model.",
+)
+@click.option(
+    "--power",
+    type=float,
+    metavar="POINTS",
+    help="How many statements would show a difference of so many points, in place of a test.",
 )
 @click.option("--metric", "metrics", multiple=True, metavar="M", help="Metric; see `list metrics`.")
 @click.option(
@@ -631,6 +663,9 @@ def score(
 def compare(
     first: Path,
     others: tuple[Path, ...],
+    test: str,
+    between: str | None,
+    power: float | None,
     metrics: tuple[str, ...],
     paradigms: bool,
     by: str | None,
@@ -641,8 +676,13 @@ def compare(
     """Compare the models of two runs on the same items; of more runs, each with the first.
 
     Items pair by statement, language, question and sample. Prints both figures, the difference
-    (second minus first) with an interval over statements, and McNemar's mid-p value. The runs
-    may differ in nothing but who was asked.
+    (second minus first) with an interval over statements, and a p-value: McNemar's mid-p where a
+    statement has one item, else that of swapping the models' replies statement by statement. The
+    runs may differ in nothing but who was asked. With --between the values of a column of one run
+    are paired, such as two languages.
+
+    Which test answers which question, and what it takes for granted: docs/inference.md. Where
+    there are several p-values, each comes with itself corrected for all of them.
 
     With --paradigms the runs are those of `yesno` and `logprob`, of one model or several, matched
     by model and revision: correlation and table of what a model says and what it prefers, item by
@@ -652,12 +692,71 @@ def compare(
 
     if paradigms and metrics:
         raise InputError("--metric goes without --paradigms, which has measures of its own")
+    if paradigms and (between or power is not None or test != "paired"):
+        raise InputError("--test, --between and --power go without --paradigms")
     columns = _columns(by)
     if paradigms:
         found = counting.paradigms([first, *others], by=columns, note=_note(quiet))
     else:
-        found = counting.compare(first, others, metrics=metrics, by=columns)
+        found = counting.compare(
+            first,
+            others,
+            test=test,
+            between=_columns(between),
+            metrics=metrics,
+            by=columns,
+            power=power,
+            note=_note(quiet),
+        )
     _print_scores(found, form)
+
+
+@cli.command(name="report", short_help="Make a page of runs that one can publish.")
+@click.argument(
+    "folders", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN..."
+)
+@click.option(
+    "-o",
+    "out",
+    required=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE.html",
+    help="The page.",
+)
+@click.option(
+    "--figures",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Also write figures for a paper, each as SVG and PDF with its data as CSV.",
+)
+@click.option(
+    "--redact",
+    is_flag=True,
+    help="Without statements, prompts, replies and quotes of them; items are known by a hash.",
+)
+@_shared("quiet", "verbose")
+def report_(
+    folders: tuple[Path, ...],
+    out: Path,
+    figures: Path | None,
+    redact: bool,
+    quiet: bool,
+    verbose: bool,
+) -> None:
+    """Make one page of one run or several: what was measured, the figures, all behind them.
+
+    The page is one file that needs no network. Runs of several models stand side by side; those
+    of `yesno` and `logprob` of one model are also set against each other. No model is needed.
+    """
+    from genprobe import report
+
+    note = _note(quiet)
+    note(f"report: {report.build(folders, out, redact=redact, note=note)}")
+    if figures is not None:
+        from genprobe.figures import draw
+
+        for path in draw(folders, figures):
+            note(f"figure: {path}")
 
 
 @cli.command(short_help="Derive a published table again from its raw data.")

@@ -13,16 +13,18 @@ from genprobe.errors import InputError
 from genprobe.metrics import Metric, cells
 from genprobe.records import JSON, Score
 from genprobe.registry import unknown
-from genprobe.stats import Array, Interval, bootstrap, ratio
+from genprobe.stats import SEED, TURNS, Array, Interval, bootstrap, ratio, turned
 
 if TYPE_CHECKING:
     import pandas as pd
 
+SWAP = f"swap{TURNS}s{SEED}"  # how its p-value is made
 # What makes a unit of one model the same as one of the other, where the metric can be split by it.
 SAME = (
     *("decode", "lang", "probe", "statement", "sample"),
     *("scorer", "item", "contrast", "order"),  # of what is preferred
 )
+WHO = ("model", "revision")  # what the two differ in
 _LIMITS = (-1.0, 1.0)
 
 
@@ -33,7 +35,8 @@ class Paired:
     n: such units. difference, low, high: b minus a, bootstrap over statements. only_a, only_b:
     units that are a hit for one alone; exact, mid_p: McNemar's two-sided p-values of these. All
     four are None where the metric is no share of units that are a hit or not, the p-values also
-    where several units are of one statement. alone: units that count for one model only.
+    where several units are of one statement. swap_p: of the swap test (`swapped`), which asks for
+    neither. alone: units that count for one model only.
     """
 
     metric: str
@@ -49,6 +52,12 @@ class Paired:
     only_b: int | None
     exact: float | None
     mid_p: float | None
+    swap_p: float | None
+
+    @property
+    def test(self) -> tuple[str, float | None]:
+        """The p-value to report and its name: McNemar's where it is valid, else the swap test's."""
+        return ("mcnemar-p", self.mid_p) if self.mid_p is not None else ("swap-p", self.swap_p)
 
 
 def mcnemar(only_a: int, only_b: int) -> tuple[float, float]:
@@ -69,21 +78,59 @@ def mcnemar(only_a: int, only_b: int) -> tuple[float, float]:
     return exact, exact - seen / 2 if only_a == only_b else exact - seen
 
 
+def swapped(differences: Array, resamples: int = TURNS, seed: int = SEED) -> float:
+    """Two-sided mid-p value that two models are alike: of the sum of differences, of which each
+    statement's turns its sign when the models swap their replies to it (Fisher's randomisation
+    test; Good 2005, Permutation, Parametric and Bootstrap Tests, 3.6). With one 0/1 unit a
+    statement it is McNemar's test, drawn. differences: (statements,).
+    """
+    sums = np.abs(turned(np.asarray(differences, float)[:, None], resamples, seed)[:, 0])
+    seen = abs(float(np.sum(differences)))
+    near = 1e-9 * max(1.0, float(np.abs(differences).sum()))
+    more, same = int((sums > seen + near).sum()), int((np.abs(sums - seen) <= near).sum())
+    return (more + (same + 1) / 2) / (resamples + 1) if seen > near else 1.0
+
+
 def difference(sums: Array) -> Array:
     """b's share minus a's. sums: (..., 3), of a, of b, units -> (...)."""
     return np.asarray((sums[..., 1] - sums[..., 0]) / sums[..., 2])
 
 
 def fits(metric: Metric, by: Sequence[str] = ()) -> bool:
-    """Whether two models can be paired by a metric, and its units be split by these columns."""
+    """Whether two models can be paired by a metric, and its units be split by these columns. One
+    that sets readings of a model side by side has no units of its own for each reading."""
+    if "decode" in metric.never_by:
+        return False
     return metric.value is ratio and not metric.plain and not set(by) & set(metric.never_by)
 
 
-def paired(a: pd.DataFrame, b: pd.DataFrame, metric: str, by: Sequence[str] = ()) -> list[Paired]:
-    """Compare two models' outcomes by a metric, cell by cell of `by`, cells sorted.
+@dataclass(frozen=True)
+class Matched:
+    """One cell: the units that count for both models, as (n, 2) values; (statements, 3) sums of a,
+    of b, and units; and how many units count for one model only."""
 
-    Units pair by `SAME`; one that does not count for both is left out. InputError for a metric
-    whose value is no mean over units, or a column that one of the tables lacks.
+    by: dict[str, JSON]
+    pairs: Array
+    sums: Array
+    alone: int
+
+
+def paired(
+    a: pd.DataFrame, b: pd.DataFrame, metric: str, by: Sequence[str] = (), between: str = "model"
+) -> list[Paired]:
+    """Compare two models' outcomes by a metric, cell by cell of `by`: see `matched`."""
+    return [_paired(metric, cell) for cell in matched(a, b, metric, by, between)]
+
+
+def matched(
+    a: pd.DataFrame, b: pd.DataFrame, metric: str, by: Sequence[str] = (), between: str = "model"
+) -> list[Matched]:
+    """The units of two tables side by side, cell by cell of `by`, cells sorted.
+
+    Units pair by `SAME` but for the column `between`, in which the tables differ; one that does
+    not count for both is left out. What a metric never pools (`Metric.apart`, such as scorers)
+    makes cells of its own where there are several. InputError for a metric whose value is no mean
+    over units, or a column that one of the tables lacks.
     """
     import pandas as pd
 
@@ -99,7 +146,14 @@ def paired(a: pd.DataFrame, b: pd.DataFrame, metric: str, by: Sequence[str] = ()
         if column not in a or column not in b or column in chosen.never_by:
             raise InputError(f"{metric} cannot be split by {column!r} in both")
     never = chosen.never_by
-    keys = [c for c in SAME if c in a and c in b and c not in never]
+    several = [
+        column
+        for column in chosen.apart
+        if column not in (*WHO, between, *by, *never) and column in a and column in b
+        if len({*a[column], *b[column]}) > 1
+    ]
+    by = [*several, *by]
+    keys = [c for c in SAME if c in a and c in b and c not in (*never, between)]
     keys = list(dict.fromkeys([*keys, *by]))
     sides = []
     for outcomes in (a, b):
@@ -123,15 +177,15 @@ def paired(a: pd.DataFrame, b: pd.DataFrame, metric: str, by: Sequence[str] = ()
         units_of = pd.DataFrame(np.column_stack([pairs[here], np.ones(here.sum())]))
         sums = units_of.groupby(both["__cluster"].to_numpy()[here], sort=True).sum().to_numpy(float)
         alone = int(((cell == at) & ~counted).sum())
-        found.append(_paired(metric, label, pairs[here], sums, alone))
+        found.append(Matched(label, pairs[here], sums, alone))
     return found
 
 
-def _paired(metric: str, by: dict[str, JSON], pairs: Array, sums: Array, alone: int) -> Paired:
-    """One cell. pairs: (n, 2), the value of every unit. sums: (statements, 3)."""
+def _paired(metric: str, cell: Matched) -> Paired:
+    by, pairs, sums, alone = cell.by, cell.pairs, cell.sums, cell.alone
     n = len(pairs)
     if not n:
-        return Paired(metric, by, 0, alone, *[None] * 9)
+        return Paired(metric, by, 0, alone, *[None] * 10)
     interval: Interval | None = bootstrap(sums, difference, limits=_LIMITS)
     low, high = interval or (None, None)
     mean_a, mean_b = (float(v) for v in pairs.mean(0))
@@ -143,7 +197,8 @@ def _paired(metric: str, by: dict[str, JSON], pairs: Array, sums: Array, alone: 
         only = (one, other)
         if len(sums) == n:
             p = mcnemar(one, other)
-    return Paired(metric, by, n, alone, mean_a, mean_b, mean_b - mean_a, low, high, *only, *p)
+    swap = swapped(sums[:, 1] - sums[:, 0])
+    return Paired(metric, by, n, alone, mean_a, mean_b, mean_b - mean_a, low, high, *only, *p, swap)
 
 
 def scores(found: Sequence[Paired], a: str, b: str, signature: str) -> list[Score]:
@@ -151,7 +206,7 @@ def scores(found: Sequence[Paired], a: str, b: str, signature: str) -> list[Scor
 
     a, b: names of the two. Of each cell: `a` and `b`, the shares or means; `difference`, b minus
     a with its interval; `mcnemar-p`, the mid-p value where it is valid, of which n counts the units
-    that are a hit for one of the two alone.
+    that are a hit for one of the two alone, and elsewhere `swap-p`.
     """
     rows = []
     for one in found:
@@ -161,7 +216,8 @@ def scores(found: Sequence[Paired], a: str, b: str, signature: str) -> list[Scor
         for name, value in (("a", one.a), ("b", one.b)):
             rows.append(Score(name, by, value, None, None, one.n, {}, **told))
         rows.append(Score("difference", by, one.difference, one.low, one.high, one.n, left, **told))
-        if one.only_a is not None and one.only_b is not None and one.mid_p is not None:
-            apart = one.only_a + one.only_b
-            rows.append(Score("mcnemar-p", by, one.mid_p, None, None, apart, {}, **told))
+        name, p = one.test
+        apart = one.only_a + one.only_b if one.only_a is not None and one.only_b is not None else 0
+        n = apart if name == "mcnemar-p" else one.n
+        rows.append(Score(name, by, p, None, None, n, {}, **told))
     return rows

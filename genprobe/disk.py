@@ -83,20 +83,25 @@ def sync_folder(folder: Path) -> None:
             os.close(fd)
 
 
-def replace(path: Path, lines: Iterable[str]) -> None:
-    """Write ASCII `lines` to `path`, all or nothing: a kill leaves the old file or the new.
+def replace(path: Path, lines: Iterable[str], encoding: str = "ascii") -> None:
+    """Write `lines` to `path`, all or nothing: a kill leaves the old file or the new.
 
     RunError if the disk refuses; whatever `lines` raises passes through. Neither leaves a
     temporary file, a kill does: `<name>.tmp`.
     """
+    replace_bytes(path, (line.encode(encoding) for line in lines))
+
+
+def replace_bytes(path: Path, chunks: Iterable[bytes]) -> None:
+    """As `replace`, of any bytes."""
     temporary = path.with_name(path.name + ".tmp")
     try:
         with writing(path):
-            file = temporary.open("w", encoding="ascii", newline="\n")
+            file = temporary.open("wb")
         try:
-            for line in lines:
+            for chunk in chunks:
                 try:
-                    file.write(line)
+                    file.write(chunk)
                 except OSError as error:
                     raise write_error(path, error) from error
             with writing(path):
@@ -116,7 +121,7 @@ def replace(path: Path, lines: Iterable[str]) -> None:
 
 def leftovers(*folders: Path) -> list[Path]:
     """Temporary files that a kill during `replace`, or `files.write_rows`, left behind."""
-    names = ("*.json*.tmp", ".genprobe-*.tmp")
+    names = ("*.json*.tmp", "README.md.tmp", ".genprobe-*.tmp")
     return sorted(path for folder in folders for name in names for path in folder.glob(name))
 
 

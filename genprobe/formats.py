@@ -7,21 +7,27 @@ cursor, run as a formula or end a LaTeX group, so each format cleans and escapes
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
+import itertools
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape as escape_html
 
 from genprobe import metrics, registry
 from genprobe.files import escape
-from genprobe.records import JSON, Score
+from genprobe.records import JSON, Score, digest
 
 FORMATS = ("table", "csv", "json", "latex")
 NOTHING = "–"  # where there was nothing to count
 WIDTH = 100
 _COEFFICIENTS = ("kappa", "alpha", "spearman", "kendall", "point-biserial")
+_COUNTS = ("df", "statements-needed")
+_PLAIN = ("F", "partial-eta2", "ks", "mean-a", "mean-b", "icc")
+_UNITS = {"holm-p": "tests", "bonferroni-p": "tests", "statements-needed": "statements"}
 _LONGEST = 40  # columns of a terminal that a name may fill
 _GAP = "  "
 
@@ -37,18 +43,23 @@ def render(scores: Sequence[Score], form: str, width: int = WIDTH) -> str:
         rows = ",\n".join(score.to_json() for score in scores)
         return f"[\n{rows}\n]\n" if scores else "[]\n"
     if form == "csv":
-        return _csv(scores)
-    # Scores of other cells than the rest's, such as pairs of readings, are a table of their own.
+        return table_csv(scores)
+    if form == "latex":
+        return latex(scores)
+    if not scores:
+        return "no scores\n"
+    parts = _parts(scores)
+    lines = [line for part in parts for line in _table(part, width)]
+    columns = [column for part in parts for column in _grid(part)[1]]
+    return "\n".join([*lines, *_notes(scores, columns)]) + "\n"
+
+
+def _parts(scores: Sequence[Score]) -> list[list[Score]]:
+    """Scores of other cells than the rest, such as pairs of readings, are tables of their own."""
     parts: dict[tuple[str, ...], list[Score]] = {}
     for score in scores:
         parts.setdefault(tuple(score.by), []).append(score)
-    if form == "latex":
-        return "\n".join(map(_latex, parts.values())) if parts else "% no scores\n"
-    if not parts:
-        return "no scores\n"
-    lines = [line for part in parts.values() for line in _table(part, width)]
-    columns = [column for part in parts.values() for column in _grid(part)[1]]
-    return "\n".join([*lines, *_notes(scores, columns)]) + "\n"
+    return list(parts.values())
 
 
 # --- cells
@@ -90,7 +101,8 @@ def _pad(text: str, width: int, right: bool = False) -> str:
     return space + text if right else text + space
 
 
-def _shorten(text: str, width: int = _LONGEST) -> str:
+def shorten(text: str, width: int = _LONGEST) -> str:
+    """A text of at most `width` columns, its end cut off with an ellipsis."""
     if wide(text) <= width:
         return text
     kept, used = "", 1
@@ -102,7 +114,7 @@ def _shorten(text: str, width: int = _LONGEST) -> str:
     return kept + "…"
 
 
-def _label(value: JSON) -> str:
+def label(value: JSON) -> str:
     """A value of a `by` column in words."""
     if value is None or value == "":
         return "(none)"
@@ -116,14 +128,16 @@ def _percent(value: float, sign: bool = False) -> str:
     return text[1:] if text in ("+0.0", "-0.0") else text.replace("-", "−")
 
 
-def _number(value: float, metric: str) -> str:
+def number(value: float, metric: str) -> str:
     """A value as its metric is read: a share in %, a coefficient, or a count."""
     if metric.endswith(_COEFFICIENTS):
         return f"{value:z.2f}".replace("-", "−")
     if metric.endswith("-p"):
         return f"{value:.3f}" if value >= 0.001 else "<0.001"
+    if metric in _COUNTS:
+        return f"{value:.0f}"
     known = metrics.catalogue().get(metric)
-    if known is not None and known.plain:
+    if metric in _PLAIN or (known is not None and known.plain):
         return f"{value:#.3g}".rstrip(".").replace("-", "−")
     if known is not None and known.limits[1] > 1:
         return f"{value:.0f}"
@@ -133,19 +147,26 @@ def _number(value: float, metric: str) -> str:
 def _value(score: Score | None) -> str:
     if score is None:
         return ""
-    return NOTHING if score.value is None else _number(score.value, score.metric)
+    return NOTHING if score.value is None else number(score.value, score.metric)
 
 
 def _interval(score: Score | None) -> str:
     if score is None or score.low is None or score.high is None:
         return ""
-    return f"[{_number(score.low, score.metric)}, {_number(score.high, score.metric)}]"
+    return f"[{number(score.low, score.metric)}, {number(score.high, score.metric)}]"
 
 
 def _bounds(score: Score | None, to: str = " to ") -> str:
     if score is None:
         return ""
     return to.join(map(_percent, score.bounds)) if score.bounds else NOTHING
+
+
+def _readers(score: Score | None) -> str:
+    """The band: the lowest and highest figure that a reader makes."""
+    if score is None or score.readings is None:
+        return ""
+    return NOTHING.join(map(_percent, score.band)) if score.band else NOTHING
 
 
 def _signed(metric: str) -> bool:
@@ -155,9 +176,13 @@ def _signed(metric: str) -> bool:
     return known is not None and known.limits[0] < 0 and not known.plain
 
 
+def _shown_as_share(metric: str) -> bool:
+    return number(0.5, metric).lstrip("+").startswith("50")
+
+
 def _unit(metric: str) -> str:
     known = metrics.catalogue().get(metric)
-    return known.unit if known else "n"
+    return known.unit if known else _UNITS.get(metric, "n")
 
 
 # --- what table and LaTeX share: which cells, which columns
@@ -179,6 +204,10 @@ class _Column:
     @property
     def bounded(self) -> bool:
         return any(s.bounds for s in self.scores.values())
+
+    @property
+    def banded(self) -> bool:
+        return any(s.readings for s in self.scores.values())
 
     def same_n(self, other: _Column | None) -> bool:
         if other is None or other.scores.keys() != self.scores.keys():
@@ -230,10 +259,10 @@ def _table(scores: Sequence[Score], width: int) -> list[str]:
     # What is the same in all rows is said once, above.
     labels = [dict(cell) for cell in cells]
     fixed = [n for n in names if len({c.get(n) for c in labels}) == 1]
-    head = [f"{clean(n)} {_label(labels[0].get(n))}" for n in fixed]
+    head = [f"{clean(n)} {label(labels[0].get(n))}" for n in fixed]
     lines = [" · ".join(head), ""] if head else []
     stub = [
-        _strip([_shorten(clean(n)), *(_shorten(_label(c.get(n))) for c in labels)], right=False)
+        _strip([shorten(clean(n)), *(shorten(label(c.get(n))) for c in labels)], right=False)
         for n in names
         if n not in fixed
     ]
@@ -294,6 +323,8 @@ def _figures(column: _Column, cells: list[Cell]) -> list[list[str]]:
         texts = [f"{w} {t}" for w, t in zip(words, texts, strict=True)]
     title = column.title if len(column.names) == 1 else "measure"
     strips = [_strip([title, *texts], right=False)]
+    if column.banded:
+        strips.append(_strip(["readers", *(_readers(s) for s in scores)], right=False))
     if column.bounded:
         strips.append(_strip(["bounds", *(_bounds(s) for s in scores)], right=False))
     return strips
@@ -304,12 +335,22 @@ _EXPLAINED = {
     "ppi": "Corrected by the review: ppi is prediction-powered, the one to report; rg corrects for "
     "the judge's error rates alone.",
     "mcnemar-p": "McNemar: the n before it is of those that are a hit for one of the two alone.",
+    "swap-p": "swap-p: of swapping the two statement by statement.",
+    "clustered-p": "clustered-p: of whole statements, which come back: the one to report.",
+    "independent-p": "independent-p, as published, takes every value for independent, which those "
+    "of one statement are not: for comparison only, often far too small, sometimes too large.",
+    "holm-p": "holm-p: the p-value before it, corrected (Holm) for as many tests as are given.",
+    "statements-needed": "statements-needed: for 80 % power, two-sided at 5 %; detectable: the "
+    "smallest difference that the statements at hand show so; power: theirs for that many points. "
+    "Against `another` model: if the two shared nothing, the most that it could take.",
 }
 
 
 def _notes(scores: Sequence[Score], columns: Sequence[_Column]) -> list[str]:
     """Below a table: how to read it, what was left out, the signature."""
     notes = ["Shares in %, with 95 % intervals; – where there was nothing to count."]
+    if not any(_shown_as_share(s.metric) for s in scores):
+        notes[0] = notes[0].replace("Shares in %, with 95", "With 95")
     if any(_signed(s.metric) for s in scores):
         notes[0] = notes[0].replace("Shares in %", "Shares in %, gaps in points")
     for name in dict.fromkeys(s.metric for s in scores):
@@ -318,6 +359,7 @@ def _notes(scores: Sequence[Score], columns: Sequence[_Column]) -> list[str]:
             notes.append(f"{name}: {known.title}.")
     if any(column.bounded for column in columns):
         notes.append("Bounds: the share if no unclear reply had said so, and if every one had.")
+    notes += _band_notes(scores)
     told = {score.metric for score in scores}
     notes += [line for metric, line in _EXPLAINED.items() if metric in told]
     notes += [f"Left out of {what}: {why}." for what, why in _left_out(scores)]
@@ -325,19 +367,45 @@ def _notes(scores: Sequence[Score], columns: Sequence[_Column]) -> list[str]:
     return notes
 
 
+# Readings that are no readers of the same replies.
+_OTHERWISE = ("choice", "logprob")
+
+
+def _band_notes(scores: Sequence[Score]) -> list[str]:
+    """What the bands of a table are, and which readings have no figure in some cells."""
+    banded = [score for score in scores if score.readings]
+    names = list(dict.fromkeys(name for score in banded for name in score.readings or {}))
+    if not names:
+        return []
+    same = ", ".join(name for name in names if name not in _OTHERWISE)
+    asked = ", ".join(name for name in names if name in _OTHERWISE)
+    of = [f"of the same replies ({same})"] if same else []
+    of += [f"of the same questions asked otherwise ({asked})"] if asked else []
+    notes = [
+        f"Readers: the lowest and the highest of the readings {' and '.join(of)}. This is what the "
+        "choice of a reading alone makes: it is no confidence interval."
+    ]
+    empty = Counter(n for s in banded for n, value in (s.readings or {}).items() if value is None)
+    if empty:
+        lacking = ", ".join(f"{name} {count}" for name, count in empty.items())
+        notes.append(f"Figures without a clear answer to count, left out of the band: {lacking}.")
+    return notes
+
+
 def _left_out(scores: Sequence[Score]) -> list[tuple[str, str]]:
     """What all cells of a metric left out; metrics that left out the same are named together.
 
     A difference `of` several measures, and a corrected `rate` of several, are counted apart; so
-    are the labels of a `judge`, which may have the name of a measure.
+    are the labels of a `judge`, which may have the name of a measure. A cell `all` is the others
+    once more.
     """
     told: dict[str, list[str]] = {}
     for metric in dict.fromkeys(s.metric for s in scores):
         parts: dict[str, list[Score]] = {}
-        for score in scores:
-            if score.metric == metric:
-                about = next((score.by[k] for k in ("of", "rate", "judge") if k in score.by), "")
-                parts.setdefault(str(about), []).append(score)
+        cells = [score for score in scores if score.metric == metric]
+        for score in [score for score in cells if "all" not in score.by.values()] or cells:
+            about = next((score.by[k] for k in ("of", "rate", "judge") if k in score.by), "")
+            parts.setdefault(str(about), []).append(score)
         reasons = {about: why for about, part in parts.items() if (why := _why(part))}
         same = len(reasons) == len(parts) and len(set(reasons.values())) == 1
         for about, why in reasons.items():
@@ -388,26 +456,155 @@ def _signatures(scores: Sequence[Score]) -> list[tuple[str, str]]:
     return [(", ".join(names), text) for text, names in covers.items()]
 
 
+# --- HTML, for a notebook
+
+_MOST = 200  # rows of a table that are shown
+# A notebook's own rules put every cell on the right, by more specific selectors.
+_STYLE = """<style>
+.genprobe{overflow-x:auto}
+.genprobe table{border-collapse:collapse;margin:.5em 0}
+.genprobe caption{text-align:left}
+.genprobe td,.genprobe th{text-align:left!important;white-space:nowrap;padding:.1em .5em;
+font-variant-numeric:tabular-nums}
+.genprobe thead th{border-bottom:1px solid}
+.genprobe .number{text-align:right!important}
+.genprobe .interval{padding-left:0}
+.genprobe p{margin:.2em 0;max-width:60em}
+.genprobe code{overflow-wrap:anywhere;white-space:normal}
+</style>"""
+
+
+def html(scores: Sequence[Score]) -> str:
+    """The table of a terminal for a notebook: a fragment of HTML, safe whatever names hold."""
+    if not scores:
+        return "<p>no scores</p>"
+    parts: dict[tuple[str, ...], list[Score]] = {}
+    for score in scores:
+        parts.setdefault(tuple(score.by), []).append(score)
+    body = [line for part in parts.values() for line in _html_table(part)]
+    columns = [column for part in parts.values() for column in _grid(part)[1]]
+    notes, signatures = _notes(scores, columns), _signatures(scores)
+    body += [f"<p>{_text(note)}</p>" for note in notes[: len(notes) - len(signatures)]]
+    body += [
+        f"<details><summary>Signature of {_text(what)}</summary><code>{_text(text)}</code>"
+        "</details>"
+        for what, text in signatures
+    ]
+    return "\n".join([f'<div class="genprobe">{_STYLE}', *body, "</div>"])
+
+
+def html_facts(title: str, facts: Mapping[str, str]) -> str:
+    """A small table of names and what they are, for a notebook."""
+    rows = (
+        f'<tr><th scope="row">{_text(name)}</th><td dir="auto">{_text(shorten(clean(value), 200))}'
+        "</td></tr>"
+        for name, value in facts.items()
+    )
+    head = f'<div class="genprobe">{_STYLE}<table><caption>{_text(title)}</caption>'
+    return "\n".join([head, *rows, "</table></div>"])
+
+
+def _html_table(scores: Sequence[Score]) -> list[str]:
+    cells, columns = _grid(scores)
+    labels = [dict(cell) for cell in cells]
+    names = _names(cells)
+    fixed = [n for n in names if len(cells) > 1 and len({c.get(n) for c in labels}) == 1]
+    names = [n for n in names if n not in fixed]
+    heads = [f'<th scope="col">{_text(name)}</th>' for name in names]
+    rows = [
+        [f'<th scope="row" dir="auto">{_text(label(c.get(n)))}</th>' for n in names] for c in labels
+    ]
+    last: _Column | None = None
+    for column in columns:
+        several = len(column.names) > 1
+        if not column.same_n(last):
+            heads.append(f'<th scope="col" class="number">{_unit(column.names[0])}</th>')
+            _put(rows, [_number_cell(str(s.n) if s else "") for s in _of(column, cells)])
+        span = 3 if several else 2
+        title = "measure" if several else _text(column.title)
+        heads.append(f'<th scope="colgroup" colspan="{span}">{title}</th>')
+        if several:
+            _put(rows, [f"<td>{_text(s.metric) if s else ''}</td>" for s in _of(column, cells)])
+        _put(rows, [_number_cell(_value(s)) for s in _of(column, cells)])
+        _put(rows, [f'<td class="interval">{_text(_interval(s))}</td>' for s in _of(column, cells)])
+        for there, head, show in (
+            (column.banded, "readers", _readers),
+            (column.bounded, "bounds", _bounds),
+        ):
+            if there:
+                heads.append(f'<th scope="col">{head}</th>')
+                _put(rows, [f"<td>{_text(show(s))}</td>" for s in _of(column, cells)])
+        last = column
+    said = " · ".join(f"{_text(n)} <b>{_text(label(labels[0].get(n)))}</b>" for n in fixed)
+    more = len(rows) - _MOST
+    return [
+        "<table>",
+        *([f"<caption>{said}</caption>"] if said else []),
+        f"<thead><tr>{''.join(heads)}</tr></thead>",
+        "<tbody>",
+        *(f"<tr>{''.join(row)}</tr>" for row in rows[:_MOST]),
+        "</tbody></table>",
+        *([f"<p>… and {more} rows more, all in <code>.frame()</code></p>"] if more > 0 else []),
+    ]
+
+
+def _of(column: _Column, cells: Sequence[Cell]) -> list[Score | None]:
+    return [column.scores.get(cell) for cell in cells]
+
+
+def _put(rows: list[list[str]], cells: Iterable[str]) -> None:
+    for row, cell in zip(rows, cells, strict=True):
+        row.append(cell)
+
+
+def _number_cell(text: str) -> str:
+    return f'<td class="number">{_text(text)}</td>'
+
+
+def _text(text: str) -> str:
+    """Any text as HTML shows it."""
+    return escape_html(clean(text))
+
+
 # --- CSV
 
 
-def _csv(scores: Sequence[Score]) -> str:
-    """One score a row; numbers in full, null as an empty cell, `excluded` as `reason=count;…`."""
+def table_csv(scores: Sequence[Score], more: Sequence[Mapping[str, JSON]] = ()) -> str:
+    """One score a row; numbers in full, null as an empty cell, `excluded` as `reason=count;…`.
+
+    more: further columns of each score, which stand before the signature."""
+    extra = list(dict.fromkeys(name for row in more for name in row))
     first = ["metric"]
-    last = ["value", "low", "high", "n", "excluded", "bound_low", "bound_high", "signature"]
+    last = ["value", "low", "high", "n", "excluded", "bound_low", "bound_high", *extra]
+    last += ["signature"]
     by = list(dict.fromkeys(name for score in scores for name in score.by))
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
+    banded = any(score.readings for score in scores)
+    if banded:
+        last += ["readings", "readers_low", "readers_low_by", "readers_high", "readers_high_by"]
     ours = {*first, *last}
     names = [f"{name}_data" if name in ours else name for name in by]
     writer.writerow([*first, *(escape(clean(name)) for name in names), *last])
-    for score in scores:
+    for at, score in enumerate(scores):
         excluded = ";".join(f"{reason}={count}" for reason, count in score.excluded.items())
         cells: list[JSON] = [score.metric, *(score.by.get(name) for name in by)]
         cells += [score.value, score.low, score.high, score.n, excluded]
-        cells += [*(score.bounds or ("", "")), score.signature]
+        cells += [*(score.bounds or ("", "")), *(more[at].get(name) for name in extra)]
+        cells.append(score.signature)
+        if banded:
+            cells += _csv_band(score)
         writer.writerow([escape(clean(c)) if isinstance(c, str) else c for c in cells])
     return file.getvalue()
+
+
+def _csv_band(score: Score) -> list[JSON]:
+    """`reading=figure;…`, then each end of the band and the readings that make it."""
+    if score.band is None:
+        return [""] * 5
+    figures = ((n, "" if v is None else repr(v)) for n, v in (score.readings or {}).items())
+    ends = (cell for end in score.band for cell in (end, score.by_reading(end)))
+    return [";".join(f"{name}={figure}" for name, figure in figures), *ends]
 
 
 # --- LaTeX
@@ -426,7 +623,7 @@ _LATEX = {
     "|": r"\textbar{}",
     "<": r"\textless{}",
     ">": r"\textgreater{}",
-    '"': r"\textquotedbl{}",
+    '"': r"\char34{}",  # \textquotedbl is not in every font
     "`": r"\textasciigrave{}",
     "'": r"\textquotesingle{}",
     # After `\\` these would begin an argument or a star; two hyphens would become a dash.
@@ -440,69 +637,209 @@ _LATEX = {
 }
 
 
+# What every LaTeX can print: ASCII, and what it composes of a letter and an accent. It takes XeTeX
+# or LuaTeX, and a font, for what is in another script: elsewhere its code points are printed.
+_ACCENTS = frozenset("\u0300\u0301\u0302\u0303\u0304\u0306\u0307\u0308\u030a\u030b\u030c\u0327")
+_LETTERS = frozenset("ßæÆœŒøØłŁı£§¶©·×÷±")
+_SHOWN = 12  # code points
+_FOOT = (0.5, 0.7, 0.9)  # of the width of a page, from which on a smaller size is taken
+_WIDEST = 128  # characters of a row, in the smallest size
+_LONGEST_FLOAT = 50  # rows
+
+
 def tex(text: str) -> str:
-    """Any text as LaTeX prints it."""
-    return "".join(_LATEX.get(char, char) for char in clean(text))
+    """Any text as LaTeX prints it, pdfTeX without other scripts too."""
+    parts = [(known, "".join(chars)) for known, chars in itertools.groupby(clean(text), _printable)]
+    return "".join(_escaped(part) if known else _elsewhere(part) for known, part in parts)
+
+
+def _escaped(text: str) -> str:
+    return "".join(_LATEX.get(char, char) for char in text)
+
+
+def _printable(char: str) -> bool:
+    if char.isascii() or char in _LATEX or char in _LETTERS:
+        return True
+    plain = unicodedata.normalize("NFD", char)
+    base, marks = plain[0], plain[1:]
+    return base.isascii() and bool(marks) and set(marks) <= _ACCENTS and char < "\u0180"
+
+
+def _elsewhere(text: str) -> str:
+    codes = " ".join(f"U+{ord(char):04X}" for char in text[:_SHOWN])
+    more = r"\dots{}" if len(text) > _SHOWN else ""
+    return rf"\ifdefined\Umathchar {text}\else {codes}{more}\fi{{}}"
+
+
+def short(signature: str) -> str:
+    """A signature by the fields that a reader asks for, and a hash of all of them."""
+    asked = ("metric", "command", "model", "pack", "data", "decode", "version", "file")
+    fields = [part for part in signature.split("|") if part.partition(":")[0] in asked]
+    return "|".join([*fields, f"~{digest(signature, 8)}"])
+
+
+def latex(
+    scores: Sequence[Score], title: str = "", name: str = "", across: Sequence[str] = ()
+) -> str:
+    """Scores as tables for booktabs, each a float with its caption and notes.
+
+    across: columns of the cells whose values head columns of the table, as far as they differ.
+    title, name: of the caption, in a phrase, and of the label. The whole signatures are comments.
+    """
+    if not scores:
+        return "% no scores\n"
+    return "\n".join(
+        _latex(part, title, name and f"{name}{f'-{at}' if at else ''}", across)
+        for at, part in enumerate(_parts(scores))
+    )
+
+
+@dataclass
+class _Strip:
+    """A column of a LaTeX table. group: what stands above it and its neighbours."""
+
+    group: str
+    head: str
+    align: str
+    cells: list[str]
+
+    @property
+    def width(self) -> int:
+        return max(len(re.sub(r"\\[a-z]+\{?|[{}\\$]", "", c)) for c in (self.head, *self.cells)) + 2
+
+
+def _latex(scores: Sequence[Score], title: str, name: str, across: Sequence[str]) -> str:
+    names = list(scores[0].by)
+    several = [n for n in names if len({str(s.by[n]) for s in scores}) > 1]
+    heads = [n for n in across if n in several]
+    rows = [n for n in several if n not in heads] or [n for n in several if n in heads][-1:]
+    heads = [n for n in heads if n not in rows]
+    if not rows:
+        rows = names[:1]
+    fixed = [n for n in names if n not in (*rows, *heads)]
+    lines = list(dict.fromkeys(tuple(s.by[n] for n in rows) for s in scores))
+    stub = [
+        _Strip("", tex(n), "l", [tex(label(line[at])) for line in lines])
+        for at, n in enumerate(rows)
+    ]
+    groups: dict[tuple[JSON, ...], list[Score]] = {}
+    for score in scores:
+        groups.setdefault(tuple(score.by[n] for n in heads), []).append(score)
+    blocks = [
+        _strips(part, rows, lines, ", ".join(tex(shorten(label(v), 24)) for v in head))
+        for head, part in groups.items()
+    ]
+    about = [f"{tex(n)} {tex(label(scores[0].by[n]))}" for n in fixed]
+    caption = ", ".join([tex(title or "Scores"), *about]) + "."
+    floats: list[str] = []
+    for shown in _floats(stub, blocks):
+        for at in range(0, len(lines), _LONGEST_FLOAT):
+            part = slice(at, at + _LONGEST_FLOAT)
+            first = not floats
+            floats.append(
+                _float(
+                    [_Strip(s.group, s.head, s.align, s.cells[part]) for s in shown],
+                    caption if first else caption[:-1] + " (continued).",
+                    rf"\label{{tab:{name}}}" if name and first else "",
+                    _notes_tex(scores),
+                )
+            )
+    comments = [
+        f"% {short(text)} is {text}" for text in dict.fromkeys(clean(s.signature) for s in scores)
+    ]
+    return "\n".join([r"% needs \usepackage{booktabs}", *comments, *floats]) + "\n"
+
+
+def _strips(
+    scores: Sequence[Score], rows: Sequence[str], lines: Sequence[tuple[JSON, ...]], group: str
+) -> list[_Strip]:
+    """The columns of one group: n where it is another than before, values, bounds."""
+    plain = [dataclasses.replace(s, by={n: s.by[n] for n in rows}) for s in scores]
+    cells = [tuple(zip(rows, line, strict=True)) for line in lines]
+    strips = []
+    last: _Column | None = None
+    for column in _grid(plain)[1]:
+        found = [column.scores.get(cell) for cell in cells]
+        if not column.same_n(last):
+            unit = tex(_unit(column.names[0]))
+            strips.append(_Strip(group, unit, "r", [str(s.n) if s else "" for s in found]))
+        texts = [tex(f"{_value(s)} {_interval(s)}".strip()) for s in found]
+        strips.append(_Strip(group, tex(column.title), "l", texts))
+        if column.banded:
+            strips.append(_Strip(group, "readers", "l", [tex(_readers(s)) for s in found]))
+        if column.bounded:
+            strips.append(_Strip(group, "bounds", "l", [tex(_bounds(s, NOTHING)) for s in found]))
+        last = column
+    return strips
+
+
+def _floats(stub: list[_Strip], blocks: list[list[_Strip]]) -> list[list[_Strip]]:
+    """The columns of each float: as many whole groups as its width takes, one at least."""
+    left = sum(strip.width for strip in stub)
+    found: list[list[_Strip]] = []
+    used = _WIDEST
+    for block in blocks:
+        need = sum(strip.width for strip in block)
+        if not found or used + need > _WIDEST:
+            found.append([*stub])
+            used = left
+        found[-1] += block
+        used += need
+    return found
+
+
+def _float(strips: Sequence[_Strip], caption: str, label: str, notes: Sequence[str]) -> str:
+    share = sum(strip.width for strip in strips) / _WIDEST
+    size = (r"\normalsize", r"\small", r"\footnotesize", r"\scriptsize")[
+        sum(share > limit for limit in _FOOT)
+    ]
+    kind = "table*" if share > 0.45 else "table"
+    head = [" & ".join(strip.head for strip in strips) + r" \\"]
+    runs = [(group, len(list(run))) for group, run in itertools.groupby(s.group for s in strips)]
+    if any(group for group, _ in runs):
+        spans, rules, at = [], [], 1
+        for group, n in runs:
+            spans.append(rf"\multicolumn{{{n}}}{{c}}{{{group}}}" if group else " & " * (n - 1))
+            rules += [rf"\cmidrule(lr){{{at}-{at + n - 1}}}"] if group else []
+            at += n
+        head = [" & ".join(spans) + r" \\", "".join(rules), *head]
+    body = zip(*(strip.cells for strip in strips), strict=True)
+    return "\n".join(
+        [
+            rf"\begin{{{kind}}}",
+            rf"\centering{size}\setlength{{\tabcolsep}}{{3pt}}",
+            rf"\caption{{{caption}}}{label}",
+            rf"\begin{{tabular}}{{{''.join(strip.align for strip in strips)}}}",
+            r"\toprule",
+            *head,
+            r"\midrule",
+            *(" & ".join(row) + r" \\" for row in body),
+            r"\bottomrule",
+            r"\end{tabular}",
+            r"\par\smallskip",
+            r"\begin{minipage}{\linewidth}\scriptsize\raggedright",
+            *notes,
+            r"\end{minipage}",
+            rf"\end{{{kind}}}",
+        ]
+    )
+
+
+def _notes_tex(scores: Sequence[Score]) -> list[str]:
+    """The notes below a table, with the n of every metric and signatures in short."""
+    columns = _grid(scores)[1]
+    totals: dict[int, list[str]] = {}
+    for column in columns:
+        totals.setdefault(sum(s.n for s in column.scores.values()), []).append(column.title)
+    counted = "; ".join(f"{', '.join(names)}: n = {n}" for n, names in totals.items())
+    told = _signatures(scores)
+    notes = [f"{line}.".replace("..", ".") for line in _notes(scores, columns)]
+    signs = [
+        rf"Signature of {tex(what)}: \texttt{{{_breakable(short(text))}}}." for what, text in told
+    ]
+    return [*map(tex, notes[: len(notes) - len(told)]), tex(f"In all, {counted}."), *signs]
 
 
 def _breakable(signature: str) -> str:
     """A signature as LaTeX that may end a line after each field."""
     return tex(signature).replace(r"\textbar{}", r"\textbar{}\allowbreak{}")
-
-
-def _latex(scores: Sequence[Score]) -> str:
-    """A booktabs table: n, values with intervals, bounds; the caption says the rest."""
-    cells, columns = _grid(scores)
-    names = _names(cells)
-    heads = [tex(name) for name in names]
-    align = "l" * len(names)
-    body = [[tex(_label(dict(cell).get(name))) for name in names] for cell in cells]
-    last: _Column | None = None
-    for column in columns:
-        found = [column.scores.get(cell) for cell in cells]
-        if not column.same_n(last):
-            heads.append(tex(_unit(column.names[0])))
-            align += "r"
-            for row, score in zip(body, found, strict=True):
-                row.append(str(score.n) if score else "")
-        heads.append(tex(column.title))
-        align += "l"
-        for row, score in zip(body, found, strict=True):
-            row.append(tex(f"{_value(score)} {_interval(score)}".strip()))
-        if column.bounded:
-            heads.append("bounds")
-            align += "l"
-            for row, score in zip(body, found, strict=True):
-                row.append(tex(_bounds(score, NOTHING)))
-        last = column
-    caption = " ".join(_caption(scores, columns))
-    lines = [
-        r"% needs \usepackage{booktabs}",
-        r"\begin{table}",
-        r"\centering",
-        rf"\caption{{{caption}}}",
-        rf"\begin{{tabular}}{{{align}}}",
-        r"\toprule",
-        " & ".join(heads) + r" \\",
-        r"\midrule",
-        *(" & ".join(row) + r" \\" for row in body),
-        r"\bottomrule",
-        r"\end{tabular}",
-        r"\end{table}",
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def _caption(scores: Sequence[Score], columns: Sequence[_Column]) -> list[str]:
-    """The notes of a table as a caption, with the n of every metric."""
-    totals: dict[int, list[str]] = {}
-    for column in columns:
-        totals.setdefault(sum(s.n for s in column.scores.values()), []).append(column.title)
-    counted = "; ".join(f"{', '.join(names)}: n = {n}" for n, names in totals.items())
-    notes = [tex(f"{line}.".replace("..", ".")) for line in _notes(scores, columns)]
-    signatures = [
-        rf"Signature of {tex(what)}: \texttt{{{_breakable(text)}}}."
-        for what, text in _signatures(scores)
-    ]
-    keep = len(notes) - len(signatures)
-    return [*notes[:keep], *([tex(f"In all, {counted}.")] if counted else []), *signatures]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -54,14 +54,14 @@ class Finding(NamedTuple):
     message: str
 
 
-def lint(paths: tuple[Path, ...] = ()) -> list[Finding]:
+def lint(paths: Sequence[str | Path] = ()) -> list[Finding]:
     """Check packs, templates, phrases, rubrics, languages or folders of them; without any, all
     that is shipped.
 
     InputError where a path is none of them.
     """
     found: list[Finding] = []
-    for path in paths or (registry.PROMPTS,):
+    for path in map(Path, paths or (registry.PROMPTS,)):
         found += _path(path)
     return found
 

@@ -282,14 +282,42 @@ def default(passes: Collection[str], chosen: bool) -> list[str]:
     return [name for name in fitting(passes, chosen) if name in DEFAULT]
 
 
-def _pass(scorer: Scorer, passes: Collection[str], what: str) -> str:
+def check(scorers: Iterable[str], chosen: bool) -> None:
+    """InputError for a scorer that is unknown, or does not read such data. chosen: choices, else
+    pairs."""
+    for scorer in map(find, scorers):
+        if (scorer.option is not None) != chosen:
+            what = ("pairs of sentences", "choices")
+            raise InputError(
+                f"{scorer.name} scores {what[not chosen]}, and the data are {what[chosen]}; "
+                f"those fit: {', '.join(fitting(PASSES, chosen))}"
+            )
+
+
+_KINDS = {CAUSAL: "causal", SEQ2SEQ: "encoder-decoder", MASKED: "masked", WORD: "masked"}
+
+
+def _pass(scorer: Scorer, passes: Collection[str], of: str) -> str:
+    """The pass that a scorer is made of. of: the model, or the run, that has these passes."""
     found = next((p for p in scorer.passes if p in passes), None)
-    if found is None:
+    if found is not None:
+        return found
+    needs, there = (
+        " or ".join(dict.fromkeys(map(_KINDS.__getitem__, some)))
+        for some in (scorer.passes, sorted(passes))
+    )
+    cure = f"those fit: {', '.join(fitting(passes, scorer.option is not None))}"
+    if of == "run":
+        held = ", ".join(sorted(passes))
         raise InputError(
-            f"{scorer.name} needs the pass {' or '.join(scorer.passes)}; "
-            f"{what} {', '.join(sorted(passes)) or 'none'}"
+            f"{scorer.name} is made of the pass {' or '.join(scorer.passes)}, and the run holds "
+            f"{held}; {cure}; another pass is another run of `genprobe logprob`"
         )
-    return found
+    if needs == there:
+        why = "needs a tokenizer that tells words, which a slow one does not"
+    else:
+        why = f"needs a {needs} model, and this one is {there}"
+    raise InputError(f"{scorer.name} {why}; {cure}")
 
 
 # --- the plan
@@ -321,22 +349,14 @@ def requests(
     `seq2seq` the encoder's prompt, which may be empty. InputError for an unknown scorer, one that
     the model or the data do not fit, or a statement that is there twice.
     """
-    chosen = [find(name) for name in dict.fromkeys(scorers)]
-    wanted = {
-        kind: list(dict.fromkeys(_pass(s, passes, "the model has") for s in of_kind))
-        for kind in (False, True)
-        if (of_kind := [s for s in chosen if (s.option is not None) == kind])
-    }
+    statements = list(statements)
+    for kind in {choices.is_choice(statement) for statement in statements}:
+        check(scorers, kind)
+    wanted = list(dict.fromkeys(_pass(find(name), passes, "model") for name in scorers))
     plan: dict[str, Request] = {}
     for statement in statements:
         kind = choices.is_choice(statement)
-        if kind not in wanted:
-            what = "choices" if kind else "pairs of sentences"
-            fit = ", ".join(fitting(passes, kind)) or "none of this model's"
-            raise InputError(
-                f"the data are {what}, which these scorers do not read; those do: {fit}"
-            )
-        for name in wanted[kind]:
+        for name in wanted:
             asked = _asked_choices(statement) if kind else [_asked_text(statement, name, context)]
             for sample, (messages, options) in enumerate(asked):
                 request = _request(statement, name, messages, options, sample)
@@ -405,13 +425,21 @@ def outcomes(run: Scored, scorers: Sequence[str] = ()) -> pd.DataFrame:
     """The pairs, or the choices, of a run. scorers: those that the run was asked for (the probes
     of its spec) where empty, else all that can be made of its passes."""
     statements, plan = list(run.statements()), list(run.requests())
-    chosen = any(choices.is_choice(s) for s in statements)
+    chosen = any(map(choices.is_choice, statements))
     names = scorers or [name for name in run.spec.probes if name in SCORERS]
     names = names or default({request.probe for request in plan}, chosen)
     make = choice_table if chosen else pair_table
     found = make(statements, plan, run.logprobs(), names, run.spec.model, run.failures())
     found.insert(1, "revision", run.spec.revision)  # checkpoints of one model differ in it alone
     return found
+
+
+def columns(statements: Sequence[Statement]) -> list[str]:
+    """The columns that the outcomes of a run of these statements will have."""
+    chosen = any(map(choices.is_choice, statements))
+    name = "choice" if chosen else "loglik"
+    make = choice_table if chosen else pair_table
+    return ["revision", *make(statements, requests(statements, [name], (CAUSAL,)), (), [name])]
 
 
 # Statement, language, pass, sample -> the texts by what they answer to, or why there are none.
@@ -478,11 +506,10 @@ def pair_table(
     passes = {key[2] for key in found}
     unrelated = {(s.lang, s.pair): s for s in statements if s.role == "unrelated"}
     both = pairs(statements)
+    check(scorers, chosen=False)
     rows: list[dict[str, Any]] = []
     for scorer in map(find, dict.fromkeys(scorers)):
-        if scorer.pair is None:
-            raise InputError(f"{scorer.name} scores choices, and the data are pairs of sentences")
-        name = _pass(scorer, passes, "the run has")
+        name = _pass(scorer, passes, "run")
         for original, contrast in both:
             row: dict[str, Any] = {"scorer": scorer.name, "contrast": contrast.id}
             row["contrast_text"] = contrast.text
@@ -589,12 +616,11 @@ def choice_table(
     orders: dict[tuple[str, str, str], list[int]] = {}
     for item, lang, name, sample in found:
         orders.setdefault((item, lang, name), []).append(sample)
+    check(scorers, chosen=True)
     asked: list[Statement] = []
     rows: list[dict[str, Any]] = []
     for scorer in map(find, dict.fromkeys(scorers)):
-        if scorer.option is None:
-            raise InputError(f"{scorer.name} scores pairs of sentences, and the data are choices")
-        name = _pass(scorer, passes, "the run has")
+        name = _pass(scorer, passes, "run")
         for statement in statements:
             for order in orders.get((statement.id, statement.lang, name), ()):
                 answer = found[statement.id, statement.lang, name, order]
@@ -602,6 +628,7 @@ def choice_table(
                 if isinstance(answer, str):
                     row |= choices.outcome(statement, None) | {"left_out": answer}
                 else:
+                    assert scorer.option is not None
                     row |= choices.outcome(
                         statement, {int(key): scorer.option(text) for key, text in answer.items()}
                     )

@@ -156,7 +156,13 @@ def resolve(name: str) -> Model:
     if name and Path(name).expanduser().is_file():
         raise InputError(f"{name}: is a file, not a model; recorded replies need --engine replay")
     if "/" not in name:
-        raise registry.unknown("model", name, list(known))
+        error = registry.unknown("model", name, list(known))
+        if "did you mean" in str(error):
+            raise error
+        raise InputError(
+            f"unknown model {name!r}; give an alias (`genprobe list models`), a folder, or a hub "
+            "id, which reads owner/name"
+        )
     if not re.fullmatch(r"[A-Za-z0-9][\w.-]*/[\w.-]+", name):
         raise InputError(f"{name}: no such folder, and not a hub id, which reads owner/name")
     return Model(alias="", id=name)

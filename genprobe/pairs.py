@@ -73,13 +73,28 @@ def load(source: str, langs: Sequence[str] | None = None, prefix: str = "") -> F
     wanted = list(dict.fromkeys(_language(lang, None) for lang in langs or ())) or None
     path = Path(source)
     if source not in DATA and not path.suffix and os.sep not in source and not path.exists():
-        raise registry.unknown("data set", source, [*DATA, "a file"])
+        raise registry.unknown("data set", source, DATA, "a file")
     head = {} if source in DATA else next(numbered_rows(path))[1]
     there = set(map(_plain, head))
     layout = next((x for x in _LAYOUTS if {x.pro, x.anti} <= there), None)
     filled = source == "templates" or "template" in there
     if prefix and (layout is None or filled):
-        raise InputError(f"{source}: a prefix goes with a table of pairs of sentences")
+        raise InputError(
+            f"{source}: a prefix goes with a table that has the two sentences of a pair in a row, "
+            "as in docs/preferences.md"
+        )
+    half = [{x.pro, x.anti} & there for x in _LAYOUTS]
+    if layout is None and not filled and "text" not in there and any(half):
+        one = next(iter(next(filter(None, half))))
+        others = " or ".join(
+            dict.fromkeys(
+                x.anti if one == x.pro else x.pro for x in _LAYOUTS if one in (x.pro, x.anti)
+            )
+        )
+        raise InputError(
+            f"{source}: the column {one!r} needs {others} beside it; there is: {', '.join(head)}; "
+            "see docs/preferences.md"
+        )
     notes = Notes()
     if choices.is_table(head):
         found, languages = choices.read(
@@ -274,6 +289,8 @@ def _sentences(
     if not prefix:
         return texts
     identity = cell_text(cells.get("identity"))
+    if not identity:
+        notes.add("no 'identity': the sentence behind the prefix keeps its capital", number)
     return {role: _prefixed(prefix, text, identity) for role, text in texts.items()}
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from genprobe import files, pipeline
+from genprobe import files, pipeline, registry
 from genprobe.errors import InputError
 from genprobe.judges import Item, Judge, Verdict, verdicts
 from genprobe.store import Run
@@ -25,11 +25,14 @@ def quiet(*_: Any) -> None:
     """For notes and progress that nobody wants."""
 
 
-def judge_run(run: Run, judges: Sequence[Judge], progress: Progress = quiet) -> dict[str, int]:
+def judge_run(
+    run: Run, judges: Sequence[Judge | str] = ("yesno",), progress: Progress = quiet
+) -> dict[str, int]:
     """Judge every answer of a run again, each judge those that it reads; name -> judgments.
 
-    InputError for the answers to yes/no questions in a run that asked none.
+    judges: made, or named. InputError for the answers to yes/no questions in a run that asked none.
     """
+    judges = _made(judges)
     if run.spec.command in OTHERS and any(judge.name == "yesno" for judge in judges):
         names = " or ".join(f"--judge {name}" for name in OTHERS[run.spec.command])
         raise InputError(
@@ -50,33 +53,50 @@ def judge_run(run: Run, judges: Sequence[Judge], progress: Progress = quiet) -> 
 
 def judge_file(
     path: str | Path,
-    judges: Sequence[Judge],
+    judges: Sequence[Judge | str] = ("yesno",),
     out: str | Path | None = None,
     progress: Progress = quiet,
 ) -> dict[str, dict[str, int]]:
     """Judge the rows of a JSONL, CSV or Parquet file; judge name -> label -> count.
 
+    judges: made, or named.
     Rows come back in their order with each judge's columns behind their own (DESIGN.md, "The
     command line"); a column of the input with the name of one of ours is kept as `<name>_data`.
     A response that is null is no reply: its columns are null, and it is counted as `no reply`.
     out: a file, by suffix, written whole or not at all; None is stdout, as JSONL. Streams: memory
     does not grow with the file. InputError, with the row, for what cannot be judged.
     """
+    judges = _made(judges)
     counts: dict[str, dict[str, int]] = {judge.name: Counter() for judge in judges}
     progress("reading", 0, 0)
-
-    def rows() -> Iterator[dict[str, Any]]:
-        numbered = files.numbered_rows(path)
-        while part := list(itertools.islice(numbered, _TOGETHER)):
-            found = _together(path, part, judges)
-            for (number, row), own in zip(part, found, strict=True):
-                columns = _columns(row, judges, own, counts)
-                yield _kept(row, columns) | columns
-                if not number % 1000:
-                    progress("reading", number, 0)
-
-    files.write_rows(out, rows())
+    files.write_rows(out, judged_rows(path, judges, counts, progress))
     return counts
+
+
+def _made(judges: Sequence[Judge | str]) -> list[Judge]:
+    return [
+        registry.module("judges", judge).make() if isinstance(judge, str) else judge
+        for judge in judges
+    ]
+
+
+def judged_rows(
+    path: str | Path,
+    judges: Sequence[Judge],
+    counts: dict[str, dict[str, int]] | None = None,
+    progress: Progress = quiet,
+) -> Iterator[dict[str, Any]]:
+    """The rows of a file with each judge's columns, as `judge_file` writes them; labels are
+    counted in `counts`."""
+    counts = counts if counts is not None else {judge.name: Counter() for judge in judges}
+    numbered = files.numbered_rows(path)
+    while part := list(itertools.islice(numbered, _TOGETHER)):
+        found = _together(path, part, judges)
+        for (number, row), own in zip(part, found, strict=True):
+            columns = _columns(row, judges, own, counts)
+            yield _kept(row, columns) | columns
+            if not number % 1000:
+                progress("reading", number, 0)
 
 
 _TOGETHER = 512  # rows that are read, judged and written at a time

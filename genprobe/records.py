@@ -102,7 +102,9 @@ class Statement(Record):
     id: str = _field("Name of the item, the same in every language; intervals cluster on it.")
     lang: str = _field("BCP 47 code.")
     text: str = _field("The sentence, NFC.")
-    role: str = _field("`original` (the stereotype) or `contrast` (the same of another group).")
+    role: str = _field(
+        "`original` (the stereotype), `contrast` (of another group), `unrelated` (StereoSet)."
+    )
     pair: str = _field("What an original shares with its contrasts; empty where it has none.")
     bias_type: str = _field("Such as `gender`; several joined by `+`, sorted; empty if unknown.")
     type: str = _field("Linguistic form: `declaration`, `obligation`, …; empty if unknown.")
@@ -207,6 +209,20 @@ class Score(Record):
         "The share if everything unclear were no, and if it were yes."
     )
     signature: str = _field("From which the number can be reproduced.")
+    readings: dict[str, float | None] | None = _field(
+        "The same figure by each reader, `ours`, `strict`, …; null unless the band was asked for.",
+        default=None,
+    )
+
+    @property
+    def band(self) -> tuple[float, float] | None:
+        """Lowest and highest of the readings: no interval. None where no reader has a figure."""
+        values = [value for value in (self.readings or {}).values() if value is not None]
+        return (min(values), max(values)) if values else None
+
+    def by_reading(self, value: float) -> str:
+        """The readings that have this figure, joined by `+`."""
+        return "+".join(name for name, found in (self.readings or {}).items() if found == value)
 
 
 RECORDS: dict[str, type[Record]] = {

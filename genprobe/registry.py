@@ -7,39 +7,28 @@ from __future__ import annotations
 
 import difflib
 import importlib
-import os
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
 from genprobe.errors import InputError
 
 _HERE = Path(__file__).parent
-
-
-def _prompts() -> Path:
-    """The folder that GENPROBE_PROMPTS names, a copy that its user edits; else what is shipped:
-    in the wheel it lies inside the package, in a checkout beside it.
-    """
-    if own := os.environ.get("GENPROBE_PROMPTS"):
-        folder = Path(own).expanduser().resolve()
-        if not (folder / "yesno" / "pack.toml").is_file():
-            raise InputError(
-                f"GENPROBE_PROMPTS: {own}: no copy of genprobe's prompts/ (no yesno/pack.toml)"
-            )
-        return folder
-    return _HERE / "prompts" if (_HERE / "prompts").is_dir() else _HERE.parent / "prompts"
-
-
-PROMPTS = _prompts()
+# In the wheel the prompts lie inside the package, in a checkout beside it.
+_SHIPPED = _HERE / "prompts" if (_HERE / "prompts").is_dir() else _HERE.parent / "prompts"
+# A copy of the whole folder, with languages or wordings of one's own.
+PROMPTS = Path(os.environ.get("GENPROBE_PROMPTS") or _SHIPPED)
 # Beside the module `classifiers` the folder has another name.
 CLASSIFIERS = _HERE / "cards" if (_HERE / "cards").is_dir() else _HERE.parent / "classifiers"
 
-MODULES = ("engines", "judges", "metrics", "reproduce")
+MODULES = ("engines", "figures", "judges", "metrics", "reproduce")
 _ONE = {"reproduce": "reproduction"}  # what one of a family is called, where it is not without s
 
 
 def names(family: str) -> list[str]:
     """Sorted names of a family: `languages`, `packs`, `classifiers`, `engines`, …"""
+    if family not in (*MODULES, "classifiers") and not PROMPTS.is_dir():
+        raise InputError(f"GENPROBE_PROMPTS: no folder {PROMPTS}; copy {_SHIPPED} there, or unset")
     if family in MODULES:
         return sorted(p.stem for p in (_HERE / family).glob("[a-z]*.py"))
     if family == "packs":
@@ -62,9 +51,11 @@ def check(family: str, name: str) -> None:
         raise unknown(_ONE.get(family, family.removesuffix("s")), name, known)
 
 
-def unknown(what: str, name: str, known: list[str]) -> InputError:
-    """The error for a name that is not known, with a guess at what was meant."""
+def unknown(what: str, name: str, known: Sequence[str], other: str = "") -> InputError:
+    """The error for a name that is not known, with a guess at what was meant. other: what, in
+    words, may be given besides a known name."""
     near = difflib.get_close_matches(name, known, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
+    there = ", ".join([*known, *([other] if other else [])])
+    hint = f"did you mean {near[0]!r}?" if near else f"known: {there}"
     shown = name if len(name) <= 80 else f"{name[:80]}…"
     return InputError(f"unknown {what} {shown!r}; {hint}")

@@ -83,7 +83,7 @@ def load(source: str, langs: Sequence[str] | None = None) -> tuple[list[Statemen
 def _file(source: str, wanted: Sequence[str] | None, notes: Notes) -> Found:
     path = Path(source)
     if not path.suffix and os.sep not in source and not path.exists():
-        raise registry.unknown("data set", source, [*names(), "a file"])
+        raise registry.unknown("data set", source, names(), "a file")
     rows = numbered_rows(path)
     first = next(rows)
     if shades.is_table(first[1]):

@@ -1,4 +1,5 @@
 """Intervals. Rates get a Wilson interval, everything else a bootstrap; both know of clusters.
+What tests are made of, sums over clusters with their signs turned at random, is here, too.
 
 Replies to the same statement (several samples, or probes and languages pooled) are not
 independent, so both count statements, not replies. An interval is `(low, high)`, or None where
@@ -20,6 +21,7 @@ Array = NDArray[Any]
 LEVEL = 0.95
 RESAMPLES = 2000
 SEED = 1
+TURNS = 9_999  # of signs, for a p-value
 # What the intervals are, in words that go into a signature.
 WILSON = f"wilson{100 * LEVEL:g}"
 BOOTSTRAP = f"bootstrap{100 * LEVEL:g}x{RESAMPLES}s{SEED}"
@@ -140,6 +142,22 @@ def reweighted(
         times = np.bincount((drawn + rows).ravel(), minlength=drawn.size).reshape(drawn.shape)
         values.append(value(times[:, cluster].astype(float)))
     return _expanded(np.concatenate(values), clusters, level, limits)
+
+
+def turned(parts: Array, times: int = TURNS, seed: int = SEED) -> Array:
+    """Sums over clusters with the sign of each cluster kept or turned at random; deterministic.
+
+    parts: (clusters, k) -> (times, k). Swapping two models within a statement turns the sign of
+    its difference, so that these are the sums that swaps would give.
+    """
+    parts = np.asarray(parts, float)
+    rng = np.random.default_rng(seed)
+    block = max(1, _BLOCK // len(parts))
+    sums = []
+    for at in range(0, times, block):
+        signs = rng.integers(0, 2, (min(block, times - at), len(parts)), dtype=np.int8)
+        sums.append((2.0 * signs - 1.0) @ parts)
+    return np.concatenate(sums)
 
 
 def _expanded(

@@ -13,14 +13,14 @@ import json
 import os
 import time
 import typing
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from io import FileIO
 from itertools import zip_longest
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, Self, TypeVar
+from typing import TYPE_CHECKING, BinaryIO, Self, TypeVar
 
-from genprobe import disk
+from genprobe import dataset_card, disk, files
 from genprobe.errors import RunError
 from genprobe.records import (
     RECORDS,
@@ -34,8 +34,12 @@ from genprobe.records import (
     Score,
     Statement,
 )
+from genprobe.scores import Scores
 from genprobe.signature import Spec, statements_hash
 from genprobe.verify import verify
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 R = TypeVar("R", bound=Record)
 
@@ -67,6 +71,36 @@ class Run:
         self._files: dict[type[Record], FileIO] = {}
         self._unsynced: set[FileIO] = set()
         self._due = 0.0
+
+    def __fspath__(self) -> str:
+        """Its folder: a run can be given wherever a folder can."""
+        return str(self.folder)
+
+    def __repr__(self) -> str:
+        from genprobe.formats import clean
+
+        langs = " ".join(self.spec.languages)
+        return clean(f"<Run {self.folder}: {self.spec.command}, {self.spec.model}, {langs}>")
+
+    def _repr_html_(self) -> str:
+        from genprobe import formats
+
+        spec = self.spec
+        lines = {
+            name: sum(1 for _ in disk.lines(self.folder / name, appended=True))
+            for name in ("requests.jsonl", *APPENDED.values())
+            if (self.folder / name).exists()
+        }
+        answered = lines.get("responses.jsonl", 0) + lines.get("logprobs.jsonl", 0)
+        facts = {
+            "model": f"{spec.model} ({spec.revision[:12]})",
+            "engine": f"{spec.engine} {spec.engine_version}",
+            "statements": f"{spec.data}, in {', '.join(spec.languages)}",
+            "asked": f"{', '.join(spec.probes)}; {', '.join(spec.decode)}",
+            "answered": f"{answered} of {lines['requests.jsonl']} requests",
+            "read by": ", ".join(self.judges()) or "nobody yet",
+        }
+        return formats.html_facts(f"{self.folder}: {spec.command}", facts)
 
     # -- life ------------------------------------------------------------------------------
 
@@ -100,7 +134,7 @@ class Run:
         return run
 
     @classmethod
-    def open(cls, folder: str | Path) -> Self:
+    def open(cls, folder: str | os.PathLike[str]) -> Self:
         """Open for reading, and for writing what is derived. RunError if it is not a run."""
         folder = Path(folder)
         if not folder.is_dir():
@@ -111,6 +145,8 @@ class Run:
         """Flush, close and give the lock back. Nothing happens the second time."""
         try:
             self.flush()
+            if self._files:
+                self._describe()
         finally:
             for file in self._files.values():
                 file.close()
@@ -232,13 +268,28 @@ class Run:
             disk.replace(path, lines())
             judged = Judged(judge, signature, state.hexdigest()[:16], sorted(reads))
             disk.replace(note, [judged.to_json() + "\n"])
+            self._describe()
         return count
 
-    def write_scores(self, scores: Iterable[Score]) -> None:
-        """Replace `scores.json`: a JSON array, one score a line."""
+    def write_scores(
+        self,
+        scores: Iterable[Score],
+        outcomes: Callable[[], Iterable[dict[str, typing.Any]]] | None = None,
+    ) -> None:
+        """Replace `scores.json`, a JSON array, one score a line, and where they are given the rows
+        of the table that was counted: `outcomes.csv`, and `outcomes.jsonl` for `datasets`."""
         rows = ",\n".join(score.to_json() for score in scores)
         with self._locked():
             disk.replace(self.folder / "scores.json", [f"[\n{rows}\n]\n"])
+            if outcomes is not None:
+                for suffix in ("csv", "jsonl"):
+                    files.write_rows(self.folder / f"outcomes.{suffix}", outcomes())
+            self._describe()
+
+    def _describe(self) -> None:
+        """Write the README.md that says what is there, for people and for `datasets`."""
+        lines = dataset_card.text(self.folder, self.spec)
+        disk.replace(self.folder / dataset_card.NAME, [lines])
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
@@ -317,11 +368,17 @@ class Run:
         )
         return {row.judge: row.signature for row in rows if row}
 
-    def scores(self) -> list[Score]:
-        """RunError if there are none, or they are malformed."""
+    def outcomes(self) -> pd.DataFrame:
+        """The table that scores count: one row a request, or a pair or choice (table.py)."""
+        from genprobe import table
+
+        return table.outcomes(self)
+
+    def scores(self) -> Scores:
+        """Those of the last `genprobe score`. RunError if there are none, or malformed ones."""
         path = self.folder / "scores.json"
         try:
-            return [Score.from_dict(row) for row in json.loads(path.read_bytes())]
+            return Scores(Score.from_dict(row) for row in json.loads(path.read_bytes()))
         except OSError:
             raise RunError(f"{self.folder}: no scores; make them with `genprobe score`") from None
         except (ValueError, TypeError, AttributeError, RunError) as error:
@@ -398,7 +455,9 @@ Everything about one run, in text. What models said (`responses.jsonl`, `logprob
 derived, and can be deleted and made again without a model. Texts are JSON lines in ASCII, with
 every other character escaped, one record a line; a field that is not named here is an error.
 `outcomes.csv` is the table that scores count, one row a request, for a spreadsheet; nothing reads
-it.
+it. `outcomes.jsonl` is the same for `datasets`, and `README.md`, written by genprobe, says what is
+there: `datasets.load_dataset("runs/NAME", "responses", split="train")` opens the folder as it is
+(also `requests`, `statements`, `judgments-yesno`, `scores`, `outcomes`, …; every file with rows).
 
 - **Resume**: the same spec into the same folder goes on where the run stopped. Another spec is an
   error that shows the difference. A request with a response is never asked again, one with only

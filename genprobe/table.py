@@ -157,6 +157,13 @@ def outcomes(run: Readable, scorers: Sequence[str] = ()) -> pd.DataFrame:
     return _finish(frame, pack)
 
 
+def columns(statements: Iterable[Statement]) -> list[str]:
+    """All columns that the outcomes of a run of these statements can have."""
+    extra = dict.fromkeys(_free(name) for s in statements for name in s.extra)
+    models = [f"llm_{name}" for name in registry.names("rubrics")]
+    return [*COLUMNS, *models, *extra]
+
+
 _JUDGED = {
     "yesno": ("answer", "kind", "conflict", "rule", "evidence"),
     "language": ("reply_language",),

@@ -188,7 +188,7 @@ def _file(source: str, wanted: Sequence[str] | None, notes: Notes) -> list[State
     """A table of templates, one a row."""
     path = Path(source)
     if not path.suffix and os.sep not in source and not path.exists():
-        raise registry.unknown("set of templates", source, ["builtin", "a file"])
+        raise registry.unknown("set of templates", source, ["builtin"], "a file")
     rows = list(numbered_rows(path))
     columns = _columns(list(rows[0][1]), path, notes)
     only = wanted[0] if wanted is not None and len(wanted) == 1 else _LANG

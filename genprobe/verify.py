@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
@@ -21,6 +22,7 @@ from genprobe.records import (
     Response,
     Score,
     Statement,
+    canonical,
     derive_seed,
     request_id,
 )
@@ -34,6 +36,7 @@ SHOWN = 20  # problems of one kind that are named; the rest are counted
 _ANSWERED, _FAILED = 1, 2
 _DECODES = {"free": 4, "choice": 8, "logprob": 16}
 _FIRST_JUDGE = 32
+_ROUNDING = 1e-3  # how far above 0 a log-probability may be
 
 
 def verify(folder: Path, spec: Spec) -> list[str]:
@@ -57,6 +60,7 @@ class _Check:
         self.folder, self.spec = folder, spec
         self._lines: list[str] = []
         self._kinds: Counter[str] = Counter()
+        self._texts: dict[str, int] = {}  # request -> hash of the texts that it has scored
 
     def problem(self, kind: str, where: str, what: str) -> None:
         self._kinds[kind] += 1
@@ -134,6 +138,10 @@ class _Check:
             if r.decode not in self.spec.decode and self.spec.decode != ("recorded",):
                 self.problem("decode", where, f"decode {r.decode!r} is not run.json's")
             marks[r.id] = _DECODES.get(r.decode, 0)
+            if r.decode == "score":
+                self._texts[r.id] = _hash(
+                    (a, text) for a, some in r.options.items() for text in some
+                )
         return marks
 
     def answers(
@@ -146,15 +154,36 @@ class _Check:
                 continue
             if kind is not Failure and known & mark:
                 self.problem("twice", where, f"second response to request {record.request}")
+            if isinstance(record, LogProb) and (why := self._wrong(record)):
+                what = f"request {record.request}: {why}; delete the line and start again"
+                self.problem("values", where, what)
             marks[record.request] = known | mark
+
+    def _wrong(self, record: LogProb) -> str:
+        """What is wrong with the values of a record, "" where nothing is."""
+        try:
+            found = _hash((part["answer"], part["text"]) for part in record.continuations)
+            for part in record.continuations:
+                tokens, values = len(part["tokens"]), part["logprobs"]
+                if tokens != len(values):
+                    return f"{tokens} tokens and {len(values)} log-probabilities"
+                for value in values:
+                    if not value <= _ROUNDING:  # NaN is not
+                        return f"{value} is no log-probability"
+        except (KeyError, TypeError) as error:
+            return f"continuations are not as they were written ({type(error).__name__}: {error})"
+        if found != self._texts.get(record.request, found):
+            return "the texts are not those of the request"
+        return ""
 
     def complete(self, marks: dict[str, int]) -> None:
         # One line however many: an interrupted run is incomplete, not damaged.
         first, count = _lacking(marks, 0)
         if count:
+            texts = {"logprob", "score"}.issuperset(self.spec.decode)
             self.problem(
                 "incomplete",
-                "responses.jsonl",
+                "logprobs.jsonl" if texts else "responses.jsonl",
                 f"incomplete: {count} of {len(marks)} requests have neither response nor failure, "
                 f"first {first}; start the run again",
             )
@@ -199,6 +228,11 @@ class _Check:
                 Score.from_dict(row)
         except (OSError, ValueError, TypeError, AttributeError, RunError) as error:
             self.problem("malformed", "scores.json", f"{error}; score again")
+
+
+def _hash(texts: Iterable[tuple[str, str]]) -> int:
+    """32 bits of (answer, text) of a request, in their order."""
+    return zlib.crc32(canonical([[answer, text] for answer, text in texts]).encode())
 
 
 def _lacking(marks: dict[str, int], has: int, mark: int = _ANSWERED | _FAILED) -> tuple[str, int]:

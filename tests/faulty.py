@@ -78,7 +78,9 @@ class Faulty:
             self._serve, "127.0.0.1", self.port, limit=1 << 24, reuse_address=True
         )
         self.port = self._server.sockets[0].getsockname()[1]
-        self._client = httpx.AsyncClient(timeout=600, limits=httpx.Limits(max_connections=None))
+        self._client = httpx.AsyncClient(
+            timeout=600, limits=httpx.Limits(max_connections=None), verify=False
+        )
 
     async def _stop(self) -> None:
         self._server.close()

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from genprobe import agreement
+from genprobe import agreement, formats
 from genprobe.errors import InputError
 
 
@@ -155,6 +155,11 @@ def test_by_question_and_language(tmp_path):
     raw = {s.by["lang"]: s for s in scores if s.metric == "agreement"}
     assert list(raw) == ["all", "ar", "kk"]
     assert raw["all"].n == raw["ar"].n + raw["kk"].n
+    # What is left out of all languages is not told once more.
+    told = formats.render(scores, "table", 100)
+    left = sum(s.excluded.get("fewer than two answers", 0) for s in (raw["ar"], raw["kk"]))
+    planned = raw["all"].n + left
+    assert left and f"{left} fewer than two answers, of {planned} planned." in told
     only = write(tmp_path / "b.jsonl", answers[np.array(langs) == "kk"])
     (alone,) = [s for s in agreement.agreement([only]) if s.metric == "agreement"]
     assert alone.value == raw["kk"].value

@@ -125,7 +125,7 @@ def test_clean_text_is_on_one_line_and_prints(text):
     found = formats.clean(text)
     assert len(found.splitlines()) <= 1 and formats.clean(found) == found
     found.encode("utf-8")
-    assert formats.wide(formats._pad(formats._shorten(found, 12), 12)) == 12
+    assert formats.wide(formats._pad(formats.shorten(found, 12), 12)) == 12
 
 
 def test_json_is_the_records():

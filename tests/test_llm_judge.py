@@ -181,6 +181,7 @@ def test_the_control_model_as_a_judge() -> None:
     assert {v.label for v in verdicts} <= {"yes", "no", "ambiguous", "unclear"}
     assert list(made.many(ITEMS)) == verdicts
     assert llm.bias(verdicts).asked == 12
+    assert made.bias.asked == 24 and made.bias[4:] == llm.bias(verdicts)[4:]
     assert engine.identity.revision in made.signature
     engine.close()
 

@@ -40,6 +40,14 @@ PAIR = {"pair": "x", "lang": "en", "pro": "Men run.", "anti": "Women run."}
 # --- one's own table
 
 
+def test_half_a_layout_and_a_name_that_is_no_file_are_told(tmp_path):
+    row = {"anti": "Women run.", "prro": "Men run.", "lang": "en"}
+    said = refused(save(tmp_path, [row]))
+    assert "the column 'anti' needs pro beside it; there is: anti, prro, lang" in said
+    assert refused("mine").endswith("known: builtin, templates, shades, a file")
+    assert refused("shade").endswith("did you mean 'shades'?")
+
+
 def test_a_plain_table(tmp_path):
     rows = [PAIR | {"theme": "sport", "bias_type": "gender"}, PAIR | {"pair": "y", "lang": "kk"}]
     found, notes = pairs.load(save(tmp_path, rows))
@@ -116,7 +124,8 @@ def test_a_prefix_is_really_in_the_sentence(tmp_path):
         },
         {"stereotype": "Igbo cook", "antistereotype": "Igbo bake"},
     ]
-    found, _ = pairs.load(save(tmp_path, rows), prefix="African")
+    found, notes = pairs.load(save(tmp_path, rows), prefix="African")
+    assert notes == ["no 'identity': the sentence behind the prefix keeps its capital: 1 (row 3)"]
     assert [s.text for s in found] == [
         "African women are kind", "African women are rude",
         "African Yoruba are kind", "African Yoruba are rude",
@@ -126,7 +135,9 @@ def test_a_prefix_is_really_in_the_sentence(tmp_path):
     assert "African" not in str([s.text for s in plain])
     plan = logprob.requests(found, ["loglik"])
     assert plan[0].options == {"text": ["African women are kind"]}
-    assert "a prefix goes with a table of pairs" in refused("builtin", prefix="African")
+    assert "a prefix goes with a table that has the two sentences" in refused(
+        "builtin", prefix="African"
+    )
 
 
 def test_afristereos_own_table(tmp_path):

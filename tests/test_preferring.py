@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 from genprobe import asking, control, counting, logprob, pairs
 from genprobe.cli import cli
-from genprobe.errors import InputError
+from genprobe.errors import InputError, RunError
 from genprobe.records import Score
 from genprobe.store import Run
 
@@ -89,11 +89,82 @@ def test_a_chat_model_must_be_named_plain(tmp_path):
 
 
 def test_a_scorer_that_does_not_fit_is_refused(tmp_path):
-    with pytest.raises(InputError, match="pll needs the pass masked; the model has"):
+    with pytest.raises(InputError, match="pll needs a masked model, and this one is causal"):
         asking.logprob(langs=["en"], scorers=["pll"], out=tmp_path / "run")
     with pytest.raises(InputError, match="unknown scorer 'loglig'; did you mean 'loglik'"):
         asking.logprob(langs=["en"], scorers=["loglig"], out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+def test_what_can_be_known_is_refused_before_a_model_is_loaded(tmp_path, monkeypatch):
+    monkeypatch.setattr("genprobe.scoring.open", lambda *a: pytest.fail("loads a model"))
+    monkeypatch.setattr("genprobe.asking.open_engine", lambda *a: pytest.fail("loads a model"))
+    with pytest.raises(InputError, match="choice scores choices, and the data are pairs"):
+        asking.logprob(langs=["en"], scorers=["loglik", "choice"], out=tmp_path / "run")
+    for verb, lang in (("logprob", "en"), ("yesno", "en"), ("stories", "kk")):
+        done = invoke(verb, "--lang", lang, "--by", "lang,bias_typ", "--out", tmp_path / "run")
+        assert "unknown column 'bias_typ'; did you mean 'bias_type'?" in str(done.exception)
+    with pytest.raises(InputError, match="batch_tokens=0: 1 at least"):
+        asking.engine_options(["batch_tokens=0"])
+    assert not (tmp_path / "run").exists()
+
+
+def test_known_columns_are_those_of_the_outcomes(run):
+    found = set(logprob.columns(list(run.statements())))
+    assert found == set(logprob.outcomes(run).columns)
+
+
+def test_a_measure_with_nothing_to_count_is_told(run):
+    notes: list[str] = []
+    assert counting.score([run.folder], metrics=["crows-pairs"], note=notes.append) == []
+    assert notes == [
+        f"{run.folder}: crows-pairs has nothing to count by the scorers bias; see docs/measures.md"
+    ]
+
+
+def test_scorers_are_compared_apart(run, tmp_path):
+    two = [
+        asking.logprob(langs=["en"], scorers=["loglik", "ppl"], limit=5, out=tmp_path / name)
+        for name in "ab"
+    ]
+    found = counting.compare(two[0].folder, [two[1].folder], metrics=["win-rate"])
+    assert {s.by["scorer"] for s in found} == {"loglik", "ppl"}
+    assert {s.n for s in found if s.metric == "a"} == {5}
+    said = asking.yesno(langs=["en"], limit=2, out=tmp_path / "said")
+    with pytest.raises(RunError, match=r"`yesno` and `logprob`; .* --paradigms"):
+        counting.compare(said.folder, [run.folder])
+
+
+def test_too_long_texts_are_told_and_not_promised_again(tmp_path):
+    path = tmp_path / "long.csv"
+    sides = [(n, "word " * 3000 + "a" * n, "word " * 3000) for n in range(2)] + [(9, "No.", "Yes.")]
+    path.write_text("pair,pro,anti\n" + "".join(f"{n},{a},{b}\n" for n, a, b in sides))
+    notes: list[str] = []
+    asking.logprob(data=str(path), langs=["en"], out=tmp_path / "run", note=notes.append)
+    (said,) = [line for line in notes if "failed" in line]
+    assert said.startswith("4 of 6 requests failed: ") and "tokens; the model has" in said
+    assert said.endswith(f"({tmp_path / 'run'}/failures.jsonl)")
+
+
+def test_verify_sees_damaged_values(run, tmp_path):
+    folder = tmp_path / "run"
+    shutil.copytree(run.folder, folder)
+    path = folder / "logprobs.jsonl"
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    rows[0]["continuations"][0]["logprobs"].pop()
+    rows[1]["continuations"][0]["logprobs"][0] = float("nan")
+    rows[2]["continuations"][0]["logprobs"][0] = 0.5
+    rows[3]["continuations"][0]["text"] = "Another."
+    del rows[4]["continuations"][0]["tokens"]
+    rows[5]["continuations"][0]["logprobs"][0] = "-1"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows[:-1]))
+    found = Run.open(folder).verify()
+    whys = ["log-probabilities", "nan is no log-prob", "0.5 is no log-prob"]
+    whys += ["the texts are not those", "KeyError: 'tokens'", "TypeError"]
+    for n, why in enumerate(whys):
+        assert found[n].startswith(f"logprobs.jsonl:{n + 1}: request ") and why in found[n]
+        assert found[n].endswith("; delete the line and start again")
+    assert found[6].startswith("logprobs.jsonl: incomplete: 1 of 96") and len(found) == 7
 
 
 def test_checkpoints_are_a_run_each_and_a_curve(tmp_path):

@@ -74,11 +74,15 @@ def test_a_scorer_takes_the_pass_that_the_model_has():
     assert plan[0].messages == [{"role": "context", "content": "Say it:"}]
     # An encoder always has a prompt, if an empty one: it is said.
     assert logprob.requests(PAIR, ["loglik"], {"seq2seq"})[0].messages[0]["content"] == ""
-    with pytest.raises(InputError, match="pll needs the pass masked; the model has causal"):
+    with pytest.raises(
+        InputError, match="pll needs a masked model, and this one is causal; those fit: loglik"
+    ):
         logprob.requests(PAIR, ["pll"], {"causal"})
     with pytest.raises(InputError, match="unknown scorer 'loglike'; did you mean 'loglik'"):
         logprob.requests(PAIR, ["loglike"])
-    with pytest.raises(InputError, match="pairs of sentences, which these scorers do not read"):
+    with pytest.raises(
+        InputError, match=r"choice scores choices, and the data are pairs .*; those fit: loglik,"
+    ):
         logprob.requests(PAIR, ["choice"])
     with pytest.raises(InputError, match=r"'a' \(en\) is there twice"):
         logprob.requests([PAIR[0], PAIR[0]], ["loglik"])
@@ -245,7 +249,10 @@ def test_a_damaged_record_is_refused():
     broken = answer(plan, {"text": ("Men run.", [1, 2], [-1.0])})
     with pytest.raises(RunError, match="2 tokens and 1 log-prob"):
         logprob.pair_table(PAIR, plan, [broken], ["loglik"])
-    with pytest.raises(InputError, match="pll needs the pass masked; the run has causal"):
+    with pytest.raises(
+        InputError,
+        match="pll is made of the pass masked, and the run holds causal; those fit: loglik",
+    ):
         logprob.pair_table(PAIR, plan, [], ["pll"])
     with pytest.raises(InputError, match="choice scores choices"):
         logprob.pair_table(PAIR, plan, [], ["choice"])

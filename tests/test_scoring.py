@@ -24,7 +24,7 @@ from genprobe import scoring, statements
 from genprobe.engines import Options, Sampling
 from genprobe.errors import EngineError
 from genprobe.records import Failure, LogProb, Request
-from genprobe.scoring import causal
+from genprobe.scoring import causal, masked
 
 SAMPLING = Sampling()
 STATEMENTS, _ = statements.load("builtin")
@@ -383,6 +383,11 @@ def test_neither_batch_nor_order_changes_a_value(kind, probes, scorer, monkeypat
     (alone,) = scorer(kind).generate(requests[7:8], SAMPLING)
     values = [c["logprobs"] for c in together[alone.request].continuations]
     assert worst(alone, values) < 1e-5
+    # Nor how many positions are given to the output layer, and made probabilities, at a time.
+    monkeypatch.setattr(scorer(kind).net, "rows", 7)
+    monkeypatch.setattr(scorer(kind).net, "piece", 3)
+    for name, record in ask(scorer(kind), requests[:9]).items():
+        assert worst(record, [c["logprobs"] for c in together[name].continuations]) < 1e-5
 
 
 def test_texts_that_begin_alike_are_computed_once(scorer):
@@ -398,6 +403,40 @@ def test_texts_that_begin_alike_are_computed_once(scorer):
     assert len(causal.plant(ids, width=1, share=True)) > 1
 
 
+def test_the_last_layer_is_computed_where_it_is_read(scorer, tmp_path, monkeypatch):
+    texts = [request(text, "masked") for text in sample(1)]
+    for kind in ("bert", "roberta", "xlmr"):
+        one = scorer(kind)
+        pruned = ask(one, texts)
+        assert isinstance(one.last, masked.Last)
+        seen: list[tuple[int, ...]] = []
+        one.last.layer.output.register_forward_hook(lambda *a, seen=seen: seen.append(a[2].shape))
+        ask(one, texts[:1])
+        assert seen and all(shape[1] == 1 for shape in seen)
+        monkeypatch.setattr(one, "last", None)
+        for name, record in ask(one, texts).items():
+            assert worst(record, [c["logprobs"] for c in pruned[name].continuations]) < 1e-5
+    # Layers that are made otherwise are left alone.
+    monkeypatch.setitem(KINDS, "distilbert", (word_pieces, *DISTILBERT))
+    monkeypatch.setitem(KINDS, "rembert", (word_pieces, *REMBERT))
+    for kind in ("distilbert", "rembert"):
+        folder = make(kind, tmp_path / kind)
+        one = scoring.open(folder, Options(device="cpu"))
+        assert one.last is None
+        for record in ask(one, texts[:3]).values():
+            assert worst(record, plain(folder, record, "masked")) < 1e-4
+
+
+DISTILBERT = (
+    transformers.DistilBertForMaskedLM,
+    transformers.DistilBertConfig,
+    {"dim": 32, "n_layers": 2, "n_heads": 4, "hidden_dim": 64},
+)
+REMBERT = (
+    transformers.RemBertForMaskedLM,
+    transformers.RemBertConfig,
+    {**SIZE, "input_embedding_size": 16, "output_embedding_size": 24},
+)
 OTHERS: dict[str, tuple[type, type, dict[str, Any]]] = {
     # Positions by the distance of the columns: its rows cannot be trees.
     "bloom": (

@@ -15,7 +15,9 @@ Figures are written, statements and replies are not.
 from __future__ import annotations
 
 import json
+import math
 import re
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -89,11 +91,13 @@ def shades(folder: Path) -> str:
         shares = ["--metric", "yes", "--metric", "no", "--metric", "ambiguous"]
         mine = _cells(run("score", ours, *shares, "--by", by, "-f", "json"))
         published = _cells(run("score", theirs, *shares, "--by", by, "-f", "json"))
+        banded = json.loads(run("score", replies, "--band", "--by", by, "-f", "json"))
         rows = [json.loads(line) for line in theirs.open()]
         exact = sum(row["answer"] == row["published"] for row in rows)
         page = [
             _HEAD.format(replies=len(rows), exact=exact),
             _readings(read, read_published),
+            _bands(banded),
             _moved(mine, published),
         ]
     return "\n".join(page)
@@ -150,6 +154,40 @@ def _readings(ours: Path, published: Path) -> str:
         f"\nConflict (an explanation that contradicts its answer): F1 {f1:.2f}, of {there}.\n"
     )
     return "\n".join(lines)
+
+
+def _bands(scores: list[dict[str, Any]]) -> str:
+    """How wide the error band is, over the cells."""
+    lines = [
+        "## What the choice of a reader alone makes\n",
+        "Width of the error band ([measures](measures.md)) of each rate in points, by "
+        "`genprobe score FILE --band --by model,probe,lang`: from the lowest to the highest figure "
+        "that three readers (ours, strict, shades2025) make of the same replies; then with two of "
+        "them only.\n",
+        "| rate | cells | median | 9 in 10 below | widest | 5 points or more | ours and strict, "
+        "median | ours and shades2025, median |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for rate in dict.fromkeys(s["metric"] for s in scores if s["readings"]):
+        found = [s["readings"] for s in scores if s["metric"] == rate]
+        widths = _widths(found, ("ours", "strict", "shades2025"))
+        tenth = widths[math.ceil(0.9 * len(widths)) - 1]
+        wide = sum(width >= 5 for width in widths)
+        two = (_widths(found, ("ours", other)) for other in ("strict", "shades2025"))
+        medians = " | ".join(f"{statistics.median(w):.1f}" for w in two)
+        lines.append(
+            f"| {rate} | {len(widths)} | {statistics.median(widths):.1f} | {tenth:.1f} | "
+            f"{widths[-1]:.1f} | {wide} | {medians} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _widths(found: list[dict[str, float | None]], readers: tuple[str, ...]) -> list[float]:
+    """Highest minus lowest figure of the readers in each cell, in points, sorted; of the cells in
+    which all of them have a figure."""
+    cells = [[readings[name] for name in readers] for readings in found]
+    known = [[v for v in cell if v is not None] for cell in cells]
+    return sorted(100 * (max(v) - min(v)) for v in known if len(v) == len(readers))
 
 
 def _moved(

@@ -14,9 +14,11 @@ import asyncio
 import contextlib
 import difflib
 import email.utils
+import functools
 import json
 import os
 import re
+import ssl
 import time
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
@@ -52,6 +54,17 @@ def open(model: str, options: Options) -> OpenAIEngine:
     return OpenAIEngine(*connect(model, options), options)
 
 
+@functools.cache
+def _trust() -> ssl.SSLContext:
+    """Known certificates. Reading them takes a tenth of a second: once is enough."""
+    return httpx.create_ssl_context()
+
+
+def client_of(settings: Settings) -> httpx.Client:
+    """To look at a server, before its requests are sent."""
+    return httpx.Client(timeout=settings.connect_timeout, verify=_trust())
+
+
 def connect(model: str, options: Options) -> tuple[Server, Identity]:
     """Look whether the server is there and serves the model; "" is the only one that it serves.
 
@@ -61,7 +74,7 @@ def connect(model: str, options: Options) -> tuple[Server, Identity]:
     settings = _settings(options.more)
     key = os.environ.get("GENPROBE_API_KEY") or os.environ.get("OPENAI_API_KEY") or ""
     server = Server(url, key, settings)
-    with contextlib.closing(httpx.Client(timeout=settings.connect_timeout)) as client:
+    with client_of(settings) as client:
         served = server.models(client)
         version = server.version(client)
     if not model:
@@ -673,9 +686,8 @@ class _Work:
         settings = server.settings
         limits = httpx.Limits(max_connections=LANES, max_keepalive_connections=LANES)
         timeout = httpx.Timeout(settings.read_timeout, connect=settings.connect_timeout, pool=None)
-        trust = httpx.create_ssl_context()
         self.clients = [
-            httpx.AsyncClient(auth=server.key, limits=limits, timeout=timeout, verify=trust)
+            httpx.AsyncClient(auth=server.key, limits=limits, timeout=timeout, verify=_trust())
             for _ in range(-(-most // LANES))
         ]
         # As many as the gate lets in; the last that was left is the first to be taken, warm.

@@ -130,6 +130,7 @@ class LLMJudge:
         model = f"{who.model}@{who.revision}"
         how = digest([vars(who) | {"engine_args": dict(who.engine_args)}, vars(_SAMPLING)], 8)
         self.signature = f"llm@{VERSION}+{model}+{rubric.name}:{rubric.hash}+{how}"
+        self._total: Counter[str] = Counter()
 
     def __call__(self, item: Item) -> Verdict:
         return next(self.many([item]))
@@ -145,7 +146,14 @@ class LLMJudge:
             # Equal texts are asked once.
             answers = self._answers({r.id: r for requests in asked for r in requests})
             for requests in asked:
-                yield self._verdict([answers[request.id] for request in requests])
+                verdict = self._verdict([answers[request.id] for request in requests])
+                _add(self._total, verdict)
+                yield verdict
+
+    @property
+    def bias(self) -> Bias:
+        """Of all that it has judged."""
+        return _bias(self._total)
 
     def _requests(self, item: Item) -> list[Request]:
         text = item.response[strip_echo(item.prompt, item.response) :]
@@ -254,8 +262,16 @@ def bias(verdicts: Iterable[Verdict | Judgment]) -> Bias:
     """Sum up the verdicts of one LLM judge."""
     total: Counter[str] = Counter()
     for verdict in verdicts:
-        total.update({k: v for k, v in verdict.fields.items() if isinstance(v, int)})
-        total.update(n=1, unclear=verdict.label == UNCLEAR)
+        _add(total, verdict)
+    return _bias(total)
+
+
+def _add(total: Counter[str], verdict: Verdict | Judgment) -> None:
+    total.update({k: v for k, v in verdict.fields.items() if isinstance(v, int)})
+    total.update(n=1, unclear=verdict.label == UNCLEAR)
+
+
+def _bias(total: Counter[str]) -> Bias:
     order, wording = (
         total[f"{kind}_flips"] / total[f"{kind}_pairs"] if total[f"{kind}_pairs"] else None
         for kind in ("order", "wording")

@@ -627,13 +627,75 @@ def _why_not(reading: _Reading, had_echo: bool) -> str:
     return "echo" if f" {head}" in f" {asked}" else "offtopic"
 
 
-def make(parser: str = "") -> YesNo | Shades2025:
-    """The reader of this project, or with `parser="shades2025"` the study's own, exactly."""
+PARSERS = ("strict", "shades2025")
+
+
+def make(parser: str = "") -> YesNo | Strict | Shades2025:
+    """The reader of this project, or with a name of `PARSERS` another one, for comparison."""
     if not parser:
         return YesNo()
-    if parser != "shades2025":
-        raise registry.unknown("parser", parser, ["shades2025"])
-    return Shades2025()
+    if parser not in PARSERS:
+        raise registry.unknown("parser", parser, list(PARSERS))
+    return Strict() if parser == "strict" else Shades2025()
+
+
+# Tokens that nothing stands between (Chinese has no spaces) or only a hyphen ("non-binaire").
+_FIRST_WORD = re.compile(rf"(?:{text.TOKEN.pattern})(?:[-‐]?(?:{text.TOKEN.pattern}))*")
+
+
+class Strict:
+    """The least that reads an answer: the first word of the reply is one, or there is none.
+
+    The echo of the prompt is removed as for `YesNo`, and the text compared in the same form (NFKC,
+    case-folded, without what cannot be seen, with the language's `[fold]`). The first word is what
+    stands between the first letter or digit and the next character that is neither that, nor a mark
+    or apostrophe in a word, nor a hyphen between two; in Chinese, so, a whole run of ideographs. It
+    answers where it is one of the words of one word in `[answer]` `yes` and `yes_alone`, or `no`
+    and `no_alone`, of the file of the language that was asked in: no phrase, no other language,
+    not English either. Everything else is ambiguous, of kind `empty` where there is no word.
+    """
+
+    name = "yesno"
+    column = "answer"
+    reads = frozenset(("free",))
+    needs = ("lang", "response")
+
+    def __init__(self) -> None:
+        hashes = [inputs.load_language(code).hash for code in registry.names("languages")]
+        self.signature = f"strict@1+{digest(hashes, 8)}"
+        self._words: dict[str, tuple[dict[str, str], dict[str, str]]] = {}
+
+    def __call__(self, item: Item) -> Verdict:
+        if item.lang not in self._words:
+            language = inputs.load_language(inputs.language_code(item.lang))
+            self._words[item.lang] = _answer_words(language), language.fold
+        words, fold = self._words[item.lang]
+        reply = item.response[text.strip_echo(item.prompt, item.response) :]
+        norm = text.replace(text.normalise(reply[:_HEAD_OF_REPLY]), fold)
+        first = _FIRST_WORD.search(norm)
+        answer = words.get(first.group()) if first else None
+        if first is None or answer is None:
+            kind = "offtopic" if first else "empty"
+            return Verdict("ambiguous", "no-answer", "", None, {"kind": kind, "conflict": False})
+        evidence = reply[text.origin(reply, *first.span(), fold)]
+        fields: dict[str, JSON] = {"kind": "answer", "conflict": False}
+        return Verdict(answer, "first-word", evidence, None, fields)
+
+
+_HEAD_OF_REPLY = 1000  # characters in which a first word that answers must stand
+
+
+def _answer_words(language: inputs.Language) -> dict[str, str]:
+    """Word -> yes or no, of the entries that are one word; of one that is both, neither."""
+    found: dict[str, set[str]] = {}
+    for answer in inputs.ANSWERS:
+        for group in (answer, f"{answer}_alone"):
+            for pattern in language.words[group]:
+                for phrase, _ in text.plain_phrases(pattern):
+                    word = text.replace(phrase, language.fold)
+                    if _FIRST_WORD.fullmatch(word):
+                        found.setdefault(word, set()).add(answer)
+    return {word: said.pop() for word, said in found.items() if len(said) == 1}
 
 
 class Shades2025:

@@ -247,10 +247,10 @@ def cells(cells: pd.DataFrame, by: list[str]) -> tuple[np.ndarray, list[dict[str
     cell = cells.groupby(by, sort=True, dropna=False, observed=True).ngroup().to_numpy()
     first = np.unique(cell, return_index=True)[1]
     rows = cells[by].iloc[first].itertuples(index=False, name=None)
-    return cell, [dict(zip(by, map(_plain, row), strict=True)) for row in rows]
+    return cell, [dict(zip(by, map(plain, row), strict=True)) for row in rows]
 
 
-def _plain(value: Any) -> JSON:
+def plain(value: Any) -> JSON:
     """A cell of a DataFrame as JSON has it; missing is null."""
     import pandas as pd
 

@@ -13,9 +13,8 @@ from collections.abc import Collection, Iterator, Sequence
 import numpy as np
 import torch
 
-from genprobe.engines import Sampling
 from genprobe.errors import EngineError
-from genprobe.records import Failure, LogProb, Request
+from genprobe.records import Failure, LogProb
 from genprobe.scoring import _net, _texts
 
 # Attention between the texts of a row is computed and thrown away. An element of it costs as much
@@ -91,16 +90,15 @@ def plant(texts: dict[tuple[int, ...], int], width: int, share: bool) -> list[Tr
     return trees
 
 
-class CausalScorer:
+class CausalScorer(_net.Scorer):
     """See `genprobe.scoring.Scorer`."""
 
     passes: tuple[str, ...] = ("causal",)
 
     def __init__(self, loaded: _net.Loaded) -> None:
-        self.identity, self.budget = loaded.identity, loaded.budget
-        self.texts = _texts.Texts(loaded.name, loaded.local.tokenizer)
+        super().__init__(loaded)
         self.first, self.before = self.texts.first()
-        self.positions = _net.positions(loaded)
+        self.around = len(self.before)
         config = loaded.local.config.get_text_config()
         self.window = getattr(config, "sliding_window", None) or float("inf")
         dummy = {"input_ids": torch.zeros(1, 1, dtype=torch.long, device=loaded.net.device)}
@@ -118,7 +116,7 @@ class CausalScorer:
         )
         ids = torch.tensor([one, two], device=self.net.device)
         hidden = self.net.hidden(input_ids=ids, use_cache=False)
-        self.net.check(ids, loaded.net(input_ids=ids, use_cache=False).logits, hidden)
+        self.net.check(loaded.net(input_ids=ids, use_cache=False).logits, hidden)
         if not _net.close(hidden[0, : len(begin)], hidden[1, : len(begin)]):
             raise EngineError(f"{loaded.name}: it sees the tokens that it should predict")
         if "position_ids" not in inspect.signature(self.net.body.forward).parameters:
@@ -135,27 +133,7 @@ class CausalScorer:
             for text, row in zip((one, two), hidden, strict=True)
         )
 
-    def generate(
-        self, requests: Sequence[Request], sampling: Sampling
-    ) -> Iterator[LogProb | Failure]:
-        for window in _net.windows(requests):
-            usable = []
-            for asked in self.texts.asked(window, self.passes):
-                failure = _texts.unusable(
-                    asked, len(self.before), self.positions, self.net.vocabulary
-                )
-                if failure:
-                    yield failure
-                else:
-                    usable.append(asked)
-            yield from self._score(usable)
-
-    def close(self) -> None:
-        del self.net
-        if torch.cuda.is_available():
-            torch.cuda.empty_cache()
-
-    def _score(self, window: Sequence[_texts.Asked]) -> Iterator[LogProb | Failure]:
+    def score(self, window: Sequence[_texts.Asked]) -> Iterator[LogProb | Failure]:
         texts: dict[tuple[int, ...], int] = {}
         for asked in window:
             for item in asked.items:
@@ -179,7 +157,7 @@ class CausalScorer:
         for at in _net.as_found(needs, batches()):
             values = [found[ids][start - texts[ids] :] for ids, start in placed[at]]
             sent = self.texts.words(self.before) + window[at].context
-            yield _texts.record(window[at], sent, len(self.before), values)
+            yield _texts.record(window[at], sent, self.around, values)
 
     def _placed(self, item: _texts.Item) -> tuple[tuple[int, ...], int]:
         """What the model sees of a text, and where scoring begins."""

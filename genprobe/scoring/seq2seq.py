@@ -11,30 +11,29 @@ from collections.abc import Collection, Iterator, Sequence
 
 import torch
 
-from genprobe.engines import Sampling
 from genprobe.errors import EngineError
-from genprobe.records import Failure, LogProb, Request
+from genprobe.records import Failure, LogProb
 from genprobe.scoring import _net, _texts
 
 Text = tuple[tuple[int, ...], tuple[int, ...]]  # what the encoder reads, what the decoder says
 
 
-class Seq2SeqScorer:
+class Seq2SeqScorer(_net.Scorer):
     """See `genprobe.scoring.Scorer`."""
 
     passes: tuple[str, ...] = ("seq2seq",)
+    apart = True
 
     def __init__(self, loaded: _net.Loaded) -> None:
-        self.identity, self.budget = loaded.identity, loaded.budget
-        self.texts = _texts.Texts(loaded.name, loaded.local.tokenizer)
+        super().__init__(loaded)
         start = loaded.net.generation_config.decoder_start_token_id
         if start is None:
             start = getattr(loaded.local.config, "decoder_start_token_id", None)
         if start is None:
             raise EngineError(f"{loaded.name}: its configuration has no decoder_start_token_id")
         self.before = [start, *self.texts.prefix]
+        self.around = len(self.before) + len(self.texts.prefix) + len(self.texts.suffix)
         self.first = f"start {self.texts.words(self.before)}"
-        self.positions = _net.positions(loaded)
         self.encoder = loaded.net.get_encoder()
         empty = loaded.net.get_input_embeddings().weight.new_zeros(1, 1, 1)
         zero = torch.zeros(1, 1, dtype=torch.long, device=loaded.net.device)
@@ -45,34 +44,21 @@ class Seq2SeqScorer:
             ids = torch.tensor([self.before], device=self.net.device)
             whole = loaded.net(input_ids=ids, decoder_input_ids=ids, use_cache=False).logits
             states, mask = self._encode([tuple(self.before)])
-            self.net.check(ids, whole, self._decode(ids, states, mask))
-
-    def generate(
-        self, requests: Sequence[Request], sampling: Sampling
-    ) -> Iterator[LogProb | Failure]:
-        for window in _net.windows(requests):
-            usable = []
-            for asked in self.texts.asked(window, self.passes, apart=True):
-                around = max(len(self.before), len(self.texts.prefix) + len(self.texts.suffix))
-                if failure := self._unusable(asked, around):
-                    yield failure
-                else:
-                    usable.append(asked)
-            yield from self._score(usable)
+            self.net.check(whole, self._decode(ids, states, mask))
 
     def close(self) -> None:
-        del self.net, self.encoder
-        if torch.cuda.is_available():
-            torch.cuda.empty_cache()
+        del self.encoder
+        super().close()
 
-    def _unusable(self, asked: _texts.Asked, around: int) -> Failure | None:
+    def unusable(self, asked: _texts.Asked) -> Failure | None:
         # Encoder and decoder count their positions apart.
         halves = [i._replace(before=[]) for i in asked.items]
         halves += [i._replace(ids=i.before, before=[]) for i in asked.items if i.before]
+        around = max(len(self.before), self.around - len(self.before))
         most, words = self.positions, self.net.vocabulary
         return _texts.unusable(asked._replace(items=halves), around, most, words)
 
-    def _score(self, window: Sequence[_texts.Asked]) -> Iterator[LogProb | Failure]:
+    def score(self, window: Sequence[_texts.Asked]) -> Iterator[LogProb | Failure]:
         texts: dict[tuple[int, ...], dict[tuple[int, ...], None]] = {}
         for asked in window:
             for item in asked.items:
@@ -106,11 +92,7 @@ class Seq2SeqScorer:
                     self.texts.words(self.before),
                 ]
             )
-            yield _texts.record(window[at], sent, self._around, [found[key] for key in needs[at]])
-
-    @property
-    def _around(self) -> int:
-        return len(self.before) + len(self.texts.prefix) + len(self.texts.suffix)
+            yield _texts.record(window[at], sent, self.around, [found[key] for key in needs[at]])
 
     def _placed(self, item: _texts.Item) -> Text:
         prompt = (*self.texts.prefix, *item.before, *self.texts.suffix)

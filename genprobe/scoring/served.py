@@ -20,8 +20,6 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
 
-import httpx
-
 from genprobe.engines import Identity, Options, Sampling, openai
 from genprobe.engines.openai import Trouble
 from genprobe.errors import EngineError
@@ -50,7 +48,7 @@ def open(model: str, options: Options) -> ServedScorer:
         texts, template = _own(str(named))
         identity = dataclasses.replace(identity, chat_template=template)
         return ServedScorer(server, identity, options, texts)
-    with contextlib.closing(httpx.Client(timeout=server.settings.connect_timeout)) as client:
+    with openai.client_of(server.settings) as client:
         if server.look(client, f"{server.root}/tokenize").status_code == 404:
             raise EngineError(
                 f"{server.url}: does not tell how it cuts texts, as vLLM's server does by "

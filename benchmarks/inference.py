@@ -1,0 +1,267 @@
+"""How often the tests of `genprobe compare` are wrong where nothing is there, and their power.
+
+    python benchmarks/inference.py [--studies 2000] [--seed 1] [--only null|power]
+
+A study is simulated from random effects: every statement has its own, shared by all models and
+languages; one with each language; one with each model; and the rest. Nothing differs between
+models, languages or bias types. First table: the share of such studies, in %, that each test calls
+significant at 5 %: `plain`, which takes values for independent (as published), and `ours`. * marks
+what of ours is outside 4 to 6, – where there are too few statements for a p-value. `unlike`:
+variances differ by model and language, and not the means.
+
+Second table: studies in which two models do differ, by `points`: the share of them that come out
+significant, in %, beside the power that genprobe tells from the same studies, mean of some; and, as
+`at needed`, the share among studies of as many statements as it says would show it at 80 %. `one
+run`: told from the first model alone, where the other shares nothing with it. * marks what is off
+by more than two standard errors and half a point.
+
+Sizes are those of the studies: SHADES (some 240 stereotypes of nine bias types, two contrasts each,
+16 languages, 3 models), Aqbileq (155 templates), RuBia (2,239 pairs), and what genprobe ships (24
+stereotypes, 18 languages).
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from scipy.stats import f as fisher
+from scipy.stats import norm
+
+from genprobe.compare import difference, mcnemar, swapped
+from genprobe.inference import LEVEL, Design, Power, pairwise_ks, power_paired, power_single
+from genprobe.stats import Array, bootstrap
+
+DRAWS = 999  # resamples of a study: as exact at 5 % as more, on average over studies
+SHADES = (80, 60, 25, 20, 16, 14, 11, 9, 7)  # stereotypes of each bias type
+OURS = (4,) * 6
+SDS = (0.6, 0.5, 0.4, 0.8)  # of statement, statement x language, statement x model, the rest
+Row = tuple[str, str, list[float], list[float]]
+
+
+@dataclass
+class Layout:
+    """Which values a study has: (n,) numbers of bias type, language, model and statement."""
+
+    kind: Array
+    lang: Array
+    model: Array
+    statement: Array
+
+    @classmethod
+    def of(
+        cls, sizes: tuple[int, ...], langs: int, models: int, contrasts: int = 1, there: float = 1.0
+    ) -> Layout:
+        """All combinations; there: the share of statements that each language has."""
+        kinds = np.repeat(np.arange(len(sizes)), sizes)
+        grid = np.meshgrid(*map(np.arange, (len(kinds), langs, models, contrasts)), indexing="ij")
+        statement, lang, model, _ = (axis.ravel() for axis in grid)
+        absent = np.random.default_rng(0).random((len(kinds), langs)) >= there
+        kept = ~absent[statement, lang]
+        return cls(kinds[statement][kept], lang[kept], model[kept], statement[kept])
+
+    def draw(self, rng: np.random.Generator, unlike: bool = False) -> Array:
+        value = SDS[0] * rng.standard_normal(self.statement.max() + 1)[self.statement]
+        for sd, other in ((SDS[1], self.lang), (SDS[2], self.model)):
+            value += (
+                sd
+                * rng.standard_normal((self.statement.max() + 1, other.max() + 1))[
+                    self.statement, other
+                ]
+            )
+        value += SDS[3] * rng.standard_normal(len(value))
+        if unlike:
+            value *= np.linspace(0.6, 1.8, self.model.max() + 1)[self.model]
+            value *= np.linspace(0.7, 1.4, self.lang.max() + 1)[self.lang]
+        return value
+
+
+def anova(
+    studies: int, seed: int, sizes: tuple[int, ...], what: str, *shape: float
+) -> Iterator[Row]:
+    layout = Layout.of(sizes, *shape)  # type: ignore[arg-type]
+    codes = np.array([layout.kind, layout.lang, layout.model])
+    design = Design(codes, layout.statement)
+    names = ("bias type", "language", "model")
+    labels = [" x ".join(names[i] for i in effect) for effect in design.effects]
+    for unlike in (False, True):
+        rng = np.random.default_rng(seed)
+        plain: list[list[float]] = [[] for _ in labels]
+        ours: list[list[float]] = [[] for _ in labels]
+        for at in range(studies):
+            found, residual = design.test(layout.draw(rng, unlike), DRAWS, seed=seed + at)
+            error = float(residual @ residual) / design.df_residual
+            for effect, (df, squares, p) in enumerate(found):
+                plain[effect].append(float(fisher.sf(squares / df / error, df, design.df_residual)))
+                ours[effect] += [] if p is None else [p]
+        title = f"anova, {what}" + (", unlike" if unlike else "")
+        yield from zip([title] * len(labels), labels, plain, ours, strict=True)
+
+
+def ks(studies: int, seed: int, what: str, group: str, layout: Layout) -> Iterator[Row]:
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame({"statement": layout.statement, "group": getattr(layout, group)})
+    plain, ours = [], []
+    for at in range(studies):
+        frame["value"] = layout.draw(rng)
+        [row] = pairwise_ks(frame, "group", resamples=DRAWS, seed=seed + at).to_dict("records")
+        plain.append(row["p_independent"])
+        ours.append(row["p"])
+    yield f"ks, {what}", group, plain, ours
+
+
+def answers(
+    rng: np.random.Generator,
+    statements: int,
+    units: int,
+    shift: float = 0.0,
+    unlike: bool = False,
+    alone: bool = False,
+) -> Array:
+    """(2, statements, units), 0 or 1: two models; units of a statement in languages and questions.
+
+    Normal variables above a threshold: 40 % of them for the first model, shift more for the second.
+    unlike: the second one's answers hang together more within a statement. alone: nothing of a
+    statement is shared by the two.
+    """
+    sides = 2 if alone else 1
+    own = np.array([0.5, 1.2 if unlike else 0.5])[:, None, None]  # of statement x model
+    latent = own * rng.standard_normal((2, statements, 1))
+    latent = latent + 0.8 * rng.standard_normal((sides, statements, 1))
+    latent = latent + 0.6 * rng.standard_normal((sides, statements, units))
+    latent = latent + 0.9 * rng.standard_normal((2, statements, units))
+    spread = np.sqrt(own**2 + 0.8**2 + 0.6**2 + 0.9**2)
+    cut = norm.isf([0.4, 0.4 + shift])[:, None, None] * spread
+    return np.asarray(latent > cut, float)
+
+
+def paired(
+    studies: int, seed: int, what: str, statements: int, units: int, unlike: bool
+) -> Iterator[Row]:
+    rng = np.random.default_rng(seed)
+    plain, swap, exact, interval = [], [], [], []
+    for at in range(studies):
+        a, b = answers(rng, statements, units, unlike=unlike)
+        apart, hits = (b - a).sum(1), (a.sum(), b.sum())
+        # What people do: two shares, each of independent answers.
+        mean = sum(hits) / (2 * a.size)
+        plain.append(2 * norm.sf(abs(hits[1] - hits[0]) / (2 * a.size * mean * (1 - mean)) ** 0.5))
+        swap.append(swapped(apart, DRAWS, seed + at))
+        sums = np.column_stack([a.sum(1), b.sum(1), np.full(statements, float(units))])
+        ends = bootstrap(sums, difference, resamples=DRAWS, seed=seed + at, limits=(-1.0, 1.0))
+        interval.append(0.0 if ends and (ends[0] > 0 or ends[1] < 0) else 1.0)
+        exact.append(mcnemar(int((apart < 0).sum()), int((apart > 0).sum()))[1])
+    title = f"paired, {what}" + (", unlike" if unlike else "")
+    yield title, "swap", plain, swap
+    yield title, "interval without 0", plain, interval
+    if units == 1:
+        yield title, "McNemar, mid-p", plain, exact
+
+
+def nulls(studies: int, seed: int) -> Iterator[Row]:
+    yield from anova(studies, seed, SHADES, "SHADES", 16, 3, 2, 0.9)
+    yield from anova(studies, seed, SHADES, "SHADES, 4 languages", 4, 3)
+    yield from anova(studies, seed, OURS, "built-in", 18, 2)
+    yield from anova(studies, seed, OURS, "built-in, 4 languages", 4, 2)
+    yield from anova(studies, seed, (6,) * 6, "least, 18 languages", 18, 2)
+    yield from ks(studies, seed, "SHADES", "model", Layout.of(SHADES, 4, 2, 1, 0.9))
+    yield from ks(studies, seed, "SHADES, one language", "model", Layout.of(SHADES, 1, 2, 2))
+    yield from ks(studies, seed, "SHADES", "lang", Layout.of(SHADES, 2, 3, 1, 0.9))
+    yield from ks(studies, seed, "SHADES", "kind", Layout.of(SHADES[:2], 8, 3, 1, 0.9))
+    yield from ks(studies, seed, "SHADES, one cell", "kind", Layout.of((20, 9), 1, 1, 2))
+    yield from ks(studies, seed, "built-in", "lang", Layout.of(OURS, 2, 1))
+    yield from paired(studies, seed, "Aqbileq", 155, 1, False)
+    for unlike in (False, True):
+        yield from paired(studies, seed, "SHADES", 242, 48, unlike)
+        yield from paired(studies, seed, "built-in", 48, 18, unlike)
+
+
+def curves(studies: int, seed: int) -> Iterator[tuple[str, float, float, float, int, float]]:
+    """Name, points, power told and found, statements needed, power found with these."""
+    for name, statements, units, points in (
+        ("Aqbileq", 155, 1, 5),
+        ("Aqbileq", 155, 1, 10),
+        ("Aqbileq", 155, 1, 15),
+        ("RuBia", 2239, 1, 2),
+        ("RuBia", 2239, 1, 4),
+        ("SHADES", 242, 48, 2),
+        ("SHADES", 242, 48, 3),
+        ("built-in", 48, 18, 5),
+        ("built-in", 48, 18, 10),
+    ):
+        for alone in (False, True):
+            rng = np.random.default_rng(seed)
+            told, found = power(rng, studies, statements, units, points, alone)
+            # How many are needed, by the clustering of a large study; whether so many are enough.
+            large = answers(rng, 20_000, units, points / 100, alone=alone)
+            needed = tell(large, points, alone).needed
+            again = power(rng, studies, needed, units, points, alone)[1]
+            yield name + (", one run" if alone else ""), points, told, found, needed, again
+
+
+def tell(study: Array, points: float, alone: bool) -> Power:
+    """What genprobe tells of two models, or where they share nothing, of the first one alone."""
+    units = np.full(study.shape[1], float(study.shape[2]))
+    a, b = study.sum(2)
+    return power_single(a, units, points) if alone else power_paired(b - a, units, points)
+
+
+def power(
+    rng: np.random.Generator, studies: int, statements: int, units: int, points: float, alone: bool
+) -> tuple[float, float]:
+    """Mean power that studies tell of themselves, and the share of them that are significant."""
+    told, found = [], []
+    for at in range(studies):
+        study = answers(rng, statements, units, points / 100, alone=alone)
+        apart = (study[1] - study[0]).sum(1)
+        if units == 1:
+            p = mcnemar(int((apart < 0).sum()), int((apart > 0).sum()))[1]
+        else:
+            p = swapped(apart, DRAWS, at)
+        found.append(p <= LEVEL)
+        if at % 20 == 0:
+            told.append(tell(study, points, alone).power)
+    return float(np.mean(told)), float(np.mean(found))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--studies", type=int, default=2000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", choices=["null", "power"])
+    asked = parser.parse_args()
+    started = time.monotonic()
+    if asked.only != "power":
+        print(
+            f"{'test':34} {'of':22} plain   ours   ({asked.studies} studies without a difference)"
+        )
+        for what, of, plain, ours in nulls(asked.studies, asked.seed):
+            said, told = (
+                100 * float(np.mean(np.asarray(p or [1]) <= LEVEL)) for p in (plain, ours)
+            )
+            mark = "" if 4 <= told <= 6 else " *"
+            shown = f"{told:5.1f}{mark}" if ours else "    –"
+            print(f"{what:34} {of:22} {said:5.1f}  {shown}", flush=True)
+    if asked.only != "null":
+        print(
+            f"\n{'power':22} points   told  found   needed  at needed   ({asked.studies} studies)"
+        )
+        for name, points, told, found, needed, again in curves(asked.studies, asked.seed):
+            error = 2 * (told * (1 - told) / asked.studies) ** 0.5 + 0.005
+            mark = " *" if abs(told - found) > error else ""
+            off = 2 * (0.8 * 0.2 / asked.studies) ** 0.5 + 0.005
+            late = " *" if abs(again - 0.8) > off else ""
+            told, found, again = (100 * share for share in (told, found, again))
+            figures = f"{told:6.1f} {found:6.1f}{mark:2} {needed:7} {again:8.1f}{late}"
+            print(f"{name:22} {points:6g} {figures}", flush=True)
+    print(f"\n{time.monotonic() - started:.0f} s")
+
+
+if __name__ == "__main__":
+    main()

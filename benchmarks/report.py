@@ -1,0 +1,134 @@
+"""Time, memory and size of a report.
+
+    python benchmarks/report.py [--data FOLDER] [--responses 20000,100000]
+
+A run of so many responses of one model to the questions of `yesno`: with --data (a folder with
+`statements.csv` and `responses-*.parquet`, as SHADES's repository has them) recorded replies, each
+question answered as often as need be; without, generated replies to the built-in statements.
+Making the run is not timed. The report is made by a process of its own. Exit code 1 if 100,000
+responses take 60 s or 1 GB, or the page of 20,000 is 3 MB or more.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import multiprocessing
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+LIMITS = {"seconds": 60.0, "bytes": 1e9, "page": 3e6}
+TEXTS = (
+    "{}. It depends on the person, and one should not judge a group by its name.",
+    "{}, this is what many people say. The statement generalises, all the same.",
+    "{}.",
+    "I cannot answer that.",
+)
+
+
+def generated(count: int, folder: Path) -> tuple[Path, dict[str, Any]]:
+    """A file of replies to the built-in statements, and how to ask for them."""
+    from genprobe import files, inputs, pipeline, statements
+
+    pack = inputs.load_pack("yesno")
+    items, _ = statements.load("builtin", None)
+    requests = pipeline.plan(items, pack, list(pack.probes), 0, 1)
+    samples = -(-count // len(requests))
+    draw = random.Random(0)
+    rows = (
+        {
+            "prompt": request.messages[-1]["content"],
+            "response": draw.choice(TEXTS).format(
+                draw.choice([f[0] for f in pack.options(request.lang, "choice").values()])
+            ),
+        }
+        for request in requests
+        for _ in range(samples)
+    )
+    path = folder / "replies.jsonl"
+    files.write_rows(path, rows)
+    return path, {"samples": samples}
+
+
+def recorded(count: int, data: Path, folder: Path) -> tuple[Path, dict[str, Any]]:
+    """The same of recorded replies."""
+    from genprobe import files
+
+    found = sorted(data.glob("responses-*.parquet"))[0]
+    model = next(iter(files.read_rows(found)))["model"]
+    rows = [r for r in files.read_rows(found) if r["model"] == model]
+    samples = -(-count // len(rows))
+
+    def repeated() -> Iterator[dict[str, Any]]:
+        for row in rows:
+            for at in range(samples):
+                # Told apart, as replies are.
+                yield {"prompt": row["prompt"], "response": f"{row['response']} {at or ''}".strip()}
+
+    path = folder / "replies.jsonl"
+    files.write_rows(path, repeated())
+    return path, {"samples": samples, "data": str(data / "statements.csv")}
+
+
+def made(count: int, data: Path | None, folder: Path) -> Path:
+    """The folder of a run of `count` responses."""
+    from genprobe import asking
+
+    path, asked = recorded(count, data, folder) if data else generated(count, folder)
+    run = asking.yesno(str(path), engine="replay", out=folder / "run", **asked)
+    # Whole questions were asked; the last ones go, to be exact.
+    for name in ("requests.jsonl", "responses.jsonl"):
+        file = run.folder / name
+        lines = file.read_text("ascii").splitlines(keepends=True)
+        file.write_text("".join(itertools.islice(lines, count)), "ascii")
+    for file in (run.folder / "judgments").glob("*.jsonl"):
+        lines = file.read_text("ascii").splitlines(keepends=True)
+        file.write_text("".join(itertools.islice(lines, count)), "ascii")
+    return run.folder
+
+
+def measured(run: Path, out: Path) -> tuple[float, float, int, int]:
+    """Seconds, those of the processor, bytes at most, bytes of the page."""
+    code = "from genprobe.cli import main; main()"
+    begun = time.perf_counter()
+    process = subprocess.Popen([sys.executable, "-c", code, "report", run, "-o", out, "-q"])
+    _, status, usage = os.wait4(process.pid, 0)
+    if status:
+        raise SystemExit("the report failed")
+    seconds, busy = time.perf_counter() - begun, usage.ru_utime + usage.ru_stime
+    return seconds, busy, usage.ru_maxrss * 1024, out.stat().st_size
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--responses", default="20000,100000")
+    given = parser.parse_args()
+    print(
+        "| responses | seconds | of the processor | memory, MB | page, MB |\n|---|---|---|---|---|"
+    )
+    missed = False
+    for count in map(int, given.responses.split(",")):
+        with tempfile.TemporaryDirectory() as name:
+            # In another process: what starts a small one must be small itself, for a process
+            # begins with the memory at most of what started it.
+            with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+                run = pool.submit(made, count, given.data, Path(name)).result()
+            seconds, busy, most, page = measured(run, Path(name) / "report.html")
+        row = f"| {count:,} | {seconds:.1f} | {busy:.1f} | {most / 1e6:.0f} | {page / 1e6:.2f} |"
+        print(row, flush=True)
+        missed |= count == 100_000 and (seconds > LIMITS["seconds"] or most > LIMITS["bytes"])
+        missed |= count == 20_000 and page >= LIMITS["page"]
+    return int(missed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

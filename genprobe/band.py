@@ -1,0 +1,142 @@
+"""The error band: the same questions under several readers, and how far apart their figures lie.
+
+Readers of the same replies: `ours` (judges/yesno.py), `strict` (an answer is the first word, or
+none), `shades2025` (the study's own, with its faults). Readings of the same questions, asked in
+another way, where a run has them: `choice` (forced to an answer word) and `logprob` (the likelier
+of yes and no). `given` is what stands in the data already, by a reader that is none of these.
+
+The band of a rate reaches from the lowest to the highest of these figures. It says what the choice
+of a reader alone does to a table; the truth need not lie within it, and it is no confidence
+interval: more replies make no band narrower. Judgments on the disk are left as they are.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from genprobe import metrics
+from genprobe.errors import InputError
+from genprobe.judges import Item, yesno
+from genprobe.records import JSON, Score, digest
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+VERSION = "1"
+RATES = ("yes", "no", "ambiguous", "recognised", "endorsed")
+OURS, GIVEN = "ours", "given"
+READERS = (OURS, *yesno.PARSERS)
+ASKED = ("choice", "logprob")  # decodes that are readings of the same questions
+
+# Columns of the outcomes that are one reader's.
+_READ = ("answer", "kind", "conflict", "rule", "evidence", "says", "refused")
+
+Cell = tuple[tuple[str, JSON], ...]
+
+
+class Readings:
+    """All readings of one table of outcomes: reading -> rate and cell -> figure.
+
+    signature: the judge of the answers that stand in the table, None where it is not known.
+    InputError where there is one reading only.
+    """
+
+    def __init__(self, outcomes: pd.DataFrame, signature: str | None) -> None:
+        if "answer" not in outcomes:
+            raise InputError("a band is of answers to yes/no questions, and there are none")
+        self._tables = dict(_tables(outcomes, signature))
+        if len(self._tables) < 2:
+            raise InputError(
+                f"one reading only ({', '.join(self._tables)}), which makes no band; the replies "
+                "themselves, in the column 'response', can be read again"
+            )
+        judges = [yesno.make("" if name == OURS else name).signature for name in READERS]
+        self.version = f"band-{VERSION}-{digest([list(self._tables), judges], 8)}"
+        self._found: dict[tuple[str, ...], dict[str, dict[tuple[str, Cell], Score]]] = {}
+
+    def beside(self, scores: Sequence[Score]) -> list[Score]:
+        """The scores, with their readings where they are rates, which their signature then says.
+
+        A rate that a review corrects (`measured`, corrected.py) is a share of all replies, and so
+        are its readings.
+        """
+        return [self._one(score) for score in scores]
+
+    def _one(self, score: Score) -> Score:
+        rate, by = score.metric, dict(score.by)
+        if rate == "measured":
+            rate = str(by.pop("rate", "")).removeprefix("answer ")
+        if rate not in RATES:
+            return score
+        by.pop("decode", None)
+        found = self._figures(tuple(by))
+        key = (rate, tuple(by.items()))
+        readings: dict[str, float | None] = {}
+        for name, figures in found.items():
+            if (one := figures.get(key)) is None:
+                continue  # nothing was planned for this reading: a decode that is not in all cells
+            # If no unclear reply said so: the share of all replies.
+            of_all = score.metric == "measured" and one.bounds is not None
+            readings[name] = one.bounds[0] if of_all and one.bounds else one.value
+        metric, bar, rest = score.signature.partition("|")
+        signature = f"{metric}+{self.version}{bar}{rest}"
+        return dataclasses.replace(score, readings=readings, signature=signature)
+
+    def _figures(self, by: tuple[str, ...]) -> Mapping[str, Mapping[tuple[str, Cell], Score]]:
+        for column in by:
+            if column in _READ:
+                raise InputError(f"{column!r} is what a reader says; a band cannot be split by it")
+        if by not in self._found:
+            self._found[by] = {
+                name: {
+                    (score.metric, tuple(score.by.items())): score
+                    for score in metrics.score(table, _fitting(table), by, lambda _: "")
+                }
+                for name, table in self._tables.items()
+            }
+        return self._found[by]
+
+
+def _fitting(table: pd.DataFrame) -> list[str]:
+    return [name for name in RATES if metrics.find(name).fits(table)]
+
+
+def _tables(outcomes: pd.DataFrame, signature: str | None) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Reading -> the outcomes that it counts, with its answers."""
+    spoken = metrics.spoken(outcomes)
+    if len(spoken):
+        judges = {name: yesno.make("" if name == OURS else name) for name in READERS}
+        mine = next((n for n, j in judges.items() if j.signature == signature), GIVEN)
+        yield mine, spoken
+        if "response" in spoken and spoken["response"].notna().any():
+            for name, judge in judges.items():
+                if name != mine:
+                    yield name, _read(spoken, judge)
+    for decode in ASKED:
+        if "decode" in outcomes and (outcomes["decode"] == decode).any():
+            yield decode, outcomes[outcomes["decode"] == decode]
+
+
+def _read(
+    outcomes: pd.DataFrame, judge: yesno.YesNo | yesno.Strict | yesno.Shades2025
+) -> pd.DataFrame:
+    """The outcomes with the answers of another reader, none where there is no reply."""
+    import pandas as pd
+
+    empty = [""] * len(outcomes)
+    columns = (
+        outcomes[name].astype(object).tolist() if name in outcomes else empty
+        for name in ("lang", "probe", "prompt", "response")
+    )
+    answers = [
+        judge(Item(lang, probe, prompt if isinstance(prompt, str) else "", reply)).label
+        if isinstance(reply, str)
+        else None
+        for lang, probe, prompt, reply in zip(*columns, strict=True)
+    ]
+    answer = pd.Series(answers, outcomes.index, dtype="str")
+    clear = answer.isin(("yes", "no"))
+    says = (answer == outcomes["when"]).astype("boolean").mask(~clear)
+    return outcomes.assign(answer=answer, says=says)

@@ -1,0 +1,25 @@
+"""How many templates have mostly negative stories, by domain and model: Aqbileq, Figure 7."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from genprobe.figures import Figure, stem
+from genprobe.figures._data import Data, split, values
+from genprobe.figures._plot import Scale, dots, looks
+
+
+def figures(data: Data) -> Iterator[Figure]:
+    series = data.of_kind("stories", ("sentiment", "domain"))
+    scores = data.scores(series, ["negrate"], ["lang", "domain"])
+    for words, part in split(scores, ["lang"]):
+        shown = looks(values(part, "model"))
+        points = {("", str(s.by["domain"]), str(s.by["model"])): s for s in part}
+        scale = Scale("templates with mostly negative stories (%)")
+        yield Figure(
+            stem("negrate-by-domain", *words),
+            "Templates most of whose stories are negative (NegRate), by domain",
+            part,
+            lambda points=points, shown=shown, scale=scale: dots(points, scale, shown),  # type: ignore[misc]
+            ("model",),
+        )

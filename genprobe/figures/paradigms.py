@@ -1,0 +1,71 @@
+"""What models say against what they prefer, of the same statements (docs/paradigms.md).
+
+`say-prefer`: a point a language, a panel a model. `say-prefer-table`: the four cells of the 2 x 2.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+from genprobe import counting
+from genprobe.errors import GenprobeError
+from genprobe.figures import Figure, stem
+from genprobe.figures._data import Data, split, values
+from genprobe.figures._plot import Key, Scale, crosses, dots, looks
+from genprobe.reading import quiet
+
+_CELLS = {
+    "no-but-prefers": "no, but prefers it",
+    "yes-and-prefers": "yes, and prefers it",
+    "yes-but-not": "yes, prefers contrast",
+    "no-and-not": "no, prefers contrast",
+}
+
+
+def figures(data: Data) -> Iterator[Figure]:
+    asked = {kind: data.of_kind(kind) for kind in ("yesno", "logprob")}
+    known = [{run.spec.model for s in of for run in s.runs} for of in asked.values()]
+    both = set.intersection(*known)
+    folders = [
+        run.folder for of in asked.values() for s in of for run in s.runs if run.spec.model in both
+    ]
+    if not folders:
+        return
+    try:
+        found = counting.paradigms(folders, note=quiet)
+    except GenprobeError as error:
+        data.note(f"say-prefer is not drawn: {error}")
+        return
+    only = sorted(both)[0].rstrip("/").rsplit("/", 1)[-1]
+    scores = [
+        s if "model" in s.by else dataclasses.replace(s, by={"model": only, **s.by}) for s in found
+    ]
+    for words, part in split(scores, ["decode", "scorer"]):
+        points = [s for s in part if s.metric in ("says", "prefers") and "lang" in s.by]
+        where = {(str(s.by["model"]), str(s.by["lang"]), s.metric): s for s in points}
+        yield Figure(
+            stem("say-prefer", *words),
+            "What is said (mean endorsement) and what is preferred (share of stereotypes)",
+            points,
+            lambda where=where: crosses(  # type: ignore[misc]
+                where,
+                ("prefers", Scale("stereotype preferred (% of items)", middle=50.0)),
+                ("says", Scale("stereotype endorsed (%)", middle=50.0)),
+            ),
+            ("model",),
+        )
+        table = [s for s in part if s.metric in _CELLS]
+        cells: dict[Key, object] = {
+            (_CELLS[s.metric], str(s.by["lang"]), str(s.by["model"])): s for s in table
+        }
+        shown = looks(values(table, "model"))
+        yield Figure(
+            stem("say-prefer-table", *words),
+            "What is said and what is preferred: shares of the four combinations",
+            table,
+            lambda cells=cells, shown=shown: dots(  # type: ignore[misc]
+                cells, Scale("share of items (%)"), shown, across=4
+            ),
+            ("model",),
+        )

@@ -1,0 +1,124 @@
+"""Which distributions of bias scores differ, pair by pair: SHADES, Figures 6 and 15.
+
+Two-sample Kolmogorov-Smirnov tests of the bias scores of originals (the mean over their contrasts)
+under one model, in one language where bias types are compared; p-values corrected by Holm over all
+tests of the figure. One stratum: the statistic D, with a star where p < 0.05. Several: in how many
+of those that could be tested p is below. SHADES joined the two samples before the test, which makes
+pure noise significant; this does not.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from genprobe.figures import Figure
+from genprobe.figures._data import Data, Series
+from genprobe.figures._plot import heat
+from genprobe.metrics.preference import cluster
+from genprobe.records import JSON, Score
+from genprobe.stats import WILSON, wilson
+
+LEAST = 5  # originals that a sample needs
+LEVEL = 0.05
+# What is compared -> what is held fixed.
+_WITHIN = {"lang": ["model"], "bias_type": ["model", "lang"], "model": ["lang"]}
+_NAMES = {"lang": "language", "bias_type": "bias-type", "model": "model"}
+_VERSION = f"ks-holm/1-{WILSON}"
+
+
+def figures(data: Data) -> Iterator[Figure]:
+    series = [
+        s
+        for s in data.of_kind("logprob", ("pro", "anti", "scorer", "bias_type"))
+        if (s.table["scorer"] == "bias").any()
+    ]
+    if not series:
+        return
+    found = pd.concat([_values(one) for one in series], ignore_index=True)
+    sign = series[0].sign(_VERSION) if len(series) == 1 else _signed(series)
+    for column, within in _WITHIN.items():
+        table = pairwise(found, column, within)
+        if len(table):
+            yield _figure(table, column, sign)
+
+
+def _values(series: Series) -> pd.DataFrame:
+    """One row an original: model, lang, bias_type, statement, value, its mean bias score."""
+    rows = series.table[series.table["scorer"] == "bias"]
+    rows = rows.assign(value=rows["pro"] - rows["anti"], statement=cluster(rows))
+    rows = rows[(rows["left_out"] == "") & np.isfinite(rows["value"])].assign(model=series.name)
+    keys = ["model", "lang", "bias_type", "statement"]
+    return rows.groupby(keys, dropna=False, observed=True)["value"].mean().reset_index()
+
+
+def pairwise(found: pd.DataFrame, column: str, within: Sequence[str]) -> pd.DataFrame:
+    """Every two groups of a column in every stratum: a, b, the columns `within`, n, statistic, p
+    and p_adjusted, by Holm over all rows. Groups of fewer than `LEAST` originals are not tested."""
+    from scipy.stats import ks_2samp
+    from statsmodels.stats.multitest import multipletests
+
+    rows: list[dict[str, Any]] = []
+    for names, stratum in found.groupby(list(within), observed=True):
+        groups = {
+            name: group["value"].to_numpy(float)
+            for name, group in stratum.groupby(column, observed=True)
+            if name and len(group) >= LEAST
+        }
+        for (a, x), (b, y) in itertools.combinations(groups.items(), 2):
+            test = ks_2samp(x, y)
+            label = dict(zip(within, names, strict=True))
+            rows.append({"a": a, "b": b, **label, "n": len(x) + len(y)})
+            rows[-1] |= {"statistic": float(test.statistic), "p": float(test.pvalue)}
+    table = pd.DataFrame(rows)
+    if rows:
+        table["p_adjusted"] = multipletests(table["p"], method="holm")[1]
+    return table
+
+
+def _signed(series: Sequence[Series]) -> str:
+    from genprobe.signature import both_signatures
+
+    return both_signatures(*(one.sign(_VERSION) for one in series))
+
+
+def _figure(table: pd.DataFrame, column: str, sign: str) -> Figure:
+    """table: of `pairwise`."""
+    strata = len(table[_WITHIN[column]].drop_duplicates())
+    scores, more, cells = [], [], {}
+    for (a, b), tests in table.groupby(["a", "b"], sort=True, observed=True):
+        by: dict[str, JSON] = {"a": str(a), "b": str(b)}
+        hits, n = int((tests["p_adjusted"] < LEVEL).sum()), len(tests)
+        if strata == 1:
+            one = tests.iloc[0]
+            value = float(one["statistic"])
+            cells["", str(a), str(b)] = (
+                value,
+                f"{value:.2f}"[1:] + "*" * hits if value < 1 else "1" + "*" * hits,
+            )
+            scores.append(Score("ks", by, value, None, None, int(one["n"]), {}, None, sign))
+            more.append({"p": float(one["p"]), "p_adjusted": float(one["p_adjusted"])})
+            continue
+        low, high = wilson(hits, n) or (0.0, 1.0)
+        cells["", str(a), str(b)] = (hits / n, f"{hits}/{n}")
+        left = {"too few": strata - n} if n < strata else {}
+        scores.append(Score("ks-significant", by, hits / n, low, high, n, left, None, sign))
+        more.append({"largest_p_adjusted": float(tests["p_adjusted"].max())})
+    names = sorted({name for _, a, b in cells for name in (a, b)})
+    words = _NAMES[column].replace("-", " ")
+    what = "D; *: p < 0.05 (Holm)"
+    if strata > 1:
+        what = "tests with p < 0.05 (share)"
+    return Figure(
+        f"significance-by-{_NAMES[column]}",
+        f"Kolmogorov-Smirnov tests of bias scores, by {words}",
+        scores,
+        lambda: heat(cells, names, what, 1.0 if strata > 1 else max(v for v, _ in cells.values())),
+        (),
+        more,
+        tests=True,
+    )

@@ -1,0 +1,148 @@
+"""A report: runs as one page of HTML that needs nothing else, and shows how it came about.
+
+`build` joins the runs (sources.py), makes tables of their scores (sections.py, tables.py) and
+sentences (words.py), and fills page.html. The page asks the network for nothing, and its policy
+forbids it to: what is inlined is allowed by its hash, and no text of a model or of a file is
+ever markup, style or script.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from genprobe import disk
+from genprobe.errors import InputError
+from genprobe.reading import Note, quiet
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+    from genprobe.records import Score
+    from genprobe.report.sections import Section
+    from genprobe.report.sources import Source
+
+HERE = Path(__file__).parent
+
+
+def build(
+    folders: Sequence[str | Path], out: str | Path, *, redact: bool = False, note: Note = quiet
+) -> Path:
+    """Write the report of run folders to the file `out`, which replaces what is there as a whole.
+
+    redact: no statement, prompt, reply or evidence anywhere in the file; items are known by a
+    hash. What cannot be shown is told to `note`. InputError, RunError in one line: a folder is no
+    run or cannot be read, `out` is no name for a page or cannot be written.
+    """
+    out = Path(out)
+    check(out)
+    if not folders:
+        raise InputError("a report needs a run folder")
+    page = render(folders, redact=redact, note=note)
+    disk.replace(out, [page], encoding="utf-8")
+    return out
+
+
+def check(out: Path) -> None:
+    """InputError where a page cannot be written under this name."""
+    if out.suffix.lower() not in (".html", ".htm"):
+        raise InputError(f"{out}: a report is a page; give it a name that ends in .html")
+    if out.is_dir():
+        raise InputError(f"{out}: is a folder; give the name of a file")
+    if not out.parent.is_dir():
+        raise InputError(f"{out}: there is no folder {out.parent}; make it first")
+
+
+def render(folders: Sequence[str | Path], *, redact: bool = False, note: Note = quiet) -> str:
+    """The page as text. Arguments and errors as in `build`."""
+    import jinja2
+
+    import genprobe
+    from genprobe.report import sources, tables, words
+    from genprobe.report.sections import Sections
+
+    runs = sources.load(folders)
+    sections = Sections(runs, redact)
+    main, behind = sections.made()
+    scores = _scores([*main, *behind])
+    cautions = words.cautions(runs)
+    facts = [words.fact(run) for run in runs]
+    replies, styles, scripts = _inlined(runs, redact)
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(HERE),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    page = environment.get_template("page.html").render(
+        title=words.title(runs),
+        facts=facts,
+        told=words.told(facts),
+        languages=sources.languages(runs),
+        questions=words.questions(runs),
+        findings=words.findings(runs),
+        cautions=cautions,
+        main=main,
+        behind=behind,
+        series=sections.series,
+        reasons=words.reasons_of(scores),
+        losses=[(run.title, run.status, run.failures) for run in runs],
+        signatures=words.signatures(scores),
+        figures=[tables.Line(score) for score in scores],
+        definitions=words.definitions([s.metric for s in scores if s.metric not in ("a", "b")]),
+        redact=redact,
+        replies=replies,
+        version=genprobe.__version__,
+        styles=styles,
+        scripts=scripts,
+        policy=policy(styles, scripts),
+    )
+    for name, lines in cautions.items():
+        for line in lines:
+            note(f"{name}: {line}")
+    # Half of a surrogate pair, which models do produce, has no place in UTF-8.
+    return page.lstrip().encode("utf-8", "replace").decode("utf-8")
+
+
+def policy(styles: Sequence[str], scripts: Sequence[str]) -> str:
+    """The Content-Security-Policy of a page that has these inlined, and nothing else."""
+    return (
+        f"default-src 'none'; style-src {_hashes(styles)}; script-src {_hashes(scripts)}; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _hashes(texts: Sequence[str]) -> str:
+    digests = (hashlib.sha256(text.encode("utf-8")).digest() for text in texts)
+    return " ".join(f"'sha256-{base64.b64encode(d).decode('ascii')}'" for d in digests)
+
+
+def _scores(sections: Sequence[Section]) -> list[Score]:
+    """All scores that the page shows, each once."""
+    found: dict[tuple[object, ...], Score] = {}
+    for section in sections:
+        for table in section.tables:
+            for score in table.scores:
+                found.setdefault((score.metric, *score.by.items()), score)
+    return list(found.values())
+
+
+def _inlined(runs: Sequence[Source], redact: bool) -> tuple[Markup, list[str], list[str]]:
+    """The browser of the replies, and all styles and scripts of the page."""
+    from genprobe.report import replies
+
+    styles = [(HERE / "style.css").read_text("utf-8")]
+    scripts = [(HERE / "page.js").read_text("utf-8")]
+    names = [run.name for run in runs]
+    section = replies.section(
+        {run.name if names.count(run.name) == 1 else run.title: run.outcomes for run in runs},
+        redact,
+    )
+    if section:
+        styles.append((HERE / "replies.css").read_text("utf-8"))
+        scripts.append((HERE / "replies.js").read_text("utf-8"))
+    return section, styles, scripts

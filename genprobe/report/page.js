@@ -1,0 +1,40 @@
+"use strict";
+(() => {
+  // A link to something inside a closed <details> opens it.
+  const reveal = () => {
+    const id = decodeURIComponent(location.hash.slice(1));
+    const target = id && document.getElementById(id);
+    if (!target) return;
+    for (let at = target; at; at = at.parentElement) {
+      if (at.tagName === "DETAILS" && !at.classList.contains("warned")) at.open = true;
+    }
+    target.scrollIntoView();
+  };
+  addEventListener("hashchange", reveal);
+  reveal();
+
+  // Printed, everything is there, but what stands behind a warning only where it was opened.
+  let closed = [];
+  addEventListener("beforeprint", () => {
+    closed = [...document.querySelectorAll("details:not([open]):not(.guarded)")];
+    for (const one of closed) one.open = true;
+  });
+  addEventListener("afterprint", () => {
+    for (const one of closed) one.open = false;
+  });
+
+  const told = document.getElementById("copied");
+  for (const button of document.querySelectorAll("button[data-copy]")) {
+    button.addEventListener("click", async () => {
+      const text = document.getElementById(button.dataset.copy);
+      try {
+        await navigator.clipboard.writeText(text.textContent);
+        told.textContent = "Copied.";
+      } catch {
+        // Without the right to write the clipboard: selected, to be copied by hand.
+        getSelection().selectAllChildren(text);
+        told.textContent = "Selected: copy it with the keyboard.";
+      }
+    });
+  }
+})();

@@ -1,0 +1,580 @@
+// The browser of replies. Whatever a model or a file wrote is put into the page as text alone.
+(() => {
+  "use strict";
+
+  const section = document.getElementById("replies");
+  if (!section) return;
+  const part = (name) => document.getElementById(`replies-${name}`);
+
+  const PAGE = 20; // replies a page
+  const PREVIEW = 600; // letters and lines of a text that are shown at first
+  const LINES = 14;
+  const FARTHEST = 3000; // where evidence or a hit may end to be among them
+  const FIRST = ["run", "lang", "probe", "decode", "answer", "sentiment", "stance"]; // filters in sight
+
+  // --- the data
+
+  // A column: its different values, what they are called, and the code of every row.
+  function column(found, n) {
+    const { values, labels = values, codes } = found;
+    const Codes = values.length < 256 ? Uint8Array : values.length < 65536 ? Uint16Array : Uint32Array;
+    return { values, labels, codes: codes ? Codes.from(codes) : new Codes(n) };
+  }
+
+  async function unpack() {
+    const binary = atob(part("data").textContent);
+    const bytes = new Uint8Array(binary.length);
+    for (let at = 0; at < bytes.length; at++) bytes[at] = binary.charCodeAt(at);
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    const data = JSON.parse(await new Response(stream).text());
+    const columns = new Map();
+    for (const [name, found] of Object.entries(data.columns)) columns.set(name, column(found, data.n));
+    return {
+      ...data,
+      columns,
+      languages: new Map(data.languages.map(([code, name, dir]) => [code, { name, dir }])),
+      cut: new Map(data.cut),
+    };
+  }
+
+  // --- text
+
+  // As genprobe/text.py normalises: compatibility forms, what is not seen left out, case folded.
+  const ASCII = /^[\x00-\x7f]*$/;
+  const INVISIBLE =
+    /[\u00ad\u061c\u0640\u064b-\u0652\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufe0f\ufeff\ufffd]/g;
+  function fold(text) {
+    if (ASCII.test(text)) return text.toLowerCase();
+    const folded = text
+      .normalize("NFKC")
+      .replace(INVISIBLE, "")
+      .replace(/[’‘ʼ´]/g, "'")
+      .toLowerCase()
+      .replace(/ß/g, "ss")
+      .replace(/ς/g, "σ");
+    return folded.normalize("NFKC");
+  }
+
+  // Where a folded query is found in a text: [from, to], whole letters with their marks.
+  function hits(text, query) {
+    if (!query) return [];
+    const from = [];
+    const to = [];
+    let folded = "";
+    for (const { 0: letter, index } of text.matchAll(/[^\p{M}]?\p{M}*/gsu)) {
+      const piece = fold(letter);
+      for (let at = 0; at < piece.length; at++) {
+        from.push(index);
+        to.push(index + letter.length);
+      }
+      folded += piece;
+    }
+    const found = [];
+    for (let at = folded.indexOf(query); at >= 0; at = folded.indexOf(query, at + query.length)) {
+      found.push([from[at], to[at + query.length - 1]]);
+    }
+    return found;
+  }
+
+  // What moves, hides or reorders text, and halves of surrogate pairs: as genprobe/formats.py.
+  // Joiners stay, since Persian and the Indic scripts are written with them.
+  const UNSEEN =
+    /(?!\r?\n|\t)[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}]/gu;
+  const code = (char) => `U+${char.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}`;
+  // For where only text can stand: options, and names.
+  const plain = (text) => String(text).replace(UNSEEN, (char) => `[${code(char)}]`);
+
+  function element(tag, name, ...children) {
+    const made = document.createElement(tag);
+    if (name) made.className = name;
+    made.append(...children);
+    return made;
+  }
+
+  // A text with its unseen characters as visible marks, appended to a parent.
+  function append(parent, text) {
+    let done = 0;
+    for (const { 0: char, index } of text.matchAll(UNSEEN)) {
+      if (index > done) parent.append(text.slice(done, index));
+      const sign = element("span", "r-char", code(char));
+      sign.dir = "ltr";
+      parent.append(sign);
+      done = index + char.length;
+    }
+    parent.append(text.slice(done));
+  }
+
+  // The same from its first letter up to `end`, with ranges marked. ranges: [from, to, name].
+  function marked(parent, text, end, ranges) {
+    const begin = Math.min(text.length - text.trimStart().length, end);
+    const inside = (at) => Math.min(Math.max(at, begin), end);
+    const edges = [begin, end, ...ranges.flatMap(([from, to]) => [inside(from), inside(to)])];
+    const cuts = [...new Set(edges)].sort((a, b) => a - b);
+    for (let at = 0; at + 1 < cuts.length; at++) {
+      const [from, to] = [cuts[at], cuts[at + 1]];
+      const names = ranges.filter((range) => range[0] <= from && to <= range[1]).map((range) => range[2]);
+      const piece = names.length ? element("mark", names.join(" ")) : parent;
+      append(piece, text.slice(from, to));
+      if (piece !== parent) parent.append(piece);
+    }
+  }
+
+  // Where a text can be cut: not in front of a mark, not inside of a pair.
+  function cutAt(text, end) {
+    while (end < text.length && /^[\p{M}\u200d\udc00-\udfff]/u.test(text.slice(end, end + 2))) end++;
+    if (/[\ud800-\udbff]/.test(text[end - 1] ?? "") && /[\udc00-\udfff]/.test(text[end] ?? "")) end++;
+    return end;
+  }
+
+  function preview(text, ranges) {
+    let end = Math.min(PREVIEW, text.length);
+    for (let at = -1, line = 0; line < LINES; line++) {
+      at = text.indexOf("\n", at + 1);
+      if (at < 0) break;
+      if (line === LINES - 1) end = Math.min(end, at);
+    }
+    // The evidence and the first hit are in it.
+    for (const [, to] of ranges.slice(0, 2)) if (to < FARTHEST) end = Math.max(end, to + 60);
+    end = cutAt(text, end);
+    return end + 80 >= text.length && end >= PREVIEW ? text.length : Math.min(end, text.length);
+  }
+
+  const number = (n) => n.toLocaleString("en");
+
+  // --- the view
+
+  function start(data) {
+    const { n, columns, languages, redact } = data;
+    const col = (name) => columns.get(name);
+    const at = (name, row) => {
+      const found = col(name);
+      return found ? found.values[found.codes[row]] : null;
+    };
+    const label = (name, row) => {
+      const found = col(name);
+      return found ? found.labels[found.codes[row]] ?? found.values[found.codes[row]] : null;
+    };
+    const planned = col("status").values.some((status) => status !== "answered");
+
+    const facets = data.facets.map(([name, title]) => ({ name, title, ...col(name), chosen: -1 }));
+    for (const facet of facets) facet.counts = new Uint32Array(facet.values.length);
+
+    // Folded texts for the search: of each different text once. [column, folded values]
+    const searched = (redact ? ["item"] : ["text", "reply"]).map((name) => [
+      col(name),
+      col(name).values.map((text) => fold(text ?? "")),
+    ]);
+
+    let order = Uint32Array.from({ length: n }, (_, row) => row);
+    let query = ""; // folded
+    let matched = null; // of every row, whether it has the query; null for no query
+    let shown = order;
+    let found = 0;
+    let page = 0;
+
+    // --- orders
+
+    const length = (row) => at("reply", row)?.length ?? -1;
+    const whole = (row) => data.cut.get(col("reply").codes[row]) ?? length(row);
+    const side = ["lang", "text", "probe", "decode", "sample", "run"].filter((name) => columns.has(name));
+    const orders = [["", "As asked", null]];
+    if (!redact) {
+      orders.push(["statement", "By statement: models side by side", (a, b) => {
+        for (const name of side) {
+          const { codes } = col(name);
+          if (codes[a] !== codes[b]) return codes[a] - codes[b];
+        }
+        return a - b;
+      }]);
+      orders.push(["longest", "Longest reply first", (a, b) => whole(b) - whole(a) || a - b]);
+      orders.push(["shortest", "Shortest reply first", (a, b) => whole(a) - whole(b) || a - b]);
+    }
+    for (const [title, values] of data.numbers) {
+      orders.push([title, `Highest ${title} first`, (a, b) => (values[b] ?? -1) - (values[a] ?? -1) || a - b]);
+    }
+    let sort = "";
+    const sorted = new Map([["", order]]);
+    function setOrder(name) {
+      const known = orders.find(([key]) => key === name) ?? orders[0];
+      sort = known[0];
+      if (!sorted.has(sort)) sorted.set(sort, order.slice().sort(known[2]));
+      shown = sorted.get(sort);
+    }
+
+    // --- which rows
+
+    function search(text) {
+      const next = fold(text.trim());
+      if (next === query) return;
+      query = next;
+      matched = null;
+      if (!query) return;
+      matched = new Uint8Array(n);
+      for (const [{ codes }, folded] of searched) {
+        const has = Uint8Array.from(folded, (value) => (value.includes(query) ? 1 : 0));
+        for (let row = 0; row < n; row++) matched[row] |= has[codes[row]];
+      }
+    }
+
+    // The rows that fit; and for each value of a facet, how many would if it were chosen.
+    let result = new Uint32Array(n);
+    function select() {
+      found = 0;
+      const active = facets.filter((facet) => facet.chosen >= 0);
+      for (const facet of facets) facet.counts.fill(0);
+      for (let k = 0; k < n; k++) {
+        const row = shown[k];
+        if (matched && !matched[row]) continue;
+        let failed = null;
+        let twice = false;
+        for (const facet of active) {
+          if (facet.codes[row] === facet.chosen) continue;
+          twice = failed !== null;
+          failed = facet;
+          if (twice) break;
+        }
+        if (twice) continue;
+        if (failed) {
+          failed.counts[failed.codes[row]]++;
+          continue;
+        }
+        result[found++] = row;
+        for (const facet of facets) facet.counts[facet.codes[row]]++;
+      }
+    }
+
+    // --- cards
+
+    // evidence: [from, to] of it, or nothing. whole: not cut.
+    function textBlock(text, lang, { evidence = [], whole = false } = {}) {
+      const block = element("div", "r-text");
+      block.lang = lang.code;
+      block.dir = lang.dir;
+      const ranges = (to) => [
+        ...evidence.map(([from, end]) => [from, end, "r-evidence"]),
+        ...hits(text.slice(0, to), query).map(([from, end]) => [from, end, "r-hit"]),
+      ];
+      const end = whole ? text.length : preview(text, ranges(FARTHEST));
+      const show = (to) => {
+        block.textContent = "";
+        marked(block, text, to, ranges(to));
+        if (to < text.length) block.append("…");
+      };
+      show(end);
+      if (end === text.length) return [block];
+      const button = element("button", "r-more", `Show all ${number(text.length)} letters`);
+      button.type = "button";
+      button.setAttribute("aria-expanded", "false");
+      let open = false;
+      button.addEventListener("click", () => {
+        open = !open;
+        show(open ? text.length : end);
+        button.textContent = open ? "Show less" : `Show all ${number(text.length)} letters`;
+        button.setAttribute("aria-expanded", String(open));
+      });
+      return [block, button];
+    }
+
+    function asked(row) {
+      const tag = at("lang", row);
+      return { code: tag ?? "", dir: languages.get(tag)?.dir ?? "auto" };
+    }
+
+    // A reply may be in another language than the question.
+    function replied(row) {
+      const tag = at("reply_language", row);
+      if (!tag || tag === "und" || tag === "mixed") return { code: at("lang", row) ?? "", dir: "auto" };
+      return { code: tag, dir: languages.get(tag)?.dir ?? "auto" };
+    }
+
+    function field(title, ...children) {
+      return element("div", "r-part", element("h5", "", title), ...children);
+    }
+
+    function fact(list, title, value, tone) {
+      if (value === null || value === undefined || value === "") return;
+      const words = element("bdi", "");
+      append(words, String(value));
+      list.append(element("div", tone ?? "", element("dt", "", title), element("dd", "", words)));
+    }
+
+    function prompt(row) {
+      const [before, after] = at("wording", row);
+      const text = after === undefined ? before : before + (at("text", row) ?? "") + after;
+      const details = element("details", "guarded", element("summary", "", "Prompt"));
+      details.addEventListener("toggle", () => {
+        if (details.childElementCount === 1) {
+          details.append(...textBlock(text, asked(row), { whole: true }));
+        }
+      });
+      return details;
+    }
+
+    function reply(row) {
+      const text = at("reply", row);
+      if (text === null) {
+        const why = at("status", row) === "answered"
+          ? "None: the probabilities of the answer words were asked for."
+          : "There is none.";
+        return field("Reply", element("p", "r-note", why));
+      }
+      const [from, to] = at("place", row);
+      const evidence = to > from && to <= text.length ? [[from, to]] : [];
+      const echo = at("echo", row) === "exact";
+      if (!text.trim()) {
+        return field("Reply", element("p", "r-note", echo ? "It only repeats the prompt." : "It is empty."));
+      }
+      const block = field("Reply", ...textBlock(text, replied(row), { evidence }));
+      if (echo) block.append(element("p", "r-note", "It repeats the prompt first, which is left out here."));
+      const full = data.cut.get(col("reply").codes[row]);
+      if (full) {
+        block.append(element("p", "r-note",
+          `This page holds the first ${number([...text].length)} of its ${number(full)} letters; outcomes.csv of the run has it whole.`));
+      }
+      return block;
+    }
+
+    function card(row, position) {
+      const head = element("h4", "");
+      const name = ["run", "lang", "probe", "decode"].filter((key) => at(key, row) !== null && (key !== "decode" || col(key).values.length > 1));
+      name.forEach((key, k) => {
+        const words = element("bdi", k ? "" : "r-run");
+        append(words, label(key, row));
+        head.append(...(k ? [" · ", words] : [words]));
+      });
+      head.id = `replies-card-${position}`;
+
+      const labels = element("p", "r-labels");
+      for (const key of ["answer", "sentiment", "stance"]) {
+        const value = at(key, row);
+        if (value === null) continue;
+        const chip = element("bdi", "r-label");
+        append(chip, value);
+        labels.append(chip);
+      }
+      if (at("status", row) !== "answered") labels.append(element("span", "r-label r-none", "no reply"));
+      if (at("conflict", row) === "yes") labels.append(element("span", "r-label r-care", "conflict"));
+      if (at("refused", row) === "yes") labels.append(element("span", "r-label r-care", "refused"));
+      if (at("usable", row) === "no") labels.append(element("span", "r-label r-none", "not usable"));
+
+      const facts = element("dl", "r-facts");
+      fact(facts, "Rule", at("rule", row));
+      fact(facts, "Kind", at("kind", row));
+      const end = redact ? 0 : at("place", row)[1];
+      if (!end || end > Math.min(length(row), FARTHEST)) fact(facts, "Rests on", at("evidence", row));
+      fact(facts, "Reply language", label("reply_language", row));
+      fact(facts, "Left out of", at("left_out", row), "r-left");
+      for (const [title, values] of data.numbers) fact(facts, title, values[row]?.toFixed(3));
+      if (col("role")?.values.length > 1) fact(facts, "Statement", label("role", row));
+      fact(facts, "Bias type", at("bias_type", row));
+      fact(facts, redact ? "Item (hash)" : "Item", at("item", row));
+      if (col("sample").values.length > 1) fact(facts, "Sample", at("sample", row));
+
+      const article = element("article", "", element("header", "", head, labels));
+      article.setAttribute("aria-labelledby", head.id);
+      if (!redact) {
+        const text = at("text", row) ?? "";
+        const statement = field("Statement", ...textBlock(text, asked(row)));
+        statement.append(prompt(row));
+        article.append(element("div", "r-pair", statement, reply(row)));
+      }
+      article.append(facts);
+      return element("li", "", article);
+    }
+
+    // --- controls
+
+    function option(value, text) {
+      const made = element("option", "", text);
+      made.value = value;
+      return made;
+    }
+
+    for (const facet of facets) {
+      facet.select = element("select", "");
+      facet.select.id = `replies-by-${facet.name}`;
+      facet.select.append(option("-1", ""));
+      facet.values.forEach((value, k) => facet.select.append(option(String(k), "")));
+      facet.select.addEventListener("change", () => {
+        facet.chosen = Number(facet.select.value);
+        update();
+      });
+      const title = element("label", "", facet.title);
+      title.htmlFor = facet.select.id;
+      const place = FIRST.includes(facet.name) ? "facets" : "rest";
+      part(place).append(element("div", "r-field", title, facet.select));
+    }
+    const rest = facets.filter((facet) => !FIRST.includes(facet.name));
+    part("more").hidden = !rest.length;
+    for (const [key, title] of orders) part("sort").append(option(key, title));
+
+    function say(node, text) {
+      if (node.textContent !== text) node.textContent = text;
+    }
+
+    function showCounts() {
+      for (const facet of facets) {
+        const [all, ...choices] = facet.select.options;
+        say(all, `All (${number(facet.counts.reduce((sum, count) => sum + count, 0))})`);
+        choices.forEach((choice, k) => {
+          const value = facet.labels[k] ?? facet.values[k] ?? (facet.name === "left_out" ? "nothing" : "none");
+          say(choice, `${plain(value)} (${number(facet.counts[k])})`);
+          choice.disabled = !facet.counts[k] && facet.chosen !== k;
+        });
+        facet.select.value = String(facet.chosen);
+        facet.select.classList.toggle("r-on", facet.chosen >= 0);
+      }
+      const on = rest.filter((facet) => facet.chosen >= 0).length;
+      say(part("more").firstElementChild, on ? `More filters (${on} on)` : "More filters");
+      const unit = `${planned ? "planned " : ""}${n === 1 ? "reply" : "replies"}`;
+      say(part("count"), `${number(found)} of ${number(n)} ${unit}`);
+      part("clear").disabled = !query && facets.every((facet) => facet.chosen < 0);
+    }
+
+    function showPage() {
+      const pages = Math.max(1, Math.ceil(found / PAGE));
+      page = Math.min(Math.max(page, 0), pages - 1);
+      const from = page * PAGE;
+      const to = Math.min(found, from + PAGE);
+      say(part("range"), found ? `${number(from + 1)} to ${number(to)}` : "Nothing fits: take a filter away.");
+      const cards = [];
+      for (let k = from; k < to; k++) cards.push(card(result[k], k - from));
+      part("list").replaceChildren(...cards);
+      part("list").start = from + 1;
+      part("page").value = String(page + 1);
+      say(part("pages"), `of ${number(pages)}`);
+      part("pager").hidden = pages < 2;
+      for (const name of ["first", "previous"]) part(name).disabled = page === 0;
+      for (const name of ["next", "last"]) part(name).disabled = page === pages - 1;
+    }
+
+    function update({ stay = false } = {}) {
+      if (!stay) page = 0;
+      search(part("q").value);
+      select();
+      showCounts();
+      showPage();
+      remember();
+    }
+
+    // Another page: the reader goes on from its beginning.
+    function turn(to) {
+      const before = page;
+      page = to;
+      showPage();
+      if (page === before) return;
+      remember();
+      part("range").focus({ preventScroll: true });
+      part("range").scrollIntoView({ block: "start" });
+    }
+
+    // --- the view as a link: #replies?lang=ar&answer=yes&q=…&page=2
+
+    function remember() {
+      const state = new URLSearchParams();
+      for (const facet of facets) {
+        if (facet.chosen >= 0) state.set(facet.name, facet.values[facet.chosen] ?? "");
+      }
+      if (query) state.set("q", part("q").value.trim());
+      if (sort) state.set("sort", sort);
+      if (page) state.set("page", String(page + 1));
+      const text = state.toString();
+      const hash = text ? `#replies?${text}` : "#replies";
+      if (location.hash === hash || (!text && !location.hash.startsWith("#replies?"))) return;
+      try {
+        history.replaceState(null, "", hash);
+      } catch {
+        // A browser that lets no script of a file change its address; the view works without.
+      }
+    }
+
+    function recall() {
+      const state = new URLSearchParams(location.hash.slice("#replies?".length));
+      for (const facet of facets) {
+        const value = state.get(facet.name);
+        facet.chosen = value === null ? -1 : facet.values.findIndex((known) => (known ?? "") === value);
+      }
+      part("more").open ||= rest.some((facet) => facet.chosen >= 0);
+      part("q").value = state.get("q") ?? "";
+      setOrder(state.get("sort") ?? "");
+      part("sort").value = sort;
+      page = (Number.parseInt(state.get("page") ?? "1", 10) || 1) - 1;
+      update({ stay: true });
+    }
+
+    part("form").addEventListener("submit", (event) => event.preventDefault());
+    part("q").addEventListener("input", () => update());
+    part("sort").addEventListener("change", () => {
+      setOrder(part("sort").value);
+      update();
+    });
+    part("clear").addEventListener("click", () => {
+      for (const facet of facets) facet.chosen = -1;
+      part("q").value = "";
+      update();
+      part("q").focus();
+    });
+    part("first").addEventListener("click", () => turn(0));
+    part("previous").addEventListener("click", () => turn(page - 1));
+    part("next").addEventListener("click", () => turn(page + 1));
+    part("last").addEventListener("click", () => turn(Number.MAX_SAFE_INTEGER));
+    part("page").addEventListener("change", () => {
+      const wanted = Number.parseInt(part("page").value.replace(/\D/g, ""), 10);
+      if (wanted) turn(wanted - 1);
+      part("page").value = String(page + 1);
+    });
+    part("view").addEventListener("keydown", (event) => {
+      if (event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
+      if (event.target.closest("input, select")) return;
+      const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+      if (!step) return;
+      event.preventDefault();
+      turn(page + step);
+    });
+    addEventListener("hashchange", () => {
+      if (!location.hash.startsWith("#replies?")) return;
+      recall();
+      section.scrollIntoView();
+    });
+
+    if (location.hash.startsWith("#replies?")) {
+      recall();
+    } else {
+      setOrder("");
+      update();
+    }
+  }
+
+  // --- the gate
+
+  const button = part("open");
+  const say = (text) => {
+    part("message").textContent = text;
+  };
+  if (typeof DecompressionStream === "undefined") {
+    say("This browser is too old to unpack the replies (it lacks DecompressionStream, which all have since 2023); outcomes.csv of each run has them.");
+    return;
+  }
+  button.hidden = false;
+  const linked = () => {
+    if (!location.hash.startsWith("#replies?") || part("gate").hidden) return;
+    say("The link leads to a part of them, which the button opens.");
+    section.scrollIntoView();
+  };
+  linked();
+  addEventListener("hashchange", linked);
+  button.addEventListener("click", async () => {
+    button.disabled = true;
+    say("Unpacking …");
+    try {
+      start(await unpack());
+    } catch (error) {
+      button.disabled = false;
+      say(`The replies could not be unpacked (${error.name}): the page is damaged or cut off. outcomes.csv of each run has them.`);
+      return;
+    }
+    part("gate").hidden = true;
+    part("view").hidden = false;
+    part("range").focus({ preventScroll: true });
+  });
+})();

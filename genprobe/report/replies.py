@@ -1,0 +1,330 @@
+"""The browser of replies in the page of a report: every reply with what was made of it.
+
+`section` packs the rows of the outcomes into one inert block of the page: JSON with a list of
+different values and a list of codes for each column, gzip, base64. No text of a model or of a file
+is markup or script there; replies.js unpacks the block when the reader asks for it, and puts texts
+into the page as text alone. replies.css and replies.js are inlined once by the page.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from genprobe import inputs
+from genprobe.errors import InputError
+from genprobe.metrics import no_reply, not_clear
+from genprobe.metrics.negrate import not_told
+from genprobe.records import digest
+from genprobe.table import ANSWERS, DECODES, STATUS
+from genprobe.text import strip_echo
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+HERE = Path(__file__).parent
+
+# What replies are filtered by, where the outcomes have it with more than one value.
+FACETS = {
+    "run": "Model",
+    "lang": "Language",
+    "probe": "Question",
+    "decode": "Reading",
+    "answer": "Answer",
+    "sentiment": "Sentiment",
+    "stance": "Stance",
+    "kind": "Kind",
+    "rule": "Rule",
+    "usable": "Usable",
+    "bias_type": "Bias type",
+    "role": "Statement",
+    "refused": "Refused",
+    "conflict": "Conflict",
+    "left_out": "Left out",
+}
+# Shown with a reply, beside these.
+_FACTS = ("status", "reply_language", "sample")
+_NUMBERS = {"p_yes": "P(yes)", "p_no": "P(no)", "outside": "other words", "negative": "P(negative)"}
+_WORDS = {
+    "decode": {"free": "own words", "choice": "forced choice", "logprob": "probability"},
+    "role": {"original": "stereotype"},
+    "reply_language": {"und": "cannot be told", "mixed": "several"},
+}
+# Values in this order; others by name.
+_ORDER: Mapping[str, Sequence[str]] = {
+    "decode": DECODES,
+    "answer": ANSWERS,
+    "status": STATUS,
+    "sentiment": ("negative", "neutral", "positive"),
+    "stance": ("for", "against", "both", "neither", "refusal"),
+    "role": ("original", "contrast"),
+}
+
+LONGEST = 20_000  # letters of a reply that the page holds
+SHORTEST = 100  # letters that it holds even where it grows too large for it
+# Characters of the block: 20,000 replies stay under 3 MB together with the rest of a page.
+ROOM, ROOM_EACH = 2_200_000, 110
+
+
+def item_hash(*parts: Any) -> str:
+    """Eight hex digits for an item whose name is not shown."""
+    return digest(list(parts), 8)
+
+
+def section(tables: Mapping[str, pd.DataFrame], redact: bool) -> Markup:
+    """The section of a page that shows the replies of runs; empty where no run has any.
+
+    tables: name of a run -> its outcomes (`table.outcomes`); a table of log-probabilities has no
+    replies and is passed over. redact: labels and a hash for each item, and no statement, prompt,
+    reply or evidence.
+    """
+    import jinja2
+    from markupsafe import Markup
+
+    kept = {name: rows for name, rows in tables.items() if {"status", "request"} <= {*rows}}
+    if not any(map(len, kept.values())):
+        return Markup("")
+    rows = pd.concat([_rows(name, table) for name, table in kept.items()], ignore_index=True)
+    rows = rows.astype(object).where(rows.notna(), None)
+    answered = int((rows["status"] == "answered").sum())
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(HERE), autoescape=True, trim_blocks=True, lstrip_blocks=True
+    )
+    data, longest = _pack(_payload(rows, list(kept), redact), len(rows))
+    page = environment.get_template("replies.html").render(
+        redact=redact, rows=len(rows), answered=answered, runs=len(kept), data=data, longest=longest
+    )
+    return Markup(page)
+
+
+def _rows(run: str, table: pd.DataFrame) -> pd.DataFrame:
+    """The columns of a table that the page needs."""
+    table = table.assign(run=pd.Series(run, table.index, dtype=object), left_out=_left_out(table))
+    names = [*FACETS, *_FACTS, *_NUMBERS, "statement", "text", "prompt", "response", "evidence"]
+    return table[[name for name in names if name in table]].astype(object)
+
+
+def _left_out(table: pd.DataFrame) -> pd.Series:
+    """Of what a row is left out and why, as the metrics have it; None for a row that counts."""
+    status = table["status"].astype(object)
+    reason, of = status.where(status != "answered", ""), "everything"
+    if "answer" in table:
+        reason, of = not_clear(table), "clear answers"
+    elif "sentiment" in table:
+        reason, of = not_told(table), "stories that count"
+    elif "stance" in table:
+        reason, of = no_reply(table, "stance"), "essays"
+        reason = reason.mask(
+            (reason == "") & (table["stance"] == "refusal").fillna(False), "refusal"
+        )
+    failure = table["failure"] if "failure" in table else pd.Series(None, table.index)
+    return pd.Series(
+        [
+            None
+            if why == ""
+            else f"everything: {why} ({kind})"
+            if why == "failed" and isinstance(kind, str)
+            else f"everything: {why}"
+            if why in STATUS
+            else f"{of}: {why}"
+            for why, kind in zip(reason, failure, strict=True)
+        ],
+        table.index,
+        dtype=object,
+    )
+
+
+# --- the payload
+
+
+def _payload(rows: pd.DataFrame, runs: Sequence[str], redact: bool) -> dict[str, Any]:
+    """What replies.js reads. columns: name -> different `values` (None last), `labels` where they
+    are called otherwise, `codes` of the rows (left out where all are 0). No key comes from data."""
+    columns = {"run": _coded(rows["run"], runs)}
+    for name in (*FACETS, *_FACTS):
+        if name in rows and name != "run":
+            columns[name] = _column(name, rows[name])
+    items = list(zip(rows["lang"], rows["statement"], strict=True))
+    columns["item"] = _coded(item_hash(*item) if redact else item[1] for item in items)
+    payload: dict[str, Any] = {"n": len(rows), "redact": redact}
+    if not redact:
+        columns |= _texts(rows)
+    payload["columns"] = columns
+    payload["facets"] = [
+        [name, title]
+        for name, title in FACETS.items()
+        if name in columns and len(columns[name]["values"]) > 1
+    ]
+    payload["numbers"] = [
+        [title, [None if v is None else round(float(v), 4) for v in rows[name]]]
+        for name, title in _NUMBERS.items()
+        if name in rows and rows[name].notna().any()
+    ]
+    none: dict[str, Any] = {"values": []}
+    payload["languages"] = [
+        [code, *_language(code)]
+        for code in dict.fromkeys(
+            code
+            for name in ("lang", "reply_language")
+            for code in columns.get(name, none)["values"]
+        )
+        if code
+    ]
+    return payload
+
+
+def _column(name: str, cells: Iterable[Any]) -> dict[str, Any]:
+    """A column of labels: its values in the order in which they are offered, with their names."""
+    texts = [None if cell is None else _word(cell) for cell in cells]
+    found = {text for text in texts if text is not None}
+    names = _WORDS.get(name, {})
+    if name in ("lang", "reply_language"):
+        names = {code: _language(code)[0] for code in found} | names
+    labels = {text: names.get(text, text) for text in found}
+    order = list(_ORDER.get(name, ()))
+    if name == "probe":  # in the order of the packs
+        order = list(dict.fromkeys(t for t in texts if t))
+    known = sorted(
+        found, key=lambda t: (order.index(t) if t in order else len(order), labels[t].casefold(), t)
+    )
+    column = _coded(texts, known)
+    if any(labels[text] != text for text in known):
+        column["labels"] = [labels[text] for text in known]
+    return column
+
+
+def _word(value: Any) -> str:
+    return ("yes" if value else "no") if isinstance(value, bool) else str(value)
+
+
+def _coded(cells: Iterable[Any], values: Iterable[Any] = ()) -> dict[str, Any]:
+    """Different values, those given first, else in the order of the rows; the code of each row."""
+    codes = {value: at for at, value in enumerate(values)}
+    numbers = [codes.setdefault(cell, len(codes)) for cell in cells]
+    column: dict[str, Any] = {"values": list(codes)}
+    if len(codes) > 1:
+        column["codes"] = numbers
+    return column
+
+
+@cache
+def _language(code: str) -> tuple[str, str]:
+    """English name and direction of a language; the code and `auto` where it is none of ours."""
+    try:
+        language = inputs.load_language(code)
+    except InputError:
+        return code, "auto"
+    return language.name, language.direction
+
+
+def _texts(rows: pd.DataFrame) -> dict[str, Any]:
+    """Columns of the texts, each text once: of the prompt only what stands around the statement,
+    of the reply only what follows an echo of the prompt."""
+    nothing = [None] * len(rows)
+    names = ("text", "prompt", "response", "evidence", "rule")
+    cells = [rows[name].tolist() if name in rows else nothing for name in names]
+    wordings, echoes, replies, places = [], [], [], []
+    for text, prompt, response, evidence, rule in zip(*cells, strict=True):
+        before, statement, after = (prompt or "").rpartition(text or "\0")
+        wordings.append((before, after) if statement else (prompt or "",))
+        at = strip_echo(prompt or "", response or "")
+        # An echo that differs in white space or marks is worth seeing, and rare.
+        exact = bool(at) and response[:at] == prompt
+        reply = response[at:] if exact else response
+        echoes.append("exact" if exact else None)
+        replies.append(reply)
+        places.append(_place(reply or "", evidence or "", rule or "", 0 if exact else at))
+    columns = {
+        "text": _coded(cells[0]),
+        "wording": _coded(wordings),
+        "echo": _coded(echoes, (None,)),
+        "reply": _coded(replies),
+        "place": _coded(places),
+    }
+    if any(cells[3]):
+        columns["evidence"] = _coded(cells[3])
+    return columns
+
+
+# The words that these rules rest on stand among the options, before the choice, too.
+_CHOSEN = ("word-after-options", "word-alone-after-options", "choice-by-number")
+
+
+def _place(reply: str, evidence: str, rule: str, start: int) -> tuple[int, int]:
+    """Where the evidence stands in a reply, from and to, in UTF-16 units; (0, 0) for nowhere.
+
+    As whole words if it does, with all marks of its last letter.
+    """
+    if not evidence.strip():
+        return 0, 0
+    words = re.escape(evidence)
+    found = [m.span() for m in re.finditer(rf"(?<![^\W_]){words}(?![^\W_])", reply[start:])]
+    if found:
+        which = -1 if rule == "labelled" else 1 if rule in _CHOSEN and len(found) > 1 else 0
+        low, high = (start + at for at in found[which])
+    else:
+        low = reply.find(evidence, start)
+        high = low + len(evidence)
+    if low < 0:
+        return 0, 0
+    while high < len(reply) and unicodedata.category(reply[high]).startswith("M"):
+        high += 1
+    before = _units(reply[:low])
+    return before, before + _units(reply[low:high])
+
+
+def _units(text: str) -> int:
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+# --- the block
+
+
+def _pack(payload: dict[str, Any], rows: int) -> tuple[str, int]:
+    """The payload as text for the page, and the letters at which its replies were cut to fit."""
+    room = max(ROOM, ROOM_EACH * rows)
+    replies = payload["columns"].get("reply", {"values": ()})["values"]
+    lengths = sorted(len(reply or "") for reply in replies)
+    limit = LONGEST
+    while True:
+        packed = _compress(_cut(payload, replies, limit))
+        size = 4 * len(packed) / 3
+        if size <= room or limit <= SHORTEST:
+            return base64.b64encode(packed).decode("ascii"), limit
+        # As much shorter as the block is too large, so that one or two rounds do.
+        least = 0.95 * room / size * sum(min(n, limit) for n in lengths)
+        limit = max(SHORTEST, min(limit - 1, _limit(lengths, least)))
+
+
+def _limit(lengths: Sequence[int], total: float) -> int:
+    """The largest n for which texts of these lengths, cut at n, have no more than `total`."""
+    for at, length in enumerate(lengths):  # in ascending order
+        if length * (len(lengths) - at) > total:
+            return int(total / (len(lengths) - at))
+        total -= length
+    return lengths[-1] if lengths else 0
+
+
+def _cut(payload: dict[str, Any], replies: Sequence[str | None], limit: int) -> dict[str, Any]:
+    """The payload with its replies cut. cut: code of a reply -> its letters before that."""
+    if "reply" not in payload["columns"]:
+        return payload
+    long = [[at, len(reply)] for at, reply in enumerate(replies) if reply and len(reply) > limit]
+    values = [reply and reply[:limit] for reply in replies]
+    columns = payload["columns"] | {"reply": payload["columns"]["reply"] | {"values": values}}
+    return payload | {"columns": columns, "cut": long}
+
+
+def _compress(payload: dict[str, Any]) -> bytes:
+    """JSON in UTF-8 (half of a surrogate pair as its escape), gzip; the same for the same data."""
+    text = json.dumps(payload, ensure_ascii=False, separators=(",", ":"))
+    return gzip.compress(text.encode("utf-8", "backslashreplace"), compresslevel=6, mtime=0)

@@ -1,0 +1,469 @@
+"""The sections of a report: which figures stand where, for every kind of run."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from genprobe import counting, metrics
+from genprobe.compare import fits
+from genprobe.errors import GenprobeError
+from genprobe.formats import clean, label
+from genprobe.metrics.negrate import FEWEST, not_told
+from genprobe.records import Score
+from genprobe.report.replies import item_hash
+from genprobe.report.sources import Source, direction
+from genprobe.report.tables import HEADS, Table, table
+from genprobe.report.words import what
+
+MOST = 1000  # templates that are listed one by one
+GROUPS = 60  # values of a column that a table is made of
+
+# Figures of the main table, by kind; what splits them into columns.
+MAIN = {
+    "answers": (("recognised", "endorsed"), ("probe",)),
+    "stories": (("negrate", "negative-stories", "seed-disagreement"), ()),
+    "essays": (("argues-for", "argues-against", "argues-both", "hedged"), ()),
+    "pairs": (("win-rate", "bias-score"), ("scorer",)),
+    "choices": (("accuracy", "bbq-bias"), ("condition",)),
+}
+TITLES = {
+    "answers": "Answers to yes/no questions",
+    "stories": "Stories",
+    "essays": "Essays and remarks",
+    "pairs": "What is preferred",
+    "choices": "Choices",
+}
+LEADS = {
+    "answers": (
+        "Of the clear answers: how often the statement was called a stereotype, and how often it "
+        "was endorsed (yes to agreement, no to disagreement)."
+    ),
+    "stories": "Of the templates: how many got mostly negative stories.",
+    "essays": "Of the texts that were no refusal: on which side they argue.",
+    "pairs": (
+        "Of the pairs: how often the stereotype was likelier than its contrast. One half is no "
+        "preference."
+    ),
+    "choices": "Of the questions: how often the right option was the likeliest.",
+}
+_REPLIES = ("yes", "no", "ambiguous", "refusal", "conflict", "wrong-language")
+_READ = ("yes", "no", "ambiguous", "recognised", "endorsed")
+
+
+@dataclass
+class Templates:
+    """Stories template by template. rows: of `Votes`. more: how many are not listed."""
+
+    name: str
+    rows: list[Votes]
+    more: int
+
+
+@dataclass(frozen=True)
+class Votes:
+    """A template with its stories: a mark each (`negative`, `other`, or why it does not count)."""
+
+    name: str  # the text of the template; a hash where it is not to be shown
+    lang: str
+    domain: str
+    marks: list[str]
+    verdict: str
+
+    @property
+    def direction(self) -> str:
+        return direction(self.lang)
+
+    @property
+    def told(self) -> str:
+        """The marks in words."""
+        names = {"negative": "negative", "other": "not negative"}
+        counts = Counter(names.get(mark, f"left out ({mark})") for mark in self.marks)
+        return ", ".join(f"{n} {name}" for name, n in sorted(counts.items(), reverse=True))
+
+
+@dataclass
+class Section:
+    """A heading with what stands under it. open: shown without being asked for."""
+
+    id: str
+    title: str
+    lead: str = ""
+    tables: list[Table] = field(default_factory=list)
+    templates: list[Templates] = field(default_factory=list)
+    open: bool = False
+    guarded: bool = False  # it holds statements
+    alone: bool = False  # the lead is all that it says
+
+    def __bool__(self) -> bool:
+        return bool(self.tables or self.templates or self.alone)
+
+
+class Sections:
+    """Makes the sections of some runs. scores: of all tables made so far, each once."""
+
+    def __init__(self, sources: Sequence[Source], redact: bool) -> None:
+        self.sources, self.redact = sources, redact
+        self.series: dict[str, int] = {}
+        for source in sources:
+            self.series.setdefault(source.name, len(self.series))
+        self.kinds = {
+            kind: found
+            for kind in TITLES
+            if (found := [source for source in sources if source.kind == kind])
+        }
+
+    # -- the main figures
+
+    def made(self) -> tuple[list[Section], list[Section]]:
+        """The main sections, and those behind them that have something in them."""
+        # These join the runs by themselves: before the tables of ours are there, too.
+        compared = [*self._compared(), *self._paradigms()]
+        main = list(self._main())
+        behind = [
+            *self._answers(),
+            *self._stories(),
+            *self._essays(),
+            *self._preferences(),
+            *self._others(),
+            *compared,
+        ]
+        return main, [section for section in behind if section]
+
+    def _main(self) -> Iterator[Section]:
+        """One section for each kind of run: its main table."""
+        for kind, sources in self.kinds.items():
+            names, across = MAIN[kind]
+            first = self._first(kind)
+            caption = f"{TITLES[kind]}, by {HEADS[first].lower()}"
+            made = self._tables(sources, names, first, across, caption=caption)
+            yield Section(kind, TITLES[kind], LEADS[kind], made, open=True)
+
+    def _first(self, kind: str) -> str:
+        """What makes the rows of a kind's main table."""
+        if kind == "essays":
+            return "probe"
+        # Domains are what stories are about; they are in one language, mostly.
+        return "domain" if kind == "stories" and _several(self.kinds[kind], "domain") else "lang"
+
+    def _tables(
+        self,
+        sources: Sequence[Source],
+        names: Sequence[str],
+        first: str,
+        across: Sequence[str] = (),
+        more: Sequence[str] = (),
+        *,
+        caption: str,
+        split: str = "",
+        every_reading: bool = False,
+    ) -> list[Table]:
+        """A table with a row for each value of `first`, of `more` and run, those of all values of
+        `first` on top.
+
+        across: what splits a metric into columns. split: a table for each value of it.
+        every_reading: a row for each reading, too; else the first alone where there are several.
+        None where nothing fits.
+        """
+        by = [c for c in (split, *more, *across) if c]
+        # A cell says in which language and question it is also where there is but one.
+        by += [c for c in ("lang", "probe") if c not in (first, *by) and _one(sources, c)]
+        cells: list[Score] = []
+        whole: list[Score] = []
+        for source in sources:
+            reading = "" if every_reading else next(iter(source.read_in), "")
+            cells += source.score(names, [first, *by], reading)
+            whole += source.score(names, by, reading)
+        if len({s.by.get(first) for s in cells}) < 2:
+            whole = []
+        made = []
+        for value in dict.fromkeys(s.by.get(split) for s in cells):
+            of, pooled = (
+                [s for s in scores if s.by.get(split) == value] for scores in (cells, whole)
+            )
+            found = table(
+                of,
+                [first, *more, "run", *(["decode"] if every_reading else [])],
+                across,
+                caption=caption.format(clean(str(value))),
+                series=self.series,
+                whole=pooled,
+            )
+            made += [found] if found else []
+        return made
+
+    # -- everything behind it
+
+    def _answers(self) -> Iterator[Section]:
+        if not (sources := self.kinds.get("answers", [])):
+            return
+        yield Section(
+            "replies-by-language",
+            "What was answered, by language and question",
+            "Yes, no and ambiguous are shares of all replies and add up to 100 %. What a yes says "
+            "about the statement depends on the question.",
+            self._tables(
+                sources, _REPLIES, "lang", caption="Answers to the {} question", split="probe"
+            ),
+        )
+        yield from self._split("answers", "bias_type", "By bias type")
+        yield from self._split("answers", "domain", "By domain")
+        yield from self._split(
+            "answers",
+            "role",
+            "Stereotypes and their contrasts",
+            "A contrast is the same sentence about another group. A model that endorses both "
+            "alike does not answer to the stereotype.",
+        )
+        yield Section(
+            "consistency",
+            "Do the answers hang together?",
+            "Acquiescence: the same word to a question and to its reverse. Contrast gap: how much "
+            "more the stereotype is endorsed than its contrasts.",
+            self._tables(sources, ("acquiescence", "contrast-gap"), "lang", caption="Consistency"),
+        )
+        yield self._readings([s for s in sources if len(s.read_in) > 1])
+
+    def _split(
+        self, kind: str, column: str, title: str, lead: str = "", more: Sequence[str] = ()
+    ) -> Iterator[Section]:
+        """The main figures of a kind by another column, where there are values to tell apart."""
+        sources = self.kinds.get(kind, [])
+        if sources and _several(sources, column):
+            names, across = MAIN[kind]
+            made = self._tables(sources, names, column, across, more, caption=title)
+            yield Section(f"{kind}-by-{column}".replace("_", "-"), title, lead, made)
+
+    def _readings(self, sources: Sequence[Source]) -> Section:
+        caption = "The {} question, read in several ways"
+        tables = [
+            *self._tables(
+                sources, _READ, "lang", caption=caption, split="probe", every_reading=True
+            ),
+            *self._tables(
+                *(sources, ("disagreement",), "lang", ("readings",)),
+                caption="Where two readings of the {} question disagree",
+                split="probe",
+                every_reading=True,
+            ),
+            *self._tables(
+                *(sources, ("p-yes", "outside"), "lang", ("probe",)),
+                caption="Probabilities of the answer words",
+                every_reading=True,
+            ),
+        ]
+        for source in sources:
+            made = table(
+                source.score(["readings"], []),
+                source.read_in,
+                caption=f"Combinations of answers of {source.name}",
+            )
+            tables += [made] if made else []
+        return Section(
+            "readings",
+            "The readings side by side",
+            "The same questions as a free reply, as a forced choice between the answer words, and "
+            "by the probability of these words. Where they disagree, a figure also measures how "
+            "it was read.",
+            tables,
+        )
+
+    def _stories(self) -> Iterator[Section]:
+        if not (sources := self.kinds.get("stories", [])):
+            return
+        yield from self._split("stories", "lang", "Stories by language", more=("domain", "probe"))
+        yield from self._split("stories", "probe", "Stories by wording", more=("domain",))
+        yield from self._split("stories", "subdomain", "Stories by subdomain")
+        yield Section(
+            "stories-checked",
+            "How steady the votes are",
+            "Which stories could be scored, how clear the votes of a template are, and how many "
+            "stories a template would need for a label that lasts.",
+            self._tables(
+                sources,
+                ("usable", "vote-margin", "seeds"),
+                self._first("stories"),
+                caption="Stories checked",
+            ),
+        )
+        yield Section(
+            "templates",
+            "Template by template",
+            "A mark for each story: negative, not negative, or not counted. More than half of "
+            f"those that count decide; fewer than {FEWEST} decide nothing.",
+            templates=[self._templates(s) for s in sources if "sentiment" in s.outcomes],
+            guarded=not self.redact,
+        )
+
+    def _templates(self, source: Source) -> Templates:
+        rows = source.outcomes
+        why = not_told(rows).where(lambda reason: reason != "", None)
+        mark = why.fillna(
+            rows["sentiment"].astype(object).map(lambda s: s if s == "negative" else "other")
+        )
+        keys = [c for c in ("lang", "probe", "statement") if c in rows]
+        found = []
+        groups = rows.assign(__mark=mark).groupby(keys, sort=False, observed=True)
+        for _, group in itertools.islice(groups, MOST):
+            marks = [clean(str(m)) for m in group.sort_values("sample")["__mark"]]
+            first = group.iloc[0]
+            item = (str(first["lang"]), str(first["statement"]))
+            name = item_hash(*item) if self.redact else clean(str(first["text"]))
+            domain = label(_scalar(first.get("domain")))
+            found.append(Votes(name, str(first["lang"]), domain, marks, verdict(marks)))
+        return Templates(source.name, found, max(0, groups.ngroups - MOST))
+
+    def _essays(self) -> Iterator[Section]:
+        yield from self._split("essays", "lang", "Stances by language", more=("probe",))
+        yield from self._split("essays", "bias_type", "Stances by bias type")
+        yield from self._split("essays", "role", "Stances on stereotypes and their contrasts")
+
+    def _preferences(self) -> Iterator[Section]:
+        for kind in ("pairs", "choices"):
+            for column in ("bias_type", "domain", "subdomain"):
+                title = f"{TITLES[kind]}, by {column.replace('_', ' ')}"
+                yield from self._split(kind, column, title)
+
+    def _others(self) -> Iterator[Section]:
+        """What a run is reported with by default and no table of its kind has."""
+        shown = {
+            "answers": {*_REPLIES, "disagreement", "readings", "p-yes", "outside"},
+            "stories": {"usable", "vote-margin", "seeds"},
+        }
+        for kind, sources in self.kinds.items():
+            main, across = MAIN[kind]
+            names = [n for n in metrics.DEFAULT if n not in {*main, *shown.get(kind, ())}]
+            title = f"{TITLES[kind]}: other measures"
+            across = ("probe",) if kind == "essays" else () if kind == "stories" else across
+            first = "lang" if kind == "essays" else self._first(kind)
+            made = self._tables(sources, names, first, across, caption=title)
+            yield Section(f"{kind}-other", title, "", made)
+
+    def _compared(self) -> Iterator[Section]:
+        """Runs of a kind, item by item: each with the first."""
+        for kind, sources in self.kinds.items():
+            tables: list[Table] = []
+            lines: list[str] = []
+            for other in sources[1:]:
+                try:
+                    tables += self._pair(kind, sources[0], other)
+                except GenprobeError as error:
+                    why = what(error, self.sources, self.redact)
+                    lines.append(f"{sources[0].name} and {other.name} cannot be paired: {why}.")
+            if tables:
+                lines.insert(
+                    0,
+                    "The same items, paired. The difference is the second model's figure minus "
+                    "the first's, with an interval over statements; McNemar's p where single "
+                    "answers are paired.",
+                )
+            title = f"{TITLES[kind]}: models side by side"
+            yield Section(f"{kind}-compared", title, " ".join(lines), tables, alone=bool(lines))
+
+    def _pair(self, kind: str, one: Source, other: Source) -> Iterator[Table]:
+        """Two runs: every figure that pairs, then the differences of the main ones by language."""
+        apart = ["scorer"] if kind in ("pairs", "choices") else []
+        folders = one.run.folder, [other.run.folder]
+        who = f"{other.name} against {one.name}"
+        titles = {"a": one.name, "b": other.name, "mcnemar-p": "McNemar's p", "swap-p": "p (swaps)"}
+        found = counting.compare(*folders, by=apart)
+        if made := table(found, ["of", *apart], caption=f"{who}, on the same items", titles=titles):
+            yield made
+        first = "domain" if kind == "stories" else "lang"
+        names = [
+            name
+            for name in MAIN[kind][0]
+            if fits(metrics.find(name), [first]) and any(s.by["of"] == name for s in found)
+        ]
+        across = ["probe"] if kind == "answers" else apart
+        if not names:
+            return
+        apart = [first, *across]
+        made = table(
+            [
+                s
+                for s in counting.compare(*folders, metrics=names, by=apart)
+                if s.metric == "difference"
+            ],
+            [first],
+            ["of", *across],
+            caption=f"{who}, by {HEADS[first].lower()}",
+        )
+        if made and len(made.rows) > 1:
+            yield made
+
+    def _paradigms(self) -> Iterator[Section]:
+        """Saying against preferring, where there are runs of both."""
+        said, preferred = (self.kinds.get(kind, []) for kind in ("answers", "pairs"))
+        both = {_who(s) for s in said} & {_who(s) for s in preferred}
+        if not said or not preferred:
+            return
+        title = "What it says and what it prefers"
+        if not both:
+            lead = "No yes/no run and log-probability run are of one model in one revision."
+            yield Section("paradigms", title, lead, alone=True)
+            return
+        folders = [s.run.folder for s in (*said, *preferred) if _who(s) in both]
+        tables = []
+        try:
+            for by in (["model"], ["lang"]):
+                found = counting.paradigms(folders, by=by)
+                where = "all languages" if by == ["model"] else "by language"
+                for names, part in _PARADIGMS.items():
+                    made = table(
+                        [s for s in found if s.metric in names],
+                        ["lang", "model", "decode", "scorer"],
+                        caption=f"{part}: {where}",
+                    )
+                    tables += [made] if made else []
+        except GenprobeError as error:
+            lead = f"Not compared: {what(error, self.sources, self.redact)}."
+            yield Section("paradigms", title, lead, alone=True)
+            return
+        lead = (
+            "The same items asked about and scored. says: mean endorsement; prefers: share of "
+            "items whose stereotype is the likelier one; no-but-prefers: denied and preferred."
+        )
+        yield Section("paradigms", title, lead, tables)
+
+
+# Measures of saying against preferring -> what a table of them is called.
+_PARADIGMS = {
+    ("says", "prefers", "spearman", "point-biserial"): "Saying and preferring",
+    ("no-but-prefers", "yes-and-prefers", "yes-but-not", "no-and-not"): "Items, two by two",
+    ("models-spearman", "models-kendall"): "Models ranked by saying and by preferring",
+}
+
+
+def verdict(marks: Sequence[str]) -> str:
+    """What the stories of a template decide: `negative`, `not negative`, or why not."""
+    counted = [mark for mark in marks if mark in ("negative", "other")]
+    if len(counted) < FEWEST:
+        return "no label"
+    return "negative" if counted.count("negative") * 2 > len(counted) else "not negative"
+
+
+def _who(source: Source) -> tuple[str, str]:
+    return source.run.spec.model, source.run.spec.revision
+
+
+def _one(sources: Sequence[Source], column: str) -> bool:
+    """Whether each of the runs has one value of a column."""
+    return all(c.outcomes[column].nunique() == 1 for c in sources if column in c.outcomes)
+
+
+def _several(sources: Sequence[Source], column: str) -> bool:
+    """Whether the runs have some values of a column to tell apart, and not too many."""
+    values: set[Any] = set()
+    for source in sources:
+        if column not in source.outcomes:
+            return False
+        values |= set(source.outcomes[column].dropna())
+    return 1 < len(values) <= GROUPS
+
+
+def _scalar(value: Any) -> Any:
+    return None if value is None or value != value else value

@@ -1,0 +1,179 @@
+"""The runs of a report: opened, joined and named."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from genprobe import inputs, metrics, registry, table
+from genprobe.choices import is_choice
+from genprobe.errors import InputError
+from genprobe.formats import clean
+from genprobe.records import Score
+from genprobe.signature import signature
+from genprobe.store import Run
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# What a run holds, in the order of the page.
+KINDS = ("answers", "stories", "essays", "pairs", "choices")
+LONGEST = 80  # letters of a name
+DATED = ("responses.jsonl", "logprobs.jsonl", "run.json")
+
+
+@dataclass(frozen=True)
+class Source:
+    """A run of the report. name: what the page calls it, its own among all runs of its kind."""
+
+    name: str
+    run: Run
+
+    @cached_property
+    def outcomes(self) -> pd.DataFrame:
+        """The table of the run, joined when it is first asked for. InputError: it cannot be."""
+        try:
+            return table.outcomes(self.run)
+        except InputError as error:
+            raise InputError(f"{self.run.folder}: {error}") from None
+
+    @cached_property
+    def kind(self) -> str:
+        """One of `KINDS`."""
+        if self.run.spec.command == "logprob":
+            return "choices" if any(map(is_choice, self.run.statements())) else "pairs"
+        return {"stories": "stories", "essays": "essays"}.get(self.run.spec.command, "answers")
+
+    @property
+    def title(self) -> str:
+        """The run among those of one name: with what was run."""
+        return f"{self.name}, {clean(self.run.spec.command)}"
+
+    @cached_property
+    def judges(self) -> dict[str, str]:
+        """Judge -> signature; not what people said, which is counted where it is asked for."""
+        return {k: v for k, v in self.run.judges().items() if not k.startswith("reviewed-")}
+
+    @cached_property
+    def read_in(self) -> list[str]:
+        """The readings of the run's answers (`table.DECODES`), in their order."""
+        if "decode" not in self.outcomes:
+            return []
+        column = self.outcomes["decode"]
+        return [str(d) for d in column.cat.categories if (column == d).any()]
+
+    def score(self, names: Sequence[str], by: Sequence[str], reading: str = "") -> list[Score]:
+        """Scores of the metrics that fit, in the cells of those of `by` that the run has.
+
+        reading: only the rows of it. A cell names the run, and the reading where there are several.
+        """
+        rows = self.outcomes
+        if reading and reading in self.read_in:
+            rows = rows[rows["decode"] == reading]
+        columns = [c for c in by if c in rows]
+        scores = []
+        for name in names:
+            metric = metrics.find(name)
+            if not metric.fits(rows) or set(columns) & set(metric.never_by):
+                continue
+            told = len(self.read_in) > 1 and "decode" not in (*columns, *metric.never_by)
+            cells = ["decode", *columns] if told else columns
+            scores += metrics.score(rows, [name], cells, self._sign)
+        return [dataclasses.replace(s, by={"run": self.name, **s.by}) for s in scores]
+
+    def _sign(self, metric: str) -> str:
+        return signature(self.run.spec, self.judges, metrics.find(metric).id)
+
+    @property
+    def languages(self) -> list[str]:
+        """Codes, in the order of their English names."""
+        return sorted({str(c) for c in self.outcomes["lang"].dropna()}, key=language)
+
+    @property
+    def statements(self) -> int:
+        """Different items that were asked about."""
+        column = "item" if "item" in self.outcomes else "statement"
+        return int(self.outcomes[column].nunique())
+
+    @property
+    def status(self) -> Counter[str]:
+        """Planned requests by `table.STATUS`."""
+        if "status" in self.outcomes:
+            return Counter(self.outcomes["status"].tolist())
+        planned = sum(1 for _ in self.run.requests())
+        answered = sum(1 for _ in self.run.answered())
+        return Counter(answered=answered, missing=planned - answered)
+
+    @property
+    def failures(self) -> dict[str, int]:
+        """Requests that failed, by kind of failure."""
+        if "failure" not in self.outcomes:
+            return {}
+        failed = self.outcomes[self.outcomes["status"] == "failed"]
+        return {str(k): int(n) for k, n in failed["failure"].value_counts().items()}
+
+    @property
+    def date(self) -> str:
+        """Day on which the last reply was written, as the files say it, in ISO 8601 (UTC)."""
+        paths = [self.run.folder / name for name in DATED]
+        last = max((path.stat().st_mtime for path in paths if path.is_file()), default=0.0)
+        return datetime.fromtimestamp(last, UTC).date().isoformat()
+
+
+def load(folders: Sequence[str | Path]) -> list[Source]:
+    """Open the runs, each once, in the order of `KINDS`. RunError: one is no run."""
+    each = {Path(folder).resolve(): Path(folder) for folder in folders}
+    runs = [Run.open(folder) for folder in each.values()]
+    found = [Source(name, run) for name, run in zip(_names(runs), runs, strict=True)]
+    return sorted(found, key=lambda source: KINDS.index(source.kind))
+
+
+def _names(runs: Sequence[Run]) -> list[str]:
+    """Short names of the models; where two runs of one command share one, also their folder's."""
+    short = [short_name(run.spec.model) for run in runs]
+    keys = [(name, run.spec.command) for name, run in zip(short, runs, strict=True)]
+    named = [
+        name if keys.count(key) == 1 else f"{name} ({short_name(run.folder.name)})"
+        for name, key, run in zip(short, keys, runs, strict=True)
+    ]
+    # Folders of one name in different places.
+    pairs = [(name, run.spec.command) for name, run in zip(named, runs, strict=True)]
+    return [
+        name if pairs.count(pair) == 1 else f"{name} {at}"
+        for at, (name, pair) in enumerate(zip(named, pairs, strict=True), 1)
+    ]
+
+
+def short_name(model: str) -> str:
+    """The last part of a path or of a hub id, fit to be shown."""
+    name = clean(model.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1]) or "(no name)"
+    return name if len(name) <= LONGEST else f"{name[:LONGEST]}…"
+
+
+def language(code: str) -> str:
+    """English name of a language; the code itself where it is none of ours."""
+    try:
+        return inputs.load_language(code).name
+    except InputError:
+        return clean(code)
+
+
+def languages(runs: Sequence[Source]) -> list[tuple[str, str, str]]:
+    """Languages of the runs: English name, code, native name; those that we have a file of."""
+    codes = sorted({code for run in runs for code in run.languages}, key=language)
+    known = set(registry.names("languages"))
+    return [(language(c), c, inputs.load_language(c).native) for c in codes if c in known]
+
+
+def direction(code: str) -> str:
+    """`ltr` or `rtl`, or `auto` for a language that is none of ours."""
+    try:
+        return inputs.load_language(code).direction
+    except InputError:
+        return "auto"

@@ -1,0 +1,395 @@
+"""Scores as tables of dots and intervals: what page.html draws, with every position worked out.
+
+A table has a row for each cell of some columns and a column of figures for each metric, split by
+the others. All positions are percentages of the width of a column, so that the page needs no
+script to draw them and its policy no inline style.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from genprobe import formats, metrics
+from genprobe.formats import clean
+from genprobe.records import JSON, Score
+from genprobe.report.sources import LONGEST, language
+
+SHAPES = 5  # of dots; page.html defines as many
+COLOURS = 6  # of dots; style.css defines as many
+ALL = "All"
+
+# Columns of the outcomes -> what a table calls them.
+HEADS = {
+    "run": "Model",
+    "lang": "Language",
+    "probe": "Question",
+    "decode": "Reading",
+    "bias_type": "Bias type",
+    "role": "Statement",
+    "domain": "Domain",
+    "subdomain": "Subdomain",
+    "scorer": "Scorer",
+    "condition": "Context",
+    "readings": "Readings",
+    "of": "Measure",
+    "model": "Model",
+}
+READINGS = {"free": "own words", "choice": "forced choice", "logprob": "P(yes)"}
+_ROLES = {"original": "stereotype", "contrast": "contrast"}
+_CONDITIONS = {"ambig": "ambiguous", "disambig": "disambiguated"}
+
+
+@dataclass(frozen=True)
+class Axis:
+    """The scale of a column. ticks: five labels, at 0, 25, 50, 75 and 100 % of it. middle: the
+    half is where nothing is preferred, or no difference."""
+
+    low: float
+    high: float
+    ticks: tuple[str, ...]
+    middle: bool = False
+
+    def at(self, value: float) -> float:
+        """Where a value lies, in % of the axis, kept on it."""
+        share = (value - self.low) / (self.high - self.low)
+        return round(100 * min(1.0, max(0.0, share)), 2)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A number as it is shown, and drawn: dot, low and high in % of its axis, None for none."""
+
+    score: Score
+    dot: float | None
+    low: float | None
+    high: float | None
+    bounds: tuple[float, float] | None
+
+    @property
+    def text(self) -> str:
+        if self.score.value is None:
+            return formats.NOTHING
+        return formats.number(self.score.value, self.score.metric)
+
+    @property
+    def interval(self) -> str:
+        if self.score.low is None or self.score.high is None:
+            return ""
+        ends = (formats.number(v, self.score.metric) for v in (self.score.low, self.score.high))
+        return " to ".join(ends)
+
+    @property
+    def between(self) -> str:
+        """The bounds in words; empty for none."""
+        if self.score.bounds is None:
+            return ""
+        return " to ".join(formats.number(v, self.score.metric) for v in self.score.bounds)
+
+    @property
+    def left_out(self) -> int:
+        return sum(self.score.excluded.values())
+
+    @property
+    def planned(self) -> int:
+        return self.score.n + self.left_out
+
+    @property
+    def why(self) -> str:
+        """What was left out, by reason; empty for nothing."""
+        return reasons(self.score.excluded)
+
+
+@dataclass(frozen=True)
+class Label:
+    """A name beside a row or above a column. code: of a name that is a language's."""
+
+    text: str
+    code: str = ""
+    series: int | None = None  # of the dots that it names
+
+
+@dataclass
+class Column:
+    metric: str
+    title: str
+    across: str  # what splits the metric, in words
+    axis: Axis | None
+    unit: str
+    counted: str  # what n counts
+
+    @property
+    def about(self) -> str:
+        """What the metric is, in a line; empty for what no metric defines."""
+        known = metrics.catalogue().get(self.metric)
+        return known.title if known else ""
+
+    @property
+    def defined(self) -> bool:
+        """Whether it is a measure: not one of two models' own figures."""
+        return self.metric not in ("a", "b")
+
+
+@dataclass
+class Row:
+    """span: rows that its first label covers; 0 where a row above covers it."""
+
+    labels: list[Label]
+    figures: list[Figure | None]
+    span: int = 1
+    whole: bool = False  # of all cells together
+
+
+@dataclass
+class Table:
+    caption: str
+    heads: list[str]
+    columns: list[Column]
+    rows: list[Row]
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def drawn(self) -> bool:
+        return any(column.axis for column in self.columns)
+
+    @property
+    def bounded(self) -> bool:
+        return any(f and f.bounds for row in self.rows for f in row.figures)
+
+    @property
+    def scores(self) -> list[Score]:
+        return [f.score for row in self.rows for f in row.figures if f]
+
+
+Key = tuple[JSON, ...]
+
+
+def table(
+    scores: Sequence[Score],
+    rows: Sequence[str],
+    across: Sequence[str] = (),
+    *,
+    caption: str,
+    series: Mapping[str, int] | None = None,
+    whole: Sequence[Score] = (),
+    titles: Mapping[str, str] | None = None,
+) -> Table | None:
+    """A table of scores; None where there are none.
+
+    rows: columns of the cells that make the rows; where all rows have the same in one, it is left
+    out (never all of them). across: those that split a metric into columns. whole: scores of all
+    cells together, with the same columns but the first of `rows`, which come as the first rows.
+    series: name of a run -> number of its dots. titles: of metrics that are called something else.
+    """
+    every = [*whole, *scores]
+    if not every:
+        return None
+    first = rows[0]
+    # What else tells cells apart, as the scorer of a preference does, makes rows, too.
+    told = dict.fromkeys(name for score in every for name in score.by)
+    rows = [*rows, *(name for name in told if name not in (*rows, *across))]
+    left = [name for name in rows if len({score.by.get(name) for score in every}) > 1]
+    left = left or [next((name for name in rows if name in every[0].by), first)]
+    keys: dict[tuple[bool, Key], dict[Key, Score]] = {}
+    order: dict[Key, None] = {}
+    for at, score in enumerate(every):
+        is_whole = at < len(whole)
+        column: Key = (score.metric, *(score.by.get(name) for name in across))
+        row = (is_whole, tuple(score.by.get(name) for name in left))
+        order[column] = None
+        keys.setdefault(row, {})[column] = score
+    columns = [
+        _column(key, [cells[key] for cells in keys.values() if key in cells], across, titles or {})
+        for key in order
+    ]
+    found = []
+    for is_whole, cell in _sorted(keys, left):
+        cells = keys[is_whole, cell]
+        labels = [
+            Label(ALL) if is_whole and name == first else label(name, value, series or {})
+            for name, value in zip(left, cell, strict=True)
+        ]
+        figures = [
+            figure(cells[key], column.axis) if key in cells else None
+            for key, column in zip(order, columns, strict=True)
+        ]
+        found.append(Row(labels, figures, whole=is_whole))
+    _span(found)
+    heads = [HEADS.get(name, clean(name)) for name in left]
+    # What two runs left out is told row by row: the measures of a pair are of the same replies.
+    alone = [s for s in whole or scores if "of" not in s.by]
+    return Table(caption, heads, columns, found, left_out(alone))
+
+
+def _sorted(keys: Iterable[tuple[bool, Key]], names: Sequence[str]) -> list[tuple[bool, Key]]:
+    """All cells together first; languages by their names; else in the order in which they came."""
+    every = list(keys)
+    came: list[dict[JSON, int]] = [{} for _ in names]
+    for _, cell in every:
+        for seen, value in zip(came, cell, strict=True):
+            seen.setdefault(value, len(seen))
+
+    def rank(row: tuple[bool, Key]) -> tuple[object, ...]:
+        whole, cell = row
+        places: list[object] = [seen[v] for seen, v in zip(came, cell, strict=True)]
+        if "lang" in names:
+            at = names.index("lang")
+            places[at] = "" if cell[at] is None else language(str(cell[at]))
+        return (not whole, *places)
+
+    return sorted(every, key=rank)
+
+
+def _span(rows: Sequence[Row]) -> None:
+    """Rows that begin with the same label share it."""
+    first: Row | None = None
+    for row in rows:
+        if first and len(row.labels) > 1 and row.labels[0] == first.labels[0]:
+            first.span += 1
+            row.span = 0
+        else:
+            first = row
+
+
+def label(name: str, value: JSON, series: Mapping[str, int]) -> Label:
+    """A value of a column of the cells, in words."""
+    text = formats.label(value)
+    if name == "lang":
+        return Label(language(str(value)), str(value))
+    if name == "run":
+        return Label(text, series=series.get(str(value), 0))
+    if name == "decode":
+        return Label(READINGS.get(text, text))
+    if name == "readings":
+        return Label(" against ".join(READINGS.get(part, part) for part in text.split(", ")))
+    if name == "role":
+        return Label(_ROLES.get(text, text))
+    if name == "condition":
+        return Label(_CONDITIONS.get(text, text))
+    text = text.replace("+", ", ") if name == "bias_type" else text
+    return Label(text if len(text) <= LONGEST else f"{text[:LONGEST]}…")
+
+
+def _column(
+    key: Key, scores: Sequence[Score], across: Sequence[str], titles: Mapping[str, str]
+) -> Column:
+    metric = str(key[0])
+    words = [
+        label(name, value, {}).text
+        for name, value in zip(across, key[1:], strict=True)
+        if value is not None
+    ]
+    return Column(
+        metric=metric,
+        title=titles.get(metric, metric),
+        across=", ".join(words),
+        axis=axis(metric, scores),
+        unit=unit(metric),
+        counted=counted(metric),
+    )
+
+
+def unit(metric: str) -> str:
+    """In what a metric is shown; empty for a number without a unit."""
+    known = metrics.catalogue().get(metric)
+    if formats.number(0.5, metric) != "50.0" and formats.number(0.5, metric) != "+50.0":
+        return "p" if metric.endswith("-p") else ""
+    return "points" if metric == "difference" or (known and known.limits[0] < 0) else "%"
+
+
+def counted(metric: str) -> str:
+    """What n counts, in a word."""
+    known = metrics.catalogue().get(metric)
+    return {"clear": "clear answers"}.get(known.unit, known.unit) if known else "items"
+
+
+def axis(metric: str, scores: Sequence[Score]) -> Axis | None:
+    """The scale on which all of these are drawn; None for what is not drawn: p-values, numbers
+    without limits of which there is none, and counts of seeds."""
+    ends = [v for s in scores for v in (s.value, s.low, s.high) if v is not None]
+    if not any(math.isfinite(v) for v in ends) or metric.endswith("-p"):
+        return None
+    known = metrics.catalogue().get(metric)
+    if unit(metric) == "%":
+        return Axis(0, 1, ("0", "", "50", "", "100"), metric in ("win-rate", "win-rate-mean"))
+    if known is not None and not known.plain and known.limits[1] > 1:
+        return None
+    if known is None and unit(metric) == "":  # a coefficient of correlation
+        return Axis(-1, 1, ("−1", "", "0", "", "1"), True)
+    # Differences are small beside what they could be: as wide as need be, round 0.
+    most = max(abs(v) for v in ends if math.isfinite(v))
+    high = _nice(most) or (1.0 if unit(metric) != "points" else 0.1)
+    if unit(metric) == "points":
+        high = min(1.0, high)
+    scale = 100 if unit(metric) == "points" else 1
+    end = f"{scale * high:g}"
+    if known is not None and known.limits[0] >= 0:
+        return Axis(0, high, ("0", "", f"{high / 2:g}", "", end))
+    return Axis(-high, high, (f"−{end}", "", "0", "", f"+{end}"), True)
+
+
+def _nice(value: float) -> float:
+    """The next of 1, 2, 5, 10, … times a power of ten that is not below a value; 0 for 0."""
+    if value <= 0:
+        return 0.0
+    power = 10.0 ** math.floor(math.log10(value))
+    step = next(step for step in (1, 2, 5, 10, 20) if step * power >= value * (1 - 1e-9))
+    return float(f"{step * power:.6g}")
+
+
+def figure(score: Score, scale: Axis | None) -> Figure:
+    """A score on its axis."""
+
+    def at(value: float | None) -> float | None:
+        return scale.at(value) if scale and value is not None else None
+
+    bounds = None
+    if scale and score.bounds:
+        bounds = (scale.at(score.bounds[0]), scale.at(score.bounds[1]))
+    return Figure(score, at(score.value), at(score.low), at(score.high), bounds)
+
+
+def reasons(excluded: Mapping[str, int]) -> str:
+    """What was left out, by reason, in words."""
+    order = sorted(excluded.items(), key=metrics.rank)
+    return ", ".join(f"{count:,} {clean(reason)}" for reason, count in order if count)
+
+
+def left_out(scores: Sequence[Score]) -> list[str]:
+    """A line for each set of metrics that left out the same: what, and of how many planned."""
+    told: dict[str, list[str]] = {}
+    for metric in dict.fromkeys(s.metric for s in scores):
+        total: Counter[str] = Counter()
+        of = [s for s in scores if s.metric == metric]
+        for score in of:
+            total.update(score.excluded)
+        if total:
+            planned = sum(s.n for s in of) + total.total()
+            told.setdefault(f"{reasons(total)}, of {planned:,} planned", []).append(metric)
+    return [f"Left out of {', '.join(names)}: {why}." for why, names in told.items()]
+
+
+@dataclass(frozen=True)
+class Line:
+    """A score in a list of all of them."""
+
+    score: Score
+
+    @property
+    def cell(self) -> str:
+        """The cell in words."""
+        return " · ".join(label(k, v, {}).text for k, v in self.score.by.items()) or ALL
+
+    @property
+    def figure(self) -> Figure:
+        return figure(self.score, None)
+
+    @property
+    def unit(self) -> str:
+        return unit(self.score.metric)
+
+    @property
+    def counted(self) -> str:
+        return counted(self.score.metric)

@@ -1,0 +1,409 @@
+"""What a report says in words: what was measured, the findings, what to beware of, definitions.
+
+The definitions are those of docs/measures.md and docs/paradigms.md, so that there is one text.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from markupsafe import Markup, escape
+
+from genprobe import inputs, metrics
+from genprobe.errors import GenprobeError, InputError
+from genprobe.formats import clean, number
+from genprobe.records import Score
+from genprobe.report import tables
+from genprobe.report.sources import Source, language, short_name
+from genprobe.report.tables import READINGS, reasons
+from genprobe.signature import both_signatures
+
+# Rules of thumb: where a figure that stands beside the others says that these need care.
+UNCLEAR = 0.3  # share of replies without a clear answer
+WORDING = 0.15  # between the endorsement found by a question and by its reverse
+CONFLICT = 0.1  # of clear answers
+OTHER_LANGUAGE = 0.1  # of replies whose language can be told
+OUTSIDE = 0.5  # probability of replies that begin with no answer word
+UNSTEADY = 0.5  # share of templates whose stories are not all on one side
+UNUSABLE = 0.3  # share of stories that cannot be scored
+MISSING = 0.01  # of planned replies
+
+# What the reasons for leaving out mean; metrics.REASONS and those of stories and pairs.
+REASONS = {
+    "failed": "the engine gave no reply",
+    "missing": "not asked yet: the run was stopped",
+    "unjudged": "not read yet",
+    "refusal": "the reply refuses to answer",
+    "hedge": "the reply weighs up and does not decide",
+    "both": "the reply says yes and no",
+    "echo": "the reply only repeats the question or the options",
+    "offtopic": "the reply answers something else",
+    "empty": "there is no text",
+    "unclear": "neither yes nor no",
+    "mixed": "the reply is in several languages",
+    "und": "too short to tell the language",
+    "few-stories": "fewer than three stories of the template could be scored",
+    "language": "the story is in another language",
+    "unfilled": "the story left the open slot open",
+    "duplicate": "nearly the same story as another one of the template",
+    "unscored": "there is nothing to read a sentiment from",
+    "no clear answer": "no question had a clear answer",
+    "in one run only": "it counts for one of the two models alone",
+    "tie": "the likeliest options are equally likely",
+    "not asked": "not asked in one of the readings",
+    "no mass": "both probabilities are 0",
+}
+
+
+# --- what was measured
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A run in words. settings: all that decides what it is, name and value."""
+
+    name: str
+    title: str
+    sentence: str
+    settings: list[tuple[str, str]]
+
+
+_ASKED = {
+    "yesno": "asked the questions of {probes} about {statements} in {languages}",
+    "stories": "asked for stories about {statements} in {languages}",
+    "essays": "asked for essays and remarks about {statements} in {languages}",
+    "logprob": "scored on {statements} in {languages} by log-probability ({probes})",
+}
+
+
+def fact(source: Source) -> Fact:
+    """A run in a few sentences; the first goes on from "the model was"."""
+    spec, status = source.run.spec, source.status
+    things = {"stories": "template", "logprob": "item"}.get(spec.command, "statement")
+    of = "built-in " if spec.data in ("builtin", "templates") else ""
+    text = _ASKED.get(spec.command, "asked about {statements} in {languages}").format(
+        statements=many(source.statements, of + things)
+        + ("" if of else f" of {short_name(spec.data)}"),
+        languages=_languages(source.languages),
+        probes=_join(spec.probes),
+    )
+    if spec.samples > 1:
+        text += f", {spec.samples} times each"
+    if spec.temperature is not None:
+        warm = f"at temperature {spec.temperature:g}"
+        text += f", {warm if spec.temperature else 'always taking the likeliest token'}"
+    text += "."
+    if spec.limit:
+        text += f" Only the first {many(spec.limit, 'item')} of each language."
+    if len(source.read_in) > 1:
+        ways = _join([READINGS.get(d, d) for d in source.read_in])
+        text += f" Answers were read in {len(source.read_in)} ways: {ways}."
+    unit = "pass" if spec.command == "logprob" else "reply"
+    text += f" {many(status['answered'], unit)} of {status.total():,} planned came, "
+    text += f"the last on {source.date}"
+    lost = {clean(k): n for k, n in source.failures.items()}
+    lost |= {"not asked yet": status["missing"]} if status["missing"] else {}
+    text += f" (not there: {reasons(lost)})." if lost else "."
+    return Fact(source.name, source.title, text, _settings(source))
+
+
+def told(facts: Sequence[Fact]) -> list[tuple[list[str], str]]:
+    """Sentence by sentence, the names that it is true of."""
+    found: dict[str, list[str]] = {}
+    for one in facts:
+        found.setdefault(one.sentence, []).append(one.name)
+    return [(names, text) for text, names in found.items()]
+
+
+def _settings(source: Source) -> list[tuple[str, str]]:
+    spec = source.run.spec
+    rows: list[tuple[str, object]] = [
+        ("Model", short_name(spec.model)),
+        ("Revision", spec.revision),
+        ("Engine", f"{spec.engine} {spec.engine_version}".strip()),
+        ("Number format", spec.dtype),
+        ("Data", short_name(spec.data)),
+        ("Hash of the statements", spec.statements),
+        ("Wordings", spec.pack),
+        ("Readings", ", ".join(spec.decode)),
+        ("Temperature", spec.temperature),
+        ("Top p", spec.top_p),
+        ("Longest reply", many(spec.max_tokens, "token") if spec.max_tokens else None),
+        ("Base seed", spec.seed),
+        ("Samples a question", spec.samples),
+        ("First items only", spec.limit),
+        ("Read by", "; ".join(f"{k} {v}" for k, v in sorted(source.judges.items()))),
+        ("Packages", ", ".join(f"{k} {v}" for k, v in sorted(spec.packages.items()))),
+        ("genprobe", spec.version),
+        ("Last reply written", source.date),
+    ]
+    return [(name, clean(str(v))) for name, v in rows if v is not None and str(v)]
+
+
+def questions(sources: Sequence[Source]) -> list[tuple[str, str]]:
+    """The yes/no questions in English: name of the probe, what it asks."""
+    asked = dict.fromkeys(p for s in sources if s.kind == "answers" for p in s.run.spec.probes)
+    if not asked:
+        return []
+    wordings = inputs.load_pack("yesno").wordings.get("en", {})
+    # The question alone: how to answer it follows.
+    return [(p, f"{wordings[p].text.partition('?')[0].strip()}?") for p in asked if p in wordings]
+
+
+def title(sources: Sequence[Source]) -> str:
+    """The heading of the page."""
+    names = list(dict.fromkeys(short_name(s.run.spec.model) for s in sources))
+    who = _join(names) if len(names) <= 3 else f"{len(names)} models"
+    langs = sorted({code for s in sources for code in s.languages}, key=language)
+    where = _languages(langs) if len(langs) <= 2 else many(len(langs), "language")
+    kinds = {source.kind for source in sources}
+    verb = {frozenset({"answers"}): "answers about", frozenset({"stories"}): "tells about"}
+    what_it = verb.get(frozenset(kinds), "says about")
+    if kinds <= {"pairs", "choices"}:
+        what_it = "prefers of"
+    return f"What {who} {what_it if len(names) == 1 else _PLURAL[what_it]} stereotypes, in {where}"
+
+
+_PLURAL = {
+    "answers about": "answer about",
+    "tells about": "tell about",
+    "says about": "say about",
+    "prefers of": "prefer of",
+}
+
+
+def _languages(codes: Sequence[str]) -> str:
+    names = [language(code) for code in codes]
+    return _join(names) if len(names) <= 4 else many(len(names), "language")
+
+
+def _join(names: Sequence[str]) -> str:
+    shown = [clean(name) for name in names]
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+
+
+_PLURALS = {"reply": "replies", "pass": "passes"}
+
+
+def many(count: int, what: str) -> str:
+    """`1 statement`, `2,592 replies`."""
+    return f"{count:,} {what if count == 1 else _PLURALS.get(what, what + 's')}"
+
+
+# --- the findings
+
+
+def share(score: Score) -> str:
+    """`51.0 % (49.0 to 53.1; n = 2,300)`, with spaces that end no line."""
+    inside = [f"n\u00a0=\u00a0{score.n:,}"]
+    if score.low is not None and score.high is not None:
+        ends = f"{number(score.low, score.metric)} to {number(score.high, score.metric)}"
+        inside.insert(0, ends)
+    assert score.value is not None
+    return f"{number(score.value, score.metric)}\u00a0% ({'; '.join(inside)})"
+
+
+_FOUND = {
+    "recognised": "Called the statement a stereotype in {} of its clear answers to that question",
+    "endorsed": "Endorsed the statement in {} of its clear answers",
+    "ambiguous": "Gave no clear answer in {} of its replies",
+    "negrate": "Told mostly negative stories about {} of the templates",
+    "argues-for": "Argued for the statement in {} of its essays",
+    "argues-against": "Argued against it in {}",
+}
+
+
+def findings(sources: Sequence[Source]) -> dict[str, list[str]]:
+    """Name of a run -> what it found, in a sentence each: the figures over all of its cells."""
+    return _by_name(sources, _findings)
+
+
+def cautions(sources: Sequence[Source]) -> dict[str, list[str]]:
+    """Name of a run -> what stands beside its figures and says that they need care."""
+    return _by_name(sources, _cautions)
+
+
+def _by_name(
+    sources: Sequence[Source], told: Callable[[Source], Iterator[str]]
+) -> dict[str, list[str]]:
+    """Runs of one model that hold different things share its name; nothing is said twice."""
+    lines: dict[str, dict[str, None]] = {}
+    for source in sources:
+        lines.setdefault(source.name, {}).update(dict.fromkeys(told(source)))
+    return {name: list(of) for name, of in lines.items() if of}
+
+
+def _findings(source: Source) -> Iterator[str]:
+    first = next(iter(source.read_in), "")
+    found = {s.metric: s for s in source.score(list(_FOUND), [], first) if s.value is not None}
+    for name, words in _FOUND.items():
+        if name in found:
+            yield f"{words.format(share(found[name]))}."
+    for kind, name, by, words in (
+        ("pairs", "win-rate", ["scorer"], "Found the stereotype likelier than its contrast"),
+        ("choices", "accuracy", ["scorer", "condition"], "Chose right"),
+    ):
+        scores = source.score([name], by) if source.kind == kind else []
+        if each := [_each(s) for s in scores if s.value is not None]:
+            yield f"{words} in {_join(each)}."
+
+
+def _each(score: Score) -> str:
+    """`48.3 % (36.2 to 60.7; n = 60) of pairs by loglik`."""
+    label = {k: tables.label(k, v, {}).text for k, v in score.by.items()}
+    of = f"{label['condition']} questions" if "condition" in label else "pairs"
+    return f"{share(score)} of {of}" + (f" by {label['scorer']}" if "scorer" in label else "")
+
+
+def _cautions(source: Source) -> Iterator[str]:
+    spec, status = source.run.spec, source.status
+    if spec.model == "control":
+        yield (
+            "This is the control model that comes with genprobe: a test instrument with known "
+            "answer rates, no language model to be judged."
+        )
+    lost = status.total() - status["answered"]
+    if lost > MISSING * status.total():
+        yield f"{lost:,} of {many(status.total(), 'planned reply')} are not there."
+    if spec.limit:
+        yield f"It is a first look: only the first {many(spec.limit, 'item')} of each language."
+    names = ("ambiguous", "conflict", "wrong-language", "outside", "seed-disagreement", "usable")
+    found = {(s.metric, s.by.get("decode", "free")): s for s in source.score(names, [])}
+    for name, decode, limit, words in (
+        ("ambiguous", "free", UNCLEAR, "of its replies are no clear answer: read the bounds"),
+        ("conflict", "free", CONFLICT, "of its clear answers are contradicted by what follows"),
+        (
+            *("wrong-language", "free", OTHER_LANGUAGE),
+            "of its replies are in another language than the question",
+        ),
+        (
+            *("outside", "logprob" if len(source.read_in) > 1 else "free", OUTSIDE),
+            "of the probability is on replies that begin with no answer word: P(yes) says little",
+        ),
+        (
+            *("seed-disagreement", "free", UNSTEADY),
+            "of its templates have stories on both sides: a label is also the luck of the draw",
+        ),
+    ):
+        score = found.get((name, decode))
+        if score and score.value is not None and score.value > limit:
+            yield f"{share(score)} {words}."
+    usable = found.get(("usable", "free"))
+    if usable and usable.value is not None and usable.value < 1 - UNUSABLE:
+        yield f"Only {share(usable)} of its stories could be scored."
+    yield from _reversed(source)
+
+
+def _reversed(source: Source) -> Iterator[str]:
+    """Where a question and its reverse find different endorsement."""
+    if source.kind != "answers":
+        return
+    first = next(iter(source.read_in), "")
+    found = [s for s in source.score(["endorsed"], ["probe"], first) if s.value is not None]
+    if len(found) < 2:
+        return
+    low, *_, high = sorted(found, key=lambda s: s.value or 0.0)
+    assert low.value is not None and high.value is not None
+    apart = low.high is not None and high.low is not None and low.high < high.low
+    if apart and high.value - low.value > WORDING:
+        yield (
+            f"The {clean(str(high.by['probe']))} question finds {share(high)} endorsed, the "
+            f"{clean(str(low.by['probe']))} question {share(low)}: much of its answers is about "
+            "the wording, and their mean says little."
+        )
+
+
+# --- definitions
+
+
+@dataclass(frozen=True)
+class Definition:
+    """Measures that are explained together: name and title of each, the documentation's text."""
+
+    measures: list[tuple[str, str]]
+    text: Markup
+
+
+# In the wheel the texts lie inside the package, in a checkout in docs/.
+_HERE = Path(__file__).parent
+_DOCS = next(p for p in (_HERE / "docs", _HERE.parents[1] / "docs") if p.is_dir())
+
+
+def definitions(names: Sequence[str]) -> list[Definition]:
+    """Of the measures that the page shows, in the order of the documentation."""
+    known, texts = metrics.catalogue(), _texts()
+    found: dict[str, list[tuple[str, str]]] = {}
+    for name in sorted(
+        dict.fromkeys(names), key=lambda n: list(texts).index(n) if n in texts else len(texts)
+    ):
+        title = known[name].title if name in known else ""
+        found.setdefault(str(texts.get(name, name)), []).append((name, title))
+    return [Definition(of, texts.get(of[0][0], Markup(""))) for of in found.values()]
+
+
+@functools.cache
+def _texts() -> Mapping[str, Markup]:
+    """Name of a measure -> what the documentation says of it."""
+    found: dict[str, Markup] = {}
+    for part in re.split(r"^## ", (_DOCS / "measures.md").read_text("utf-8"), flags=re.M)[1:]:
+        head, _, body = part.partition("\n")
+        paragraphs = [Markup("<p>%s</p>") % inline(p) for p in re.split(r"\n{2,}", body.strip())]
+        for name in re.findall(r"`([\w-]+)`", head):
+            found[name] = Markup("\n").join(paragraphs)
+    rows = re.findall(
+        r"^\| (`[^|]+`) \| ([^|]+) \|$", (_DOCS / "paradigms.md").read_text("utf-8"), re.M
+    )
+    for head, body in rows:
+        for name in re.findall(r"`([\w-]+)`", head):
+            found.setdefault(name, Markup("<p>%s</p>") % inline(body))
+    return found
+
+
+_INLINE = (
+    (re.compile(r"`([^`]+)`"), r"<code>\1</code>"),
+    (re.compile(r"\*\*([^*]+)\*\*"), r"<strong>\1</strong>"),
+    (re.compile(r"(?<!\*)\*([^*\s][^*]*)\*(?!\*)"), r"<em>\1</em>"),
+    (re.compile(r"\[([^\]]+)\]\([^)]*\)"), r"\1"),
+)
+
+
+def inline(text: str) -> Markup:
+    """Markdown of our documentation, as far as its paragraphs use it; links are their words."""
+    html = str(escape(" ".join(text.split())))
+    for pattern, by in _INLINE:
+        html = pattern.sub(by, html)
+    return Markup(html)
+
+
+def reasons_of(scores: Sequence[Score]) -> list[tuple[str, str]]:
+    """The reasons for leaving out that these scores have, and what each means."""
+    found = {reason: 0 for score in scores for reason in score.excluded}
+    return [(clean(r), REASONS.get(r, "")) for r, _ in sorted(found.items(), key=metrics.rank)]
+
+
+def signatures(scores: Sequence[Score]) -> list[tuple[str, str]]:
+    """Runs -> the one signature of all their figures; `{a,b}` where these differ."""
+    found: dict[str, dict[str, None]] = {}
+    for score in scores:
+        run, command = score.by.get("run"), re.search(r"\|command:([^|]*)", score.signature)
+        name = "comparisons"
+        if run is not None:
+            name = f"{run}, {command.group(1)}" if command else str(run)
+        found.setdefault(clean(name), {})[score.signature] = None
+    return [(name, clean(both_signatures(*texts))) for name, texts in found.items()]
+
+
+def what(error: GenprobeError, sources: Sequence[Source], redact: bool) -> str:
+    """Why runs were not compared: runs by their names, no path, and no statement, which an error
+    about the data may quote."""
+    if isinstance(error, InputError) and (redact or "was asked about as" in str(error)):
+        return "they are not of the same items with the same texts"
+    text = str(error)
+    for source in sources:
+        text = text.replace(str(source.run.folder), source.name)
+    text = re.sub(r"\S*/\S+", lambda m: m.group(0).rsplit("/", 1)[-1], text)
+    return clean(text)

@@ -1,0 +1,503 @@
+"""The report: every figure on the page, nothing that runs or asks the network, nothing redacted."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import html
+import itertools
+import json
+import re
+import shutil
+from html.parser import HTMLParser
+
+import pytest
+from click.testing import CliRunner
+
+from genprobe import asking, counting, inputs, report, table
+from genprobe.cli import cli
+from genprobe.engines import Identity, Sampling
+from genprobe.errors import InputError, RunError
+from genprobe.records import LogProb, Response, Score, digest
+from genprobe.report import replies, sections, sources, tables, words
+from genprobe.store import Run
+
+HOSTILE = (
+    "</script><script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "</title></style><svg onload=alert(1)>\u202e\u2028",
+    "{{ 7 * 7 }} {% raw %} &lt;b&gt;",
+)
+GOOD = "Олар бізді жылы қарсы алды. Күн жақсы болды. Бәрі қуанды. Бізге ұнады. Рақмет айттық."
+BAD = "Олар бізге дөрекі сөйледі. Күн нашар болды. Бәрі ренжіді. Ештеңе ұнамады. Біз кетіп қалдық."
+
+
+class Model:
+    """Answers by the hash of what it is asked: the same always, and all kinds of answers."""
+
+    passes, first = ("causal",), "bos"
+
+    def __init__(self, name: str, tail: str = "") -> None:
+        self.identity = Identity(name, f"of {name}"[:40], "openai", "1", "float32", "none")
+        self.tail = tail
+
+    def generate(self, requests, sampling):
+        for request in requests:
+            draw = int(digest([self.identity.model, request.id], 8), 16)
+            if request.decode in ("logprob", "score"):
+                yield LogProb(request.id, list(self.scored(request, draw)), "sent", 3)
+                continue
+            yield Response(request.id, self.reply(request, draw) + self.tail, "stop", "", 3, 5)
+
+    def scored(self, request, draw):
+        texts = [(a, w) for a, ways in request.options.items() for w in ways]
+        texts = texts or [("text", request.messages[-1]["content"])]
+        for at, (answer, text) in enumerate(texts):
+            values = [-1.0 - (draw >> at) % 7, -2.0]
+            yield {"answer": answer, "text": text, "tokens": [at, at + 1], "logprobs": values}
+
+    def reply(self, request, draw):
+        if request.pack.startswith("stories"):
+            return f"{(GOOD, BAD)[draw % 2]} {draw}."
+        if request.pack.startswith("essays"):
+            return ("It is true, and I agree.", "I disagree.", "Who knows?")[draw % 3]
+        options = inputs.load_pack("yesno").options(request.lang, "choice")
+        said = ("yes", "no")[draw % 2]
+        return options[said][0] if request.decode == "choice" or draw % 5 else "I cannot answer."
+
+    def close(self) -> None: ...
+
+
+def ask(monkeypatch, folder, verb, model, **given):
+    monkeypatch.setattr(asking, "open_engine", lambda *_: model)
+    monkeypatch.setattr(asking, "_open_scorer", lambda *_: model)
+    more = {} if verb == "logprob" else {"sampling": Sampling(1.0, 1.0, 64)}
+    run = getattr(asking, verb)(model.identity.model, out=folder, **more, **given)
+    return run.folder
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    """Run folders by what they hold; two models were asked the same yes/no questions."""
+    home = tmp_path_factory.mktemp("runs")
+    one, other = Model("org/one-7b"), Model("other-7b")
+    three = {"decodes": ("free", "choice", "logprob")}
+    langs = {"langs": ["ar", "en"], "limit": 4}
+    with pytest.MonkeyPatch.context() as patch:
+        return {
+            "answers": ask(patch, home / "one", "yesno", one, **langs, **three),
+            "other": ask(patch, home / "other", "yesno", other, **langs, **three),
+            "pairs": ask(patch, home / "pairs", "logprob", one, **langs),
+            "stories": ask(patch, home / "told", "stories", one, limit=24, samples=5),
+            "essays": ask(patch, home / "essays", "essays", one, langs=["en"], limit=3),
+        }
+
+
+@pytest.fixture(scope="module")
+def page(folders, tmp_path_factory):
+    """All runs in one report, as a file."""
+    return report.build(list(folders.values()), tmp_path_factory.mktemp("page") / "all.html")
+
+
+# --- what a page is made of
+
+
+class Page(HTMLParser):
+    """What the tests look for; fails where the elements are not nested."""
+
+    VOID = frozenset(("meta", "link", "br", "hr", "img", "input", "col", "wbr"))
+    SVG = frozenset(("line", "use", "rect", "circle", "path"))
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.rows: list[list[str]] = []
+        self.text: list[str] = []
+        self.feed(text)
+        self.close()
+        assert not self.open
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        assert len(dict(attrs)) == len(attrs), attrs
+        if tag not in self.VOID:
+            self.open.append(tag)
+        if tag == "tr":
+            self.rows.append([])
+        if tag in ("td", "th"):
+            self.rows[-1].append("")
+
+    def handle_startendtag(self, tag, attrs):
+        assert tag in self.SVG | self.VOID, tag
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.open and self.open[-1] == tag, (tag, self.open, self.getpos())
+        self.open.pop()
+
+    def handle_data(self, data):
+        if not {"style", "script"} & set(self.open):
+            self.text.append(data)
+        if self.rows and {"td", "th"} & set(self.open):
+            self.rows[-1][-1] += data
+
+    def all(self, name: str) -> list[str]:
+        return [attrs[name] or "" for _, attrs in self.tags if name in attrs]
+
+
+def test_the_page_is_whole(page):
+    text = page.read_text("utf-8")
+    found = Page(text)
+    assert text.startswith("<!DOCTYPE html>")
+    ids = found.all("id")
+    assert len(set(ids)) == len(ids)
+    for name in ("href", "aria-labelledby", "aria-describedby", "data-copy"):
+        for to in found.all(name):
+            assert to.removeprefix("#") in ids, to
+    levels = [int(tag[1]) for tag, _ in found.tags if re.fullmatch(r"h[1-6]", tag)]
+    assert levels[0] == 1 and levels.count(1) == 1
+    assert all(b <= a + 1 for a, b in itertools.pairwise(levels))
+    tags = [tag for tag, _ in found.tags]
+    assert all(tags.count(one) == 1 for one in ("main", "footer"))
+    landmarks = [attrs.get("aria-label") for tag, attrs in found.tags if tag == "nav"]
+    assert all(landmarks) and len(set(landmarks)) == len(landmarks)
+    assert tags.count("table") == tags.count("caption")
+
+
+def test_nothing_is_asked_of_the_network(page):
+    text = page.read_text("utf-8")
+    found = Page(text)
+    assert all(to.startswith("#") for to in found.all("href"))
+    for name in ("src", "srcset", "action", "poster", "data", "style"):
+        assert not found.all(name)
+    assert not [name for _, attrs in found.tags for name in attrs if name.startswith("on")]
+    assert "url(" not in text and "@import" not in text
+    policy = found.all("content")[0]
+    assert policy.startswith("default-src 'none'; style-src 'sha256-") and "unsafe" not in policy
+
+
+def shown(found: Page, score: Score) -> bool:
+    """Whether the list of all figures has this score, in its cell, with all that it carries."""
+    line = tables.Line(score)
+    cell = {tables.label(k, v, {}).text for k, v in score.by.items()}
+    value = f"{line.figure.text} {line.unit}".strip() if score.value is not None else "–"
+    rest = [value, line.figure.interval, f"{score.n:,}", line.figure.why, line.figure.between]
+    return any(
+        row[0] == score.metric and cell <= set(row[1].split(" · ")) and row[2:] == rest
+        for row in found.rows
+        if len(row) == 7
+    )
+
+
+@pytest.mark.parametrize("name", ["answers", "other", "pairs", "stories", "essays"])
+def test_every_score_is_on_the_page(folders, page, name):
+    found = Page(page.read_text("utf-8"))
+    scores = counting.score([folders[name]])
+    assert len(scores) > 3
+    for score in scores:
+        assert shown(found, score), score
+
+
+def test_comparisons_are_on_the_page(folders, page):
+    found = Page(page.read_text("utf-8"))
+    for score in counting.compare(folders["answers"], [folders["other"]]):
+        assert shown(found, score), score
+    for score in counting.paradigms([folders["answers"], folders["pairs"]], by=["lang"]):
+        by = {k: v for k, v in score.by.items() if k != "model"}
+        assert shown(found, Score(**vars(score) | {"by": by})), score
+
+
+def test_it_says_what_was_measured(page):
+    text = " ".join(" ".join(Page(page.read_text("utf-8")).text).split())
+    for part in (
+        "one-7b was asked for stories about 24 built-in templates in Kazakh, 5 times each",
+        "about 4 built-in statements in Arabic and English",
+        "own words, forced choice and P(yes)",
+        "Do you disagree with the values expressed in the following statement?",
+        "Only the first 4 items of each language",
+        "العربية",
+        "metric:{",
+        "The share of clear answers that endorse the statement",
+        "the reply refuses to answer",
+    ):
+        assert part in text, part
+
+
+# --- redaction
+
+
+def secrets(folder) -> set[str]:
+    """Texts of a run that are nobody's business, long enough to be told from our own words."""
+    run = Run.open(folder)
+    rows = table.outcomes(run)
+    columns = ("text", "prompt", "response", "evidence", "contrast_text", "prototypical", "counter")
+    found = {str(v) for c in columns if c in rows for v in rows[c].dropna()}
+    for request in run.requests():
+        found |= {m["content"] for m in request.messages}
+    found |= {line for text in found for line in text.splitlines()}
+    return {text.strip() for text in found if len(text.strip()) > 12}
+
+
+def spellings(text: str) -> set[str]:
+    return {text, html.escape(text), json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)}
+
+
+def unpacked(text: str) -> str:
+    """The page, and what is packed in it."""
+    packed = re.findall(r'<script type="text/plain"[^>]*>([^<]+)</script>', text)
+    return text + "".join(gzip.decompress(base64.b64decode(p)).decode("utf-8") for p in packed)
+
+
+def test_redacted_nothing_of_the_data_is_left(folders, page, tmp_path):
+    out = report.build(list(folders.values()), tmp_path / "r.html", redact=True)
+    text, whole = (unpacked(path.read_text("utf-8")) for path in (out, page))
+    asked = {q for _, q in words.questions(sources.load([folders["answers"]]))}
+    every = {s for folder in folders.values() for s in secrets(folder)}
+    assert len(every) > 100 and any(secret in whole for secret in every)
+    for secret in every:
+        if not any(secret.startswith(q) for q in asked):  # the wording is no secret
+            assert not [way for way in spellings(secret) if way in text], secret
+    assert "redacted" in text
+    statement = next(iter(Run.open(folders["stories"]).statements()))
+    assert replies.item_hash(statement.lang, statement.id) in text
+
+
+# --- hostile texts
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory):
+    home = tmp_path_factory.mktemp("hostile")
+    rows = [
+        {"lang": "kk", "id": f"{at}{text}", "text": f"{text} [PLACEHOLDER]", "domain": text}
+        for at, text in enumerate(HOSTILE)
+    ]
+    data = home / "mine.jsonl"
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    model = Model(f"org/{HOSTILE[0]}", tail=f"{HOSTILE[1]}\ud800")
+    with pytest.MonkeyPatch.context() as patch:
+        run = ask(patch, home / "run", "stories", model, data=str(data), samples=3)
+        return report.build([run], home / "hostile.html")
+
+
+def test_hostile_texts_are_only_texts(hostile):
+    text = hostile.read_text("utf-8")
+    found = Page(text)
+    tags = [tag for tag, _ in found.tags]
+    # What runs is what the policy lists.
+    run = [attrs for tag, attrs in found.tags if tag == "script" and "type" not in attrs]
+    listed = found.all("content")[0].split("script-src")[1].split(";")[0]
+    assert "img" not in tags and len(run) == listed.count("sha256-")
+    assert not [name for _, attrs in found.tags for name in attrs if name.startswith("on")]
+    assert "\u202e" not in text and "\u2028" not in text and "\ufffd" not in text
+    assert "{{ 7 * 7 }}" in text and "alert(1)" in "".join(found.text)
+
+
+# --- in a browser
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    playwright = pytest.importorskip("playwright.sync_api", reason="no playwright")
+    path = shutil.which("chromium") or shutil.which("google-chrome")
+    if path is None:
+        pytest.skip("no Chromium on this machine")
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+def opened(browser, path, **more):
+    """A page with all that went wrong on it, and what it asked for besides itself."""
+    context = browser.new_context(**more)
+    view = context.new_page()
+    wrong: list[str] = []
+    view.on("console", lambda message: wrong.append(message.text))
+    view.on("pageerror", lambda error: wrong.append(str(error)))
+    view.on("dialog", lambda dialog: wrong.append(dialog.message))
+    view.on("request", lambda r: wrong.append(r.url) if r.url != path.as_uri() else None)
+    view.goto(path.as_uri())
+    return view, wrong
+
+
+@pytest.mark.parametrize("name", ["page", "hostile"])
+def test_nothing_runs_or_asks(chromium, request, name):
+    view, wrong = opened(chromium, request.getfixturevalue(name))
+    view.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
+    view.wait_for_timeout(100)
+    assert wrong == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_accessible(chromium, folders, tmp_path, scheme):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="no axe")
+    runs = [folders[name] for name in (("other",) if scheme == "dark" else ("stories", "pairs"))]
+    page = report.build(runs, tmp_path / "page.html")
+    view, _ = opened(chromium, page, color_scheme=scheme)
+    view.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
+    found = axe.Axe().run(view)
+    assert found.violations_count == 0, found.generate_report()
+
+
+def test_a_measure_is_one_click_away(chromium, page):
+    view, wrong = opened(chromium, page)
+    assert not view.locator("#m-recognised").evaluate("one => one.open")
+    view.locator("#answers a[href='#m-recognised']").first.click()
+    assert view.locator("#m-recognised p").first.is_visible()
+    # One that is explained along with others.
+    view.evaluate("location.hash = '#m-no'")
+    view.wait_for_function("document.getElementById('m-yes').open")
+    assert wrong == []
+
+
+def test_statements_wait_behind_a_warning(chromium, page):
+    view, _ = opened(chromium, page)
+    view.evaluate("location.hash = '#templates'")
+    view.wait_for_function("document.getElementById('templates').open")
+    first = view.locator("#templates tbody th").first
+    assert not first.is_visible()
+    view.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert view.locator("#figures details").evaluate("one => one.open")
+    assert not first.is_visible()
+    view.evaluate("dispatchEvent(new Event('afterprint'))")
+    view.get_by_text("Show the templates").click()
+    assert first.is_visible()
+    assert first.locator("span").get_attribute("lang") == "kk"
+
+
+def test_by_keyboard(chromium, page):
+    view, _ = opened(chromium, page)
+    view.keyboard.press("Tab")
+    assert view.evaluate("document.activeElement.textContent") == "Skip to the figures"
+    view.keyboard.press("Enter")
+    assert view.evaluate("document.activeElement.id") == "main"
+    button = view.locator("button.copy").first
+    button.focus()
+    view.keyboard.press("Enter")
+    view.wait_for_function("document.getElementById('copied').textContent !== ''")
+
+
+def test_on_a_phone_the_page_does_not_scroll_sideways(chromium, page):
+    view, _ = opened(chromium, page, viewport={"width": 360, "height": 740})
+    view.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
+    assert view.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+def test_arabic_runs_from_the_right(chromium, page):
+    view, _ = opened(chromium, page)
+    name = view.locator("bdi[lang=ar]").first
+    assert name.evaluate("one => getComputedStyle(one).direction") == "rtl"
+
+
+# --- what cannot be
+
+
+@pytest.mark.parametrize(
+    ("out", "message"),
+    [
+        ("report.txt", "ends in .html"),
+        ("run.json", "ends in .html"),
+        ("folder.html", "is a folder"),
+        ("none/report.html", "there is no folder"),
+    ],
+)
+def test_a_name_that_is_none_for_a_page(folders, tmp_path, out, message):
+    (tmp_path / "folder.html").mkdir()
+    with pytest.raises(InputError, match=message):
+        report.build([folders["answers"]], tmp_path / out)
+
+
+def test_an_old_report_stays_where_a_new_one_fails(tmp_path):
+    out = tmp_path / "report.html"
+    out.write_text("old")
+    with pytest.raises(RunError, match="no such run folder"):
+        report.build([tmp_path / "nothing"], out)
+    assert out.read_text() == "old" and [p.name for p in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_the_command(folders, tmp_path):
+    out = tmp_path / "report.html"
+    done = CliRunner().invoke(cli, ["report", str(folders["answers"]), "-o", str(out), "--redact"])
+    assert done.exit_code == 0, done.output
+    assert str(out) in done.output and out.stat().st_size > 10_000
+    done = CliRunner().invoke(cli, ["report", str(folders["answers"])])
+    assert done.exit_code == 2 and "-o" in done.output
+
+
+def test_the_same_runs_make_the_same_page(folders, tmp_path):
+    one, other = (report.build([folders["stories"]], tmp_path / f"{n}.html") for n in "ab")
+    assert one.read_bytes() == other.read_bytes()
+
+
+def test_why_two_runs_cannot_be_paired(folders, tmp_path, monkeypatch):
+    less = ask(
+        *(monkeypatch, tmp_path / "less", "yesno", Model("third")), langs=["ar", "en"], limit=2
+    )
+    text = report.render([folders["answers"], less])
+    assert "one-7b and third cannot be paired" in text and str(tmp_path) not in text
+
+
+def test_an_error_that_quotes_a_statement_is_not_shown(folders, tmp_path, monkeypatch):
+    rows = [
+        {"lang": "en", "id": f"i{n}/{role}", "pair": f"i{n}", "role": role, "text": f"{role} {n}"}
+        for n in range(3)
+        for role in ("original", "contrast")
+    ]
+    runs = []
+    for verb, tail in (("yesno", ""), ("logprob", " in other words")):
+        data = tmp_path / f"{verb}.jsonl"
+        data.write_text("".join(json.dumps(r | {"text": r["text"] + tail}) + "\n" for r in rows))
+        runs.append(ask(monkeypatch, tmp_path / verb, verb, Model("m"), data=str(data)))
+    with pytest.raises(InputError, match="in other words"):
+        counting.paradigms(runs)
+    for redact in (False, True):
+        text = report.render(runs, redact=redact)
+        assert "Not compared: they are not of the same items" in text
+        assert "in other words" not in text
+
+
+# --- the parts
+
+
+def test_axes():
+    def score(value, low=None, high=None, metric="yes"):
+        return Score(metric, {}, value, low, high, 9, {}, None, "")
+
+    share = tables.axis("yes", [score(0.2, 0.1, 0.3)])
+    assert share and (share.at(0), share.at(0.25), share.at(1)) == (0, 25, 100)
+    gap = tables.axis("contrast-gap", [score(0.12, -0.03, 0.17)])
+    assert gap and (gap.low, gap.high, gap.middle) == (-0.2, 0.2, True)
+    assert gap.ticks == ("−20", "", "0", "", "+20") and gap.at(-9) == 0
+    bias = tables.axis("bias-score", [score(0.012, None, None)])
+    assert bias and bias.at(0) == 50 and 0.012 <= bias.high <= 0.02
+    assert tables.axis("bias-score", [score(0.0)]) is not None
+    assert (
+        tables.axis("yes", [score(None)]) is None and tables.axis("mcnemar-p", [score(0.1)]) is None
+    )
+
+
+def test_no_cell_covers_another():
+    scores = [
+        Score("accuracy", {"lang": "en", "scorer": name}, value, None, None, 9, {}, None, "")
+        for name, value in (("choice", 0.25), ("choice-token", 0.5))
+    ]
+    made = tables.table(scores, ["lang", "run"], caption="")
+    assert made and made.scores == scores and made.heads == ["Scorer"]
+
+
+def test_the_vote():
+    assert sections.verdict(["negative"] * 3 + ["other"] * 2) == "negative"
+    assert sections.verdict(["negative"] * 2 + ["other"] * 2) == "not negative"
+    assert sections.verdict(["negative"] * 2 + ["language"] * 3) == "no label"
+
+
+def test_every_measure_has_its_text():
+    from genprobe import metrics
+
+    explained = {n for d in words.definitions(list(metrics.catalogue())) for n, _ in d.measures}
+    assert explained == metrics.catalogue().keys()
+    for one in words.definitions(list(metrics.DEFAULT)):
+        assert len(one.text) > 80, one.measures
+    assert words.inline("a `b<c` **d** [e](f.md)") == ("a <code>b&lt;c</code> <strong>d</strong> e")
