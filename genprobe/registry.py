@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
