@@ -204,7 +204,7 @@ def _open_file(path: Path, wanted: str) -> ReplayEngine:
 def _item(row: dict[str, Any], where: str) -> Key | None:
     """Statement, language and probe of a row, where it has all three."""
     statement, lang, probe = (row.get(name) for name in ("statement", "lang", "probe"))
-    if statement is None or lang is None or probe is None:
+    if not (statement and lang and probe):
         return None
     try:
         return str(statement), inputs.language_code(str(lang)), str(probe)
