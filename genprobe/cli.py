@@ -842,7 +842,8 @@ def lint(paths: tuple[Path, ...], quiet: bool, verbose: bool) -> int:
         if finding.level == "error" or not quiet:
             click.echo(clean(f"{_short(finding.where)}: {finding.level}: {finding.message}"))
     if not quiet or errors:
-        _say(f"{errors} errors, {len(found) - errors} warnings")
+        counts = {"error": errors, "warning": len(found) - errors}
+        _say(", ".join(f"{n} {what}{'s' * (n != 1)}" for what, n in counts.items()))
     return 1 if errors else 0
 
 

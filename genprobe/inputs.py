@@ -175,7 +175,8 @@ def load_mixed() -> dict[str, str]:
 def _codes() -> dict[str, str]:
     table = {}
     for code in registry.names("languages"):
-        for alias in (code, *load_language(code).aliases):
+        one = load_language(code)
+        for alias in (code, one.name, one.native, *one.aliases):
             table[_key(alias)] = code
     return table
 
@@ -185,7 +186,7 @@ def _key(name: str) -> str:
 
 
 def language_code(name: str, mixed: bool = False) -> str:
-    """The code of a language from any way the data write it (`pt_br`, `br-pt`, `dr-es`, `fre`).
+    """The code of a language from any way the data write it (`pt_br`, `fre`, `Hindi`, `हिन्दी`).
 
     mixed: two languages in one sentence (`kk-x-ru`) are one, too, which no pack has wordings in.
     InputError if no language file claims the name.

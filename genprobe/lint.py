@@ -19,12 +19,27 @@ from genprobe.judges import llm, stance
 # ISO 15924 script -> how Unicode names its letters begin.
 _SCRIPTS = {
     "Arab": "ARABIC",
+    "Armn": "ARMENIAN",
     "Beng": "BENGALI",
     "Cyrl": "CYRILLIC",
     "Deva": "DEVANAGARI",
+    "Ethi": "ETHIOPIC",
+    "Geor": "GEORGIAN",
+    "Grek": "GREEK",
+    "Gujr": "GUJARATI",
+    "Guru": "GURMUKHI",
     "Hans": "CJK",
     "Hant": "CJK",
+    "Hebr": "HEBREW",
+    "Knda": "KANNADA",
+    "Kore": "HANGUL",
     "Latn": "LATIN",
+    "Mlym": "MALAYALAM",
+    "Orya": "ORIYA",
+    "Sinh": "SINHALA",
+    "Taml": "TAMIL",
+    "Telu": "TELUGU",
+    "Thai": "THAI",
 }
 # A character that one national character set has and the other lacks is of that script.
 _CODECS = {"Hans": ("gb2312", "big5"), "Hant": ("big5", "gb2312")}

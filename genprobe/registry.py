@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
@@ -15,7 +16,9 @@ from genprobe.errors import InputError
 
 _HERE = Path(__file__).parent
 # In the wheel the prompts lie inside the package, in a checkout beside it.
-PROMPTS = _HERE / "prompts" if (_HERE / "prompts").is_dir() else _HERE.parent / "prompts"
+_SHIPPED = _HERE / "prompts" if (_HERE / "prompts").is_dir() else _HERE.parent / "prompts"
+# A copy of the whole folder, with languages or wordings of one's own.
+PROMPTS = Path(os.environ.get("GENPROBE_PROMPTS") or _SHIPPED)
 # Beside the module `classifiers` the folder has another name.
 CLASSIFIERS = _HERE / "cards" if (_HERE / "cards").is_dir() else _HERE.parent / "classifiers"
 
@@ -25,6 +28,8 @@ _ONE = {"reproduce": "reproduction"}  # what one of a family is called, where it
 
 def names(family: str) -> list[str]:
     """Sorted names of a family: `languages`, `packs`, `classifiers`, `engines`, …"""
+    if family not in (*MODULES, "classifiers") and not PROMPTS.is_dir():
+        raise InputError(f"GENPROBE_PROMPTS: no folder {PROMPTS}; copy {_SHIPPED} there, or unset")
     if family in MODULES:
         return sorted(p.stem for p in (_HERE / family).glob("[a-z]*.py"))
     if family == "packs":

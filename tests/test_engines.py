@@ -722,6 +722,25 @@ def test_replay_by_prompt_gives_samples_in_order(suffix, tmp_path):
     assert response == Response(response.request, "Yes", "recorded", "is it true", None, None)
 
 
+def test_replay_by_statement_language_and_probe(tmp_path):
+    asked = [request("a"), request("b"), request("c", sample=1)]
+    item = {"statement": asked[0].statement, "lang": asked[0].lang, "probe": asked[0].probe}
+    rows = [{**item, "lang": "English", "response": "Yes"}, {**item, "response": "No"}]
+    path = write(tmp_path / "said.csv", rows)
+    assert replayed(path, asked) == ["Yes", "Yes", "No"]
+    other = dataclasses.replace(asked[0], probe="recognition2")
+    assert replayed(path, [other]) == [None]
+    # A prompt says what was asked; the three must not stand in for another.
+    path = write(tmp_path / "asked.csv", [{**item, "prompt": "b", "response": "No"}])
+    assert replayed(path, asked[:2]) == [None, "No"]
+    for bad, says in (
+        ({"lang": "xx"}, "row 2: unknown language"),
+        ({"probe": None}, "to match by"),
+    ):
+        with one_line(InputError, says):
+            replayed(write(tmp_path / "bad.csv", [{**rows[0], **bad}]))
+
+
 def test_replay_of_one_model_among_several(tmp_path):
     rows = [{"prompt": "is it true", "response": f"{m} says", "model": m} for m in ("aya", "qwen")]
     path = write(tmp_path / "said.parquet", rows)

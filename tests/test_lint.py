@@ -112,6 +112,13 @@ def test_a_fault_in_a_language_is_found(tmp_path, addition, says):
     assert any(f.level == "error" and says in f.message for f in found), found
 
 
+def test_a_language_of_another_script_can_be_added(tmp_path):
+    path = tmp_path / "el.toml"
+    head = 'name = "Greek"\nnative = "Ελληνικά"\nscript = "Grek"\nreview = "somebody"\n'
+    path.write_text(head + '[answer]\nyes = ["ναι"]\nno = ["όχι"]\n', encoding="utf-8")
+    assert not [f for f in lint((path,)) if f.level == "error"]
+
+
 def test_what_is_neither_is_refused(tmp_path):
     (tmp_path / "a.txt").write_text("x")
     for path in (tmp_path / "nowhere", tmp_path / "a.txt", tmp_path):

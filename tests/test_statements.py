@@ -66,8 +66,9 @@ def test_builtin_has_one_source_whatever_the_languages():
 
 
 def test_languages_by_any_name():
-    loaded, _ = statements.load("builtin", ["pt_br", "br-pt", "ZH_HANT"])
-    assert {s.lang for s in loaded} == {"pt-BR", "zh-Hant"}
+    names = ["pt_br", "br-pt", "ZH_HANT", "Kazakh", "मराठी", "Brazilian Portuguese"]
+    loaded, _ = statements.load("builtin", names)
+    assert {s.lang for s in loaded} == {"pt-BR", "zh-Hant", "kk", "mr"}
     assert "unknown language 'xx'" in refused("builtin", ["xx"])
 
 

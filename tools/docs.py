@@ -6,6 +6,8 @@
                                            study (responses-dev.parquet, answers-dev.jsonl)
     python tools/docs.py reproduce FOLDER  docs/reproduce.md, from a folder of the studies' data:
                                            shades/, rubia/, bbq/, crows-pairs/
+    python tools/docs.py pages [PAGE]      docs/tutorials, all or one: every output (pages.py)
+    python tools/docs.py check [PAGE]      print how they differ from that; exit code 1 if so
 
 Figures are written, statements and replies are not.
 """
@@ -279,8 +281,23 @@ def main() -> None:
         (ROOT / "docs" / "shades.md").write_text(shades(Path(sys.argv[2])))
     elif sys.argv[1:2] == ["reproduce"] and len(sys.argv) == 3:
         (ROOT / "docs" / "reproduce.md").write_text(reproduced(Path(sys.argv[2])))
+    elif sys.argv[1:2] in (["pages"], ["check"]) and len(sys.argv) <= 3:
+        _tutorials(sys.argv[1], [Path(name).resolve() for name in sys.argv[2:]])
     else:
         sys.exit(__doc__)
+
+
+def _tutorials(what: str, chosen: list[Path]) -> None:
+    import pages  # beside this file
+
+    differ = False
+    for page in chosen or pages.paths():
+        if what == "pages":
+            page.write_text(pages.made(page.read_text()))
+        elif found := pages.differences(page):
+            differ = True
+            print(found)
+    sys.exit(differ)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,9 @@ Columns of a file (others are ignored):
   request, or id      our request id; or
   prompt              the text of the last user message, to the letter. Several replies to one
                       prompt serve samples 0, 1, 2, … in the order of the file.
+  statement, lang, probe   instead of both, the three that say which question it was: genprobe's
+                      own, in its wording, which a file without prompts cannot show. Several replies
+                      to one question are its samples, as above.
   model               whose replies they are. `FILE#NAME` takes those of one model only, which a
                       file with several models needs.
   finish              `stop`, `length`, …; `recorded` where the file does not say.
@@ -19,7 +22,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import genprobe
-from genprobe import disk, files
+from genprobe import disk, files, inputs
 from genprobe.engines import Identity, Options, Sampling
 from genprobe.errors import InputError, RunError
 from genprobe.records import Failure, Record, Request, Response
@@ -27,6 +30,7 @@ from genprobe.records import Failure, Record, Request, Response
 PACKAGES = ()
 
 R = TypeVar("R", bound=Record)
+Key = str | tuple[str, str, str]  # a prompt; or statement, language and probe
 
 
 class Recording(NamedTuple):
@@ -55,7 +59,7 @@ class ReplayEngine:
         self,
         identity: Identity,
         by_id: dict[str, Recording],
-        by_prompt: dict[str, list[Recording]],
+        by_prompt: dict[Key, list[Recording]],
     ) -> None:
         self.identity = identity
         self.by_id = by_id
@@ -76,7 +80,8 @@ class ReplayEngine:
         self.by_id, self.by_prompt = {}, {}
 
     def _by_prompt(self, request: Request) -> Recording | None:
-        replies = self.by_prompt.get(_prompt(request.messages), [])
+        item = request.statement, request.lang, request.probe
+        replies = self.by_prompt.get(_prompt(request.messages)) or self.by_prompt.get(item, [])
         return replies[request.sample] if request.sample < len(replies) else None
 
 
@@ -115,7 +120,7 @@ def _open_run(folder: Path) -> ReplayEngine:
         r.request: Recording(r.text, r.finish, r.sent, r.tokens_in, r.tokens_out)
         for r in _records(paths[1], Response)
     }
-    by_prompt: dict[str, list[Recording]] = {}
+    by_prompt: dict[Key, list[Recording]] = {}
     for request in sorted(requests, key=lambda r: r.sample):
         if request.id in by_id:
             by_prompt.setdefault(_prompt(request.messages), []).append(by_id[request.id])
@@ -150,17 +155,20 @@ def _spec(folder: Path) -> dict[str, Any]:
 def _open_file(path: Path, wanted: str) -> ReplayEngine:
     """Replies by id where the ids are unique, and by prompt where there are prompts."""
     by_id: dict[str, Recording] = {}
-    by_prompt: dict[str, list[Recording]] = {}
+    by_prompt: dict[Key, list[Recording]] = {}
     models: set[str] = set()
     twice: str | None = None
     for number, row in files.numbered_rows(path):
         where = f"{path}, row {number}"
         text = _first(row, "response", "text")
-        name, prompt = _first(row, "request", "id"), row.get("prompt")
+        name, prompt, item = _first(row, "request", "id"), row.get("prompt"), _item(row, where)
         if "response" not in row and "text" not in row:
             raise InputError(f"{where}: no column 'response' (or 'text')")
-        if name is None and prompt is None:
-            raise InputError(f"{where}: neither 'request' (or 'id') nor 'prompt' to match by")
+        if name is None and prompt is None and item is None:
+            raise InputError(
+                f"{where}: neither 'request' (or 'id') nor 'prompt' nor 'statement', 'lang' and "
+                "'probe' to match by"
+            )
         model = row.get("model")
         if model is not None:
             models.add(str(model))
@@ -172,8 +180,8 @@ def _open_file(path: Path, wanted: str) -> ReplayEngine:
         if name is not None:
             twice = str(name) if str(name) in by_id else twice
             by_id[str(name)] = recording
-        if prompt is not None:
-            by_prompt.setdefault(prompt, []).append(recording)
+        if (key := item if prompt is None else prompt) is not None:
+            by_prompt.setdefault(key, []).append(recording)
     if wanted and wanted not in models:
         known = ", ".join(sorted(models)) or "none; it has no column 'model'"
         raise InputError(f"{path}: no replies of {wanted!r}; it holds: {known}")
@@ -191,6 +199,17 @@ def _open_file(path: Path, wanted: str) -> ReplayEngine:
         by_id = {}
     model = wanted or next(iter(models), path.name)
     return ReplayEngine(_identity(path, model, {}), by_id, by_prompt)
+
+
+def _item(row: dict[str, Any], where: str) -> Key | None:
+    """Statement, language and probe of a row, where it has all three."""
+    statement, lang, probe = (row.get(name) for name in ("statement", "lang", "probe"))
+    if not (statement and lang and probe):
+        return None
+    try:
+        return str(statement), inputs.language_code(str(lang)), str(probe)
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from None
 
 
 def _first(row: dict[str, Any], *names: str) -> Any:
