@@ -10,6 +10,7 @@ version = release = genprobe.__version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc"]
 exclude_patterns = ["site"]
+highlight_language = "text"
 html_theme = "furo"
 html_title = f"genprobe {release}"
 html_show_sphinx = False
