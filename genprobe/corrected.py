@@ -125,7 +125,16 @@ def rg(counts: Counts) -> Array:
 
 def ppi_interval(counts: Counts, level: float = LEVEL) -> tuple[Array, Array]:
     """Interval of the prediction-powered rate: (low, high), arrays like the counts."""
-    return _interval(_by_label(counts), _fit_ppi, ppi(counts), level)
+    low, high = _interval(_by_label(counts), _fit_ppi, ppi(counts), level)
+    few = _few(counts)
+    return np.where(few, 0.0, low), np.where(few, 1.0, high)
+
+
+def _few(counts: Counts) -> Array:
+    """Fewer than two replies after the design effect, as from a handful of replies to three
+    statements: they exclude no rate, and samples of one reply, drawn for the test, are all alike.
+    """
+    return counts.total < 2
 
 
 def rg_interval(counts: Counts, level: float = LEVEL) -> tuple[Array, Array]:
@@ -146,7 +155,7 @@ def accepted(counts: Counts, rate: float, level: float = LEVEL) -> tuple[Array, 
     at = np.full(np.shape(counts.total), rate)
     by_label, by_truth = _by_label(counts), _by_truth(counts)
     return (
-        _beyond(by_label, _fit_ppi, at, level) <= 0,
+        _few(counts) | (_beyond(by_label, _fit_ppi, at, level) <= 0),
         _beyond(by_truth, _fit_rg, at, level) <= 0,
     )
 

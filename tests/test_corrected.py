@@ -351,3 +351,15 @@ def test_a_review_without_an_exception_leaves_room_for_some(n, reviewed, share):
     far = found.ppi_high if share == 0 else 1 - found.ppi_low
     assert found.ppi == share and 1 - 0.05 ** (1 / reviewed) <= far < 1 - 0.01 ** (1 / reviewed)
     assert found.rg_high - found.rg_low > 0.9  # the judge's errors on the others are not known
+
+
+def test_a_handful_of_replies_to_three_statements_excludes_nothing():
+    # Divided by the design effect less than two replies are left.
+    measured, reviewed = [1, 0, 1, 0, 1, 0, 0, 0], [1, 0, 1, np.nan, 1, np.nan, 0, 0]
+    found = corrected.corrected(measured, reviewed, clusters=[0, 0, 0, 1, 1, 2, 2, 2])
+    assert (found.ppi, found.ppi_low, found.ppi_high) == (0.375, 0, 1)
+    few = np.array([0.3, 0.7, 1.0, 1.9])
+    counts = corrected.Counts(few / 2, few, few / 3, few / 3, few * 0, few / 3)
+    low, high = corrected.ppi_interval(counts)
+    assert (low == 0).all() and (high == 1).all()
+    assert corrected.accepted(counts, 0.99)[0].all()

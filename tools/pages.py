@@ -40,7 +40,13 @@ _PART = re.compile(
 )
 # Imported once; each command is a fork that starts from here. None of genprobe's own modules, which
 # read the environment.
-_HEAVY = ("pandas", "pyarrow.parquet", "scipy.stats", "torch", "transformers")
+_HEAVY = (
+    "pandas",
+    "pyarrow.parquet",
+    "scipy.stats",
+    "torch",
+    "transformers.models.llama.modeling_llama",
+)
 
 
 def paths() -> list[Path]:
