@@ -119,7 +119,7 @@ def paired(
     a: pd.DataFrame, b: pd.DataFrame, metric: str, by: Sequence[str] = (), between: str = "model"
 ) -> list[Paired]:
     """Compare two models' outcomes by a metric, cell by cell of `by`: see `matched`."""
-    return [_paired(metric, cell) for cell in matched(a, b, metric, by, between)]
+    return [tested(metric, cell) for cell in matched(a, b, metric, by, between)]
 
 
 def matched(
@@ -181,7 +181,8 @@ def matched(
     return found
 
 
-def _paired(metric: str, cell: Matched) -> Paired:
+def tested(metric: str, cell: Matched, resamples: int = TURNS) -> Paired:
+    """The comparison of one cell. resamples: for `swap_p`."""
     by, pairs, sums, alone = cell.by, cell.pairs, cell.sums, cell.alone
     n = len(pairs)
     if not n:
@@ -197,7 +198,7 @@ def _paired(metric: str, cell: Matched) -> Paired:
         only = (one, other)
         if len(sums) == n:
             p = mcnemar(one, other)
-    swap = swapped(sums[:, 1] - sums[:, 0])
+    swap = swapped(sums[:, 1] - sums[:, 0], resamples)
     return Paired(metric, by, n, alone, mean_a, mean_b, mean_b - mean_a, low, high, *only, *p, swap)
 
 
@@ -211,7 +212,7 @@ def scores(found: Sequence[Paired], a: str, b: str, signature: str) -> list[Scor
     rows = []
     for one in found:
         by: dict[str, JSON] = {"of": one.metric, "a": a, "b": b, **one.by}
-        left = {"in one run only": one.alone} if one.alone else {}
+        left = {"on one side only": one.alone} if one.alone else {}
         told: dict[str, Any] = {"bounds": None, "signature": signature}
         for name, value in (("a", one.a), ("b", one.b)):
             rows.append(Score(name, by, value, None, None, one.n, {}, **told))

@@ -265,6 +265,8 @@ def anova(
         raise InputError(f"{len(y)} values leave nothing to compare the effects with")
     tested, residual = design.test(y - y.mean(), resamples)
     rest = float(residual @ residual)
+    if rest <= 1e-12 * float(np.square(y - y.mean()).sum()):
+        raise InputError(f"the factors explain all {len(y)} values, which leaves F no denominator")
     effects = []
     for at, (df, squares, p) in zip(design.effects, tested, strict=True):
         if df:
@@ -494,10 +496,12 @@ def power_paired(difference: Array, units: Array, points: float) -> Power:
     difference: (statements,), hits of b minus those of a, or the sum of differences. units:
     (statements,), over how many units. A unit a statement: Connor 1987 (Biometrics 43:207), where
     the discordant share stays as it is and turns one way. Otherwise so with the mean square of a
-    statement's difference. A difference of D takes discordance of D at least, which is put in
-    where there was less. InputError for fewer than two statements, or points beyond 0 to 100.
+    statement's difference. A difference of D takes discordance of D at least, of values that are
+    no hits a mean square of D^2, which is put in where there was less. InputError for fewer than
+    two statements, or points beyond 0 to 100.
     """
-    return _power(np.column_stack([np.ones(len(units)), units, units**2, difference**2]), points, 1)
+    parts = np.column_stack([np.ones(len(units)), units, units**2, difference**2])
+    return _power(parts, points, 1, _whole(difference))
 
 
 def power_single(hits: Array, units: Array, points: float) -> Power:
@@ -511,12 +515,18 @@ def power_single(hits: Array, units: Array, points: float) -> Power:
     around = hits - float(hits.sum()) / total * units
     n = len(units)
     square = 2 * around**2 * n / max(n - 1, 1)
-    return _power(np.column_stack([np.ones(n), units, units**2, square]), points, 0)
+    parts = np.column_stack([np.ones(n), units, units**2, square])
+    return _power(parts, points, 0, _whole(hits))
 
 
-def _power(parts: Array, points: float, turning: int) -> Power:
+def _whole(sums: Array) -> bool:
+    """Whether they are counts of hits."""
+    return bool((np.mod(sums, 1) == 0).all())
+
+
+def _power(parts: Array, points: float, turning: int, hits: bool) -> Power:
     """parts: (statements, 4): 1, units, their square, the square of the difference. turning: 1
-    where that square has the difference in it, and is smaller without."""
+    where that square has the difference in it, and is smaller without. hits: units are 0 or 1."""
     from scipy.optimize import brentq
     from statsmodels.stats.power import normal_power_het
 
@@ -530,8 +540,9 @@ def _power(parts: Array, points: float, turning: int) -> Power:
         """Standard deviations of a statement's difference, without one of d and with it."""
         k, units, squares, difference = np.moveaxis(np.asarray(sums, float), -1, 0)
         mean = units / k
-        null = np.maximum(difference / k / mean**2, d / mean)
-        return null**0.5, np.maximum(null - turning * d**2 * squares / k / mean**2, 0.0) ** 0.5
+        least = d**2 * squares / k / mean**2
+        null = np.maximum(difference / k / mean**2, d / mean if hits else least)
+        return null**0.5, np.maximum(null - turning * least, 0.0) ** 0.5
 
     def needed(sums: Array) -> Array:
         null, other = spread(sums, d)

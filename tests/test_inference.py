@@ -144,6 +144,9 @@ def test_one_level_is_no_factor_and_one_statement_no_level():
         inference.anova(data, ["model"])
     with pytest.raises(InputError, match="nothing to compare the effects with"):
         inference.anova(data.assign(value=1.0))
+    for value in (data["lang"] == "l0", (data["lang"] == "l0") ^ (data["bias_type"] == "k1")):
+        with pytest.raises(InputError, match="the factors explain all"):
+            inference.anova(data.assign(value=value.astype(float)))
 
 
 def test_too_few_statements_have_no_clustered_p():
@@ -336,6 +339,17 @@ def test_power_counts_statements_and_not_replies():
         inference.power_paired(apart[:1], np.ones(1), 5)
 
 
+def test_power_of_what_is_no_hit_asks_for_no_discordance():
+    """P(yes) may differ by 5 points in every statement, and two answers may not."""
+    apart = np.tile([-0.1, 0.1], 50)
+    found = inference.power_paired(apart, np.ones(100), 5)
+    null, other = 0.1, math.sqrt(0.01 - 0.0025)
+    assert found.needed == math.ceil(normal_sample_size_one_tail(0.05, 0.8, 0.025, null, other))
+    shares = inference.power_single(np.tile([0.4, 0.6], 50), np.ones(100), 5)
+    want = normal_sample_size_one_tail(0.05, 0.8, 0.025, *[0.1 * math.sqrt(2 * 100 / 99)] * 2)
+    assert shares.needed == math.ceil(want)
+
+
 # --- simulation: benchmarks/inference.py in small
 
 
@@ -464,6 +478,22 @@ def test_the_command_tests(run, tmp_path):
     assert (
         "clustered-p" in text and "for comparison only" in text and text.count("clustered-p") == 2
     )
+
+
+def test_as_many_swaps_as_the_correction_takes(run, monkeypatch):
+    """With fewer, the least p times the number of tests could not fall below 5 %."""
+    drawn = []
+    tested = compare.tested
+
+    def spy(metric, cell, resamples):
+        drawn.append(resamples)
+        return tested(metric, cell, resamples)
+
+    monkeypatch.setattr(compare, "tested", spy)
+    monkeypatch.setattr(inference, "TURNS", 9)
+    found = counting.compare(run, between="lang", by="probe")
+    assert len(drawn) > 3 and len({s.n for s in found if s.metric == "holm-p"}) == 1
+    assert min(drawn) + 1 >= 2 * len(drawn) / 0.05
 
 
 def test_the_command_says_what_it_cannot_do(run, tmp_path):
