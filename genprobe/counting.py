@@ -254,6 +254,9 @@ class _Asked:
         runs = [Run.open(folder) for folder in folders]
         for a, b in itertools.combinations(runs, 2):
             _asked_alike(a, b)
+        for run in runs:
+            if run.spec.command != "logprob" and not run.judges():
+                raise RunError(f"{run.folder}: nothing is judged; run `genprobe judge` on it first")
         names = [name or run.folder.name for name, run in zip(_models(runs), runs, strict=True)]
         if len(set(names)) < len(names):
             names = [str(run.folder) for run in runs]
