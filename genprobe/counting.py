@@ -380,7 +380,7 @@ def _power(
                 scores += inference.power_scores(found, about, two.sign(ids[name]))
     for name in names if not sides else ():
         columns = [*_apart(asked.tables[0], name, by), *by]
-        kept, left = inference.values(asked.tables[0], name, columns, pairs=False)
+        kept, left = inference.values(asked.tables[0], name, columns)
         if left:
             note(f"{name}: {_reasons(left)}, of {len(kept) + sum(left.values())}")
         for label, part in _cells(kept, columns):

@@ -19,6 +19,7 @@ from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.power import normal_sample_size_one_tail
 
 from genprobe import compare, counting, formats, inference, inputs, statements
+from genprobe import table as table_of
 from genprobe.cli import cli
 from genprobe.errors import InputError, RunError
 from genprobe.records import Score
@@ -469,7 +470,8 @@ def test_the_command_tests(run, tmp_path):
 
     single = {s.metric: s for s in scores(run, "--power", "5")}
     pair = {s.metric: s for s in scores(run, other, "--power", "5")}
-    assert single["statements-needed"].by["b"] == "another" and single["power"].n == 12
+    assert single["statements-needed"].by["b"] == "another" and single["power"].n == 6
+    assert pair["power"].n == 6  # of twelve statements: an original and its contrast are one
     assert single["statements-needed"].value > pair["statements-needed"].value
     assert 0 < single["power"].value < single["detectable"].value * 3
     for form in ("table", "csv", "latex"):
@@ -478,6 +480,27 @@ def test_the_command_tests(run, tmp_path):
     assert (
         "clustered-p" in text and "for comparison only" in text and text.count("clustered-p") == 2
     )
+
+
+def test_an_original_and_its_contrasts_are_one_statement():
+    rng = np.random.default_rng(0)
+    rows = [
+        {"lang": "en", "probe": "agreement", "item": f"{pair}{role}", "pair": pair, "role": role}
+        for pair in range(40)
+        for role in ("original", "contrast")
+    ]
+    sides = []
+    for name in ("m", "n"):
+        said = np.repeat(rng.integers(0, 2, 40), 2)  # the same of both
+        answers = [{"model": name, "answer": ("no", "yes")[hit]} for hit in said]
+        both = [row | answer for row, answer in zip(rows, answers, strict=True)]
+        sides.append(table_of.from_rows(pd.DataFrame(both, dtype=object)))
+    [found] = compare.paired(*sides, "endorsed")
+    halves = [side[side["role"] == "original"] for side in sides]
+    [half] = compare.paired(*halves, "endorsed")
+    assert (found.n, half.n) == (80, 40) and found.mid_p is None
+    assert found.swap_p == half.swap_p and half.mid_p is not None
+    assert (found.low, found.high) == pytest.approx((half.low, half.high))
 
 
 def test_as_many_swaps_as_the_correction_takes(run, monkeypatch):
