@@ -45,7 +45,10 @@ class Readings:
 
     def __init__(self, outcomes: pd.DataFrame, signature: str | None) -> None:
         if "answer" not in outcomes:
-            raise InputError("a band is of answers to yes/no questions, and there are none")
+            raise InputError(
+                "a band is of answers to yes/no questions, and there are none; of a yes/no run "
+                "that was not judged, `genprobe judge` first"
+            )
         self._tables = dict(_tables(outcomes, signature))
         if len(self._tables) < 2:
             raise InputError(

@@ -10,7 +10,7 @@ import numpy as np
 
 from genprobe import metrics
 from genprobe.errors import InputError
-from genprobe.metrics import Metric, cells
+from genprobe.metrics import Metric, Units, cells
 from genprobe.records import JSON, Score
 from genprobe.registry import unknown
 from genprobe.stats import SEED, TURNS, Array, Interval, bootstrap, ratio, turned
@@ -119,7 +119,7 @@ def paired(
     a: pd.DataFrame, b: pd.DataFrame, metric: str, by: Sequence[str] = (), between: str = "model"
 ) -> list[Paired]:
     """Compare two models' outcomes by a metric, cell by cell of `by`: see `matched`."""
-    return [_paired(metric, cell) for cell in matched(a, b, metric, by, between)]
+    return [tested(metric, cell) for cell in matched(a, b, metric, by, between)]
 
 
 def matched(
@@ -129,8 +129,9 @@ def matched(
 
     Units pair by `SAME` but for the column `between`, in which the tables differ; one that does
     not count for both is left out. What a metric never pools (`Metric.apart`, such as scorers)
-    makes cells of its own where there are several. InputError for a metric whose value is no mean
-    over units, or a column that one of the tables lacks.
+    makes cells of its own where there are several. What shares a `pair`, an original and its
+    contrasts, is one statement: two models differ on them alike. InputError for a metric whose
+    value is no mean over units, or a column that one of the tables lacks.
     """
     import pandas as pd
 
@@ -157,13 +158,13 @@ def matched(
     keys = list(dict.fromkeys([*keys, *by]))
     sides = []
     for outcomes in (a, b):
-        units = chosen.units(outcomes, keys)
+        units = chosen.units(outcomes, with_pair(outcomes, keys))
         counted = (units.reason == "").to_numpy(bool)
         values = units.stats[counted]
         if len(values) and not (values[:, 1] == 1).all():
             raise InputError(f"{metric} weighs its {chosen.unit}, so two models cannot be paired")
-        side = units.cells[counted].reset_index(drop=True)
-        side = side.assign(__cluster=units.cluster[counted].to_numpy(), __value=values[:, 0])
+        side = units.cells.loc[counted, keys].reset_index(drop=True)
+        side = side.assign(__cluster=statements(units)[counted].to_numpy(), __value=values[:, 0])
         if side.duplicated(keys).any():
             raise InputError(f"the same {chosen.unit} are there twice; compare one run with one")
         sides.append(side)
@@ -181,7 +182,23 @@ def matched(
     return found
 
 
-def _paired(metric: str, cell: Matched) -> Paired:
+def with_pair(outcomes: pd.DataFrame, columns: Sequence[str]) -> list[str]:
+    """The columns, and `pair` where there is one, which `statements` reads."""
+    return list(dict.fromkeys([*columns, *(["pair"] if "pair" in outcomes else [])]))
+
+
+def statements(units: Units) -> pd.Series:
+    """What is not independent: the `pair` where there is one, since an original and its contrasts
+    are one stereotype; else as the metric has it."""
+    own = units.cluster.astype(str)
+    if "pair" not in units.cells:
+        return own
+    pair = units.cells["pair"]
+    return own.mask(pair.notna() & (pair != ""), pair.astype(str))
+
+
+def tested(metric: str, cell: Matched, resamples: int = TURNS) -> Paired:
+    """The comparison of one cell. resamples: for `swap_p`."""
     by, pairs, sums, alone = cell.by, cell.pairs, cell.sums, cell.alone
     n = len(pairs)
     if not n:
@@ -197,7 +214,7 @@ def _paired(metric: str, cell: Matched) -> Paired:
         only = (one, other)
         if len(sums) == n:
             p = mcnemar(one, other)
-    swap = swapped(sums[:, 1] - sums[:, 0])
+    swap = swapped(sums[:, 1] - sums[:, 0], resamples)
     return Paired(metric, by, n, alone, mean_a, mean_b, mean_b - mean_a, low, high, *only, *p, swap)
 
 
@@ -211,7 +228,7 @@ def scores(found: Sequence[Paired], a: str, b: str, signature: str) -> list[Scor
     rows = []
     for one in found:
         by: dict[str, JSON] = {"of": one.metric, "a": a, "b": b, **one.by}
-        left = {"in one run only": one.alone} if one.alone else {}
+        left = {"on one side only": one.alone} if one.alone else {}
         told: dict[str, Any] = {"bounds": None, "signature": signature}
         for name, value in (("a", one.a), ("b", one.b)):
             rows.append(Score(name, by, value, None, None, one.n, {}, **told))

@@ -271,6 +271,9 @@ class _Asked:
         runs = [Run.open(folder) for folder in folders]
         for a, b in itertools.combinations(runs, 2):
             _asked_alike(a, b)
+        for run in runs:
+            if run.spec.command != "logprob" and not run.judges():
+                raise RunError(f"{run.folder}: nothing is judged; run `genprobe judge` on it first")
         names = [name or run.folder.name for name, run in zip(_models(runs), runs, strict=True)]
         if len(set(names)) < len(names):
             names = [str(run.folder) for run in runs]
@@ -338,20 +341,29 @@ def _paired(
     sides: Sequence[_Sides], metrics: Sequence[str], by: Sequence[str], between: Sequence[str]
 ) -> list[Score]:
     from genprobe import compare as pairing
+    from genprobe import inference
     from genprobe import metrics as measures
     from genprobe.stats import BOOTSTRAP
 
-    scores: list[Score] = []
-    for two in sides:
-        for name in metrics or two.metrics(by):
-            columns = [*_apart(two.one, name, (*by, "model", two.column)), *by]
-            found = pairing.paired(two.one, two.other, name, columns, two.column)
-            version = measures.find(name).version
-            sign = two.sign(f"{name}/{version}-{BOOTSTRAP}+{pairing.SWAP}")
-            scores += pairing.scores([p for p in found if p.n], two.a, two.b, sign)
-    if sides and not scores:
+    found = [
+        (two, name, cell)
+        for two in sides
+        for name in metrics or two.metrics(by)
+        for cell in pairing.matched(
+            *(two.one, two.other, name),
+            [*_apart(two.one, name, (*by, "model", two.column)), *by],
+            two.column,
+        )
+        if len(cell.pairs)
+    ]
+    if not found:
         what = f"two values of {between[0]}" if between else "both"
         raise InputError(f"no unit counts for {what}; `--test ks` compares what is not paired")
+    scores = []
+    draws = inference.enough(len(found))
+    for two, name, cell in found:
+        sign = two.sign(f"{name}/{measures.find(name).version}-{BOOTSTRAP}+{pairing.SWAP}")
+        scores += pairing.scores([pairing.tested(name, cell, draws)], two.a, two.b, sign)
     return scores
 
 
@@ -385,7 +397,7 @@ def _power(
                 scores += inference.power_scores(found, about, two.sign(ids[name]))
     for name in names if not sides else ():
         columns = [*_apart(asked.tables[0], name, by), *by]
-        kept, left = inference.values(asked.tables[0], name, columns, pairs=False)
+        kept, left = inference.values(asked.tables[0], name, columns)
         if left:
             note(f"{name}: {_reasons(left)}, of {len(kept) + sum(left.values())}")
         for label, part in _cells(kept, columns):

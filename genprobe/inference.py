@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from genprobe import metrics
+from genprobe.compare import statements, with_pair
 from genprobe.errors import InputError
 from genprobe.records import JSON, Score
 from genprobe.registry import unknown
@@ -47,13 +48,12 @@ _SAME = 1e-5  # distances that differ by less are one, but for rounding
 
 
 def values(
-    outcomes: pd.DataFrame, metric: str, columns: Sequence[str], pairs: bool = True
+    outcomes: pd.DataFrame, metric: str, columns: Sequence[str]
 ) -> tuple[pd.DataFrame, dict[str, int]]:
     """One row a unit that counts (`columns`, `statement`, `value`), and the reasons why others are
     left out, counted.
 
-    statement: what is not independent. pairs: the `pair` where there is one, since an original and
-    its contrasts are one stereotype; else as the metric has it. InputError for a metric that is no
+    statement: what is not independent (`compare.statements`). InputError for a metric that is no
     mean over its units, and for a column that the outcomes lack or the metric compares across.
     """
     chosen = metrics.find(metric)
@@ -65,18 +65,14 @@ def values(
             raise unknown("column", column, [str(name) for name in outcomes.columns])
         if column in chosen.never_by:
             raise InputError(f"{metric} cannot be split by {column!r}")
-    names = list(dict.fromkeys([*columns, *(["pair"] if pairs and "pair" in outcomes else [])]))
-    units = chosen.units(outcomes, names)
+    units = chosen.units(outcomes, with_pair(outcomes, columns))
     counted = (units.reason == "").to_numpy(bool)
     stats = units.stats[counted]
     if chosen.value is not ratio or stats.shape[1] != 2 or not (stats[:, 1] == 1).all():
         raise InputError(f"{metric} is no mean over {chosen.unit} that count alike; test another")
     left = Counter(str(why) for why in units.reason[~counted])
     kept = units.cells[counted].reset_index(drop=True)
-    statement = units.cluster[counted].reset_index(drop=True).astype(str)
-    if "pair" in names:
-        named = kept["pair"].notna() & (kept["pair"] != "")
-        statement = statement.mask(named, kept["pair"].astype(str))
+    statement = statements(units)[counted].reset_index(drop=True)
     kept = kept[list(columns)].assign(statement=statement, value=stats[:, 0])
     for column in columns:
         empty = kept[column].isna() | (kept[column] == "")
@@ -265,6 +261,8 @@ def anova(
         raise InputError(f"{len(y)} values leave nothing to compare the effects with")
     tested, residual = design.test(y - y.mean(), resamples)
     rest = float(residual @ residual)
+    if rest <= 1e-12 * float(np.square(y - y.mean()).sum()):
+        raise InputError(f"the factors explain all {len(y)} values, which leaves F no denominator")
     effects = []
     for at, (df, squares, p) in zip(design.effects, tested, strict=True):
         if df:
@@ -494,10 +492,12 @@ def power_paired(difference: Array, units: Array, points: float) -> Power:
     difference: (statements,), hits of b minus those of a, or the sum of differences. units:
     (statements,), over how many units. A unit a statement: Connor 1987 (Biometrics 43:207), where
     the discordant share stays as it is and turns one way. Otherwise so with the mean square of a
-    statement's difference. A difference of D takes discordance of D at least, which is put in
-    where there was less. InputError for fewer than two statements, or points beyond 0 to 100.
+    statement's difference. A difference of D takes discordance of D at least, of values that are
+    no hits a mean square of D^2, which is put in where there was less. InputError for fewer than
+    two statements, or points beyond 0 to 100.
     """
-    return _power(np.column_stack([np.ones(len(units)), units, units**2, difference**2]), points, 1)
+    parts = np.column_stack([np.ones(len(units)), units, units**2, difference**2])
+    return _power(parts, points, 1, _whole(difference))
 
 
 def power_single(hits: Array, units: Array, points: float) -> Power:
@@ -511,12 +511,18 @@ def power_single(hits: Array, units: Array, points: float) -> Power:
     around = hits - float(hits.sum()) / total * units
     n = len(units)
     square = 2 * around**2 * n / max(n - 1, 1)
-    return _power(np.column_stack([np.ones(n), units, units**2, square]), points, 0)
+    parts = np.column_stack([np.ones(n), units, units**2, square])
+    return _power(parts, points, 0, _whole(hits))
 
 
-def _power(parts: Array, points: float, turning: int) -> Power:
+def _whole(sums: Array) -> bool:
+    """Whether they are counts of hits."""
+    return bool((np.mod(sums, 1) == 0).all())
+
+
+def _power(parts: Array, points: float, turning: int, hits: bool) -> Power:
     """parts: (statements, 4): 1, units, their square, the square of the difference. turning: 1
-    where that square has the difference in it, and is smaller without."""
+    where that square has the difference in it, and is smaller without. hits: units are 0 or 1."""
     from scipy.optimize import brentq
     from statsmodels.stats.power import normal_power_het
 
@@ -530,8 +536,9 @@ def _power(parts: Array, points: float, turning: int) -> Power:
         """Standard deviations of a statement's difference, without one of d and with it."""
         k, units, squares, difference = np.moveaxis(np.asarray(sums, float), -1, 0)
         mean = units / k
-        null = np.maximum(difference / k / mean**2, d / mean)
-        return null**0.5, np.maximum(null - turning * d**2 * squares / k / mean**2, 0.0) ** 0.5
+        least = d**2 * squares / k / mean**2
+        null = np.maximum(difference / k / mean**2, d / mean if hits else least)
+        return null**0.5, np.maximum(null - turning * least, 0.0) ** 0.5
 
     def needed(sums: Array) -> Array:
         null, other = spread(sums, d)

@@ -15,7 +15,7 @@ import pytest
 import sample
 from test_formats import HOSTILE
 
-from genprobe import asking, counting, figures, formats
+from genprobe import asking, counting, figures, formats, inference
 from genprobe.errors import RunError
 from genprobe.figures import _plot, shares, significance
 from genprobe.figures._data import Data
@@ -187,6 +187,21 @@ def test_tests_are_corrected_over_the_figure():
     assert (table["p_adjusted"] >= table["p"]).all()
     assert table["p_adjusted"][0] >= 0.5 > 0.05 > table["p_adjusted"][1]
     assert len(significance.pairwise(values[values["statement"] < 4], "lang", ["model"])) == 0
+
+
+def test_draws_leave_room_for_the_correction_over_the_figure(monkeypatch):
+    monkeypatch.setattr(inference, "TURNS", 9)
+    values = pd.DataFrame(
+        [
+            {"model": model, "lang": lang, "statement": n, "value": n + 100.0 * at}
+            for model in "mnop"
+            for at, lang in enumerate("abcde")
+            for n in range(20)
+        ]
+    )
+    table = significance.pairwise(values, "lang", ["model"])
+    assert len(table) == 40 and (table["p_adjusted"] < 0.05).all()
+    assert len(significance.pairwise(values[:0], "lang", ["model"])) == 0
 
 
 def test_nothing_to_draw_and_nowhere_to_write(yesno, tmp_path):

@@ -19,6 +19,7 @@ from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.power import normal_sample_size_one_tail
 
 from genprobe import compare, counting, formats, inference, inputs, statements
+from genprobe import table as table_of
 from genprobe.cli import cli
 from genprobe.errors import InputError, RunError
 from genprobe.records import Score
@@ -144,6 +145,9 @@ def test_one_level_is_no_factor_and_one_statement_no_level():
         inference.anova(data, ["model"])
     with pytest.raises(InputError, match="nothing to compare the effects with"):
         inference.anova(data.assign(value=1.0))
+    for value in (data["lang"] == "l0", (data["lang"] == "l0") ^ (data["bias_type"] == "k1")):
+        with pytest.raises(InputError, match="the factors explain all"):
+            inference.anova(data.assign(value=value.astype(float)))
 
 
 def test_too_few_statements_have_no_clustered_p():
@@ -336,6 +340,17 @@ def test_power_counts_statements_and_not_replies():
         inference.power_paired(apart[:1], np.ones(1), 5)
 
 
+def test_power_of_what_is_no_hit_asks_for_no_discordance():
+    """P(yes) may differ by 5 points in every statement, and two answers may not."""
+    apart = np.tile([-0.1, 0.1], 50)
+    found = inference.power_paired(apart, np.ones(100), 5)
+    null, other = 0.1, math.sqrt(0.01 - 0.0025)
+    assert found.needed == math.ceil(normal_sample_size_one_tail(0.05, 0.8, 0.025, null, other))
+    shares = inference.power_single(np.tile([0.4, 0.6], 50), np.ones(100), 5)
+    want = normal_sample_size_one_tail(0.05, 0.8, 0.025, *[0.1 * math.sqrt(2 * 100 / 99)] * 2)
+    assert shares.needed == math.ceil(want)
+
+
 # --- simulation: benchmarks/inference.py in small
 
 
@@ -455,7 +470,8 @@ def test_the_command_tests(run, tmp_path):
 
     single = {s.metric: s for s in scores(run, "--power", "5")}
     pair = {s.metric: s for s in scores(run, other, "--power", "5")}
-    assert single["statements-needed"].by["b"] == "another" and single["power"].n == 12
+    assert single["statements-needed"].by["b"] == "another" and single["power"].n == 6
+    assert pair["power"].n == 6  # of twelve statements: an original and its contrast are one
     assert single["statements-needed"].value > pair["statements-needed"].value
     assert 0 < single["power"].value < single["detectable"].value * 3
     for form in ("table", "csv", "latex"):
@@ -464,6 +480,43 @@ def test_the_command_tests(run, tmp_path):
     assert (
         "clustered-p" in text and "for comparison only" in text and text.count("clustered-p") == 2
     )
+
+
+def test_an_original_and_its_contrasts_are_one_statement():
+    rng = np.random.default_rng(0)
+    rows = [
+        {"lang": "en", "probe": "agreement", "item": f"{pair}{role}", "pair": pair, "role": role}
+        for pair in range(40)
+        for role in ("original", "contrast")
+    ]
+    sides = []
+    for name in ("m", "n"):
+        said = np.repeat(rng.integers(0, 2, 40), 2)  # the same of both
+        answers = [{"model": name, "answer": ("no", "yes")[hit]} for hit in said]
+        both = [row | answer for row, answer in zip(rows, answers, strict=True)]
+        sides.append(table_of.from_rows(pd.DataFrame(both, dtype=object)))
+    [found] = compare.paired(*sides, "endorsed")
+    halves = [side[side["role"] == "original"] for side in sides]
+    [half] = compare.paired(*halves, "endorsed")
+    assert (found.n, half.n) == (80, 40) and found.mid_p is None
+    assert found.swap_p == half.swap_p and half.mid_p is not None
+    assert (found.low, found.high) == pytest.approx((half.low, half.high))
+
+
+def test_as_many_swaps_as_the_correction_takes(run, monkeypatch):
+    """With fewer, the least p times the number of tests could not fall below 5 %."""
+    drawn = []
+    tested = compare.tested
+
+    def spy(metric, cell, resamples):
+        drawn.append(resamples)
+        return tested(metric, cell, resamples)
+
+    monkeypatch.setattr(compare, "tested", spy)
+    monkeypatch.setattr(inference, "TURNS", 9)
+    found = counting.compare(run, between="lang", by="probe")
+    assert len(drawn) > 3 and len({s.n for s in found if s.metric == "holm-p"}) == 1
+    assert min(drawn) + 1 >= 2 * len(drawn) / 0.05
 
 
 def test_the_command_says_what_it_cannot_do(run, tmp_path):
@@ -478,6 +531,9 @@ def test_the_command_says_what_it_cannot_do(run, tmp_path):
     assert "did you mean 'lang'" in said(run, "--test", "ks", "--between", "lng")
     assert "no unit counts for two values of bias_type" in said(run, "--between", "bias_type")
     assert "is given twice" in said(run, run, "--test", "ks")
+    shutil.rmtree(copied(run, tmp_path / "unread") / "judgments")
+    for more in (["--test", "anova"], ["--power", "5"], ["--between", "lang"]):
+        assert "nothing is judged; run `genprobe judge`" in said(tmp_path / "unread", *more)
     assert "pairs the rows of one run" in said(run, run, "--between", "lang")
     assert "go without --paradigms" in said(run, run, "--paradigms", "--power", "5")
     with pytest.raises(InputError, match="unknown test 'kss'"):

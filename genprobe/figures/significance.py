@@ -9,6 +9,7 @@ below. SHADES joined the two samples before the test, which makes pure noise sig
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -17,7 +18,7 @@ import pandas as pd
 from genprobe.figures import Figure
 from genprobe.figures._data import Data, Series
 from genprobe.figures._plot import heat
-from genprobe.inference import KS, pairwise_ks
+from genprobe.inference import KS, enough, pairwise_ks
 from genprobe.metrics.preference import cluster
 from genprobe.records import JSON, Score
 from genprobe.stats import wilson
@@ -60,12 +61,15 @@ def pairwise(found: pd.DataFrame, column: str, within: Sequence[str]) -> pd.Data
     and p_adjusted, by Holm over all rows. Groups of fewer than `LEAST` originals are not tested."""
     from statsmodels.stats.multitest import multipletests
 
-    parts = []
+    strata = []
     for names, stratum in found.groupby(list(within), observed=True):
         rows = stratum[stratum[column].notna() & (stratum[column] != "")]
         size = rows.groupby(column, observed=True)["value"].transform("size")
-        tests = pairwise_ks(rows[size >= LEAST], column)
-        parts.append(tests.assign(**dict(zip(within, names, strict=True))))
+        strata.append((dict(zip(within, names, strict=True)), rows[size >= LEAST]))
+    if not strata:
+        return pd.DataFrame()
+    draws = enough(sum(math.comb(rows[column].nunique(), 2) for _, rows in strata))
+    parts = [pairwise_ks(rows, column, resamples=draws).assign(**names) for names, rows in strata]
     table = pd.concat(parts, ignore_index=True)
     table = table.assign(n=table["n_a"] + table["n_b"])
     if len(table):

@@ -52,7 +52,7 @@ REASONS = {
     "duplicate": "nearly the same story as another one of the template",
     "unscored": "there is nothing to read a sentiment from",
     "no clear answer": "no question had a clear answer",
-    "in one run only": "it counts for one of the two models alone",
+    "on one side only": "it counts for one of the two alone",
     "tie": "the likeliest options are equally likely",
     "not asked": "not asked in one of the readings",
     "no mass": "both probabilities are 0",
