@@ -521,6 +521,11 @@ def test_stereotypes_and_contrasts_are_told_apart(folders):
 # --- the parts
 
 
+def test_plurals():
+    assert words.many(1, "planned reply") == "1 planned reply"
+    assert words.many(33, "planned reply") == "33 planned replies"
+
+
 def test_axes():
     def score(value, low=None, high=None, metric="yes"):
         return Score(metric, {}, value, low, high, 9, {}, None, "")

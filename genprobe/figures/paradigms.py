@@ -57,8 +57,9 @@ def figures(data: Data) -> Iterator[Figure]:
             ("model",),
         )
         table = [s for s in part if s.metric in _CELLS]
+        rows = sorted(table, key=lambda s: shown("lang", s.by["lang"]))
         cells: dict[Key, object] = {
-            (_CELLS[s.metric], shown("lang", s.by["lang"]), str(s.by["model"])): s for s in table
+            (_CELLS[s.metric], shown("lang", s.by["lang"]), str(s.by["model"])): s for s in rows
         }
         models = looks(values(table, "model"))
         yield Figure(

@@ -188,7 +188,7 @@ def _join(names: Sequence[str]) -> str:
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
 
 
-_PLURALS = {"reply": "replies", "pass": "passes"}
+_PLURALS = {"reply": "replies", "planned reply": "planned replies", "pass": "passes"}
 
 
 def many(count: int, what: str) -> str:
