@@ -105,10 +105,9 @@ def score(
         # What no judge has looked at is left out, unless it was asked for by name.
         names = metrics or [m for m in measures.DEFAULT if measures.find(m).fits(chosen)]
         try:
-            whole = [n for n in names if not by and measures.find(n).whole]
-            rest = [n for n in names if n not in whole]
-            scores[source] = measures.score(chosen, rest, columns, sign)
-            scores[source] += measures.score(chosen, whole, [], sign)
+            scores[source] = []
+            for cells, part in _by_cells(names, columns, asked=bool(by)):
+                scores[source] += measures.score(chosen, part, cells, sign)
             for name in [n for n in metrics if all(s.metric != n for s in scores[source])]:
                 there = ", ".join(sorted(map(str, differ["scorer"])))
                 of = f" by the scorers {there}" if there else ""
@@ -123,6 +122,24 @@ def score(
         if run:
             run.write_scores(scores[source], functools.partial(_plain_rows, outcomes))
     return Scores(_told_apart(scores))
+
+
+def _by_cells(
+    names: Sequence[str], columns: list[str], asked: bool
+) -> Iterator[tuple[list[str], list[str]]]:
+    """Columns of cells and the metrics that have them: those asked for, else of ours those by
+    which a metric can be split; none of a metric of the whole, which come last."""
+    from genprobe import metrics as measures
+
+    def cells(name: str) -> list[str]:
+        metric = measures.find(name)
+        if asked:
+            return columns
+        return [] if metric.whole else [c for c in columns if c not in metric.never_by]
+
+    last = sorted(names, key=lambda name: not asked and measures.find(name).whole)
+    for own, part in itertools.groupby(last, key=cells):
+        yield own, list(part)
 
 
 def _sources(given: Source | Sequence[Source]) -> list[Path]:

@@ -86,7 +86,10 @@ def _format(path: Path) -> str:
         return SUFFIXES[path.suffix.lower()]
     except KeyError:
         known = ", ".join(SUFFIXES)
-        raise InputError(f"{path}: unknown suffix {path.suffix!r}; known: {known}") from None
+        cure = (
+            "; save it as CSV (UTF-8)" if path.suffix.lower() in (".xlsx", ".xls", ".ods") else ""
+        )
+        raise InputError(f"{path}: unknown suffix {path.suffix!r}; known: {known}{cure}") from None
 
 
 def _not_empty(path: Path, rows: Iterator[tuple[int, Row]]) -> Iterator[tuple[int, Row]]:

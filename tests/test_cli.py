@@ -333,3 +333,15 @@ def test_engine_arguments_are_read_as_json():
     )
     assert (options.dtype, options.batch_tokens) == ("float32", 9)
     assert options.more == {"n": 2, "eager": True, "x": "a=b"}
+
+
+def test_a_metric_of_both_questions_is_not_split_by_them_unasked(genprobe, recordings, tmp_path):
+    folder = tmp_path / "run"
+    genprobe("yesno", "--engine", "replay", "--model", recordings, "--lang", "de", "--out", folder)
+    both = ("--metric", "acquiescence", "--metric", "endorsed", "-f", "json")
+    code, out, err = genprobe("score", folder, *both)
+    assert code == 0, err
+    found = {(s["metric"], s["by"].get("probe")) for s in json.loads(out)}
+    assert found >= {("acquiescence", None), ("endorsed", "agreement")}
+    code, _, err = genprobe("score", folder, *both, "--by", "probe")
+    assert code == 2 and "cannot be split by 'probe'" in err
