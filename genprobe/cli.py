@@ -755,7 +755,7 @@ def report_(
     if figures is not None:
         from genprobe.figures import draw
 
-        for path in draw(folders, figures, note=note):
+        for path in draw(folders, figures, redact=redact, note=note):
             note(f"figure: {path}")
 
 

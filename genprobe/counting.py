@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from genprobe import files, registry
 from genprobe.errors import InputError, RunError
+from genprobe.formats import model_names
 from genprobe.reading import Note, judged_rows, quiet
 from genprobe.records import Score, digest
 from genprobe.scores import Scores
@@ -610,12 +611,8 @@ def _by_model(runs: Sequence[Run]) -> dict[str, dict[str, list[Run]]]:
             raise RunError(
                 f"{of[other][0].folder}: no `{kind}` run of {model}, revision {revision}; {cure}"
             )
-    short = Counter(model.rstrip("/").rsplit("/", 1)[-1] for model, _ in known)
-    named = {}
-    for (model, revision), of in known.items():
-        name = model.rstrip("/").rsplit("/", 1)[-1]
-        named[name if short[name] == 1 else f"{model}@{revision[:12]}"] = of
-    return named
+    names = model_names(known)
+    return {names[who]: of for who, of in known.items()}
 
 
 def _whole(tables: Sequence[pd.DataFrame], key: Sequence[str]) -> pd.DataFrame:

@@ -28,6 +28,7 @@ _COEFFICIENTS = ("kappa", "alpha", "spearman", "kendall", "point-biserial")
 _COUNTS = ("df", "statements-needed")
 _PLAIN = ("F", "partial-eta2", "ks", "mean-a", "mean-b", "icc")
 _UNITS = {"holm-p": "tests", "bonferroni-p": "tests", "statements-needed": "statements"}
+LONGEST = 80  # letters of a name that is shown
 _LONGEST = 40  # columns of a terminal that a name may fill
 _GAP = "  "
 
@@ -121,6 +122,30 @@ def label(value: JSON) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:g}" if isinstance(value, float) else clean(str(value))
+
+
+def model_names(models: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
+    """Names to show of models in a revision, no two alike: the last part of a path or hub id, of
+    two where several share it, with the revision where there are several of one model."""
+    who = list(dict.fromkeys(models))
+    ends = {depth: {m: short_name(m, depth) for m, _ in who} for depth in (1, 2)}
+    found: dict[tuple[str, str], str] = {}
+    for model, revision in who:
+        alone = list(ends[1].values()).count(ends[1][model]) == 1
+        name = ends[1 if alone else 2][model]
+        if sum(m == model for m, _ in who) > 1:
+            name += f"@{clean(revision)[:12]}"
+        # Two may still end alike, or in what is not shown.
+        names = itertools.chain([name], (f"{name} {at}" for at in itertools.count(2)))
+        found[model, revision] = next(n for n in names if n not in found.values())
+    return found
+
+
+def short_name(path: str, depth: int = 1) -> str:
+    """The last part of a path or of a hub id, or the last few, fit to be shown."""
+    parts = [part for part in path.replace("\\", "/").split("/") if part]
+    name = clean("/".join(parts[-depth:])) or "(no name)"
+    return name if len(name) <= LONGEST else f"{name[:LONGEST]}…"
 
 
 def _percent(value: float, sign: bool = False) -> str:

@@ -9,6 +9,8 @@ import os
 import shutil
 import subprocess
 import xml.etree.ElementTree as ET
+from pathlib import Path
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -17,8 +19,16 @@ from test_formats import HOSTILE
 
 from genprobe import asking, counting, figures, formats, inference
 from genprobe.errors import RunError
-from genprobe.figures import _plot, shares, significance
-from genprobe.figures._data import Data
+from genprobe.figures import (
+    _plot,
+    checkpoints,
+    mixing,
+    negrate,
+    shares,
+    significance,
+    uncertainty,
+)
+from genprobe.figures._data import Data, Series, _series
 from genprobe.records import Score
 
 LANGS = ["en", "kk"]
@@ -202,6 +212,165 @@ def test_draws_leave_room_for_the_correction_over_the_figure(monkeypatch):
     table = significance.pairwise(values, "lang", ["model"])
     assert len(table) == 40 and (table["p_adjusted"] < 0.05).all()
     assert len(significance.pairwise(values[:0], "lang", ["model"])) == 0
+
+
+def test_samples_that_are_all_alike_are_drawn():
+    rows = [
+        {"model": "m", "lang": lang, "statement": n, "value": n} for lang in "ab" for n in range(9)
+    ]
+    table = significance.pairwise(pd.DataFrame(rows), "lang", ["model"])
+    figure = significance._figure(table, "lang", "")
+    assert [s.value for s in figure.scores] == [0.0]
+    drawn(figure)
+
+
+# --- tables made by hand
+
+
+def data(kind, **tables):
+    runs = (
+        SimpleNamespace(spec=dataclasses.replace(sample.SPEC, model=name), judges=dict)
+        for name in tables
+    )
+    series = [
+        Series(name, (run,), pd.DataFrame(table))
+        for run, (name, table) in zip(runs, tables.items(), strict=True)
+    ]
+    return Data({kind: series}, print)
+
+
+def points(lines):
+    return {line[0] for line in lines if len(line) == 1}
+
+
+def test_negrate_is_the_share_of_templates_with_mostly_negative_stories():
+    bad = {"a1": 3, "a2": 1, "b1": 0, "c1": 2}  # of three stories
+    rows = [
+        {
+            "lang": "kk",
+            "probe": "story",
+            "statement": name,
+            "status": "answered",
+            "sentiment": "negative" if n < negative else "positive",
+            "sample": n,
+            "domain": {"a": "work", "b": "home", "c": None}[name[0]],
+        }
+        for name, negative in bad.items()
+        for n in range(3)
+    ]
+    (figure,) = negrate.figures(data("stories", m=rows))
+    assert [(s.by["domain"], s.value, s.n) for s in figure.scores] == [
+        ("home", 0.0, 1),
+        ("work", 0.5, 2),
+        (None, 1.0, 1),
+    ]
+    canvas, lines = drawn(figure)
+    assert {x for x, _ in points(lines)} == {0.0, 50.0, 100.0}
+    assert [t.get_text() for t in canvas.axes[0].get_yticklabels()] == ["home", "work", "(none)"]
+
+
+def test_mixing_is_the_win_rate_over_the_share_in_five_bins():
+    rows = [
+        {"item": n, "scorer": "loglik", "pro": float(n > 4), "anti": 0.5, "russian": n / 10}
+        for n in range(10)
+    ]
+    (figure,) = mixing.figures(data("logprob", m=rows))
+    rates = [s.value for s in figure.scores if s.metric == "mixing"]
+    assert rates == [0.0, 0.0, 0.5, 1.0, 1.0]
+    shares = [s for s in figure.scores if s.metric == "mixing-share"]
+    _, lines = drawn(figure)
+    assert sorted(points(lines)) == [
+        (pytest.approx(100 * s.value), 100 * rate) for s, rate in zip(shares, rates, strict=True)
+    ]
+    xs = {tuple(x for x, _ in line) for line in lines if len(line) == 2}
+    assert all((100 * s.low, 100 * s.high) in xs for s in shares)
+
+
+def test_checkpoints_are_points_of_one_curve():
+    series = []
+    for step, wins in ((2000, 3), (1000, 1)):
+        rows = [
+            {"item": n, "lang": "kk", "scorer": "loglik", "pro": float(n < wins), "anti": 0.5}
+            for n in range(4)
+        ]
+        (one,) = data("logprob", **{f"checkpoint-{step}": rows}).of_kind("logprob")
+        one.runs[0].folder = Path("kaz", f"run-{step}")
+        series.append(one)
+    (figure,) = checkpoints.figures(Data({"logprob": series}, print))
+    assert [(s.by["step"], s.value, s.n) for s in figure.scores] == [
+        (1000, 0.25, 4),
+        (2000, 0.75, 4),
+    ]
+    _, lines = drawn(figure)
+    assert {(1000.0, 25.0), (2000.0, 75.0)} == points(lines)
+    assert ((1000.0, 25.0), (2000.0, 75.0)) in lines  # the curve
+
+
+def test_uncertainty_is_told_by_condition():
+    rows = [
+        {
+            "item": n,
+            "lang": "en",
+            "scorer": "choice",
+            "left_out": "tie" if n == 3 else "",
+            "condition": condition,
+            "uncertainty": n / scale,
+        }
+        for condition, scale in (("ambig", 4), ("disambig", 8))
+        for n in range(5)
+    ]
+    (figure,) = uncertainty.figures(data("choices", m=rows))
+    assert [(s.by["condition"], s.value, s.n) for s in figure.scores] == [
+        ("ambig", 0.5, 5),
+        ("disambig", 0.25, 5),
+    ]
+    assert [box["median"] for box in figure.more] == [0.5, 0.25]
+    canvas, lines = drawn(figure)
+    assert {x for x, _ in points(lines)} == {50.0, 25.0}
+    assert [t.get_text() for t in canvas.legends[0].get_texts()] == ["ambiguous", "disambiguated"]
+
+
+# --- names
+
+
+def test_languages_have_their_names(yesno):
+    figure = next(f for f in figures.found(yesno[:1]) if f.name == "shares-by-language")
+    canvas, _ = drawn(figure)
+    names = [t.get_text() for t in canvas.axes[0].get_yticklabels()]
+    assert names == ["English en", "Kazakh kk"]
+
+
+def test_two_models_of_one_name_are_two(tmp_path):
+    def part(lang):
+        return [(sample.start(tmp_path / lang), pd.DataFrame([{"lang": lang}]))]
+
+    found = {("a/m", "none"): part("en"), ("b/m", "none"): part("kk"), ("b\\m", "none"): part("de")}
+    assert len({series.name for series in _series(found)}) == 3
+
+
+def test_the_same_run_twice_is_one(yesno, monkeypatch):
+    monkeypatch.chdir(yesno[0])
+    assert [f.name for f in figures.found([yesno[0], "."])] == [
+        f.name for f in figures.found(yesno[:1])
+    ]
+
+
+def test_no_figure_takes_the_files_of_another(yesno, monkeypatch):
+    made = [dataclasses.replace(f, name="one") for f in figures.found(yesno[:1])[:2]]
+    monkeypatch.setattr(shares, "figures", lambda _: iter(made))
+    assert [f.name for f in figures.found(yesno[:1])] == ["one", "one-2"]
+
+
+def test_redacted_no_entity_is_drawn(logprob, tmp_path):
+    entities = {str(v) for v in Data.of([logprob], print).of_kind("logprob")[0].table["entity"]}
+    told = []
+    paths = figures.draw([logprob], tmp_path, redact=True, note=told.append)
+    assert entities and not any("entity" in path.name for path in paths)
+    assert any("entity is not drawn" in line for line in told)
+    for path in paths:
+        if path.suffix == ".csv":
+            cells = {c for row in csv.reader(io.StringIO(path.read_text())) for c in row}
+            assert not entities & cells
 
 
 def test_nothing_to_draw_and_nowhere_to_write(yesno, tmp_path):

@@ -367,6 +367,16 @@ def test_statements_wait_behind_a_warning(chromium, page):
     assert first.locator("span").get_attribute("lang") == "kk"
 
 
+def test_a_broken_address_breaks_nothing(chromium, page):
+    context = chromium.new_context()
+    view, wrong = context.new_page(), []
+    view.on("pageerror", lambda error: wrong.append(str(error)))
+    view.goto(page.as_uri() + "#replies?q=100%")
+    view.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert view.locator("#figures details").evaluate("one => one.open")
+    assert wrong == []
+
+
 def test_by_keyboard(chromium, page):
     view, _ = opened(chromium, page)
     view.keyboard.press("Tab")
@@ -458,7 +468,62 @@ def test_an_error_that_quotes_a_statement_is_not_shown(folders, tmp_path, monkey
         assert "in other words" not in text
 
 
+# --- what a reader must know of a figure
+
+
+def test_what_is_not_the_models_own_words_says_so(folders, tmp_path, monkeypatch):
+    given = {"langs": ["en"], "limit": 4, "decodes": ("choice",)}
+    forced = ask(monkeypatch, tmp_path / "forced", "yesno", Model("forced"), **given)
+    text = report.render([folders["answers"], forced])
+    found = Page(text)
+    words = " ".join(" ".join(found.text).split())
+    assert "Answers were read as forced choice." in words
+    assert "of its clear answers, by forced choice" in words
+    assert "of its clear answers, in its own words" in words
+    # In the main table, whose rows are of different readings.
+    main = text[text.index('<section id="answers"') : text.index('<section id="left-out"')]
+    assert ">Reading</th>" in main
+    assert {"own words", "forced choice"} <= set(re.findall(r'class="name">([^<]+)<', main))
+
+
+def test_a_table_of_one_of_several_models_names_it(folders):
+    text = report.render([folders["other"], folders["pairs"]])
+    main = text[text.index('<section id="pairs"') : text.index('<section id="left-out"')]
+    assert '<span class="name">one-7b</span>' in main and "other-7b" not in main
+    # Its dots are those of the model everywhere.
+    assert (
+        'class="plot s1"' in main.split("<tbody>")[1]
+        and 'class="plot s0"' not in main.split("<tbody>")[1]
+    )
+
+
+def test_models_of_one_name_are_not_mixed(tmp_path, monkeypatch):
+    langs = {"langs": ["en"], "limit": 2}
+    runs = [
+        ask(monkeypatch, tmp_path / verb, verb, Model(name), **langs)
+        for verb, name in (("yesno", "one/m"), ("logprob", "two/m"))
+    ]
+    found = sources.load(runs)
+    assert [source.name for source in found] == ["one/m", "two/m"]
+    assert list(words.findings(found)) == ["one/m", "two/m"]
+    assert words.title(found) == "What one/m and two/m say about stereotypes, in English"
+
+
+def test_stereotypes_and_contrasts_are_told_apart(folders):
+    (source,) = sources.load([folders["answers"]])
+    lines = words.findings(sources.load([folders["answers"]]))["one-7b"]
+    endorsed = next(line for line in lines if line.startswith("Endorsed"))
+    for score in source.score(["endorsed"], ["role"], "free"):
+        kind = {"original": "stereotypes", "contrast": "contrasts"}[str(score.by["role"])]
+        assert f"{kind} {words.share(score)}" in endorsed
+
+
 # --- the parts
+
+
+def test_plurals():
+    assert words.many(1, "planned reply") == "1 planned reply"
+    assert words.many(33, "planned reply") == "33 planned replies"
 
 
 def test_axes():

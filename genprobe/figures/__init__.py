@@ -7,7 +7,9 @@ and intervals as `genprobe score`: a figure shows nothing that its CSV does not 
 
 from __future__ import annotations
 
+import dataclasses
 import io
+import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -43,30 +45,39 @@ class Figure:
     tests: bool = False  # of statistics of tests, which have p-values and no intervals
 
 
-def found(folders: Sequence[str | Path], *, note: Note = quiet) -> list[Figure]:
+def found(
+    folders: Sequence[str | Path], *, redact: bool = False, note: Note = quiet
+) -> list[Figure]:
     """The figures that these runs allow, by name. What a figure leaves out is told to `note`.
 
+    redact: none by the entities that statements are about, which are words of the data.
     RunError and InputError for a run that cannot be read or counted.
     """
     from genprobe.figures._data import Data
 
-    data = Data.of(folders, note)
-    figures = [
-        figure
-        for name in registry.names("figures")
-        for figure in registry.module("figures", name).figures(data)
-    ]
-    return sorted(figures, key=lambda figure: figure.name)
+    data = Data.of(folders, note, redact)
+    figures: dict[str, Figure] = {}
+    for name in registry.names("figures"):
+        for figure in registry.module("figures", name).figures(data):
+            # What tells two names apart may be in a script that file names here do without.
+            names = itertools.chain(
+                [figure.name], (f"{figure.name}-{n}" for n in itertools.count(2))
+            )
+            free = next(n for n in names if n not in figures)
+            figures[free] = dataclasses.replace(figure, name=free)
+    return [figures[name] for name in sorted(figures)]
 
 
-def draw(folders: Sequence[str | Path], out: str | Path, *, note: Note = quiet) -> list[Path]:
+def draw(
+    folders: Sequence[str | Path], out: str | Path, *, redact: bool = False, note: Note = quiet
+) -> list[Path]:
     """Draw every figure that these runs allow into the folder `out`; the files, by name.
 
     Of each figure NAME.svg, NAME.pdf, NAME.csv (exactly what is drawn) and NAME.tex (a table of
     it, for booktabs). The same runs give the same bytes. Each file is whole or not there.
     RunError where nothing can be drawn, or a file not be written; else as `found`.
     """
-    figures = found(folders, note=note)
+    figures = found(folders, redact=redact, note=note)
     if not figures:
         raise RunError(
             f"{', '.join(map(str, folders))}: nothing to draw; docs/figures.md says which run "

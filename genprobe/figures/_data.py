@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter
+import itertools
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from genprobe import metrics
 from genprobe.errors import InputError
-from genprobe.formats import clean
+from genprobe.formats import clean, label, model_names
 from genprobe.reading import Note
-from genprobe.records import Score
+from genprobe.records import JSON, Score
 from genprobe.signature import both_signatures, signature
 from genprobe.store import Run
 
@@ -47,18 +47,20 @@ class Series:
 
 @dataclass(frozen=True)
 class Data:
-    """The series of each command, and those of `choices` apart, in the order they were given."""
+    """The series of each command, and those of `choices` apart, in the order they were given.
+    redact: no text of the data may be drawn."""
 
     kinds: dict[str, list[Series]]
     note: Note
+    redact: bool = False
 
     @classmethod
-    def of(cls, folders: Sequence[str | Path], note: Note) -> Data:
+    def of(cls, folders: Sequence[str | Path], note: Note, redact: bool = False) -> Data:
         """RunError and InputError, with the folder, for a run that cannot be read."""
         from genprobe import table
 
         kinds: dict[str, dict[tuple[str, str], list[tuple[Run, pd.DataFrame]]]] = {}
-        for folder in dict.fromkeys(map(Path, folders)):
+        for folder in {Path(folder).resolve(): Path(folder) for folder in folders}.values():
             run = Run.open(folder)
             try:
                 outcomes = table.outcomes(run)
@@ -67,7 +69,7 @@ class Data:
             who = (run.spec.model, run.spec.revision)
             kind = "choices" if "chosen" in outcomes else run.spec.command
             kinds.setdefault(kind, {}).setdefault(who, []).append((run, outcomes))
-        return cls({kind: _series(of) for kind, of in kinds.items()}, note)
+        return cls({kind: _series(of) for kind, of in kinds.items()}, note, redact)
 
     def of_kind(self, kind: str, needs: Collection[str] = ()) -> list[Series]:
         """The series of a command whose tables have these columns."""
@@ -100,32 +102,37 @@ def _series(found: dict[tuple[str, str], list[tuple[Run, pd.DataFrame]]]) -> lis
     """One series a model; where its runs ask the same twice, one a run."""
     import pandas as pd
 
-    short = Counter(_short(model) for model, _ in found)
+    names = model_names(found)
     series = []
-    for (model, revision), parts in found.items():
-        name = _short(model)
-        if short[name] > 1:
-            name = f"{name}@{clean(revision)[:12]}"
+    for who, parts in found.items():
+        name = names[who]
         tables = [table for _, table in parts]
         whole = pd.concat(tables, ignore_index=True) if len(parts) > 1 else tables[0]
         key = [column for column in _ROW if column in whole]
         if len(parts) > 1 and whole.duplicated(key).any():
-            folders = [run.folder for run, _ in parts]
+            folders = [run.folder.resolve() for run, _ in parts]
             # As much of the path as tells them apart.
             depth = next(
-                (d for d in (1, 2, 3) if len({f.parts[-d:] for f in folders}) == len(folders)), 9
+                d
+                for d in itertools.count(1)
+                if len({f.parts[-d:] for f in folders}) == len(folders)
             )
             series += [
-                Series(f"{name} ({clean('/'.join(run.folder.parts[-depth:]))})", (run,), table)
-                for run, table in parts
+                Series(f"{name} ({clean('/'.join(folder.parts[-depth:]))})", (run,), table)
+                for folder, (run, table) in zip(folders, parts, strict=True)
             ]
         else:
             series.append(Series(name, tuple(run for run, _ in parts), whole))
     return series
 
 
-def _short(model: str) -> str:
-    return clean(model.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1]) or "(none)"
+def shown(column: str, value: JSON) -> str:
+    """A value of a column of the cells in words; a language by its English name and its code."""
+    from genprobe.report.sources import language
+
+    text = label(value)
+    name = language(text) if column == "lang" else text
+    return text if name == text else f"{name} {text}"
 
 
 def values(scores: Sequence[Score], column: str) -> list[str]:

@@ -265,7 +265,7 @@ def dots(
     for ax in axes[len(panels) :]:
         ax.remove()
     first = axes[0]
-    first.set_yticks(range(len(rows)), [label(row) for row in rows])
+    first.set_yticks(range(len(rows)), [label(row, 30) for row in rows])
     first.set_ylim(len(rows) - 0.5, -0.5)
     if scale.limits:
         first.set_xlim(scale.limits[0] - 2, scale.limits[1] + 2)

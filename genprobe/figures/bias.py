@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from genprobe.figures import Figure
-from genprobe.figures._data import Data, Series, split, values
+from genprobe.figures._data import Data, Series, shown, values
 from genprobe.figures._plot import Key, Scale, boxes, looks
 from genprobe.figures._spread import spread
 from genprobe.records import Score
@@ -31,6 +31,9 @@ def figures(data: Data) -> Iterator[Figure]:
     ]
     languages = {lang for one in series for lang in one.table["lang"].unique()}
     for column, name in _NAMES.items():
+        if column == "entity" and data.redact:
+            data.note("bias-scores-by-entity is not drawn: entities are words of the data")
+            continue
         panels = ["lang"] if column != "lang" and 1 < len(languages) <= SEPARATE else []
         scores = data.scores(
             series, ["bias-score"], [*panels, column], lambda t: t[t["scorer"] == "bias"]
@@ -38,8 +41,7 @@ def figures(data: Data) -> Iterator[Figure]:
         scores = [s for s in scores if s.by[column]]
         if len(values(scores, column)) < 2:
             continue
-        for _, part in split(scores, []):
-            yield _figure(data, series, part, column, name, panels)
+        yield _figure(data, series, scores, column, name, panels)
 
 
 def _figure(
@@ -60,16 +62,18 @@ def _figure(
         data.note(f"{stem}: of {len(sizes)} the {MOST} with most pairs; --by {column} has them all")
     spreads = {id(s): _spread(series, s) for s in scores}
     points: dict[Key, Score] = {
-        ("".join(str(s.by[p]) for p in panels), str(s.by[column]), str(s.by["model"])): s
-        for s in sorted(scores, key=lambda s: str(s.by[column]))
+        ("".join(shown(p, s.by[p]) for p in panels), row, str(s.by["model"])): s
+        for row, s in sorted(
+            ((shown(column, s.by[column]), s) for s in scores), key=lambda found: found[0]
+        )
     }
-    shown = looks(values(scores, "model"))
+    series_looks = looks(values(scores, "model"))
     of = {key: spreads[id(s)] for key, s in points.items() if spreads[id(s)]}
     return Figure(
         stem,
         f"Bias scores by {name}, in nats a token",
         scores,
-        lambda: boxes(points, of, SCALE, shown, across=2),
+        lambda: boxes(points, of, SCALE, series_looks, across=2),
         ("model",),
         [spreads[id(s)] for s in scores],
     )

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from genprobe.figures import Figure, stem
-from genprobe.figures._data import Data, Series, split, values
+from genprobe.figures._data import Data, Series, shown, split, values
 from genprobe.figures._plot import Scale, lines, looks
 from genprobe.records import JSON, Score
 
@@ -30,20 +30,22 @@ def figures(data: Data) -> Iterator[Figure]:
                 scores.append(dataclasses.replace(score, by=by))
         for words, part in split(scores, ["scorer"]):
             curves = {
-                lang: [(float(str(s.by["step"])), s) for s in part if str(s.by["lang"]) == lang]
+                shown("lang", lang): [
+                    (float(str(s.by["step"])), s) for s in part if str(s.by["lang"]) == lang
+                ]
                 for lang in values(part, "lang")
             }
-            shown = looks(list(curves))
+            seen = looks(list(curves))
             several = [model] if len(found) > 1 else []
             yield Figure(
                 stem("win-rate-by-checkpoint", *several, *words),
                 f"Pairs of which the stereotype is preferred, by checkpoint of {model}",
                 part,
-                lambda curves=curves, shown=shown: lines(  # type: ignore[misc]
+                lambda curves=curves, seen=seen: lines(  # type: ignore[misc]
                     curves,
                     Scale("training step", percent=False, limits=None),
                     Scale("win rate (%)", middle=50.0),
-                    shown,
+                    seen,
                 ),
                 ("lang",),
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from genprobe.figures import Figure, stem
-from genprobe.figures._data import Data, split, values
+from genprobe.figures._data import Data, shown, split, values
 from genprobe.figures._plot import Scale, dots, looks
 
 
@@ -13,13 +13,13 @@ def figures(data: Data) -> Iterator[Figure]:
     series = data.of_kind("stories", ("sentiment", "domain"))
     scores = data.scores(series, ["negrate"], ["lang", "domain"])
     for words, part in split(scores, ["lang"]):
-        shown = looks(values(part, "model"))
-        points = {("", str(s.by["domain"]), str(s.by["model"])): s for s in part}
+        models = looks(values(part, "model"))
+        points = {("", shown("domain", s.by["domain"]), str(s.by["model"])): s for s in part}
         scale = Scale("templates with mostly negative stories (%)")
         yield Figure(
             stem("negrate-by-domain", *words),
             "Templates most of whose stories are negative (NegRate), by domain",
             part,
-            lambda points=points, shown=shown, scale=scale: dots(points, scale, shown),  # type: ignore[misc]
+            lambda points=points, models=models, scale=scale: dots(points, scale, models),  # type: ignore[misc]
             ("model",),
         )

@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from genprobe import counting
 from genprobe.errors import GenprobeError
 from genprobe.figures import Figure, stem
-from genprobe.figures._data import Data, split, values
+from genprobe.figures._data import Data, shown, split, values
 from genprobe.figures._plot import Key, Scale, crosses, dots, looks
+from genprobe.formats import short_name
 from genprobe.reading import quiet
 
 _CELLS = {
@@ -37,7 +38,7 @@ def figures(data: Data) -> Iterator[Figure]:
     except GenprobeError as error:
         data.note(f"say-prefer is not drawn: {error}")
         return
-    only = sorted(both)[0].rstrip("/").rsplit("/", 1)[-1]
+    only = short_name(sorted(both)[0])
     scores = [
         s if "model" in s.by else dataclasses.replace(s, by={"model": only, **s.by}) for s in found
     ]
@@ -56,16 +57,17 @@ def figures(data: Data) -> Iterator[Figure]:
             ("model",),
         )
         table = [s for s in part if s.metric in _CELLS]
+        rows = sorted(table, key=lambda s: shown("lang", s.by["lang"]))
         cells: dict[Key, object] = {
-            (_CELLS[s.metric], str(s.by["lang"]), str(s.by["model"])): s for s in table
+            (_CELLS[s.metric], shown("lang", s.by["lang"]), str(s.by["model"])): s for s in rows
         }
-        shown = looks(values(table, "model"))
+        models = looks(values(table, "model"))
         yield Figure(
             stem("say-prefer-table", *words),
             "What is said and what is preferred: shares of the four combinations",
             table,
-            lambda cells=cells, shown=shown: dots(  # type: ignore[misc]
-                cells, Scale("share of items (%)"), shown, across=4
+            lambda cells=cells, models=models: dots(  # type: ignore[misc]
+                cells, Scale("share of items (%)"), models, across=4
             ),
             ("model",),
         )

@@ -12,7 +12,7 @@ import pandas as pd
 
 from genprobe.errors import InputError
 from genprobe.figures import Figure, stem
-from genprobe.figures._data import Data, Series, split, values
+from genprobe.figures._data import Data, Series, shown, split, values
 from genprobe.figures._plot import ANSWERS, Key, Scale, dots, looks
 from genprobe.metrics.rates import recognised_declarations
 from genprobe.records import Score
@@ -63,14 +63,22 @@ def _of(
 
 def _figure(name: str, title: str, scores: Sequence[Score], row: str) -> Figure:
     """A panel a probe, a series an answer."""
-    points: dict[Key, Score] = {(str(s.by["probe"]), str(s.by[row]), s.metric): s for s in scores}
+    points: dict[Key, Score] = {
+        (str(s.by["probe"]), shown(row, s.by[row]), s.metric): s for s in _sorted(scores, row)
+    }
     return Figure(name, title, scores, lambda: dots(points, _SCALE, ANSWERS), ("probe",))
 
 
 def _models(name: str, title: str, scores: Sequence[Score]) -> Figure:
     """A panel an answer, a series a model."""
     points: dict[Key, Score] = {
-        (s.metric, str(s.by["lang"]), str(s.by["model"])): s for s in scores
+        (s.metric, shown("lang", s.by["lang"]), str(s.by["model"])): s
+        for s in _sorted(scores, "lang")
     }
-    shown = looks(values(scores, "model"))
-    return Figure(name, title, scores, lambda: dots(points, _SCALE, shown), ("model",))
+    models = looks(values(scores, "model"))
+    return Figure(name, title, scores, lambda: dots(points, _SCALE, models), ("model",))
+
+
+def _sorted(scores: Sequence[Score], row: str) -> Sequence[Score]:
+    """Languages by their names; else as they came. The answers keep their order."""
+    return sorted(scores, key=lambda s: shown("lang", s.by[row])) if row == "lang" else scores

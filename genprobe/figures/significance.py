@@ -107,6 +107,8 @@ def _figure(table: pd.DataFrame, column: str, sign: str) -> Figure:
         more.append({"largest_p_adjusted": float(tests["p_adjusted"].max())})
     names = sorted({name for _, a, b in cells for name in (a, b)})
     words = _NAMES[column].replace("-", " ")
+    # Samples may all be alike, and a scale of colours must have a length.
+    top = 1.0 if strata > 1 else max(v for v, _ in cells.values()) or 1.0
     what = "D; *: p < 0.05 (Holm)"
     if strata > 1:
         what = "tests with p < 0.05 (share)"
@@ -114,7 +116,7 @@ def _figure(table: pd.DataFrame, column: str, sign: str) -> Figure:
         f"significance-by-{_NAMES[column]}",
         f"Kolmogorov-Smirnov tests of bias scores, by {words}",
         scores,
-        lambda: heat(cells, names, what, 1.0 if strata > 1 else max(v for v, _ in cells.values())),
+        lambda: heat(cells, names, what, top),
         (),
         more,
         tests=True,

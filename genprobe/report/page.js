@@ -2,8 +2,8 @@
 (() => {
   // A link to something inside a closed <details> opens it.
   const reveal = () => {
-    const id = decodeURIComponent(location.hash.slice(1));
-    const target = id && document.getElementById(id);
+    // Ids are ASCII: nothing to decode, which an address with a lone % would not survive.
+    const target = document.getElementById(location.hash.slice(1));
     if (!target) return;
     for (let at = target; at; at = at.parentElement) {
       if (at.tagName === "DETAILS" && !at.classList.contains("warned")) at.open = true;

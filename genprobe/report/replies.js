@@ -110,9 +110,14 @@
     const inside = (at) => Math.min(Math.max(at, begin), end);
     const edges = [begin, end, ...ranges.flatMap(([from, to]) => [inside(from), inside(to)])];
     const cuts = [...new Set(edges)].sort((a, b) => a - b);
+    // One pass over both: a letter may be searched for of which a reply has 20,000.
+    const coming = [...ranges].sort((a, b) => a[0] - b[0]);
+    let [next, open] = [0, []];
     for (let at = 0; at + 1 < cuts.length; at++) {
       const [from, to] = [cuts[at], cuts[at + 1]];
-      const names = ranges.filter((range) => range[0] <= from && to <= range[1]).map((range) => range[2]);
+      while (next < coming.length && coming[next][0] <= from) open.push(coming[next++]);
+      open = open.filter((range) => to <= range[1]);
+      const names = open.map((range) => range[2]);
       const piece = names.length ? element("mark", names.join(" ")) : parent;
       append(piece, text.slice(from, to));
       if (piece !== parent) parent.append(piece);

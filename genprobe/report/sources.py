@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from genprobe import inputs, metrics, registry, table
 from genprobe.choices import is_choice
 from genprobe.errors import InputError
-from genprobe.formats import clean
+from genprobe.formats import clean, model_names, short_name
 from genprobe.records import Score
 from genprobe.signature import signature
 from genprobe.store import Run
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 # What a run holds, in the order of the page.
 KINDS = ("answers", "stories", "essays", "pairs", "choices")
-LONGEST = 80  # letters of a name
 DATED = ("responses.jsonl", "logprobs.jsonl", "run.json")
 
 
@@ -71,7 +70,7 @@ class Source:
     def score(self, names: Sequence[str], by: Sequence[str], reading: str = "") -> list[Score]:
         """Scores of the metrics that fit, in the cells of those of `by` that the run has.
 
-        reading: only the rows of it. A cell names the run, and the reading where there are several.
+        reading: only the rows of it. A cell names the run, and the reading of its answers.
         """
         rows = self.outcomes
         if reading and reading in self.read_in:
@@ -82,7 +81,7 @@ class Source:
             metric = metrics.find(name)
             if not metric.fits(rows) or set(columns) & set(metric.never_by):
                 continue
-            told = len(self.read_in) > 1 and "decode" not in (*columns, *metric.never_by)
+            told = bool(self.read_in) and "decode" not in (*columns, *metric.never_by)
             cells = ["decode", *columns] if told else columns
             scores += metrics.score(rows, [name], cells, self._sign)
         return [dataclasses.replace(s, by={"run": self.name, **s.by}) for s in scores]
@@ -116,11 +115,12 @@ class Source:
         if "failure" not in self.outcomes:
             return {}
         failed = self.outcomes[self.outcomes["status"] == "failed"]
-        return {str(k): int(n) for k, n in failed["failure"].value_counts().items()}
+        return {clean(str(k)): int(n) for k, n in failed["failure"].value_counts().items()}
 
     @property
     def date(self) -> str:
-        """Day on which the last reply was written, as the files say it, in ISO 8601 (UTC)."""
+        """Day on which the files of the replies were last written, in ISO 8601 (UTC). A copy may
+        be younger than the replies."""
         paths = [self.run.folder / name for name in DATED]
         last = max((path.stat().st_mtime for path in paths if path.is_file()), default=0.0)
         return datetime.fromtimestamp(last, UTC).date().isoformat()
@@ -136,7 +136,8 @@ def load(folders: Sequence[str | Path]) -> list[Source]:
 
 def _names(runs: Sequence[Run]) -> list[str]:
     """Short names of the models; where two runs of one command share one, also their folder's."""
-    short = [short_name(run.spec.model) for run in runs]
+    models = model_names((run.spec.model, run.spec.revision) for run in runs)
+    short = [models[run.spec.model, run.spec.revision] for run in runs]
     keys = [(name, run.spec.command) for name, run in zip(short, runs, strict=True)]
     named = [
         name if keys.count(key) == 1 else f"{name} ({short_name(run.folder.name)})"
@@ -148,12 +149,6 @@ def _names(runs: Sequence[Run]) -> list[str]:
         name if pairs.count(pair) == 1 else f"{name} {at}"
         for at, (name, pair) in enumerate(zip(named, pairs, strict=True), 1)
     ]
-
-
-def short_name(model: str) -> str:
-    """The last part of a path or of a hub id, fit to be shown."""
-    name = clean(model.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1]) or "(no name)"
-    return name if len(name) <= LONGEST else f"{name[:LONGEST]}…"
 
 
 def language(code: str) -> str:

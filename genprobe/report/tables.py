@@ -13,9 +13,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from genprobe import formats, metrics
-from genprobe.formats import clean
+from genprobe.formats import LONGEST, clean
 from genprobe.records import JSON, Score
-from genprobe.report.sources import LONGEST, language
+from genprobe.report.sources import language
 
 SHAPES = 5  # of dots; page.html defines as many
 COLOURS = 6  # of dots; style.css defines as many
@@ -179,8 +179,9 @@ def table(
     """A table of scores; None where there are none.
 
     rows: columns of the cells that make the rows; where all rows have the same in one, it is left
-    out (never all of them). across: those that split a metric into columns. whole: scores of all
-    cells together, with the same columns but the first of `rows`, which come as the first rows.
+    out (never all of them, nor the run where `series` has several). across: those that split a
+    metric into columns. whole: scores of all cells together, with the same columns but the first of
+    `rows`, which come as the first rows.
     series: name of a run -> number of its dots. titles: of metrics that are called something else.
     """
     every = [*whole, *scores]
@@ -190,7 +191,10 @@ def table(
     # What else tells cells apart, as the scorer of a preference does, makes rows, too.
     told = dict.fromkeys(name for score in every for name in score.by)
     rows = [*rows, *(name for name in told if name not in (*rows, *across))]
-    left = [name for name in rows if len({score.by.get(name) for score in every}) > 1]
+    several = {"run"} if len(series or {}) > 1 and "run" in every[0].by else set()
+    left = [
+        name for name in rows if name in several or len({score.by.get(name) for score in every}) > 1
+    ]
     left = left or [next((name for name in rows if name in every[0].by), first)]
     keys: dict[tuple[bool, Key], dict[Key, Score]] = {}
     order: dict[Key, None] = {}

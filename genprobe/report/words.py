@@ -15,10 +15,10 @@ from markupsafe import Markup, escape
 
 from genprobe import inputs, metrics
 from genprobe.errors import GenprobeError, InputError
-from genprobe.formats import clean, number
+from genprobe.formats import clean, model_names, number, short_name
 from genprobe.records import Score
 from genprobe.report import tables
-from genprobe.report.sources import Source, language, short_name
+from genprobe.report.sources import Source, language
 from genprobe.report.tables import READINGS, reasons
 from genprobe.signature import both_signatures
 
@@ -99,15 +99,17 @@ def fact(source: Source) -> Fact:
     text += "."
     if spec.limit:
         text += f" Only the first {many(spec.limit, 'item')} of each language."
+    ways = _join([READINGS.get(d, d) for d in source.read_in] or [""])
     if len(source.read_in) > 1:
-        ways = _join([READINGS.get(d, d) for d in source.read_in])
         text += f" Answers were read in {len(source.read_in)} ways: {ways}."
+    elif source.read_in not in ([], ["free"]):
+        text += f" Answers were read as {ways}."
     unit = "pass" if spec.command == "logprob" else "reply"
-    text += f" {many(status['answered'], unit)} of {status.total():,} planned came, "
-    text += f"the last on {source.date}"
+    text += f" {many(status['answered'], unit)} of {status.total():,} planned came"
     lost = {clean(k): n for k, n in source.failures.items()}
     lost |= {"not asked yet": status["missing"]} if status["missing"] else {}
-    text += f" (not there: {reasons(lost)})." if lost else "."
+    text += f" (not there: {reasons(lost)})" if lost else ""
+    text += f", in files of {source.date}."
     return Fact(source.name, source.title, text, _settings(source))
 
 
@@ -139,7 +141,7 @@ def _settings(source: Source) -> list[tuple[str, str]]:
         ("Read by", "; ".join(f"{k} {v}" for k, v in sorted(source.judges.items()))),
         ("Packages", ", ".join(f"{k} {v}" for k, v in sorted(spec.packages.items()))),
         ("genprobe", spec.version),
-        ("Last reply written", source.date),
+        ("Files last written", source.date),
     ]
     return [(name, clean(str(v))) for name, v in rows if v is not None and str(v)]
 
@@ -156,7 +158,7 @@ def questions(sources: Sequence[Source]) -> list[tuple[str, str]]:
 
 def title(sources: Sequence[Source]) -> str:
     """The heading of the page."""
-    names = list(dict.fromkeys(short_name(s.run.spec.model) for s in sources))
+    names = list(model_names((s.run.spec.model, s.run.spec.revision) for s in sources).values())
     who = _join(names) if len(names) <= 3 else f"{len(names)} models"
     langs = sorted({code for s in sources for code in s.languages}, key=language)
     where = _languages(langs) if len(langs) <= 2 else many(len(langs), "language")
@@ -186,7 +188,7 @@ def _join(names: Sequence[str]) -> str:
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
 
 
-_PLURALS = {"reply": "replies", "pass": "passes"}
+_PLURALS = {"reply": "replies", "planned reply": "planned replies", "pass": "passes"}
 
 
 def many(count: int, what: str) -> str:
@@ -217,6 +219,11 @@ _FOUND = {
 }
 
 
+# Measures that are told of stereotypes and their contrasts apart, too.
+_BY_ROLE = ("recognised", "endorsed")
+_ROLES = {"original": "stereotypes", "contrast": "contrasts"}
+
+
 def findings(sources: Sequence[Source]) -> dict[str, list[str]]:
     """Name of a run -> what it found, in a sentence each: the figures over all of its cells."""
     return _by_name(sources, _findings)
@@ -240,9 +247,18 @@ def _by_name(
 def _findings(source: Source) -> Iterator[str]:
     first = next(iter(source.read_in), "")
     found = {s.metric: s for s in source.score(list(_FOUND), [], first) if s.value is not None}
+    way = {"choice": ", by forced choice", "logprob": ", by P(yes)"}.get(first, "")
+    if len(source.read_in) > 1:
+        way = way or ", in its own words"
+    roles: dict[str, list[str]] = {}
+    if "role" in source.outcomes and source.outcomes["role"].nunique() > 1:
+        for s in source.score([n for n in _BY_ROLE if n in found], ["role"], first):
+            if s.value is not None and s.by["role"] in _ROLES:  # the contrasts come first
+                roles.setdefault(s.metric, []).insert(0, f"{_ROLES[str(s.by['role'])]} {share(s)}")
     for name, words in _FOUND.items():
         if name in found:
-            yield f"{words.format(share(found[name]))}."
+            apart = "; ".join(roles.get(name, []))
+            yield f"{words.format(share(found[name]))}{way}{apart and f': {apart}'}."
     for kind, name, by, words in (
         ("pairs", "win-rate", ["scorer"], "Found the stereotype likelier than its contrast"),
         ("choices", "accuracy", ["scorer", "condition"], "Chose right"),
@@ -272,27 +288,28 @@ def _cautions(source: Source) -> Iterator[str]:
     if spec.limit:
         yield f"It is a first look: only the first {many(spec.limit, 'item')} of each language."
     names = ("ambiguous", "conflict", "wrong-language", "outside", "seed-disagreement", "usable")
-    found = {(s.metric, s.by.get("decode", "free")): s for s in source.score(names, [])}
+    found = {(s.metric, s.by.get("decode")): s for s in source.score(names, [])}
+    first = next(iter(source.read_in), None)
     for name, decode, limit, words in (
-        ("ambiguous", "free", UNCLEAR, "of its replies are no clear answer: read the bounds"),
-        ("conflict", "free", CONFLICT, "of its clear answers are contradicted by what follows"),
+        ("ambiguous", first, UNCLEAR, "of its replies are no clear answer: read the bounds"),
+        ("conflict", first, CONFLICT, "of its clear answers are contradicted by what follows"),
         (
-            *("wrong-language", "free", OTHER_LANGUAGE),
+            *("wrong-language", first, OTHER_LANGUAGE),
             "of its replies are in another language than the question",
         ),
         (
-            *("outside", "logprob" if len(source.read_in) > 1 else "free", OUTSIDE),
+            *("outside", "logprob", OUTSIDE),
             "of the probability is on replies that begin with no answer word: P(yes) says little",
         ),
         (
-            *("seed-disagreement", "free", UNSTEADY),
+            *("seed-disagreement", first, UNSTEADY),
             "of its templates have stories on both sides: a label is also the luck of the draw",
         ),
     ):
         score = found.get((name, decode))
         if score and score.value is not None and score.value > limit:
             yield f"{share(score)} {words}."
-    usable = found.get(("usable", "free"))
+    usable = found.get(("usable", first))
     if usable and usable.value is not None and usable.value < 1 - UNUSABLE:
         yield f"Only {share(usable)} of its stories could be scored."
     yield from _reversed(source)
