@@ -454,31 +454,55 @@ def _why(scores: Sequence[Score]) -> str:
 
 
 def _signatures(scores: Sequence[Score]) -> list[tuple[str, str]]:
-    """Each signature once, with the metrics that it covers.
+    """Each signature once, with what it covers.
 
-    Signatures that differ in one field only are written as one, that field as `{a,b}`.
+    Signatures that differ in one field only are written as one, that field as `{a,b}`; where
+    they differ in the metric and in more, there is one for each of the rest, such as a model.
     """
     covers: dict[str, list[str]] = {}
     for score in scores:
         names = covers.setdefault(clean(score.signature), [])
         if score.metric not in names:
             names.append(score.metric)
-    split = [text.split("|") for text in covers]
-    if len(split) > 1 and len({len(fields) for fields in split}) == 1:
-        differ = [at for at, values in enumerate(zip(*split, strict=True)) if len(set(values)) > 1]
-        keys = {fields[differ[0]].partition(":")[0] for fields in split}
-        if len(differ) == 1 and len(keys) == 1:
-            values = [fields[differ[0]].partition(":")[2] for fields in split]
-            # `{yes,no}/1-wilson95`: what follows the name is often the same, too.
-            ends = {value.partition("/")[2] for value in values}
-            end = f"/{ends.pop()}" if len(ends) == 1 and ends != {""} else ""
-            choice = ",".join(value.removesuffix(end) for value in values)
-            one = split[0]
-            one[differ[0]] = f"{keys.pop()}:{{{choice}}}{end}"
-            return [("all figures", "|".join(one))]
-    if len(covers) == 1:
-        return [("all figures", next(iter(covers)))]
-    return [(", ".join(names), text) for text, names in covers.items()]
+    if whole := _as_one(list(covers)):
+        return [("all figures", whole)]
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for text in covers:
+        rest = tuple(field for field in text.split("|") if not field.startswith("metric:"))
+        alike.setdefault(rest, []).append(text)
+    found = [one for texts in alike.values() if (one := _as_one(texts))]
+    covered = [[name for text in texts for name in covers[text]] for texts in alike.values()]
+    if len(found) < len(alike) or any(names != covered[0] for names in covered):
+        return [(", ".join(names), text) for text, names in covers.items()]
+    # Named by the first field in which they differ.
+    named = next((row for row in zip(*alike, strict=False) if len(set(row)) > 1), None)
+    if named is None:
+        return [("all figures", text) for text in found]
+    return [
+        (f"all figures, {field.replace(':', ' ', 1)}", text)
+        for field, text in zip(named, found, strict=True)
+    ]
+
+
+def _as_one(texts: Sequence[str]) -> str | None:
+    """Signatures that differ in one field only as one; None where they differ in more."""
+    split = [text.split("|") for text in texts]
+    if len({len(fields) for fields in split}) > 1:
+        return None
+    if len(split) == 1:
+        return texts[0]
+    differ = [at for at, values in enumerate(zip(*split, strict=True)) if len(set(values)) > 1]
+    keys = {fields[differ[0]].partition(":")[0] for fields in split}
+    if len(differ) > 1 or len(keys) > 1:
+        return None
+    values = [fields[differ[0]].partition(":")[2] for fields in split]
+    # `{yes,no}/1-wilson95`: what follows the name is often the same, too.
+    ends = {value.partition("/")[2] for value in values}
+    end = f"/{ends.pop()}" if len(ends) == 1 and ends != {""} else ""
+    choice = ",".join(value.removesuffix(end) for value in values)
+    one = split[0]
+    one[differ[0]] = f"{keys.pop()}:{{{choice}}}{end}"
+    return "|".join(one)
 
 
 # --- HTML, for a notebook

@@ -61,7 +61,7 @@ def lint(paths: Sequence[str | Path] = ()) -> list[Finding]:
     InputError where a path is none of them.
     """
     found: list[Finding] = []
-    for path in map(Path, paths or (registry.PROMPTS,)):
+    for path in map(Path, paths or (registry.prompts(),)):
         found += _path(path)
     return found
 

@@ -28,8 +28,8 @@ _ONE = {"reproduce": "reproduction"}  # what one of a family is called, where it
 
 def names(family: str) -> list[str]:
     """Sorted names of a family: `languages`, `packs`, `classifiers`, `engines`, …"""
-    if family not in (*MODULES, "classifiers") and not PROMPTS.is_dir():
-        raise InputError(f"GENPROBE_PROMPTS: no folder {PROMPTS}; copy {_SHIPPED} there, or unset")
+    if family not in (*MODULES, "classifiers"):
+        prompts()
     if family in MODULES:
         return sorted(p.stem for p in (_HERE / family).glob("[a-z]*.py"))
     if family == "packs":
@@ -37,6 +37,14 @@ def names(family: str) -> list[str]:
     if family == "classifiers":
         return sorted(p.stem for p in CLASSIFIERS.glob("*.toml"))
     return sorted(p.stem for p in (PROMPTS / family).glob("*.toml"))
+
+
+def prompts() -> Path:
+    """The folder of languages, packs and wordings. InputError, with the cure, where it is none."""
+    if not (PROMPTS / "languages").is_dir():
+        found = "no prompts in" if PROMPTS.is_dir() else "no folder"
+        raise InputError(f"GENPROBE_PROMPTS: {found} {PROMPTS}; copy {_SHIPPED} there, or unset")
+    return PROMPTS
 
 
 def module(family: str, name: str) -> ModuleType:

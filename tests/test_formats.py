@@ -82,6 +82,19 @@ def test_signatures_that_differ_in_more_are_told_apart():
     assert "Signature of no: metric:no|a:2\n" in text
 
 
+def test_two_models_have_two_signatures_whatever_the_metrics():
+    scores = [
+        make(metric, {"model": model}, signature=f"metric:{metric}/1|model:{model}|revision:{at}")
+        for model, at in (("a", 1), ("b", 2))
+        for metric in ("yes", "no")
+    ]
+    lines = formats.render(scores, "table").splitlines()
+    assert [line for line in lines if line.startswith("Signature")] == [
+        "Signature of all figures, model a: metric:{yes,no}/1|model:a|revision:1",
+        "Signature of all figures, model b: metric:{yes,no}/1|model:b|revision:2",
+    ]
+
+
 @pytest.mark.parametrize(
     ("text", "columns"),
     [

@@ -18,6 +18,13 @@ def test_what_is_shipped_has_no_errors():
     assert [f for f in lint() if f.level == "error"] == []
 
 
+@pytest.mark.parametrize(("folder", "found"), [("none", "no folder"), ("", "no prompts in")])
+def test_a_wrong_folder_of_prompts_has_a_cure(folder, found, tmp_path, monkeypatch):
+    monkeypatch.setattr(registry, "PROMPTS", tmp_path / folder)
+    with pytest.raises(InputError, match=f"GENPROBE_PROMPTS: {found} .*; copy .* or unset"):
+        lint()
+
+
 def test_known_faults_of_the_published_wordings_are_warnings():
     found = {(Path(f.where.split()[0]).stem, f.message) for f in lint((YESNO,))}
     negated = {code for code, message in found if message.startswith("negated question")}

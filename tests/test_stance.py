@@ -125,6 +125,7 @@ def test_a_verdict_depends_on_nothing_but_the_item() -> None:
 
 
 def test_words_of_no_language_are_refused(tmp_path, monkeypatch) -> None:
+    (tmp_path / "languages").mkdir()
     (tmp_path / "stance").mkdir()
     (tmp_path / "stance" / "en.toml").write_text('review = "r"\nagainst = 3\n', encoding="utf-8")
     monkeypatch.setattr(registry, "PROMPTS", tmp_path)

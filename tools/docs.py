@@ -37,6 +37,7 @@ COMMANDS = (
         "judge",
         "score",
         "compare",
+        "report",
         "reproduce",
         "verify",
         "lint",
