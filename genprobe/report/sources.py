@@ -127,7 +127,7 @@ class Source:
 
 
 def load(folders: Sequence[str | Path]) -> list[Source]:
-    """Open the runs, each once, in the order of `KINDS`, then checkpoints. RunError: one is no run."""
+    """Open the runs, each once, in the order of `KINDS`, then by step. RunError: one is no run."""
     each = {Path(folder).resolve(): Path(folder) for folder in folders}
     runs = [Run.open(folder) for folder in each.values()]
     found = [Source(name, run) for name, run in zip(_names(runs), runs, strict=True)]
