@@ -555,7 +555,7 @@ def _folder_name(spec: Spec) -> str:
     names = [spec.model.rstrip("/").rsplit("/", 1)[-1] or "model", spec.checkpoint]
     model = "-".join(re.sub(r"[^\w.-]+", "-", name)[:40] for name in names if name)
     langs = "-".join(spec.languages) if len(spec.languages) < 4 else f"{len(spec.languages)}-langs"
-    return f"{spec.command}-{model}-{langs}-{digest(dataclasses.asdict(spec), 8)}"
+    return f"{spec.command}-{model}-{langs}-{spec.hash[:8]}"
 
 
 def _generate(run: Run, runner: Engine, sampling: Sampling, note: Note, progress: Progress) -> None:

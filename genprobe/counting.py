@@ -658,7 +658,7 @@ def _corrected(
 
     if run is None:
         raise InputError("a review corrects the rates of a run; name its folder")
-    spec = reviewed.spec_digest(run)  # folders move; an item names its run by what was asked
+    spec = run.spec.hash  # folders move; an item names its run by what was asked
     every = reviewed.resolve(reviewed.read_table(table))
     rows = [r for r in every if r.item == reviewed.item_id(spec, r.request)]
     if not rows:

@@ -63,6 +63,13 @@ class Spec(Record):
     version: str = _field("Version of genprobe.")
 
     @property
+    def hash(self) -> str:
+        """16 hex digits. A field that may be left out, and is, does not count: older runs, which
+        had no such field, keep their hash."""
+        fields = dataclasses.fields(self)
+        return digest({f.name: v for f in fields if (v := getattr(self, f.name)) != f.default})
+
+    @property
     def who(self) -> tuple[str, str]:
         """What was asked: model and revision."""
         return self.model, self.revision
