@@ -38,7 +38,8 @@ STEPS = {"step-10": 10, "step-2": 2}  # branch -> seed of its weights
 
 class Hub(http.server.ThreadingHTTPServer):
     """A hub of one model, a commit a branch. seen: (method, path) of every request. hold: a part of
-    a path whose request is answered when `free` is set; `held` is then set. refusal: of files."""
+    a path whose request is answered when `free` is set; `held` is then set. refusal: a part
+    of a path, and the status, code and message that such requests get."""
 
     daemon_threads = True
 
@@ -50,7 +51,7 @@ class Hub(http.server.ThreadingHTTPServer):
             for name, folder in folders.items()
         }
         self.refs["main"] = self.refs["step-10"]
-        self.seen, self.refusal, self.hold = [], 0, None
+        self.seen, self.refusal, self.hold = [], None, None
         self.held, self.free = threading.Event(), threading.Event()
         self.url = f"http://127.0.0.1:{self.server_port}"
 
@@ -66,6 +67,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if hub.hold and hub.hold in path:
             hub.held.set()
             hub.free.wait(60)
+        if hub.refusal and hub.refusal[0] in path:
+            self.refuse(*hub.refusal[1:])
+        else:
+            self.give(hub, path)
+
+    do_HEAD = do_GET
+
+    def give(self, hub, path):
         match path.removeprefix("/").split("/"):
             case ["api", "models", "tests", "tiny", "refs"]:
                 refs = [
@@ -94,16 +103,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
             case _:
                 self.refuse(404, "RepoNotFound", "Repository not found")
 
-    do_HEAD = do_GET
-
     def commit(self, name):
         return name if name in self.server.files else self.server.refs.get(name)
 
     def file(self, commit, name):
         hub, data = self.server, self.server.files[commit][name]
-        if hub.refusal:
-            self.refuse(hub.refusal, "GatedRepo", "Access to model tests/tiny is restricted.")
-        elif name.endswith(".safetensors"):
+        if name.endswith(".safetensors"):
             head = {
                 "Location": f"http://localhost:{hub.server_port}/cdn/{commit}/{name}",
                 "X-Linked-Size": str(len(data)),
@@ -262,7 +267,6 @@ def online(hub, tmp_path, monkeypatch):
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("NO_PROXY", "127.0.0.1,localhost")
-    monkeypatch.setattr(hub, "refusal", 0)
     point(monkeypatch, hub.url)
     yield hub
     huggingface_hub.close_session()
@@ -288,11 +292,22 @@ def test_an_unknown_revision_is_told_with_those_that_there_are(online, tmp_path)
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize("status", [401, 403])
-def test_a_gated_model_is_told_where_to_ask(online, monkeypatch, status):
-    monkeypatch.setattr(online, "refusal", status)
-    told = refused("--revision", "step-2")
-    assert f"accept the terms at https://huggingface.co/{MODEL} and log in" in told
+GATED = ("GatedRepo", "Access to model tests/tiny is restricted.")
+INVALID = ("", "Invalid credentials in Authorization header")
+
+
+@pytest.mark.parametrize(
+    ("refusal", "cure"),
+    [
+        (("/resolve/", 401, *GATED), f"accept the terms at https://huggingface.co/{MODEL} and"),
+        (("/resolve/", 403, *GATED), f"accept the terms at https://huggingface.co/{MODEL} and"),
+        (("/api/", 401, *INVALID), "the hub refuses the token; renew it with `hf auth login`"),
+        (("/api/", 503, "", "Down."), "the hub cannot be reached; go online"),
+    ],
+)
+def test_what_the_hub_refuses(online, monkeypatch, refusal, cure):
+    monkeypatch.setattr(online, "refusal", refusal)
+    assert cure in refused("--revision", "step-2")
 
 
 def test_a_hub_out_of_reach(online, monkeypatch):

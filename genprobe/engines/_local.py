@@ -174,6 +174,8 @@ def _fetch(model: str, revision: str | None) -> Path:
         )
     except Exception as error:  # every HTTP client has its own
         reason = f"cannot be fetched from the hub ({line(error)})"
+        if getattr(getattr(error, "response", None), "status_code", None) == 401:
+            reason = "the hub refuses the token; renew it with `hf auth login`, or unset HF_TOKEN"
     raise EngineError(f"{model}: {reason}")
 
 
