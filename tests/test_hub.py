@@ -23,9 +23,10 @@ import transformers
 from click.testing import CliRunner
 from huggingface_hub import constants
 
-from genprobe import asking, control, counting, figures
+from genprobe import asking, control, figures, table
 from genprobe.cli import cli
-from genprobe.engines import Options
+from genprobe.engines import Options, Sampling
+from genprobe.engines import transformers as transformers_engine
 from genprobe.errors import EngineError
 from genprobe.records import Score
 from genprobe.store import Run
@@ -159,6 +160,7 @@ def folders(tmp_path_factory):
     tokenizer = transformers.AutoTokenizer.from_pretrained(control.MODEL)
     tokenizer.chat_template = None
     shape = {"n_embd": 16, "n_layer": 1, "n_head": 2, "n_positions": 128}
+    shape |= {"bos_token_id": tokenizer.bos_token_id, "eos_token_id": tokenizer.eos_token_id}
     config = transformers.GPT2Config(vocab_size=len(tokenizer), **shape)
     found = {}
     for name, seed in STEPS.items():
@@ -318,19 +320,20 @@ def test_a_hub_out_of_reach(online, monkeypatch):
 
 
 def test_other_commands_name_the_checkpoint_too(online, tmp_path):
+    asked = {"langs": ["en"], "limit": 1, "probes": ["agreement"]}
     run = asking.yesno(
-        MODEL, langs=["en"], limit=1, options=Options(revision="step-2"), out=tmp_path / "run"
-    )
-    assert (run.spec.revision, run.spec.checkpoint) == (online.refs["step-2"], "step-2")
-    assert {s.by.get("model") for s in counting.score([run.folder])} == {None}
-    commit = asking.yesno(
         MODEL,
-        langs=["en"],
-        limit=1,
-        options=Options(revision=online.refs["step-2"]),
-        out=tmp_path / "commit",
+        **asked,
+        sampling=Sampling(max_tokens=1),
+        options=Options(revision="step-2"),
+        out=tmp_path / "run",
     )
-    assert (commit.spec.revision, commit.spec.checkpoint) == (online.refs["step-2"], "")
+    commit = online.refs["step-2"]
+    assert (run.spec.revision, run.spec.checkpoint) == (commit, "step-2")
+    (row,) = table.outcomes(run).to_dict("records")
+    assert (row["model"], row["revision"]) == (MODEL, "step-2")
+    by_commit = transformers_engine.open(MODEL, Options(revision=commit)).identity
+    assert (by_commit.revision, by_commit.checkpoint) == (commit, "")
 
 
 def test_the_curve_is_of_the_model(runs, hub, folders):

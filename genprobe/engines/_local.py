@@ -182,7 +182,7 @@ def _fetch(model: str, revision: str | None) -> Path:
 def _others(model: str, revision: str) -> str:
     """The branches and tags of a model of the hub that are called most like this one."""
     with contextlib.suppress(Exception):  # a help with an error that is told anyway
-        refs = huggingface_hub.list_repo_refs(model)
+        refs = huggingface_hub.HfApi().list_repo_refs(model)
         there = [ref.name for ref in (*refs.branches, *refs.tags)]
         near = difflib.get_close_matches(revision, there, 6, 0.0)
         return f"; it has {', '.join([*near, *(['…'] if len(near) < len(there) else [])])}"
