@@ -22,9 +22,9 @@ import transformers
 from click.testing import CliRunner
 from huggingface_hub import constants
 
-from genprobe import asking, control, figures, table
+from genprobe import asking, control, figures
 from genprobe.cli import cli
-from genprobe.engines import Options, Sampling
+from genprobe.engines import Options
 from genprobe.engines import transformers as transformers_engine
 from genprobe.errors import EngineError
 from genprobe.records import Score
@@ -318,21 +318,11 @@ def test_a_hub_out_of_reach(online, monkeypatch):
     )
 
 
-def test_other_commands_name_the_checkpoint_too(online, tmp_path):
-    asked = {"langs": ["en"], "limit": 1, "probes": ["agreement"]}
-    run = asking.yesno(
-        MODEL,
-        **asked,
-        sampling=Sampling(max_tokens=1),
-        options=Options(revision="step-2"),
-        out=tmp_path / "run",
-    )
+def test_the_engine_of_the_other_commands_names_the_checkpoint_too(online):
     commit = online.refs["step-2"]
-    assert (run.spec.revision, run.spec.checkpoint) == (commit, "step-2")
-    (row,) = table.outcomes(run).to_dict("records")
-    assert (row["model"], row["revision"]) == (MODEL, "step-2")
-    by_commit = transformers_engine.open(MODEL, Options(revision=commit)).identity
-    assert (by_commit.revision, by_commit.checkpoint) == (commit, "")
+    for asked, called in (("step-2", "step-2"), (commit, "")):
+        found = transformers_engine.open(MODEL, Options(revision=asked)).identity
+        assert (found.model, found.revision, found.checkpoint) == (MODEL, commit, called)
 
 
 def test_the_curve_is_of_the_model(runs):
