@@ -66,7 +66,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         hub.seen.append((self.command, path))
         if hub.hold and hub.hold in path:
             hub.held.set()
-            hub.free.wait(60)
+            hub.free.wait(300)
         if hub.refusal and hub.refusal[0] in path:
             self.refuse(*hub.refusal[1:])
         else:
@@ -184,7 +184,7 @@ def runs(hub, tmp_path_factory):
     place = tmp_path_factory.mktemp("hub")
     hub.hold = "/revision/step-2"
     process = command(hub, place, "step-10,step-2", "runs")
-    held = hub.held.wait(60)
+    held = hub.held.wait(300)
     process.kill()
     _, told = process.communicate()
     assert held, told
