@@ -130,10 +130,10 @@ def _fetch(model: str, revision: str | None) -> Path:
     huggingface_hub.constants.HF_HUB_DISABLE_TELEMETRY = True
 
     class Bar(huggingface_hub.utils.tqdm):
-        """Shown while files arrive, gone afterwards."""
+        """Shown to a person while files arrive, gone afterwards."""
 
         def __init__(self, *args: Any, **kwargs: Any) -> None:
-            super().__init__(*args, **{**kwargs, "leave": False})
+            super().__init__(*args, **{**kwargs, "leave": False, "disable": None})
 
     def download(patterns: list[str]) -> Path:
         return Path(
