@@ -605,7 +605,7 @@ def _by_model(runs: Sequence[Run]) -> dict[str, dict[str, list[Run]]]:
             )
         of = known.setdefault(run.spec.who, {k: [] for k in _ROW})
         of[kind].append(run)
-    for (model, revision), of in known.items():
+    for (model, _), of in known.items():
         for kind, other in itertools.permutations(_ROW):
             if of[kind]:
                 continue
@@ -613,9 +613,8 @@ def _by_model(runs: Sequence[Run]) -> dict[str, dict[str, list[Run]]]:
             cure = f"run `genprobe {kind}` on it"
             if there:
                 cure = f"{there[0].folder} is of revision {there[0].spec.shown}"
-            raise RunError(
-                f"{of[other][0].folder}: no `{kind}` run of {model}, revision {revision}; {cure}"
-            )
+            folder, called = of[other][0].folder, of[other][0].spec.shown
+            raise RunError(f"{folder}: no `{kind}` run of {model}, revision {called}; {cure}")
     names = model_names(run.spec for run in runs)
     return {names[who]: of for who, of in known.items()}
 

@@ -484,8 +484,9 @@ def _signatures(scores: Sequence[Score]) -> list[tuple[str, str]]:
     covered = [[name for text in texts for name in covers[text]] for texts in alike.values()]
     if len(found) < len(alike) or any(names != covered[0] for names in covered):
         return [(", ".join(names), text) for text, names in covers.items()]
-    # Named by the first field in which they differ.
-    named = next((row for row in zip(*alike, strict=False) if len(set(row)) > 1), None)
+    # Named by the field that tells the most of them apart, the first of several.
+    told = sorted(zip(*alike, strict=False), key=lambda row: -len(set(row)))
+    named = next((row for row in told if len(set(row)) > 1), None)
     if named is None:
         return [("all figures", text) for text in found]
     return [

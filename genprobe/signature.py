@@ -30,12 +30,12 @@ class Spec(Record):
 
     command: str = _field("The command that made the run: `yesno`.")
     model: str = _field("Model as the engine names it.")
-    revision: str = _field("Hub commit, or a hash of the files of a folder.")
     checkpoint: str = _field(
         "What the revision is called: the branch or tag that was asked for, or the folder of a "
         "training step; empty where it has no name.",
         default="",
     )
+    revision: str = _field("Hub commit, or a hash of the files of a folder.")
     engine: str = _field("Engine name.")
     engine_version: str = _field("Version of the engine.")
     dtype: str = _field("Number format that the weights were run in.")
