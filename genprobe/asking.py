@@ -27,6 +27,7 @@ from genprobe.records import Statement, digest
 from genprobe.scoring import Scorer
 from genprobe.signature import Spec, statements_hash, versions
 from genprobe.store import Run
+from genprobe.text import natural
 
 DECODES = ("free", "choice", "logprob")
 SCORING = ("transformers", "vllm", "openai")  # engines that score texts
@@ -329,12 +330,12 @@ def _open_scorer(engine: str, model: str | None, options: Options) -> Scorer:
 
 
 def checkpoints(model: str) -> list[str]:
-    """The model folders in a folder, by the numbers in their names; none where it is a model."""
+    """The model folders in a folder, step-9 before step-10; none where it is a model."""
     folder = Path(model).expanduser()
     if not folder.is_dir() or (folder / "config.json").exists():
         return []
     found = [str(path.parent) for path in folder.glob("*/config.json")]
-    return sorted(found, key=lambda name: [int(n) for n in re.findall(r"\d+", Path(name).name)])
+    return sorted(found, key=natural)
 
 
 def _splits(by: Sequence[str], columns: Sequence[str]) -> None:
@@ -551,9 +552,10 @@ def _choose(model: models.Model, options: Options) -> tuple[str, str]:
 
 def _folder_name(spec: Spec) -> str:
     """Readable and its own for every spec, so that the same command finds its run again."""
-    model = re.sub(r"[^\w.-]+", "-", spec.model.rstrip("/").rsplit("/", 1)[-1]) or "model"
+    names = [spec.model.rstrip("/").rsplit("/", 1)[-1] or "model", spec.checkpoint]
+    model = "-".join(re.sub(r"[^\w.-]+", "-", name)[:40] for name in names if name)
     langs = "-".join(spec.languages) if len(spec.languages) < 4 else f"{len(spec.languages)}-langs"
-    return f"{spec.command}-{model[:40]}-{langs}-{digest(dataclasses.asdict(spec), 8)}"
+    return f"{spec.command}-{model}-{langs}-{spec.hash[:8]}"
 
 
 def _generate(run: Run, runner: Engine, sampling: Sampling, note: Note, progress: Progress) -> None:

@@ -437,7 +437,8 @@ def logprob(
     for one in models or [model]:
         for at in _columns(revision) or [""]:
             arguments = [*engine_args, *([f"revision={at}"] if at else [])]
-            name = "-".join(part for part in (Path(one).name if one and models else "", at) if part)
+            parts = (Path(one).name if one and models else "", at.replace("/", "-"))
+            name = "-".join(part for part in parts if part)
             with _Bar(quiet) as bar:
                 run = asking.logprob(
                     one,

@@ -82,12 +82,17 @@ def score(
             outcomes = _with_people(source, outcomes, Path(people))
         tables.append((source, run, outcomes))
     every = [set(outcomes) for _, _, outcomes in tables]
+    tables.sort(key=lambda one: one[1].spec.order if one[1] else ("", []))
     columns = list(by) or [c for c in ("lang", "probe") if all(c in there for there in every)]
     if not by and all("domain" in there and there & {"usable", "pro"} for there in every):
         columns.append("domain")
     differ = {name: _values_of(tables, name) for name in ("model", "revision", "scorer")}
     if not by:
-        columns[:0] = [n for n in ("model", "revision") if len(differ[n]) > 1][:1]
+        # A hash of files says less than the name of the run's folder, which is shown else.
+        called = {run.spec.who for _, run, _ in tables if run and run.spec.checkpoint}
+        several = len(called) > len({model for model, _ in called})
+        told = ["model", *(["revision"] if several else [])]
+        columns[:0] = [name for name in told if len(differ[name]) > 1]
     if differ["scorer"] and "scorer" not in columns:
         columns.insert(0, "scorer")  # belongs to the number, also where there is but one
     scores: dict[Path, list[Score]] = {}
@@ -598,20 +603,19 @@ def _by_model(runs: Sequence[Run]) -> dict[str, dict[str, list[Run]]]:
             raise RunError(
                 f"{run.folder} is a run of `{kind}`; give those of `yesno` and `logprob`"
             )
-        of = known.setdefault((run.spec.model, run.spec.revision), {k: [] for k in _ROW})
+        of = known.setdefault(run.spec.who, {k: [] for k in _ROW})
         of[kind].append(run)
-    for (model, revision), of in known.items():
+    for (model, _), of in known.items():
         for kind, other in itertools.permutations(_ROW):
             if of[kind]:
                 continue
             there = [r for (m, _), o in known.items() if m == model for r in o[kind]]
             cure = f"run `genprobe {kind}` on it"
             if there:
-                cure = f"{there[0].folder} is of revision {there[0].spec.revision}"
-            raise RunError(
-                f"{of[other][0].folder}: no `{kind}` run of {model}, revision {revision}; {cure}"
-            )
-    names = model_names(known)
+                cure = f"{there[0].folder} is of revision {there[0].spec.shown}"
+            folder, called = of[other][0].folder, of[other][0].spec.shown
+            raise RunError(f"{folder}: no `{kind}` run of {model}, revision {called}; {cure}")
+    names = model_names(run.spec for run in runs)
     return {names[who]: of for who, of in known.items()}
 
 
@@ -632,7 +636,8 @@ def _signed_by(signers: Sequence[Callable[[str], str]]) -> Callable[[str], str]:
 
 def _models(runs: Sequence[Run]) -> list[str]:
     """The runs' models by name, empty where two runs are of one."""
-    models = [run.spec.model.rstrip("/").rsplit("/", 1)[-1] for run in runs]
+    names = model_names(run.spec for run in runs)
+    models = [names[run.spec.who] for run in runs]
     return [m if models.count(m) == 1 else "" for m in models]
 
 
@@ -652,7 +657,7 @@ def _corrected(
 
     if run is None:
         raise InputError("a review corrects the rates of a run; name its folder")
-    spec = reviewed.spec_digest(run)  # folders move; an item names its run by what was asked
+    spec = run.spec.hash  # folders move; an item names its run by what was asked
     every = reviewed.resolve(reviewed.read_table(table))
     rows = [r for r in every if r.item == reviewed.item_id(spec, r.request)]
     if not rows:

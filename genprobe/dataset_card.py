@@ -43,8 +43,8 @@ configs:
 
 {warning}
 
-A run of `genprobe {command}`: model `{model}`, languages {languages}. Written by genprobe, and
-again whenever the folder changes; do not edit it.
+A run of `genprobe {command}`: model `{model}`, revision `{revision}`, languages {languages}.
+Written by genprobe, and again whenever the folder changes; do not edit it.
 
 {licence}
 
@@ -67,6 +67,7 @@ def text(folder: Path, spec: Spec) -> str:
         warning=_WARNING,
         command=spec.command,
         model=_plain(model),
+        revision=_plain(" = ".join(filter(None, (spec.checkpoint, spec.revision)))),
         languages=", ".join(map(_plain, spec.languages)),
         licence=_BUILTIN if spec.data == "builtin" else _OTHER.format(data=_plain(spec.data)),
         folder=_plain(folder.name),

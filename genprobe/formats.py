@@ -16,10 +16,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape as escape_html
+from typing import TYPE_CHECKING
 
 from genprobe import metrics, registry
 from genprobe.files import escape
 from genprobe.records import JSON, Score, digest
+
+if TYPE_CHECKING:
+    from genprobe.signature import Spec
 
 FORMATS = ("table", "csv", "json", "latex")
 NOTHING = "–"  # where there was nothing to count
@@ -124,16 +128,22 @@ def label(value: JSON) -> str:
     return f"{value:g}" if isinstance(value, float) else clean(str(value))
 
 
-def model_names(models: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
-    """Names to show of models in a revision, no two alike: the last part of a path or hub id, of
-    two where several share it, with the revision where there are several of one model."""
-    who = list(dict.fromkeys(models))
+def model_names(specs: Iterable[Spec]) -> dict[tuple[str, str], str]:
+    """Names to show of what was asked (`Spec.who`), no two alike: the last part of a path or hub
+    id, of two where several share it, with what the revision is called, or, where there are several
+    of one model, its beginning."""
+    called: dict[tuple[str, str], str] = {}
+    for spec in specs:
+        called[spec.who] = called.get(spec.who) or spec.checkpoint
+    who = list(called)
     ends = {depth: {m: short_name(m, depth) for m, _ in who} for depth in (1, 2)}
     found: dict[tuple[str, str], str] = {}
     for model, revision in who:
         alone = list(ends[1].values()).count(ends[1][model]) == 1
         name = ends[1 if alone else 2][model]
-        if sum(m == model for m, _ in who) > 1:
+        if called[model, revision]:
+            name += f"@{short_name(called[model, revision], 9)}"
+        elif sum(m == model for m, _ in who) > 1:
             name += f"@{clean(revision)[:12]}"
         # Two may still end alike, or in what is not shown.
         names = itertools.chain([name], (f"{name} {at}" for at in itertools.count(2)))
@@ -474,8 +484,9 @@ def _signatures(scores: Sequence[Score]) -> list[tuple[str, str]]:
     covered = [[name for text in texts for name in covers[text]] for texts in alike.values()]
     if len(found) < len(alike) or any(names != covered[0] for names in covered):
         return [(", ".join(names), text) for text, names in covers.items()]
-    # Named by the first field in which they differ.
-    named = next((row for row in zip(*alike, strict=False) if len(set(row)) > 1), None)
+    # Named by the field that tells the most of them apart, the first of several.
+    told = sorted(zip(*alike, strict=False), key=lambda row: -len(set(row)))
+    named = next((row for row in told if len(set(row)) > 1), None)
     if named is None:
         return [("all figures", text) for text in found]
     return [

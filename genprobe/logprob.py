@@ -430,7 +430,7 @@ def outcomes(run: Scored, scorers: Sequence[str] = ()) -> pd.DataFrame:
     names = names or default({request.probe for request in plan}, chosen)
     make = choice_table if chosen else pair_table
     found = make(statements, plan, run.logprobs(), names, run.spec.model, run.failures())
-    found.insert(1, "revision", run.spec.revision)  # checkpoints of one model differ in it alone
+    found.insert(1, "revision", run.spec.shown)  # checkpoints of one model differ in it alone
     return found
 
 

@@ -20,6 +20,8 @@ from genprobe.errors import InputError
 OURS = Path(__file__).parent / "models.toml"
 KINDS = ("instruct", "base", "masked")
 ARCHITECTURES = ("decoder", "encoder-decoder", "masked")
+# What checkpoints are called, of a branch of the hub or a folder: `step1000`, `checkpoint-500`.
+STEP = re.compile(r"(checkpoint|ckpt|global_step|step|iter|epoch)[-_]?([0-9]+)", re.IGNORECASE)
 _KEYS = re.compile(r"(?i)(.*[_-])?(api[_-]?)?(key|token|secret|password)")
 
 

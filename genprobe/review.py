@@ -27,7 +27,7 @@ from genprobe import guide, inputs, sheets
 from genprobe.errors import InputError
 from genprobe.guide import SHOWN
 from genprobe.records import Request, Response
-from genprobe.reviewed import ADJUDICATOR, Row, item_id, prints, read_table, resolve, spec_digest
+from genprobe.reviewed import ADJUDICATOR, Row, item_id, prints, read_table, resolve
 from genprobe.store import Run
 
 # Command of the run -> question -> the judges that answer it, the first that has judged counts,
@@ -98,7 +98,7 @@ def export(
     commands = sorted({run.spec.command for run in runs})
     if len(commands) != 1 or commands[0] not in QUESTIONS:
         raise InputError(f"runs of {' and '.join(commands)}: one command's runs are read together")
-    if len({spec_digest(run) for run in runs}) < len(runs):
+    if len({run.spec.hash for run in runs}) < len(runs):
         raise InputError("two of the runs are the same; name each once")
     codes = {inputs.language_code(lang) for lang in langs if disagreements is None}
     replies = [r for at, run in enumerate(runs) for r in _replies(at, run, codes)]
@@ -128,7 +128,7 @@ def export(
         "seed": seed,
         "questions": questions,
         "heads": {n: guide.load().heads[n] for n in ("row", *SHOWN, *questions, "comment")},
-        "runs": [{"folder": str(run.folder), "spec": spec_digest(run)} for run in runs],
+        "runs": [{"folder": str(run.folder), "spec": run.spec.hash} for run in runs],
         "items": {r.item: _item(r) | {"shown": prints(texts[r.item])} for r in sample},
         "rows": {
             name: [who, r.item] for who, dealt in rows.items() for name, r in _named(who, dealt)
@@ -184,7 +184,7 @@ def _replies(at: int, run: Run, codes: set[str]) -> Iterator[_Reply]:
         }
     domains = {(s.id, s.lang): str(s.extra.get("domain", "")) for s in run.statements()}
     answered = {response.request for response in run.responses()}
-    spec = spec_digest(run)
+    spec = run.spec.hash
     for request in run.requests():
         if request.id not in answered or request.decode != "free":
             continue

@@ -6,7 +6,6 @@ judge like any other: `judgments/reviewed-<question>.jsonl` in the runs.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
 from collections import Counter
@@ -34,12 +33,8 @@ COLUMNS = (
 Row = dict[str, Any]
 
 
-def spec_digest(run: Run) -> str:
-    return digest(dataclasses.asdict(run.spec))
-
-
 def item_id(spec: str, request: str) -> str:
-    """The name of a reply, the same in every export. spec: `spec_digest`."""
+    """The name of a reply, the same in every export. spec: `Spec.hash`."""
     return f"i{digest([spec, request], 12)}"
 
 
@@ -279,7 +274,7 @@ def _judge(
             if folder is None:
                 raise RunError("the run is not here")
             run = Run.open(folder)
-            if spec_digest(run) != entry["spec"]:
+            if run.spec.hash != entry["spec"]:
                 raise RunError("it is another run than was exported")
             mine = [one for one in labels if one.run == entry["folder"]]
             asked = [q for q in key["questions"] if any(one.question == q for one in mine)]

@@ -18,9 +18,10 @@ from typing import Any
 import genprobe
 from genprobe.errors import InputError
 from genprobe.records import JSON, Record, _field, canonical, digest
+from genprobe.text import natural
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Spec(Record):
     """Everything that decides what a run is. Never a key or a token.
 
@@ -29,6 +30,11 @@ class Spec(Record):
 
     command: str = _field("The command that made the run: `yesno`.")
     model: str = _field("Model as the engine names it.")
+    checkpoint: str = _field(
+        "What the revision is called: the branch or tag that was asked for, or the folder of a "
+        "training step; empty where it has no name.",
+        default="",
+    )
     revision: str = _field("Hub commit, or a hash of the files of a folder.")
     engine: str = _field("Engine name.")
     engine_version: str = _field("Version of the engine.")
@@ -56,6 +62,29 @@ class Spec(Record):
     packages: dict[str, str] = _field("Package -> version, Python among them.")
     version: str = _field("Version of genprobe.")
 
+    @property
+    def hash(self) -> str:
+        """16 hex digits. A field that may be left out, and is, does not count: older runs, which
+        had no such field, keep their hash."""
+        fields = dataclasses.fields(self)
+        return digest({f.name: v for f in fields if (v := getattr(self, f.name)) != f.default})
+
+    @property
+    def who(self) -> tuple[str, str]:
+        """What was asked: model and revision."""
+        return self.model, self.revision
+
+    @property
+    def shown(self) -> str:
+        """The revision as a person calls it."""
+        return self.checkpoint or self.revision
+
+    @property
+    def order(self) -> tuple[str, list[str | int]]:
+        """What to sort runs by: the checkpoints of a model one after another, behind the runs of
+        none, which stay as they are."""
+        return self.model if self.checkpoint else "", natural(self.checkpoint)
+
     def differences(self, other: Spec, but: Collection[str] = ()) -> list[str]:
         """`field: mine -> other's`, one for each field (or key of a table) that differs, save
         the fields in `but`."""
@@ -77,8 +106,8 @@ class Spec(Record):
 
 # What two runs of one command may differ in and still have asked the same of two models.
 WHO = (
-    *("model", "revision", "engine", "engine_version", "dtype", "chat_template", "engine_args"),
-    *("packages", "version"),
+    *("model", "revision", "checkpoint", "engine", "engine_version", "dtype", "chat_template"),
+    *("engine_args", "packages", "version"),
 )
 
 

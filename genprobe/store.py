@@ -93,7 +93,7 @@ class Run:
         }
         answered = lines.get("responses.jsonl", 0) + lines.get("logprobs.jsonl", 0)
         facts = {
-            "model": f"{spec.model} ({spec.revision[:12]})",
+            "model": f"{spec.model} ({spec.shown if spec.checkpoint else spec.revision[:12]})",
             "engine": f"{spec.engine} {spec.engine_version}",
             "statements": f"{spec.data}, in {', '.join(spec.languages)}",
             "asked": f"{', '.join(spec.probes)}; {', '.join(spec.decode)}",

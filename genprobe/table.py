@@ -2,7 +2,7 @@
 
 Columns (missing values are NaN/NA; a file may lack those that it cannot tell):
 
-model, decode, lang, probe
+model, revision, decode, lang, probe
                         who was asked, how, in which language, which question of the pack
 measures, when          what the probe measures (`recognised`, `endorsed`), which answer says so
 statement, pair, role, bias_type, type, entity, text, valid
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 COLUMNS = (
     *(
         "model",
+        "revision",
         "decode",
         "lang",
         "probe",
@@ -124,6 +125,7 @@ def outcomes(run: Readable, scorers: Sequence[str] = ()) -> pd.DataFrame:
         failure = failures.get(request.id)
         row = {
             "model": run.spec.model,
+            "revision": run.spec.shown,
             "decode": request.decode,
             "lang": request.lang,
             "probe": request.probe,

@@ -70,6 +70,12 @@ def origin(source: str, start: int, end: int, fold: Mapping[str, str] | None = N
     return slice(first, at)
 
 
+def natural(name: str) -> list[str | int]:
+    """What to sort names by so that step-9 comes before step-10."""
+    parts = re.split(r"([0-9]+)", name.casefold())
+    return [int(part) if at % 2 else part for at, part in enumerate(parts)]
+
+
 def replace(text: str, fold: Mapping[str, str]) -> str:
     """Apply a language's `[fold]` table: spellings that count as the same."""
     for old, new in fold.items():

@@ -88,7 +88,7 @@ def table_of(rows, model="m"):
         for judge, label in (("language", verdicts.get("language", item.lang)), ("refusal", "no")):
             judged[judge].append(Judgment(at, judge, label, None, "", "", {}))
     run = SimpleNamespace(
-        spec=SimpleNamespace(model=model, pack=load_pack().id),
+        spec=SimpleNamespace(model=model, shown="main", pack=load_pack().id),
         statements=lambda: iter({(s.id, s.lang): s for s in said}.values()),
         requests=lambda: iter(asked),
         responses=lambda: iter(responses),

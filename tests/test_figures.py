@@ -341,10 +341,11 @@ def test_languages_have_their_names(yesno):
 
 
 def test_two_models_of_one_name_are_two(tmp_path):
-    def part(lang):
-        return [(sample.start(tmp_path / lang), pd.DataFrame([{"lang": lang}]))]
-
-    found = {("a/m", "none"): part("en"), ("b/m", "none"): part("kk"), ("b\\m", "none"): part("de")}
+    found = {}
+    for lang, model in (("en", "a/m"), ("kk", "b/m"), ("de", "b\\m")):
+        spec = dataclasses.replace(sample.SPEC, model=model)
+        run = sample.start(tmp_path / lang, spec)
+        found[spec.who] = [(run, pd.DataFrame([{"lang": lang}]))]
     assert len({series.name for series in _series(found)}) == 3
 
 

@@ -1,6 +1,7 @@
 """Tables that people read, and that nobody's model name can break."""
 
 import csv
+import dataclasses
 import io
 import json
 import re
@@ -8,6 +9,7 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sample import SPEC
 
 from genprobe import formats
 from genprobe.errors import InputError
@@ -238,3 +240,23 @@ def test_what_is_left_out_is_told_by_measure_and_rate():
     shown = formats.render(corrected, "table")
     assert "Left out of ppi, rg (each): 1 failed, of 21 planned." in shown
     assert shown.count("ppi is prediction-powered") == 1
+
+
+@pytest.mark.parametrize(
+    ("who", "names"),
+    [
+        ([("org/m", "c1", "")], ["m"]),
+        ([("org/m", "c1", "step1"), ("org/m", "c2", "step2")], ["m@step1", "m@step2"]),
+        ([("org/m", "c1", "refs/pr/1"), ("org/n", "c2", "")], ["m@refs/pr/1", "n"]),
+        ([("org/m", "c" * 40, ""), ("org/m", "d" * 40, "")], ["m@" + "c" * 12, "m@" + "d" * 12]),
+        ([("a/m", "c1", "step1"), ("b/m", "c2", "step1")], ["a/m@step1", "b/m@step1"]),
+        # The same commit with and without its name is one model.
+        ([("org/m", "c1", ""), ("org/m", "c1", "step1")], ["m@step1"]),
+    ],
+)
+def test_names_of_models(who, names):
+    specs = [
+        dataclasses.replace(SPEC, model=model, revision=revision, checkpoint=checkpoint)
+        for model, revision, checkpoint in who
+    ]
+    assert list(formats.model_names(specs).values()) == names

@@ -182,9 +182,13 @@ def test_checkpoints_are_a_run_each_and_a_curve(tmp_path):
         "checkpoint-100",
         "checkpoint-20",
     ]
-    rates = [s for s in found if s.metric == "win-rate"]
-    assert len(rates) == 2 and len({s.by["model"] for s in rates}) == 2
-    assert rates[0].value == rates[1].value
+    again = counting.score(sorted((tmp_path / "runs").iterdir()))  # as a shell lists them
+    for scored in (found, again):
+        rates = [s for s in scored if s.metric == "win-rate"]
+        assert [s.by["revision"] for s in rates] == ["checkpoint-20", "checkpoint-100"]
+        assert not {"model", "source"} & {column for s in rates for column in s.by}
+        assert rates[0].value == rates[1].value
+        assert "|model:training|" in rates[0].signature
 
 
 def test_choices_are_asked_in_every_order(tmp_path):

@@ -13,6 +13,7 @@ from sample import SPEC
 
 from genprobe import metrics
 from genprobe.errors import InputError, RunError
+from genprobe.records import digest
 from genprobe.signature import Spec, file_signature, signature, versions
 
 FIELDS = [f.name for f in dataclasses.fields(Spec)]
@@ -133,3 +134,19 @@ def test_versions_are_found_without_importing_anything() -> None:
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "['python', 'torch', 'transformers']"
     assert versions()["python"].startswith("3.")
+
+
+def test_a_revision_without_a_name_keeps_the_hash_of_older_runs() -> None:
+    older = {name: value for name, value in vars(SPEC).items() if name != "checkpoint"}
+    assert SPEC.checkpoint == "" and Spec.from_dict(older) == SPEC
+    assert SPEC.hash == digest(older)
+    named = dataclasses.replace(SPEC, checkpoint="step1000")
+    assert named.hash != SPEC.hash and named.who == SPEC.who
+    assert (SPEC.shown, named.shown) == (SPEC.revision, "step1000")
+
+
+def test_checkpoints_stand_in_the_order_of_their_numbers() -> None:
+    called = ["step-10", "Step-9", "", "step-100"]
+    specs = [dataclasses.replace(SPEC, checkpoint=name) for name in called]
+    ordered = sorted(specs, key=lambda spec: spec.order)
+    assert [spec.checkpoint for spec in ordered] == ["", "Step-9", "step-10", "step-100"]

@@ -18,7 +18,7 @@ class TinyRun:
     """What `table.outcomes` reads of a run, from lists."""
 
     def __init__(self, statements, requests, responses=(), failures=(), judged=None):
-        self.spec = SimpleNamespace(model="m", pack="yesno@1")
+        self.spec = SimpleNamespace(model="m", shown="x", pack="yesno@1")
         self._of = {
             "statements": statements,
             "requests": requests,

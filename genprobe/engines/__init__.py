@@ -51,6 +51,7 @@ class Identity:
     chat_template: str  # hash of the template, or "none"
     # Of `Options.more`, what may change a reply.
     engine_args: Mapping[str, Any] = field(default_factory=dict)
+    checkpoint: str = ""  # branch or tag that was asked for, or folder of a training step
 
 
 class Engine(Protocol):

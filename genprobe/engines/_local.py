@@ -7,6 +7,7 @@ model is run, so that the same request is the same tokens in every engine.
 from __future__ import annotations
 
 import contextlib
+import difflib
 import hashlib
 import logging
 import warnings
@@ -19,6 +20,7 @@ import transformers
 from huggingface_hub import errors as hub
 from transformers.models.auto import modeling_auto
 
+from genprobe import models
 from genprobe.errors import EngineError
 from genprobe.records import Failure, LogProb, Request, Response, digest
 
@@ -44,9 +46,10 @@ PICKLES = ["pytorch_model.bin", "pytorch_model-*-of-*.bin"]
 class Local(NamedTuple):
     """A model whose files are on this machine, and what is known of it without its weights."""
 
-    name: str  # a hub id, or the name of the folder
+    name: str  # a hub id, or the name of the folder, of a checkpoint's the one that it is in
     folder: Path
     revision: str  # hub commit, or `folder_hash`
+    checkpoint: str  # what the revision is called, else ""
     config: Any
     tokenizer: Any
     template: str  # hash of the chat template, or "none"
@@ -78,10 +81,14 @@ def load(model: str, revision: str | None, accept: Callable[[str, Any], object] 
     if path.is_dir():
         if revision:
             raise EngineError(f"{model}: a folder has no revisions; leave the revision out")
-        name, folder, commit = path.resolve().name, path, None
+        folder, commit = path, None
+        name, checkpoint = path.resolve().name, ""
+        if models.STEP.fullmatch(name):
+            name, checkpoint = path.resolve().parent.name, name
     else:
         folder = _fetch(model, revision)
         name, commit = model, folder.name  # the hub's cache: …/snapshots/<commit>
+        checkpoint = revision if revision and revision != commit else ""
     _check_files(model, folder)
     with quiet():
         config = _load_config(model, folder)
@@ -101,6 +108,7 @@ def load(model: str, revision: str | None, accept: Callable[[str, Any], object] 
         name=name,
         folder=folder,
         revision=commit or folder_hash(folder),
+        checkpoint=checkpoint,
         config=config,
         tokenizer=tokenizer,
         template=digest(template, 12) if template else "none",
@@ -122,10 +130,10 @@ def _fetch(model: str, revision: str | None) -> Path:
     huggingface_hub.constants.HF_HUB_DISABLE_TELEMETRY = True
 
     class Bar(huggingface_hub.utils.tqdm):
-        """Shown while files arrive, gone afterwards."""
+        """Shown to a person while files arrive, gone afterwards."""
 
         def __init__(self, *args: Any, **kwargs: Any) -> None:
-            super().__init__(*args, **{**kwargs, "leave": False})
+            super().__init__(*args, **{**kwargs, "leave": False, "disable": None})
 
     def download(patterns: list[str]) -> Path:
         return Path(
@@ -150,7 +158,7 @@ def _fetch(model: str, revision: str | None) -> Path:
             " and log in with `hf auth login`"
         )
     except hub.RevisionNotFoundError:
-        reason = f"no revision {revision!r} on the hub"
+        reason = f"no revision {revision!r} on the hub{_others(model, str(revision))}"
     except hub.RepositoryNotFoundError:
         reason = (
             "neither a folder here nor a model of the hub; check the name"
@@ -159,13 +167,26 @@ def _fetch(model: str, revision: str | None) -> Path:
     except hub.HFValidationError:
         reason = "no such folder, and not a hub id, which reads owner/name"
     except (hub.LocalEntryNotFoundError, hub.OfflineModeIsEnabled):
+        what = f"revision {revision!r} is not" if revision else "neither a folder here nor"
         reason = (
-            "neither a folder here nor in the local hub cache, and the hub cannot be reached;"
+            f"{what} in the local hub cache, and the hub cannot be reached;"
             " go online (unset HF_HUB_OFFLINE) or give a folder"
         )
     except Exception as error:  # every HTTP client has its own
         reason = f"cannot be fetched from the hub ({line(error)})"
+        if getattr(getattr(error, "response", None), "status_code", None) == 401:
+            reason = "the hub refuses the token; renew it with `hf auth login`, or unset HF_TOKEN"
     raise EngineError(f"{model}: {reason}")
+
+
+def _others(model: str, revision: str) -> str:
+    """The branches and tags of a model of the hub that are called most like this one."""
+    with contextlib.suppress(Exception):  # a help with an error that is told anyway
+        refs = huggingface_hub.HfApi().list_repo_refs(model)
+        there = [ref.name for ref in (*refs.branches, *refs.tags)]
+        near = difflib.get_close_matches(revision, there, 6, 0.0)
+        return f"; it has {', '.join([*near, *(['…'] if len(near) < len(there) else [])])}"
+    return "; its page there names its branches and tags"
 
 
 def _check_files(model: str, folder: Path) -> None:

@@ -100,6 +100,7 @@ def open(model: str, options: Options) -> RayEngine | ServedEngine:
         engine_version=cluster.version,
         dtype=str(arguments.get("dtype", "auto")),
         chat_template=local.template,
+        checkpoint=local.checkpoint,
         engine_args={k: v for k, v in options.more.items() if k not in (*OURS, *_vllm.PLACE_ONLY)},
     )
     return RayEngine(model, cluster, local, identity, arguments, replicas, block, gpu)

@@ -72,6 +72,7 @@ def open(model: str, options: Options) -> TransformersEngine:
         engine_version=transformers.__version__,
         dtype=str(net.dtype).removeprefix("torch."),
         chat_template=local.template,
+        checkpoint=local.checkpoint,
     )
     budget = options.batch_tokens or _default_budget(net, device)
     return TransformersEngine(model, net, local, identity, budget)

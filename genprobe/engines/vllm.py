@@ -74,6 +74,7 @@ def open(model: str, options: Options) -> VllmEngine:
         engine_version=vllm.__version__,
         dtype=str(config.dtype).removeprefix("torch."),
         chat_template=local.template,
+        checkpoint=local.checkpoint,
         engine_args={k: v for k, v in options.more.items() if k not in _vllm.PLACE_ONLY},
     )
     return VllmEngine(model, llm, local, identity)

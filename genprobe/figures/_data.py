@@ -59,16 +59,17 @@ class Data:
         """RunError and InputError, with the folder, for a run that cannot be read."""
         from genprobe import table
 
-        kinds: dict[str, dict[tuple[str, str], list[tuple[Run, pd.DataFrame]]]] = {}
+        found: list[tuple[Run, pd.DataFrame]] = []
         for folder in {Path(folder).resolve(): Path(folder) for folder in folders}.values():
             run = Run.open(folder)
             try:
-                outcomes = table.outcomes(run)
+                found.append((run, table.outcomes(run)))
             except InputError as error:
                 raise InputError(f"{folder}: {error}") from None
-            who = (run.spec.model, run.spec.revision)
+        kinds: dict[str, dict[tuple[str, str], list[tuple[Run, pd.DataFrame]]]] = {}
+        for run, outcomes in sorted(found, key=lambda one: one[0].spec.order):
             kind = "choices" if "chosen" in outcomes else run.spec.command
-            kinds.setdefault(kind, {}).setdefault(who, []).append((run, outcomes))
+            kinds.setdefault(kind, {}).setdefault(run.spec.who, []).append((run, outcomes))
         return cls({kind: _series(of) for kind, of in kinds.items()}, note, redact)
 
     def of_kind(self, kind: str, needs: Collection[str] = ()) -> list[Series]:
@@ -102,7 +103,7 @@ def _series(found: dict[tuple[str, str], list[tuple[Run, pd.DataFrame]]]) -> lis
     """One series a model; where its runs ask the same twice, one a run."""
     import pandas as pd
 
-    names = model_names(found)
+    names = model_names(run.spec for parts in found.values() for run, _ in parts)
     series = []
     for who, parts in found.items():
         name = names[who]

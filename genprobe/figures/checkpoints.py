@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Iterator
 
 from genprobe.figures import Figure, stem
 from genprobe.figures._data import Data, Series, shown, split, values
 from genprobe.figures._plot import Scale, lines, looks
+from genprobe.formats import short_name
+from genprobe.models import STEP
 from genprobe.records import JSON, Score
-
-_STEP = re.compile(r"(?:checkpoint|global_step|step|iter)[-_]?(\d+)", re.IGNORECASE)
 
 
 def figures(data: Data) -> Iterator[Figure]:
@@ -36,14 +35,15 @@ def figures(data: Data) -> Iterator[Figure]:
                 for lang in values(part, "lang")
             }
             seen = looks(list(curves))
-            several = [model] if len(found) > 1 else []
+            name = short_name(model)
+            several = [name] if len(found) > 1 else []
             yield Figure(
                 stem("win-rate-by-checkpoint", *several, *words),
-                f"Pairs of which the stereotype is preferred, by checkpoint of {model}",
+                f"Pairs of which the stereotype is preferred, by checkpoint of {name}",
                 part,
                 lambda curves=curves, seen=seen: lines(  # type: ignore[misc]
                     curves,
-                    Scale("training step", percent=False, limits=None),
+                    Scale("checkpoint", percent=False, limits=None),
                     Scale("win rate (%)", middle=50.0),
                     seen,
                 ),
@@ -52,12 +52,14 @@ def figures(data: Data) -> Iterator[Figure]:
 
 
 def checkpoint(series: Series) -> tuple[str, int | None]:
-    """The model that a series is a checkpoint of, and its step, as the name of the model's folder
-    (`checkpoint-25000`) or of the run's (`step1000`) says it; no step where neither does."""
+    """The model that a series is a checkpoint of, and its step: as the revision is called, or the
+    last part of a served model's path, or the run's folder; no step where none of them says one."""
     run = series.runs[0]
-    name = run.spec.model.rstrip("/").rsplit("/", 1)[-1]
-    if match := _STEP.fullmatch(name):
-        return run.folder.resolve().parent.name, int(match[1])
-    if match := _STEP.search(run.folder.name):
-        return name, int(match[1])
-    return name, None
+    model = run.spec.model.rstrip("/")
+    if match := STEP.search(run.spec.checkpoint):
+        return model, int(match[2])
+    before, _, last = model.rpartition("/")
+    if match := STEP.fullmatch(last):
+        return before or run.folder.resolve().parent.name, int(match[2])
+    match = STEP.search(run.folder.name)
+    return model, int(match[2]) if match else None

@@ -26,10 +26,10 @@ _CELLS = {
 
 def figures(data: Data) -> Iterator[Figure]:
     asked = {kind: data.of_kind(kind) for kind in ("yesno", "logprob")}
-    known = [{run.spec.model for s in of for run in s.runs} for of in asked.values()]
+    known = [{run.spec.who for s in of for run in s.runs} for of in asked.values()]
     both = set.intersection(*known)
     folders = [
-        run.folder for of in asked.values() for s in of for run in s.runs if run.spec.model in both
+        run.folder for of in asked.values() for s in of for run in s.runs if run.spec.who in both
     ]
     if not folders:
         return
@@ -38,7 +38,7 @@ def figures(data: Data) -> Iterator[Figure]:
     except GenprobeError as error:
         data.note(f"say-prefer is not drawn: {error}")
         return
-    only = short_name(sorted(both)[0])
+    only = short_name(sorted(both)[0][0])
     scores = [
         s if "model" in s.by else dataclasses.replace(s, by={"model": only, **s.by}) for s in found
     ]

@@ -398,7 +398,7 @@ class Sections:
     def _paradigms(self) -> Iterator[Section]:
         """Saying against preferring, where there are runs of both."""
         said, preferred = (self.kinds.get(kind, []) for kind in ("answers", "pairs"))
-        both = {_who(s) for s in said} & {_who(s) for s in preferred}
+        both = {s.run.spec.who for s in said} & {s.run.spec.who for s in preferred}
         if not said or not preferred:
             return
         title = "What it says and what it prefers"
@@ -406,7 +406,7 @@ class Sections:
             lead = "No yes/no run and log-probability run are of one model in one revision."
             yield Section("paradigms", title, lead, alone=True)
             return
-        folders = [s.run.folder for s in (*said, *preferred) if _who(s) in both]
+        folders = [s.run.folder for s in (*said, *preferred) if s.run.spec.who in both]
         tables = []
         try:
             for by in (["model"], ["lang"]):
@@ -444,10 +444,6 @@ def verdict(marks: Sequence[str]) -> str:
     if len(counted) < FEWEST:
         return "no label"
     return "negative" if counted.count("negative") * 2 > len(counted) else "not negative"
-
-
-def _who(source: Source) -> tuple[str, str]:
-    return source.run.spec.model, source.run.spec.revision
 
 
 def _one(sources: Sequence[Source], column: str) -> bool:

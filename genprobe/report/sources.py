@@ -127,17 +127,17 @@ class Source:
 
 
 def load(folders: Sequence[str | Path]) -> list[Source]:
-    """Open the runs, each once, in the order of `KINDS`. RunError: one is no run."""
+    """Open the runs, each once, in the order of `KINDS`, then by step. RunError: one is no run."""
     each = {Path(folder).resolve(): Path(folder) for folder in folders}
     runs = [Run.open(folder) for folder in each.values()]
     found = [Source(name, run) for name, run in zip(_names(runs), runs, strict=True)]
-    return sorted(found, key=lambda source: KINDS.index(source.kind))
+    return sorted(found, key=lambda source: (KINDS.index(source.kind), source.run.spec.order))
 
 
 def _names(runs: Sequence[Run]) -> list[str]:
     """Short names of the models; where two runs of one command share one, also their folder's."""
-    models = model_names((run.spec.model, run.spec.revision) for run in runs)
-    short = [models[run.spec.model, run.spec.revision] for run in runs]
+    models = model_names(run.spec for run in runs)
+    short = [models[run.spec.who] for run in runs]
     keys = [(name, run.spec.command) for name, run in zip(short, runs, strict=True)]
     named = [
         name if keys.count(key) == 1 else f"{name} ({short_name(run.folder.name)})"

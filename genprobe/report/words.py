@@ -126,6 +126,7 @@ def _settings(source: Source) -> list[tuple[str, str]]:
     rows: list[tuple[str, object]] = [
         ("Model", short_name(spec.model)),
         ("Revision", spec.revision),
+        ("Checkpoint", spec.checkpoint),
         ("Engine", f"{spec.engine} {spec.engine_version}".strip()),
         ("Number format", spec.dtype),
         ("Data", short_name(spec.data)),
@@ -158,7 +159,7 @@ def questions(sources: Sequence[Source]) -> list[tuple[str, str]]:
 
 def title(sources: Sequence[Source]) -> str:
     """The heading of the page."""
-    names = list(model_names((s.run.spec.model, s.run.spec.revision) for s in sources).values())
+    names = list(model_names(s.run.spec for s in sources).values())
     who = _join(names) if len(names) <= 3 else f"{len(names)} models"
     langs = sorted({code for s in sources for code in s.languages}, key=language)
     where = _languages(langs) if len(langs) <= 2 else many(len(langs), "language")

@@ -109,6 +109,7 @@ def load(model: str, options: Options, pack: bool = True) -> Loaded:
         engine_version=transformers.__version__,
         dtype=str(dtype).removeprefix("torch."),
         chat_template=local.template,
+        checkpoint=local.checkpoint,
     )
     cpu = device.type != "cuda"
     return Loaded(
