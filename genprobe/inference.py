@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 FACTORS = ("bias_type", "lang", "model")
 LEVEL = 0.05
 POWER = 0.8
-ANOVA = f"anova2-wild{TURNS}s{SEED}"  # type II; how its p-values are made
-KS = f"ks-swap{TURNS}s{SEED}"
+ANOVA = "anova2-wild"  # type II; how its p-values are made: `stats.resampled`
+KS = "ks-swap"
 _LEAST = 2  # statements that a level needs: one alone shows no variation
 # Statements in all for each level of a factor: with fewer, a wild bootstrap is wrong in less than
 # 4 % or more than 6 % of studies (benchmarks/inference.py).
@@ -717,7 +717,7 @@ TO_REPORT = ("mcnemar-p", "swap-p", "clustered-p")
 def corrected(scores: Iterable[Score], methods: Sequence[str] = ("holm",)) -> list[Score]:
     """With every p-value to report followed by itself corrected for all of them, where there are
     several: `holm-p` (Holm 1979, Scandinavian J. of Statistics 6:65), `bonferroni-p`. n of these
-    counts the comparisons."""
+    counts the comparisons. One that has no p-value, for too few statements, is none of them."""
     from statsmodels.stats.multitest import multipletests
 
     scores = list(scores)
