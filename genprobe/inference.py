@@ -205,17 +205,24 @@ class Design:
         """
         value = np.asarray(value, float)[self.order]
         residual = value - self.space @ (self.space.T @ value)
+        parts = [basis.T @ value for basis in self.bases]
+        pairs = zip(self.bases, parts, strict=True)
+        sums = [self._sums(basis, residual + basis @ part) for basis, part in pairs]
         found: list[tuple[int, float, float | None]] = []
-        for basis, scale in zip(self.bases, self.scales, strict=True):
-            part = basis.T @ value
+        ends = np.cumsum([basis.shape[1] for basis in self.bases])[:-1]
+        drawn = np.split(turned(np.hstack(sums), resamples, seed), ends, axis=1)
+        for part, scale, one in zip(parts, self.scales, drawn, strict=True):
             seen, p = float(part @ part), None
             if not math.isnan(scale):
-                without = residual + basis @ part
-                sums = np.add.reduceat(basis * without[:, None], self.starts, axis=0)
-                drawn = scale * np.square(turned(sums, resamples, seed)).sum(1)
-                p = (1 + int((drawn >= seen * (1 - 1e-9)).sum())) / (resamples + 1)
-            found.append((basis.shape[1], seen, p))
+                far = scale * np.square(one).sum(1)
+                p = (1 + int((far >= seen * (1 - 1e-9)).sum())) / (resamples + 1)
+            found.append((len(part), seen, p))
         return found, residual
+
+    def _sums(self, basis: Array, value: Array) -> Array:
+        """(clusters, df), each cluster's part of `basis.T @ value`."""
+        bounds = itertools.pairwise([*self.starts, len(value)])
+        return np.array([value[start:end] @ basis[start:end] for start, end in bounds])
 
 
 def _dummies(codes: Array) -> Array:
