@@ -397,7 +397,9 @@ def _power(
             if cell.alone:
                 all_of = cell.alone + len(cell.pairs)
                 note(f"{name}: {cell.alone} count on one side only, of {all_of}")
-            if len(cell.sums) > 1:
+            if len(cell.sums) < 2:
+                note(f"{name}: {_where(cell.by)}{_LONE}")
+            else:
                 a, b, units = cell.sums.T
                 found = inference.power_paired(b - a, units, points)
                 scores += inference.power_scores(found, about, two.sign(ids[name]))
@@ -408,7 +410,9 @@ def _power(
             note(f"{name}: {_reasons(left)}, of {len(kept) + sum(left.values())}")
         for label, part in _cells(kept, columns):
             statements = part.groupby("statement")["value"]
-            if len(statements) > 1:
+            if len(statements) < 2:
+                note(f"{name}: {_where(label)}{_LONE}")
+            else:
                 hits, units = (
                     side.to_numpy(float) for side in (statements.sum(), statements.count())
                 )
@@ -419,6 +423,13 @@ def _power(
     if not scores:
         raise InputError("no cell has two statements, and one cannot tell how statements vary")
     return scores
+
+
+_LONE = "fewer than two statements, which cannot tell how statements vary"
+
+
+def _where(cell: Mapping[str, Any]) -> str:
+    return "".join(f"{column} {value}: " for column, value in cell.items())
 
 
 def _main(tables: Sequence[pd.DataFrame], by: Sequence[str], share: bool = False) -> str:
@@ -478,7 +489,7 @@ def _anova(
     if by:
         scores.append(inference.mean_score(kept, name, {}, left, sign))
     for label, part in _cells(kept, by):
-        where = "".join(f"{column} {value}: " for column, value in label.items())
+        where = _where(label)
         try:
             found = inference.anova(part, factors, resamples=draws)
         except InputError as error:

@@ -367,7 +367,8 @@ _EXPLAINED = {
     "holm-p": "holm-p: the p-value before it, corrected (Holm) for as many tests as are given.",
     "statements-needed": "statements-needed: for 80 % power, two-sided at 5 %; detectable: the "
     "smallest difference that the statements at hand show so; power: theirs for that many points. "
-    "Against `another` model: if the two shared nothing, the most that it could take.",
+    "`another` model is taken to vary as this one and to share nothing with it, which one run "
+    "cannot tell: it takes fewer where they share something, more where the other varies more.",
 }
 
 

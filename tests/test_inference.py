@@ -575,6 +575,40 @@ def test_as_many_swaps_as_the_correction_takes(run, monkeypatch):
     found = counting.compare(run, between="lang", by="probe")
     assert len(drawn) > 3 and len({s.n for s in found if s.metric == "holm-p"}) == 1
     assert min(drawn) + 1 >= 2 * len(drawn) / 0.05
+    assert {f"+swap{draws}s1|" for draws in drawn} == {"+swap" + _how(s, "swap") for s in found}
+    for test, how in (("ks", "ks-swap"), ("anova", "anova2-wild")):
+        asked = {"metrics": ["endorsed", "yes"], "by": "probe"}
+        found = counting.compare(run, test=test, between="lang", **asked)
+        tests = sum(s.metric == "clustered-p" for s in found)
+        assert tests == 5  # no statement is endorsed by recognising it
+        assert {s.n for s in found if s.metric == "holm-p"} == {tests}
+        draws = {int(_how(s, how).removesuffix("s1|")) for s in found}
+        assert len(draws) == 1 and min(draws) + 1 >= 2 * tests / 0.05
+
+
+def _how(score, test):
+    """The draws of a signature: 9999s1|"""
+    return score.signature.split(test)[1].split("|")[0] + "|"
+
+
+def test_a_cell_in_which_nothing_pairs_is_told(run, tmp_path):
+    other = copied(run, tmp_path / "other", model="org/other")
+    asked = [json.loads(line) for line in (run / "requests.jsonl").read_text().splitlines()]
+    kazakh = {row["id"] for row in asked if row["lang"] == "kk"}
+    path = other / "judgments" / "yesno.jsonl"
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    for row in rows:
+        if row["request"] in kazakh:
+            row |= {"label": "ambiguous", "fields": {"kind": "refusal", "conflict": False}}
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = scores(run, other, "--metric", "endorsed", "--by", "lang")
+    kk = {s.metric: s for s in found if s.by["lang"] == "kk"}
+    assert list(kk) == ["a", "b", "difference"]
+    assert {(s.value, s.n) for s in kk.values()} == {(None, 0)}
+    assert kk["difference"].excluded == {"on one side only": 24}
+    assert not any(s.metric == "holm-p" for s in found)  # one test is left
+    done = CliRunner().invoke(cli, ["compare", str(run), str(other), "--power=5", "--by=lang"])
+    assert "lang kk: fewer than two statements" in done.stderr and "en " in done.stdout
 
 
 def test_the_command_says_what_it_cannot_do(run, tmp_path):
