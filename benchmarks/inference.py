@@ -306,14 +306,14 @@ def main() -> None:
         null = rows(nulls()) if asked.only != "power" else None
         power = rows(curves()) if asked.only != "null" else None
         if null is not None:
-            print(f"{'test':34} {'of':22} plain   ours   ({asked.studies} without a difference)")
+            print(f"{'test':36} {'of':22} plain   ours   ({asked.studies} without a difference)")
             for what, of, plain, ours in null:
                 said, told = (
                     100 * float(np.mean(np.asarray(p or [1]) <= LEVEL)) for p in (plain, ours)
                 )
                 mark = "" if 4 <= told <= 6 else " *"
                 shown = f"{told:5.1f}{mark}" if ours else "    –"
-                print(f"{what:34} {of:22} {said:5.1f}  {shown}", flush=True)
+                print(f"{what:36} {of:22} {said:5.1f}  {shown}", flush=True)
         if power is not None:
             heads = "points   told  found   needed  at needed   holds"
             print(f"\n{'power':26} {heads}   ({asked.studies} studies)")
