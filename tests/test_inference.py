@@ -532,6 +532,9 @@ def test_the_command_tests(run, tmp_path):
     assert pair["power"].n == 6  # of twelve statements: an original and its contrast are one
     assert single["statements-needed"].value > pair["statements-needed"].value
     assert 0 < single["power"].value < single["detectable"].value * 3
+    said = "share nothing with it, which one run cannot tell"
+    assert said in compared(run, "--power", "5")
+    assert said not in compared(run, other, "--power", "5")
     for form in ("table", "csv", "latex"):
         assert compared(run, "--test", "anova", "--between", "lang,probe", "-f", form)
     text = compared(run, "--test", "anova", "--between", "lang,probe")
