@@ -21,8 +21,8 @@ Sizes are those of the studies: SHADES (some 240 stereotypes of nine bias types,
 16 languages, 3 models), Aqbileq (155 templates), RuBia (2,239 pairs), and what genprobe ships (24
 stereotypes, one contrast each, 18 languages).
 
-Tables are made side by side, one a core. All takes 9 minutes of processor time: some five minutes on
-two cores of their own, 17 measured on two that others used as well (load 5 to 7).
+Tables are made side by side, one a core. All takes 9 minutes of processor time: some five minutes
+on two cores of their own, 17 measured on two that others used as well (load 5 to 7).
 """
 
 from __future__ import annotations

@@ -439,7 +439,7 @@ def held(rate):
 
 
 def test_false_positives_of_anova(bench):
-    found = rates(itertools.islice(bench.anova(STUDIES, 3, (15,) * 4, "small", 4, 3), 6))
+    found = rates(itertools.islice(bench.anova(STUDIES, 3, False, (15,) * 4, "small", 4, 3), 6))
     assert len(found) == 6 and all(held(ours) for _, ours in found.values())
     assert found["bias type"][0] > 0.5  # as published: statements taken for independent
     assert found["language x model"][0] < 0.02
@@ -449,13 +449,15 @@ def test_false_positives_of_ks_and_pairs(bench):
     layout = bench.Layout.of((12, 9), 3, 2)
     [(plain, ours)] = rates(bench.ks(STUDIES, 3, "small", "kind", layout)).values()
     assert held(ours) and plain > 0.15
-    found = rates(bench.paired(STUDIES, 3, "small", 60, 10, False))
-    assert all(held(ours) for _, ours in found.values()) and len(found) == 2
+    found = rates(bench.paired(STUDIES, 3, "small", 60, 24, sentences=4))
+    assert all(held(ours) for _, ours in found.values()) and len(found) == 3
+    assert found["swap, by sentence"][0] > 0.1  # sentences of a statement taken for statements
     found = rates(bench.paired(STUDIES, 3, "small", 150, 1, False))
     assert all(held(ours) for _, ours in found.values()) and "McNemar, mid-p" in found
 
 
-def test_power_is_what_it_is_told_to_be(bench):
+def test_power_is_what_it_is_told_to_be(bench, monkeypatch):
+    monkeypatch.setattr(bench, "TOLD", 1000)  # statements: a few studies tell enough
     for size, units, points in ((155, 1, 10), (48, 18, 8), (24, 36, 12)):
         for alone in (False, True):
             [one] = bench.curve(STUDIES, 1, "small", size, units, points, alone)
