@@ -366,7 +366,8 @@ _EXPLAINED = {
     "of one statement are not: for comparison only, often far too small, sometimes too large.",
     "holm-p": "holm-p: the p-value before it, corrected (Holm) for as many tests as are given.",
     "statements-needed": "statements-needed: for 80 % power, two-sided at 5 %; detectable: the "
-    "smallest difference that the statements at hand show so; power: theirs for that many points.",
+    "smallest difference that the statements at hand show so; power: theirs for that many points. "
+    "All three are rough where hardly any statement gets the answer.",
     "another": "another: a model taken to vary as this one and to share nothing with it, which one "
     "run cannot tell: it takes fewer where they share something, more where the other varies more.",
 }
