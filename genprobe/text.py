@@ -215,6 +215,19 @@ def _loose_echo(prompt: str, response: str, start: int) -> int:
     return at
 
 
+_PLURALS = {
+    "reply": "replies",
+    "planned reply": "planned replies",
+    "pass": "passes",
+    "stratum": "strata",
+}
+
+
+def many(count: int, what: str) -> str:
+    """`1 statement`, `2,592 replies`."""
+    return f"{count:,} {what if count == 1 else _PLURALS.get(what, what + 's')}"
+
+
 # Half of a surrogate pair, which models do produce and Arrow cannot hold.
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
