@@ -43,7 +43,7 @@ LEFT_OUT = "…"
 _PART = re.compile(
     r"^<!-- not run: [^\n]* -->\n```.*?^```$"
     r"|^<!-- file: (?P<file>\S+) -->\n```\w*\n(?P<content>.*?)^```$"
-    r"|^<!-- run, not shown: (?P<hidden>.*?) -->$"
+    r"|^<!-- run, not shown: (?P<hidden>.*?)\s-->$"
     r"|^```console\n(?P<shown>.*?)^```$"
     r"|^```sh\n(?P<silent>.*?)^```$"
     r"|^```pycon\n(?P<python>.*?)^```$",
@@ -151,14 +151,13 @@ class _Shell:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         search = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-        width = {"COLUMNS": "100", "OMP_NUM_THREADS": "1", "PYTHONUTF8": "1"}
-        here = {
-            "PATH": search,
-            "CLONE": str(ROOT),
-            "HF_HUB_OFFLINE": "1",
-            "HF_HOME": f"{folder}/hf",
+        self.environment = {
+            **os.environ,
+            **{"PATH": search, "CLONE": str(ROOT)},
+            **{"COLUMNS": "100", "OMP_NUM_THREADS": "1", "PYTHONUTF8": "1"},
+            **{"HF_HUB_OFFLINE": "1", "HF_DATASETS_CACHE": str(folder / ".cache")},
+            "HF_DATASETS_DISABLE_PROGRESS_BARS": "1",
         }
-        self.environment = {**os.environ, **width, **here}
         self.session: Connection | None = None
 
     def run(self, command: str) -> tuple[str, int]:
@@ -203,6 +202,7 @@ class _Shell:
         return done.stdout, done.returncode
 
     def _warm(self) -> None:
+        os.environ["HF_HUB_OFFLINE"] = "1"  # it is read when they are imported
         for name in _HEAVY:
             __import__(name)
 
