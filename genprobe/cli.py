@@ -996,8 +996,9 @@ def review_export(
 
     note = _note(quiet)
     done = review.export(sources, out, **asked)
-    found = many(done.replies, "reply")
-    note(f"{done.items:,} of {found}, from {many(done.strata, 'stratum')}")
+    drawn = f"from {many(done.strata, 'stratum')}"
+    why = "on which reviewers differ" if asked["disagreements"] else drawn
+    note(f"{done.items:,} of {many(done.replies, 'reply')}, {why}")
     for path in (*done.files, done.page):
         note(f"for reviewers: {path}")
     note(f"not for reviewers: {done.key}")

@@ -153,9 +153,13 @@ class _Shell:
         search = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
         self.environment = {
             **os.environ,
-            **{"PATH": search, "CLONE": str(ROOT)},
-            **{"COLUMNS": "100", "OMP_NUM_THREADS": "1", "PYTHONUTF8": "1"},
-            **{"HF_HUB_OFFLINE": "1", "HF_DATASETS_CACHE": str(folder / ".cache")},
+            "PATH": search,
+            "CLONE": str(ROOT),
+            "COLUMNS": "100",
+            "OMP_NUM_THREADS": "1",
+            "PYTHONUTF8": "1",
+            "HF_HUB_OFFLINE": "1",
+            "HF_DATASETS_CACHE": str(folder / ".cache"),
             "HF_DATASETS_DISABLE_PROGRESS_BARS": "1",
         }
         self.session: Connection | None = None
