@@ -177,7 +177,6 @@ class _Shell:
     def python(self, source: str) -> str:
         """What one statement prints, or its value, or its traceback, in the page's session."""
         if self.session is None:
-            self._warm()
             fork = multiprocessing.get_context("fork")
             self.session, theirs = fork.Pipe()
             fork.Process(target=self._serve, args=[theirs], daemon=True).start()
