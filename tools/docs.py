@@ -280,7 +280,7 @@ def _examples(what: str, chosen: list[Path]) -> None:
             page.write_text(pages.made(page.read_text()))
         elif found := pages.differences(page):
             differ = True
-            print(found)
+            print(found, flush=True)  # what is left would go into the output of the next fork
     sys.exit(differ)
 
 

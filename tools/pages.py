@@ -180,6 +180,7 @@ class _Shell:
             fork = multiprocessing.get_context("fork")
             self.session, theirs = fork.Pipe()
             fork.Process(target=self._serve, args=[theirs], daemon=True).start()
+            theirs.close()
         self.session.send(source)
         return str(self.session.recv()).replace(str(self.folder), ".")
 
@@ -190,7 +191,7 @@ class _Shell:
             source = session.recv()
             with io.StringIO() as out:
                 with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
-                    interpreter.runsource(source if "\n" not in source else f"{source}\n")
+                    interpreter.runsource(f"{source}\n")
                 session.send(out.getvalue())
 
     def _bash(self, command: str) -> tuple[str, int]:
