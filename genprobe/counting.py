@@ -20,6 +20,7 @@ from genprobe.records import Score, digest
 from genprobe.scores import Scores
 from genprobe.signature import WHO, both_signatures, file_signature, signature
 from genprobe.store import Run
+from genprobe.text import many
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -507,7 +508,8 @@ def _anova(
         for effect in found.effects:
             if effect.p is None:
                 what = " × ".join(effect.factors)
-                note(f"{where}{what}: {found.statements} statements are too few for clustered-p")
+                few = many(found.statements, "statement")
+                note(f"{where}{what}: {few}, too few for clustered-p")
         for check in found.assumptions:
             holds = {True: "no sign against it", False: "does not hold", None: "cannot be told"}
             note(f"{where}{check.name}: {holds[check.holds]}: {check.found}")

@@ -318,7 +318,7 @@ def _normal(residual: Array) -> Assumption:
     name, test = ("Shapiro-Wilk", shapiro) if n <= _SHAPIRO else ("D'Agostino-Pearson", normaltest)
     p = float(test(residual).pvalue)
     tails = f"skewness {skew(residual):.2f}, excess kurtosis {kurtosis(residual):.2f}"
-    found = f"{tails} ({name} {_p(p)})"
+    found = f"{tails.replace('-', '−')} ({name} {_p(p)})"
     return Assumption("normal residuals", found, p, None, None, p > LEVEL)
 
 
