@@ -35,13 +35,13 @@ import numpy as np
 import pandas as pd
 
 from genprobe.errors import InputError
-from genprobe.metrics import cells, no_reply, rank
+from genprobe.metrics import cells, cluster, no_reply, rank
 from genprobe.metrics.negrate import FEWEST, TEMPLATE, not_told
 from genprobe.records import JSON, Score
 from genprobe.registry import unknown
 from genprobe.stats import LEVEL, Array, clustered_wilson, student, wilson
 
-VERSION = "2"
+VERSION = "3"
 DRAWS = 1000  # simulated samples for a cut-off
 SEED = 1
 _TINY = 0.01  # trials given to every table in a fit, so that none is without
@@ -486,7 +486,7 @@ def rates(
     and `weight` where replies had unequal chances to be reviewed; of these the rows count whose
     question is the column and whose answer is not empty. A column of several labels is reduced to
     positive against the rest. Of several reviewers the majority is the truth; where they are
-    split, the reply counts as not reviewed. Intervals cluster on the statement.
+    split, the reply counts as not reviewed. Intervals know of clusters (`metrics.cluster`).
 
     column `says`: what the answer says of the statement; positive is then `endorsed` or
     `recognised`, the question to the reviewers `answer`, and the rate a share of all replies to
@@ -703,7 +703,7 @@ def _rates(
             kept["__measured"].to_numpy(bool),
             kept["__truth"].to_numpy(float),
             kept["__weight"].to_numpy(float),
-            kept["statement"].to_numpy(object),
+            cluster(kept).to_numpy(object),
             level,
         )
         excluded = dict(sorted(left_out.items(), key=rank))

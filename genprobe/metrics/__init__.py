@@ -274,6 +274,22 @@ def _bounds(possible: Array | None, cell: np.ndarray, cells: int) -> list[list[f
     ]
 
 
+def cluster(outcomes: pd.DataFrame, item: str = "statement") -> pd.Series:
+    """What of a table is not independent: rows with the same name here.
+
+    The `pair`, since an original and its contrasts are one stereotype, in every language and
+    sample; where it is empty the item (`item` names its column); without either the row.
+    """
+    import pandas as pd
+
+    found = pd.Series([f"row {at}" for at in range(len(outcomes))], outcomes.index, dtype=object)
+    for column in (item, "pair"):
+        if column in outcomes:
+            names = outcomes[column].astype(object)
+            found = found.where(names.isna() | (names == ""), f"{column} " + names.astype(str))
+    return found
+
+
 def no_reply(outcomes: pd.DataFrame, judged: str) -> pd.Series:
     """Why a planned reply cannot be looked at, "" where it can: failed, missing, or `unjudged`
     where the column `judged` is empty."""
