@@ -48,6 +48,8 @@ def cells(outcomes: pd.DataFrame, metric: str, by: list[str]) -> Iterator[tuple[
         | {"hit": one.stats[:, 0], "n": one.stats[:, 1], "cell": number}
     )[(one.reason == "").to_numpy()]
     for at in range(len(labels)):
+        if not (kept["cell"] == at).any():
+            continue
         sums = kept[kept["cell"] == at].groupby(["pair", "statement"])[["hit", "n"]].sum()
         wide = sums.assign(at=sums.groupby("pair").cumcount()).set_index("at", append=True)
         wide = wide.droplevel("statement").unstack(fill_value=0)
