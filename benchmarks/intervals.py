@@ -1,6 +1,6 @@
 """What it does to the intervals of rates that an original and its contrasts are one cluster.
 
-    python benchmarks/intervals.py FILE [--draws 1000] [--seed 1]
+    python benchmarks/intervals.py FILE [--draws 300] [--seed 1]
 
 FILE: judged replies, or replies that are judged first, with `pair` and `role`, such as the recorded
 ones of the SHADES study. Each row of the table is all cells of some columns (model always among
@@ -127,7 +127,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("file", type=Path)
-    parser.add_argument("--draws", type=int, default=1000)
+    parser.add_argument("--draws", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)
     asked = parser.parse_args()
     first = next(read_rows(asked.file))

@@ -248,8 +248,8 @@ def test_an_original_and_its_contrasts_are_one_cluster():
 )
 def test_no_measure_of_replies_takes_a_contrast_for_another_stereotype(name):
     rows = [
-        row(f"{at}{side}", probe, "yes", index=at, subset=side, decode=decode, sample=0)
-        for at in ("7", "8", None)
+        row(f"{at}{side}", probe, "yes", index=at or None, subset=side, decode=decode, sample=0)
+        for at in ("7", "a", "")
         for side in ("_original", "a", "b")
         for probe in PROBES
         for decode in ("free", "choice", "logprob")
@@ -257,8 +257,8 @@ def test_no_measure_of_replies_takes_a_contrast_for_another_stereotype(name):
     more = {"p_yes": 0.4, "p_no": 0.3, "outside": 0.3, "stance": "for", "hedged": True}
     more |= {"reply_language": "mr", "in_language": True}
     outcomes = table.from_rows(rows).assign(**more)
-    alone = {f"statement None{side}" for side in ("_original", "a", "b")}
-    assert set(metrics.find(name).units(outcomes, []).cluster) == {"pair 7", "pair 8", *alone}
+    alone = {f"statement {side}" for side in ("_original", "a", "b")}
+    assert set(metrics.find(name).units(outcomes, []).cluster) == {"pair 7", "pair a", *alone}
 
 
 def test_a_cell_in_which_nothing_counts_has_no_value():
