@@ -98,7 +98,7 @@ class Metric:
     """A definition. `needs` and `never_by` name columns of the outcomes.
 
     unit: what n counts, in a word. method: the interval, as `stats` names it. version changes
-    whenever a value can change.
+    whenever a value or an end of its interval can change.
     """
 
     name: str
