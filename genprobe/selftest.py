@@ -4,8 +4,9 @@ The control model is asked everything that is built in, through the engine, the 
 and the metrics that any model goes through. Then its true rates are computed from its logits
 (`control.exact`), and four things must hold:
 
-- intervals: the 95 % intervals cover the true share in about 95 % of the cells (language, probe
-  and bias type; yes, no and ambiguous);
+- intervals: the 95 % intervals cover the true share in as many cells (language, probe and bias
+  type; yes, no and ambiguous) as they should, some 99 %: they allow for originals and contrasts
+  that are answered alike, and the control model answers each for itself;
 - rates: for no language and probe the number of replies with an answer is further from the
   true one than chance allows, which is where a misreading shows;
 - sharpness: likely answers come as often as they should, which a wrong temperature changes;
