@@ -353,3 +353,16 @@ def test_a_handful_of_replies_to_three_statements_excludes_nothing():
     low, high = corrected.ppi_interval(counts)
     assert (low == 0).all() and (high == 1).all()
     assert corrected.accepted(counts, 0.99)[0].all()
+
+
+def test_an_original_and_its_contrasts_are_one():
+    """Two templates a pair: the intervals are those of pairs, and wider than of each alone."""
+    pairs = outcomes().assign(pair=[f"p{int(name[1:]) // 2}" for name in outcomes()["statement"]])
+    reviewed = review({"t0-0": "positive", "t1-0": "negative", "t3-0": "negative", "t5-1": "neutral"})  # fmt: skip
+    (found,) = rates(pairs, reviewed, "sentiment", "negative")
+    renamed = pairs.drop(columns="pair").assign(statement=pairs["pair"])
+    (same,) = rates(renamed, reviewed, "sentiment", "negative")
+    (alone,) = rates(outcomes(), reviewed, "sentiment", "negative")
+    assert found == same
+    assert found.rate.high - found.rate.low > alone.rate.high - alone.rate.low
+    assert found.rate.ppi == pytest.approx(alone.rate.ppi)
