@@ -10,7 +10,7 @@ import numpy as np
 
 from genprobe import metrics
 from genprobe.errors import InputError
-from genprobe.metrics import Metric, Units, cells
+from genprobe.metrics import Metric, cells
 from genprobe.records import JSON, Score
 from genprobe.registry import unknown
 from genprobe.stats import SEED, TURNS, Array, Interval, bootstrap, ratio, turned
@@ -129,9 +129,8 @@ def matched(
 
     Units pair by `SAME` but for the column `between`, in which the tables differ; one that does
     not count for both is left out. What a metric never pools (`Metric.apart`, such as scorers)
-    makes cells of its own where there are several. What shares a `pair`, an original and its
-    contrasts, is one statement: two models differ on them alike. InputError for a metric whose
-    value is no mean over units, or a column that one of the tables lacks.
+    makes cells of its own where there are several. InputError for a metric whose value is no mean
+    over units, or a column that one of the tables lacks.
     """
     import pandas as pd
 
@@ -158,13 +157,13 @@ def matched(
     keys = list(dict.fromkeys([*keys, *by]))
     sides = []
     for outcomes in (a, b):
-        units = chosen.units(outcomes, with_pair(outcomes, keys))
+        units = chosen.units(outcomes, keys)
         counted = (units.reason == "").to_numpy(bool)
         values = units.stats[counted]
         if len(values) and not (values[:, 1] == 1).all():
             raise InputError(f"{metric} weighs its {chosen.unit}, so two models cannot be paired")
         side = units.cells.loc[counted, keys].reset_index(drop=True)
-        side = side.assign(__cluster=statements(units)[counted].to_numpy(), __value=values[:, 0])
+        side = side.assign(__cluster=units.cluster[counted].to_numpy(), __value=values[:, 0])
         if side.duplicated(keys).any():
             raise InputError(f"the same {chosen.unit} are there twice; compare one run with one")
         sides.append(side)
@@ -180,21 +179,6 @@ def matched(
         alone = int(((cell == at) & ~counted).sum())
         found.append(Matched(label, pairs[here], sums, alone))
     return found
-
-
-def with_pair(outcomes: pd.DataFrame, columns: Sequence[str]) -> list[str]:
-    """The columns, and `pair` where there is one, which `statements` reads."""
-    return list(dict.fromkeys([*columns, *(["pair"] if "pair" in outcomes else [])]))
-
-
-def statements(units: Units) -> pd.Series:
-    """What is not independent: the `pair` where there is one, since an original and its contrasts
-    are one stereotype; else as the metric has it."""
-    own = units.cluster.astype(str)
-    if "pair" not in units.cells:
-        return own
-    pair = units.cells["pair"]
-    return own.mask(pair.notna() & (pair != ""), pair.astype(str))
 
 
 def tested(metric: str, cell: Matched, resamples: int = TURNS) -> Paired:

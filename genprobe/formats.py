@@ -1,4 +1,4 @@
-"""Scores as text: a table for a terminal, CSV, JSON, LaTeX.
+"""Scores as text: a table for a terminal, CSV, JSON, HTML for a notebook; LaTeX is latex.py's.
 
 Names of models, columns and groups come from files and from strangers. None of them may move a
 cursor, run as a formula or end a LaTeX group, so each format cleans and escapes every cell.
@@ -7,7 +7,6 @@ cursor, run as a formula or end a LaTeX group, so each format cleans and escapes
 from __future__ import annotations
 
 import csv
-import dataclasses
 import io
 import itertools
 import re
@@ -20,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from genprobe import metrics, registry
 from genprobe.files import escape
-from genprobe.records import JSON, Score, digest
+from genprobe.records import JSON, Score
 
 if TYPE_CHECKING:
     from genprobe.signature import Spec
@@ -50,16 +49,18 @@ def render(scores: Sequence[Score], form: str, width: int = WIDTH) -> str:
     if form == "csv":
         return table_csv(scores)
     if form == "latex":
+        from genprobe.latex import latex
+
         return latex(scores)
     if not scores:
         return "no scores\n"
-    parts = _parts(scores)
+    parts = parts_of(scores)
     lines = [line for part in parts for line in _table(part, width)]
-    columns = [column for part in parts for column in _grid(part)[1]]
-    return "\n".join([*lines, *_notes(scores, columns)]) + "\n"
+    columns = [column for part in parts for column in grid(part)[1]]
+    return "\n".join([*lines, *notes_below(scores, columns)]) + "\n"
 
 
-def _parts(scores: Sequence[Score]) -> list[list[Score]]:
+def parts_of(scores: Sequence[Score]) -> list[list[Score]]:
     """Scores of other cells than the rest, such as pairs of readings, are tables of their own."""
     parts: dict[tuple[str, ...], list[Score]] = {}
     for score in scores:
@@ -179,25 +180,25 @@ def number(value: float, metric: str) -> str:
     return _percent(value, _signed(metric))
 
 
-def _value(score: Score | None) -> str:
+def value_text(score: Score | None) -> str:
     if score is None:
         return ""
     return NOTHING if score.value is None else number(score.value, score.metric)
 
 
-def _interval(score: Score | None) -> str:
+def interval_text(score: Score | None) -> str:
     if score is None or score.low is None or score.high is None:
         return ""
     return f"[{number(score.low, score.metric)}, {number(score.high, score.metric)}]"
 
 
-def _bounds(score: Score | None, to: str = " to ") -> str:
+def bounds_text(score: Score | None, to: str = " to ") -> str:
     if score is None:
         return ""
     return to.join(map(_percent, score.bounds)) if score.bounds else NOTHING
 
 
-def _readers(score: Score | None) -> str:
+def readers_text(score: Score | None) -> str:
     """The band: the lowest and highest figure that a reader makes."""
     if score is None or score.readings is None:
         return ""
@@ -215,18 +216,18 @@ def _shown_as_share(metric: str) -> bool:
     return number(0.5, metric).lstrip("+").startswith("50")
 
 
-def _unit(metric: str) -> str:
+def unit_of(metric: str) -> str:
     known = metrics.catalogue().get(metric)
     return known.unit if known else _UNITS.get(metric, "n")
 
 
-# --- what table and LaTeX share: which cells, which columns
+# --- what tables share: which cells, which columns
 
 Cell = tuple[tuple[str, JSON], ...]
 
 
 @dataclass
-class _Column:
+class Column:
     """A column of figures: of one metric, or of some that never share a cell."""
 
     names: list[str]
@@ -244,23 +245,23 @@ class _Column:
     def banded(self) -> bool:
         return any(s.readings for s in self.scores.values())
 
-    def same_n(self, other: _Column | None) -> bool:
+    def same_n(self, other: Column | None) -> bool:
         if other is None or other.scores.keys() != self.scores.keys():
             return False
         return all(other.scores[cell].n == s.n for cell, s in self.scores.items())
 
 
-def _grid(scores: Sequence[Score]) -> tuple[list[Cell], list[_Column]]:
+def grid(scores: Sequence[Score]) -> tuple[list[Cell], list[Column]]:
     """The cells, and the columns of figures, both in their first order.
 
     `recognised` and `endorsed` belong to different probes: split by probe, they share a column.
     """
     cells = list(dict.fromkeys(_cell(s) for s in scores))
-    columns: dict[str, _Column] = {}
+    columns: dict[str, Column] = {}
     for score in scores:
-        column = columns.setdefault(score.metric, _Column([score.metric], {}))
+        column = columns.setdefault(score.metric, Column([score.metric], {}))
         column.scores[_cell(score)] = score
-    merged: list[_Column] = []
+    merged: list[Column] = []
     for column in columns.values():
         last = merged[-1] if merged else None
         if (
@@ -289,7 +290,7 @@ def _cell(score: Score) -> Cell:
 
 def _table(scores: Sequence[Score], width: int) -> list[str]:
     """The lines of one table, a blank one last; a block leaves out the cells it has nothing of."""
-    cells, columns = _grid(scores)
+    cells, columns = grid(scores)
     names = _names(cells)
     # What is the same in all rows is said once, above.
     labels = [dict(cell) for cell in cells]
@@ -318,7 +319,7 @@ def _strip(cells: Sequence[str], right: bool) -> list[str]:
     return [_pad(cell, width, right) for cell in cells]
 
 
-def _blocks(cells: list[Cell], columns: list[_Column], room: int) -> list[list[list[str]]]:
+def _blocks(cells: list[Cell], columns: list[Column], room: int) -> list[list[list[str]]]:
     """Figures as strips, in blocks that fit the room; each begins with the n of what follows."""
     blocks: list[list[list[str]]] = []
     left, last = 0, None
@@ -326,7 +327,7 @@ def _blocks(cells: list[Cell], columns: list[_Column], room: int) -> list[list[l
         figures = _figures(column, cells)
         count = _strip(
             [
-                _unit(column.names[0]),
+                unit_of(column.names[0]),
                 *(str(column.scores[c].n) if c in column.scores else "" for c in cells),
             ],
             right=True,
@@ -347,11 +348,11 @@ def _taken(strips: Iterable[list[str]]) -> int:
     return sum(wide(strip[0]) + len(_GAP) for strip in strips)
 
 
-def _figures(column: _Column, cells: list[Cell]) -> list[list[str]]:
+def _figures(column: Column, cells: list[Cell]) -> list[list[str]]:
     """The strips of a column: the figures and, where it has them, its bounds."""
     scores = [column.scores.get(cell) for cell in cells]
-    values = _strip([_value(s) for s in scores], right=True)
-    intervals = _strip([_interval(s) for s in scores], right=False)
+    values = _strip([value_text(s) for s in scores], right=True)
+    intervals = _strip([interval_text(s) for s in scores], right=False)
     texts = [f"{v} {i}" for v, i in zip(values, intervals, strict=True)]
     if len(column.names) > 1:
         words = _strip([s.metric if s else "" for s in scores], right=False)
@@ -359,9 +360,9 @@ def _figures(column: _Column, cells: list[Cell]) -> list[list[str]]:
     title = column.title if len(column.names) == 1 else "measure"
     strips = [_strip([title, *texts], right=False)]
     if column.banded:
-        strips.append(_strip(["readers", *(_readers(s) for s in scores)], right=False))
+        strips.append(_strip(["readers", *(readers_text(s) for s in scores)], right=False))
     if column.bounded:
-        strips.append(_strip(["bounds", *(_bounds(s) for s in scores)], right=False))
+        strips.append(_strip(["bounds", *(bounds_text(s) for s in scores)], right=False))
     return strips
 
 
@@ -383,7 +384,7 @@ _EXPLAINED = {
 }
 
 
-def _notes(scores: Sequence[Score], columns: Sequence[_Column]) -> list[str]:
+def notes_below(scores: Sequence[Score], columns: Sequence[Column]) -> list[str]:
     """Below a table: how to read it, what was left out, the signature."""
     notes = ["Shares in %, with 95 % intervals; – where there was nothing to count."]
     if not any(_shown_as_share(s.metric) for s in scores):
@@ -401,7 +402,7 @@ def _notes(scores: Sequence[Score], columns: Sequence[_Column]) -> list[str]:
     told |= {"another" for score in scores if score.by.get("b") == "another"}
     notes += [line for metric, line in _EXPLAINED.items() if metric in told]
     notes += [f"Left out of {what}: {why}." for what, why in _left_out(scores)]
-    notes += [f"Signature of {what}: {text}" for what, text in _signatures(scores)]
+    notes += [f"Signature of {what}: {text}" for what, text in signatures_of(scores)]
     return notes
 
 
@@ -466,7 +467,7 @@ def _why(scores: Sequence[Score]) -> str:
     return f"{why}, of {sum(s.n for s in scores) + total.total()} planned"
 
 
-def _signatures(scores: Sequence[Score]) -> list[tuple[str, str]]:
+def signatures_of(scores: Sequence[Score]) -> list[tuple[str, str]]:
     """Each signature once, with what it covers.
 
     Signatures that differ in one field only are written as one, that field as `{a,b}`; where
@@ -545,8 +546,8 @@ def html(scores: Sequence[Score]) -> str:
     for score in scores:
         parts.setdefault(tuple(score.by), []).append(score)
     body = [line for part in parts.values() for line in _html_table(part)]
-    columns = [column for part in parts.values() for column in _grid(part)[1]]
-    notes, signatures = _notes(scores, columns), _signatures(scores)
+    columns = [column for part in parts.values() for column in grid(part)[1]]
+    notes, signatures = notes_below(scores, columns), signatures_of(scores)
     body += [f"<p>{_text(note)}</p>" for note in notes[: len(notes) - len(signatures)]]
     body += [
         f"<details><summary>Signature of {_text(what)}</summary><code>{_text(text)}</code>"
@@ -568,7 +569,7 @@ def html_facts(title: str, facts: Mapping[str, str]) -> str:
 
 
 def _html_table(scores: Sequence[Score]) -> list[str]:
-    cells, columns = _grid(scores)
+    cells, columns = grid(scores)
     labels = [dict(cell) for cell in cells]
     names = _names(cells)
     fixed = [n for n in names if len(cells) > 1 and len({c.get(n) for c in labels}) == 1]
@@ -577,22 +578,25 @@ def _html_table(scores: Sequence[Score]) -> list[str]:
     rows = [
         [f'<th scope="row" dir="auto">{_text(label(c.get(n)))}</th>' for n in names] for c in labels
     ]
-    last: _Column | None = None
+    last: Column | None = None
     for column in columns:
         several = len(column.names) > 1
         if not column.same_n(last):
-            heads.append(f'<th scope="col" class="number">{_unit(column.names[0])}</th>')
+            heads.append(f'<th scope="col" class="number">{unit_of(column.names[0])}</th>')
             _put(rows, [_number_cell(str(s.n) if s else "") for s in _of(column, cells)])
         span = 3 if several else 2
         title = "measure" if several else _text(column.title)
         heads.append(f'<th scope="colgroup" colspan="{span}">{title}</th>')
         if several:
             _put(rows, [f"<td>{_text(s.metric) if s else ''}</td>" for s in _of(column, cells)])
-        _put(rows, [_number_cell(_value(s)) for s in _of(column, cells)])
-        _put(rows, [f'<td class="interval">{_text(_interval(s))}</td>' for s in _of(column, cells)])
+        _put(rows, [_number_cell(value_text(s)) for s in _of(column, cells)])
+        _put(
+            rows,
+            [f'<td class="interval">{_text(interval_text(s))}</td>' for s in _of(column, cells)],
+        )
         for there, head, show in (
-            (column.banded, "readers", _readers),
-            (column.bounded, "bounds", _bounds),
+            (column.banded, "readers", readers_text),
+            (column.bounded, "bounds", bounds_text),
         ):
             if there:
                 heads.append(f'<th scope="col">{head}</th>')
@@ -611,7 +615,7 @@ def _html_table(scores: Sequence[Score]) -> list[str]:
     ]
 
 
-def _of(column: _Column, cells: Sequence[Cell]) -> list[Score | None]:
+def _of(column: Column, cells: Sequence[Cell]) -> list[Score | None]:
     return [column.scores.get(cell) for cell in cells]
 
 
@@ -668,241 +672,3 @@ def _csv_band(score: Score) -> list[JSON]:
     figures = ((n, "" if v is None else repr(v)) for n, v in (score.readings or {}).items())
     ends = (cell for end in score.band for cell in (end, score.by_reading(end)))
     return [";".join(f"{name}={figure}" for name, figure in figures), *ends]
-
-
-# --- LaTeX
-
-_LATEX = {
-    "\\": r"\textbackslash{}",
-    "{": r"\{",
-    "}": r"\}",
-    "$": r"\$",
-    "&": r"\&",
-    "#": r"\#",
-    "%": r"\%",
-    "_": r"\_",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "|": r"\textbar{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    '"': r"\char34{}",  # \textquotedbl is not in every font
-    "`": r"\textasciigrave{}",
-    "'": r"\textquotesingle{}",
-    # After `\\` these would begin an argument or a star; two hyphens would become a dash.
-    "[": "{[}",
-    "]": "{]}",
-    "*": "{*}",
-    "-": "{-}",
-    "−": "$-$",
-    "–": "--",
-    "…": r"\dots{}",
-}
-
-
-# What every LaTeX can print: ASCII, and what it composes of a letter and an accent. It takes XeTeX
-# or LuaTeX, and a font, for what is in another script: elsewhere its code points are printed.
-_ACCENTS = frozenset("\u0300\u0301\u0302\u0303\u0304\u0306\u0307\u0308\u030a\u030b\u030c\u0327")
-_LETTERS = frozenset("ßæÆœŒøØłŁı£§¶©·×÷±")
-_SHOWN = 12  # code points
-_FOOT = (0.5, 0.7, 0.9)  # of the width of a page, from which on a smaller size is taken
-_WIDEST = 128  # characters of a row, in the smallest size
-_LONGEST_FLOAT = 50  # rows
-
-
-def tex(text: str) -> str:
-    """Any text as LaTeX prints it, pdfTeX without other scripts too."""
-    parts = [(known, "".join(chars)) for known, chars in itertools.groupby(clean(text), _printable)]
-    return "".join(_escaped(part) if known else _elsewhere(part) for known, part in parts)
-
-
-def _escaped(text: str) -> str:
-    return "".join(_LATEX.get(char, char) for char in text)
-
-
-def _printable(char: str) -> bool:
-    if char.isascii() or char in _LATEX or char in _LETTERS:
-        return True
-    plain = unicodedata.normalize("NFD", char)
-    base, marks = plain[0], plain[1:]
-    return base.isascii() and bool(marks) and set(marks) <= _ACCENTS and char < "\u0180"
-
-
-def _elsewhere(text: str) -> str:
-    codes = " ".join(f"U+{ord(char):04X}" for char in text[:_SHOWN])
-    more = r"\dots{}" if len(text) > _SHOWN else ""
-    return rf"\ifdefined\Umathchar {text}\else {codes}{more}\fi{{}}"
-
-
-def short(signature: str) -> str:
-    """A signature by the fields that a reader asks for, and a hash of all of them."""
-    asked = ("metric", "command", "model", "pack", "data", "decode", "version", "file")
-    fields = [part for part in signature.split("|") if part.partition(":")[0] in asked]
-    return "|".join([*fields, f"~{digest(signature, 8)}"])
-
-
-def latex(
-    scores: Sequence[Score], title: str = "", name: str = "", across: Sequence[str] = ()
-) -> str:
-    """Scores as tables for booktabs, each a float with its caption and notes.
-
-    across: columns of the cells whose values head columns of the table, as far as they differ.
-    title, name: of the caption, in a phrase, and of the label. The whole signatures are comments.
-    """
-    if not scores:
-        return "% no scores\n"
-    return "\n".join(
-        _latex(part, title, name and f"{name}{f'-{at}' if at else ''}", across)
-        for at, part in enumerate(_parts(scores))
-    )
-
-
-@dataclass
-class _Strip:
-    """A column of a LaTeX table. group: what stands above it and its neighbours."""
-
-    group: str
-    head: str
-    align: str
-    cells: list[str]
-
-    @property
-    def width(self) -> int:
-        return max(len(re.sub(r"\\[a-z]+\{?|[{}\\$]", "", c)) for c in (self.head, *self.cells)) + 2
-
-
-def _latex(scores: Sequence[Score], title: str, name: str, across: Sequence[str]) -> str:
-    names = list(scores[0].by)
-    several = [n for n in names if len({str(s.by[n]) for s in scores}) > 1]
-    heads = [n for n in across if n in several]
-    rows = [n for n in several if n not in heads] or [n for n in several if n in heads][-1:]
-    heads = [n for n in heads if n not in rows]
-    if not rows:
-        rows = names[:1]
-    fixed = [n for n in names if n not in (*rows, *heads)]
-    lines = list(dict.fromkeys(tuple(s.by[n] for n in rows) for s in scores))
-    stub = [
-        _Strip("", tex(n), "l", [tex(label(line[at])) for line in lines])
-        for at, n in enumerate(rows)
-    ]
-    groups: dict[tuple[JSON, ...], list[Score]] = {}
-    for score in scores:
-        groups.setdefault(tuple(score.by[n] for n in heads), []).append(score)
-    blocks = [
-        _strips(part, rows, lines, ", ".join(tex(shorten(label(v), 24)) for v in head))
-        for head, part in groups.items()
-    ]
-    about = [f"{tex(n)} {tex(label(scores[0].by[n]))}" for n in fixed]
-    caption = ", ".join([tex(title or "Scores"), *about]) + "."
-    floats: list[str] = []
-    for shown in _floats(stub, blocks):
-        for at in range(0, len(lines), _LONGEST_FLOAT):
-            part = slice(at, at + _LONGEST_FLOAT)
-            first = not floats
-            floats.append(
-                _float(
-                    [_Strip(s.group, s.head, s.align, s.cells[part]) for s in shown],
-                    caption if first else caption[:-1] + " (continued).",
-                    rf"\label{{tab:{name}}}" if name and first else "",
-                    _notes_tex(scores),
-                )
-            )
-    comments = [
-        f"% {short(text)} is {text}" for text in dict.fromkeys(clean(s.signature) for s in scores)
-    ]
-    return "\n".join([r"% needs \usepackage{booktabs}", *comments, *floats]) + "\n"
-
-
-def _strips(
-    scores: Sequence[Score], rows: Sequence[str], lines: Sequence[tuple[JSON, ...]], group: str
-) -> list[_Strip]:
-    """The columns of one group: n where it is another than before, values, bounds."""
-    plain = [dataclasses.replace(s, by={n: s.by[n] for n in rows}) for s in scores]
-    cells = [tuple(zip(rows, line, strict=True)) for line in lines]
-    strips = []
-    last: _Column | None = None
-    for column in _grid(plain)[1]:
-        found = [column.scores.get(cell) for cell in cells]
-        if not column.same_n(last):
-            unit = tex(_unit(column.names[0]))
-            strips.append(_Strip(group, unit, "r", [str(s.n) if s else "" for s in found]))
-        texts = [tex(f"{_value(s)} {_interval(s)}".strip()) for s in found]
-        strips.append(_Strip(group, tex(column.title), "l", texts))
-        if column.banded:
-            strips.append(_Strip(group, "readers", "l", [tex(_readers(s)) for s in found]))
-        if column.bounded:
-            strips.append(_Strip(group, "bounds", "l", [tex(_bounds(s, NOTHING)) for s in found]))
-        last = column
-    return strips
-
-
-def _floats(stub: list[_Strip], blocks: list[list[_Strip]]) -> list[list[_Strip]]:
-    """The columns of each float: as many whole groups as its width takes, one at least."""
-    left = sum(strip.width for strip in stub)
-    found: list[list[_Strip]] = []
-    used = _WIDEST
-    for block in blocks:
-        need = sum(strip.width for strip in block)
-        if not found or used + need > _WIDEST:
-            found.append([*stub])
-            used = left
-        found[-1] += block
-        used += need
-    return found
-
-
-def _float(strips: Sequence[_Strip], caption: str, label: str, notes: Sequence[str]) -> str:
-    share = sum(strip.width for strip in strips) / _WIDEST
-    size = (r"\normalsize", r"\small", r"\footnotesize", r"\scriptsize")[
-        sum(share > limit for limit in _FOOT)
-    ]
-    kind = "table*" if share > 0.45 else "table"
-    head = [" & ".join(strip.head for strip in strips) + r" \\"]
-    runs = [(group, len(list(run))) for group, run in itertools.groupby(s.group for s in strips)]
-    if any(group for group, _ in runs):
-        spans, rules, at = [], [], 1
-        for group, n in runs:
-            spans.append(rf"\multicolumn{{{n}}}{{c}}{{{group}}}" if group else " & " * (n - 1))
-            rules += [rf"\cmidrule(lr){{{at}-{at + n - 1}}}"] if group else []
-            at += n
-        head = [" & ".join(spans) + r" \\", "".join(rules), *head]
-    body = zip(*(strip.cells for strip in strips), strict=True)
-    return "\n".join(
-        [
-            rf"\begin{{{kind}}}",
-            rf"\centering{size}\setlength{{\tabcolsep}}{{3pt}}",
-            rf"\caption{{{caption}}}{label}",
-            rf"\begin{{tabular}}{{{''.join(strip.align for strip in strips)}}}",
-            r"\toprule",
-            *head,
-            r"\midrule",
-            *(" & ".join(row) + r" \\" for row in body),
-            r"\bottomrule",
-            r"\end{tabular}",
-            r"\par\smallskip",
-            r"\begin{minipage}{\linewidth}\scriptsize\raggedright",
-            *notes,
-            r"\end{minipage}",
-            rf"\end{{{kind}}}",
-        ]
-    )
-
-
-def _notes_tex(scores: Sequence[Score]) -> list[str]:
-    """The notes below a table, with the n of every metric and signatures in short."""
-    columns = _grid(scores)[1]
-    totals: dict[int, list[str]] = {}
-    for column in columns:
-        totals.setdefault(sum(s.n for s in column.scores.values()), []).append(column.title)
-    counted = "; ".join(f"{', '.join(names)}: n = {n}" for n, names in totals.items())
-    told = _signatures(scores)
-    notes = [f"{line}.".replace("..", ".") for line in _notes(scores, columns)]
-    signs = [
-        rf"Signature of {tex(what)}: \texttt{{{_breakable(short(text))}}}." for what, text in told
-    ]
-    return [*map(tex, notes[: len(notes) - len(told)]), tex(f"In all, {counted}."), *signs]
-
-
-def _breakable(signature: str) -> str:
-    """A signature as LaTeX that may end a line after each field."""
-    return tex(signature).replace(r"\textbar{}", r"\textbar{}\allowbreak{}")

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from genprobe import metrics
-from genprobe.compare import statements, with_pair
 from genprobe.errors import InputError
 from genprobe.records import JSON, Score
 from genprobe.registry import unknown
@@ -54,7 +53,7 @@ def values(
     """One row a unit that counts (`columns`, `statement`, `value`), and the reasons why others are
     left out, counted.
 
-    statement: what is not independent (`compare.statements`). InputError for a metric that is no
+    statement: what is not independent (`metrics.cluster`). InputError for a metric that is no
     mean over its units, and for a column that the outcomes lack or the metric compares across.
     """
     chosen = metrics.find(metric)
@@ -66,14 +65,14 @@ def values(
             raise unknown("column", column, [str(name) for name in outcomes.columns])
         if column in chosen.never_by:
             raise InputError(f"{metric} cannot be split by {column!r}")
-    units = chosen.units(outcomes, with_pair(outcomes, columns))
+    units = chosen.units(outcomes, list(columns))
     counted = (units.reason == "").to_numpy(bool)
     stats = units.stats[counted]
     if chosen.value is not ratio or stats.shape[1] != 2 or not (stats[:, 1] == 1).all():
         raise InputError(f"{metric} is no mean over {chosen.unit} that count alike; test another")
     left = Counter(str(why) for why in units.reason[~counted])
     kept = units.cells[counted].reset_index(drop=True)
-    statement = statements(units)[counted].reset_index(drop=True)
+    statement = units.cluster[counted].reset_index(drop=True)
     kept = kept[list(columns)].assign(statement=statement, value=stats[:, 0])
     for column in columns:
         empty = kept[column].isna() | (kept[column] == "")

@@ -4,8 +4,9 @@ The control model is asked everything that is built in, through the engine, the 
 and the metrics that any model goes through. Then its true rates are computed from its logits
 (`control.exact`), and four things must hold:
 
-- intervals: the 95 % intervals cover the true share in about 95 % of the cells (language, probe
-  and bias type; yes, no and ambiguous);
+- intervals: the 95 % intervals cover the true share in as many cells (language, probe and bias
+  type; yes, no and ambiguous) as they should, some 99 %: they allow for originals and contrasts
+  that are answered alike, and the control model answers each for itself;
 - rates: for no language and probe the number of replies with an answer is further from the
   true one than chance allows, which is where a misreading shows;
 - sharpness: likely answers come as often as they should, which a wrong temperature changes;
@@ -19,6 +20,7 @@ is (`Told`).
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 import tempfile
 import time
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
 
-    from genprobe.stats import Array
+    from genprobe.stats import Array, Interval
     from genprobe.store import Run
 
 CELL = ["lang", "probe", "bias_type"]
@@ -50,6 +52,7 @@ MOST_Z_SHARPNESS = 4.5
 STORY_LANG = "kk"
 STORIES = 5  # a template, of each wording
 STORY_TOKENS = 512
+Drawn = tuple[tuple[int, int, int], ...]  # of every cluster: yes, no, ambiguous
 # Kind of story -> why the story judge leaves it out; the others are read by their sentiment.
 READ = {"russian": "language", "refusal": "refusal"}
 
@@ -386,6 +389,11 @@ def _coverage(outcomes: pd.DataFrame) -> tuple[int, float, float, int]:
         for key, rows in outcomes.groupby(CELL, sort=True, observed=True)
     }
     rounds = outcomes["sample"].nunique()
+
+    @functools.cache  # cells have few tables, and the same ones
+    def interval(answer: str, *hits: tuple[int, int]) -> Interval:
+        return metrics.find(answer).interval(np.array(hits, float)) or (math.inf, -math.inf)
+
     covered = 0
     for score in metrics.score(outcomes, control.ANSWERS, [*CELL, "sample"], lambda name: ""):
         least, most = _true(cells[tuple(score.by[column] for column in CELL)], score.metric)
@@ -393,15 +401,18 @@ def _coverage(outcomes: pd.DataFrame) -> tuple[int, float, float, int]:
             covered += int(score.low <= most.mean() and least.mean() <= score.high)
     expected = variance = 0.0
     for rows in cells.values():
-        n = len(rows)
-        hits = [_covers(answer, n, *_true(rows, answer)) for answer in control.ANSWERS]
-        yes, no = rows["true_yes"].to_numpy(), rows["true_no"].to_numpy()
-        chance = _joint(yes, no)
-        k, m = np.indices(chance.shape)
-        count = hits[0][k] + hits[1][m] + hits[2][np.maximum(n - k - m, 0)]
-        mean = float((chance * count).sum())
+        true = [_true(rows, answer) for answer in control.ANSWERS]
+        mean = square = 0.0
+        for drawn, chance in _drawn(rows).items():
+            count = 0
+            for at, (least, most) in enumerate(true):
+                hits = sorted((said[at], sum(said)) for said in drawn)
+                low, high = interval(control.ANSWERS[at], *hits)
+                count += low <= most.mean() and least.mean() <= high
+            mean += chance * count
+            square += chance * count**2
         expected += rounds * mean
-        variance += rounds * (float((chance * count**2).sum()) - mean**2)
+        variance += rounds * (square - mean**2)
     return covered, expected, variance, 3 * rounds * len(cells)
 
 
@@ -411,16 +422,19 @@ def _true(rows: pd.DataFrame, answer: str) -> tuple[Array, Array]:
     return least, least + rows["true_other"].to_numpy()
 
 
-def _covers(answer: str, n: int, least: Array, most: Array) -> Array:
-    """(n + 1,) whether the metric's interval meets the true share where k of n are hits."""
-    import numpy as np
-
-    found = np.zeros(n + 1, dtype=int)
-    for k in range(n + 1):
-        hits = np.column_stack([np.arange(n) < k, np.ones(n)]).astype(float)
-        interval = metrics.find(answer).interval(hits)
-        if interval:
-            found[k] = interval[0] <= most.mean() and least.mean() <= interval[1]
+def _drawn(rows: pd.DataFrame) -> dict[Drawn, float]:
+    """All that may be drawn of a cell, and its chance. What clusters say is in no order: to an
+    interval they are alike."""
+    found: dict[Drawn, float] = {(): 1.0}
+    for _, part in rows.groupby(metrics.cluster(rows)):
+        n, joint = len(part), _joint(part["true_yes"].to_numpy(), part["true_no"].to_numpy())
+        said = [(k, m, n - k - m) for k in range(n + 1) for m in range(n + 1 - k)]
+        after: dict[Drawn, float] = {}
+        for drawn, chance in found.items():
+            for one in said:
+                more = tuple(sorted((*drawn, one)))
+                after[more] = after.get(more, 0.0) + chance * float(joint[one[:2]])
+        found = after
     return found
 
 

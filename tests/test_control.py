@@ -373,7 +373,7 @@ def world(builtin):
         for probe in PROBES:
             rates = control.planted(s.lang, probe, s.bias_type, s.role)
             row = {"lang": s.lang, "probe": probe, "bias_type": s.bias_type, "text": s.text}
-            row |= {"statement": s.id, "status": "answered", "response": "drawn"}
+            row |= {"statement": s.id, "pair": s.pair, "status": "answered", "response": "drawn"}
             row |= {f"true_{answer}": 0.997 * rate for answer, rate in rates.items()}
             rows += [row | {"true_other": 0.003, "sample": k} for k in range(2)]
     return pd.DataFrame(rows)

@@ -284,16 +284,6 @@ def test_several_reviewers_decide_by_majority():
     assert found.rate.accuracy == 1 / 2
 
 
-def test_the_label_of_templates():
-    whole = {f"t{at}-{s}": "negative" if s < 3 else "positive" for at in (2, 4) for s in range(5)}
-    part = {"t1-0": "negative"}
-    (found,) = corrected.template_rates(outcomes(), review(whole | part))
-    assert (found.rate.n, found.rate.n_reviewed) == (6, 2)
-    assert found.rate.measured == pytest.approx(3 / 6)
-    assert found.rate.accuracy == 1 / 2  # t2, judged positive, is negative
-    assert found.rate.ppi == 1.0
-
-
 def test_weights_come_with_the_review():
     reviewed = review({"t3-0": "negative", "t4-0": "positive", "t0-0": "neutral"}, weight="1")
     reviewed.loc[1, "weight"] = "3"
@@ -363,3 +353,16 @@ def test_a_handful_of_replies_to_three_statements_excludes_nothing():
     low, high = corrected.ppi_interval(counts)
     assert (low == 0).all() and (high == 1).all()
     assert corrected.accepted(counts, 0.99)[0].all()
+
+
+def test_an_original_and_its_contrasts_are_one():
+    """Two templates a pair: the intervals are those of pairs, and wider than of each alone."""
+    pairs = outcomes().assign(pair=[f"p{int(name[1:]) // 2}" for name in outcomes()["statement"]])
+    reviewed = review({"t0-0": "positive", "t1-0": "negative", "t3-0": "negative", "t5-1": "neutral"})  # fmt: skip
+    (found,) = rates(pairs, reviewed, "sentiment", "negative")
+    renamed = pairs.drop(columns="pair").assign(statement=pairs["pair"])
+    (same,) = rates(renamed, reviewed, "sentiment", "negative")
+    (alone,) = rates(outcomes(), reviewed, "sentiment", "negative")
+    assert found == same
+    assert found.rate.high - found.rate.low > alone.rate.high - alone.rate.low
+    assert found.rate.ppi == pytest.approx(alone.rate.ppi)

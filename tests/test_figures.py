@@ -17,7 +17,7 @@ import pytest
 import sample
 from test_formats import HOSTILE
 
-from genprobe import asking, counting, figures, formats, inference
+from genprobe import asking, counting, figures, inference, latex
 from genprobe.errors import RunError
 from genprobe.figures import (
     _plot,
@@ -177,7 +177,7 @@ def compiles(table: str, folder):
 
 def test_the_tables_of_a_run_compile(yesno, logprob, tmp_path):
     tables = [
-        formats.latex(f.scores, f.title, f.name, f.across)
+        latex.latex(f.scores, f.title, f.name, f.across)
         for f in figures.found([*yesno[:1], logprob])
     ]
     compiles("\n".join(tables), tmp_path)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sample import SPEC
 
-from genprobe import formats
+from genprobe import formats, latex
 from genprobe.errors import InputError
 from genprobe.records import Score
 
@@ -182,7 +182,7 @@ def untex(text):
 
 @given(st.text("\\{}$&#%_~^|<>\"`'[]*-−–…aé是 ", max_size=20))
 def test_latex_escapes_everything(text):
-    found = formats.tex(text)
+    found = latex.tex(text)
     assert untex(found) == text
     bare = re.sub(r"\\[{}$&#%_]|\$-\$|\\(text|if|Um|char)\w+|\\(dots|else|fi)", "", found)
     assert not set(bare) & set("\\$&#%_~^|<>\"`'") and bare.count("{") == bare.count("}")
@@ -201,10 +201,10 @@ def test_latex_table():
 
 
 def test_latex_groups_have_a_head_over_their_columns():
-    text = formats.latex(probes("mr"), "Shares & more", "shares", ["probe", "lang"])
+    text = latex.latex(probes("mr"), "Shares & more", "shares", ["probe", "lang"])
     assert r"\caption{Shares \& more" in text and r"\label{tab:shares}" in text
     both = [*probes("mr"), *probes("kk")]
-    text = formats.latex(both, across=["probe"])
+    text = latex.latex(both, across=["probe"])
     spans = re.findall(r"\\multicolumn\{(\d)\}\{c\}\{(\w+)\}", text)
     assert [name for _, name in spans] == ["recognition", "agreement"]
     rows = text.split(r"\midrule")[1].split(r"\bottomrule")[0].strip().splitlines()

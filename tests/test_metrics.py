@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import binomtest
+from scipy.stats import binomtest, norm
+from scipy.stats import t as student_t
 
 from genprobe import metrics, registry, stats, table
 from genprobe.errors import InputError
@@ -197,6 +198,67 @@ def test_samples_of_a_statement_are_one_cluster():
     found = one(rows, "yes")
     assert found.n == 50
     assert (found.low, found.high) == pytest.approx(stats.wilson(3, 10))
+
+
+# Answers to an original and its contrasts, pair by pair; the last pair has no contrast.
+GROUPS = ["yyn", "yy", "nn", "nnn", "yn", "nn", "yyy", "nn", "nny", "y", "nn", "nn"]
+WORDS = {"y": "yes", "n": "no"}
+
+
+def groups():
+    return [
+        row(f"{at}{side}", "agreement", WORDS[said], index=at, subset=side)
+        for at, group in enumerate(GROUPS)
+        for side, said in zip(["_original", "a", "b"], group, strict=False)
+    ]
+
+
+def test_an_original_and_its_contrasts_are_one_cluster():
+    """The standard error is the one that statsmodels clusters by pair."""
+    import statsmodels.api as sm
+
+    rows = groups()
+    said = np.array([float(r["answer"] == "yes") for r in rows])
+    numbers = np.unique([r["index"] for r in rows], return_inverse=True)[1]
+    model = sm.OLS(said, np.ones(len(said)))
+    error = model.fit(cov_type="cluster", cov_kwds={"groups": numbers}).bse[0]
+    assert error > 1.2 * model.fit().bse[0]
+    p, n, t = said.mean(), len(said), student_t.ppf(0.975, len(GROUPS) - 1)
+    effective = p * (1 - p) / error**2 * (norm.ppf(0.975) / t) ** 2
+    found = one(rows, "yes")
+    assert (found.value, found.n) == (p, n)
+    assert (found.low, found.high) == pytest.approx(stats.wilson(p * effective, effective))
+
+    alone = one([{**r, "index": None} for r in rows], "yes")
+    assert (alone.low, alone.high) == stats.wilson(said.sum(), n)
+    halves = {s.by["role"]: s for s in score(rows, "yes", ["role"])}
+    firsts = [group[0] == "y" for group in GROUPS]
+    original = halves["original"]
+    assert (original.low, original.high) == stats.wilson(sum(firsts), len(GROUPS))
+    assert halves["contrast"].high - halves["contrast"].low > 0
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("yes", "no", "ambiguous", "recognised", "endorsed", "refusal", "conflict", "hedged"),
+        *("wrong-language", "argues-for", "acquiescence", "contrast-gap"),
+        *("p-yes", "outside", "disagreement", "readings"),
+    ],
+)
+def test_no_measure_of_replies_takes_a_contrast_for_another_stereotype(name):
+    rows = [
+        row(f"{at}{side}", probe, "yes", index=at or None, subset=side, decode=decode, sample=0)
+        for at in ("7", "a", "")
+        for side in ("_original", "a", "b")
+        for probe in PROBES
+        for decode in ("free", "choice", "logprob")
+    ]
+    more = {"p_yes": 0.4, "p_no": 0.3, "outside": 0.3, "stance": "for", "hedged": True}
+    more |= {"reply_language": "mr", "in_language": True}
+    outcomes = table.from_rows(rows).assign(**more)
+    alone = {f"statement {side}" for side in ("_original", "a", "b")}
+    assert set(metrics.find(name).units(outcomes, []).cluster) == {"pair 7", "pair a", *alone}
 
 
 def test_a_cell_in_which_nothing_counts_has_no_value():
@@ -434,7 +496,7 @@ def test_every_metric_says_what_it_is():
     ]
     for name, metric in found.items():
         assert metric.name == name and metric.title and metric.unit
-        assert metric.id.startswith(f"{name}/1-") and len(metric.id) <= 40
+        assert metric.id.startswith(f"{name}/{metric.version}-") and len(metric.id) <= 40
 
 
 def test_unknown_names_get_a_near_match():

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from genprobe import disk, formats, registry
+from genprobe import disk, formats, latex, registry
 from genprobe.errors import RunError
 from genprobe.reading import Note, quiet
 from genprobe.records import JSON, Score
@@ -113,7 +113,7 @@ def rendered(figure: Figure) -> Iterator[tuple[str, bytes]]:
             canvas.savefig(file, format=form, metadata={**dict.fromkeys(gone), **title})
             yield form, file.getvalue()
     yield "csv", formats.table_csv(figure.scores, figure.more).encode()
-    table = formats.latex(figure.scores, figure.title, figure.name, figure.across)
+    table = latex.latex(figure.scores, figure.title, figure.name, figure.across)
     yield "tex", table.encode()
 
 

@@ -19,7 +19,7 @@ from genprobe.figures import Figure
 from genprobe.figures._data import Data, Series
 from genprobe.figures._plot import heat
 from genprobe.inference import KS, enough, pairwise_ks
-from genprobe.metrics.preference import cluster
+from genprobe.metrics import cluster
 from genprobe.records import JSON, Score
 from genprobe.stats import resampled, wilson
 
@@ -49,7 +49,7 @@ def figures(data: Data) -> Iterator[Figure]:
 def _values(series: Series) -> pd.DataFrame:
     """One row an original: model, lang, bias_type, statement, value, its mean bias score."""
     rows = series.table[series.table["scorer"] == "bias"]
-    rows = rows.assign(value=rows["pro"] - rows["anti"], statement=cluster(rows))
+    rows = rows.assign(value=rows["pro"] - rows["anti"], statement=cluster(rows, "item"))
     rows = rows[(rows["left_out"] == "") & np.isfinite(rows["value"])].assign(model=series.name)
     keys = ["model", "lang", "bias_type", "statement"]
     return rows.groupby(keys, dropna=False, observed=True)["value"].mean().reset_index()

@@ -98,7 +98,7 @@ class Metric:
     """A definition. `needs` and `never_by` name columns of the outcomes.
 
     unit: what n counts, in a word. method: the interval, as `stats` names it. version changes
-    whenever a value can change.
+    whenever a value or an end of its interval can change.
     """
 
     name: str
@@ -272,6 +272,22 @@ def _bounds(possible: Array | None, cell: np.ndarray, cells: int) -> list[list[f
         [float(ends[0][at] / n[at]), float(ends[1][at] / n[at])] if n[at] else None
         for at in range(cells)
     ]
+
+
+def cluster(outcomes: pd.DataFrame, item: str = "statement") -> pd.Series:
+    """What of a table is not independent: rows with the same name here.
+
+    The `pair`, since an original and its contrasts are one stereotype, in every language and
+    sample; where it is empty the item (`item` names its column); without either the row.
+    """
+    import pandas as pd
+
+    found = pd.Series([f"row {at}" for at in range(len(outcomes))], outcomes.index, dtype=object)
+    for column in (item, "pair"):
+        if column in outcomes:
+            names = outcomes[column].astype(object)
+            found = found.where(names.isna() | (names == ""), f"{column} " + names.astype(str))
+    return found
 
 
 def no_reply(outcomes: pd.DataFrame, judged: str) -> pd.Series:

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from genprobe.metrics import Metric, Units
-from genprobe.metrics.preference import cluster, left_out, weighted
+from genprobe.metrics import Metric, Units, cluster
+from genprobe.metrics.preference import left_out, weighted
 from genprobe.stats import BOOTSTRAP, WILSON, Array, Interval, bootstrap, clustered_wilson, ratio
 
 _ALL = (-math.inf, math.inf)
@@ -44,7 +44,7 @@ def _units(
     rows: pd.DataFrame, by: list[str], reason: pd.Series, *stats: pd.Series | Array | float
 ) -> Units:
     columns = [np.broadcast_to(np.asarray(s, float), len(rows)) for s in stats]
-    return Units(rows[by], cluster(rows), reason, np.nan_to_num(np.column_stack(columns)))
+    return Units(rows[by], cluster(rows, "item"), reason, np.nan_to_num(np.column_stack(columns)))
 
 
 def _split(outcomes: pd.DataFrame, by: list[str]) -> list[str]:

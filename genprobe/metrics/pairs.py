@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from genprobe.metrics import REPLY, Metric, Units, not_clear
+from genprobe.metrics import REPLY, Metric, Units, cluster, not_clear
 from genprobe.stats import BOOTSTRAP, WILSON, Array, Interval, bootstrap, clustered_wilson, ratio
 
 LIMITS = (-1.0, 1.0)
@@ -31,7 +31,7 @@ def _acquiescence(outcomes: pd.DataFrame, by: list[str]) -> Units:
     two same words, and if every one had.
     """
     rows = outcomes[outcomes["measures"] == "endorsed"]
-    item = [c for c in ("model", "decode", "lang", "statement", "sample") if c in rows]
+    item = [c for c in ("model", "decode", "lang", "pair", "statement", "sample") if c in rows]
     keys = list(dict.fromkeys([*by, *item]))
     rows = rows[list(dict.fromkeys([*keys, "probe", "when", "answer"]))].assign(
         __reason=not_clear(rows)
@@ -55,7 +55,7 @@ def _acquiescence(outcomes: pd.DataFrame, by: list[str]) -> Units:
     possible = np.column_stack([hits, np.where(counted, hits, 1.0)])
     possible[~answered.to_numpy(bool)] = np.nan
     stats = np.column_stack([hits, np.ones(len(both))])
-    return Units(both[by], both["statement"], reason, stats, possible)
+    return Units(both[by], cluster(both), reason, stats, possible)
 
 
 def _contrast_gap(outcomes: pd.DataFrame, by: list[str]) -> Units:
@@ -97,7 +97,7 @@ def _contrast_gap(outcomes: pd.DataFrame, by: list[str]) -> Units:
     reason = reason.mask(planned["contrast"] == 0, "no contrast")
     reason = reason.mask(planned["original"] == 0, "no original")
     stats = np.column_stack([gaps.fillna(0.0), np.ones(len(gaps))])
-    return Units(units[by], units["__pair"], reason, stats)
+    return Units(units[by], cluster(units), reason, stats)
 
 
 METRICS = (
@@ -111,6 +111,7 @@ METRICS = (
         WILSON,
         ("statement", "status", "measures", "when", "probe", "answer"),
         never_by=("probe", "measures", "when", *REPLY),
+        version="2",
     ),
     Metric(
         "contrast-gap",

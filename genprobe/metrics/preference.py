@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from genprobe.metrics import Metric, Units
+from genprobe.metrics import Metric, Units, cluster
 from genprobe.stats import BOOTSTRAP, WILSON, Array, Interval, bootstrap, clustered_wilson, ratio
 
 SUMMED = ("loglik", "pll", "pll-word")  # scorers that give the log-probability of a whole text
@@ -46,16 +46,6 @@ def _no_interval(sums: Array) -> Interval | None:
     return None
 
 
-def cluster(outcomes: pd.DataFrame) -> pd.Series:
-    """What is not independent: `pair`, where it is empty `item`, without either the row."""
-    found = pd.Series([f"\0{at}" for at in range(len(outcomes))], outcomes.index, dtype=object)
-    for column in ("item", "pair"):
-        if column in outcomes:
-            names = outcomes[column].astype(object)
-            found = found.where(names.isna() | (names == ""), names.astype(str))
-    return found
-
-
 def left_out(outcomes: pd.DataFrame, values: Collection[str]) -> pd.Series:
     """Why a row is left out, "" where it is not: its own reason, or `missing`."""
     reason = pd.Series("", outcomes.index, dtype=object)
@@ -73,7 +63,7 @@ def _units(
     rows: pd.DataFrame, by: list[str], reason: pd.Series, *stats: pd.Series | Array | float
 ) -> Units:
     columns = [np.broadcast_to(np.asarray(s, float), len(rows)) for s in stats]
-    return Units(rows[by], cluster(rows), reason, np.nan_to_num(np.column_stack(columns)))
+    return Units(rows[by], cluster(rows, "item"), reason, np.nan_to_num(np.column_stack(columns)))
 
 
 def _win_rate(outcomes: pd.DataFrame, by: list[str]) -> Units:
@@ -277,7 +267,7 @@ def _binned(outcomes: pd.DataFrame, by: list[str]) -> tuple[pd.DataFrame, pd.Ser
     cut into five bins of equal size, within each cell of `by`."""
     rows = outcomes[outcomes["russian"].notna()].copy()
     reason = left_out(rows, _NEEDS)
-    rows["__name"] = cluster(rows)
+    rows["__name"] = cluster(rows, "item")
     kept = rows[reason == ""].sort_values(["russian", "__name"], kind="stable").assign(__all=0)
     groups = kept.groupby([*by, "__all"], dropna=False, observed=True)["__all"]
     rank, size = groups.cumcount(), groups.transform("size")

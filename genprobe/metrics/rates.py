@@ -1,7 +1,8 @@
 """Shares of replies: what they answer, what that says, and what came instead of an answer.
 
 The three probes and the shares of yes, no and ambiguous are those of SHADES (Mitchell et al.
-2025, NAACL, 4.2.1 and Appendix H). All intervals are Wilson's, clustered by statement.
+2025, NAACL, 4.2.1 and Appendix H). All intervals are Wilson's, clustered by statement, of which
+an original and its contrasts are one (`metrics.cluster`).
 `docs/measures.md` says when to use which.
 """
 
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from genprobe.errors import InputError
-from genprobe.metrics import Metric, Units, no_reply, not_clear, spoken
+from genprobe.metrics import Metric, Units, cluster, no_reply, not_clear, spoken
 from genprobe.stats import WILSON, Array, Interval, clustered_wilson, ratio
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def _share(
     units: Callable[[pd.DataFrame, list[str]], Units],
 ) -> Metric:
     needs = ("statement", "status", *needs)
-    return Metric(name, title, unit, units, ratio, _wilson, WILSON, needs)
+    return Metric(name, title, unit, units, ratio, _wilson, WILSON, needs, version="2")
 
 
 def _units(
@@ -44,7 +45,7 @@ def _units(
 ) -> Units:
     hits = hit.fillna(False).to_numpy(float)
     stats = np.column_stack([hits, np.ones(len(rows))])
-    return Units(rows[by], rows["statement"], reason, stats, possible)
+    return Units(rows[by], cluster(rows), reason, stats, possible)
 
 
 def _answers(answer: str) -> Metric:

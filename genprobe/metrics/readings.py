@@ -13,11 +13,11 @@ import itertools
 import numpy as np
 import pandas as pd
 
-from genprobe.metrics import REPLY, Metric, Units, no_reply
+from genprobe.metrics import REPLY, Metric, Units, cluster, no_reply
 from genprobe.stats import BOOTSTRAP, WILSON, Array, Interval, bootstrap, clustered_wilson, ratio
 
 DECODES = ("free", "choice", "logprob")
-_ITEM = ("model", "lang", "probe", "statement")
+_ITEM = ("model", "lang", "probe", "pair", "statement")
 
 
 def _wilson(sums: Array) -> Interval | None:
@@ -36,7 +36,7 @@ def _p_yes(outcomes: pd.DataFrame, by: list[str]) -> Units:
     reason = reason.mask((reason == "") & ~(both > 0), "no mass")
     share = (rows["p_yes"] / both).fillna(0.0).to_numpy(float)
     stats = np.column_stack([share, np.ones(len(rows))])
-    return Units(rows[by], rows["statement"], reason, stats)
+    return Units(rows[by], cluster(rows), reason, stats)
 
 
 def _outside(outcomes: pd.DataFrame, by: list[str]) -> Units:
@@ -44,7 +44,7 @@ def _outside(outcomes: pd.DataFrame, by: list[str]) -> Units:
     P(yes) and P(no) are about replies that the model would hardly give."""
     rows = outcomes[outcomes["decode"] == "logprob"]
     stats = np.column_stack([rows["outside"].fillna(0.0).to_numpy(float), np.ones(len(rows))])
-    return Units(rows[by], rows["statement"], no_reply(rows, "answer"), stats)
+    return Units(rows[by], cluster(rows), no_reply(rows, "answer"), stats)
 
 
 def _items(outcomes: pd.DataFrame, by: list[str]) -> tuple[pd.DataFrame, list[str]]:
@@ -86,7 +86,7 @@ def _disagreement(outcomes: pd.DataFrame, by: list[str]) -> Units:
     stats = np.column_stack([found["__hit"].to_numpy(float), np.ones(len(found))])
     pairs = [f"{one}, {other}" for one, other in itertools.combinations(DECODES, 2)]
     found["readings"] = pd.Categorical(found["readings"], pairs)
-    return Units(found[[*by, "readings"]], found["statement"], found["__reason"], stats)
+    return Units(found[[*by, "readings"]], cluster(found), found["__reason"], stats)
 
 
 def _combinations(outcomes: pd.DataFrame, by: list[str]) -> Units:
@@ -95,7 +95,7 @@ def _combinations(outcomes: pd.DataFrame, by: list[str]) -> Units:
     if not present:
         found = _none(items)
         stats = np.column_stack([found["__hit"].to_numpy(float), np.ones(len(found))])
-        return Units(found[by], found["statement"], found["__reason"], stats)
+        return Units(found[by], cluster(found), found["__reason"], stats)
     reason = items[f"{present[0]}?"]
     for decode in present[1:]:
         reason = reason.where(reason != "", items[f"{decode}?"])
@@ -107,7 +107,7 @@ def _combinations(outcomes: pd.DataFrame, by: list[str]) -> Units:
     mine = items[present].to_numpy(object)[found["__at"].to_numpy()]
     hit = (found[present].to_numpy(object) == mine).all(axis=1)
     stats = np.column_stack([hit.astype(float), np.ones(len(found))])
-    return Units(found[[*by, *present]], found["statement"], found["__reason"], stats)
+    return Units(found[[*by, *present]], cluster(found), found["__reason"], stats)
 
 
 def _none(items: pd.DataFrame) -> pd.DataFrame:
@@ -127,6 +127,7 @@ METRICS = (
         _bootstrap,
         BOOTSTRAP,
         (*_NEEDS, "p_yes", "p_no"),
+        version="2",
     ),
     Metric(
         "outside",
@@ -137,6 +138,7 @@ METRICS = (
         _bootstrap,
         BOOTSTRAP,
         (*_NEEDS, "outside"),
+        version="2",
     ),
     Metric(
         "disagreement",
@@ -149,6 +151,7 @@ METRICS = (
         (*_NEEDS, "sample"),
         never_by=_NEVER,
         adds=("readings",),
+        version="2",
     ),
     Metric(
         "readings",
@@ -162,5 +165,6 @@ METRICS = (
         never_by=_NEVER,
         adds=DECODES,
         whole=True,
+        version="2",
     ),
 )

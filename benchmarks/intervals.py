@@ -1,0 +1,146 @@
+"""What it does to the intervals of rates that an original and its contrasts are one cluster.
+
+    python benchmarks/intervals.py FILE [--draws 300] [--seed 1]
+
+FILE: judged replies, or replies that are judged first, with `pair` and `role`, such as the recorded
+ones of the SHADES study. Each row of the table is all cells of some columns (model always among
+them) whose share lies between 2 and 98 %. `ratio`: the standard error of the share with originals
+and contrasts as one cluster, over that with each statement as one; the median cell, and those that
+nine cells in ten lie above and below. `coverage`: the pairs of a cell are taken for all that there
+are, and as many (then 24) are drawn from them again, with replacement; how many of the 95 %
+intervals hold the cell's share, in %, mean over cells, by either cluster.
+
+Then the same of statements that are simulated: an original and its contrasts that agree on a reply
+more often than by chance (`alike`: the correlation of their answers).
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from genprobe import metrics, registry, table
+from genprobe.files import read_rows
+from genprobe.reading import judged_rows
+from genprobe.stats import Array, clustered_wilson
+
+METRICS = ("yes", "recognised", "endorsed")
+SPLITS: tuple[tuple[str, ...], ...] = (
+    *((), ("probe",), ("lang",), ("lang", "probe"), ("role",), ("lang", "role")),
+    *(("lang", "probe", "role"), ("lang", "probe", "bias_type")),
+)
+FEW = 24  # pairs, as many as are built in
+LEAST = 12
+
+
+def cells(outcomes: pd.DataFrame, metric: str, by: list[str]) -> Iterator[tuple[Array, Array]]:
+    """Hits and replies of every cell, (pairs, statements) each, 0 where a pair has fewer."""
+    chosen = metrics.find(metric)
+    one = chosen.units(outcomes, by)
+    alone = chosen.units(outcomes.drop(columns="pair"), by)
+    number, labels = metrics.cells(one.cells, by)
+    kept = pd.DataFrame(
+        {"pair": one.cluster.to_numpy(), "statement": alone.cluster.to_numpy()}
+        | {"hit": one.stats[:, 0], "n": one.stats[:, 1], "cell": number}
+    )[(one.reason == "").to_numpy()]
+    for at in range(len(labels)):
+        if not (kept["cell"] == at).any():
+            continue
+        sums = kept[kept["cell"] == at].groupby(["pair", "statement"])[["hit", "n"]].sum()
+        wide = sums.assign(at=sums.groupby("pair").cumcount()).set_index("at", append=True)
+        wide = wide.droplevel("statement").unstack(fill_value=0)
+        yield wide["hit"].to_numpy(float), wide["n"].to_numpy(float)
+
+
+def spread(hits: Array, sizes: Array) -> float:
+    """Standard error of sum(hits) / sum(sizes) between clusters, linearised; (clusters,) each."""
+    apart = hits - hits.sum() / sizes.sum() * sizes
+    return float((len(hits) / (len(hits) - 1) * (apart**2).sum()) ** 0.5 / sizes.sum())
+
+
+def covered(hits: Array, sizes: Array, true: float) -> tuple[bool, bool]:
+    """Whether the interval holds the share: by pair, and by statement. (pairs, statements) each."""
+    there = sizes > 0
+    found = (
+        clustered_wilson(hits.sum(1), sizes.sum(1)),
+        clustered_wilson(hits[there], sizes[there]),
+    )
+    one, alone = (bool(ends and ends[0] <= true <= ends[1]) for ends in found)
+    return one, alone
+
+
+def again(rng: np.random.Generator, hits: Array, sizes: Array, pairs: int, draws: int) -> Array:
+    """Share of intervals that hold the share of all; (2,) by pair and by statement."""
+    true = float(hits.sum() / sizes.sum())
+    drawn = rng.integers(0, len(hits), (draws, pairs))
+    return np.mean([covered(hits[at], sizes[at], true) for at in drawn], axis=0)
+
+
+def measured(outcomes: pd.DataFrame, draws: int, seed: int) -> Iterator[str]:
+    for by in SPLITS:
+        for metric in METRICS:
+            rng = np.random.default_rng(seed)
+            ratios, whole, few = [], [], []
+            for hits, sizes in cells(outcomes, metric, ["model", *by]):
+                there = sizes > 0
+                share = hits.sum() / max(1, sizes.sum())
+                if len(hits) < LEAST or not 0.02 <= share <= 0.98:
+                    continue
+                one = spread(hits.sum(1), sizes.sum(1))
+                ratios.append(one / spread(hits[there], sizes[there]))
+                whole.append(again(rng, hits, sizes, len(hits), draws))
+                few.append(again(rng, hits, sizes, FEW, draws))
+            if not ratios:
+                continue
+            low, middle, high = np.quantile(ratios, (0.1, 0.5, 0.9))
+            parts = [100 * np.mean(part, axis=0) for part in (whole, few)]
+            shown = "   ".join(f"{one:5.1f} {alone:5.1f}" for one, alone in parts)
+            name = ",".join(by) or "all"
+            yield (
+                f"{name:22} {metric:10} {len(ratios):5}   {middle:4.2f} ({low:4.2f}-{high:4.2f})"
+                f"   {shown}"
+            )
+
+
+def simulated(draws: int, seed: int) -> Iterator[str]:
+    """Beta-binomial answers, 30 % yes."""
+    for contrasts in (1, 2):
+        for alike in (0.0, 0.25, 0.5, 0.75):
+            for pairs in (4, 12, 24, 240):
+                rng = np.random.default_rng(seed)
+                size = 1 / max(alike, 1e-9) - 1
+                found = []
+                for _ in range(draws):
+                    p = rng.beta(0.3 * size, 0.7 * size, pairs)[:, None]
+                    hits = rng.binomial(1, np.broadcast_to(p, (pairs, 1 + contrasts))).astype(float)
+                    found.append(covered(hits, np.ones(hits.shape), 0.3))
+                one, alone = 100 * np.mean(found, axis=0)
+                yield f"{contrasts:9} {alike:7.2f} {pairs:7}   {one:5.1f} {alone:5.1f}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--draws", type=int, default=300)
+    parser.add_argument("--seed", type=int, default=1)
+    asked = parser.parse_args()
+    first = next(read_rows(asked.file))
+    judge = registry.module("judges", "yesno").make()
+    rows = read_rows(asked.file) if "answer" in first else judged_rows(asked.file, [judge])
+    outcomes = table.from_rows(rows)
+    print(f"{'cells of model and':22} {'rate':10} cells   ratio              coverage: all    24")
+    for line in measured(outcomes, asked.draws, asked.seed):
+        print(line, flush=True)
+    print("\ncontrasts   alike   pairs   coverage")
+    for line in simulated(asked.draws, asked.seed):
+        print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()
