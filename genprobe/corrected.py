@@ -36,7 +36,7 @@ import pandas as pd
 
 from genprobe.errors import InputError
 from genprobe.metrics import cells, cluster, no_reply, rank
-from genprobe.metrics.negrate import not_told
+from genprobe.metrics.negrate import FEWEST, TEMPLATE, not_told
 from genprobe.records import JSON, Score
 from genprobe.registry import unknown
 from genprobe.stats import LEVEL, Array, clustered_wilson, student, wilson
@@ -507,6 +507,45 @@ def rates(
     if column == "says":
         rows = rows[rows["measures"] == positive]
     return _rates(rows, column, positive, by, level)
+
+
+def template_rates(
+    outcomes: pd.DataFrame, reviewed: pd.DataFrame, by: Sequence[str] = (), level: float = LEVEL
+) -> list[Rate]:
+    """NegRate, measured and corrected: the label of a template, most of its stories negative.
+
+    A majority is not linear in its stories, so no rate of errors per story corrects it: a
+    template is reviewed where *all* its stories that count are, and its true label is their
+    majority. Where people reviewed single stories, correct the share of negative stories
+    instead: `rates(outcomes, reviewed, "sentiment", "negative")`.
+    """
+    _needs(outcomes, ("status", "statement", "request", "sentiment"), "the outcomes")
+    negative = pd.Series("negative", outcomes.index)
+    verdicts = _verdicts(outcomes, reviewed, "sentiment", negative)
+    told = (not_told(outcomes) == "").to_numpy(bool)
+    keys = list(dict.fromkeys([*(c for c in TEMPLATE if c in outcomes), *by]))
+    stories = outcomes[keys].assign(
+        __valid=told.astype(float),
+        __negative=(told & (outcomes["sentiment"] == "negative").to_numpy(bool)).astype(float),
+        # NaN where one story that counts has no verdict: then the template has none.
+        __truth=np.where(told, verdicts["__truth"], 0.0),
+        __weight=np.where(told, verdicts["__weight"], np.nan),
+        __split=told & verdicts["__split"],
+    )
+    groups = stories.groupby(keys, sort=True, dropna=False, observed=True)
+    found = groups[["__valid", "__negative"]].sum()
+    found["__true"] = groups["__truth"].agg(lambda part: part.sum(skipna=False))
+    found["__weight"] = groups["__weight"].first()
+    found["__split"] = groups["__split"].any()
+    found = found.reset_index()
+    valid = found["__valid"]
+    label = (found["__true"] * 2 > valid).astype(float).where(found["__true"].notna())
+    rows = found.assign(
+        __measured=found["__negative"] * 2 > valid,
+        __truth=label,
+        __reason=pd.Series("", found.index, dtype=object).mask(valid < FEWEST, "few-stories"),
+    )
+    return _rates(rows, "negrate", "negative", by, level)
 
 
 # Question of a review -> the rates that it is about: column, and what counts in it.

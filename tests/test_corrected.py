@@ -284,6 +284,16 @@ def test_several_reviewers_decide_by_majority():
     assert found.rate.accuracy == 1 / 2
 
 
+def test_the_label_of_templates():
+    whole = {f"t{at}-{s}": "negative" if s < 3 else "positive" for at in (2, 4) for s in range(5)}
+    part = {"t1-0": "negative"}
+    (found,) = corrected.template_rates(outcomes(), review(whole | part))
+    assert (found.rate.n, found.rate.n_reviewed) == (6, 2)
+    assert found.rate.measured == pytest.approx(3 / 6)
+    assert found.rate.accuracy == 1 / 2  # t2, judged positive, is negative
+    assert found.rate.ppi == 1.0
+
+
 def test_weights_come_with_the_review():
     reviewed = review({"t3-0": "negative", "t4-0": "positive", "t0-0": "neutral"}, weight="1")
     reviewed.loc[1, "weight"] = "3"
