@@ -980,7 +980,8 @@ def review_export(
 
     note = _note(quiet)
     done = review.export(sources, out, **asked)
-    note(f"{done.items} of {done.replies} replies, from {done.strata} strata")
+    whole = f", {done.units} whole templates" if done.units < done.items else ""
+    note(f"{done.items} of {done.replies} replies{whole}, from {done.strata} strata")
     for path in (*done.files, done.page):
         note(f"for reviewers: {path}")
     note(f"not for reviewers: {done.key}")
