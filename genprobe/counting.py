@@ -684,8 +684,7 @@ def _in_part(scores: Sequence[Score]) -> str:
         done = f"is corrected by {whole} templates of which all stories are reviewed"
         cure = "answer their other rows and settle disagreements"
         return f"negrate {done}; {part} are reviewed in part: {cure}" if part else ""
-    done = f"templates of two statements must have all their stories reviewed, and {whole} have"
-    done += f" ({part} have some)" if part else ""
+    done = f"{whole} templates have all their stories reviewed and {part} some, of two statements"
     cure = "a sample of `genprobe review export` holds whole templates: answer all its rows"
     return f"negrate is not corrected: {done}; {cure}" if read else ""
 
