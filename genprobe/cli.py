@@ -935,7 +935,12 @@ def review() -> None:
 )
 @click.option("-o", "out", required=True, metavar="FILE.csv", help="How the files are called.")
 @click.option(
-    "--size", type=click.IntRange(1), default=200, show_default=True, metavar="N", help="Replies."
+    "--size",
+    type=click.IntRange(1),
+    default=200,
+    show_default=True,
+    metavar="N",
+    help="Replies; stories to the nearest whole template.",
 )
 @click.option(
     "--lang", "langs", multiple=True, metavar="CODE", help="Language asked in; may be repeated."
@@ -971,6 +976,8 @@ def review_export(
     sources: tuple[Path, ...], out: str, quiet: bool, verbose: bool, **asked: Any
 ) -> None:
     """Write a blind sample of the replies of runs, one file for each reviewer.
+
+    Of stories whole templates are drawn, with all of their stories.
 
     That is FILE.csv for one reviewer, FILE-reviewer1.csv, … for several. Beside them come
     FILE-instructions.txt, to read first, and FILE-key.json, which is not for the reviewers:
