@@ -987,7 +987,7 @@ def review_export(
 
     note = _note(quiet)
     done = review.export(sources, out, **asked)
-    whole = f", {done.units} whole templates" if done.units < done.items else ""
+    whole = f" (whole templates: {done.units})" if done.units < done.items else ""
     note(f"{done.items} of {done.replies} replies{whole}, from {done.strata} strata")
     for path in (*done.files, done.page):
         note(f"for reviewers: {path}")
