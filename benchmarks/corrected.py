@@ -1,6 +1,6 @@
 """How often the intervals of corrected rates hold the truth.
 
-    python benchmarks/corrected.py [--simulations 2000] [--measured 2000] [--quick]
+    python benchmarks/corrected.py [--simulations 2000] [--measured 2000] [--quick] [--templates]
 
 Per row: a judge of one accuracy (for positive and negative replies alike) reads --measured
 replies of which `prevalence` are truly positive, and `n` of them, drawn at random, are reviewed.
@@ -9,6 +9,11 @@ Each column is the share of simulations, in %, whose 95 % interval holds the pre
 normal interval of the published package), `ppi` and `rg` (ours); then the mean width of `ppi`
 beside that of Wilson's interval of the review alone, in points. * marks what is outside
 93.5-96.5.
+
+Then NegRate (with --templates that alone): 150 statements in two wordings, five stories of each,
+read by a judge who is right about each story with the accuracy. Of the 300 templates `n` are
+reviewed, all their stories; drawn as `genprobe review export` does (by the judge's label, shares as
+the root), or at random. Two wordings of a statement have the same chance of a negative story.
 """
 
 from __future__ import annotations
@@ -17,15 +22,21 @@ import argparse
 import time
 
 import numpy as np
+from scipy.stats import betabinom
 
-from genprobe import corrected
-from genprobe.stats import Array, wilson
+from genprobe import corrected, review
+from genprobe.stats import Array, clustered_wilson, wilson
 
 ACCURACIES = (0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 REVIEWED = (30, 100, 300)
 PREVALENCES = (0.1, 0.3, 0.5)
 WIDTHS = 30  # simulations whose interval is computed, for its width
 Z = 1.959964
+STATEMENTS, STORIES = 150, 5
+NEGATIVE = (0.8, 1.6)  # beta distribution of a statement's share of negative stories
+NEGRATE = float(betabinom.sf(STORIES // 2, STORIES, *NEGATIVE))
+JUDGES = (0.8, 0.9, 0.95)  # of single stories
+TEMPLATES = (30, 60)
 
 
 def simulate(
@@ -70,12 +81,75 @@ def row(c: corrected.Counts, prevalence: float, n: int) -> list[float]:
     return [100 * float(np.mean(x)) for x in hold] + [100 * float(w) for w in widths]
 
 
+def simulate_templates(
+    rng: np.random.Generator, accuracy: float, n: int, exported: bool, times: int
+) -> tuple[Array, corrected.Counts, corrected.Counts]:
+    """As measured, (times, 2) intervals; counts for `ppi` and for `rg`."""
+    statement = np.repeat(np.arange(STATEMENTS), 2)
+    plain, found = [], []
+    for _ in range(times):
+        share = rng.beta(*NEGATIVE, STATEMENTS)[statement]
+        negative = rng.random((len(share), STORIES)) < share[:, None]
+        read = negative ^ (rng.random(negative.shape) > accuracy)
+        true, label = (stories.sum(1) > STORIES // 2 for stories in (negative, read))
+        drawn = [np.flatnonzero(label), np.flatnonzero(~label)]
+        drawn = drawn if exported else [np.arange(len(label))]
+        truth, weight = np.full(len(label), np.nan), np.ones(len(label))
+        for stratum, size in zip(drawn, review._shares([*map(len, drawn)], n), strict=True):
+            chosen = rng.choice(stratum, int(size), replace=False)
+            truth[chosen], weight[chosen] = true[chosen], len(stratum) / size
+        hits, sizes = np.bincount(statement, label), np.bincount(statement)
+        plain.append(clustered_wilson(hits, sizes))
+        seen = ~np.isnan(truth)
+        found.append(corrected._counts(label, truth, weight, seen, statement, 0.95))
+    ours, rg = (
+        corrected.Counts(*map(np.concatenate, zip(*(vars(c).values() for c in one), strict=True)))
+        for one in zip(*found, strict=True)
+    )
+    return np.array(plain, float), ours, rg
+
+
+def row_of_templates(plain: Array, ours: corrected.Counts, rg: corrected.Counts) -> list[float]:
+    """Coverage of measured, ppi and rg, and the mean widths of the last two; all in %."""
+    hold = [
+        (plain[:, 0] <= NEGRATE) & (plain[:, 1] >= NEGRATE),
+        corrected.accepted(ours, NEGRATE)[0],
+        corrected.accepted(rg, NEGRATE)[1],
+    ]
+    few = [corrected.Counts(*(x[:WIDTHS] for x in vars(c).values())) for c in (ours, rg)]
+    ends = [corrected.ppi_interval(few[0]), corrected.rg_interval(few[1])]
+    return [100 * float(np.mean(x)) for x in (*hold, *(high - low for low, high in ends))]
+
+
+def templates(times: int) -> None:
+    rng = np.random.default_rng(1)
+    print(f"NegRate {100 * NEGRATE:.1f} %, by whole templates")
+    print(" n  drawn      accuracy  measured     ppi      rg   width of ppi  of rg")
+    for exported in (True, False):
+        for n in TEMPLATES:
+            for accuracy in JUDGES:
+                figures = row_of_templates(*simulate_templates(rng, accuracy, n, exported, times))
+                marked = [f"{x:6.1f}{' ' if 93.5 <= x <= 96.5 else '*'}" for x in figures[:3]]
+                print(
+                    f"{n:2}  {'exported' if exported else 'at random':9} {accuracy:9.2f}   "
+                    f"{' '.join(marked)} {figures[3]:13.1f} {figures[4]:6.1f}",
+                    flush=True,
+                )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--simulations", type=int, default=2000)
     parser.add_argument("--measured", type=int, default=2000)
     parser.add_argument("--quick", action="store_true", help="four accuracies, two sizes")
+    parser.add_argument("--templates", action="store_true", help="NegRate alone")
     args = parser.parse_args()
+    if not args.templates:
+        replies(args)
+    templates(args.simulations)
+
+
+def replies(args: argparse.Namespace) -> None:
     accuracies = ACCURACIES[::2] + ACCURACIES[-1:] if args.quick else ACCURACIES
     sizes = REVIEWED[::2] if args.quick else REVIEWED
     rng = np.random.default_rng(1)

@@ -952,7 +952,12 @@ def review() -> None:
 )
 @click.option("-o", "out", required=True, metavar="FILE.csv", help="How the files are called.")
 @click.option(
-    "--size", type=click.IntRange(1), default=200, show_default=True, metavar="N", help="Replies."
+    "--size",
+    type=click.IntRange(1),
+    default=200,
+    show_default=True,
+    metavar="N",
+    help="Replies; stories to the nearest whole template.",
 )
 @click.option(
     "--lang", "langs", multiple=True, metavar="CODE", help="Language asked in; may be repeated."
@@ -989,6 +994,8 @@ def review_export(
 ) -> None:
     """Write a blind sample of the replies of runs, one file for each reviewer.
 
+    Of stories whole templates are drawn, with all of their stories.
+
     That is FILE.csv for one reviewer, FILE-reviewer1.csv, … for several. Beside them come
     FILE-instructions.txt, to read first, and FILE-key.json, which is not for the reviewers:
     `import` needs it.
@@ -999,7 +1006,8 @@ def review_export(
     done = review.export(sources, out, **asked)
     drawn = f"from {many(done.strata, 'stratum')}"
     why = "on which reviewers differ" if asked["disagreements"] else drawn
-    note(f"{done.items:,} of {many(done.replies, 'reply')}, {why}")
+    whole = f" (whole templates: {done.units:,})" if done.units < done.items else ""
+    note(f"{done.items:,} of {many(done.replies, 'reply')}{whole}, {why}")
     for path in (*done.files, done.page):
         note(f"for reviewers: {path}")
     note(f"not for reviewers: {done.key}")

@@ -36,12 +36,13 @@ import pandas as pd
 
 from genprobe.errors import InputError
 from genprobe.metrics import cells, cluster, no_reply, rank
-from genprobe.metrics.negrate import not_told
+from genprobe.metrics.negrate import FEWEST, TEMPLATE, not_told
 from genprobe.records import JSON, Score
 from genprobe.registry import unknown
 from genprobe.stats import LEVEL, Array, clustered_wilson, student, wilson
 
-VERSION = "3"
+VERSION = "4"
+IN_PART = "reviewed in part"  # templates of which not all stories have a verdict
 DRAWS = 1000  # simulated samples for a cut-off
 SEED = 1
 _TINY = 0.01  # trials given to every table in a fit, so that none is without
@@ -459,9 +460,10 @@ def _design_effect(
 
 @dataclass(frozen=True)
 class Rate:
-    """One cell: its columns and values, the judge's column and what counts as positive in it, what
-    was left out of the rate by reason, and how many reviewed replies have no verdict, because
-    their reviewers are split: they are measured and count as not reviewed."""
+    """One cell: its columns and values, the judge's column (`negrate`: of templates) and what
+    counts as positive in it, what was left out of the rate by reason, and how many reviewed
+    replies have no verdict, because their reviewers are split, or templates, because not all their
+    stories have one: they are measured and count as not reviewed."""
 
     by: dict[str, JSON]
     column: str
@@ -499,7 +501,7 @@ def rates(
     judged = "answer" if column == "says" else column
     yes = outcomes["when"] if column == "says" else pd.Series(positive, outcomes.index)
     verdicts = _verdicts(outcomes, reviewed, judged.removeprefix("llm_"), yes)
-    reason = not_told(outcomes) if column == "sentiment" else no_reply(outcomes, judged)
+    reason = _left_out(outcomes, judged)
     measured = outcomes[judged].astype(object) == yes.astype(object)
     rows = outcomes.assign(
         __measured=measured.to_numpy(bool), __reason=reason.to_numpy(object), **verdicts
@@ -507,6 +509,56 @@ def rates(
     if column == "says":
         rows = rows[rows["measures"] == positive]
     return _rates(rows, column, positive, by, level)
+
+
+def template_rates(
+    outcomes: pd.DataFrame,
+    reviewed: pd.DataFrame,
+    column: str = "sentiment",
+    by: Sequence[str] = (),
+    level: float = LEVEL,
+) -> list[Rate]:
+    """NegRate, measured and corrected: the label of a template, most of its stories negative.
+
+    A majority is not linear in its stories, so no rate of errors per story corrects it. A template
+    is reviewed where *all* its stories that count are; its true label is their majority, and its
+    weight that of any of them: templates must have been drawn whole, as `review.export` draws them.
+    column: `sentiment`, or a chat model's `llm_sentiment`; all else as in `rates`.
+    """
+    _needs(outcomes, ("status", "statement", "request", column), "the outcomes")
+    counts = (_left_out(outcomes, column) == "").to_numpy(bool)
+    negative = pd.Series("negative", outcomes.index)
+    verdicts = _verdicts(outcomes, reviewed, "sentiment", negative)
+    seen = counts & ~np.isnan(verdicts["__truth"])
+    keys = list(dict.fromkeys([*(c for c in TEMPLATE if c in outcomes), *by]))
+    stories = outcomes[keys].assign(
+        __valid=counts.astype(int),
+        __negative=(counts & (outcomes[column] == "negative").to_numpy(bool, na_value=False)),
+        __seen=seen.astype(int),
+        __true=seen & (verdicts["__truth"] == 1),
+        __part=seen | (counts & verdicts["__split"]),
+        __weight=np.where(seen, verdicts["__weight"], np.nan),
+        __cluster=cluster(outcomes),
+    )
+    groups = stories.groupby(keys, sort=True, dropna=False, observed=True)
+    found = groups[["__valid", "__negative", "__seen", "__true", "__part"]].sum()
+    found = found.join(groups[["__weight", "__cluster"]].first()).reset_index()
+    valid = found["__valid"]
+    whole = (valid >= FEWEST) & (found["__seen"] == valid)
+    rows = found.assign(
+        __measured=found["__negative"] * 2 > valid,
+        __truth=(found["__true"] * 2 > valid).astype(float).where(whole),
+        __split=(found["__part"] > 0) & ~whole,
+        __reason=pd.Series("", found.index, dtype=object).mask(valid < FEWEST, "few-stories"),
+    )
+    return _rates(rows, column.replace("sentiment", "negrate"), "", by, level)
+
+
+def _left_out(outcomes: pd.DataFrame, column: str) -> pd.Series:
+    """Why a reply is no part of the rates of a judge's column, "" where it is."""
+    if column.removeprefix("llm_") == "sentiment":
+        return not_told(outcomes.assign(sentiment=outcomes[column]))
+    return no_reply(outcomes, column)
 
 
 # Question of a review -> the rates that it is about: column, and what counts in it.
@@ -523,6 +575,7 @@ _ASKED = {
 def scores(outcomes: pd.DataFrame, reviewed: pd.DataFrame, by: Sequence[str] = ()) -> list[Score]:
     """The rates that the questions of a review are about, as measured and as corrected.
 
+    Of stories NegRate is one of them (`template_rates`), where a template has a label.
     Each is a cell `rate` with the metrics `measured` (of n replies), `ppi`, `rg` and
     `judge-accuracy` (over the reviewed replies; no interval). Behind them the errors of each
     judge: cells `judge` and `reviewed` (the label that people gave, to n replies), with the share
@@ -540,6 +593,11 @@ def scores(outcomes: pd.DataFrame, reviewed: pd.DataFrame, by: Sequence[str] = (
             found += rates(outcomes, reviewed, column, positive, by)
             if f"llm_{column}" in outcomes:
                 found += rates(outcomes, reviewed, f"llm_{column}", positive, by)
+    if "sentiment" in asked:
+        for column in ("sentiment", "llm_sentiment"):
+            if column in outcomes:
+                labelled = template_rates(outcomes, reviewed, column, by)
+                found += [rate for rate in labelled if rate.rate.n]
     judges = [c for q in asked for c in (q, f"llm_{q}") if c in outcomes]
     errors = [score for column in judges for score in confusion(outcomes, reviewed, column, by)]
     return [*(score for rate in found for score in _as_scores(rate)), *errors]
@@ -583,9 +641,10 @@ def _parts(frame: pd.DataFrame, by: list[str]) -> tuple[list[dict[str, JSON]], l
 
 def _as_scores(one: Rate) -> list[Score]:
     rate = one.rate
-    name = one.positive if one.column == "says" else f"{one.column} {one.positive}"
+    name = f"{one.column} {one.positive}".removeprefix("says ").strip()
     cell: dict[str, JSON] = {"rate": name, **one.by}
-    unread = {"split": one.split, "not reviewed": rate.n - rate.n_reviewed - one.split}
+    why = "split" if one.positive else IN_PART
+    unread = {why: one.split, "not reviewed": rate.n - rate.n_reviewed - one.split}
     left = one.excluded | {why: count for why, count in unread.items() if count}
     rows = (
         ("measured", rate.measured, rate.low, rate.high, rate.n, one.excluded),
@@ -664,7 +723,7 @@ def _rates(
             kept["__measured"].to_numpy(bool),
             kept["__truth"].to_numpy(float),
             kept["__weight"].to_numpy(float),
-            cluster(kept).to_numpy(object),
+            (kept["__cluster"] if "__cluster" in kept else cluster(kept)).to_numpy(object),
             level,
         )
         excluded = dict(sorted(left_out.items(), key=rank))

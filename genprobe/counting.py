@@ -119,7 +119,10 @@ def score(
                 of = f" by the scorers {there}" if there else ""
                 note(f"{source}: {name} has nothing to count{of}; see docs/measures.md")
             if reviewed is not None:
-                scores[source] += _corrected(source, run, chosen, Path(reviewed), by, sign)
+                found = _corrected(source, run, chosen, Path(reviewed), by, sign)
+                if line := _in_part(found):
+                    note(f"{source}: {line}")
+                scores[source] += found
             if band:
                 scores[source] = Readings(chosen, readers[source]).beside(scores[source])
         except InputError as error:
@@ -699,6 +702,23 @@ def _corrected(
         dataclasses.replace(s, signature=sign(f"{s.metric}/{corrected.VERSION}+review-{content}"))
         for s in corrected.scores(spoken(outcomes), said, by)  # people read free replies
     ]
+
+
+def _in_part(scores: Sequence[Score]) -> str:
+    """What keeps a review from correcting NegRate, or some templates of it from counting; empty
+    for nothing."""
+    from genprobe.corrected import IN_PART
+
+    negrate = [s for s in scores if s.by.get("rate") == "negrate"]
+    read = [s for s in negrate if s.metric == "judge-accuracy"]
+    whole, part = sum(s.n for s in read), sum(s.excluded.get(IN_PART, 0) for s in read)
+    if any(s.value is not None for s in negrate if s.metric == "ppi"):
+        done = f"is corrected by {whole} templates of which all stories are reviewed"
+        cure = "answer their other rows and settle disagreements"
+        return f"negrate {done}; {part} are reviewed in part: {cure}" if part else ""
+    done = f"{whole} templates have all their stories reviewed and {part} some, of two statements"
+    cure = "a sample of `genprobe review export` holds whole templates: answer all its rows"
+    return f"negrate is not corrected: {done}; {cure}" if read else ""
 
 
 def _about(source: Path, error: InputError) -> InputError:

@@ -10,6 +10,10 @@ Statistical Association 83:174): rare labels are read often enough to correct a 
 strata well enough to know the whole. Within a stratum all replies are equally likely; `weight` is
 one over the probability with which a reply was drawn. A sample with fewer replies than strata
 takes whole strata at random (systematic sampling in their order), with the same probabilities.
+
+Where a run has enough stories of a template for a label, templates are drawn in place of replies,
+each with all its stories, and the stratum has the label of the template: without all of them
+nobody knows its true label.
 """
 
 from __future__ import annotations
@@ -50,13 +54,15 @@ class Exported:
     key: Path
     page: Path
     items: int
+    units: int  # that were drawn: a template with all its stories is one, else a reply
     replies: int  # that the items were drawn from
     strata: int
 
 
 @dataclass
 class _Reply:
-    """A reply that may be sampled. labels: question -> what the judges said, "" for nothing."""
+    """A reply that may be sampled. labels: question -> what the judges said, "" for nothing.
+    unit: replies of the same are drawn together."""
 
     run: int
     request: str
@@ -65,11 +71,12 @@ class _Reply:
     lang: str
     group: str
     labels: dict[str, str]
+    stratum: tuple[str, ...]
+    unit: tuple[str, ...]
     weight: float = 1.0
 
-    @property
-    def stratum(self) -> tuple[str, ...]:
-        return (self.model, self.lang, self.group, *self.labels.values())
+
+_Unit = list[_Reply]
 
 
 def export(
@@ -87,7 +94,8 @@ def export(
     """Write `OUT.csv`, or `OUT-reviewer1.csv`, … for several reviewers, `OUT-key.json` and
     `OUT-instructions.txt`; a file that is there already is never written over.
 
-    sources: run folders of one command. size: replies in the sample, all where there are fewer.
+    sources: run folders of one command. size: replies in the sample, all where there are fewer; of
+    stories, those of as many whole templates as come nearest.
     langs: languages asked in, all where empty. overlap: share of the sample that every reviewer
     reads; the rest is dealt out. repeats: share of a reviewer's rows that come once more, half a
     file later. disagreements: a table of `collect`; then what its reviewers do not agree on is
@@ -107,8 +115,9 @@ def export(
     if disagreements is None:
         if size < 1 or reviewers < 1 or not (0 <= overlap <= 1 and 0 <= repeats <= 1):
             raise InputError("size and reviewers are 1 or more, overlap and repeats from 0 to 1")
-        sample = _sample(replies, size, rng)
-        rows = _deal(sample, reviewers, overlap, repeats, rng)
+        units = _sample(replies, size, rng)
+        rows = _deal(units, reviewers, overlap, repeats, rng)
+        sample = [reply for unit in units for reply in unit]
     else:
         if reviewers != 1:
             raise InputError("--disagreements go to one more reader; leave --reviewers out")
@@ -116,10 +125,11 @@ def export(
         earlier = read_table(disagreements)
         earlier = [row | {"run": folders.get(row["item"], row["run"])} for row in earlier]
         sample = _disputed(replies, earlier, Path(disagreements))
+        units = [[reply] for reply in sample]
         rows = {ADJUDICATOR: rng.sample(sample, len(sample))}
     if not sample:
         raise InputError("there is nothing to read: no free reply in these runs and languages")
-    done = _places(Path(out), list(rows), len(sample), replies)
+    done = _places(Path(out), list(rows), units, replies)
     texts = _texts(runs, sample)
     questions = list(QUESTIONS[commands[0]])
     key: dict[str, Any] = {
@@ -145,7 +155,9 @@ def export(
     return done
 
 
-def _places(out: Path, reviewers: Sequence[str], items: int, replies: Sequence[_Reply]) -> Exported:
+def _places(
+    out: Path, reviewers: Sequence[str], units: Sequence[_Unit], replies: Sequence[_Reply]
+) -> Exported:
     """Where the files go. InputError if one of them is there already."""
     if out.suffix.lower() in (".xlsx", ".xls", ".ods", ".tsv", ".jsonl", ".parquet"):
         raise InputError(f"{out}: reviewers get CSV files; name it {out.with_suffix('.csv').name}")
@@ -155,7 +167,8 @@ def _places(out: Path, reviewers: Sequence[str], items: int, replies: Sequence[_
         files=tuple(base.with_name(f"{base.name}{name}.csv") for name in names),
         key=base.with_name(f"{base.name}-key.json"),
         page=base.with_name(f"{base.name}-instructions.txt"),
-        items=items,
+        items=sum(map(len, units)),
+        units=len(units),
         replies=len(replies),
         strata=len({reply.stratum for reply in replies}),
     )
@@ -182,6 +195,7 @@ def _replies(at: int, run: Run, codes: set[str]) -> Iterator[_Reply]:
             j.request: str(j.label if field is None else j.fields.get(field, ""))
             for j in (run.judgments(judge) if judge else ())
         }
+    templates = _templates(run)
     domains = {(s.id, s.lang): str(s.extra.get("domain", "")) for s in run.statements()}
     answered = {response.request for response in run.responses()}
     spec = run.spec.hash
@@ -191,39 +205,70 @@ def _replies(at: int, run: Run, codes: set[str]) -> Iterator[_Reply]:
         if codes and request.lang not in codes:
             continue
         domain = domains.get((request.statement, request.lang)) or request.probe
+        group = domain if run.spec.command == "stories" else request.probe
+        said = {question: found.get(request.id, "") for question, found in labels.items()}
+        template = (request.lang, request.probe, request.statement)
+        label = templates.get(template)
         yield _Reply(
             run=at,
             request=request.id,
             item=item_id(spec, request.id),
             model=run.spec.model,
             lang=request.lang,
-            group=domain if run.spec.command == "stories" else request.probe,
-            labels={question: found.get(request.id, "") for question, found in labels.items()},
+            group=group,
+            labels=said,
+            stratum=(run.spec.model, request.lang, group, *([label] if label else said.values())),
+            unit=(str(at), *(template if label else [request.id])),
         )
 
 
-def _sample(replies: Sequence[_Reply], size: int, rng: random.Random) -> list[_Reply]:
+def _templates(run: Run) -> dict[tuple[str, str, str], str]:
+    """Template (language, probe, statement) -> its label, as NegRate has it: `negative`, `not
+    negative` or `no label`. Empty for a run of too few stories a template, and of no stories."""
+    from genprobe import table
+    from genprobe.metrics import negrate, spoken
+
+    if run.spec.command != "stories" or run.spec.samples < negrate.FEWEST:
+        return {}
+    outcomes = spoken(table.outcomes(run))
+    if "sentiment" not in outcomes:
+        outcomes = outcomes.assign(sentiment=None)
+    found = negrate.templates(outcomes, [])
+    label = (found["__negative"] * 2 > found["__valid"]).map(
+        {True: "negative", False: "not negative"}
+    )
+    label = label.mask(found["__valid"] < negrate.FEWEST, "no label")
+    names = found[["lang", "probe", "statement"]].itertuples(index=False, name=None)
+    return dict(zip(names, label, strict=True))
+
+
+def _sample(replies: Iterable[_Reply], size: int, rng: random.Random) -> list[_Unit]:
     """A stratified sample with its weights (see the head of this module), shuffled."""
-    strata: dict[tuple[str, ...], list[_Reply]] = {}
+    units: dict[tuple[str, ...], _Unit] = {}
     for reply in replies:
-        strata.setdefault(reply.stratum, []).append(reply)
+        units.setdefault(reply.unit, []).append(reply)
+    strata: dict[tuple[str, ...], list[_Unit]] = {}
+    for unit in units.values():
+        strata.setdefault(unit[0].stratum, []).append(unit)
     names = sorted(strata)
-    expected = _shares([len(strata[name]) for name in names], size)
-    sample: list[_Reply] = []
+    each = sum(map(len, units.values())) / max(len(units), 1)
+    expected = _shares([len(strata[name]) for name in names], max(round(size / max(each, 1)), 1))
+    sample: list[_Unit] = []
     passed = 0.0 if all(share.is_integer() for share in expected) else rng.random()
     for name, share in zip(names, expected, strict=True):
         count = min(int(passed + share) - int(passed), len(strata[name]))
         passed += share
-        for reply in rng.sample(strata[name], count):
-            reply.weight = len(strata[name]) / share
-            sample.append(reply)
+        for unit in rng.sample(strata[name], count):
+            for reply in unit:
+                reply.weight = len(strata[name]) / share
+            sample.append(unit)
     rng.shuffle(sample)
     return sample
 
 
 def _shares(sizes: Sequence[int], total: int) -> list[float]:
-    """Expected replies of each stratum, in all `total`: whole numbers unless there are fewer
-    replies than strata."""
+    """Expected units of each stratum, in all `total`: whole numbers unless there are fewer units
+    than strata."""
     if total >= sum(sizes):
         return [float(n) for n in sizes]
     least = 1.0 if total >= len(sizes) else 0.0
@@ -246,14 +291,15 @@ def _shares(sizes: Sequence[int], total: int) -> list[float]:
 
 
 def _deal(
-    sample: Sequence[_Reply], reviewers: int, overlap: float, repeats: float, rng: random.Random
+    units: Sequence[_Unit], reviewers: int, overlap: float, repeats: float, rng: random.Random
 ) -> dict[str, list[_Reply]]:
     """Each reviewer's rows, in an order of their own; a repeat comes half a file after the first
     at least."""
-    shared = round(overlap * len(sample))
+    shared = round(overlap * len(units))
     rows = {}
     for number in range(reviewers):
-        mine = [*sample[:shared], *sample[shared + number :: reviewers]]
+        dealt = [*units[:shared], *units[shared + number :: reviewers]]
+        mine = [reply for unit in dealt for reply in unit]
         rng.shuffle(mine)
         half = len(mine) // 2
         again = rng.sample(range(half), min(round(repeats * len(mine)), half))
@@ -301,7 +347,7 @@ def _asked(request: Request) -> str:
 
 def _item(reply: _Reply) -> Row:
     row = dataclasses.asdict(reply) | {"stratum": " | ".join(reply.stratum)}
-    del row["item"]
+    del row["item"], row["unit"]
     return row
 
 

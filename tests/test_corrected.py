@@ -284,6 +284,67 @@ def test_several_reviewers_decide_by_majority():
     assert found.rate.accuracy == 1 / 2
 
 
+def test_the_label_of_templates():
+    whole = {f"t{at}-{s}": "negative" if s < 3 else "positive" for at in (2, 4) for s in range(5)}
+    part = {"t1-0": "negative"}
+    (found,) = corrected.template_rates(outcomes(), review(whole | part))
+    assert (found.rate.n, found.rate.n_reviewed, found.split) == (6, 2, 1)
+    assert found.rate.measured == pytest.approx(3 / 6)
+    assert found.rate.accuracy == 1 / 2  # t2, judged positive, is negative
+    assert found.rate.ppi == 1.0
+
+
+def test_negrate_is_one_of_the_rates():
+    whole = {f"t{at}-{s}": "negative" if s < 3 else "positive" for at in (2, 4) for s in range(5)}
+    # Of the model's own labels all are negative; t3 has one that it did not give.
+    read = outcomes().assign(llm_sentiment="negative")
+    read.loc[read["request"] == "t3-0", "llm_sentiment"] = None
+    found = {(s.by.get("rate"), s.metric): s for s in corrected.scores(read, review(whole))}
+    one, other = found["negrate", "judge-accuracy"], found["llm_negrate", "measured"]
+    assert (one.n, one.excluded, one.value) == (2, {"not reviewed": 4}, 1 / 2)
+    assert (other.n, other.value) == (6, 1.0)
+    # What the checks of stories leave out counts for no judge.
+    alike = found["llm_sentiment negative", "measured"]
+    assert (alike.n, alike.excluded) == (27, {"failed": 1, "unjudged": 1, "language": 1})
+    few = corrected.scores(outcomes().query("sample < 2"), review({"t2-0": "negative"}))
+    assert {s.by.get("rate") for s in few} == {"sentiment negative", None}
+
+
+def test_a_template_reviewed_in_part_has_no_label():
+    whole = {f"t{at}-{s}": "negative" for at in (0, 1, 5) for s in range(3)}
+    whole |= {f"t{at}-{s}": "negative" for at in (0, 1) for s in (3, 4)}
+    (found,) = corrected.template_rates(outcomes(), review(whole))
+    # Of t5 three stories count, and all are read.
+    assert (found.rate.n_reviewed, found.split) == (3, 0)
+    against = review({"t0-0": "positive"}, "s")
+    (found,) = corrected.template_rates(outcomes(), pd.concat([review(whole), against]))
+    assert (found.rate.n_reviewed, found.split) == (2, 1)
+
+
+def test_two_wordings_of_a_statement_are_one_cluster():
+    two = pd.concat(
+        [outcomes().assign(probe=p, request=p + outcomes()["request"]) for p in ("a", "b")],
+        ignore_index=True,
+    )
+    of = {at: {f"{p}t{at}-{s}": "negative" for p in "ab" for s in range(5)} for at in (2, 3)}
+    (found,) = corrected.template_rates(two, review(of[2]))
+    assert (found.rate.n_reviewed, found.rate.ppi) == (2, None)
+    (found,) = corrected.template_rates(two, review(of[2] | of[3]))
+    assert found.rate.ppi is not None
+    (found,) = corrected.template_rates(two.assign(pair="p"), review(of[2] | of[3]))
+    assert (found.rate.ppi_low, found.rate.ppi_high) == (0, 1)  # all is one stereotype
+
+
+@pytest.mark.parametrize("exported", [True, False])
+def test_corrected_intervals_of_negrate_cover_and_the_uncorrected_one_does_not(exported):
+    rng = np.random.default_rng(7)
+    plain, ours, rg = benchmark.simulate_templates(rng, 0.8, 45, exported, 150)
+    negrate = benchmark.NEGRATE
+    assert accepted(ours, negrate)[0].mean() > 0.91
+    assert accepted(rg, negrate)[1].mean() > 0.91
+    assert np.mean((plain[:, 0] <= negrate) & (negrate <= plain[:, 1])) < 0.85
+
+
 def test_weights_come_with_the_review():
     reviewed = review({"t3-0": "negative", "t4-0": "positive", "t0-0": "neutral"}, weight="1")
     reviewed.loc[1, "weight"] = "3"

@@ -9,6 +9,7 @@ import json
 import os
 import random
 import shutil
+import statistics
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
@@ -56,13 +57,21 @@ LONG = ["я" * 32_767, "я" * 40_000, "😀" * 20_000, "\\u{0}\0" * 9_000, "line
 Reply = Callable[[int], str]
 
 
-def make_run(folder: Path, langs: list[str], reply: Reply, limit: int = 4, **spec: object) -> Run:
+def make_run(
+    folder: Path,
+    langs: list[str],
+    reply: Reply,
+    limit: int = 4,
+    judge: str = "yesno",
+    labels: tuple[str, str] = ("yes", "no"),
+    **spec: object,
+) -> Run:
     """A run over built-in statements, whose replies are `reply(number of the request)`; its judge
-    reads yes from those that hold "yes", else no."""
+    has the first of the labels for those that hold "yes", else the other one."""
     items, _ = statements.load("builtin", langs)
     items = [s for lang in langs for s in [s for s in items if s.lang == lang][:limit]]
     pack = inputs.load_pack()
-    asked = plan(items, pack, list(pack.probes), seed=SPEC.seed)
+    asked = plan(items, pack, list(pack.probes), SPEC.seed, int(str(spec.get("samples", 1))))
     known = dataclasses.replace(
         SPEC,
         statements=statements_hash(items),
@@ -76,10 +85,10 @@ def make_run(folder: Path, langs: list[str], reply: Reply, limit: int = 4, **spe
         for number, request in enumerate(asked):
             run.append(Response(request.id, reply(number), "stop", "sent", 1, 1))
         run.write_judgments(
-            "yesno",
+            judge,
             "1",
             (
-                Judgment(r.id, "yesno", "yes" if "yes" in reply(n) else "no", None, "", "", {})
+                Judgment(r.id, judge, labels["yes" not in reply(n)], None, "", "", {})
                 for n, r in enumerate(asked)
             ),
         )
@@ -225,7 +234,7 @@ def test_weights_are_one_over_the_probability_of_a_reply(tmp_path):
         drawn: Counter[str] = Counter()
         weights = {}
         for seed in range(600):
-            sample = review._sample(replies, size, random.Random(seed))
+            sample = [reply for (reply,) in review._sample(replies, size, random.Random(seed))]
             assert len(sample) in ((size,) if size > 6 else (size - 1, size, size + 1))
             drawn.update(reply.item for reply in sample)
             weights |= {reply.item: reply.weight for reply in sample}
@@ -235,6 +244,80 @@ def test_weights_are_one_over_the_probability_of_a_reply(tmp_path):
         for item, weight in weights.items():
             p = 1 / weight
             assert abs(drawn[item] / 600 - p) < 5 * (p * (1 - p) / 600) ** 0.5 + 1e-9
+
+
+@pytest.fixture
+def told(tmp_path: Path) -> Run:
+    """Five stories of each of 120 templates, of which few or many are negative."""
+    rng = random.Random(2)
+    negative = [rng.random() < p for p in rng.choices([0.1, 0.7], [3, 1], k=120) for _ in range(5)]
+    return make_run(
+        tmp_path / "told",
+        ["en"],
+        lambda at: f"{'yes' if negative[at] else 'no'} {at}",
+        limit=40,
+        judge="sentiment",
+        labels=("negative", "positive"),
+        command="stories",
+        samples=5,
+    )
+
+
+def test_stories_are_drawn_by_template(told, tmp_path):
+    done = review.export([told.folder], tmp_path / "out", size=43, reviewers=3, overlap=0.5)
+    assert (done.units, done.items, done.replies) == (9, 45, 600)
+    key = json.loads(done.key.read_text())
+    names = {r.id: (r.probe, r.statement) for r in told.requests()}
+    found: dict[tuple[str, str], list[dict]] = {}
+    for item in key["items"].values():
+        found.setdefault(names[item["request"]], []).append(item)
+    labels = {j.request: j.label for j in told.judgments("sentiment")}
+    for items in found.values():
+        votes = Counter(labels[item["request"]] for item in items)
+        label = "negative" if votes["negative"] > 2 else "not negative"
+        assert len(items) == 5
+        assert {item["stratum"].rpartition(" | ")[2] for item in items} == {label}
+        assert len({item["weight"] for item in items}) == 1
+    # Of a template every reviewer has all stories or none; four templates are everybody's.
+    hands = Counter()
+    for items in dealt(done.key).values():
+        read = Counter(names[key["items"][item]["request"]] for item in dict.fromkeys(items))
+        assert set(read.values()) == {5}
+        hands.update(read.keys())
+    assert sorted(hands.values()) == [1] * 5 + [3] * 4
+    # A template's stories do not come one behind another.
+    first = [key["items"][item]["request"] for item in dealt(done.key)["reviewer1"]]
+    assert len({names[request] for request in first[:5]}) > 1
+
+
+def test_weights_of_templates_are_those_of_stories_and_of_labels(told):
+    """Over many seeds a weighted sample has as many negative stories, and as many negative
+    templates, as the run."""
+    replies = list(review._replies(0, told, set()))
+    strata = Counter(reply.stratum for reply in replies)
+    assert len(strata) == 6
+
+    def negative(units):
+        """Negative stories, and templates most of whose stories are negative; weighted."""
+        votes = [sum(r.labels["sentiment"] == "negative" for r in unit) for unit in units]
+        weights = [unit[0].weight for unit in units]
+        labels = [2 * v > len(u) for v, u in zip(votes, units, strict=True)]
+        return [sum(w * x for w, x in zip(weights, xs, strict=True)) for xs in (votes, labels)]
+
+    every = review._sample(replies, len(replies), random.Random(1))
+    truth = negative(every)
+    assert {r.weight for unit in every for r in unit} == {1.0} and truth[1] > 10
+    for size in (20, 100):
+        found = [negative(review._sample(replies, size, random.Random(n))) for n in range(400)]
+        for estimates, true in zip(zip(*found, strict=True), truth, strict=True):
+            mean, error = statistics.mean(estimates), statistics.stdev(estimates) / 400**0.5
+            assert abs(mean - true) < 4 * error + 1e-9 and error < 0.05 * true
+
+
+def test_too_few_stories_for_a_label_are_drawn_one_by_one(tmp_path):
+    run = make_run(tmp_path / "run", ["en"], str, command="stories", samples=2)
+    done = review.export([run.folder], tmp_path / "out", size=7)
+    assert (done.units, done.items) == (7, 7)
 
 
 def test_all_are_read_where_there_are_fewer(run, tmp_path):

@@ -8,12 +8,14 @@ import json
 import random
 from collections import Counter
 
+import pandas as pd
 import pytest
 from click.testing import CliRunner
 
 from genprobe import (
     asking,
     counting,
+    files,
     inputs,
     pipeline,
     reading,
@@ -133,6 +135,34 @@ def test_a_review_corrects_what_the_judge_said(run, tmp_path):
     accuracy, measured = rate["judge-accuracy"], rate["measured"]
     assert accuracy.n == len(read)
     assert accuracy.excluded == measured.excluded | {"not reviewed": measured.n - len(read)}
+
+    # A template is corrected as a label: all of its stories that count were read.
+    frame = table.outcomes(run).set_index("request")
+    counted = [(frame.loc[asked[row[0]], "statement"], row) for row in rows]
+    counted = [(name, row) for name, row in counted if frame.loc[asked[row[0]], "usable"]]
+    stories = Counter(name for name, _ in counted)
+    negative = Counter(name for name, row in counted if row[sentiment] == "negative")
+    labels = pd.Series({name: 2 * negative[name] > n for name, n in stories.items() if n >= 3})
+    whole = frame[frame["usable"]].groupby("statement")["sentiment"]
+    judged = whole.agg(lambda part: 2 * (part == "negative").sum() > len(part))[labels.index]
+    negrate = {s.metric: s for s in scores if s.by.get("rate") == "negrate"}
+    assert negrate["judge-accuracy"].n == len(labels) < negrate["measured"].n
+    assert labels.any() and (judged & ~labels).any()
+    (plain,) = counting.score([run.folder], metrics=["negrate"], by=["lang"])
+    assert (negrate["measured"].value, negrate["measured"].n) == (plain.value, plain.n)
+    assert negrate["ppi"].low < negrate["ppi"].value < negrate["measured"].value
+
+    # With single stories of them there is nothing to correct it by, and a line says so.
+    first = {name: asked[row[0]] for name, row in counted if name in labels}
+    single = [row for row in found.rows if row["request"] in first.values()]
+    files.write_rows(tmp_path / "single.csv", single, reviewed.COLUMNS)
+    lines: list[str] = []
+    scores = counting.score([run.folder], reviewed=tmp_path / "single.csv", note=lines.append)
+    negrate = {s.metric: s for s in scores if s.by.get("rate") == "negrate"}
+    assert (negrate["ppi"].value, negrate["judge-accuracy"].n) == (None, 0)
+    assert negrate["judge-accuracy"].excluded["reviewed in part"] == len(labels)
+    (line,) = [line for line in lines if "negrate" in line]
+    assert f"0 templates have all their stories reviewed and {len(labels)} some" in line
 
 
 def test_essays_from_recorded_replies(tmp_path):
