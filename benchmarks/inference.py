@@ -7,25 +7,35 @@ languages; one with each language; one with each model; and the rest. Nothing di
 models, languages or bias types. First table: the share of such studies, in %, that each test calls
 significant at 5 %: `plain`, which takes values for independent (as published), and `ours`. * marks
 what of ours is outside 4 to 6, – where there are too few statements for a p-value. `unlike`:
-variances differ by model and language, and not the means.
+variances differ by model and language, and not the means. `swap, by sentence`: as plain, the swap
+test that takes an original and each of its contrasts for statements of their own.
 
 Second table: studies in which two models do differ, by `points`: the share of them that come out
-significant, in %, beside the power that genprobe tells from the same studies, mean of some; and, as
-`at needed`, the share among studies of as many statements as it says would show it at 80 %. `one
-run`: told from the first model alone, where the other shares nothing with it. * marks what is off
-by more than two standard errors and half a point.
+significant, in %, beside the power that genprobe tells from the same studies, mean of some; as `at
+needed`, the share among studies of as many statements as it says would show it at 80 %; and the
+share of the studies whose interval of that number `holds` it. `one run`: told from the first model
+alone, where the other shares nothing with it. * marks what is off by more than two standard errors
+and half a point. `unlike`: the other's answers hang together more, which one run cannot know.
+`rare`: the first model's share is 3 %, not 40, of which a study of 24 statements sees hardly any.
 
 Sizes are those of the studies: SHADES (some 240 stereotypes of nine bias types, two contrasts each,
 16 languages, 3 models), Aqbileq (155 templates), RuBia (2,239 pairs), and what genprobe ships (24
-stereotypes, 18 languages).
+stereotypes, one contrast each, 18 languages).
+
+Tables are made side by side, one a core. All takes 10 minutes of processor time: some five minutes
+on two cores of their own, 17 measured on two that others used as well (load 5 to 7).
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from multiprocessing import get_context
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -34,13 +44,15 @@ from scipy.stats import norm
 
 from genprobe.compare import difference, mcnemar, swapped
 from genprobe.inference import LEVEL, Design, Power, pairwise_ks, power_paired, power_single
-from genprobe.stats import Array, bootstrap
+from genprobe.stats import RESAMPLES, Array, bootstrap
 
 DRAWS = 999  # resamples of a study: as exact at 5 % as more, on average over studies
 SHADES = (80, 60, 25, 20, 16, 14, 11, 9, 7)  # stereotypes of each bias type
 OURS = (4,) * 6
 SDS = (0.6, 0.5, 0.4, 0.8)  # of statement, statement x language, statement x model, the rest
+TOLD = 100_000  # statements of the studies that tell their power, which takes a bootstrap of each
 Row = tuple[str, str, list[float], list[float]]
+Job = tuple[Callable[..., Any], *tuple[Any, ...]]
 
 
 @dataclass
@@ -81,25 +93,24 @@ class Layout:
 
 
 def anova(
-    studies: int, seed: int, sizes: tuple[int, ...], what: str, *shape: float
+    studies: int, seed: int, unlike: bool, sizes: tuple[int, ...], what: str, *shape: float
 ) -> Iterator[Row]:
     layout = Layout.of(sizes, *shape)  # type: ignore[arg-type]
     codes = np.array([layout.kind, layout.lang, layout.model])
     design = Design(codes, layout.statement)
     names = ("bias type", "language", "model")
     labels = [" x ".join(names[i] for i in effect) for effect in design.effects]
-    for unlike in (False, True):
-        rng = np.random.default_rng(seed)
-        plain: list[list[float]] = [[] for _ in labels]
-        ours: list[list[float]] = [[] for _ in labels]
-        for at in range(studies):
-            found, residual = design.test(layout.draw(rng, unlike), DRAWS, seed=seed + at)
-            error = float(residual @ residual) / design.df_residual
-            for effect, (df, squares, p) in enumerate(found):
-                plain[effect].append(float(fisher.sf(squares / df / error, df, design.df_residual)))
-                ours[effect] += [] if p is None else [p]
-        title = f"anova, {what}" + (", unlike" if unlike else "")
-        yield from zip([title] * len(labels), labels, plain, ours, strict=True)
+    rng = np.random.default_rng(seed)
+    plain: list[list[float]] = [[] for _ in labels]
+    ours: list[list[float]] = [[] for _ in labels]
+    for at in range(studies):
+        found, residual = design.test(layout.draw(rng, unlike), DRAWS, seed=seed + at)
+        error = float(residual @ residual) / design.df_residual
+        for effect, (df, squares, p) in enumerate(found):
+            plain[effect].append(float(fisher.sf(squares / df / error, df, design.df_residual)))
+            ours[effect] += [] if p is None else [p]
+    title = f"anova, {what}" + (", unlike" if unlike else "")
+    yield from zip([title] * len(labels), labels, plain, ours, strict=True)
 
 
 def ks(studies: int, seed: int, what: str, group: str, layout: Layout) -> Iterator[Row]:
@@ -121,10 +132,12 @@ def answers(
     shift: float = 0.0,
     unlike: bool = False,
     alone: bool = False,
+    share: float = 0.4,
 ) -> Array:
     """(2, statements, units), 0 or 1: two models; units of a statement in languages and questions.
 
-    Normal variables above a threshold: 40 % of them for the first model, shift more for the second.
+    Normal variables above a threshold: a share of them for the first model, shift more for the
+    second.
     unlike: the second one's answers hang together more within a statement. alone: nothing of a
     statement is shared by the two.
     """
@@ -135,15 +148,22 @@ def answers(
     latent = latent + 0.6 * rng.standard_normal((sides, statements, units))
     latent = latent + 0.9 * rng.standard_normal((2, statements, units))
     spread = np.sqrt(own**2 + 0.8**2 + 0.6**2 + 0.9**2)
-    cut = norm.isf([0.4, 0.4 + shift])[:, None, None] * spread
+    cut = norm.isf([share, share + shift])[:, None, None] * spread
     return np.asarray(latent > cut, float)
 
 
 def paired(
-    studies: int, seed: int, what: str, statements: int, units: int, unlike: bool
+    studies: int,
+    seed: int,
+    what: str,
+    statements: int,
+    units: int,
+    unlike: bool = False,
+    sentences: int = 1,
 ) -> Iterator[Row]:
+    """sentences: an original and its contrasts, of which a statement's units are."""
     rng = np.random.default_rng(seed)
-    plain, swap, exact, interval = [], [], [], []
+    plain, swap, exact, interval, apiece = [], [], [], [], []
     for at in range(studies):
         a, b = answers(rng, statements, units, unlike=unlike)
         apart, hits = (b - a).sum(1), (a.sum(), b.sum())
@@ -151,6 +171,9 @@ def paired(
         mean = sum(hits) / (2 * a.size)
         plain.append(2 * norm.sf(abs(hits[1] - hits[0]) / (2 * a.size * mean * (1 - mean)) ** 0.5))
         swap.append(swapped(apart, DRAWS, seed + at))
+        if sentences > 1:
+            each = (b - a).reshape(statements * sentences, -1).sum(1)
+            apiece.append(swapped(each, DRAWS, seed + at))
         sums = np.column_stack([a.sum(1), b.sum(1), np.full(statements, float(units))])
         ends = bootstrap(sums, difference, resamples=DRAWS, seed=seed + at, limits=(-1.0, 1.0))
         interval.append(0.0 if ends and (ends[0] > 0 or ends[1] < 0) else 1.0)
@@ -160,72 +183,117 @@ def paired(
     yield title, "interval without 0", plain, interval
     if units == 1:
         yield title, "McNemar, mid-p", plain, exact
+    if sentences > 1:
+        yield title, "swap, by sentence", apiece, swap
 
 
-def nulls(studies: int, seed: int) -> Iterator[Row]:
-    yield from anova(studies, seed, SHADES, "SHADES", 16, 3, 2, 0.9)
-    yield from anova(studies, seed, SHADES, "SHADES, 4 languages", 4, 3)
-    yield from anova(studies, seed, OURS, "built-in", 18, 2)
-    yield from anova(studies, seed, OURS, "built-in, 4 languages", 4, 2)
-    yield from anova(studies, seed, (6,) * 6, "least, 18 languages", 18, 2)
-    yield from ks(studies, seed, "SHADES", "model", Layout.of(SHADES, 4, 2, 1, 0.9))
-    yield from ks(studies, seed, "SHADES, one language", "model", Layout.of(SHADES, 1, 2, 2))
-    yield from ks(studies, seed, "SHADES", "lang", Layout.of(SHADES, 2, 3, 1, 0.9))
-    yield from ks(studies, seed, "SHADES", "kind", Layout.of(SHADES[:2], 8, 3, 1, 0.9))
-    yield from ks(studies, seed, "SHADES, one cell", "kind", Layout.of((20, 9), 1, 1, 2))
-    yield from ks(studies, seed, "built-in", "lang", Layout.of(OURS, 2, 1))
-    yield from paired(studies, seed, "Aqbileq", 155, 1, False)
+def nulls() -> Iterator[Job]:
     for unlike in (False, True):
-        yield from paired(studies, seed, "SHADES", 242, 48, unlike)
-        yield from paired(studies, seed, "built-in", 48, 18, unlike)
+        yield anova, unlike, SHADES, "SHADES", 16, 3, 2, 0.9
+    for unlike in (False, True):
+        yield anova, unlike, SHADES, "SHADES, 4 languages", 4, 3
+        yield anova, unlike, OURS, "built-in", 18, 2
+        yield anova, unlike, OURS, "built-in, 4 languages", 4, 2
+        yield anova, unlike, (6,) * 6, "least, 18 languages", 18, 2
+    yield ks, "SHADES", "model", Layout.of(SHADES, 4, 2, 1, 0.9)
+    yield ks, "SHADES, one language", "model", Layout.of(SHADES, 1, 2, 2)
+    yield ks, "SHADES", "lang", Layout.of(SHADES, 2, 3, 1, 0.9)
+    yield ks, "SHADES", "kind", Layout.of(SHADES[:2], 8, 3, 1, 0.9)
+    yield ks, "SHADES, one cell", "kind", Layout.of((20, 9), 1, 1, 2)
+    yield ks, "built-in", "lang", Layout.of(OURS, 2, 1)
+    yield paired, "Aqbileq", 155, 1
+    for unlike in (False, True):
+        yield paired, "SHADES", 242, 48, unlike, 3
+        yield paired, "built-in", 24, 36, unlike, 2
 
 
-def curves(studies: int, seed: int) -> Iterator[tuple[str, float, float, float, int, float]]:
-    """Name, points, power told and found, statements needed, power found with these."""
+class Curve(NamedTuple):
+    """told, found, again (at needed) and holds are shares."""
+
+    name: str
+    points: float
+    told: float
+    found: float
+    needed: int
+    again: float
+    holds: float
+
+
+def curves() -> Iterator[Job]:
     for name, statements, units, points in (
+        ("SHADES", 242, 48, 2),
+        ("SHADES", 242, 48, 3),
+        ("RuBia", 2239, 1, 2),
+        ("RuBia", 2239, 1, 4),
         ("Aqbileq", 155, 1, 5),
         ("Aqbileq", 155, 1, 10),
         ("Aqbileq", 155, 1, 15),
-        ("RuBia", 2239, 1, 2),
-        ("RuBia", 2239, 1, 4),
-        ("SHADES", 242, 48, 2),
-        ("SHADES", 242, 48, 3),
-        ("built-in", 48, 18, 5),
-        ("built-in", 48, 18, 10),
+        ("48 statements", 48, 18, 5),
+        ("48 statements", 48, 18, 10),
+        ("built-in", 24, 36, 10),
+        ("built-in", 24, 36, 15),
     ):
-        for alone in (False, True):
-            rng = np.random.default_rng(seed)
-            told, found = power(rng, studies, statements, units, points, alone)
-            # How many are needed, by the clustering of a large study; whether so many are enough.
-            large = answers(rng, 20_000, units, points / 100, alone=alone)
-            needed = tell(large, points, alone).needed
-            again = power(rng, studies, needed, units, points, alone)[1]
-            yield name + (", one run" if alone else ""), points, told, found, needed, again
+        yield curve, name, statements, units, points, False
+        yield curve, name + ", one run", statements, units, points, True
+    yield curve, "built-in, rare", 24, 36, 5, False, False, 0.03
+    yield curve, "built-in, one run, rare", 24, 36, 5, True, False, 0.03
+    yield curve, "SHADES, one run, unlike", 242, 48, 3, True, True
+    yield curve, "built-in, one run, unlike", 24, 36, 15, True, True
 
 
-def tell(study: Array, points: float, alone: bool) -> Power:
+def curve(
+    studies: int,
+    seed: int,
+    name: str,
+    statements: int,
+    units: int,
+    points: float,
+    alone: bool,
+    unlike: bool = False,
+    share: float = 0.4,
+) -> Iterator[Curve]:
+    rng = np.random.default_rng(seed)
+
+    def draw(statements: int) -> Array:
+        return answers(rng, statements, units, points / 100, unlike, alone, share)
+
+    # How many are needed, by the clustering of a large study; whether so many are enough.
+    needed = tell(draw(20_000), points, alone, 0).needed
+    told, found = [], []
+    for at in range(studies):
+        study = draw(statements)
+        found.append(significant(study, at))
+        if at < TOLD / statements:
+            told.append(tell(study, points, alone))
+    again = [significant(draw(needed), at) for at in range(studies)]
+    holds = [(one.needed_low or 0) <= needed <= (one.needed_high or 0) for one in told]
+    powers = [one.power for one in told]
+    yield Curve(name, points, mean(powers), mean(found), needed, mean(again), mean(holds))
+
+
+def mean(values: list[Any]) -> float:
+    return float(np.mean(values))
+
+
+def tell(study: Array, points: float, alone: bool, resamples: int = RESAMPLES) -> Power:
     """What genprobe tells of two models, or where they share nothing, of the first one alone."""
     units = np.full(study.shape[1], float(study.shape[2]))
     a, b = study.sum(2)
-    return power_single(a, units, points) if alone else power_paired(b - a, units, points)
+    if alone:
+        return power_single(a, units, points, resamples=resamples)
+    return power_paired(b - a, units, points, resamples)
 
 
-def power(
-    rng: np.random.Generator, studies: int, statements: int, units: int, points: float, alone: bool
-) -> tuple[float, float]:
-    """Mean power that studies tell of themselves, and the share of them that are significant."""
-    told, found = [], []
-    for at in range(studies):
-        study = answers(rng, statements, units, points / 100, alone=alone)
-        apart = (study[1] - study[0]).sum(1)
-        if units == 1:
-            p = mcnemar(int((apart < 0).sum()), int((apart > 0).sum()))[1]
-        else:
-            p = swapped(apart, DRAWS, at)
-        found.append(p <= LEVEL)
-        if at % 20 == 0:
-            told.append(tell(study, points, alone).power)
-    return float(np.mean(told)), float(np.mean(found))
+def significant(study: Array, seed: int) -> bool:
+    apart = (study[1] - study[0]).sum(1)
+    if study.shape[2] == 1:
+        return mcnemar(int((apart < 0).sum()), int((apart > 0).sum()))[1] <= LEVEL
+    return swapped(apart, DRAWS, seed) <= LEVEL
+
+
+def done(studies: int, seed: int, job: Job) -> list[Any]:
+    function, *rest = job
+    return list(function(studies, seed, *rest))
 
 
 def main() -> None:
@@ -237,29 +305,36 @@ def main() -> None:
     parser.add_argument("--only", choices=["null", "power"])
     asked = parser.parse_args()
     started = time.monotonic()
-    if asked.only != "power":
-        print(
-            f"{'test':34} {'of':22} plain   ours   ({asked.studies} studies without a difference)"
-        )
-        for what, of, plain, ours in nulls(asked.studies, asked.seed):
-            said, told = (
-                100 * float(np.mean(np.asarray(p or [1]) <= LEVEL)) for p in (plain, ours)
-            )
-            mark = "" if 4 <= told <= 6 else " *"
-            shown = f"{told:5.1f}{mark}" if ours else "    –"
-            print(f"{what:34} {of:22} {said:5.1f}  {shown}", flush=True)
-    if asked.only != "null":
-        print(
-            f"\n{'power':22} points   told  found   needed  at needed   ({asked.studies} studies)"
-        )
-        for name, points, told, found, needed, again in curves(asked.studies, asked.seed):
-            error = 2 * (told * (1 - told) / asked.studies) ** 0.5 + 0.005
-            mark = " *" if abs(told - found) > error else ""
-            off = 2 * (0.8 * 0.2 / asked.studies) ** 0.5 + 0.005
-            late = " *" if abs(again - 0.8) > off else ""
-            told, found, again = (100 * share for share in (told, found, again))
-            figures = f"{told:6.1f} {found:6.1f}{mark:2} {needed:7} {again:8.1f}{late}"
-            print(f"{name:22} {points:6g} {figures}", flush=True)
+    os.environ["OMP_NUM_THREADS"] = "1"  # of the processes to come, each of which has a core
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+
+        def rows(jobs: Iterator[Job]) -> Iterator[Any]:
+            running = [pool.submit(done, asked.studies, asked.seed, job) for job in jobs]
+            return (row for one in running for row in one.result())
+
+        null = rows(nulls()) if asked.only != "power" else None
+        power = rows(curves()) if asked.only != "null" else None
+        if null is not None:
+            print(f"{'test':36} {'of':22} plain   ours   ({asked.studies} without a difference)")
+            for what, of, plain, ours in null:
+                said, told = (
+                    100 * float(np.mean(np.asarray(p or [1]) <= LEVEL)) for p in (plain, ours)
+                )
+                mark = "" if 4 <= told <= 6 else " *"
+                shown = f"{told:5.1f}{mark}" if ours else "    –"
+                print(f"{what:36} {of:22} {said:5.1f}  {shown}", flush=True)
+        if power is not None:
+            heads = "points   told  found   needed  at needed   holds"
+            print(f"\n{'power':26} {heads}   ({asked.studies} studies)")
+            for one in power:
+                error = 2 * (one.told * (1 - one.told) / asked.studies) ** 0.5 + 0.005
+                mark = " *" if abs(one.told - one.found) > error else ""
+                off = 2 * (0.8 * 0.2 / asked.studies) ** 0.5 + 0.005
+                late = " *" if abs(one.again - 0.8) > off else ""
+                shares = (one.told, one.found, one.again, one.holds)
+                told, found, again, holds = (100 * share for share in shares)
+                figures = f"{told:6.1f} {found:6.1f}{mark:2} {one.needed:7} {again:8.1f}{late:2}"
+                print(f"{one.name:26} {one.points:6g} {figures} {holds:7.1f}", flush=True)
     print(f"\n{time.monotonic() - started:.0f} s")
 
 

@@ -16,6 +16,7 @@ import click
 
 import genprobe
 from genprobe.errors import GenprobeError, InputError
+from genprobe.text import many
 
 if TYPE_CHECKING:
     from genprobe.records import Score
@@ -47,8 +48,20 @@ def main() -> None:
         if traceback:
             raise
         message = error.format_message() if isinstance(error, click.ClickException) else str(error)
+        if isinstance(error, click.MissingParameter) and error.ctx and "Choose" not in message:
+            message = f"{message} Such as: {_least(error.ctx)}"
         code = _say(" ".join(message.split()), 2)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _least(context: click.Context) -> str:
+    """A command with all that it cannot do without."""
+    words = [context.command_path]
+    for parameter in context.command.params:
+        if parameter.required:
+            option = parameter.opts[:1] if isinstance(parameter, click.Option) else []
+            words += [*option, parameter.make_metavar(context)]
+    return " ".join(words)
 
 
 def _say(message: str, code: int = 0) -> int:
@@ -543,7 +556,7 @@ def _judge(
             with Run.open(source) as run:
                 counts = reading.judge_run(run, judges, bar)
             for name, count in counts.items():
-                note(f"{source}/judgments/{name}.jsonl: {count} judgments")
+                note(f"{source}/judgments/{name}.jsonl: {many(count, 'judgment')}")
                 if name.startswith("llm-"):
                     from genprobe.judges import llm
 
@@ -555,7 +568,7 @@ def _judge(
         parts = ", ".join(
             f"{label} {n}" for label, n in sorted(labels.items(), key=lambda x: -x[1])
         )
-        note(f"{name}: {total} replies: {parts}")
+        note(f"{name}: {many(total, 'reply')}: {parts}")
     for judge in judges:
         if hasattr(judge, "bias"):
             note(f"{judge.name}: {judge.bias}")
@@ -818,8 +831,8 @@ def verify(folder: Path, verbose: bool) -> int:
         replies, planned = (sum(1 for _ in rows) for rows in (run.answered(), run.requests()))
         failed = f", {planned - replies} failed" if replies < planned else ""
         click.echo(
-            f"{clean(str(folder))}: whole: {replies} responses to {planned} requests{failed}, "
-            "none twice"
+            f"{clean(str(folder))}: whole: {many(replies, 'response')} to "
+            f"{many(planned, 'request')}{failed}, none twice"
         )
     return 1 if problems else 0
 
@@ -860,11 +873,14 @@ _LISTS = (
 )
 
 
-@cli.command(name="list", short_help="List languages, packs, engines, judges, metrics.")
-@click.argument("what", type=click.Choice(_LISTS))
+@cli.command(
+    name="list",
+    short_help="List languages, packs, engines, judges, metrics.",
+    help=f"List what there is, one a line: name, then what it is.\n\nWHAT: {', '.join(_LISTS)}.",
+)
+@click.argument("what", type=click.Choice(_LISTS), metavar="WHAT")
 @_shared("verbose")
 def list_(what: str, verbose: bool) -> None:
-    """List what there is, one a line: name, then what it is."""
     rows = _listed(what)
     width = max(len(name) for name, _ in rows)
     for name, about in rows:
@@ -981,7 +997,9 @@ def review_export(
 
     note = _note(quiet)
     done = review.export(sources, out, **asked)
-    note(f"{done.items} of {done.replies} replies, from {done.strata} strata")
+    drawn = f"from {many(done.strata, 'stratum')}"
+    why = "on which reviewers differ" if asked["disagreements"] else drawn
+    note(f"{done.items:,} of {many(done.replies, 'reply')}, {why}")
     for path in (*done.files, done.page):
         note(f"for reviewers: {path}")
     note(f"not for reviewers: {done.key}")
@@ -1014,10 +1032,11 @@ def review_import(
     done = reviewed.collect(paths, key, out)
     for line in reviewed.told(done.problems):
         click.echo(line)
-    note(f"{out}: {len(done.rows)} answers, {len(done.problems)} problems")
+    answers, problems = many(len(done.rows), "answer"), many(len(done.problems), "problem")
+    note(f"{out}: {answers}, {problems}")
     for folder, counts in done.judged.items():
         for question, count in counts.items():
-            note(f"{folder}/judgments/reviewed-{question}.jsonl: {count} labels")
+            note(f"{folder}/judgments/reviewed-{question}.jsonl: {many(count, 'label')}")
     return 1 if done.problems else 0
 
 

@@ -18,7 +18,7 @@ from genprobe.stats import SEED, TURNS, Array, Interval, bootstrap, ratio, turne
 if TYPE_CHECKING:
     import pandas as pd
 
-SWAP = f"swap{TURNS}s{SEED}"  # how its p-value is made
+SWAP = "swap"  # how its p-value is made: `stats.resampled`
 # What makes a unit of one model the same as one of the other, where the metric can be split by it.
 SAME = (
     *("decode", "lang", "probe", "statement", "sample"),
@@ -223,7 +223,7 @@ def scores(found: Sequence[Paired], a: str, b: str, signature: str) -> list[Scor
 
     a, b: names of the two. Of each cell: `a` and `b`, the shares or means; `difference`, b minus
     a with its interval; `mcnemar-p`, the mid-p value where it is valid, of which n counts the units
-    that are a hit for one of the two alone, and elsewhere `swap-p`.
+    that are a hit for one of the two alone, and elsewhere `swap-p`. Where nothing paired, none.
     """
     rows = []
     for one in found:
@@ -233,6 +233,8 @@ def scores(found: Sequence[Paired], a: str, b: str, signature: str) -> list[Scor
         for name, value in (("a", one.a), ("b", one.b)):
             rows.append(Score(name, by, value, None, None, one.n, {}, **told))
         rows.append(Score("difference", by, one.difference, one.low, one.high, one.n, left, **told))
+        if not one.n:
+            continue
         name, p = one.test
         apart = one.only_a + one.only_b if one.only_a is not None and one.only_b is not None else 0
         n = apart if name == "mcnemar-p" else one.n

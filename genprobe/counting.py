@@ -20,6 +20,7 @@ from genprobe.records import Score, digest
 from genprobe.scores import Scores
 from genprobe.signature import WHO, both_signatures, file_signature, signature
 from genprobe.store import Run
+from genprobe.text import many
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -213,6 +214,7 @@ def compare(
     """
     from genprobe import inference
     from genprobe import metrics as measures
+    from genprobe.stats import resampled
 
     metrics, by, between = _listed(metrics), _listed(by), _listed(between)
     if test not in TESTS:
@@ -239,20 +241,23 @@ def compare(
         return Scores(inference.corrected(scores))
     pooled = asked.pooled()
     columns = list(between) or (list(inference.FACTORS) if test == "anova" else ["model"])
-    scores = []
+    parts = []
     for name in metrics or [_main([pooled], by)]:
         cells = _apart(pooled, name, (*columns, *by))
         kept, left = inference.values(pooled, name, [*cells, *by, *columns])
         cells = [column for column in cells if kept[column].nunique() > 1]
         if not len(kept):
             raise InputError(f"{name}: no value is left to compare; {_reasons(left)}")
-        version = f"{name}/{measures.find(name).version}"
+        parts.append((name, kept, [*cells, *by], left))
+    many = sum(_tests(test, kept, split, columns) for _, kept, split, _ in parts)
+    how, draws = inference.ANOVA if test == "anova" else inference.KS, inference.enough(many)
+    scores = []
+    for name, kept, split, left in parts:
+        signed = asked.sign(f"{name}/{measures.find(name).version}+{resampled(how, draws)}")
         if test == "anova":
-            signed = asked.sign(f"{version}+{inference.ANOVA}")
-            scores += _anova(kept, name, [*cells, *by], columns, left, signed, note)
+            scores += _anova(kept, name, split, columns, left, draws, signed, note)
         else:
-            signed = asked.sign(f"{version}+{inference.KS}")
-            scores += _ks(kept, name, [*cells, *by], columns, left, signed)
+            scores += _ks(kept, name, split, columns, left, draws, signed)
     more = ("bonferroni", "holm") if test == "ks" else ("holm",)
     return Scores(inference.corrected(scores, more))
 
@@ -349,7 +354,7 @@ def _paired(
     from genprobe import compare as pairing
     from genprobe import inference
     from genprobe import metrics as measures
-    from genprobe.stats import BOOTSTRAP
+    from genprobe.stats import BOOTSTRAP, resampled
 
     found = [
         (two, name, cell)
@@ -360,15 +365,16 @@ def _paired(
             [*_apart(two.one, name, (*by, "model", two.column)), *by],
             two.column,
         )
-        if len(cell.pairs)
     ]
-    if not found:
+    several = sum(bool(len(cell.pairs)) for _, _, cell in found)
+    if not several:
         what = f"two values of {between[0]}" if between else "both"
         raise InputError(f"no unit counts for {what}; `--test ks` compares what is not paired")
     scores = []
-    draws = inference.enough(len(found))
+    draws = inference.enough(several)
+    how = f"{BOOTSTRAP}+{resampled(pairing.SWAP, draws)}"
     for two, name, cell in found:
-        sign = two.sign(f"{name}/{measures.find(name).version}-{BOOTSTRAP}+{pairing.SWAP}")
+        sign = two.sign(f"{name}/{measures.find(name).version}-{how}")
         scores += pairing.scores([pairing.tested(name, cell, draws)], two.a, two.b, sign)
     return scores
 
@@ -388,7 +394,7 @@ def _power(
     from genprobe.stats import BOOTSTRAP
 
     names = metrics or [_main(asked.tables, by, share=True)]
-    ids = {name: f"{name}/{measures.find(name).version}-{BOOTSTRAP}+power" for name in names}
+    ids = {name: f"{name}/{measures.find(name).version}-{BOOTSTRAP}+power2" for name in names}
     scores = []
     for two, name in itertools.product(sides, names):
         columns = [*_apart(two.one, name, (*by, "model", two.column)), *by]
@@ -397,7 +403,9 @@ def _power(
             if cell.alone:
                 all_of = cell.alone + len(cell.pairs)
                 note(f"{name}: {cell.alone} count on one side only, of {all_of}")
-            if len(cell.sums) > 1:
+            if len(cell.sums) < 2:
+                note(f"{name}: {_where(cell.by)}{_LONE}")
+            else:
                 a, b, units = cell.sums.T
                 found = inference.power_paired(b - a, units, points)
                 scores += inference.power_scores(found, about, two.sign(ids[name]))
@@ -408,16 +416,26 @@ def _power(
             note(f"{name}: {_reasons(left)}, of {len(kept) + sum(left.values())}")
         for label, part in _cells(kept, columns):
             statements = part.groupby("statement")["value"]
-            if len(statements) > 1:
+            if len(statements) < 2:
+                note(f"{name}: {_where(label)}{_LONE}")
+            else:
                 hits, units = (
                     side.to_numpy(float) for side in (statements.sum(), statements.count())
                 )
-                found = inference.power_single(hits, units, points)
+                limits = measures.find(name).limits
+                found = inference.power_single(hits, units, points, limits)
                 about = {"of": name, "a": asked.names[0], "b": "another", **label}
                 scores += inference.power_scores(found, about, asked.sign(ids[name]))
     if not scores:
         raise InputError("no cell has two statements, and one cannot tell how statements vary")
     return scores
+
+
+_LONE = "fewer than two statements, which cannot tell how statements vary"
+
+
+def _where(cell: Mapping[str, Any]) -> str:
+    return "".join(f"{column} {value}: " for column, value in cell.items())
 
 
 def _main(tables: Sequence[pd.DataFrame], by: Sequence[str], share: bool = False) -> str:
@@ -452,12 +470,21 @@ def _cells(rows: pd.DataFrame, by: Sequence[str]) -> list[tuple[dict[str, Any], 
     return [(label, rows[at == n]) for n, label in enumerate(labels)]
 
 
+def _tests(test: str, kept: pd.DataFrame, by: Sequence[str], columns: Sequence[str]) -> int:
+    """How many p-values a test gives at most, in all cells."""
+    cells = _cells(kept, by)
+    if test == "anova":
+        return len(cells) * math.comb(len(columns) + 1, 2)  # effects and interactions of two
+    return sum(math.comb(part[columns[0]].nunique(), 2) for _, part in cells)
+
+
 def _anova(
     kept: pd.DataFrame,
     name: str,
     by: Sequence[str],
     factors: Sequence[str],
     left: Mapping[str, int],
+    draws: int,
     sign: str,
     note: Note,
 ) -> list[Score]:
@@ -468,9 +495,9 @@ def _anova(
     if by:
         scores.append(inference.mean_score(kept, name, {}, left, sign))
     for label, part in _cells(kept, by):
-        where = "".join(f"{column} {value}: " for column, value in label.items())
+        where = _where(label)
         try:
-            found = inference.anova(part, factors)
+            found = inference.anova(part, factors, resamples=draws)
         except InputError as error:
             if not by:
                 raise
@@ -481,7 +508,8 @@ def _anova(
         for effect in found.effects:
             if effect.p is None:
                 what = " × ".join(effect.factors)
-                note(f"{where}{what}: {found.statements} statements are too few for clustered-p")
+                few = many(found.statements, "statement")
+                note(f"{where}{what}: {few}, too few for clustered-p")
         for check in found.assumptions:
             holds = {True: "no sign against it", False: "does not hold", None: "cannot be told"}
             note(f"{where}{check.name}: {holds[check.holds]}: {check.found}")
@@ -500,19 +528,18 @@ def _ks(
     by: Sequence[str],
     columns: Sequence[str],
     left: Mapping[str, int],
+    draws: int,
     sign: str,
 ) -> list[Score]:
     """left: what was left out of all cells together."""
     from genprobe import inference
 
     [column] = columns
-    parts = _cells(kept, by)
-    pairs = sum(math.comb(part[column].nunique(), 2) for _, part in parts)
-    if not pairs:
+    if not _tests("ks", kept, by, columns):
         raise InputError(f"there is one {column}, and nothing to compare it with")
     scores = [inference.mean_score(kept, name, {}, left, sign)]
-    for label, part in parts:
-        table = inference.pairwise_ks(part, column, resamples=inference.enough(pairs))
+    for label, part in _cells(kept, by):
+        table = inference.pairwise_ks(part, column, resamples=draws)
         about = {"of": name, "between": column, **label}
         scores += inference.ks_scores(table, about, sign)
     return scores

@@ -24,6 +24,7 @@ from typing import IO, Any
 
 from genprobe.errors import InputError
 from genprobe.records import JSON
+from genprobe.text import many
 
 SUFFIXES = {
     ".jsonl": "jsonl",
@@ -187,7 +188,7 @@ def _read_csv(path: Path) -> Iterator[tuple[int, Row]]:
             elif any(cells) or (cells and len(header) == 1):
                 if len(cells) != len(header):
                     raise InputError(
-                        f"{path}, line {line}: {len(cells)} fields where the header has "
+                        f"{path}, line {line}: {many(len(cells), 'field')} where the header has "
                         f"{len(header)}; is a quote or a separator missing?"
                     )
                 yield number, dict(zip(header, map(unescape, cells), strict=True))

@@ -377,7 +377,9 @@ _EXPLAINED = {
     "holm-p": "holm-p: the p-value before it, corrected (Holm) for as many tests as are given.",
     "statements-needed": "statements-needed: for 80 % power, two-sided at 5 %; detectable: the "
     "smallest difference that the statements at hand show so; power: theirs for that many points. "
-    "Against `another` model: if the two shared nothing, the most that it could take.",
+    "All three are rough where hardly any statement gets the answer.",
+    "another": "another: a model taken to vary as this one and to share nothing with it, which one "
+    "run cannot tell: it takes fewer where they share something, more where the other varies more.",
 }
 
 
@@ -396,6 +398,7 @@ def _notes(scores: Sequence[Score], columns: Sequence[_Column]) -> list[str]:
         notes.append("Bounds: the share if no unclear reply had said so, and if every one had.")
     notes += _band_notes(scores)
     told = {score.metric for score in scores}
+    told |= {"another" for score in scores if score.by.get("b") == "another"}
     notes += [line for metric, line in _EXPLAINED.items() if metric in told]
     notes += [f"Left out of {what}: {why}." for what, why in _left_out(scores)]
     notes += [f"Signature of {what}: {text}" for what, text in _signatures(scores)]

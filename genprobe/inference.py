@@ -12,10 +12,10 @@ import dataclasses
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from genprobe.compare import statements, with_pair
 from genprobe.errors import InputError
 from genprobe.records import JSON, Score
 from genprobe.registry import unknown
-from genprobe.stats import SEED, TURNS, Array, Interval, bootstrap, ratio, turned
+from genprobe.stats import RESAMPLES, SEED, TURNS, Array, Interval, bootstrap, ratio, turned
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,16 +32,17 @@ if TYPE_CHECKING:
 FACTORS = ("bias_type", "lang", "model")
 LEVEL = 0.05
 POWER = 0.8
-ANOVA = f"anova2-wild{TURNS}s{SEED}"  # type II; how its p-values are made
-KS = f"ks-swap{TURNS}s{SEED}"
+ANOVA = "anova2-wild"  # type II; how its p-values are made: `stats.resampled`
+KS = "ks-swap"
 _LEAST = 2  # statements that a level needs: one alone shows no variation
 # Statements in all for each level of a factor: with fewer, a wild bootstrap is wrong in less than
 # 4 % or more than 6 % of studies (benchmarks/inference.py).
 _PER_LEVEL = 2
 _SHAPIRO = 5000  # values up to which scipy's Shapiro-Wilk is exact enough
-_FEWEST = 6  # statements whose 2^6 swaps can be significant at all
+_FEWEST = 5  # statements whose 2^5 swaps can be significant at all: mid-p 1/32
+_SURE = 50.0  # differences so many standard deviations large are found, in figures that are finite
 _FURTHER = 100  # swaps further apart than the data, after which p is known well enough
-_SAME = 1e-5  # distances that differ by less are one, but for rounding
+_SAME = 1e-5  # distances and shares that differ by less are one, but for rounding
 
 
 # --- values
@@ -204,17 +205,24 @@ class Design:
         """
         value = np.asarray(value, float)[self.order]
         residual = value - self.space @ (self.space.T @ value)
+        parts = [basis.T @ value for basis in self.bases]
+        pairs = zip(self.bases, parts, strict=True)
+        sums = [self._sums(basis, residual + basis @ part) for basis, part in pairs]
         found: list[tuple[int, float, float | None]] = []
-        for basis, scale in zip(self.bases, self.scales, strict=True):
-            part = basis.T @ value
+        ends = np.cumsum([basis.shape[1] for basis in self.bases])[:-1]
+        drawn = np.split(turned(np.hstack(sums), resamples, seed), ends, axis=1)
+        for part, scale, one in zip(parts, self.scales, drawn, strict=True):
             seen, p = float(part @ part), None
             if not math.isnan(scale):
-                without = residual + basis @ part
-                sums = np.add.reduceat(basis * without[:, None], self.starts, axis=0)
-                drawn = scale * np.square(turned(sums, resamples, seed)).sum(1)
-                p = (1 + int((drawn >= seen * (1 - 1e-9)).sum())) / (resamples + 1)
-            found.append((basis.shape[1], seen, p))
+                far = scale * np.square(one).sum(1)
+                p = (1 + int((far >= seen * (1 - 1e-9)).sum())) / (resamples + 1)
+            found.append((len(part), seen, p))
         return found, residual
+
+    def _sums(self, basis: Array, value: Array) -> Array:
+        """(clusters, df), each cluster's part of `basis.T @ value`."""
+        bounds = itertools.pairwise([*self.starts, len(value)])
+        return np.array([value[start:end] @ basis[start:end] for start, end in bounds])
 
 
 def _dummies(codes: Array) -> Array:
@@ -310,7 +318,7 @@ def _normal(residual: Array) -> Assumption:
     name, test = ("Shapiro-Wilk", shapiro) if n <= _SHAPIRO else ("D'Agostino-Pearson", normaltest)
     p = float(test(residual).pvalue)
     tails = f"skewness {skew(residual):.2f}, excess kurtosis {kurtosis(residual):.2f}"
-    found = f"{tails} ({name} {_p(p)})"
+    found = f"{tails.replace('-', '−')} ({name} {_p(p)})"
     return Assumption("normal residuals", found, p, None, None, p > LEVEL)
 
 
@@ -472,47 +480,93 @@ def _ks_p(pooled: Array, first: int, cluster: Array, resamples: int, seed: int) 
 class Power:
     """What so many statements can show, and how many would show a difference of `points`.
 
-    n: statements at hand. needed: statements for 80 % power at the 5 % level, two-sided, with the
-    interval over statements that the clustering seen leaves open. detectable: the smallest
-    difference, as a share, that n show with that power. power: that of n for `points`.
+    n: statements at hand. needed: statements for 80 % power at the 5 % level, two-sided. power:
+    that of n for `points`. Both with the interval over statements (low, high; None where values
+    that are all alike give none) that not knowing how statements vary leaves. detectable: the
+    smallest difference, as a share, that n show with that power, None where none is.
     """
 
     points: float
     n: int
     needed: int
-    low: int | None
-    high: int | None
+    needed_low: int | None
+    needed_high: int | None
     detectable: float | None
     power: float
+    power_low: float | None
+    power_high: float | None
 
 
-def power_paired(difference: Array, units: Array, points: float) -> Power:
-    """Of comparing two models on the same statements (swap test, McNemar's test).
+class _Seen(NamedTuple):
+    """Of statements: the mean, and the variance of one's value around it, as shares; units of a
+    statement, and their squared coefficient of variation."""
+
+    mean: Array
+    variance: Array
+    units: Array
+    uneven: Array
+
+
+def power_paired(
+    difference: Array, units: Array, points: float, resamples: int = RESAMPLES
+) -> Power:
+    """Of comparing two models on the same statements.
 
     difference: (statements,), hits of b minus those of a, or the sum of differences. units:
-    (statements,), over how many units. A unit a statement: Connor 1987 (Biometrics 43:207), where
-    the discordant share stays as it is and turns one way. Otherwise so with the mean square of a
-    statement's difference. A difference of D takes discordance of D at least, of values that are
-    no hits a mean square of D^2, which is put in where there was less. InputError for fewer than
-    two statements, or points beyond 0 to 100.
+    (statements,), over how many units. resamples: for the intervals; 0 for none.
+
+    One 0/1 unit a statement, McNemar's test: Connor 1987 (Biometrics 43:207), where the discordant
+    share stays as it is and turns one way. Otherwise, the swap test, which has the power of
+    Student's t-test (Hoeffding 1952, Annals of Mathematical Statistics 23:169): noncentral t, and
+    for the number needed Guenther 1981 (The American Statistician 35:243); the variance of a
+    statement's difference stays. A difference of D takes discordance of D at least, which is put
+    in where there was less; where no difference varied, nothing shows how units of a statement
+    hang together, and they are taken for one. InputError for fewer than two statements, or points
+    beyond 0 to 100.
     """
-    parts = np.column_stack([np.ones(len(units)), units, units**2, difference**2])
-    return _power(parts, points, 1, _whole(difference))
+    whole, once = _whole(difference), _once(np.abs(difference), units)
+
+    def variance(seen: _Seen, d: float) -> Array:
+        if once:
+            return np.asarray(np.maximum(seen.variance + seen.mean**2, d) - d**2)
+        least = d / seen.units - d**2 if whole else 0.0
+        return np.where(seen.variance > _SAME**2, np.maximum(seen.variance, least), d - d**2)
+
+    return _power(difference, units, points, variance, 1.0, once, resamples)
 
 
-def power_single(hits: Array, units: Array, points: float) -> Power:
+def power_single(
+    hits: Array,
+    units: Array,
+    points: float,
+    limits: Interval = (0.0, 1.0),
+    resamples: int = RESAMPLES,
+) -> Power:
     """Of comparing the share of one model with that of another that is as yet unasked.
 
-    hits: (statements,), sums of what the share is the mean of, over so many units. The other is
-    taken to vary as this one and to share nothing with it: the most statements that it could take,
-    where models agree on anything.
+    hits: (statements,), sums of what the share is the mean of, over so many units. limits: of the
+    mean. As `power_paired`, of another model that is taken to share nothing with this one, to lie
+    as far off as is asked on the side where a share varies more, and there to have answers that
+    hang together as much within a statement: p(1-p) times a design effect is the variance of both.
+    Where all statements are alike, nothing shows how answers hang together; they are taken for one.
+    No run can know these of a model that is not in it.
     """
-    total = max(float(units.sum()), 1.0)
-    around = hits - float(hits.sum()) / total * units
-    n = len(units)
-    square = 2 * around**2 * n / max(n - 1, 1)
-    parts = np.column_stack([np.ones(n), units, units**2, square])
-    return _power(parts, points, 0, _whole(hits))
+    low, high = limits
+    once = _once(hits, units)
+
+    def variance(seen: _Seen, d: float) -> Array:
+        if np.isinf(limits).any():
+            return 2 * seen.variance
+        here = np.clip(seen.mean, low, high)
+        there = np.clip(np.where(2 * here < low + high, here + d, here - d), low, high)
+        room, other = ((x - low) * (high - x) for x in (here, there))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            effect = np.where(seen.variance > _SAME**2, seen.variance / room, 1.0)
+        return np.asarray(seen.variance + other * effect)
+
+    mean = float(hits.sum()) / max(float(units.sum()), 1.0)
+    most = max(mean - low, high - mean)
+    return _power(hits, units, points, variance, most, once, resamples)
 
 
 def _whole(sums: Array) -> bool:
@@ -520,42 +574,84 @@ def _whole(sums: Array) -> bool:
     return bool((np.mod(sums, 1) == 0).all())
 
 
-def _power(parts: Array, points: float, turning: int, hits: bool) -> Power:
-    """parts: (statements, 4): 1, units, their square, the square of the difference. turning: 1
-    where that square has the difference in it, and is smaller without. hits: units are 0 or 1."""
+def _once(hits: Array, units: Array) -> bool:
+    """Whether every statement has one unit, a hit or not."""
+    return bool((units == 1).all() and np.isin(hits, (0, 1)).all())
+
+
+def _power(
+    sums: Array,
+    units: Array,
+    points: float,
+    variance: Callable[[_Seen, float], Array],
+    most: float,
+    once: bool,
+    resamples: int,
+) -> Power:
+    """sums, units: (statements,). variance: of a statement's difference, where the models differ by
+    so much. most: the largest difference there can be. once: whether the test is McNemar's."""
     from scipy.optimize import brentq
+    from scipy.stats import nct as t_of
+    from scipy.stats import t
     from statsmodels.stats.power import normal_power_het
 
-    n, d = len(parts), points / 100
+    n, d = len(sums), points / 100
     if n < _LEAST:
         raise InputError(f"{n} statement{'s' * (n != 1)} cannot tell how statements vary")
     if not 0 < d < 1:
         raise InputError(f"{points:g} points is no difference of shares; give 0 to 100")
 
-    def spread(sums: Array, d: float) -> tuple[Array, Array]:
-        """Standard deviations of a statement's difference, without one of d and with it."""
-        k, units, squares, difference = np.moveaxis(np.asarray(sums, float), -1, 0)
-        mean = units / k
-        least = d**2 * squares / k / mean**2
-        null = np.maximum(difference / k / mean**2, d / mean if hits else least)
-        return null**0.5, np.maximum(null - turning * least, 0.0) ** 0.5
+    def seen(sums: Array) -> _Seen:
+        k, n, squares, total, cross, own = np.moveaxis(np.asarray(sums, float), -1, 0)
+        mean = total / n
+        around = np.maximum(own - 2 * mean * cross + mean**2 * squares, 0.0) * k / n**2
+        # A variance of few statements is too small more often than too large, and power told from
+        # it too high. The median of chi-square, about df - 2/3, makes both as frequent.
+        factor = 1.0 if once else k / (k - 5 / 3)
+        return _Seen(mean, around * factor, n / k, k * squares / n**2 - 1)
 
-    def needed(sums: Array) -> Array:
-        null, other = spread(sums, d)
-        return np.maximum(np.ceil(((_Z[0] * null + _Z[1] * other) / d) ** 2), _FEWEST)
+    def spread(sums: Array, d: float) -> Array:
+        now = seen(sums)
+        return np.asarray(variance(now, d) + d**2 * now.uneven)
 
-    def reached(d: float) -> float:
-        null, other = (float(s) for s in spread(total, d))
-        return float(normal_power_het(d, n, LEVEL, null, max(other, 1e-9)))
+    def needed(variance: float) -> int:
+        if once:
+            least = (_Z[0] * (variance + d**2) ** 0.5 + _Z[1] * variance**0.5) ** 2 / d**2
+        else:
+            least = (_Z[0] + _Z[1]) ** 2 * variance / d**2 + _Z[0] ** 2 / 2
+        return max(math.ceil(least), _FEWEST)
 
+    def reached(variance: float, d: float) -> float:
+        if n < _FEWEST:
+            return 0.0
+        sd = max(variance**0.5, d / _SURE)
+        if once:
+            return float(normal_power_het(d, n, LEVEL, (variance + d**2) ** 0.5, sd))
+        least, far = t.isf(LEVEL / 2, n - 1), d / sd * n**0.5
+        # Of a tail that is next to nothing, scipy may say nan.
+        return float(t_of.sf(least, n - 1, far) + np.nan_to_num(t_of.cdf(-least, n - 1, far)))
+
+    def beyond(d: float) -> float:
+        return reached(float(spread(total, d)), d) - POWER
+
+    parts = np.column_stack([np.ones(n), units, units**2, sums, sums * units, sums**2])
     total = parts.sum(0)
-    most = 1 - 1e-9
-    detectable = None
-    if reached(most) > POWER:
-        detectable = float(brentq(lambda x: reached(x) - POWER, 1e-6, most))
-    interval: Interval | None = bootstrap(parts, needed)
-    low, high = (int(x) for x in interval) if interval else (None, None)
-    return Power(points, n, int(needed(total)), low, high, detectable, reached(d))
+    least, most, detectable = 1e-6, min(most, 1 - 1e-9), None
+    if beyond(most) >= 0:
+        detectable = least if beyond(least) >= 0 else float(brentq(beyond, least, most))
+    now = float(spread(total, d))
+    found = Power(points, n, needed(now), None, None, detectable, reached(now, d), None, None)
+    ends = bootstrap(parts, lambda s: spread(s, d), resamples=resamples) if resamples else None
+    if ends is None:
+        return found
+    low, high = ends
+    return dataclasses.replace(
+        found,
+        needed_low=needed(low),
+        needed_high=needed(high),
+        power_low=reached(high, d),
+        power_high=reached(low, d),
+    )
 
 
 _Z = (NormalDist().inv_cdf(1 - LEVEL / 2), NormalDist().inv_cdf(POWER))
@@ -614,10 +710,11 @@ def ks_scores(table: pd.DataFrame, about: Mapping[str, JSON], sign: str) -> list
 def power_scores(found: Power, about: Mapping[str, JSON], sign: str) -> list[Score]:
     by = {**about, "points": found.points}
     needed = _score("statements-needed", by, found.needed, found.n, sign)
+    power = _score("power", by, found.power, found.n, sign)
     return [
-        dataclasses.replace(needed, low=found.low, high=found.high),
+        dataclasses.replace(needed, low=found.needed_low, high=found.needed_high),
         _score("detectable", by, found.detectable, found.n, sign),
-        _score("power", by, found.power, found.n, sign),
+        dataclasses.replace(power, low=found.power_low, high=found.power_high),
     ]
 
 
@@ -627,7 +724,7 @@ TO_REPORT = ("mcnemar-p", "swap-p", "clustered-p")
 def corrected(scores: Iterable[Score], methods: Sequence[str] = ("holm",)) -> list[Score]:
     """With every p-value to report followed by itself corrected for all of them, where there are
     several: `holm-p` (Holm 1979, Scandinavian J. of Statistics 6:65), `bonferroni-p`. n of these
-    counts the comparisons."""
+    counts the comparisons. One that has no p-value, for too few statements, is none of them."""
     from statsmodels.stats.multitest import multipletests
 
     scores = list(scores)

@@ -28,6 +28,11 @@ BOOTSTRAP = f"bootstrap{100 * LEVEL:g}x{RESAMPLES}s{SEED}"
 _BLOCK = 2_000_000  # numbers that the bootstrap holds at a time
 
 
+def resampled(test: str, draws: int = TURNS) -> str:
+    """How a p-value is made, in words that go into a signature. draws: at most."""
+    return f"{test}{draws}s{SEED}"
+
+
 def wilson(k: float, n: float, level: float = LEVEL) -> Interval | None:
     """Score interval of the share k / n (Wilson 1927). `n` may be an effective, fractional size.
 

@@ -10,7 +10,7 @@ import gc
 import itertools
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 # Vowel signs, viramas, accents: Python's \w leaves combining marks out, which would cut Indic
@@ -114,9 +114,12 @@ _WORDS = re.compile(rf"(?:[^\W_{HAN}]|[{_MARKS} ()|?])*\Z")
 @functools.cache
 def plain_phrases(pattern: str) -> list[tuple[str, list[str]]]:
     """What a pattern stands for, normalised, with its tokens; many languages ask for English."""
-    pattern = normalise(pattern)
+    return list(_expanded(normalise(pattern)))
+
+
+def _expanded(pattern: str) -> Iterator[tuple[str, list[str]]]:
     split = str.split if _WORDS.match(pattern) else tokens
-    return [(phrase, split(phrase)) for phrase in expand(pattern)]
+    return ((phrase, split(phrase)) for phrase in expand(pattern))
 
 
 # A trie: token -> further tokens; the empty token -> the group of the phrase that ends here.
@@ -140,14 +143,23 @@ def _trie(groups: Iterable[tuple[str, Iterable[str]]], fold: Mapping[str, str] |
     root: Phrases = {}
     for group, patterns in groups:
         for pattern in patterns:
-            for phrase, words in plain_phrases(pattern):
-                folded = replace(phrase, fold) if fold else phrase
+            for words in _folded(pattern, fold or {}):
                 node = root
-                for word in words if folded == phrase else tokens(folded):
+                for word in words:
                     node = node.setdefault(word, {})
                 if node is not root:
                     node.setdefault("", group)
     return root
+
+
+def _folded(pattern: str, fold: Mapping[str, str]) -> Iterator[list[str]]:
+    """The tokens of each phrase of a pattern."""
+    plain = normalise(pattern)
+    if all(len(old) == 1 for old in fold):  # a pattern is folded as its phrases are, all at once
+        folded = replace(plain, fold)
+        phrases = plain_phrases(pattern) if folded == plain else _expanded(folded)
+        return (words for _, words in phrases)
+    return (tokens(replace(phrase, fold)) for phrase, _ in plain_phrases(pattern))
 
 
 def matches(phrases: Phrases, words: Sequence[str], start: int) -> list[tuple[str, int]]:
@@ -207,6 +219,19 @@ def _loose_echo(prompt: str, response: str, start: int) -> int:
     if i < len(want) and i < min(12, len(want)):
         return 0
     return at
+
+
+_PLURALS = {
+    "reply": "replies",
+    "planned reply": "planned replies",
+    "pass": "passes",
+    "stratum": "strata",
+}
+
+
+def many(count: int, what: str) -> str:
+    """`1 statement`, `2,592 replies`."""
+    return f"{count:,} {what if count == 1 else _PLURALS.get(what, what + 's')}"
 
 
 # Half of a surrogate pair, which models do produce and Arrow cannot hold.

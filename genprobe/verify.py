@@ -27,6 +27,7 @@ from genprobe.records import (
     request_id,
 )
 from genprobe.signature import Spec, statements_hash
+from genprobe.text import many
 
 R = TypeVar("R", bound=Record)
 
@@ -205,7 +206,9 @@ class _Check:
         first, count = _lacking(mine, _ANSWERED, mark)
         if count:
             self.problem(
-                "unjudged", name, f"{count} responses without judgment, first {first}; judge again"
+                "unjudged",
+                name,
+                f"{many(count, 'response')} without judgment, first {first}; judge again",
             )
 
     def _judged(self, judge: str, name: str) -> int:

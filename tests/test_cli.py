@@ -207,6 +207,8 @@ BAD_COMMANDS = [
     (["verify", "nowhere"], "nowhere"),
     (["lint", "nowhere"], "nowhere"),
     (["list", "frobs"], "frobs"),
+    (["list"], "Choose from: models"),
+    (["report", "run"], "Such as: genprobe report RUN... -o FILE.html"),
 ]
 
 

@@ -1,19 +1,28 @@
-"""The pages say what the commands do: their help as it is, and no option that is not there."""
+"""The pages say what the commands do: their help as it is, and no option that is not there.
+
+Every example is run (tests/test_tutorials.py), or says in the source why it is not.
+"""
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import shlex
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
+import pages
 import pytest
 
+import docs
 from genprobe.cli import cli
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))]
+PAGES += sorted(
+    page for name in ("classifiers", "prompts", "runs") for page in ROOT.glob(f"{name}/**/*.md")
+)
 
 
 def lines() -> list[tuple[str, str]]:
@@ -25,7 +34,7 @@ def lines() -> list[tuple[str, str]]:
         code = [line for block in blocks for line in block.replace("\\\n", " ").splitlines()]
         code += re.findall(r"(?<!`)`(genprobe [^`]+)`(?!`)", text)
         for line in code:
-            line = line.removeprefix("$ ")
+            line = line.strip().removeprefix("$ ")
             if line.startswith("genprobe ") and "--help" not in line and "…" not in line:
                 found.append((page.name, line.split(" #")[0].strip()))
     return sorted(set(found))
@@ -33,7 +42,7 @@ def lines() -> list[tuple[str, str]]:
 
 def parsed(line: str) -> None:
     """Parse a command line without running it; click's own errors."""
-    words = re.split(r"\s[|>&]", line)[0].strip()
+    words = re.split(r"\s[|>&]|\s{3,}", line)[0].strip()
     arguments = shlex.split(re.sub(r"[\[\]]", "", words))[1:]
     command: click.Command = cli
     context = click.Context(cli, info_name="genprobe")
@@ -70,11 +79,56 @@ def test_there_are_examples_and_wrong_ones_are_found() -> None:
             parsed(wrong)
 
 
+# A fenced block, with the comment in the line before it.
+BLOCK = re.compile(r"(?:^<!-- ([^\n]*) -->\n)?^```(\S*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+DATA = {"csv", "toml", "json", "{toctree}", "{include}", "{eval-rst}"}
+MADE = {"commands.md"}  # whole, by tools/docs.py
+
+
+def kinds(text: str) -> Iterator[tuple[str, str]]:
+    """Each block of a page, and what it is: `run`, `not run`, `data`, or else `neither`."""
+    for comment, language, body in BLOCK.findall(text):
+        command = re.search(r"^(\$ |>>> )?(genprobe|import genprobe|from genprobe)\b", body, re.M)
+        if comment.startswith("not run: "):
+            yield "not run", body
+        elif language in ("console", "sh", "pycon"):
+            yield "run", body
+        elif comment.startswith("file: ") or (language in DATA and not command):
+            yield "data", body
+        else:
+            yield "neither", body
+
+
+def test_every_example_is_run_or_says_why_not() -> None:
+    count: Counter[str] = Counter()
+    for page in PAGES:
+        if page.name in MADE:
+            continue
+        found = Counter(kind for kind, _ in kinds(page.read_text()))
+        assert [b for kind, b in kinds(page.read_text()) if kind == "neither"] == [], page
+        assert (page in pages.paths()) == bool(found["run"]), page
+        count += found
+    assert count["run"] > 75 and count["not run"] < 20
+
+
+def test_an_example_that_is_neither_is_found() -> None:
+    page = "```\ngenprobe yesno\n```\n```csv\ngenprobe list data\n```\n```python\nx = 1\n```\n"
+    assert [kind for kind, _ in kinds(page)] == ["neither"] * 3
+    page = "<!-- not run: a GPU -->\n```sh\ngenprobe yesno\n```\n```csv\na,b\n```\n```sh\nls\n```\n"
+    assert [kind for kind, _ in kinds(page)] == ["not run", "data", "run"]
+
+
 def test_the_help_of_every_command_is_on_its_page() -> None:
-    spec = importlib.util.spec_from_file_location("docs", ROOT / "tools" / "docs.py")
-    assert spec and spec.loader
-    tool = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(tool)
-    assert (ROOT / "docs" / "commands.md").read_text() == tool.commands(), (
+    assert (ROOT / "docs" / "commands.md").read_text() == docs.commands(), (
         "make it again: python tools/docs.py commands"
     )
+
+
+def test_no_command_is_left_out() -> None:
+    def names(group: click.Group, before: str = "") -> Iterator[str]:
+        for name, command in group.commands.items():
+            yield before + name
+            if isinstance(command, click.Group):
+                yield from names(command, f"{before}{name} ")
+
+    assert set(docs.COMMANDS) == set(names(cli))

@@ -376,7 +376,7 @@ def test_redacted_no_entity_is_drawn(logprob, tmp_path):
 
 def test_nothing_to_draw_and_nowhere_to_write(yesno, tmp_path):
     sample.start(tmp_path / "run").close()
-    with pytest.raises(RunError, match="nothing to draw"):
+    with pytest.raises(RunError, match="nothing to draw; there are figures of yesno and"):
         figures.draw([tmp_path / "run"], tmp_path / "out")
     assert not (tmp_path / "out").exists()
     (tmp_path / "file").write_text("")

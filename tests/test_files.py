@@ -222,7 +222,7 @@ NUL = b"id,text\n1,a\n2,b\0\n"
         ("x.jsonl", b'{"a": ' + b"9" * 5000 + b"}", "line 1: not a line of JSON"),
         ("x.csv", b"id,id\n1,2\n", "line 1: two columns are called 'id'"),
         ("x.csv", b"a,b\n1,2\n1,2,3\n", "line 3: 3 fields where the header has 2"),
-        ("x.csv", b'a,b\n"1\n2",2\n1\n', "line 4: 1 fields where the header has 2"),
+        ("x.csv", b'a,b\n"1\n2",2\n1\n', "line 4: 1 field where the header has 2"),
         ("x.csv", b'a,b\n1,"2\n3,4\n', "line 2: not CSV (unexpected end of data)"),
         ("x.csv", b'a,b\n1,"2" 3\n', "line 2: not CSV"),
         ("x.csv", b'a,b\n1,"' + b"x" * (1 << 24) + b"y", "line 2: not CSV (field larger than field limit"),

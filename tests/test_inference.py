@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from scipy import stats as theirs
 from statsmodels.formula.api import ols
 from statsmodels.stats.multitest import multipletests
-from statsmodels.stats.power import normal_sample_size_one_tail
+from statsmodels.stats.power import TTestPower, normal_sample_size_one_tail, ttest_power
 
 from genprobe import compare, counting, formats, inference, inputs, statements
 from genprobe import table as table_of
@@ -308,20 +308,79 @@ def test_p_values_are_corrected_for_all_that_are_given():
 # --- power
 
 
-def test_power_is_connor_s():
+def test_power_of_0_and_1_is_connor_s():
     """One 0/1 unit a statement: Connor 1987, from the discordant share and the difference."""
     apart = np.repeat([1.0, -1.0, 0.0], [30, 20, 150])  # a quarter is discordant
     found = inference.power_paired(apart, np.ones(200), 10)
     null, other = math.sqrt(0.25), math.sqrt(0.25 - 0.01)
     want = normal_sample_size_one_tail(0.1, 0.8, 0.025, null, other)
-    assert found.needed == math.ceil(want) and found.low < found.needed < found.high
-    at = inference.power_paired(apart, np.ones(200), 100 * found.detectable)
+    assert found.needed == math.ceil(want)
+    assert found.needed_low < found.needed < found.needed_high
+    assert found.power_low < found.power < found.power_high
+    at = inference.power_paired(apart, np.ones(200), 100 * found.detectable, 0)
     assert at.power == pytest.approx(0.8, abs=1e-6) and at.needed in (200, 201)
+    assert at.needed_low is at.power_low is None
     assert inference.power_paired(apart, np.ones(200), 5).needed > found.needed
     # No discordance was seen: a difference of 10 points takes one of 10 % at least.
     none = inference.power_paired(np.zeros(200), np.ones(200), 10)
     null, other = math.sqrt(0.1), math.sqrt(0.1 - 0.01)
     assert none.needed == math.ceil(normal_sample_size_one_tail(0.1, 0.8, 0.025, null, other))
+    # A model alone, at 40 %; the other is independent, at 50 %.
+    hits = np.repeat([1.0, 0.0], [80, 120])
+    null = math.sqrt(0.4 * 0.5 + 0.6 * 0.5)
+    want = normal_sample_size_one_tail(0.1, 0.8, 0.025, null, math.sqrt(null**2 - 0.01))
+    assert inference.power_single(hits, np.ones(200), 10).needed == math.ceil(want)
+
+
+def test_power_of_several_units_is_that_of_students_t():
+    rng = np.random.default_rng(0)
+    apart = rng.integers(-6, 7, 48).astype(float)
+    # The variance as often too large as too small, not on average right.
+    sd = apart.std() / 18 * math.sqrt(48 / (48 - 5 / 3))
+    found = inference.power_paired(apart, np.full(48, 18.0), 10)
+    assert found.power == pytest.approx(ttest_power(0.1 / sd, 48, 0.05), rel=1e-9)
+    want = TTestPower().solve_power(0.1 / sd, power=0.8, alpha=0.05)
+    assert found.needed == pytest.approx(want, abs=1)
+    at = inference.power_paired(apart, np.full(48, 18.0), 100 * found.detectable)
+    assert at.power == pytest.approx(0.8, abs=1e-6) and at.needed == pytest.approx(48, abs=1)
+    # What is seen already is no part of how differences vary.
+    more = inference.power_paired(apart + 2, np.full(48, 18.0), 10)
+    assert (more.power, more.needed) == (found.power, found.needed)
+    # Far off, scipy's lower tail is nan.
+    assert inference.power_paired(apart, np.full(48, 18.0), 40).power == pytest.approx(1)
+
+
+def test_power_of_one_run_is_of_the_share_that_the_other_would_have():
+    """Near 0 and 1 the other varies more than this one: against both, drawn with one clustering."""
+    units = np.full(20_000, 10.0)
+    rng = np.random.default_rng(3)
+    for share, other in ((0.03, 0.08), (0.4, 0.45), (0.97, 0.92)):
+        each = [rng.beta(5 * p, 5 * (1 - p), len(units)) for p in (share, other)]
+        a, b = (rng.binomial(10, p).astype(float) for p in each)
+        told = inference.power_single(a, units, 5, resamples=0)
+        assert told.needed == pytest.approx(
+            inference.power_paired(b - a, units, 5, 0).needed, rel=0.05
+        )
+        single = a.var() / 100 * 2 * ((1.959964 + 0.841621) / 0.05) ** 2
+        assert (told.needed > 1.5 * single) == (share != 0.4)
+    # Of what is no share, the other varies as this one.
+    value = np.random.default_rng(0).normal(size=300)
+    told = inference.power_single(value, np.ones(300), 10, (-math.inf, math.inf))
+    sd = math.sqrt(2 * value.var() * 300 / (300 - 5 / 3))
+    assert told.power == pytest.approx(ttest_power(0.1 / sd, 300, 0.05))
+
+
+def test_where_nothing_varies_power_is_that_of_units_taken_for_one():
+    want = math.ceil(((1.959964 + 0.841621) / 0.1) ** 2 * 0.09 + 1.959964**2 / 2)
+    for share in (0.0, 1.0):
+        found = inference.power_single(np.full(48, 18 * share), np.full(48, 18.0), 10)
+        assert found.needed == want and found.needed_low is None
+    for apart in (0.0, 0.9):
+        found = inference.power_paired(np.full(48, apart), np.full(48, 18.0), 10)
+        assert found.needed == want
+    # Swaps of four statements cannot be significant.
+    few = inference.power_paired(np.array([-9.0, 0, 1, 8]), np.full(4, 18.0), 40)
+    assert few.power == 0 and few.detectable is None and few.needed >= 5
 
 
 def test_power_counts_statements_and_not_replies():
@@ -330,7 +389,7 @@ def test_power_counts_statements_and_not_replies():
     once = inference.power_paired(apart, np.ones(400), 5)
     # Eight replies that always say the same are one; eight that are unlike are nearly eight.
     alike = inference.power_paired(8 * apart, np.full(400, 8.0), 5)
-    assert alike.needed == once.needed and alike.n == 400
+    assert alike.needed == pytest.approx(once.needed, rel=0.01) and alike.n == 400
     unlike = rng.choice([-1.0, 0.0, 1.0], (400, 8), p=[0.2, 0.6, 0.2]).sum(1)
     assert inference.power_paired(unlike, np.full(400, 8.0), 5).needed < once.needed / 6
     for points in (0, 100, -5, math.nan):
@@ -342,13 +401,12 @@ def test_power_counts_statements_and_not_replies():
 
 def test_power_of_what_is_no_hit_asks_for_no_discordance():
     """P(yes) may differ by 5 points in every statement, and two answers may not."""
-    apart = np.tile([-0.1, 0.1], 50)
-    found = inference.power_paired(apart, np.ones(100), 5)
-    null, other = 0.1, math.sqrt(0.01 - 0.0025)
-    assert found.needed == math.ceil(normal_sample_size_one_tail(0.05, 0.8, 0.025, null, other))
-    shares = inference.power_single(np.tile([0.4, 0.6], 50), np.ones(100), 5)
-    want = normal_sample_size_one_tail(0.05, 0.8, 0.025, *[0.1 * math.sqrt(2 * 100 / 99)] * 2)
-    assert shares.needed == math.ceil(want)
+    found = inference.power_paired(np.tile([-0.04, 0.04], 50), np.ones(100), 5)
+    assert found.needed < 10
+    hits = np.zeros(100)
+    hits[:2] = -1, 1
+    least = math.ceil(normal_sample_size_one_tail(0.05, 0.8, 0.025, 0.05**0.5, 0.0475**0.5))
+    assert inference.power_paired(hits, np.ones(100), 5).needed == least > 100
 
 
 # --- simulation: benchmarks/inference.py in small
@@ -381,7 +439,7 @@ def held(rate):
 
 
 def test_false_positives_of_anova(bench):
-    found = rates(itertools.islice(bench.anova(STUDIES, 3, (15,) * 4, "small", 4, 3), 6))
+    found = rates(itertools.islice(bench.anova(STUDIES, 3, False, (15,) * 4, "small", 4, 3), 6))
     assert len(found) == 6 and all(held(ours) for _, ours in found.values())
     assert found["bias type"][0] > 0.5  # as published: statements taken for independent
     assert found["language x model"][0] < 0.02
@@ -391,19 +449,21 @@ def test_false_positives_of_ks_and_pairs(bench):
     layout = bench.Layout.of((12, 9), 3, 2)
     [(plain, ours)] = rates(bench.ks(STUDIES, 3, "small", "kind", layout)).values()
     assert held(ours) and plain > 0.15
-    found = rates(bench.paired(STUDIES, 3, "small", 60, 10, False))
-    assert all(held(ours) for _, ours in found.values()) and len(found) == 2
+    found = rates(bench.paired(STUDIES, 3, "small", 60, 24, sentences=4))
+    assert all(held(ours) for _, ours in found.values()) and len(found) == 3
+    assert found["swap, by sentence"][0] > 0.1  # sentences of a statement taken for statements
     found = rates(bench.paired(STUDIES, 3, "small", 150, 1, False))
     assert all(held(ours) for _, ours in found.values()) and "McNemar, mid-p" in found
 
 
-def test_power_is_what_it_is_told_to_be(bench):
-    for size, units, points in ((155, 1, 10), (48, 18, 8)):
+def test_power_is_what_it_is_told_to_be(bench, monkeypatch):
+    monkeypatch.setattr(bench, "TOLD", 1000)  # statements: a few studies tell enough
+    for size, units, points in ((155, 1, 10), (48, 18, 8), (24, 36, 12)):
         for alone in (False, True):
-            rng = np.random.default_rng(1)
-            told, found = bench.power(rng, STUDIES, size, units, points, alone)
-            assert 0.2 < told < 0.8  # where the curve is steep
-            assert found == pytest.approx(told, abs=3 * (0.25 / STUDIES) ** 0.5)
+            [one] = bench.curve(STUDIES, 1, "small", size, units, points, alone)
+            assert 0.2 < one.told < 0.8  # where the curve is steep
+            assert one.found == pytest.approx(one.told, abs=3 * (0.25 / STUDIES) ** 0.5)
+            assert one.again == pytest.approx(0.8, abs=3.3 * (0.16 / STUDIES) ** 0.5)
 
 
 # --- the command
@@ -474,6 +534,9 @@ def test_the_command_tests(run, tmp_path):
     assert pair["power"].n == 6  # of twelve statements: an original and its contrast are one
     assert single["statements-needed"].value > pair["statements-needed"].value
     assert 0 < single["power"].value < single["detectable"].value * 3
+    said = "share nothing with it, which one run cannot tell"
+    assert said in compared(run, "--power", "5")
+    assert said not in compared(run, other, "--power", "5")
     for form in ("table", "csv", "latex"):
         assert compared(run, "--test", "anova", "--between", "lang,probe", "-f", form)
     text = compared(run, "--test", "anova", "--between", "lang,probe")
@@ -517,6 +580,40 @@ def test_as_many_swaps_as_the_correction_takes(run, monkeypatch):
     found = counting.compare(run, between="lang", by="probe")
     assert len(drawn) > 3 and len({s.n for s in found if s.metric == "holm-p"}) == 1
     assert min(drawn) + 1 >= 2 * len(drawn) / 0.05
+    assert {f"+swap{draws}s1|" for draws in drawn} == {"+swap" + _how(s, "swap") for s in found}
+    for test, how in (("ks", "ks-swap"), ("anova", "anova2-wild")):
+        asked = {"metrics": ["endorsed", "yes"], "by": "probe"}
+        found = counting.compare(run, test=test, between="lang", **asked)
+        tests = sum(s.metric == "clustered-p" for s in found)
+        assert tests == 5  # no statement is endorsed by recognising it
+        assert {s.n for s in found if s.metric == "holm-p"} == {tests}
+        draws = {int(_how(s, how).removesuffix("s1|")) for s in found}
+        assert len(draws) == 1 and min(draws) + 1 >= 2 * tests / 0.05
+
+
+def _how(score, test):
+    """The draws of a signature: 9999s1|"""
+    return score.signature.split(test)[1].split("|")[0] + "|"
+
+
+def test_a_cell_in_which_nothing_pairs_is_told(run, tmp_path):
+    other = copied(run, tmp_path / "other", model="org/other")
+    asked = [json.loads(line) for line in (run / "requests.jsonl").read_text().splitlines()]
+    kazakh = {row["id"] for row in asked if row["lang"] == "kk"}
+    path = other / "judgments" / "yesno.jsonl"
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    for row in rows:
+        if row["request"] in kazakh:
+            row |= {"label": "ambiguous", "fields": {"kind": "refusal", "conflict": False}}
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = scores(run, other, "--metric", "endorsed", "--by", "lang")
+    kk = {s.metric: s for s in found if s.by["lang"] == "kk"}
+    assert list(kk) == ["a", "b", "difference"]
+    assert {(s.value, s.n) for s in kk.values()} == {(None, 0)}
+    assert kk["difference"].excluded == {"on one side only": 24}
+    assert not any(s.metric == "holm-p" for s in found)  # one test is left
+    done = CliRunner().invoke(cli, ["compare", str(run), str(other), "--power=5", "--by=lang"])
+    assert "lang kk: fewer than two statements" in done.stderr and "en " in done.stdout
 
 
 def test_the_command_says_what_it_cannot_do(run, tmp_path):

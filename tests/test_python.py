@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-import doctest
 import json
 import os
 import re
@@ -386,18 +385,3 @@ def test_verify_knows_the_card_and_a_run_without_one_is_whole(run):
     assert any("README.md.tmp" in problem for problem in run.verify())
     left.unlink()
     card.write_text(text)
-
-
-# --- the page
-
-
-def test_every_example_of_the_page_runs(datasets, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    page = (ROOT / "docs" / "python.md").read_text()
-    blocks = re.findall(r"```pycon\n(.*?)```", page, re.DOTALL)
-    assert len(blocks) == 4
-    test = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, "python.md", None, None)
-    said: list[str] = []
-    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
-    result = runner.run(test, out=said.append)
-    assert result.failed == 0 and result.attempted > 10, "".join(said)

@@ -413,6 +413,12 @@ def test_the_last_layer_is_computed_where_it_is_read(scorer, tmp_path, monkeypat
         one.last.layer.output.register_forward_hook(lambda *a, seen=seen: seen.append(a[2].shape))
         ask(one, texts[:1])
         assert seen and all(shape[1] == 1 for shape in seen)
+        # What goes into the first layer's attention: each token, and the mask, at each place.
+        before: list[int] = []
+        one.once[0].linear.register_forward_hook(lambda *a, n=before: n.append(len(a[1][0])))
+        (record,) = ask(one, texts[:1]).values()
+        n = len(record.continuations[0]["tokens"])
+        assert sum(before) == 2 * n + one.around < n * (n + one.around)
         monkeypatch.setattr(one, "last", None)
         for name, record in ask(one, texts).items():
             assert worst(record, [c["logprobs"] for c in pruned[name].continuations]) < 1e-5
@@ -422,9 +428,27 @@ def test_the_last_layer_is_computed_where_it_is_read(scorer, tmp_path, monkeypat
     for kind in ("distilbert", "rembert"):
         folder = make(kind, tmp_path / kind)
         one = scoring.open(folder, Options(device="cpu"))
-        assert one.last is None
+        assert one.last is None and one.once == []
         for record in ask(one, texts[:3]).values():
             assert worst(record, plain(folder, record, "masked")) < 1e-4
+
+
+@pytest.mark.parametrize("length", [1, 7, masked.SHORT, masked.SHORT + 1])
+def test_attention_of_short_texts_is_torchs_own(length):
+    rng = torch.Generator().manual_seed(length)
+    query, key, value = torch.randn(3, 5, 4, length, 16, generator=rng)
+    lengths = torch.tensor([length, *torch.randint(1, length + 1, (4,), generator=rng)])
+    seen = (torch.arange(length) < lengths[:, None])[:, None, None]
+    added = torch.zeros(5, 1, length, length).masked_fill(~seen, torch.finfo(torch.float32).min)
+    module = torch.nn.Module()
+    module.is_causal = False
+    for mask in (None, seen, added):
+        for scale in (None, 0.3):
+            found, _ = masked.attention(module, query, key, value, mask, scaling=scale)
+            own = torch.nn.functional.scaled_dot_product_attention(
+                query, key, value, mask, scale=scale
+            )
+            torch.testing.assert_close(found, own.transpose(1, 2), atol=1e-5, rtol=1e-5)
 
 
 DISTILBERT = (

@@ -598,7 +598,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], Any], list[str]]] = {
     ),
     "judgment missing": (
         rows("judgments/echo.jsonl", lambda r: r[1:]),
-        ["was changed after", f"1 responses without judgment, first {ID[0]}"],
+        ["was changed after", f"1 response without judgment, first {ID[0]}"],
     ),
     "judgment twice": (
         rows("judgments/echo.jsonl", lambda r: [*r, r[0]]),

@@ -1,13 +1,12 @@
 """Make the pages that are made by running the commands.
 
     python tools/docs.py commands          docs/commands.md: every command's help
-    python tools/docs.py readme            the tables in README.md
     python tools/docs.py shades FOLDER     docs/shades.md, from the recorded replies of the SHADES
                                            study (responses-dev.parquet, answers-dev.jsonl)
     python tools/docs.py reproduce FOLDER  docs/reproduce.md, from a folder of the studies' data:
                                            shades/, rubia/, bbq/, crows-pairs/
-    python tools/docs.py pages [PAGE]      docs/tutorials, all or one: every output (pages.py)
-    python tools/docs.py check [PAGE]      print how they differ from that; exit code 1 if so
+    python tools/docs.py pages [PAGE…]     README.md and docs/: what every example prints (pages.py)
+    python tools/docs.py check [PAGE…]     print how they differ from that; exit code 1 if so
 
 Figures are written, statements and replies are not.
 """
@@ -16,7 +15,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 import statistics
 import subprocess
 import sys
@@ -25,6 +23,8 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+import pages  # beside this file
 
 ROOT = Path(__file__).parents[1]
 GENPROBE = Path(sys.executable).parent / "genprobe"
@@ -64,18 +64,6 @@ def commands() -> str:
             f"## {title}\n\n```\n$ {title} --help\n{run(*words, '--help').rstrip()}\n```\n"
         )
     return "\n".join(parts)
-
-
-def readme(text: str) -> str:
-    """README.md with what follows each `<!-- run: … -->` made anew."""
-
-    def again(match: re.Match[str]) -> str:
-        with tempfile.TemporaryDirectory() as folder:
-            words = match[1].split()[1:]
-            out = run(*words, "-q", cwd=Path(folder)).rstrip()
-        return f"<!-- run: {match[1]} -->\n```\n$ {match[1]}\n{out}\n```"
-
-    return re.sub(r"<!-- run: (.*?) -->\n```\n.*?\n```", again, text, flags=re.DOTALL)
 
 
 def shades(folder: Path) -> str:
@@ -244,7 +232,7 @@ def reproduced(folder: Path) -> str:
             faults = "\n".join(f"- {fault}." for fault in one.faults)
             parts.append(f"What is wrong and in no cell:\n\n{faults}\n")
     page = (ROOT / "tools" / "reproduce.md").read_text()
-    return page.replace("{table}", "\n".join(rows)) + "\n".join(filter(None, parts))
+    return pages.made(page.replace("{table}", "\n".join(rows)) + "\n".join(filter(None, parts)))
 
 
 def _needs(name: str, files: Sequence[Any]) -> str:
@@ -275,29 +263,24 @@ def _off(cells: Sequence[Any]) -> str:
 def main() -> None:
     if sys.argv[1:2] == ["commands"]:
         (ROOT / "docs" / "commands.md").write_text(commands())
-    elif sys.argv[1:2] == ["readme"]:
-        path = ROOT / "README.md"
-        path.write_text(readme(path.read_text()))
     elif sys.argv[1:2] == ["shades"] and len(sys.argv) == 3:
         (ROOT / "docs" / "shades.md").write_text(shades(Path(sys.argv[2])))
     elif sys.argv[1:2] == ["reproduce"] and len(sys.argv) == 3:
         (ROOT / "docs" / "reproduce.md").write_text(reproduced(Path(sys.argv[2])))
-    elif sys.argv[1:2] in (["pages"], ["check"]) and len(sys.argv) <= 3:
-        _tutorials(sys.argv[1], [Path(name).resolve() for name in sys.argv[2:]])
+    elif sys.argv[1:2] in (["pages"], ["check"]):
+        _examples(sys.argv[1], [Path(name).resolve() for name in sys.argv[2:]])
     else:
         sys.exit(__doc__)
 
 
-def _tutorials(what: str, chosen: list[Path]) -> None:
-    import pages  # beside this file
-
+def _examples(what: str, chosen: list[Path]) -> None:
     differ = False
     for page in chosen or pages.paths():
         if what == "pages":
             page.write_text(pages.made(page.read_text()))
         elif found := pages.differences(page):
             differ = True
-            print(found)
+            print(found, flush=True)  # what is left would go into the output of the next fork
     sys.exit(differ)
 
 

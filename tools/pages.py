@@ -1,12 +1,16 @@
-"""Run the commands of the tutorials, and put what they print into the pages.
+"""Run the examples of README.md and docs/, and put what they print into the pages.
 
-What of a page in docs/tutorials is run, from top to bottom, all in one scratch folder:
+What of a page is run, from top to bottom, all in one scratch folder:
 
 - A fenced block behind `<!-- file: NAME -->` is a file, and is written there.
 - In a block ```` ```console ```` each line that begins with `$ ` is a command; a backslash at its
   end continues it. What stands below is what it prints, errors too, and is made anew. A last line
   `(exit code N)` stands where the command fails.
+- In a block ```` ```sh ```` each line is a command. It must not fail; what it prints is not shown.
 - `<!-- run, not shown: COMMAND -->` is run and must not fail. `export NAME=VALUE` lasts.
+- The blocks ```` ```pycon ```` of a page are one Python session, shown as the interpreter does.
+
+A block behind `<!-- not run: REASON -->` is not run.
 
 The line `…` in an output stands for lines left out: as many lines are kept before and behind it as
 the page has. A line of more than WIDTH characters is cut, and ends in `…`.
@@ -17,7 +21,11 @@ and is no difference: see `plain`.
 
 from __future__ import annotations
 
+import code
+import contextlib
 import difflib
+import io
+import multiprocessing
 import os
 import re
 import shlex
@@ -25,17 +33,20 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-FOLDER = ROOT / "docs" / "tutorials"
 WIDTH = 160
 LEFT_OUT = "…"
 
 _PART = re.compile(
-    r"^<!-- file: (?P<file>\S+) -->\n```\w*\n(?P<content>.*?)^```$"
-    r"|^<!-- run, not shown: (?P<hidden>.*?) -->$"
-    r"|^```console\n(?P<block>.*?)^```$",
+    r"^<!-- not run: [^\n]* -->\n```.*?^```$"
+    r"|^<!-- file: (?P<file>\S+) -->\n```\w*\n(?P<content>.*?)^```$"
+    r"|^<!-- run, not shown: (?P<hidden>.*?)\s-->$"
+    r"|^```console\n(?P<shown>.*?)^```$"
+    r"|^```sh\n(?P<silent>.*?)^```$"
+    r"|^```pycon\n(?P<python>.*?)^```$",
     re.DOTALL | re.MULTILINE,
 )
 # Imported once; each command is a fork that starts from here. None of genprobe's own modules, which
@@ -50,8 +61,9 @@ _HEAVY = (
 
 
 def paths() -> list[Path]:
-    """The pages, by name."""
-    return sorted(FOLDER.glob("*.md"))
+    """The pages of which something is run."""
+    pages = [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))]
+    return [page for page in pages if any(map(_runs, _PART.finditer(page.read_text())))]
 
 
 def made(text: str) -> str:
@@ -72,45 +84,59 @@ def differences(page: Path) -> str:
 def plain(text: str) -> str:
     """A text without signatures, hashes, versions, times and the engine, which may differ."""
     text = re.sub(r"^(Signature[^:]*:|genprobe: engine:).*", r"\1 …", text, flags=re.MULTILINE)
+    text = re.sub(r"\bruns/(\S+)-[0-9a-f]{8}\b", r"runs/\1-HASH", text)
     text = re.sub(r"\b(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,64}\b", "HASH", text)
     text = re.sub(r"\b\d+\.\d+\.\d+\b", "VERSION", text)
     return re.sub(r"\b\d+(\.\d+)? (ms|s|seconds|minutes)\b", "TIME", text)
 
 
+def _runs(part: re.Match[str]) -> bool:
+    return any(part[kind] is not None for kind in ("shown", "silent", "python"))
+
+
 def _again(part: re.Match[str], shell: _Shell) -> str:
-    whole = part[0]
+    """A part of a page, run, as it is to be shown."""
     if part["file"]:
         (shell.folder / part["file"]).parent.mkdir(parents=True, exist_ok=True)
         (shell.folder / part["file"]).write_text(part["content"], encoding="utf-8")
-        return whole
-    if part["hidden"]:
-        out, code = shell.run(part["hidden"])
-        if code:
-            sys.exit(f"{part['hidden']}: exit code {code}\n{out}")
-        return whole
+    for command in [part["hidden"]] if part["hidden"] else _lines(part["silent"] or ""):
+        out, status = shell.run(command)
+        if status:
+            sys.exit(f"{command}: exit code {status}\n{out}")
     lines = []
-    for command, before in _commands(part["block"]):
-        out, code = shell.run(command.replace("\\\n", " "))
-        after = _short(out.splitlines(), before)
-        if code:
-            after.append(f"(exit code {code})")
-        same = plain("\n".join(after)) == plain("\n".join(before))
-        lines += [f"$ {command}", *(before if same else after)]
-    return "\n".join(["```console", *lines, "```"])
+    for command, before in _examples(part["shown"] or "", "$ "):
+        out, status = shell.run(command.replace("\\\n", " "))
+        after = [*_short(out, before), *([f"(exit code {status})"] if status else [])]
+        lines += [f"$ {command}", *_kept(before, after)]
+    for source, before in _examples(part["python"] or "", ">>> "):
+        out = shell.python(source.replace("\n... ", "\n"))
+        lines += [f">>> {source}", *_kept(before, _short(out, before))]
+    return "\n".join([part[0].partition("\n")[0], *lines, "```"]) if lines else part[0]
 
 
-def _commands(block: str) -> Iterator[tuple[str, list[str]]]:
-    """Each command of a block, and the lines shown below it."""
-    for one in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
-        command, *lines = one.splitlines()
-        while command.endswith("\\"):
-            command += "\n" + lines.pop(0)
-        yield command, lines
+def _lines(block: str) -> list[str]:
+    """The commands of a block that shows nothing else."""
+    return [line for line in block.replace("\\\n", " ").splitlines() if line.strip()]
 
 
-def _short(new: list[str], old: list[str]) -> list[str]:
+def _examples(block: str, prompt: str) -> Iterator[tuple[str, list[str]]]:
+    """Each example of a block, as it is continued, and the lines shown below it."""
+    for one in re.split(rf"^{re.escape(prompt)}", block, flags=re.MULTILINE)[1:]:
+        example, *lines = one.splitlines()
+        while lines and (example.endswith("\\") or lines[0].startswith("... ")):
+            example += "\n" + lines.pop(0)
+        yield example, lines
+
+
+def _kept(before: list[str], after: list[str]) -> list[str]:
+    """An output, as it was where it differs in nothing that counts."""
+    return before if plain("\n".join(after)) == plain("\n".join(before)) else after
+
+
+def _short(out: str, old: list[str]) -> list[str]:
     """The lines of an output as they are shown, with as many left out as were before."""
-    new = [line if len(line) <= WIDTH else line[: WIDTH - 1] + LEFT_OUT for line in new]
+    lines = out.splitlines()
+    new = [line if len(line) <= WIDTH else line[: WIDTH - 1] + LEFT_OUT for line in lines]
     new = [line.rstrip() for line in new]
     if LEFT_OUT not in old:
         return new
@@ -125,17 +151,48 @@ class _Shell:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         search = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-        width = {"COLUMNS": "100", "OMP_NUM_THREADS": "1", "PYTHONUTF8": "1"}
-        self.environment = {**os.environ, **width, "PATH": search, "CLONE": str(ROOT)}
+        self.environment = {
+            **os.environ,
+            "PATH": search,
+            "CLONE": str(ROOT),
+            "COLUMNS": "100",
+            "OMP_NUM_THREADS": "1",
+            "PYTHONUTF8": "1",
+            "HF_HUB_OFFLINE": "1",
+            "HF_DATASETS_CACHE": str(folder / ".cache"),
+            "HF_DATASETS_DISABLE_PROGRESS_BARS": "1",
+        }
+        self.session: Connection | None = None
 
     def run(self, command: str) -> tuple[str, int]:
         """What it prints, on both streams, and its exit code."""
         if made := re.fullmatch(r"export (\w+)=(.*)", command):
             self.environment[made[1]] = self._bash(f"printf %s {made[2]}")[0]
             return "", 0
-        simple = command.startswith("genprobe ") and not re.search(r"[|<>&;$*`?{]", command)
-        out, code = self._fork(shlex.split(command)) if simple else self._bash(command)
-        return out.replace(str(self.folder), "."), code
+        words = re.sub(r"\s# .*", "", command)
+        simple = words.startswith("genprobe ") and not re.search(r"[|<>&;$*`?{]", words)
+        out, status = self._fork(shlex.split(words)) if simple else self._bash(command)
+        return out.replace(str(self.folder), "."), status
+
+    def python(self, source: str) -> str:
+        """What one statement prints, or its value, or its traceback, in the page's session."""
+        if self.session is None:
+            fork = multiprocessing.get_context("fork")
+            self.session, theirs = fork.Pipe()
+            fork.Process(target=self._serve, args=[theirs], daemon=True).start()
+            theirs.close()
+        self.session.send(source)
+        return str(self.session.recv()).replace(str(self.folder), ".")
+
+    def _serve(self, session: Connection) -> None:
+        self._enter()
+        interpreter = code.InteractiveInterpreter()
+        while True:
+            source = session.recv()
+            with io.StringIO() as out:
+                with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+                    interpreter.runsource(f"{source}\n")
+                session.send(out.getvalue())
 
     def _bash(self, command: str) -> tuple[str, int]:
         done = subprocess.run(
@@ -148,33 +205,40 @@ class _Shell:
         )
         return done.stdout, done.returncode
 
-    def _fork(self, words: list[str]) -> tuple[str, int]:
+    def _warm(self) -> None:
+        os.environ["HF_HUB_OFFLINE"] = "1"  # it is read when they are imported
         for name in _HEAVY:
             __import__(name)
+
+    def _enter(self) -> None:
+        os.chdir(self.folder)
+        os.environ.clear()
+        os.environ.update(self.environment)
+
+    def _fork(self, words: list[str]) -> tuple[str, int]:
+        self._warm()
         with tempfile.TemporaryFile() as stream:
             child = os.fork()
             if child == 0:
                 self._child(words, stream.fileno())
-            code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+            status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
             stream.seek(0)
-            return stream.read().decode(), code
+            return stream.read().decode(), status
 
     def _child(self, words: list[str], stream: int) -> None:
         """Be a genprobe of its own; never comes back."""
-        code = 1
+        status = 1
         try:
             os.dup2(stream, 1)
             os.dup2(stream, 2)
-            os.chdir(self.folder)
-            os.environ.clear()
-            os.environ.update(self.environment)
+            self._enter()
             sys.argv = words
             from genprobe.cli import main
 
             main()
         except SystemExit as end:
-            code = end.code if isinstance(end.code, int) else int(bool(end.code))
+            status = end.code if isinstance(end.code, int) else int(bool(end.code))
         finally:
             sys.stdout.flush()
             sys.stderr.flush()
-            os._exit(code)
+            os._exit(status)

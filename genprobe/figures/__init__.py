@@ -80,8 +80,9 @@ def draw(
     figures = found(folders, redact=redact, note=note)
     if not figures:
         raise RunError(
-            f"{', '.join(map(str, folders))}: nothing to draw; docs/figures.md says which run "
-            "gives which figure"
+            f"{', '.join(map(str, folders))}: nothing to draw; there are figures of yesno and "
+            "stories runs, and of logprob runs that have the scorer bias, choices, mixed pairs or "
+            "checkpoints (docs/figures.md)"
         )
     folder = Path(out)
     with disk.writing(folder):

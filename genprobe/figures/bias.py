@@ -29,6 +29,8 @@ def figures(data: Data) -> Iterator[Figure]:
         for s in data.of_kind("logprob", ("pro", "anti", "scorer"))
         if (s.table["scorer"] == "bias").any()
     ]
+    if not series:
+        return
     languages = {lang for one in series for lang in one.table["lang"].unique()}
     for column, name in _NAMES.items():
         if column == "entity" and data.redact:

@@ -21,14 +21,13 @@ from genprobe.figures._plot import heat
 from genprobe.inference import KS, enough, pairwise_ks
 from genprobe.metrics.preference import cluster
 from genprobe.records import JSON, Score
-from genprobe.stats import wilson
+from genprobe.stats import resampled, wilson
 
 LEAST = 5  # originals that a sample needs
 LEVEL = 0.05
 # What is compared -> what is held fixed.
 _WITHIN = {"lang": ["model"], "bias_type": ["model", "lang"], "model": ["lang"]}
 _NAMES = {"lang": "language", "bias_type": "bias-type", "model": "model"}
-_VERSION = f"ks/1-{KS}+holm"
 
 
 def figures(data: Data) -> Iterator[Figure]:
@@ -40,11 +39,11 @@ def figures(data: Data) -> Iterator[Figure]:
     if not series:
         return
     found = pd.concat([_values(one) for one in series], ignore_index=True)
-    sign = series[0].sign(_VERSION) if len(series) == 1 else _signed(series)
     for column, within in _WITHIN.items():
         table = pairwise(found, column, within)
         if len(table):
-            yield _figure(table, column, sign)
+            version = f"ks/1-{resampled(KS, enough(len(table)))}+holm"
+            yield _figure(table, column, _signed(series, version))
 
 
 def _values(series: Series) -> pd.DataFrame:
@@ -77,10 +76,11 @@ def pairwise(found: pd.DataFrame, column: str, within: Sequence[str]) -> pd.Data
     return table
 
 
-def _signed(series: Sequence[Series]) -> str:
+def _signed(series: Sequence[Series], version: str) -> str:
     from genprobe.signature import both_signatures
 
-    return both_signatures(*(one.sign(_VERSION) for one in series))
+    signatures = [one.sign(version) for one in series]
+    return both_signatures(*signatures) if len(signatures) > 1 else signatures[0]
 
 
 def _figure(table: pd.DataFrame, column: str, sign: str) -> Figure:

@@ -21,6 +21,7 @@ from genprobe.report import tables
 from genprobe.report.sources import Source, language
 from genprobe.report.tables import READINGS, reasons
 from genprobe.signature import both_signatures
+from genprobe.text import many
 
 # Rules of thumb: where a figure that stands beside the others says that these need care.
 UNCLEAR = 0.3  # share of replies without a clear answer
@@ -98,7 +99,7 @@ def fact(source: Source) -> Fact:
         text += f", {warm if spec.temperature else 'always taking the likeliest token'}"
     text += "."
     if spec.limit:
-        text += f" Only the first {many(spec.limit, 'item')} of each language."
+        text += f" Only the {_first(spec.limit)} of each language."
     ways = _join([READINGS.get(d, d) for d in source.read_in] or [""])
     if len(source.read_in) > 1:
         text += f" Answers were read in {len(source.read_in)} ways: {ways}."
@@ -189,12 +190,8 @@ def _join(names: Sequence[str]) -> str:
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
 
 
-_PLURALS = {"reply": "replies", "planned reply": "planned replies", "pass": "passes"}
-
-
-def many(count: int, what: str) -> str:
-    """`1 statement`, `2,592 replies`."""
-    return f"{count:,} {what if count == 1 else _PLURALS.get(what, what + 's')}"
+def _first(limit: int) -> str:
+    return "first item" if limit == 1 else f"first {many(limit, 'item')}"
 
 
 # --- the findings
@@ -287,7 +284,7 @@ def _cautions(source: Source) -> Iterator[str]:
     if lost > MISSING * status.total():
         yield f"{lost:,} of {many(status.total(), 'planned reply')} are not there."
     if spec.limit:
-        yield f"It is a first look: only the first {many(spec.limit, 'item')} of each language."
+        yield f"It is a first look: only the {_first(spec.limit)} of each language."
     names = ("ambiguous", "conflict", "wrong-language", "outside", "seed-disagreement", "usable")
     found = {(s.metric, s.by.get("decode")): s for s in source.score(names, [])}
     first = next(iter(source.read_in), None)
