@@ -90,8 +90,9 @@ def score(
     differ = {name: _values_of(tables, name) for name in ("model", "revision", "scorer")}
     if not by:
         # A hash of files says less than the name of the run's folder, which is shown else.
-        called = {run.spec.who for _, run, _ in tables if run and run.spec.checkpoint}
-        several = len(called) > len({model for model, _ in called})
+        specs = [run.spec for _, run, _ in tables if run and run.spec.checkpoint]
+        called = {(spec.model, spec.checkpoint) for spec in specs}
+        several = len(called) > len({spec.model for spec in specs})
         told = ["model", *(["revision"] if several else [])]
         columns[:0] = [name for name in told if len(differ[name]) > 1]
     if differ["scorer"] and "scorer" not in columns:

@@ -331,7 +331,7 @@ def test_a_file_without_replies_is_an_error_in_one_line(tmp_path, row, error):
 
 def review(run: Run, path: Path) -> Path:
     """Somebody who finds a yes in the first replies."""
-    spec = reviewed.spec_digest(run)
+    spec = run.spec.hash
     rows = [
         dict.fromkeys(reviewed.COLUMNS, "")
         | {"item": reviewed.item_id(spec, r.id), "reviewer": "a", "question": "answer"}

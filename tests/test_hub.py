@@ -10,6 +10,7 @@ import hashlib
 import http.server
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -22,7 +23,7 @@ import transformers
 from click.testing import CliRunner
 from huggingface_hub import constants
 
-from genprobe import asking, control, figures
+from genprobe import asking, control, counting, figures
 from genprobe.cli import cli
 from genprobe.engines import Options
 from genprobe.engines import transformers as transformers_engine
@@ -333,3 +334,12 @@ def test_the_curve_is_of_the_model(runs):
         assert [[s.by["step"] for s in f.scores] for f in curves] == [[2, 10]]
         assert curves[0].title.endswith(f"by checkpoint of {name}")
         assert [s.by["model"] for s in curves[0].scores] == [f"{name}@step-2", f"{name}@step-10"]
+
+
+def test_two_names_of_one_commit_are_told_apart(runs, tmp_path):
+    first, again = runs / "offline" / "step-10", tmp_path / "again"
+    shutil.copytree(first, again)
+    spec = (again / "run.json").read_text()
+    (again / "run.json").write_text(spec.replace('"checkpoint": "step-10"', '"checkpoint": "main"'))
+    rates = [s for s in counting.score([first, again]) if s.metric == "win-rate"]
+    assert [s.by["revision"] for s in rates] == ["main", "step-10"]
