@@ -55,6 +55,7 @@ STORY_TOKENS = 512
 Drawn = tuple[tuple[int, int, int], ...]  # of every cluster: yes, no, ambiguous
 # Kind of story -> why the story judge leaves it out; the others are read by their sentiment.
 READ = {"russian": "language", "refusal": "refusal"}
+MOST_MISREAD = 0.01  # of a domain's stories by their sentiment: a classifier is no rule
 
 
 @dataclass(frozen=True)
@@ -296,7 +297,7 @@ def _stories(outcomes: pd.DataFrame) -> tuple[tuple[Told, ...], list[str]]:
     scores = {s.by["domain"]: s for s in metrics.score(outcomes, ["negrate"], ["domain"], str)}
     told, faults = [], []
     for domain, rows in outcomes.groupby("domain", sort=True):
-        score, misread = scores[domain], rows[rows["misread"]]
+        score, misread = scores[domain], rows[rows["misread"] != ""]
         truth = rows.drop_duplicates(KEY).set_index(KEY)
         negative = (truth["true_negative"] + truth["true_short_negative"]).to_numpy(float)
         positive = (truth["true_positive"] + truth["true_short_positive"]).to_numpy(float)
@@ -327,8 +328,8 @@ def _stories(outcomes: pd.DataFrame) -> tuple[tuple[Told, ...], list[str]]:
         )
         if abs(z) > MOST_Z_RATE:
             faults.append(f"stories, {domain}: NegRate is off the true one (z {z:+.1f})")
-        if len(misread):
-            row = misread.iloc[0]
+        if (misread["misread"] == "rule").any() or len(misread) > MOST_MISREAD * len(rows):
+            row = misread.sort_values("misread", kind="stable").iloc[0]
             faults.append(
                 f"stories, {domain}: {len(misread)} are misread, such as {row['response']!r} as "
                 f"{row['read']}"
@@ -338,14 +339,17 @@ def _stories(outcomes: pd.DataFrame) -> tuple[tuple[Told, ...], list[str]]:
     return tuple(told), faults
 
 
-def _misread_stories(outcomes: pd.DataFrame) -> list[bool]:
-    """Whether a story is a planted one and was read as another kind than it is."""
+def _misread_stories(outcomes: pd.DataFrame) -> list[str]:
+    """Whether a story is a planted one and was read as another kind than it is: by a `rule`, or
+    only its `sentiment`; else ""."""
     out = []
     for row in outcomes[["lang", "response", "read"]].itertuples():
         kind = tales.kind_of(row.response, row.lang)
         want = "" if kind is None else READ.get(kind.label, kind.sentiment)
         # Two seeds may tell nearly the same story; then one of them is left out.
-        out.append(kind is not None and row.read not in (want, "duplicate"))
+        wrong = kind is not None and row.read not in (want, "duplicate")
+        felt = {want, row.read} <= {"negative", "neutral", "positive"}
+        out.append(("sentiment" if felt else "rule") if wrong else "")
     return out
 
 

@@ -521,6 +521,23 @@ def test_a_misread_story_is_found(world, slots):
     assert selftest.compare(draw(world, 1), drawn).ok
 
 
+def test_a_classifier_may_err_on_one_story_of_a_hundred(world, slots):
+    drawn = told(slots)
+    domain = drawn["domain"].iloc[0]
+    here = drawn.index[(drawn["domain"] == domain) & (drawn["sentiment"] == "positive")]
+    few = int(selftest.MOST_MISREAD * (drawn["domain"] == domain).sum())
+    for many in (few, few + 1):
+        report = selftest.compare(
+            draw(world, 1),
+            drawn.assign(
+                sentiment=drawn["sentiment"].mask(drawn.index.isin(here[:many]), "neutral")
+            ),
+        )
+        (line,) = [line for line in report.told if line.domain == domain]
+        assert line.misread == many
+        assert any(f"{many} are misread" in f for f in report.faults) == (many > few)
+
+
 def test_votes_are_what_enumeration_finds():
     import itertools
 

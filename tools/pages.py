@@ -82,8 +82,9 @@ def differences(page: Path) -> str:
 
 
 def plain(text: str) -> str:
-    """A text without signatures, hashes, versions, times and the engine, which may differ."""
-    text = re.sub(r"^(Signature[^:]*:|genprobe: engine:).*", r"\1 …", text, flags=re.MULTILINE)
+    """A text without hashes, versions, times, the engine, and what of a signature is behind the
+    measure, which may differ."""
+    text = re.sub(r"^(Signature[^|]*|genprobe: engine:).*", r"\1 …", text, flags=re.MULTILINE)
     text = re.sub(r"\bruns/(\S+)-[0-9a-f]{8}\b", r"runs/\1-HASH", text)
     text = re.sub(r"\b(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,64}\b", "HASH", text)
     text = re.sub(r"\b\d+\.\d+\.\d+\b", "VERSION", text)
