@@ -253,8 +253,8 @@ def compare(
         if not len(kept):
             raise InputError(f"{name}: no value is left to compare; {_reasons(left)}")
         parts.append((name, kept, [*cells, *by], left))
-    many = sum(_tests(test, kept, split, columns) for _, kept, split, _ in parts)
-    how, draws = inference.ANOVA if test == "anova" else inference.KS, inference.enough(many)
+    tests = sum(_tests(test, kept, split, columns) for _, kept, split, _ in parts)
+    how, draws = inference.ANOVA if test == "anova" else inference.KS, inference.enough(tests)
     scores = []
     for name, kept, split, left in parts:
         signed = asked.sign(f"{name}/{measures.find(name).version}+{resampled(how, draws)}")
@@ -717,7 +717,10 @@ def _in_part(scores: Sequence[Score]) -> str:
         done = f"is corrected by {whole} templates of which all stories are reviewed"
         cure = "answer their other rows and settle disagreements"
         return f"negrate {done}; {part} are reviewed in part: {cure}" if part else ""
-    done = f"{whole} templates have all their stories reviewed and {part} some, of two statements"
+    done = (
+        "it takes templates of two statements or more with all their stories reviewed, and the "
+        f"review holds {whole} whole and {part} in part"
+    )
     cure = "a sample of `genprobe review export` holds whole templates: answer all its rows"
     return f"negrate is not corrected: {done}; {cure}" if read else ""
 
