@@ -162,7 +162,7 @@ def test_a_review_corrects_what_the_judge_said(run, tmp_path):
     assert (negrate["ppi"].value, negrate["judge-accuracy"].n) == (None, 0)
     assert negrate["judge-accuracy"].excluded["reviewed in part"] == len(labels)
     (line,) = [line for line in lines if "negrate" in line]
-    assert f"0 templates have all their stories reviewed and {len(labels)} some" in line
+    assert f"holds 0 whole and {len(labels)} in part" in line
 
 
 def test_essays_from_recorded_replies(tmp_path):
