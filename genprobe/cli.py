@@ -1006,7 +1006,7 @@ def review_export(
     done = review.export(sources, out, **asked)
     drawn = f"from {many(done.strata, 'stratum')}"
     why = "on which reviewers differ" if asked["disagreements"] else drawn
-    whole = f" (whole templates: {done.units:,})" if done.units < done.items else ""
+    whole = f" (whole templates: {done.templates:,})" if done.templates else ""
     note(f"{done.items:,} of {many(done.replies, 'reply')}{whole}, {why}")
     for path in (*done.files, done.page):
         note(f"for reviewers: {path}")

@@ -41,7 +41,7 @@ from genprobe.records import JSON, Score
 from genprobe.registry import unknown
 from genprobe.stats import LEVEL, Array, clustered_wilson, student, wilson
 
-VERSION = "4"
+VERSION = "5"
 IN_PART = "reviewed in part"  # templates of which not all stories have a verdict
 DRAWS = 1000  # simulated samples for a cut-off
 SEED = 1
@@ -126,16 +126,19 @@ def rg(counts: Counts) -> Array:
 
 def ppi_interval(counts: Counts, level: float = LEVEL) -> tuple[Array, Array]:
     """Interval of the prediction-powered rate: (low, high), arrays like the counts."""
-    low, high = _interval(_by_label(counts), _fit_ppi, ppi(counts), level)
-    few = _few(counts)
-    return np.where(few, 0.0, low), np.where(few, 1.0, high)
+    return _unless_few(counts, _interval(_by_label(counts), _fit_ppi, ppi(counts), level))
 
 
 def _few(counts: Counts) -> Array:
-    """Fewer than two replies after the design effect, as from a handful of replies to three
-    statements: they exclude no rate, and samples of one reply, drawn for the test, are all alike.
+    """Fewer than two reviewed replies after the design effect, as from a handful of replies to
+    three statements: they exclude no rate, and samples of one, drawn for the test, are all alike.
     """
-    return counts.total < 2
+    return counts.n_p + counts.n_n < 2
+
+
+def _unless_few(counts: Counts, ends: tuple[Array, Array]) -> tuple[Array, Array]:
+    few = _few(counts)
+    return np.where(few, 0.0, ends[0]), np.where(few, 1.0, ends[1])
 
 
 def rg_interval(counts: Counts, level: float = LEVEL) -> tuple[Array, Array]:
@@ -147,7 +150,7 @@ def rg_interval(counts: Counts, level: float = LEVEL) -> tuple[Array, Array]:
     """
     tables = _by_truth(counts)
     start = np.where(np.isnan(rg(counts)), ppi(counts), rg(counts))
-    return _interval(tables, _fit_rg, start, level)
+    return _unless_few(counts, _interval(tables, _fit_rg, start, level))
 
 
 def accepted(counts: Counts, rate: float, level: float = LEVEL) -> tuple[Array, Array]:
@@ -155,9 +158,10 @@ def accepted(counts: Counts, rate: float, level: float = LEVEL) -> tuple[Array, 
     within the interval, in a fraction of the time."""
     at = np.full(np.shape(counts.total), rate)
     by_label, by_truth = _by_label(counts), _by_truth(counts)
+    few = _few(counts)
     return (
-        _few(counts) | (_beyond(by_label, _fit_ppi, at, level) <= 0),
-        _beyond(by_truth, _fit_rg, at, level) <= 0,
+        few | (_beyond(by_label, _fit_ppi, at, level) <= 0),
+        few | (_beyond(by_truth, _fit_rg, at, level) <= 0),
     )
 
 

@@ -121,7 +121,7 @@ def score(
                 note(f"{source}: {name} has nothing to count{of}; see docs/measures.md")
             if reviewed is not None:
                 found = _corrected(source, run, chosen, Path(reviewed), by, sign)
-                if line := _in_part(found):
+                for line in _uncorrected(found):
                     note(f"{source}: {line}")
                 scores[source] += found
             if band:
@@ -284,6 +284,13 @@ class _Asked:
         from genprobe import table
 
         runs = [Run.open(folder) for folder in folders]
+        found = [run.folder.resolve() for run in runs]
+        if twice := [
+            run.folder for run, at in zip(runs, found, strict=True) if found.count(at) > 1
+        ]:
+            raise InputError(
+                f"{twice[0]} is given twice, and a run is no evidence beside itself; give another"
+            )
         for a, b in itertools.combinations(runs, 2):
             _asked_alike(a, b)
         for run in runs:
@@ -301,8 +308,6 @@ class _Asked:
         """All outcomes as one table, the runs by their names."""
         import pandas as pd
 
-        if twice := [name for name, n in Counter(self.names).items() if n > 1]:
-            raise InputError(f"{twice[0]} is given twice; a run is no evidence beside itself")
         named = zip(self.tables, self.names, strict=True)
         return pd.concat([t.assign(model=name) for t, name in named], ignore_index=True)
 
@@ -705,24 +710,29 @@ def _corrected(
     ]
 
 
-def _in_part(scores: Sequence[Score]) -> str:
-    """What keeps a review from correcting NegRate, or some templates of it from counting; empty
-    for nothing."""
+def _uncorrected(scores: Sequence[Score]) -> Iterator[str]:
+    """What keeps a review from correcting a rate, and templates from counting in NegRate's."""
     from genprobe.corrected import IN_PART
 
-    negrate = [s for s in scores if s.by.get("rate") == "negrate"]
-    read = [s for s in negrate if s.metric == "judge-accuracy"]
-    whole, part = sum(s.n for s in read), sum(s.excluded.get(IN_PART, 0) for s in read)
-    if any(s.value is not None for s in negrate if s.metric == "ppi"):
-        done = f"is corrected by {whole} templates of which all stories are reviewed"
-        cure = "answer their other rows and settle disagreements"
-        return f"negrate {done}; {part} are reviewed in part: {cure}" if part else ""
-    done = (
-        "it takes templates of two statements or more with all their stories reviewed, and the "
-        f"review holds {whole} whole and {part} in part"
-    )
-    cure = "a sample of `genprobe review export` holds whole templates: answer all its rows"
-    return f"negrate is not corrected: {done}; {cure}" if read else ""
+    without = {s.by["rate"] for s in scores if s.metric == "ppi" and s.value is None}
+    read = [s for s in scores if s.metric == "judge-accuracy" and s.n]
+    if few := [str(s.by["rate"]) for s in read if s.by["rate"] in without - {"negrate"}]:
+        yield (
+            f"not corrected: {', '.join(dict.fromkeys(few))}: what was reviewed is of one "
+            "statement; review more of them"
+        )
+    negrate = [s for s in scores if s.metric == "judge-accuracy" and s.by["rate"] == "negrate"]
+    whole, part = sum(s.n for s in negrate), sum(s.excluded.get(IN_PART, 0) for s in negrate)
+    cure = "answer all rows, and settle what reviewers differ on by `review export --disagreements`"
+    if "negrate" not in without:
+        if part:
+            yield f"negrate: {whole} templates are reviewed whole and count, {part} in part; {cure}"
+    elif negrate:
+        more = cure if part else "`review export` a larger --size, which holds whole templates"
+        yield (
+            "negrate is not corrected: it takes templates of two statements or more with all "
+            f"their stories reviewed, and the review holds {whole} whole and {part} in part; {more}"
+        )
 
 
 def _about(source: Path, error: InputError) -> InputError:

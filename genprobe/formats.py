@@ -376,8 +376,9 @@ _EXPLAINED = {
     "independent-p": "independent-p, as published, takes every value for independent, which those "
     "of one statement are not: for comparison only, often far too small, sometimes too large.",
     "holm-p": "holm-p: the p-value before it, corrected (Holm) for as many tests as are given.",
-    "statements-needed": "statements-needed: for 80 % power, two-sided at 5 %; detectable: the "
-    "smallest difference that the statements at hand show so; power: theirs for that many points. "
+    "statements-needed": "statements-needed: for 80 % power, two-sided at 5 %, an original "
+    "with its contrasts being one, in all languages; detectable: the smallest difference that the "
+    "statements at hand show so; power: theirs for that many points. "
     "All three are rough where hardly any statement gets the answer.",
     "another": "another: a model taken to vary as this one and to share nothing with it, which one "
     "run cannot tell: it takes fewer where they share something, more where the other varies more.",

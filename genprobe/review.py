@@ -54,9 +54,9 @@ class Exported:
     key: Path
     page: Path
     items: int
-    units: int  # that were drawn: a template with all its stories is one, else a reply
+    templates: int  # drawn with all their stories
     replies: int  # that the items were drawn from
-    strata: int
+    strata: int  # that were drawn from
 
 
 @dataclass
@@ -168,9 +168,9 @@ def _places(
         key=base.with_name(f"{base.name}-key.json"),
         page=base.with_name(f"{base.name}-instructions.txt"),
         items=sum(map(len, units)),
-        units=len(units),
+        templates=sum(len(unit) > 1 for unit in units),
         replies=len(replies),
-        strata=len({reply.stratum for reply in replies}),
+        strata=len({unit[0].stratum for unit in units}),
     )
     for path in (*done.files, done.page, done.key):
         if path.exists():

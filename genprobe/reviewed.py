@@ -118,6 +118,9 @@ def collect(
 
 def _beside(paths: Iterable[str | Path]) -> Path:
     """`out-key.json` for `out.csv` and `out-reviewer1.csv`."""
+    for path in map(Path, paths):
+        if not path.exists():
+            raise InputError(f"{path}: there is no such file")
     bases = {path.with_name(re.sub(r"-reviewer\d+$", "", path.stem)) for path in map(Path, paths)}
     found = [key for base in sorted(bases) if (key := Path(f"{base}-key.json")).exists()]
     if len(found) != 1:

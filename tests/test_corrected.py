@@ -414,6 +414,12 @@ def test_a_handful_of_replies_to_three_statements_excludes_nothing():
     low, high = corrected.ppi_interval(counts)
     assert (low == 0).all() and (high == 1).all()
     assert corrected.accepted(counts, 0.99)[0].all()
+    # Nor do three templates of twelve, however many replies were measured.
+    measured, truth, weights = [1] * 10 + [0] * 2, [np.nan] * 12, [1.0] * 12
+    for at, (true, weight) in {0: (1, 5.0), 1: (1, 5.0), 11: (0, 2.0)}.items():
+        truth[at], weights[at] = true, weight
+    found = corrected.corrected(measured, truth, weights)
+    assert (found.ppi_low, found.ppi_high, found.rg_low, found.rg_high) == (0, 1, 0, 1)
 
 
 def test_an_original_and_its_contrasts_are_one():

@@ -627,11 +627,13 @@ def test_the_command_says_what_it_cannot_do(run, tmp_path):
     assert "give 0 to 100" in said(run, "--power", "0")
     assert "did you mean 'lang'" in said(run, "--test", "ks", "--between", "lng")
     assert "no unit counts for two values of bias_type" in said(run, "--between", "bias_type")
-    assert "is given twice" in said(run, run, "--test", "ks")
+    for more in (["--test", "ks"], [], ["--power", "5"]):
+        assert "is given twice" in said(run, run, *more)
     shutil.rmtree(copied(run, tmp_path / "unread") / "judgments")
     for more in (["--test", "anova"], ["--power", "5"], ["--between", "lang"]):
         assert "nothing is judged; run `genprobe judge`" in said(tmp_path / "unread", *more)
-    assert "pairs the rows of one run" in said(run, run, "--between", "lang")
+    again = copied(run, tmp_path / "again")
+    assert "pairs the rows of one run" in said(run, again, "--between", "lang")
     assert "go without --paradigms" in said(run, run, "--paradigms", "--power", "5")
     with pytest.raises(InputError, match="unknown test 'kss'"):
         counting.compare(run, test="kss")

@@ -265,7 +265,7 @@ def told(tmp_path: Path) -> Run:
 
 def test_stories_are_drawn_by_template(told, tmp_path):
     done = review.export([told.folder], tmp_path / "out", size=43, reviewers=3, overlap=0.5)
-    assert (done.units, done.items, done.replies) == (9, 45, 600)
+    assert (done.templates, done.items, done.replies) == (9, 45, 600)
     key = json.loads(done.key.read_text())
     names = {r.id: (r.probe, r.statement) for r in told.requests()}
     found: dict[tuple[str, str], list[dict]] = {}
@@ -317,7 +317,7 @@ def test_weights_of_templates_are_those_of_stories_and_of_labels(told):
 def test_too_few_stories_for_a_label_are_drawn_one_by_one(tmp_path):
     run = make_run(tmp_path / "run", ["en"], str, command="stories", samples=2)
     done = review.export([run.folder], tmp_path / "out", size=7)
-    assert (done.units, done.items) == (7, 7)
+    assert (done.templates, done.items) == (0, 7)
 
 
 def test_all_are_read_where_there_are_fewer(run, tmp_path):

@@ -164,7 +164,9 @@ def score(
     for metric in metrics:
         for column in metric.needs:
             if column not in outcomes:
-                raise InputError(f"{metric.name} needs the column {column!r}; {_cure(column)}")
+                raise InputError(
+                    f"{metric.name} needs the column {column!r}; {_cure(column, outcomes)}"
+                )
         for column in by:
             if column in metric.never_by:
                 raise InputError(
@@ -183,10 +185,13 @@ def score(
     return scores
 
 
-def _cure(column: str) -> str:
+def _cure(column: str, outcomes: pd.DataFrame) -> str:
     judge = {"answer": "yesno", "says": "yesno", "kind": "yesno", "conflict": "yesno"}
     judge |= {"in_language": "language", "reply_language": "language", "refused": "refusal"}
     judge |= {"usable": "story", "sentiment": "sentiment", "stance": "stance", "hedged": "stance"}
+    other = {"usable", "hedged", "scorer"} & set(outcomes)
+    if judge.get(column) == "yesno" and other:
+        return "its replies answer no yes/no question"
     if column in judge:
         return f"run `genprobe judge` with --judge {judge[column]} first"
     return "the data do not have it"

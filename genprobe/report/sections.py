@@ -305,6 +305,7 @@ class Sections:
             rows["sentiment"].astype(object).map(lambda s: s if s == "negative" else "other")
         )
         keys = [c for c in ("lang", "probe", "statement") if c in rows]
+        several = "probe" in rows and rows["probe"].nunique() > 1  # wordings
         found = []
         groups = rows.assign(__mark=mark).groupby(keys, sort=False, observed=True)
         for _, group in itertools.islice(groups, MOST):
@@ -312,6 +313,8 @@ class Sections:
             first = group.iloc[0]
             item = (str(first["lang"]), str(first["statement"]))
             name = item_hash(*item) if self.redact else clean(str(first["text"]))
+            if several:
+                name += f" ({clean(str(first['probe']))})"
             domain = label(_scalar(first.get("domain")))
             found.append(Votes(name, str(first["lang"]), domain, marks, verdict(marks)))
         return Templates(source.name, found, max(0, groups.ngroups - MOST))
