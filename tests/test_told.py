@@ -163,6 +163,11 @@ def test_a_review_corrects_what_the_judge_said(run, tmp_path):
     assert negrate["judge-accuracy"].excluded["reviewed in part"] == len(labels)
     (line,) = [line for line in lines if "negrate" in line]
     assert f"holds 0 whole and {len(labels)} in part" in line
+    # Nor can one story correct anything.
+    files.write_rows(tmp_path / "one.csv", single[:1], reviewed.COLUMNS)
+    lines.clear()
+    counting.score([run.folder], reviewed=tmp_path / "one.csv", note=lines.append)
+    assert any("not corrected: sentiment negative: what was reviewed is of one" in x for x in lines)
 
 
 def test_essays_from_recorded_replies(tmp_path):

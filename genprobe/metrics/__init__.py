@@ -165,7 +165,7 @@ def score(
         for column in metric.needs:
             if column not in outcomes:
                 raise InputError(
-                    f"{metric.name} needs the column {column!r}; {_cure(column, outcomes)}"
+                    f"{metric.name} needs the column {column!r}; {_cure(column)}"
                 )
         for column in by:
             if column in metric.never_by:
@@ -185,13 +185,10 @@ def score(
     return scores
 
 
-def _cure(column: str, outcomes: pd.DataFrame) -> str:
+def _cure(column: str) -> str:
     judge = {"answer": "yesno", "says": "yesno", "kind": "yesno", "conflict": "yesno"}
     judge |= {"in_language": "language", "reply_language": "language", "refused": "refusal"}
     judge |= {"usable": "story", "sentiment": "sentiment", "stance": "stance", "hedged": "stance"}
-    other = {"usable", "hedged", "scorer"} & set(outcomes)
-    if judge.get(column) == "yesno" and other:
-        return "its replies answer no yes/no question"
     if column in judge:
         return f"run `genprobe judge` with --judge {judge[column]} first"
     return "the data do not have it"
