@@ -164,9 +164,7 @@ def score(
     for metric in metrics:
         for column in metric.needs:
             if column not in outcomes:
-                raise InputError(
-                    f"{metric.name} needs the column {column!r}; {_cure(column)}"
-                )
+                raise InputError(f"{metric.name} needs the column {column!r}; {_cure(column)}")
         for column in by:
             if column in metric.never_by:
                 raise InputError(
