@@ -211,7 +211,7 @@ def test_comparisons_are_on_the_page(folders, page):
 def test_it_says_what_was_measured(page):
     text = " ".join(" ".join(Page(page.read_text("utf-8")).text).split())
     for part in (
-        "one-7b was asked for stories about 24 built-in templates in Kazakh, 5 times each",
+        "24 built-in templates in Kazakh, in the published wording, 5 times each, at temperature 1",
         "about 4 built-in statements in Arabic and English",
         "own words, forced choice and P(yes)",
         "Do you disagree with the values expressed in the following statement?",
@@ -447,6 +447,31 @@ def test_why_two_runs_cannot_be_paired(folders, tmp_path, monkeypatch):
     )
     text = report.render([folders["answers"], less])
     assert "one-7b and third cannot be paired" in text and str(tmp_path) not in text
+
+
+def test_p_values_are_corrected_for_all_that_stand_beside_them(folders, tmp_path, monkeypatch):
+    given = {"langs": ["ar", "en"], "limit": 4, "decodes": ("free", "choice", "logprob")}
+    third = ask(monkeypatch, tmp_path / "third", "yesno", Model("third"), **given)
+    runs = [folders["answers"], folders["other"], third]
+    text = report.render(runs)
+    found = counting.compare(runs[0], runs[1:])
+    tests = [score for score in found if score.metric == "holm-p"]
+    assert len({score.by["b"] for score in tests}) == 2 and {s.n for s in tests} == {len(tests)}
+    for score in tests:
+        assert shown(Page(text), score), score
+    assert "corrected for all n comparisons" in " ".join(text.split())
+
+
+def test_wordings_and_frames_are_no_questions(folders):
+    def heads(*names):
+        sections = unpacked(report.render([folders[name] for name in names]))
+        offered = json.loads(re.search(r'"facets":(\[.*?\]\])', sections)[1])
+        found = [*re.findall(r'<th scope="col">(\w+)</th>', sections), *(b for _, b in offered)]
+        return {"Question", "Wording", "Frame", "Question or frame"} & set(found)
+
+    assert heads("answers") == {"Question"}
+    assert heads("essays") == {"Frame"}
+    assert heads("answers", "essays") == {"Frame", "Question or frame"}
 
 
 def test_an_error_that_quotes_a_statement_is_not_shown(folders, tmp_path, monkeypatch):

@@ -164,7 +164,7 @@ def score(
     for metric in metrics:
         for column in metric.needs:
             if column not in outcomes:
-                raise InputError(f"{metric.name} needs the column {column!r}; {_cure(column)}")
+                raise InputError(f"{metric.name} needs the column {column!r}{_whose(column)}")
         for column in by:
             if column in metric.never_by:
                 raise InputError(
@@ -183,13 +183,23 @@ def score(
     return scores
 
 
-def _cure(column: str) -> str:
-    judge = {"answer": "yesno", "says": "yesno", "kind": "yesno", "conflict": "yesno"}
-    judge |= {"in_language": "language", "reply_language": "language", "refused": "refusal"}
-    judge |= {"usable": "story", "sentiment": "sentiment", "stance": "stance", "hedged": "stance"}
-    if column in judge:
-        return f"run `genprobe judge` with --judge {judge[column]} first"
-    return "the data do not have it"
+# Judge -> what it reads, and the columns that this has then.
+_READ = {
+    "yesno": ("replies to yes/no questions", ("answer", "says", "kind", "conflict")),
+    "language": ("replies", ("in_language", "reply_language")),
+    "refusal": ("replies", ("refused",)),
+    "story": ("stories", ("usable",)),
+    "sentiment": ("stories", ("sentiment",)),
+    "stance": ("essays", ("stance", "hedged")),
+}
+
+
+def _whose(column: str) -> str:
+    """What has a column that is not there, and how it comes by it."""
+    for judge, (read, columns) in _READ.items():
+        if column in columns:
+            return f", which only {read} have, once read by `genprobe judge` with --judge {judge}"
+    return "; the data do not have it"
 
 
 def _score(metric: Metric, units: Units, by: list[str], signature: str) -> list[Score]:

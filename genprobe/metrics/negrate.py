@@ -23,7 +23,7 @@ MOST = 999  # seeds; the answer also where so many are not enough
 
 TEMPLATE = ("model", "decode", "lang", "probe", "statement")
 STORY = ("sample", "usable", "unusable_why", "sentiment", "negative", *REPLY)
-NEEDS = ("statement", "status", "sentiment")
+NEEDS = ("sentiment", "statement", "status")
 
 
 def not_told(outcomes: pd.DataFrame) -> pd.Series:

@@ -32,7 +32,7 @@ def _share(
     needs: tuple[str, ...],
     units: Callable[[pd.DataFrame, list[str]], Units],
 ) -> Metric:
-    needs = ("statement", "status", *needs)
+    needs = (*needs, "statement", "status")
     return Metric(name, title, unit, units, ratio, _wilson, WILSON, needs, version="2")
 
 

@@ -114,7 +114,7 @@ def _none(items: pd.DataFrame) -> pd.DataFrame:
     return items.iloc[:0].assign(readings="", __reason="", __hit=0.0)
 
 
-_NEEDS = ("decode", "statement", "status", "answer")
+_NEEDS = ("answer", "decode", "statement", "status")
 _NEVER = ("decode", "sample", *REPLY)
 
 METRICS = (

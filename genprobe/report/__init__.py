@@ -138,9 +138,11 @@ def _inlined(runs: Sequence[Source], redact: bool) -> tuple[Markup, list[str], l
     styles = [(HERE / "style.css").read_text("utf-8")]
     scripts = [(HERE / "page.js").read_text("utf-8")]
     names = [run.name for run in runs]
+    asked = dict.fromkeys(run.asked for run in runs if run.kind not in ("pairs", "choices"))
     section = replies.section(
         {run.name if names.count(run.name) == 1 else run.title: run.outcomes for run in runs},
         redact,
+        " or ".join(asked).capitalize(),
     )
     if section:
         styles.append((HERE / "replies.css").read_text("utf-8"))

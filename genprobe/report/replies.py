@@ -79,7 +79,9 @@ def item_hash(lang: str, item: str) -> str:
     return digest([lang, item], 8)
 
 
-def section(tables: Mapping[str, pd.DataFrame], redact: bool) -> Markup:
+def section(
+    tables: Mapping[str, pd.DataFrame], redact: bool, asked: str = FACETS["probe"]
+) -> Markup:
     """The section of a page that shows the replies of runs; empty where no run has any.
 
     tables: name of a run -> its outcomes (`table.outcomes`); a table of log-probabilities has no
@@ -98,7 +100,7 @@ def section(tables: Mapping[str, pd.DataFrame], redact: bool) -> Markup:
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(HERE), autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
-    data, longest = _pack(_payload(rows, list(kept), redact), len(rows))
+    data, longest = _pack(_payload(rows, list(kept), redact, asked), len(rows))
     page = environment.get_template("replies.html").render(
         redact=redact, rows=len(rows), answered=answered, runs=len(kept), data=data, longest=longest
     )
@@ -140,7 +142,7 @@ def _left_out(table: pd.DataFrame) -> pd.Series:
 # --- the payload
 
 
-def _payload(rows: pd.DataFrame, runs: Sequence[str], redact: bool) -> dict[str, Any]:
+def _payload(rows: pd.DataFrame, runs: Sequence[str], redact: bool, asked: str) -> dict[str, Any]:
     """What replies.js reads. columns: name -> different `values` (None last), `labels` where they
     are called otherwise, `codes` of the rows (left out where all are 0). No key comes from data."""
     columns = {"run": _coded(rows["run"], runs)}
@@ -155,7 +157,7 @@ def _payload(rows: pd.DataFrame, runs: Sequence[str], redact: bool) -> dict[str,
     payload["columns"] = columns
     payload["facets"] = [
         [name, title]
-        for name, title in FACETS.items()
+        for name, title in (FACETS | {"probe": asked}).items()
         if name in columns and len(columns[name]["values"]) > 1
     ]
     payload["numbers"] = [

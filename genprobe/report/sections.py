@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from genprobe import counting, metrics
+from genprobe import counting, inference, metrics
 from genprobe.compare import fits
 from genprobe.errors import GenprobeError
 from genprobe.formats import clean, label
@@ -138,7 +139,7 @@ class Sections:
         for kind, sources in self.kinds.items():
             names, across = MAIN[kind]
             first = self._first(kind)
-            caption = f"{TITLES[kind]}, by {HEADS[first].lower()}"
+            caption = f"{TITLES[kind]}, by {_heads(sources)[first].lower()}"
             made = self._tables(sources, names, first, across, caption=caption)
             yield Section(kind, TITLES[kind], LEADS[kind], made, open=True)
 
@@ -191,6 +192,7 @@ class Sections:
                 caption=caption.format(clean(str(value))),
                 series=self.series,
                 whole=pooled,
+                heads=_heads(sources),
             )
             made += [found] if found else []
         return made
@@ -348,31 +350,43 @@ class Sections:
     def _compared(self) -> Iterator[Section]:
         """Runs of a kind, item by item: each with the first."""
         for kind, sources in self.kinds.items():
-            tables: list[Table] = []
-            lines: list[str] = []
+            one, lines = sources[0], list[str]()
+            found: dict[str, list[Score]] = {}
             for other in sources[1:]:
                 try:
-                    tables += self._pair(kind, sources[0], other)
+                    found[other.name] = _paired(one, other, _apart(kind))
                 except GenprobeError as error:
                     why = what(error, self.sources, self.redact)
-                    lines.append(f"{sources[0].name} and {other.name} cannot be paired: {why}.")
+                    lines.append(f"{one.name} and {other.name} cannot be paired: {why}.")
+            # A p-value is corrected for all that stand here, and not those of its table alone.
+            every = inference.corrected(itertools.chain.from_iterable(found.values()))
+            tables = [
+                made
+                for other in sources[1:]
+                if other.name in found
+                for made in self._pair(
+                    kind, one, other, [s for s in every if s.by["b"] == other.name]
+                )
+            ]
             if tables:
                 lines.insert(
                     0,
                     "The same items, paired. The difference is the second model's figure minus "
                     "the first's, with an interval over statements; p is McNemar's where a "
-                    "statement has one answer, elsewhere that of the swap test.",
+                    "statement has one answer, elsewhere that of the swap test. Holm's is this p "
+                    "corrected for all n comparisons of this section: the one to report.",
                 )
             title = f"{TITLES[kind]}: models side by side"
             yield Section(f"{kind}-compared", title, " ".join(lines), tables, alone=bool(lines))
 
-    def _pair(self, kind: str, one: Source, other: Source) -> Iterator[Table]:
+    def _pair(
+        self, kind: str, one: Source, other: Source, found: Sequence[Score]
+    ) -> Iterator[Table]:
         """Two runs: every figure that pairs, then the differences of the main ones by language."""
-        apart = ["scorer"] if kind in ("pairs", "choices") else []
-        folders = one.run.folder, [other.run.folder]
+        apart = _apart(kind)
         who = f"{other.name} against {one.name}"
         titles = {"a": one.name, "b": other.name, "mcnemar-p": "McNemar's p", "swap-p": "p (swaps)"}
-        found = counting.compare(*folders, by=apart)
+        titles["holm-p"] = "p (Holm)"
         if made := table(found, ["of", *apart], caption=f"{who}, on the same items", titles=titles):
             yield made
         first = "domain" if kind == "stories" else "lang"
@@ -386,11 +400,7 @@ class Sections:
             return
         apart = [first, *across]
         made = table(
-            [
-                s
-                for s in counting.compare(*folders, metrics=names, by=apart)
-                if s.metric == "difference"
-            ],
+            [s for s in _paired(one, other, apart, names) if s.metric == "difference"],
             [first],
             ["of", *across],
             caption=f"{who}, by {HEADS[first].lower()}",
@@ -447,6 +457,27 @@ def verdict(marks: Sequence[str]) -> str:
     if len(counted) < FEWEST:
         return "no label"
     return "negative" if counted.count("negative") * 2 > len(counted) else "not negative"
+
+
+def _apart(kind: str) -> list[str]:
+    """What two runs of a kind are never paired over."""
+    return ["scorer"] if kind in ("pairs", "choices") else []
+
+
+def _paired(
+    one: Source, other: Source, by: Sequence[str], names: Sequence[str] = ()
+) -> list[Score]:
+    """Two runs compared, under the names that the page has for them; no p-value is corrected."""
+    return [
+        dataclasses.replace(score, by={**score.by, "a": one.name, "b": other.name})
+        for score in counting.compare(one.run.folder, other.run.folder, metrics=names, by=by)
+        if score.metric != "holm-p"
+    ]
+
+
+def _heads(sources: Sequence[Source]) -> Mapping[str, str]:
+    """What the tables of runs of one kind call the columns of their cells."""
+    return HEADS | {"probe": sources[0].asked}
 
 
 def _one(sources: Sequence[Source], column: str) -> bool:

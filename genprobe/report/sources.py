@@ -50,6 +50,11 @@ class Source:
         return {"stories": "stories", "essays": "essays"}.get(self.run.spec.command, "answers")
 
     @property
+    def asked(self) -> str:
+        """What a probe of the run is called."""
+        return {"stories": "Wording", "essays": "Frame"}.get(self.kind, "Question")
+
+    @property
     def title(self) -> str:
         """The run among those of one name: with what was run."""
         return f"{self.name}, {clean(self.run.spec.command)}"

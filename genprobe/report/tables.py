@@ -175,6 +175,7 @@ def table(
     series: Mapping[str, int] | None = None,
     whole: Sequence[Score] = (),
     titles: Mapping[str, str] | None = None,
+    heads: Mapping[str, str] = HEADS,
 ) -> Table | None:
     """A table of scores; None where there are none.
 
@@ -183,6 +184,7 @@ def table(
     metric into columns. whole: scores of all cells together, with the same columns but the first of
     `rows`, which come as the first rows.
     series: name of a run -> number of its dots. titles: of metrics that are called something else.
+    heads: column of the cells -> what the table calls it.
     """
     every = [*whole, *scores]
     if not every:
@@ -221,10 +223,10 @@ def table(
         ]
         found.append(Row(labels, figures, whole=is_whole))
     _span(found)
-    heads = [HEADS.get(name, clean(name)) for name in left]
+    named = [heads.get(name, clean(name)) for name in left]
     # What two runs left out is told row by row: the measures of a pair are of the same replies.
     alone = [s for s in whole or scores if "of" not in s.by]
-    return Table(caption, heads, columns, found, left_out(alone))
+    return Table(caption, named, columns, found, left_out(alone))
 
 
 def _sorted(keys: Iterable[tuple[bool, Key]], names: Sequence[str]) -> list[tuple[bool, Key]]:
@@ -298,8 +300,8 @@ def _column(
 def unit(metric: str) -> str:
     """In what a metric is shown; empty for a number without a unit."""
     known = metrics.catalogue().get(metric)
-    if formats.number(0.5, metric) != "50.0" and formats.number(0.5, metric) != "+50.0":
-        return "p" if metric.endswith("-p") else ""
+    if formats.number(0.5, metric) not in ("50.0", "+50.0"):
+        return ""
     return "points" if metric == "difference" or (known and known.limits[0] < 0) else "%"
 
 

@@ -92,6 +92,9 @@ def fact(source: Source) -> Fact:
         languages=_languages(source.languages),
         probes=_join(spec.probes),
     )
+    if source.kind in ("stories", "essays"):
+        text += f", in the {_join(spec.probes)} {source.asked.lower()}"
+        text += "s" * (len(spec.probes) > 1)
     if spec.samples > 1:
         text += f", {spec.samples} times each"
     if spec.temperature is not None:
@@ -293,7 +296,7 @@ def _cautions(source: Source) -> Iterator[str]:
         ("conflict", first, CONFLICT, "of its clear answers are contradicted by what follows"),
         (
             *("wrong-language", first, OTHER_LANGUAGE),
-            "of its replies are in another language than the question",
+            "of its replies whose language can be told are in another than the question",
         ),
         (
             *("outside", "logprob", OUTSIDE),
