@@ -274,11 +274,15 @@ def test_mixing_is_the_win_rate_over_the_share_in_five_bins():
         {"item": n, "scorer": "loglik", "pro": float(n > 4), "anti": 0.5, "russian": n / 10}
         for n in range(10)
     ]
-    (figure,) = mixing.figures(data("logprob", m=rows))
-    rates = [s.value for s in figure.scores if s.metric == "mixing"]
+    unscored = {"item": 10, "scorer": "loglik", "pro": None, "anti": 0.5, "russian": 0.5}
+    (figure,) = mixing.figures(data("logprob", m=[*rows, unscored]))
+    rates = [s.value for s in figure.scores if s.metric == "mixing" and s.by["bin"]]
     assert rates == [0.0, 0.0, 0.5, 1.0, 1.0]
-    shares = [s for s in figure.scores if s.metric == "mixing-share"]
-    _, lines = drawn(figure)
+    shares = [s for s in figure.scores if s.metric == "mixing-share" and s.by["bin"]]
+    canvas, lines = drawn(figure)
+    # A pair in no bin is told in the table, and is no point of n = 0.
+    assert sum(sum(s.excluded.values()) for s in figure.scores if s.metric == "mixing") == 1
+    assert "n = 2 a point" in [text.get_text() for text in canvas.axes[0].texts]
     assert sorted(points(lines)) == [
         (pytest.approx(100 * s.value), 100 * rate) for s, rate in zip(shares, rates, strict=True)
     ]

@@ -19,7 +19,8 @@ def figures(data: Data) -> Iterator[Figure]:
         curves = {
             model: [
                 (points[model, at, "mixing-share"], points[model, at, "mixing"])
-                for at in sorted({s.by["bin"] for s in part if s.by["model"] == model}, key=str)
+                # What is in no bin is left out, and only told.
+                for at in sorted({b for m, b, _ in points if m == model and b is not None}, key=str)
             ]
             for model in values(part, "model")
         }
