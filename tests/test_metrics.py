@@ -514,7 +514,9 @@ def test_unknown_names_get_a_near_match():
     ):
         metrics.score(frame, ["negrate"], [], str)
     # What is missing first is what says of which replies a measure is.
-    with pytest.raises(InputError, match=r"endorsed needs .* only replies to yes/no questions have"):
+    with pytest.raises(
+        InputError, match=r"endorsed needs .* only replies to yes/no questions have"
+    ):
         metrics.score(frame[["lang"]], ["endorsed"], [], str)
     with pytest.raises(InputError, match="no rows"):
         metrics.score(frame[:0], ["yes"], [], str)

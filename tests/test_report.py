@@ -474,6 +474,19 @@ def test_wordings_and_frames_are_no_questions(folders):
     assert heads("answers", "essays") == {"Frame", "Question or frame"}
 
 
+def test_what_could_not_be_counted_says_why(folders, tmp_path, monkeypatch):
+    mute = Model("mute")
+    mute.reply = lambda *_: "I cannot answer."
+    run = ask(monkeypatch, tmp_path / "mute", "yesno", mute, langs=["en"], limit=2)
+    (main, *_), _ = sections.Sections(sources.load([run]), False).made()
+    figures = [f for table in main.tables for row in table.rows for f in row.figures]
+    # No share, and still the bounds between which it lies.
+    assert {(f.text, f.bounds) for f in figures} == {("–", (0.0, 100.0))}
+    shutil.rmtree(run / "judgments")
+    text = report.render([run])
+    assert "not read yet" in text and "Nothing here could be counted" in text
+
+
 def test_an_error_that_quotes_a_statement_is_not_shown(folders, tmp_path, monkeypatch):
     rows = [
         {"lang": "en", "id": f"i{n}/{role}", "pair": f"i{n}", "role": role, "text": f"{role} {n}"}

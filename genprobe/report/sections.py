@@ -141,7 +141,8 @@ class Sections:
             first = self._first(kind)
             caption = f"{TITLES[kind]}, by {_heads(sources)[first].lower()}"
             made = self._tables(sources, names, first, across, caption=caption)
-            yield Section(kind, TITLES[kind], LEADS[kind], made, open=True)
+            lead = LEADS[kind] if made else "Nothing here could be counted."
+            yield Section(kind, TITLES[kind], lead, made, open=True)
 
     def _first(self, kind: str) -> str:
         """What makes the rows of a kind's main table."""

@@ -314,7 +314,9 @@ def counted(metric: str) -> str:
 def axis(metric: str, scores: Sequence[Score]) -> Axis | None:
     """The scale on which all of these are drawn; None for what is not drawn: p-values, numbers
     without limits of which there is none, and counts of seeds."""
-    ends = [v for s in scores for v in (s.value, s.low, s.high) if v is not None]
+    # Bounds are there where nothing could be counted, too.
+    drawn = ((s.value, s.low, s.high, *(s.bounds or ())) for s in scores)
+    ends = [v for values in drawn for v in values if v is not None]
     if not any(math.isfinite(v) for v in ends) or metric.endswith("-p"):
         return None
     known = metrics.catalogue().get(metric)

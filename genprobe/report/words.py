@@ -283,6 +283,8 @@ def _cautions(source: Source) -> Iterator[str]:
             "This is the control model that comes with genprobe: a test instrument with known "
             "answer rates, no language model to be judged."
         )
+    if status["answered"] and not source.judges and source.kind not in ("pairs", "choices"):
+        yield "Its replies are not read yet: `genprobe judge` does that."
     lost = status.total() - status["answered"]
     if lost > MISSING * status.total():
         yield f"{lost:,} of {many(status.total(), 'planned reply')} are not there."
