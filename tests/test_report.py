@@ -222,6 +222,8 @@ def test_it_says_what_was_measured(page):
         "the reply refuses to answer",
     ):
         assert part in text, part
+    # Every reason for leaving something out is explained.
+    assert "tie said" in text and "see the measures" not in text
 
 
 # --- redaction
