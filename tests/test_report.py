@@ -469,11 +469,11 @@ def test_wordings_and_frames_are_no_questions(folders):
         sections = unpacked(report.render([folders[name] for name in names]))
         offered = json.loads(re.search(r'"facets":(\[.*?\]\])', sections)[1])
         found = [*re.findall(r'<th scope="col">(\w+)</th>', sections), *(b for _, b in offered)]
-        return {"Question", "Wording", "Frame", "Question or frame"} & set(found)
+        return {"Question", "Wording", "Frame", "Question, frame"} & set(found)
 
     assert heads("answers") == {"Question"}
     assert heads("essays") == {"Frame"}
-    assert heads("answers", "essays") == {"Frame", "Question or frame"}
+    assert heads("answers", "essays") == {"Frame", "Question, frame"}
 
 
 def test_what_could_not_be_counted_says_why(folders, tmp_path, monkeypatch):

@@ -142,7 +142,7 @@ def _inlined(runs: Sequence[Source], redact: bool) -> tuple[Markup, list[str], l
     section = replies.section(
         {run.name if names.count(run.name) == 1 else run.title: run.outcomes for run in runs},
         redact,
-        " or ".join(asked).capitalize(),
+        ", ".join(asked).capitalize(),
     )
     if section:
         styles.append((HERE / "replies.css").read_text("utf-8"))

@@ -139,7 +139,9 @@ class Sections:
         for kind, sources in self.kinds.items():
             names, across = MAIN[kind]
             first = self._first(kind)
-            caption = f"{TITLES[kind]}, by {_heads(sources)[first].lower()}"
+            caption = TITLES[kind]
+            if _several(sources, first):
+                caption += f", by {_heads(sources)[first].lower()}"
             made = self._tables(sources, names, first, across, caption=caption)
             lead = LEADS[kind] if made else "Nothing here could be counted."
             yield Section(kind, TITLES[kind], lead, made, open=True)
