@@ -18,7 +18,7 @@ from genprobe import asking, counting, inputs, report, table
 from genprobe.cli import cli
 from genprobe.engines import Identity, Sampling
 from genprobe.errors import InputError, RunError
-from genprobe.records import LogProb, Response, Score, digest
+from genprobe.records import Failure, LogProb, Response, Score, digest
 from genprobe.report import replies, sections, sources, tables, words
 from genprobe.store import Run
 
@@ -474,6 +474,26 @@ def test_wordings_and_frames_are_no_questions(folders):
     assert heads("answers") == {"Question"}
     assert heads("essays") == {"Frame"}
     assert heads("answers", "essays") == {"Frame", "Question, frame"}
+
+
+@pytest.mark.parametrize("verb", ["yesno", "logprob"])
+def test_a_failure_is_nothing_that_was_not_asked(tmp_path, monkeypatch, verb):
+    model = Model("weak")
+    whole = model.generate
+
+    def generate(requests, sampling):
+        first, *rest = requests
+        yield Failure(first.id, "too-long", "9 > 8", 1)
+        yield from whole(rest, sampling)
+
+    model.generate = generate
+    run = ask(monkeypatch, tmp_path / "weak", verb, model, langs=["en"], limit=2)
+    [source] = sources.load([run])
+    planned = len(list(Run.open(run).requests()))
+    assert source.failures == {"too-long": source.status["failed"]}
+    assert source.status["failed"] >= 1 and source.status["missing"] == 0
+    assert source.status.total() == planned
+    assert "(not there: 1 too-long)" in words.fact(source).sentence
 
 
 def test_what_could_not_be_counted_says_why(folders, tmp_path, monkeypatch):

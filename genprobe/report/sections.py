@@ -376,8 +376,9 @@ class Sections:
                     0,
                     "The same items, paired. The difference is the second model's figure minus "
                     "the first's, with an interval over statements; p is McNemar's where a "
-                    "statement has one answer, elsewhere that of the swap test. Holm's is this p "
-                    "corrected for all n comparisons of this section: the one to report.",
+                    "statement has one answer (n: those that are a hit for one of the two alone), "
+                    "elsewhere that of the swap test. Holm's is this p corrected for all n "
+                    "comparisons of this section: the one to report.",
                 )
             title = f"{TITLES[kind]}: models side by side"
             yield Section(f"{kind}-compared", title, " ".join(lines), tables, alone=bool(lines))

@@ -110,17 +110,21 @@ class Source:
         """Planned requests by `table.STATUS`."""
         if "status" in self.outcomes:
             return Counter(self.outcomes["status"].tolist())
+        # A table of log-probabilities has a row a pair, and none a request.
         planned = sum(1 for _ in self.run.requests())
-        answered = sum(1 for _ in self.run.answered())
-        return Counter(answered=answered, missing=planned - answered)
+        answered, failed = len(set(self.run.answered())), self._failed.total()
+        return Counter(answered=answered, failed=failed, missing=planned - answered - failed)
+
+    @cached_property
+    def _failed(self) -> Counter[str]:
+        answered = set(self.run.answered())
+        failed = {f.request: f.kind for f in self.run.failures() if f.request not in answered}
+        return Counter(failed.values())
 
     @property
     def failures(self) -> dict[str, int]:
-        """Requests that failed, by kind of failure."""
-        if "failure" not in self.outcomes:
-            return {}
-        failed = self.outcomes[self.outcomes["status"] == "failed"]
-        return {clean(str(k)): int(n) for k, n in failed["failure"].value_counts().items()}
+        """Requests that failed, by kind of failure, the most frequent first."""
+        return {clean(kind): count for kind, count in self._failed.most_common()}
 
     @property
     def date(self) -> str:

@@ -286,20 +286,25 @@ def _each(score: Score) -> str:
     return f"{share(score)} of {of}" + (f" by {label['scorer']}" if "scorer" in label else "")
 
 
+# What a run's figures are of. Runs of one model stand under one name.
+_REPLIES = {"stories": "stories", "essays": "essays", "pairs": "preferences", "choices": "choices"}
+
+
 def _cautions(source: Source) -> Iterator[str]:
     spec, status = source.run.spec, source.status
+    replies = _REPLIES.get(source.kind, "replies")
     if spec.model == "control":
         yield (
             "This is the control model that comes with genprobe: a test instrument with known "
             "answer rates, no language model to be judged."
         )
     if status["answered"] and not source.judges and source.kind not in ("pairs", "choices"):
-        yield "Its replies are not read yet: `genprobe judge` does that."
+        yield f"Its {replies} are not read yet: `genprobe judge` does that."
     lost = status.total() - status["answered"]
     if lost > MISSING * status.total():
         yield f"{lost:,} of {many(status.total(), 'planned reply')} are not there."
     if spec.limit:
-        yield f"It is a first look: only the {_first(spec.limit)} of each language."
+        yield f"Its {replies} are a first look: only the {_first(spec.limit)} of each language."
     names = ("ambiguous", "conflict", "wrong-language", "outside", "seed-disagreement", "usable")
     found = {(s.metric, s.by.get("decode")): s for s in source.score(names, [])}
     first = next(iter(source.read_in), None)
@@ -308,7 +313,7 @@ def _cautions(source: Source) -> Iterator[str]:
         ("conflict", first, CONFLICT, "of its clear answers are contradicted by what follows"),
         (
             *("wrong-language", first, OTHER_LANGUAGE),
-            "of its replies whose language can be told are in another than the question",
+            f"of its {replies} whose language can be told are in another than the question",
         ),
         (
             *("outside", "logprob", OUTSIDE),
