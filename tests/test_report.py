@@ -506,7 +506,8 @@ def test_what_could_not_be_counted_says_why(folders, tmp_path, monkeypatch):
     assert {(f.text, f.bounds) for f in figures} == {("–", (0.0, 100.0))}
     shutil.rmtree(run / "judgments")
     text = report.render([run])
-    assert "not read yet" in text and "Nothing here could be counted" in text
+    assert "replies are not read: run `genprobe judge` on it with --judge yesno" in text
+    assert "Nothing here could be counted" in text
 
 
 def test_an_error_that_quotes_a_statement_is_not_shown(folders, tmp_path, monkeypatch):

@@ -289,6 +289,13 @@ def _each(score: Score) -> str:
 # What a run's figures are of. Runs of one model stand under one name.
 _REPLIES = {"stories": "stories", "essays": "essays", "pairs": "preferences", "choices": "choices"}
 
+# Kind -> the column that its main figures count, and the judge that it is of.
+_READ = {
+    "answers": ("answer", "yesno"),
+    "stories": ("sentiment", "sentiment"),
+    "essays": ("stance", "stance"),
+}
+
 
 def _cautions(source: Source) -> Iterator[str]:
     spec, status = source.run.spec, source.status
@@ -298,8 +305,9 @@ def _cautions(source: Source) -> Iterator[str]:
             "This is the control model that comes with genprobe: a test instrument with known "
             "answer rates, no language model to be judged."
         )
-    if status["answered"] and not source.judges and source.kind not in ("pairs", "choices"):
-        yield f"Its {replies} are not read yet: `genprobe judge` does that."
+    column, judge = _READ.get(source.kind, ("", ""))
+    if judge and status["answered"] and column not in source.outcomes:
+        yield f"Its {replies} are not read: run `genprobe judge` on it with --judge {judge}."
     lost = status.total() - status["answered"]
     if lost > MISSING * status.total():
         yield f"{lost:,} of {many(status.total(), 'planned reply')} are not there."
