@@ -30,7 +30,7 @@ def main() -> None:
     try:
         if sys.stdout is None:
             raise InputError("standard output is closed; send it to a file or to /dev/null")
-        code = cli.main(standalone_mode=False)
+        code = cli.main(prog_name="genprobe", standalone_mode=False)
         sys.stdout.flush()
     except (click.exceptions.Abort, KeyboardInterrupt):
         code = _say("stopped; the same command takes up a run where it was", 130)
