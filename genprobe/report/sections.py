@@ -8,11 +8,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from genprobe import counting, metrics
-from genprobe.compare import fits
+from genprobe import comparing, metrics
 from genprobe.errors import GenprobeError
 from genprobe.formats import clean, label
 from genprobe.metrics.negrate import FEWEST, not_told
+from genprobe.pairing import fits
 from genprobe.records import Score
 from genprobe.report.replies import item_hash
 from genprobe.report.sources import Source, direction
@@ -372,7 +372,7 @@ class Sections:
         folders = one.run.folder, [other.run.folder]
         who = f"{other.name} against {one.name}"
         titles = {"a": one.name, "b": other.name, "mcnemar-p": "McNemar's p", "swap-p": "p (swaps)"}
-        found = counting.compare(*folders, by=apart)
+        found = comparing.compare(*folders, by=apart)
         if made := table(found, ["of", *apart], caption=f"{who}, on the same items", titles=titles):
             yield made
         first = "domain" if kind == "stories" else "lang"
@@ -388,7 +388,7 @@ class Sections:
         made = table(
             [
                 s
-                for s in counting.compare(*folders, metrics=names, by=apart)
+                for s in comparing.compare(*folders, metrics=names, by=apart)
                 if s.metric == "difference"
             ],
             [first],
@@ -413,7 +413,7 @@ class Sections:
         tables = []
         try:
             for by in (["model"], ["lang"]):
-                found = counting.paradigms(folders, by=by)
+                found = comparing.paradigms(folders, by=by)
                 where = "all languages" if by == ["model"] else "by language"
                 for names, part in _PARADIGMS.items():
                     made = table(
