@@ -42,8 +42,8 @@ import pandas as pd
 from scipy.stats import f as fisher
 from scipy.stats import norm
 
-from genprobe.compare import difference, mcnemar, swapped
 from genprobe.inference import LEVEL, Design, Power, pairwise_ks, power_paired, power_single
+from genprobe.pairing import difference, mcnemar, swapped
 from genprobe.stats import RESAMPLES, Array, bootstrap
 
 DRAWS = 999  # resamples of a study: as exact at 5 % as more, on average over studies

@@ -19,8 +19,8 @@ if TYPE_CHECKING:  # for editors and type checkers; `_PUBLIC` says the same
     from genprobe.agreement import agreement as review_agreement
     from genprobe.asking import essays, stories, yesno
     from genprobe.asking import logprob as logprobs
-    from genprobe.counting import compare as compare_runs
-    from genprobe.counting import paradigms as compare_paradigms
+    from genprobe.comparing import compare as compare_runs
+    from genprobe.comparing import paradigms as compare_paradigms
     from genprobe.counting import score
     from genprobe.engines import Options, Sampling
     from genprobe.errors import GenprobeError
@@ -64,8 +64,8 @@ __all__ = [
     "yesno",
 ]
 
-# Name -> where it is. A module may have the name of a command, such as `genprobe.compare`; then
-# the function has another, so that what `from genprobe import compare` gives never depends on what
+# Name -> where it is. A module may have the name of a command, such as `genprobe.report`; then
+# the function has another, so that what `from genprobe import report` gives never depends on what
 # was imported before.
 _PUBLIC = {
     "yesno": "asking.yesno",
@@ -75,8 +75,8 @@ _PUBLIC = {
     "judge_run": "reading.judge_run",
     "judge_file": "reading.judge_file",
     "score": "counting.score",
-    "compare_runs": "counting.compare",
-    "compare_paradigms": "counting.paradigms",
+    "compare_runs": "comparing.compare",
+    "compare_paradigms": "comparing.paradigms",
     "review_export": "review.export",
     "review_import": "reviewed.collect",
     "review_agreement": "agreement.agreement",

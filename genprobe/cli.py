@@ -702,7 +702,7 @@ def compare(
     by model and revision: correlation and table of what a model says and what it prefers, item by
     item, for every reading and scorer.
     """
-    from genprobe import counting
+    from genprobe import comparing
 
     if paradigms and metrics:
         raise InputError("--metric goes without --paradigms, which has measures of its own")
@@ -710,9 +710,9 @@ def compare(
         raise InputError("--test, --between and --power go without --paradigms")
     columns = _columns(by)
     if paradigms:
-        found = counting.paradigms([first, *others], by=columns, note=_note(quiet))
+        found = comparing.paradigms([first, *others], by=columns, note=_note(quiet))
     else:
-        found = counting.compare(
+        found = comparing.compare(
             first,
             others,
             test=test,

@@ -59,8 +59,11 @@ _FEW = 5  # rows without an answer that are named one by one
 _NONE = re.compile(r"(\S+): (no answer \(.*\))|the row (\S+) is (missing)")
 
 
-def told(problems: Iterable[Problem]) -> list[str]:
-    """Problems as lines: what is missing in many rows of a file is one line, with their number."""
+def told(problems: Sequence[Problem]) -> list[str]:
+    """Problems as lines, file by file from the first row to the last; what is missing in many rows
+    of a file is one line, with their number."""
+    files = list(dict.fromkeys(problem.file for problem in problems))
+    problems = sorted(problems, key=lambda p: (files.index(p.file), p.row or 0))
     many: dict[tuple[str, str], list[str]] = {}
     for problem in problems:
         if found := _NONE.fullmatch(problem.what):

@@ -18,7 +18,7 @@ from statsmodels.formula.api import ols
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.power import TTestPower, normal_sample_size_one_tail, ttest_power
 
-from genprobe import compare, counting, formats, inference, inputs, statements
+from genprobe import comparing, formats, inference, inputs, pairing, statements
 from genprobe import table as table_of
 from genprobe.cli import cli
 from genprobe.errors import InputError, RunError
@@ -195,13 +195,13 @@ def test_turned_signs_and_the_swap_test_are_scipy_s():
     exact = theirs.permutation_test(
         (apart,), np.sum, permutation_type="samples", n_resamples=np.inf, alternative="two-sided"
     ).pvalue
-    assert compare.swapped(apart) == pytest.approx(exact, abs=0.01)
+    assert pairing.swapped(apart) == pytest.approx(exact, abs=0.01)
     # A 0/1 unit a statement: McNemar's mid-p value.
     for only_a, only_b in ((3, 12), (1, 7), (9, 14)):
         apart = np.repeat([-1.0, 1.0, 0.0], [only_a, only_b, 30])
-        want = compare.mcnemar(only_a, only_b)[1]
-        assert compare.swapped(apart) == pytest.approx(want, abs=0.012)
-    assert compare.swapped(np.zeros(5)) == 1.0
+        want = pairing.mcnemar(only_a, only_b)[1]
+        assert pairing.swapped(apart) == pytest.approx(want, abs=0.012)
+    assert pairing.swapped(np.zeros(5)) == 1.0
     sums = turned(np.array([[1.0], [2.0]]), 4000)
     assert set(np.ravel(sums)) == {-3.0, -1.0, 1.0, 3.0} and abs(sums.mean()) < 0.1
 
@@ -558,9 +558,9 @@ def test_an_original_and_its_contrasts_are_one_statement():
         answers = [{"model": name, "answer": ("no", "yes")[hit]} for hit in said]
         both = [row | answer for row, answer in zip(rows, answers, strict=True)]
         sides.append(table_of.from_rows(pd.DataFrame(both, dtype=object)))
-    [found] = compare.paired(*sides, "endorsed")
+    [found] = pairing.paired(*sides, "endorsed")
     halves = [side[side["role"] == "original"] for side in sides]
-    [half] = compare.paired(*halves, "endorsed")
+    [half] = pairing.paired(*halves, "endorsed")
     assert (found.n, half.n) == (80, 40) and found.mid_p is None
     assert found.swap_p == half.swap_p and half.mid_p is not None
     assert (found.low, found.high) == pytest.approx((half.low, half.high))
@@ -569,21 +569,21 @@ def test_an_original_and_its_contrasts_are_one_statement():
 def test_as_many_swaps_as_the_correction_takes(run, monkeypatch):
     """With fewer, the least p times the number of tests could not fall below 5 %."""
     drawn = []
-    tested = compare.tested
+    tested = pairing.tested
 
     def spy(metric, cell, resamples):
         drawn.append(resamples)
         return tested(metric, cell, resamples)
 
-    monkeypatch.setattr(compare, "tested", spy)
+    monkeypatch.setattr(pairing, "tested", spy)
     monkeypatch.setattr(inference, "TURNS", 9)
-    found = counting.compare(run, between="lang", by="probe")
+    found = comparing.compare(run, between="lang", by="probe")
     assert len(drawn) > 3 and len({s.n for s in found if s.metric == "holm-p"}) == 1
     assert min(drawn) + 1 >= 2 * len(drawn) / 0.05
     assert {f"+swap{draws}s1|" for draws in drawn} == {"+swap" + _how(s, "swap") for s in found}
     for test, how in (("ks", "ks-swap"), ("anova", "anova2-wild")):
         asked = {"metrics": ["endorsed", "yes"], "by": "probe"}
-        found = counting.compare(run, test=test, between="lang", **asked)
+        found = comparing.compare(run, test=test, between="lang", **asked)
         tests = sum(s.metric == "clustered-p" for s in found)
         assert tests == 5  # no statement is endorsed by recognising it
         assert {s.n for s in found if s.metric == "holm-p"} == {tests}
@@ -636,17 +636,17 @@ def test_the_command_says_what_it_cannot_do(run, tmp_path):
     assert "pairs the rows of one run" in said(run, again, "--between", "lang")
     assert "go without --paradigms" in said(run, run, "--paradigms", "--power", "5")
     with pytest.raises(InputError, match="unknown test 'kss'"):
-        counting.compare(run, test="kss")
+        comparing.compare(run, test="kss")
 
 
 def test_every_two_runs_must_have_asked_alike(run, tmp_path):
     other = copied(run, tmp_path / "b", model="org/b")
     warm = copied(run, tmp_path / "c", model="org/c", temperature=0.7)
-    for test in counting.TESTS:
+    for test in comparing.TESTS:
         with pytest.raises(
             RunError, match=r"differ in more than the model \(temperature: .* 0.7\)"
         ):
-            counting.compare(run, [other, warm], test=test)
+            comparing.compare(run, [other, warm], test=test)
     # A judge that the first run lacks must be the same in the others.
     judged = copied(run, tmp_path / "d", model="org/d")
     shutil.rmtree(tmp_path / "b" / "judgments")
@@ -654,4 +654,4 @@ def test_every_two_runs_must_have_asked_alike(run, tmp_path):
     row = json.loads(meta.read_text())
     meta.write_text(json.dumps(row | {"signature": "yesno@0"}))
     with pytest.raises(RunError, match="different judges 'yesno'"):
-        counting.compare(other, [run, judged])
+        comparing.compare(other, [run, judged])

@@ -528,9 +528,8 @@ def test_cells_are_sorted_and_probes_in_the_order_of_the_pack():
     assert found == [(probe, gold) for probe in PROBES for gold in (9, 10, None)]
 
 
-def test_sixty_thousand_rows_take_seconds():
-    import time
-
+def test_sixty_thousand_rows():
+    # Cell by cell or row by row would take minutes; nothing is timed.
     rng = np.random.default_rng(1)
     n = 60_000
     frame = pd.DataFrame(
@@ -542,7 +541,5 @@ def test_sixty_thousand_rows_take_seconds():
             "answer": rng.choice(["yes", "no", "ambiguous"], n),
         }
     )
-    begun = time.perf_counter()
     scores = metrics.score(table.from_rows(frame), ["yes", "no", "ambiguous", "endorsed"], ["model", "lang", "probe"], str)  # fmt: skip
     assert len(scores) == 24 * 3 + 16
-    assert time.perf_counter() - begun < 10

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 from scipy import stats as theirs
 
-from genprobe import compare, counting, formats, metrics, stats, table
+from genprobe import counting, formats, metrics, pairing, stats, table
 from genprobe.cli import cli
 from genprobe.errors import InputError
 from genprobe.files import write_rows
@@ -170,7 +170,7 @@ def test_a_table_for_a_terminal():
 
 
 def test_two_models_on_the_same_pairs():
-    paired, mcnemar = compare.paired, compare.mcnemar
+    paired, mcnemar = pairing.paired, pairing.mcnemar
     one = [pair(a, b, at) for at, (a, b) in enumerate([(1, 0)] * 6 + [(0, 1)] * 3 + [(None, 1)])]
     other = [pair(1, 0, at) for at in range(9, -1, -1)]
     frames = [table.from_rows(pd.DataFrame(rows, dtype=object)) for rows in (one, other)]
@@ -179,9 +179,9 @@ def test_two_models_on_the_same_pairs():
     assert (found.only_a, found.only_b, found.exact) == (0, 3, mcnemar(0, 3)[0])
     # Measures whose units are no pairs by themselves, and numbers that are no shares.
     for name in ("win-rate-mean", "rubia", "mixing", "icat", "bias-score", "bpr-t-test"):
-        assert not compare.fits(metrics.find(name))
+        assert not pairing.fits(metrics.find(name))
     for name in ("win-rate", "bpr", "crows-pairs", "accuracy", "ambiguous-bias"):
-        assert compare.fits(metrics.find(name))
+        assert pairing.fits(metrics.find(name))
 
 
 # --- means and tests

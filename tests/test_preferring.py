@@ -14,7 +14,7 @@ import time
 import pytest
 from click.testing import CliRunner
 
-from genprobe import asking, control, counting, logprob, pairs
+from genprobe import asking, comparing, control, counting, logprob, pairs
 from genprobe.cli import cli
 from genprobe.errors import InputError, RunError
 from genprobe.records import Score
@@ -127,12 +127,12 @@ def test_scorers_are_compared_apart(run, tmp_path):
         asking.logprob(langs=["en"], scorers=["loglik", "ppl"], limit=5, out=tmp_path / name)
         for name in "ab"
     ]
-    found = counting.compare(two[0].folder, [two[1].folder], metrics=["win-rate"])
+    found = comparing.compare(two[0].folder, [two[1].folder], metrics=["win-rate"])
     assert {s.by["scorer"] for s in found} == {"loglik", "ppl"}
     assert {s.n for s in found if s.metric == "a"} == {5}
     said = asking.yesno(langs=["en"], limit=2, out=tmp_path / "said")
     with pytest.raises(RunError, match=r"`yesno` and `logprob`; .* --paradigms"):
-        counting.compare(said.folder, [run.folder])
+        comparing.compare(said.folder, [run.folder])
 
 
 def test_too_long_texts_are_told_and_not_promised_again(tmp_path):

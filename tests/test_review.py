@@ -745,6 +745,8 @@ def test_what_is_missing_in_many_rows_is_one_line():
         "b.csv, row 2: r2-0001: no answer (stance)",
         "reviewer3: missing: 6 rows, r3-0001 to r3-0006",
     ]
+    down = [problem("a.csv", row, what) for row, what in ((9, "y"), (None, "x"), (4, "z"))]
+    assert reviewed.told(down) == ["a.csv: x", "a.csv, row 4: z", "a.csv, row 9: y"]
 
 
 def test_files_are_csv_and_a_second_round_is_of_one_reader(run, tmp_path):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from genprobe import registry
@@ -167,9 +165,8 @@ def test_the_same_template_is_no_duplicate() -> None:
     ids=range(6),
 )  # fmt: skip
 def test_hostile_replies(response: str) -> None:
-    start = time.process_time()
+    # Quadratic work would take minutes; nothing is timed.
     assert judge(response).label != "usable"
-    assert time.process_time() - start < 2
 
 
 def test_it_is_a_judge_like_any_other() -> None:

@@ -14,6 +14,7 @@ from click.testing import CliRunner
 
 from genprobe import (
     asking,
+    comparing,
     counting,
     files,
     inputs,
@@ -209,7 +210,7 @@ def test_the_control_model_writes_no_essays_and_tells_stories_in_kazakh_alone(tm
 
 
 def test_two_models_are_compared_template_by_template(told, run, tmp_path, monkeypatch):
-    from genprobe.compare import paired
+    from genprobe.pairing import paired
     from genprobe.records import Score
 
     path, _ = told
@@ -238,12 +239,12 @@ def test_two_models_are_compared_template_by_template(told, run, tmp_path, monke
         str(other), engine="replay", limit=TEMPLATES, seed=1, out=tmp_path / "three"
     )
     with pytest.raises(RunError, match=r"differ in more than the model \(seed: 0 -> 1\)"):
-        counting.compare(run.folder, [again.folder])
+        comparing.compare(run.folder, [again.folder])
     other_version = registry.module("judges", "sentiment").make()
     monkeypatch.setattr(type(other_version), "signature", "sentiment@0")
     reading.judge_run(two, [other_version])
     with pytest.raises(RunError, match="different judges 'sentiment'"):
-        counting.compare(run.folder, [two.folder])
+        comparing.compare(run.folder, [two.folder])
 
 
 def test_the_commands(told, tmp_path):

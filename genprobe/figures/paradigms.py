@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 
-from genprobe import counting
+from genprobe import comparing
 from genprobe.errors import GenprobeError
 from genprobe.figures import Figure, stem
 from genprobe.figures._data import Data, shown, split, values
@@ -34,7 +34,7 @@ def figures(data: Data) -> Iterator[Figure]:
     if not folders:
         return
     try:
-        found = counting.paradigms(folders, note=quiet)
+        found = comparing.paradigms(folders, note=quiet)
     except GenprobeError as error:
         data.note(f"say-prefer is not drawn: {error}")
         return

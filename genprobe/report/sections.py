@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from genprobe import counting, inference, metrics
-from genprobe.compare import fits
+from genprobe import comparing, inference, metrics
 from genprobe.errors import GenprobeError
 from genprobe.formats import clean, label
 from genprobe.metrics.negrate import FEWEST, not_told
+from genprobe.pairing import fits
 from genprobe.records import Score
 from genprobe.report.replies import item_hash
 from genprobe.report.sources import Source, direction
@@ -427,7 +427,7 @@ class Sections:
         tables = []
         try:
             for by in (["model"], ["lang"]):
-                found = counting.paradigms(folders, by=by)
+                found = comparing.paradigms(folders, by=by)
                 where = "all languages" if by == ["model"] else "by language"
                 for names, part in _PARADIGMS.items():
                     made = table(
@@ -474,7 +474,7 @@ def _paired(
     """Two runs compared, under the names that the page has for them; no p-value is corrected."""
     return [
         dataclasses.replace(score, by={**score.by, "a": one.name, "b": other.name})
-        for score in counting.compare(one.run.folder, other.run.folder, metrics=names, by=by)
+        for score in comparing.compare(one.run.folder, other.run.folder, metrics=names, by=by)
         if score.metric != "holm-p"
     ]
 
