@@ -496,6 +496,17 @@ def test_a_failure_is_nothing_that_was_not_asked(tmp_path, monkeypatch, verb):
     assert "(not there: 1 too-long)" in words.fact(source).sentence
 
 
+def test_answers_that_cancel_out_over_languages_are_told(tmp_path, monkeypatch):
+    model = Model("sure")
+    model.reply = lambda request, _: "Yes." if request.lang == "es" else "No."
+    run = ask(monkeypatch, tmp_path / "sure", "yesno", model, langs=["en", "es"], limit=16)
+    [source] = sources.load([run])
+    pooled = source.score(["endorsed"], ["probe"])
+    assert {s.value for s in pooled} == {0.5}
+    [line] = [line for line in words.cautions([source])["sure"] if "reverse" in line]
+    assert "In 2 of 2 languages" in line and "100.0" in line and "0.0" in line
+
+
 def test_what_could_not_be_counted_says_why(folders, tmp_path, monkeypatch):
     mute = Model("mute")
     mute.reply = lambda *_: "I cannot answer."

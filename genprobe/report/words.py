@@ -342,22 +342,34 @@ def _cautions(source: Source) -> Iterator[str]:
 
 
 def _reversed(source: Source) -> Iterator[str]:
-    """Where a question and its reverse find different endorsement."""
+    """Where a question and its reverse find different endorsement, language by language: a yes to
+    everything in one and a no in another would cancel out."""
     if source.kind != "answers":
         return
-    first = next(iter(source.read_in), "")
-    found = [s for s in source.score(["endorsed"], ["probe"], first) if s.value is not None]
-    if len(found) < 2:
+    asked: dict[str, list[Score]] = {}
+    for s in source.score(["endorsed"], ["lang", "probe"], next(iter(source.read_in), "")):
+        if s.value is not None:
+            asked.setdefault(str(s.by["lang"]), []).append(s)
+    apart: list[tuple[float, Score, Score]] = []
+    for found in asked.values():
+        low, high = (end(found, key=lambda s: s.value or 0.0) for end in (min, max))
+        between = (high.value or 0.0) - (low.value or 0.0)
+        if between > WORDING and (low.high or 0.0) < (high.low or 0.0):
+            apart.append((between, low, high))
+    if not apart:
         return
-    low, *_, high = sorted(found, key=lambda s: s.value or 0.0)
-    assert low.value is not None and high.value is not None
-    apart = low.high is not None and high.low is not None and low.high < high.low
-    if apart and high.value - low.value > WORDING:
-        yield (
-            f"The {clean(str(high.by['probe']))} question finds {share(high)} endorsed, the "
-            f"{clean(str(low.by['probe']))} question {share(low)}: much of its answers is about "
-            "the wording, and their mean says little."
+    _, low, high = max(apart, key=lambda one: one[0])
+    told = (
+        f"The {clean(str(high.by['probe']))} question finds {share(high)} endorsed, the "
+        f"{clean(str(low.by['probe']))} question {share(low)}: much of its answers is about "
+        "the wording, and their mean says little."
+    )
+    if len(asked) > 1:
+        told = (
+            f"In {len(apart)} of {len(asked)} languages a question and its reverse are far apart, "
+            f"most in {language(str(high.by['lang']))}. {told}"
         )
+    yield told
 
 
 # --- definitions
