@@ -366,8 +366,8 @@ def _reversed(source: Source) -> Iterator[str]:
     )
     if len(asked) > 1:
         told = (
-            f"In {len(apart)} of {len(asked)} languages a question and its reverse are far apart, "
-            f"most in {language(str(high.by['lang']))}. {told}"
+            f"In {len(apart)} of {len(asked)} languages a question and its reverse are far apart: "
+            f"{'most in ' * (len(apart) > 1)}{language(str(high.by['lang']))}. {told}"
         )
     yield told
 
