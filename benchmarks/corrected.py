@@ -1,28 +1,34 @@
-"""How often the intervals of corrected rates hold the truth.
+"""How often the intervals of corrected rates, and of the judge's accuracy, hold the truth.
 
-    python benchmarks/corrected.py [--simulations 2000] [--measured 2000] [--quick] [--templates]
+    python benchmarks/corrected.py [--simulations 2000] [--measured 2000] [--quick]
+                                   [--only replies|designs|templates]
 
 Per row: a judge of one accuracy (for positive and negative replies alike) reads --measured
 replies of which `prevalence` are truly positive, and `n` of them, drawn at random, are reviewed.
 Each column is the share of simulations, in %, whose 95 % interval holds the prevalence:
 `measured` (Wilson's, which takes the judge for right), `normal` (prediction-powered with the
-normal interval of the published package), `ppi` and `rg` (ours); then the mean width of `ppi`
-beside that of Wilson's interval of the review alone, in points. * marks what is outside
-93.5-96.5.
+normal interval of the published package), `ppi` and `rg` (ours); for `judge` that whose interval
+holds the accuracy; then the mean width of `ppi` beside that of Wilson's interval of the review
+alone, in points. * marks what is outside 93.5-96.5.
 
-Then NegRate (with --templates that alone): 150 statements in two wordings, five stories of each,
-read by a judge who is right about each story with the accuracy. Of the 300 templates `n` are
-reviewed, all their stories; drawn as `genprobe review export` does (by the judge's label, shares as
-the root), or at random. Two wordings of a statement have the same chance of a negative story.
+Then the same by reviews that are no simple random sample (`design`), with the mean widths of `ppi`
+and `judge`.
+
+Then NegRate: 150 statements in two wordings, five stories of each, read by a judge who is right
+about each story with the accuracy. Of the 300 templates `n` are reviewed, all their stories; drawn
+as `genprobe review export` does (by the judge's label, shares as the root; `rg` is `ppi` then), or
+at random. Two wordings of a statement have the same chance of a negative story.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
-from scipy.stats import betabinom
+from scipy.stats import betabinom, binom
 
 from genprobe import corrected, review
 from genprobe.stats import Array, clustered_wilson, wilson
@@ -37,6 +43,8 @@ NEGATIVE = (0.8, 1.6)  # beta distribution of a statement's share of negative st
 NEGRATE = float(betabinom.sf(STORIES // 2, STORIES, *NEGATIVE))
 JUDGES = (0.8, 0.9, 0.95)  # of single stories
 TEMPLATES = (30, 60)
+KINDS = ("label", "language", "clusters", "contrasts")
+MEASURED = 2000  # replies, in a design
 
 
 def simulate(
@@ -63,28 +71,130 @@ def normal(c: corrected.Counts) -> tuple[Array, Array]:
     return corrected.ppi(c) - half, corrected.ppi(c) + half
 
 
-def row(c: corrected.Counts, prevalence: float, n: int) -> list[float]:
-    """Coverage of measured, normal, ppi and rg, and two widths; all in %."""
+def right(c: corrected.Counts) -> corrected.Counts:
+    """What is read right, in place of what is positive."""
+    return replace(c, hits_n=c.n_n - c.hits_n)
+
+
+def row(c: corrected.Counts, accuracy: float, prevalence: float, n: int) -> list[float]:
+    """Coverage of measured, normal, ppi, rg and the judge's accuracy, and two widths; all in %."""
     plain = np.array([wilson(k, total) for k, total in zip(c.positive, c.total, strict=True)])
     low, high = normal(c)
-    ours, rg = corrected.accepted(c, prevalence)
-    few = corrected.Counts(*(values[:WIDTHS] for values in vars(c).values()))
+    few = _first(c)
     ends = corrected.ppi_interval(few)
     alone = np.array([wilson(k, n) for k in few.hits_p + few.hits_n])
     hold = [
         (plain[:, 0] <= prevalence) & (prevalence <= plain[:, 1]),
         (low <= prevalence) & (prevalence <= high),
-        ours,
-        rg,
+        corrected.ppi_accepts(c, prevalence),
+        corrected.rg_accepts(c, prevalence),
+        corrected.ppi_accepts(right(c), accuracy),
     ]
     widths = [np.mean(ends[1] - ends[0]), np.mean(alone[:, 1] - alone[:, 0])]
     return [100 * float(np.mean(x)) for x in hold] + [100 * float(w) for w in widths]
 
 
+def _first(c: corrected.Counts) -> corrected.Counts:
+    return corrected.Counts(*(values[:WIDTHS] for values in vars(c).values()))
+
+
+def _together(many: Iterable[corrected.Counts]) -> corrected.Counts:
+    columns = zip(*(vars(c).values() for c in many), strict=True)
+    return corrected.Counts(*map(np.concatenate, columns))
+
+
+def design(
+    kind: str, rng: np.random.Generator, n: int, accuracy: float
+) -> tuple[Array, Array, Array, Array]:
+    """measured, truth (NaN where not reviewed), weights and clusters of MEASURED replies, of which
+    26 % are truly positive, by a judge of this accuracy.
+
+    label: drawn by the judge's label, shares as the root, as `genprobe review export` does.
+    language: as many of each of two languages, of which one is four times as frequent, with fewer
+    positive replies and more errors. clusters: whole templates of five stories, which share their
+    truth and the judge's errors. contrasts: as label, and five replies of a pair, of which few are
+    reviewed, are alike in that way.
+    """
+    each = 5 if kind in ("clusters", "contrasts") else 1
+    groups = MEASURED // each
+    cluster = np.repeat(np.arange(groups), each)
+    wrong = 1 - accuracy
+    common = np.arange(MEASURED) < 0.8 * MEASURED
+    if kind == "language":
+        share, errs = np.where(common, 0.2, 0.5), np.where(common, 1.125, 0.5) * wrong
+    elif each > 1:
+        share = rng.beta(0.52, 1.48, groups)[cluster]
+        errs = rng.beta(2 * wrong, 2 * accuracy, groups)[cluster]
+    else:
+        share, errs = np.full(MEASURED, 0.26), np.full(MEASURED, wrong)
+    true = rng.random(MEASURED) < share
+    label = true ^ (rng.random(MEASURED) < errs)
+    truth, weight = np.full(MEASURED, np.nan), np.ones(MEASURED)
+    if kind == "clusters":
+        chosen = np.isin(cluster, rng.choice(groups, n // each, replace=False))
+        truth[chosen] = true[chosen]
+        return label, truth, weight, cluster
+    by = common if kind == "language" else label
+    strata = [np.flatnonzero(by), np.flatnonzero(~by)]
+    sizes = [n / 2, n / 2] if kind == "language" else review._shares([*map(len, strata)], n)
+    for stratum, size in zip(strata, sizes, strict=True):
+        drawn = rng.choice(stratum, int(size), replace=False)
+        truth[drawn], weight[drawn] = true[drawn], len(stratum) / size
+    return label, truth, weight, cluster
+
+
+def simulate_design(
+    kind: str, rng: np.random.Generator, n: int, accuracy: float, times: int
+) -> tuple[corrected.Counts, corrected.Counts]:
+    """Counts of the rate and of what is read right."""
+    found = []
+    for _ in range(times):
+        label, truth, weight, cluster = design(kind, rng, n, accuracy)
+        rest = (weight, ~np.isnan(truth), cluster, 0.95)
+        found.append([corrected._counts(label, y, *rest) for y in (truth, label == truth)])
+    rate, read = zip(*found, strict=True)
+    return _together(rate), _together(read)
+
+
+def designs(times: int) -> None:
+    rng = np.random.default_rng(1)
+    print("  n  design     accuracy     ppi   judge   width of ppi  of judge")
+    for kind in KINDS:
+        for n in (50, 200):
+            for accuracy in (0.8, 0.95, 0.99):
+                rate, read = simulate_design(kind, rng, n, accuracy, times)
+                hold = [corrected.ppi_accepts(rate, 0.26), corrected.ppi_accepts(read, accuracy)]
+                ends = [corrected.ppi_interval(_first(c)) for c in (rate, read)]
+                widths = [100 * float(np.mean(high - low)) for low, high in ends]
+                print(
+                    f"{n:3}  {kind:9} {accuracy:9.2f}  {_marked(hold)} "
+                    f"{widths[0]:13.1f} {widths[1]:9.1f}",
+                    flush=True,
+                )
+
+
+def _marked(hold: Sequence[Array]) -> str:
+    shares = [100 * float(np.mean(x)) for x in hold]
+    return " ".join(f"{x:6.1f}{' ' if 93.5 <= x <= 96.5 else '*'}" for x in shares)
+
+
+def label_accuracy(accuracy: float) -> float:
+    """How often the label of a template is right where single stories are so often."""
+    negative = np.arange(STORIES + 1)
+    # Of k negative stories: those read as negative, by how many are kept and how many are taken.
+    kept = binom.pmf(negative[:, None], negative, accuracy)
+    taken = binom.pmf(negative[:, None], STORIES - negative, 1 - accuracy)
+    read = np.array(
+        [np.convolve(a, b)[STORIES // 2 + 1 :].sum() for a, b in zip(kept.T, taken.T, strict=True)]
+    )
+    agrees = np.where(negative > STORIES // 2, read, 1 - read)
+    return float(betabinom.pmf(negative, STORIES, *NEGATIVE) @ agrees)
+
+
 def simulate_templates(
     rng: np.random.Generator, accuracy: float, n: int, exported: bool, times: int
 ) -> tuple[Array, corrected.Counts, corrected.Counts]:
-    """As measured, (times, 2) intervals; counts for `ppi` and for `rg`."""
+    """As measured, (times, 2) intervals; counts of the labels and of labels that are right."""
     statement = np.repeat(np.arange(STATEMENTS), 2)
     plain, found = [], []
     for _ in range(times):
@@ -100,39 +210,37 @@ def simulate_templates(
             truth[chosen], weight[chosen] = true[chosen], len(stratum) / size
         hits, sizes = np.bincount(statement, label), np.bincount(statement)
         plain.append(clustered_wilson(hits, sizes))
-        seen = ~np.isnan(truth)
-        found.append(corrected._counts(label, truth, weight, seen, statement, 0.95))
-    ours, rg = (
-        corrected.Counts(*map(np.concatenate, zip(*(vars(c).values() for c in one), strict=True)))
-        for one in zip(*found, strict=True)
-    )
-    return np.array(plain, float), ours, rg
-
-
-def row_of_templates(plain: Array, ours: corrected.Counts, rg: corrected.Counts) -> list[float]:
-    """Coverage of measured, ppi and rg, and the mean widths of the last two; all in %."""
-    hold = [
-        (plain[:, 0] <= NEGRATE) & (plain[:, 1] >= NEGRATE),
-        corrected.accepted(ours, NEGRATE)[0],
-        corrected.accepted(rg, NEGRATE)[1],
-    ]
-    few = [corrected.Counts(*(x[:WIDTHS] for x in vars(c).values())) for c in (ours, rg)]
-    ends = [corrected.ppi_interval(few[0]), corrected.rg_interval(few[1])]
-    return [100 * float(np.mean(x)) for x in (*hold, *(high - low for low, high in ends))]
+        rest = (weight, ~np.isnan(truth), statement, 0.95)
+        found.append([corrected._counts(label, y, *rest) for y in (truth, label == truth)])
+    rate, read = zip(*found, strict=True)
+    return np.array(plain, float), _together(rate), _together(read)
 
 
 def templates(times: int) -> None:
     rng = np.random.default_rng(1)
     print(f"NegRate {100 * NEGRATE:.1f} %, by whole templates")
-    print(" n  drawn      accuracy  measured     ppi      rg   width of ppi  of rg")
+    print(
+        " n  drawn      accuracy  measured     ppi      rg   judge   width of ppi  of rg  of judge"
+    )
     for exported in (True, False):
         for n in TEMPLATES:
             for accuracy in JUDGES:
-                figures = row_of_templates(*simulate_templates(rng, accuracy, n, exported, times))
-                marked = [f"{x:6.1f}{' ' if 93.5 <= x <= 96.5 else '*'}" for x in figures[:3]]
+                plain, rate, labels = simulate_templates(rng, accuracy, n, exported, times)
+                ppi = corrected.ppi_accepts(rate, NEGRATE)
+                hold = [
+                    (plain[:, 0] <= NEGRATE) & (plain[:, 1] >= NEGRATE),
+                    *(ppi, ppi if exported else corrected.rg_accepts(rate, NEGRATE)),
+                    corrected.ppi_accepts(labels, label_accuracy(accuracy)),
+                ]
+                ends = [
+                    corrected.ppi_interval(_first(rate)),
+                    (corrected.ppi_interval if exported else corrected.rg_interval)(_first(rate)),
+                    corrected.ppi_interval(_first(labels)),
+                ]
+                widths = [100 * float(np.mean(high - low)) for low, high in ends]
                 print(
                     f"{n:2}  {'exported' if exported else 'at random':9} {accuracy:9.2f}   "
-                    f"{' '.join(marked)} {figures[3]:13.1f} {figures[4]:6.1f}",
+                    f"{_marked(hold)} {widths[0]:13.1f} {widths[1]:6.1f} {widths[2]:9.1f}",
                     flush=True,
                 )
 
@@ -142,11 +250,14 @@ def main() -> None:
     parser.add_argument("--simulations", type=int, default=2000)
     parser.add_argument("--measured", type=int, default=2000)
     parser.add_argument("--quick", action="store_true", help="four accuracies, two sizes")
-    parser.add_argument("--templates", action="store_true", help="NegRate alone")
+    parser.add_argument("--only", choices=["replies", "designs", "templates"])
     args = parser.parse_args()
-    if not args.templates:
+    if args.only in (None, "replies"):
         replies(args)
-    templates(args.simulations)
+    if args.only in (None, "designs"):
+        designs(args.simulations)
+    if args.only in (None, "templates"):
+        templates(args.simulations)
 
 
 def replies(args: argparse.Namespace) -> None:
@@ -154,22 +265,24 @@ def replies(args: argparse.Namespace) -> None:
     sizes = REVIEWED[::2] if args.quick else REVIEWED
     rng = np.random.default_rng(1)
     began = time.perf_counter()
-    print(" n  accuracy  prevalence  measured  normal     ppi      rg   width  review alone")
+    print(
+        " n  accuracy  prevalence  measured  normal     ppi      rg   judge   width  review alone"
+    )
     found = []
     for n in sizes:
         for accuracy in accuracies:
             for prevalence in PREVALENCES:
                 c = simulate(rng, accuracy, prevalence, n, args.measured, args.simulations)
-                figures = row(c, prevalence, n)
+                figures = row(c, accuracy, prevalence, n)
                 found.append(figures)
-                marked = [f"{x:6.1f}{' ' if 93.5 <= x <= 96.5 else '*'}" for x in figures[:4]]
+                marked = [f"{x:6.1f}{' ' if 93.5 <= x <= 96.5 else '*'}" for x in figures[:5]]
                 print(
                     f"{n:3} {accuracy:9.2f} {prevalence:11.1f}   {' '.join(marked)} "
-                    f"{figures[4]:6.1f} {figures[5]:13.1f}",
+                    f"{figures[5]:6.1f} {figures[6]:13.1f}",
                     flush=True,
                 )
     table = np.array(found)
-    for name, x in zip(("measured", "normal", "ppi", "rg"), table.T, strict=False):
+    for name, x in zip(("measured", "normal", "ppi", "rg", "judge"), table.T, strict=False):
         print(
             f"{name}: {np.mean((x >= 93.5) & (x <= 96.5)):.0%} of {len(x)} rows within "
             f"93.5-96.5; {np.sum(x < 93.5)} below, least {x.min():.1f}; {np.sum(x > 96.5)} above"

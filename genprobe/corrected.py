@@ -10,7 +10,11 @@ and 1 the tuned estimate is exactly the maximum-likelihood estimate of double sa
 
 **Misclassification correction** (Rogan & Gladen 1978, Am. J. Epidemiology 107:71): the judge's
 rate over the unreviewed replies, solved for the truth by the sensitivity and specificity that the
-review shows. It takes nothing else from the review, so it is the wider of the two.
+review shows. It takes nothing else from the review, so it is the wider of the two. Where replies
+had unequal chances to be reviewed, sensitivity and specificity have to be those of the run; and
+the judge's rate solved by these is the prediction-powered rate, by Bayes' rule.
+
+**The judge's accuracy** on replies like these: the prediction-powered share of what is read right.
 
 Both intervals hold the rates that a test does not reject. Its statistic compares the counts with
 the most likely ones of that rate, the judge's own rates being free (the power divergence of
@@ -41,7 +45,7 @@ from genprobe.records import JSON, Score
 from genprobe.registry import unknown
 from genprobe.stats import LEVEL, Array, clustered_wilson, student, wilson
 
-VERSION = "5"
+VERSION = "6"
 IN_PART = "reviewed in part"  # templates of which not all stories have a verdict
 DRAWS = 1000  # simulated samples for a cut-off
 SEED = 1
@@ -61,9 +65,10 @@ class Corrected:
 
     measured, low, high: the judge's, with an interval that takes the judge for right. ppi, rg:
     corrected, prediction-powered and by misclassification. n: replies measured, of which
-    n_reviewed are reviewed. accuracy, sensitivity, specificity: the judge's, in the review,
-    weighted as the sample is. None where there is nothing to tell it from: rg where all replies
-    are reviewed, and its value (not its interval) where the judge is no better than chance.
+    n_reviewed are reviewed. accuracy (with an interval), sensitivity, specificity: the judge's, as
+    the review shows them, its replies weighted so that the judge's labels are as frequent as among
+    the n. None where there is nothing to tell it from: rg where all replies are reviewed, and its
+    value (not its interval) where the judge is no better than chance.
     """
 
     measured: float | None
@@ -74,6 +79,8 @@ class Corrected:
     accuracy: float | None
     sensitivity: float | None
     specificity: float | None
+    accuracy_low: float | None = None
+    accuracy_high: float | None = None
     ppi: float | None = None
     ppi_low: float | None = None
     ppi_high: float | None = None
@@ -145,24 +152,24 @@ def rg_interval(counts: Counts, level: float = LEVEL) -> tuple[Array, Array]:
     """Interval of the misclassification correction: (low, high), arrays like the counts.
 
     Its tables are what the judge says of unreviewed replies, of truly positive reviewed ones and
-    of truly negative ones: three independent samples. The review must be a simple random sample,
-    or the counts be those of one.
+    of truly negative ones: three independent samples. The review must be a simple random sample.
     """
     tables = _by_truth(counts)
     start = np.where(np.isnan(rg(counts)), ppi(counts), rg(counts))
     return _unless_few(counts, _interval(tables, _fit_rg, start, level))
 
 
-def accepted(counts: Counts, rate: float, level: float = LEVEL) -> tuple[Array, Array]:
-    """Whether the tests behind `ppi_interval` and `rg_interval` accept a rate: whether it lies
-    within the interval, in a fraction of the time."""
+def ppi_accepts(counts: Counts, rate: float, level: float = LEVEL) -> Array:
+    """Whether the test behind `ppi_interval` accepts a rate: whether it lies within the interval,
+    in a fraction of the time."""
     at = np.full(np.shape(counts.total), rate)
-    by_label, by_truth = _by_label(counts), _by_truth(counts)
-    few = _few(counts)
-    return (
-        few | (_beyond(by_label, _fit_ppi, at, level) <= 0),
-        few | (_beyond(by_truth, _fit_rg, at, level) <= 0),
-    )
+    return _few(counts) | (_beyond(_by_label(counts), _fit_ppi, at, level) <= 0)
+
+
+def rg_accepts(counts: Counts, rate: float, level: float = LEVEL) -> Array:
+    """The same of `rg_interval`."""
+    at = np.full(np.shape(counts.total), rate)
+    return _few(counts) | (_beyond(_by_truth(counts), _fit_rg, at, level) <= 0)
 
 
 # --- three binomials that share one parameter
@@ -359,11 +366,14 @@ def corrected(
     clusters: (N,), replies of one cluster are not independent. InputError where these do not fit.
 
     Unequal weights: within each label of the judge the weighted share, on Kish's effective number
-    (n = sum(w)^2 / sum(w^2)); so a review stratified by the label loses nothing. Clusters, and
-    what the weights cost besides: all numbers are divided by the design effect of the
+    (n = sum(w)^2 / sum(w^2)); so a review stratified by the label loses nothing. The
+    misclassification correction is the prediction-powered rate then, with its interval. Clusters,
+    and what the weights cost besides: all numbers are divided by the design effect of the
     prediction-powered rate, its linearised variance between clusters over that of independent
     replies, with a t quantile for few clusters, and at least 1 (as `stats.clustered_wilson`).
-    A review of one cluster of several corrects nothing.
+    Where the review shows no variance to estimate from, all alike, clusters count and not replies.
+    A review of one cluster of several corrects nothing. All this holds for the accuracy, too, as
+    the rate of replies that the judge reads right.
     """
     f, y = np.asarray(measured, bool), np.asarray(truth, float)
     w = np.ones(len(f)) if weights is None else np.asarray(weights, float)
@@ -377,28 +387,38 @@ def corrected(
         raise InputError("the weight of a reviewed reply must be a number above 0")
     hits, sizes = np.bincount(cluster, f), np.bincount(cluster)
     plain = clustered_wilson(hits[sizes > 0], sizes[sizes > 0], level) or (None, None)
+    run = _as_run(f, w, seen)
+    right = (f == y).astype(float)
     found = Corrected(
         measured=float(f.mean()) if len(f) else None,
         low=plain[0],
         high=plain[1],
         n=len(f),
         n_reviewed=int(seen.sum()),
-        accuracy=_share(f == y, w, seen),
-        sensitivity=_share(f, w, seen & (y == 1)),
-        specificity=_share(~f, w, seen & (y == 0)),
+        accuracy=_share(right, run, seen),
+        sensitivity=_share(f, run, seen & (y == 1)),
+        specificity=_share(~f, run, seen & (y == 0)),
     )
-    # From one cluster nothing can be learned of the others.
-    if not seen.any() or (len(np.unique(cluster[seen])) < 2 < len(np.unique(cluster))):
+    if not seen.any():
         return found
-    counts, even = _counts(f, y, w, seen, cluster, level)
+    low, high = ppi_interval(_counts(f, right, w, seen, cluster, level), level)
+    found = replace(found, accuracy_low=float(low[0]), accuracy_high=float(high[0]))
+    # From one cluster nothing can be learned of the others.
+    if len(np.unique(cluster[seen])) == 1 < len(np.unique(cluster)):
+        return found
+    counts = _counts(f, y, w, seen, cluster, level)
     low, high = ppi_interval(counts, level)
-    found = replace(
-        found, ppi=float(ppi(counts)[0]), ppi_low=float(low[0]), ppi_high=float(high[0])
-    )
+    point = float(ppi(counts)[0])
+    found = replace(found, ppi=point, ppi_low=float(low[0]), ppi_high=float(high[0]))
     if seen.all():
         return found
-    low, high = rg_interval(even, level)
-    point = float(rg(even)[0])
+    if np.ptp(w[seen]) > 0:
+        # Solved by the sensitivity and specificity of the run it is this rate again.
+        better = (found.sensitivity or 0) + (found.specificity or 0) > 1
+        point = point if better else np.nan
+    else:
+        low, high = rg_interval(counts, level)
+        point = float(rg(counts)[0])
     return replace(
         found,
         rg=None if np.isnan(point) else point,
@@ -407,31 +427,32 @@ def corrected(
     )
 
 
+def _as_run(f: Array, w: Array, seen: Array) -> Array:
+    """The weights, scaled so that the labels of the judge are as frequent in the review as in all;
+    as they are where the review has only one of them."""
+    labels = [f, ~f]
+    if not all((seen & label).any() for label in labels):
+        return w
+    scale = [label.sum() / w[seen & label].sum() for label in labels]
+    return w * np.where(f, *scale)
+
+
 def _share(hit: Array, w: Array, of: Array) -> float | None:
     return float((w * hit)[of].sum() / w[of].sum()) if of.any() else None
 
 
-def _counts(
-    f: Array, y: Array, w: Array, seen: Array, cluster: Array, level: float
-) -> tuple[Counts, Counts]:
-    """The counts for the prediction-powered rate; and for the misclassification correction those
-    of a review in which the labels of the judge are as frequent as the weights say."""
+def _counts(f: Array, y: Array, w: Array, seen: Array, cluster: Array, level: float) -> Counts:
+    """The counts of an unweighted review of independent replies that tells as much."""
     labels = [seen & f, seen & ~f]
-    total = np.array([w[g].sum() for g in labels])
     size = np.array([w[g].sum() ** 2 / max((w[g] ** 2).sum(), 1e-300) for g in labels])
     share = np.array([_share(y == 1, w, g) or 0.0 for g in labels])
-    even = total * (size[total > 0] / total[total > 0]).min()
     if len(np.unique(cluster)) < len(f) or np.ptp(w[seen]) > 0:
         deff = _design_effect(f, y, w, seen, cluster, level)
     else:
         deff = 1.0
-
-    def counts(n: Array) -> Counts:
-        n = n / deff
-        found = (f.sum() / deff, len(f) / deff, share[0] * n[0], n[0], share[1] * n[1], n[1])
-        return Counts(*(np.array([number], float) for number in found))
-
-    return counts(size), counts(even)
+    n = size / deff
+    found = (f.sum() / deff, len(f) / deff, share[0] * n[0], n[0], share[1] * n[1], n[1])
+    return Counts(*(np.array([number], float) for number in found))
 
 
 def _design_effect(
@@ -450,12 +471,11 @@ def _design_effect(
     for (g, part), s in zip(parts, share, strict=True):
         z[g] += part * w[g] * (y[g] - s) / w[g].sum()
         alone += part**2 * s * (1 - s) * float((w[g] ** 2).sum() / w[g].sum() ** 2)
-    clusters = len(np.unique(cluster))
-    if clusters == 1 or alone == 0:
-        return len(f) / clusters
+    clusters, reviewed = len(np.unique(cluster)), len(np.unique(cluster[seen]))
+    if reviewed == 1 or alone == 0:
+        return float(seen.sum()) / reviewed
     between = clusters / (clusters - 1) * float((np.bincount(cluster, z) ** 2).sum())
-    freedom = max(len(np.unique(cluster[seen])) - 1, 1)
-    wider = student(freedom, level) / NormalDist().inv_cdf((1 + level) / 2)
+    wider = student(reviewed - 1, level) / NormalDist().inv_cdf((1 + level) / 2)
     return max(1.0, between / alone * wider**2)
 
 
@@ -581,9 +601,10 @@ def scores(outcomes: pd.DataFrame, reviewed: pd.DataFrame, by: Sequence[str] = (
 
     Of stories NegRate is one of them (`template_rates`), where a template has a label.
     Each is a cell `rate` with the metrics `measured` (of n replies), `ppi`, `rg` and
-    `judge-accuracy` (over the reviewed replies; no interval). Behind them the errors of each
-    judge: cells `judge` and `reviewed` (the label that people gave, to n replies), with the share
-    that the judge calls each label (`confusion`). Arguments as in `rates`. Signatures are empty.
+    `judge-accuracy` (on the same replies; its n are those reviewed). Behind them the errors of
+    each judge: cells `judge` and `reviewed` (the label that people gave, to n replies), with the
+    share that the judge calls each label (`confusion`). Arguments as in `rates`. Signatures are
+    empty.
     InputError for a review without a question that is a rate of these outcomes.
     """
     asked = [q for q in reviewed["question"].unique() if q in _ASKED and q in outcomes]
@@ -650,11 +671,12 @@ def _as_scores(one: Rate) -> list[Score]:
     why = "split" if one.positive else IN_PART
     unread = {why: one.split, "not reviewed": rate.n - rate.n_reviewed - one.split}
     left = one.excluded | {why: count for why, count in unread.items() if count}
+    accuracy = (rate.accuracy, rate.accuracy_low, rate.accuracy_high)
     rows = (
         ("measured", rate.measured, rate.low, rate.high, rate.n, one.excluded),
         ("ppi", rate.ppi, rate.ppi_low, rate.ppi_high, rate.n, one.excluded),
         ("rg", rate.rg, rate.rg_low, rate.rg_high, rate.n, one.excluded),
-        ("judge-accuracy", rate.accuracy, None, None, rate.n_reviewed, left),
+        ("judge-accuracy", *accuracy, rate.n_reviewed, left),
     )
     return [
         Score(metric, cell, value, low, high, n, excluded, None, "")

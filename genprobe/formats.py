@@ -369,7 +369,8 @@ def _figures(column: Column, cells: list[Cell]) -> list[list[str]]:
 # What a heading alone does not say, by the metric that calls for it.
 _EXPLAINED = {
     "ppi": "Corrected by the review: ppi is prediction-powered, the one to report; rg corrects for "
-    "the judge's error rates alone.",
+    "the judge's error rates alone, and is ppi where the review is weighted.",
+    "judge-accuracy": "judge-accuracy: of all that is measured, told from the n that are reviewed.",
     "mcnemar-p": "McNemar: the n before it is of those that are a hit for one of the two alone.",
     "swap-p": "swap-p: of swapping the two statement by statement.",
     "clustered-p": "clustered-p: of whole statements, which come back: the one to report.",

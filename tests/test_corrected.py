@@ -9,7 +9,15 @@ import pytest
 from scipy.stats import binomtest
 
 from genprobe import corrected
-from genprobe.corrected import Counts, accepted, ppi_interval, rates, rg_interval, rogan_gladen
+from genprobe.corrected import (
+    Counts,
+    ppi_accepts,
+    ppi_interval,
+    rates,
+    rg_accepts,
+    rg_interval,
+    rogan_gladen,
+)
 from genprobe.errors import InputError
 from genprobe.table import from_rows
 
@@ -155,18 +163,19 @@ def test_what_does_not_fit():
 def test_corrected_intervals_cover_and_uncorrected_ones_do_not(accuracy, n, prevalence):
     rng = np.random.default_rng(4)
     counts = benchmark.simulate(rng, accuracy, prevalence, n, 2000, 150)
-    ours, rg = accepted(counts, prevalence)
+    ours, rg = ppi_accepts(counts, prevalence), rg_accepts(counts, prevalence)
     # 150 simulations: two standard errors are 3.6 points.
     assert ours.mean() > 0.91 and rg.mean() > 0.91
     if accuracy < 0.95:
-        assert benchmark.row(counts, prevalence, n)[0] < 20
+        assert benchmark.row(counts, accuracy, prevalence, n)[0] < 20
+    assert ppi_accepts(benchmark.right(counts), accuracy).mean() > 0.91
 
 
 def test_few_errors_are_not_taken_for_none():
     """A judge of 0.99 and 30 reviews, of which most hold no error at all: normal intervals cover
     too rarely; ours, which cannot be exact there, cover too often."""
     counts = benchmark.simulate(np.random.default_rng(4), 0.99, 0.1, 30, 2000, 100)
-    ours, _ = accepted(counts, 0.1)
+    ours = ppi_accepts(counts, 0.1)
     low, high = benchmark.normal(counts)
     assert ours.mean() > 0.96
     assert np.mean((low <= 0.1) & (high >= 0.1)) < 0.9
@@ -176,54 +185,125 @@ def test_the_interval_holds_what_its_test_accepts():
     rng = np.random.default_rng(5)
     for accuracy, n, prevalence in [(0.7, 30, 0.3), (0.95, 60, 0.1)]:
         counts = benchmark.simulate(rng, accuracy, prevalence, n, 2000, 8)
-        for ends, test in ((ppi_interval, 0), (rg_interval, 1)):
+        for ends, accepts in ((ppi_interval, ppi_accepts), (rg_interval, rg_accepts)):
             low, high = ends(counts)
             assert (low <= high).all() and (low >= 0).all() and (high <= 1).all()
             same = 0
             for rate in (prevalence - 0.05, prevalence, prevalence + 0.1):
-                same += np.sum(((low <= rate) & (rate <= high)) == accepted(counts, rate)[test])
+                same += np.sum(((low <= rate) & (rate <= high)) == accepts(counts, rate))
             assert same >= 0.94 * 3 * 8
 
 
-def design(kind, rng, n):
-    """measured, truth, weights and clusters of 2,000 replies; and the true rate."""
-    size = 2000
-    if kind == "clusters":  # five stories of a template, which share their truth and the errors
-        cluster = np.repeat(np.arange(size // 5), 5)
-        true = rng.random(size) < rng.beta(0.6, 1.4, size // 5)[cluster]
-        wrong = rng.random(size) < rng.beta(0.4, 1.6, size // 5)[cluster]
-        chosen = np.isin(cluster, rng.choice(size // 5, n // 5, replace=False))
-        return true ^ wrong, np.where(chosen, true, np.nan), np.ones(size), cluster, 0.3
-    # Two languages of 1,600 and 400 replies, as many reviewed in each.
-    common = np.arange(size) < 1600
-    true = rng.random(size) < np.where(common, 0.2, 0.5)
-    measured = true ^ (rng.random(size) > np.where(common, 0.8, 0.95))
-    chosen = np.concatenate(
-        [rng.choice(1600, n // 2, False), 1600 + rng.choice(400, n // 2, False)]
-    )
-    truth = np.full(size, np.nan)
-    truth[chosen] = true[chosen]
-    return measured, truth, np.where(common, 1600, 400) / (n // 2), np.arange(size), 0.26
-
-
-@pytest.mark.parametrize("kind", ["strata", "clusters"])
+@pytest.mark.parametrize("kind", ["language", "clusters", "contrasts"])
 def test_weights_and_clusters_count(kind):
-    rng = np.random.default_rng(6)
+    """In the rate and in the judge's accuracy."""
     found, naive = [], []
+    rng = np.random.default_rng(6)
     for _ in range(100):
-        measured, truth, weights, cluster, rate = design(kind, rng, 100)
+        measured, truth, weights, cluster = benchmark.design(kind, rng, 100, 0.8)
         seen = ~np.isnan(truth)
-        known = (measured, truth, weights, seen, cluster)
-        plain = (measured, truth, np.ones(2000), seen, np.arange(2000))
-        found.append(corrected._counts(*known, 0.95)[0])
-        naive.append(corrected._counts(*plain, 0.95)[0])
+        each = np.arange(len(truth))
+        found.append([corrected._counts(measured, y, weights, seen, cluster, 0.95) for y in (truth, measured == truth)])  # fmt: skip
+        naive.append(corrected._counts(measured, truth, np.ones(len(truth)), seen, each, 0.95))
+    rate, right = (benchmark._together(part) for part in zip(*found, strict=True))
+    assert ppi_accepts(rate, 0.26).mean() > 0.9
+    assert ppi_accepts(right, 0.8).mean() > 0.9
+    if kind != "contrasts":  # of which a review of 100 in 2,000 holds few of one pair
+        assert ppi_accepts(benchmark._together(naive), 0.26).mean() < 0.88
 
-    def cover(many):
-        columns = zip(*(vars(c).values() for c in many), strict=True)
-        return accepted(Counts(*map(np.concatenate, columns)), rate)[0].mean()
 
-    assert cover(found) > 0.9
-    assert cover(naive) < 0.88
+# --- the judge's accuracy
+
+
+def by_hand(measured, truth, weights, strata):
+    """Share right and its standard error, as textbooks on stratified samples have it."""
+    share = variance = 0.0
+    for stratum in np.unique(strata):
+        here = strata == stratum
+        right = (measured == truth)[here & ~np.isnan(truth)]
+        part = here.mean()
+        share += part * right.mean()
+        variance += part**2 * right.var(ddof=1) / len(right)
+    return share, variance**0.5
+
+
+def test_the_accuracy_is_that_of_the_run():
+    """A review by the judge's label, half of it of the rare one."""
+    measured, truth = replies(35, 15, 2, 48, 150, 1750)
+    strata = measured.astype(int)
+    weights = np.where(measured, 200 / 50, 1800 / 50)
+    found = corrected.corrected(measured, truth, weights)
+    share, error = by_hand(measured, truth, weights, strata)
+    assert found.accuracy == pytest.approx(share) == pytest.approx(0.1 * 0.7 + 0.9 * 0.96)
+    assert np.nanmean(np.where(np.isnan(truth), np.nan, measured == truth)) == 0.83  # of the review
+    effective = share * (1 - share) / error**2
+    want = binomtest(round(effective * share), round(effective)).proportion_ci(method="wilson")
+    assert (found.accuracy_low, found.accuracy_high) == pytest.approx((want.low, want.high), abs=0.02)  # fmt: skip
+    # Weights that say less, of a simple random sample: the labels are counted as in the run still.
+    plain = corrected.corrected(measured, truth)
+    assert plain.accuracy == pytest.approx(share)
+    true = 0.1 * 0.7 + 0.9 * 0.04
+    assert plain.sensitivity == pytest.approx(0.1 * 0.7 / true)
+    assert plain.specificity == pytest.approx(0.9 * 0.96 / (1 - true))
+
+
+def test_the_accuracy_knows_of_clusters():
+    """Against statsmodels' standard error of a share with clusters; templates reviewed whole."""
+    import statsmodels.api as sm
+
+    rng = np.random.default_rng(3)
+    measured, truth, weights, cluster = benchmark.design("clusters", rng, 500, 0.85)
+    found = corrected.corrected(measured, truth, weights, cluster)
+    seen = ~np.isnan(truth)
+    right = (measured == truth)[seen].astype(float)
+    fit = sm.OLS(right, np.column_stack([measured[seen], ~measured[seen]]).astype(float)).fit(
+        cov_type="cluster", cov_kwds={"groups": cluster[seen]}
+    )
+    share = np.array([measured.mean(), 1 - measured.mean()])
+    assert found.accuracy == pytest.approx(share @ fit.params)
+    half = 1.96 * (share @ fit.cov_params() @ share) ** 0.5
+    assert found.accuracy_high - found.accuracy_low == pytest.approx(2 * half, rel=0.15)
+    alone = corrected.corrected(measured, truth)
+    assert alone.accuracy_high - alone.accuracy_low < 1.5 * half
+
+
+@pytest.mark.parametrize("reviewed", [5, 30])
+def test_an_accuracy_of_all_is_not_certain(reviewed):
+    """No error among n: about Clopper and Pearson's end (a little less, since the labels, split
+    evenly as in the run, tell something, too). n counts templates that are reviewed, whether all of
+    their three stories are or one."""
+    measured, truth = replies(reviewed, 0, 0, reviewed, 300, 300)
+    n = 2 * reviewed
+    for found in (
+        corrected.corrected(measured, truth),
+        corrected.corrected(
+            np.repeat(measured, 3),
+            np.repeat(truth, 3),
+            clusters=np.repeat(np.arange(len(truth)), 3),
+        ),
+        corrected.corrected(
+            np.repeat(measured, 3),
+            np.ravel([[y, np.nan, np.nan] for y in truth]),
+            clusters=np.repeat(np.arange(len(truth)), 3),
+        ),
+    ):
+        assert (found.accuracy, found.accuracy_high) == (1, 1)
+        assert 0.01 ** (1 / n) <= found.accuracy_low <= 0.1 ** (1 / n)
+    one = corrected.corrected(measured, truth, clusters=np.where(np.isnan(truth), 1, 0))
+    assert (one.accuracy_low, one.accuracy_high, one.ppi) == (0, 1, None)
+
+
+def test_weighted_to_the_run_both_corrections_are_one():
+    """Rogan & Gladen's formula with the weighted matrix is the prediction-powered rate."""
+    measured, truth = replies(35, 15, 2, 48, 150, 1750)
+    found = corrected.corrected(measured, truth, np.where(measured, 4, 36))
+    solved = rogan_gladen(*np.array([found.measured, found.sensitivity, found.specificity]))
+    assert found.rg == found.ppi == pytest.approx(float(solved), abs=1e-12)
+    assert (found.rg_low, found.rg_high) == (found.ppi_low, found.ppi_high)
+    # A judge no better than chance has no such solution.
+    measured, truth = replies(15, 35, 16, 34, 150, 1750)
+    found = corrected.corrected(measured, truth, np.where(measured, 4, 36))
+    assert found.rg is None and found.rg_low == found.ppi_low
 
 
 # --- tables
@@ -264,9 +344,10 @@ def test_rates_by_cell():
     assert (whole.rate.n, whole.rate.n_reviewed) == (28, 5)
     assert whole.excluded == {"failed": 1, "language": 1}
     assert whole.rate.measured == pytest.approx(13 / 28)
-    assert (whole.rate.accuracy, whole.rate.sensitivity) == pytest.approx((3 / 5, 2 / 3))
-    # Positive 13 of 28, of which 2/3 are; the others with 1/2.
+    # Positive 13 of 28, of which 2/3 are; of the others 1/2.
     assert whole.rate.ppi == pytest.approx(13 / 28 * 2 / 3 + 15 / 28 / 2)
+    assert whole.rate.accuracy == pytest.approx(13 / 28 * 2 / 3 + 15 / 28 / 2)
+    assert whole.rate.sensitivity == pytest.approx(13 / 28 * 2 / 3 / whole.rate.ppi)
     first, second = rates(outcomes(), reviewed, "sentiment", "negative", ["domain"])
     assert (first.by, first.rate.n_reviewed) == ({"domain": "first"}, 3)
     assert (second.by, second.rate.n_reviewed) == ({"domain": "second"}, 2)
@@ -338,10 +419,12 @@ def test_two_wordings_of_a_statement_are_one_cluster():
 @pytest.mark.parametrize("exported", [True, False])
 def test_corrected_intervals_of_negrate_cover_and_the_uncorrected_one_does_not(exported):
     rng = np.random.default_rng(7)
-    plain, ours, rg = benchmark.simulate_templates(rng, 0.8, 45, exported, 150)
+    plain, ours, labels = benchmark.simulate_templates(rng, 0.8, 45, exported, 150)
     negrate = benchmark.NEGRATE
-    assert accepted(ours, negrate)[0].mean() > 0.91
-    assert accepted(rg, negrate)[1].mean() > 0.91
+    assert ppi_accepts(ours, negrate).mean() > 0.91
+    if not exported:
+        assert rg_accepts(ours, negrate).mean() > 0.91
+    assert ppi_accepts(labels, benchmark.label_accuracy(0.8)).mean() > 0.91
     assert np.mean((plain[:, 0] <= negrate) & (negrate <= plain[:, 1])) < 0.85
 
 
@@ -350,7 +433,7 @@ def test_weights_come_with_the_review():
     reviewed.loc[1, "weight"] = "3"
     (found,) = rates(outcomes(), reviewed, "sentiment", "negative")
     assert found.rate.ppi == pytest.approx(13 / 28 * 1 / 4)
-    assert found.rate.accuracy == pytest.approx(2 / 5)
+    assert found.rate.accuracy == pytest.approx(13 / 28 * 1 / 4 + 15 / 28)
 
 
 def test_what_answers_say():
@@ -413,7 +496,7 @@ def test_a_handful_of_replies_to_three_statements_excludes_nothing():
     counts = corrected.Counts(few / 2, few, few / 3, few / 3, few * 0, few / 3)
     low, high = corrected.ppi_interval(counts)
     assert (low == 0).all() and (high == 1).all()
-    assert corrected.accepted(counts, 0.99)[0].all()
+    assert ppi_accepts(counts, 0.99).all()
     # Nor do three templates of twelve, however many replies were measured.
     measured, truth, weights = [1] * 10 + [0] * 2, [np.nan] * 12, [1.0] * 12
     for at, (true, weight) in {0: (1, 5.0), 1: (1, 5.0), 11: (0, 2.0)}.items():

@@ -136,6 +136,11 @@ def test_a_review_corrects_what_the_judge_said(run, tmp_path):
     accuracy, measured = rate["judge-accuracy"], rate["measured"]
     assert accuracy.n == len(read)
     assert accuracy.excluded == measured.excluded | {"not reviewed": measured.n - len(read)}
+    # What was called negative and is not is all that is read wrong.
+    assert accuracy.value == pytest.approx(1 - (measured.value - rate["ppi"].value))
+    assert accuracy.low < accuracy.value <= accuracy.high
+    # Drawn by the judge's label: both corrections are one.
+    assert (rate["rg"].value, rate["rg"].low) == (rate["ppi"].value, rate["ppi"].low)
 
     # A template is corrected as a label: all of its stories that count were read.
     frame = table.outcomes(run).set_index("request")
@@ -152,6 +157,7 @@ def test_a_review_corrects_what_the_judge_said(run, tmp_path):
     (plain,) = counting.score([run.folder], metrics=["negrate"], by=["lang"])
     assert (negrate["measured"].value, negrate["measured"].n) == (plain.value, plain.n)
     assert negrate["ppi"].low < negrate["ppi"].value < negrate["measured"].value
+    assert negrate["judge-accuracy"].low < negrate["judge-accuracy"].value < 1
 
     # With single stories of them there is nothing to correct it by, and a line says so.
     first = {name: asked[row[0]] for name, row in counted if name in labels}
