@@ -496,6 +496,18 @@ def test_a_failure_is_nothing_that_was_not_asked(tmp_path, monkeypatch, verb):
     assert "(not there: 1 too-long)" in words.fact(source).sentence
 
 
+def test_what_every_scorer_leaves_out_is_told_as_that():
+    def one(scorer, **left):
+        return Score("win-rate", {"scorer": scorer}, 0.5, 0.1, 0.9, 8, left, None, "")
+
+    assert tables.left_out([one("ppl", failed=2), one("bias", failed=2)]) == [
+        "Left out of win-rate: 4 failed, of 20 planned, once for each scorer."
+    ]
+    assert tables.left_out([one("ppl", failed=2)]) == [
+        "Left out of win-rate: 2 failed, of 10 planned."
+    ]
+
+
 def test_answers_that_cancel_out_over_languages_are_told(tmp_path, monkeypatch):
     model = Model("sure")
     model.reply = lambda request, _: "Yes." if request.lang == "es" else "No."

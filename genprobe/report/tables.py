@@ -375,7 +375,8 @@ def left_out(scores: Sequence[Score]) -> list[str]:
             total.update(score.excluded)
         if total:
             planned = sum(s.n for s in of) + total.total()
-            told.setdefault(f"{reasons(total)}, of {planned:,} planned", []).append(metric)
+            each = ", once for each scorer" * (len({s.by.get("scorer") for s in of}) > 1)
+            told.setdefault(f"{reasons(total)}, of {planned:,} planned{each}", []).append(metric)
     return [f"Left out of {', '.join(names)}: {why}." for why, names in told.items()]
 
 
