@@ -527,6 +527,11 @@ def test_what_could_not_be_counted_says_why(folders, tmp_path, monkeypatch):
     figures = [f for table in main.tables for row in table.rows for f in row.figures]
     # No share, and still the bounds between which it lies.
     assert {(f.text, f.bounds) for f in figures} == {("–", (0.0, 100.0))}
+    # Nor can it be compared in these with one that answers; in others it can.
+    other = ask(monkeypatch, tmp_path / "other", "yesno", Model("other"), langs=["en"], limit=2)
+    text = report.render([run, other])
+    assert "other against mute, on the same items" in text and "cannot be paired" not in text
+    assert "other against mute, by language" not in text
     shutil.rmtree(run / "judgments")
     text = report.render([run])
     assert "replies are not read: run `genprobe judge` on it with --judge yesno" in text

@@ -397,7 +397,7 @@ class Sections:
         names = [
             name
             for name in MAIN[kind][0]
-            if fits(metrics.find(name), [first]) and any(s.by["of"] == name for s in found)
+            if fits(metrics.find(name), [first]) and any(s.by["of"] == name and s.n for s in found)
         ]
         across = ["probe"] if kind == "answers" else apart
         if not names:
