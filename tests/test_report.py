@@ -347,7 +347,7 @@ def test_a_measure_is_one_click_away(chromium, page):
     view, wrong = opened(chromium, page)
     assert not view.locator("#m-recognised").evaluate("one => one.open")
     view.locator("#answers a[href='#m-recognised']").first.click()
-    assert view.locator("#m-recognised p").first.is_visible()
+    view.locator("#m-recognised p").first.wait_for()
     # One that is explained along with others.
     view.evaluate("location.hash = '#m-no'")
     view.wait_for_function("document.getElementById('m-yes').open")
