@@ -245,6 +245,8 @@ def logprob(
     items = scored.first(items, limit)
     chosen = any(map(choices.is_choice, items))
     scored.check(scorers, chosen)
+    if context and chosen:
+        raise InputError("choices have a context of their own; --context goes with pairs")
     if by:
         _splits(by, scored.columns(items))
     if engine not in ("auto", *SCORING):

@@ -278,19 +278,22 @@ def fitting(passes: Collection[str], chosen: bool) -> list[str]:
 
 
 def default(passes: Collection[str], chosen: bool) -> list[str]:
-    """Those of `DEFAULT` that fit."""
-    return [name for name in fitting(passes, chosen) if name in DEFAULT]
+    """Those of `DEFAULT` that fit. InputError where none does."""
+    found = [name for name in fitting(passes, chosen) if name in DEFAULT]
+    if not found:
+        _pass(find("choice"), passes, "model")  # pairs are scored in every pass
+    return found
 
 
-def check(scorers: Iterable[str], chosen: bool) -> None:
+def check(scorers: Iterable[str], chosen: bool, passes: Collection[str] = PASSES) -> None:
     """InputError for a scorer that is unknown, or does not read such data. chosen: choices, else
-    pairs."""
+    pairs. passes: those that there are."""
     for scorer in map(find, scorers):
         if (scorer.option is not None) != chosen:
             what = ("pairs of sentences", "choices")
             raise InputError(
                 f"{scorer.name} scores {what[not chosen]}, and the data are {what[chosen]}; "
-                f"those fit: {', '.join(fitting(PASSES, chosen))}"
+                f"those fit: {', '.join(fitting(passes, chosen))}"
             )
 
 
@@ -306,7 +309,8 @@ def _pass(scorer: Scorer, passes: Collection[str], of: str) -> str:
         " or ".join(dict.fromkeys(map(_KINDS.__getitem__, some)))
         for some in (scorer.passes, sorted(passes))
     )
-    cure = f"those fit: {', '.join(fitting(passes, scorer.option is not None))}"
+    fit = fitting(passes, scorer.option is not None)
+    cure = f"those fit: {', '.join(fit)}" if fit else "give such a one"
     if of == "run":
         held = ", ".join(sorted(passes))
         raise InputError(
@@ -506,7 +510,7 @@ def pair_table(
     passes = {key[2] for key in found}
     unrelated = {(s.lang, s.pair): s for s in statements if s.role == "unrelated"}
     both = pairs(statements)
-    check(scorers, chosen=False)
+    check(scorers, chosen=False, passes=passes)
     rows: list[dict[str, Any]] = []
     for scorer in map(find, dict.fromkeys(scorers)):
         name = _pass(scorer, passes, "run")
@@ -616,7 +620,7 @@ def choice_table(
     orders: dict[tuple[str, str, str], list[int]] = {}
     for item, lang, name, sample in found:
         orders.setdefault((item, lang, name), []).append(sample)
-    check(scorers, chosen=True)
+    check(scorers, chosen=True, passes=passes)
     asked: list[Statement] = []
     rows: list[dict[str, Any]] = []
     for scorer in map(find, dict.fromkeys(scorers)):

@@ -104,6 +104,11 @@ def test_what_can_be_known_is_refused_before_a_model_is_loaded(tmp_path, monkeyp
     for verb, lang in (("logprob", "en"), ("yesno", "en"), ("stories", "kk")):
         done = invoke(verb, "--lang", lang, "--by", "lang,bias_typ", "--out", tmp_path / "run")
         assert "unknown column 'bias_typ'; did you mean 'bias_type'?" in str(done.exception)
+    question = tmp_path / "c.jsonl"
+    options = {"context": "", "question": "Who sings?", "options": ["Al", "Bo"], "label": 0}
+    question.write_text(json.dumps(options))
+    with pytest.raises(InputError, match="choices have a context of their own"):
+        asking.logprob(data=str(question), context="Once, ", out=tmp_path / "run")
     with pytest.raises(InputError, match="batch_tokens=0: 1 at least"):
         asking.engine_options(["batch_tokens=0"])
     assert not (tmp_path / "run").exists()

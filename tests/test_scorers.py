@@ -254,7 +254,7 @@ def test_a_damaged_record_is_refused():
         match="pll is made of the pass masked, and the run holds causal; those fit: loglik",
     ):
         logprob.pair_table(PAIR, plan, [], ["pll"])
-    with pytest.raises(InputError, match="choice scores choices"):
+    with pytest.raises(InputError, match="choice scores choices, .* fit: loglik, .*, ppl, bias$"):
         logprob.pair_table(PAIR, plan, [], ["choice"])
 
 
@@ -282,6 +282,15 @@ def test_every_order_of_the_options_is_asked():
     assert all(r.options == {"0": [" Ann"], "1": [" Bo"], "2": [" Not known"]} for r in plan)
     with pytest.raises(InputError, match="data are choices"):
         logprob.requests([choice()], ["bias"], {"causal"})
+
+
+def test_choices_are_nothing_for_a_masked_model():
+    passes, says = ("masked", "masked-word"), "this one is masked; give such a one"
+    with pytest.raises(InputError, match=says):
+        logprob.requests([choice()], ["choice"], passes)
+    with pytest.raises(InputError, match=says):  # and no run of nothing where none is named
+        logprob.default(passes, chosen=True)
+    assert logprob.default(("seq2seq",), chosen=True) == ["choice", "choice-token"]
 
 
 def test_choice_table_by_hand():
