@@ -502,8 +502,10 @@ def pair_table(
 
     Columns: model, scorer, lang, item and contrast (ids of the two), pair, role, bias_type, type,
     entity, valid, text, contrast_text; pro, anti (higher is preferred; NaN where there is none)
-    and, where the data have such a sentence, unrelated; left_out (why there is none: failed,
-    missing, or a scorer's own reason); then the extra columns of the original.
+    left_out (why there is none: failed, missing, or a scorer's own reason); where the data have a
+    third, unrelated sentence, its value beside the original (unrelated), and how many of the two
+    are preferred to it (related), each compared with it by the scorer; then the extra columns of
+    the original.
     InputError for a scorer that the passes of the plan do not serve; RunError for a damaged one.
     """
     found = _answers(plan, logprobs, failures)
@@ -520,9 +522,7 @@ def pair_table(
             row |= _values(scorer, name, found, original, contrast)
             if unrelated:
                 third = unrelated.get((original.lang, original.pair))
-                row["unrelated"] = (
-                    _values(scorer, name, found, original, third)["anti"] if third else math.nan
-                )
+                row |= _beside(scorer, name, found, (original, contrast), third)
             rows.append(row)
     originals = [original for original, _ in both] * len(set(scorers))
     return _table(model, originals, rows)
@@ -545,6 +545,21 @@ def _values(
         return row | {"left_out": str(error)}
     sign = -1 if scorer.lower else 1
     return row | {"pro": sign * pro, "anti": sign * anti}
+
+
+def _beside(
+    scorer: Scorer,
+    name: str,
+    found: Answers,
+    pair: tuple[Statement, Statement],
+    third: Statement | None,
+) -> dict[str, float]:
+    if third is not None:
+        two = [_values(scorer, name, found, one, third) for one in pair]
+        if not any(beside["left_out"] for beside in two):
+            related = sum(beside["pro"] > beside["anti"] for beside in two)
+            return {"unrelated": two[0]["anti"], "related": related}
+    return {"unrelated": math.nan, "related": math.nan}
 
 
 def _table(
