@@ -31,6 +31,7 @@ from genprobe.text import natural
 
 DECODES = ("free", "choice", "logprob")
 SCORING = ("transformers", "vllm", "openai")  # engines that score texts
+LASTING = frozenset(("too-long", "unscorable"))  # kinds of failures that asking again repeats
 # The judges of a yes/no run, by decode, in the order of their columns.
 JUDGES = {
     "free": ("yesno", "refusal", "language"),
@@ -577,8 +578,7 @@ def _generate(run: Run, runner: Engine, sampling: Sampling, note: Note, progress
         ((why, n),) = details.most_common(1)
         such = "such as " if n < sum(details.values()) else ""
         others = f" (and {len(last) - sum(details.values())} others)" if len(kinds) > 1 else ""
-        # What is too long for a model once, is so again.
-        cure = "" if set(kinds) == {"too-long"} else "; the same command asks them again"
+        cure = "" if LASTING.issuperset(kinds) else "; the same command asks them again"
         said = f"requests failed: {such}{why[:200]}{others} ({run.folder}/failures.jsonl){cure}"
         if counts.failed == counts.total:
             raise EngineError(f"all {counts.total} {said}")

@@ -20,7 +20,7 @@ from tokenizers import (
     trainers,
 )
 
-from genprobe import scoring, statements
+from genprobe import asking, scoring, statements
 from genprobe.engines import Options, Sampling
 from genprobe.errors import EngineError
 from genprobe.records import Failure, LogProb, Request
@@ -549,6 +549,7 @@ def test_what_cannot_be_scored_fails_alone(scorer):
         found = ask(scorer(kind), [empty, good, long])
         assert isinstance(found[good.id], LogProb)
         assert isinstance(found[empty.id], Failure) and "no tokens" in found[empty.id].detail
+        assert found[empty.id].kind in asking.LASTING  # nobody is told to ask again
         assert found[long.id].kind == "too-long"
 
 
