@@ -95,6 +95,8 @@ def test_of_perplexities_the_lower_is_preferred(tmp_path):
         save(tmp_path, [pair("5", "inf")], "mine.csv"), "--perplexity", "--metric", "win-rate"
     )
     assert infinite["value"] == 1
+    with pytest.raises(InputError, match="log-ratio is of log-probabilities, and the values are p"):
+        counting.score(path, metrics="log-ratio", perplexity=True)
 
 
 def test_models_and_scorers_are_never_pooled(tmp_path):
@@ -532,6 +534,11 @@ def test_bbq_bias_by_hand():
     blind = [row | {"target": None} for row in rows]
     assert score(blind, "accuracy")[0].n == 4
     assert score(blind, "bbq-bias")[0].excluded == {"missing": 1, "no target": 4}
+    # What is not known to be right was chosen all the same.
+    open_ones = [*rows[:4], rows[0] | {"label": None, "item": 9}]
+    for name in ("accuracy", "bbq-bias"):
+        [found] = score(open_ones, name)
+        assert (found.n, found.excluded) == (4, {"no label": 1})
 
 
 def test_disambiguated_bias_by_hand():
