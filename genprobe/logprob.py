@@ -141,8 +141,9 @@ def mpll(pro: Text, anti: Text) -> Values:
 
     Unmodified are the tokens in the `equal` blocks of difflib over the two sequences of ids, the
     special tokens at both ends among them for the matching (they anchor it), and not scored.
-    Source: CrowS-Pairs (Nangia et al. 2020), 3 and its metric.py; RuBia 4.1 (MPLL). Undefined
-    where nothing is shared.
+    Source: CrowS-Pairs (Nangia et al. 2020), 3 and its metric.py, which hands difflib the
+    anti-stereotypical pairs the other way round, and so aligns 0 to 2 of the 1508 otherwise;
+    RuBia 4.1 (MPLL). Undefined where nothing is shared.
     """
     ends = (-1, -2)  # no token has them
     # Without `autojunk`, which would take frequent tokens of long sentences for no match.
