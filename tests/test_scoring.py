@@ -24,7 +24,7 @@ from genprobe import asking, scoring, statements
 from genprobe.engines import Options, Sampling
 from genprobe.errors import EngineError
 from genprobe.records import Failure, LogProb, Request
-from genprobe.scoring import causal, masked
+from genprobe.scoring import _net, causal, masked
 
 SAMPLING = Sampling()
 STATEMENTS, _ = statements.load("builtin")
@@ -611,6 +611,13 @@ def test_a_head_beside_others_is_used(tmp_path):
     scorer = scoring.open(str(tmp_path), Options(device="cpu"))
     (record,) = ask(scorer, [request("Old people.", "masked")]).values()
     assert isinstance(record, LogProb)
+
+
+def test_a_configuration_that_names_no_class_is_known_by_its_type(model):
+    for kind, found in (("gpt2", "causal"), ("bert", "masked"), ("t5", "seq2seq")):
+        config = transformers.AutoConfig.from_pretrained(model(kind))
+        config.architectures = None
+        assert _net.kind_of(kind, config) == found
 
 
 def test_a_tokenizer_that_lacks_what_is_needed_is_refused(model, tmp_path):
