@@ -183,6 +183,8 @@ def test_two_models_on_the_same_pairs():
     # Measures whose units are no pairs by themselves, and numbers that are no shares.
     for name in ("win-rate-mean", "rubia", "mixing", "icat", "bias-score", "bpr-t-test"):
         assert not compare.fits(metrics.find(name))
+    with pytest.raises(InputError, match="bias-score is no share, and is not paired; --test ks"):
+        paired(*frames, "bias-score")
     for name in ("win-rate", "bpr", "crows-pairs", "accuracy", "ambiguous-bias"):
         assert compare.fits(metrics.find(name))
 
