@@ -27,7 +27,7 @@ from genprobe.records import Statement, digest
 from genprobe.scoring import Scorer
 from genprobe.signature import Spec, statements_hash, versions
 from genprobe.store import Run
-from genprobe.text import natural
+from genprobe.text import natural, whole
 
 DECODES = ("free", "choice", "logprob")
 SCORING = ("transformers", "vllm", "openai")  # engines that score texts
@@ -248,6 +248,8 @@ def logprob(
     scored.check(scorers, chosen)
     if context and chosen:
         raise InputError("choices have a context of their own; --context goes with pairs")
+    if whole(context) != context:
+        raise InputError("the context holds half a character; give it in UTF-8")
     if by:
         _splits(by, scored.columns(items))
     if engine not in ("auto", *SCORING):

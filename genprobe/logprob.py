@@ -31,6 +31,7 @@ from genprobe.records import (
     request_id,
 )
 from genprobe.statements import known_in
+from genprobe.text import whole
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -518,7 +519,7 @@ def pair_table(
     for scorer in map(find, dict.fromkeys(scorers)):
         name = _pass(scorer, passes, "run")
         for original, contrast in both:
-            row: dict[str, Any] = {"scorer": scorer.name, "contrast": contrast.id}
+            row: dict[str, Any] = {"scorer": scorer.name, "contrast": whole(contrast.id)}
             row["contrast_text"] = contrast.text
             row |= _values(scorer, name, found, original, contrast)
             if unrelated:
@@ -577,7 +578,12 @@ def _table(
     once = list({id(s): s for s in statements}.values())
     at = {id(s): n for n, s in enumerate(once)}
     facts = pd.DataFrame([_facts(s) | _extra(s, ours, but) for s in once], dtype=object)
-    facts = facts.infer_objects().iloc[[at[id(s)] for s in statements]].reset_index(drop=True)
+    facts = (
+        facts.map(whole)
+        .infer_objects()
+        .iloc[[at[id(s)] for s in statements]]
+        .reset_index(drop=True)
+    )
     values = pd.DataFrame(list(rows))
     extra = [name for name in facts.columns if name not in _OURS]
     found = pd.concat([facts[facts.columns.intersection(_OURS)], values, facts[extra]], axis=1)

@@ -258,6 +258,20 @@ def lines(folder):
     return path.read_bytes().count(b"\n") if path.exists() else 0
 
 
+def test_half_a_character_stops_no_table(tmp_path):
+    path = tmp_path / "mine.jsonl"
+    row = {"pair": "p\ud800", "pro": "Men run.", "anti": "Women run.", "lang": "en", "of": "\udc00"}
+    path.write_text(json.dumps(row) + "\n")
+    found = scores(
+        "logprob", "--data", path, "--scorer", "bias", "--by", "of,pair", "--out", tmp_path / "run"
+    )
+    assert {(s.by["of"], s.by["pair"]) for s in found} == {("\ufffd", "p\ufffd")}
+    with pytest.raises(InputError, match="the context holds half a character"):
+        asking.logprob(langs=["en"], context="\udcff", out=tmp_path / "no")
+    with pytest.raises(InputError, match="the prefix holds half a character"):
+        asking.logprob(data=str(path), prefix="\udcff", out=tmp_path / "no")
+
+
 def test_pairs_of_all_kinds_reach_a_table(tmp_path):
     path = tmp_path / "mine.csv"
     path.write_text(
