@@ -553,6 +553,14 @@ def test_what_cannot_be_scored_fails_alone(scorer):
         assert found[long.id].kind == "too-long"
 
 
+def test_masks_and_padding_in_a_masked_text_are_no_words(scorer):
+    for kind, texts in (("roberta", ["Old <pad> people.", "<mask> people."]), ("bert", ["[MASK]"])):
+        requests = [request(text, "masked") for text in [*texts, "Old and people."]]
+        found = [*ask(scorer(kind), requests).values()]
+        assert all(isinstance(one, Failure) and "own" in one.detail for one in found[:-1])
+        assert isinstance(found[-1], LogProb)
+
+
 def test_roberta_takes_exactly_the_positions_it_has(scorer):
     word = scorer("roberta").tokenizer(" are", add_special_tokens=False)["input_ids"]
     assert len(word) == 1 and scorer("roberta").positions == 128

@@ -173,6 +173,17 @@ class MaskedScorer(_net.Scorer):
         layers[-1], self.last, self.once = plain, None, []
         loaded.net.set_attn_implementation(kind)
 
+    def unusable(self, asked: _texts.Asked) -> Failure | None:
+        # Written in a text, a mask hides nothing, and RoBERTa counts no place for padding.
+        hidden = {self.mask_id, self.tokenizer.pad_token_id}
+        for item in asked.items:
+            if own := hidden.intersection(item.before + item.ids):
+                detail = (
+                    f"the text holds {self.texts.words([*own][:1])}, a token of the model's own"
+                )
+                return Failure(asked.request.id, "unscorable", detail, 1)
+        return super().unusable(asked)
+
     def close(self) -> None:
         self.last, self.once = None, []
         super().close()
