@@ -291,6 +291,7 @@ def logprob(
         folder = Path(out) if out else Path("runs") / _folder_name(spec)
         with Run.start(folder, spec, items, requests) as run:
             _generate(run, runner, Sampling(), note, progress)
+            _tell_unknown(run, runner.unknown, note)
             return run
     finally:
         runner.close()
@@ -332,6 +333,21 @@ def _open_scorer(engine: str, model: str | None, options: Options) -> Scorer:
     if _is_control(model, options):
         scorer.identity = dataclasses.replace(scorer.identity, model="control")
     return scorer
+
+
+def _tell_unknown(run: Run, unknown: int | None, note: Note) -> None:
+    """In which languages the model has no token for parts of the texts: it is the same one for all
+    that is unknown, so that its probability is not theirs."""
+    langs = {request.id: request.lang for request in run.requests()}
+    held = Counter(
+        langs[record.request]
+        for record in run.logprobs()
+        if any(unknown in part["tokens"] for part in record.continuations)
+    )
+    if held:
+        of = Counter(langs.values())
+        parts = ", ".join(f"{lang} {n} of {of[lang]}" for lang, n in held.items())
+        note(f"texts with what the model has no token for, of which its values say little: {parts}")
 
 
 def checkpoints(model: str) -> list[str]:

@@ -104,7 +104,7 @@ def pll_word(text: Text) -> float:
     """Pseudo-log-likelihood with the later tokens of the same word masked, too, in nats.
 
     Source: Kauf & Ivanova 2023 (ACL), PLL-word-l2r: `pll` overrates words of many tokens, whose
-    parts give each other away.
+    parts give each other away. Words are the tokenizer's: a Chinese sentence is one to XLM-R's.
     """
     return text.total
 

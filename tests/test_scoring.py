@@ -561,6 +561,23 @@ def test_masks_and_padding_in_a_masked_text_are_no_words(scorer):
         assert isinstance(found[-1], LogProb)
 
 
+def test_what_the_model_has_no_token_for_is_told(model, tmp_path):
+    path = tmp_path / "mine.csv"
+    rows = [
+        "en,1,Old people.,Young people.",
+        "en,2,Old \u16a0 people.,Young people.",
+        "ru,1,Да.,Нет.",
+    ]
+    path.write_text("lang,pair,pro,anti\n" + "\n".join(rows) + "\n")
+    for kind, told in (("bert", True), ("gpt2", False)):  # bytes have tokens all
+        notes: list[str] = []
+        asking.logprob(
+            model(kind), data=str(path), out=tmp_path / kind, scorers=[], note=notes.append
+        )
+        lines = [line for line in notes if "has no token for" in line]
+        assert [line.rpartition(": ")[2] for line in lines] == ["en 1 of 4"] * told
+
+
 def test_roberta_takes_exactly_the_positions_it_has(scorer):
     word = scorer("roberta").tokenizer(" are", add_special_tokens=False)["input_ids"]
     assert len(word) == 1 and scorer("roberta").positions == 128

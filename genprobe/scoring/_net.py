@@ -340,6 +340,7 @@ class Scorer(abc.ABC):
 
     passes: tuple[str, ...]
     first: str
+    unknown: int | None
     net: Net
     around: int  # special tokens beside a text
     apart = False  # context and text are never one sequence
@@ -347,6 +348,7 @@ class Scorer(abc.ABC):
     def __init__(self, loaded: Loaded) -> None:
         self.identity, self.budget = loaded.identity, loaded.budget
         self.texts = _texts.Texts(loaded.name, loaded.local.tokenizer)
+        self.unknown = self.texts.unknown
         self.positions = positions(loaded)
 
     def generate(

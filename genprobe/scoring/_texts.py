@@ -58,11 +58,13 @@ def around(name: str, bare: list[int], full: list[int]) -> tuple[list[int], list
 class Texts:
     """Turns requests into token ids.
 
-    prefix, suffix: the special tokens that the tokenizer puts around a text.
+    prefix, suffix: the special tokens that the tokenizer puts around a text. unknown: what it says
+    for what it has no token for, if it has one for that.
     """
 
     def __init__(self, name: str, tokenizer: Any) -> None:
         self.name, self.tokenizer = name, tokenizer
+        self.unknown: int | None = getattr(tokenizer, "unk_token_id", None)
         bare, full = (tokenizer("a", add_special_tokens=add)["input_ids"] for add in (False, True))
         self.prefix, self.suffix = around(name, bare, full)
 
