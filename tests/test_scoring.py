@@ -474,6 +474,13 @@ OTHERS: dict[str, tuple[type, type, dict[str, Any]]] = {
         transformers.Gemma2Config,
         {**SIZE, "num_key_value_heads": 2, "head_dim": 8, "sliding_window": 16},
     ),
+    # Sees 16 places back in every other layer, whatever its mask says.
+    "gpt-neo": (
+        transformers.GPTNeoForCausalLM,
+        transformers.GPTNeoConfig,
+        {"hidden_size": 32, "num_layers": 2, "num_heads": 4, "window_size": 16}
+        | {"attention_types": [[["global", "local"], 1]], "max_position_embeddings": 256},
+    ),
     # Its output layer goes around the module that most models have.
     "opt": (
         transformers.OPTForCausalLM,
@@ -495,8 +502,8 @@ def test_models_that_are_made_otherwise(kind, tmp_path, monkeypatch):
     monkeypatch.setitem(KINDS, kind, (llama_words, *OTHERS[kind]))
     folder = make(kind, tmp_path)
     scorer = scoring.open(folder, Options(device="cpu"))
-    assert scorer.shares == (kind in ("gemma2", "opt"))
-    texts = [*sample(1)[:8], "The old man.", "The old boy."]
+    assert scorer.shares == (kind in ("gemma2", "gpt-neo", "opt"))
+    texts = [*sample(1)[:8], "The old man.", "The old boy.", "The old men and the old boys."]
     for record in ask(scorer, [request(text, "causal") for text in texts]).values():
         assert worst(record, plain(folder, record, "causal")) < 1e-4
 
