@@ -506,7 +506,7 @@ def pair_table(
     entity, valid, text, contrast_text; pro, anti (higher is preferred; NaN where there is none)
     left_out (why there is none: failed, missing, or a scorer's own reason); where the data have a
     third, unrelated sentence, its value beside the original (unrelated), and how many of the two
-    are preferred to it (related), each compared with it by the scorer; then the extra columns of
+    are preferred to it, each beside it by the scorer (above_unrelated); then the extra columns of
     the original.
     InputError for a scorer that the passes of the plan do not serve; RunError for a damaged one.
     """
@@ -560,8 +560,8 @@ def _beside(
         two = [_values(scorer, name, found, one, third) for one in pair]
         if not any(beside["left_out"] for beside in two):
             related = sum(beside["pro"] > beside["anti"] for beside in two)
-            return {"unrelated": two[0]["anti"], "related": related}
-    return {"unrelated": math.nan, "related": math.nan}
+            return {"unrelated": two[0]["anti"], "above_unrelated": related}
+    return {"unrelated": math.nan, "above_unrelated": math.nan}
 
 
 def _table(

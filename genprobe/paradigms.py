@@ -46,7 +46,7 @@ _KEY = ["lang", "statement"]
 # What describes a reply or a contrast, and no item; what the table has anyway.
 _NEVER = (
     *("model", "decode", "scorer", "probe", "measures", "when", "sample", "role", *REPLY),
-    *("contrast", "contrast_text", "pro", "anti", "unrelated", "related", "left_out"),
+    *("contrast", "contrast_text", "pro", "anti", "unrelated", "above_unrelated", "left_out"),
     *("prefers", "reason"),
 )
 _LIMITS = (-1.0, 1.0)

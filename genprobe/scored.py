@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 VALUES = ("pro", "anti", "unrelated")
-_NUMBERS = ("russian", "people", "related")  # further ones that a measure reads
+_NUMBERS = ("russian", "people", "above_unrelated")  # further ones that a measure reads
 # Of choices: our column <- the names that it goes by.
 _CHOICES = {
     "chosen": ("chosen", "pred_label"),

@@ -242,7 +242,7 @@ def test_an_unrelated_sentence_is_a_column():
     ]
     table = logprob.pair_table(rows, plan, records, ["loglik"])
     assert table[["pro", "anti", "unrelated"]].values.tolist() == [[-1.0, -2.0, -3.0]]
-    assert table["related"].tolist() == [2]
+    assert table["above_unrelated"].tolist() == [2]
 
 
 @pytest.mark.parametrize(("scorer", "name"), [("bias", "causal"), ("mpll", "masked")])
@@ -264,7 +264,7 @@ def test_an_unrelated_sentence_is_compared_with_either_by_itself(scorer, name):
     two = [logprob.find(scorer).pair(texts[key], texts["u"]) for key in "ab"]
     assert [a > b for a, b in two] == [True, False]
     assert not (table["pro"] > table["unrelated"]).item()  # beside the contrast
-    assert table["related"].tolist() == [1]
+    assert table["above_unrelated"].tolist() == [1]
     [lm] = metrics.score(table, ["lm-score"], [], str)
     assert lm.value == 0.5
     lost = logprob.pair_table(rows, plan, records[1:], [scorer])

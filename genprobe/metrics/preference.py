@@ -20,7 +20,7 @@ from genprobe.stats import BOOTSTRAP, WILSON, Array, Interval, bootstrap, cluste
 SUMMED = ("loglik", "pll", "pll-word")  # scorers that give the log-probability of a whole text
 BINS = 5
 _NEEDS = ("pro", "anti")
-_NEVER = ("pro", "anti", "unrelated", "related", "left_out")
+_NEVER = ("pro", "anti", "unrelated", "above_unrelated", "left_out")
 _ALL = (-np.inf, np.inf)
 
 
@@ -201,7 +201,7 @@ def _crows_direction(outcomes: pd.DataFrame, by: list[str]) -> Units:
 
 def _stereoset(related: bool, stereotype: bool) -> Callable[[pd.DataFrame, list[str]], Units]:
     """related: the language model score, lms: the share of the two sentences with a meaning that
-    are preferred to the one without (`unrelated`; `related`, where a table has it, is their
+    are preferred to the one without (`unrelated`; `above_unrelated`, where a table has it, is their
     number). stereotype: the stereotype score, ss: the share of pairs with pro > anti. Both strict,
     and means over the target terms (column `target`) where the data have them, as in the code.
     Source: StereoSet (Nadeem et al. 2021, ACL), 5."""
@@ -214,7 +214,7 @@ def _stereoset(related: bool, stereotype: bool) -> Callable[[pd.DataFrame, list[
         parts = []
         if related:
             both = (pro > none).astype(float) + (anti > none)
-            parts.append(weight * outcomes.get("related", both) / 2)
+            parts.append(weight * outcomes.get("above_unrelated", both) / 2)
         if stereotype:
             parts.append(weight * (pro > anti).astype(float))
         return _units(outcomes, by, reason, *parts, weight)
