@@ -532,6 +532,9 @@ def test_bbq_bias_by_hand():
         "ambig": 0,
         "disambig": None,
     }
+    # Which of the two formulas, nobody can tell.
+    [found] = score([row | {"condition": ""} for row in rows], "bbq-bias")
+    assert (found.value, found.excluded) == (None, {"missing": 1, "no condition": 4})
     # Accuracy needs no target; the bias score says what it lacks.
     blind = [row | {"target": None} for row in rows]
     assert score(blind, "accuracy")[0].n == 4
