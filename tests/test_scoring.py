@@ -390,6 +390,13 @@ def test_neither_batch_nor_order_changes_a_value(kind, probes, scorer, monkeypat
         assert worst(record, [c["logprobs"] for c in together[name].continuations]) < 1e-5
 
 
+def test_batches_hold_what_fits():
+    lengths = [3, 5, 5, 2, 5, 3]
+    assert list(_net.batches(lengths, 10)) == [[1, 2], [4, 0], [5, 3]]
+    assert list(_net.batches(lengths, 10, pads=False)) == [[1, 2], [4], [0, 5], [3]]
+    assert list(_net.batches(lengths, 1)) == [[1], [2], [4], [0], [5], [3]]
+
+
 def test_texts_that_begin_alike_are_computed_once(scorer):
     texts = ["The old man reads.", "The old man writes.", "The old woman reads.", "A boy."]
     found = scorer("llama").texts.asked([request(t, "causal") for t in texts], ("causal",))
@@ -506,6 +513,17 @@ def test_models_that_are_made_otherwise(kind, tmp_path, monkeypatch):
     texts = [*sample(1)[:8], "The old man.", "The old boy.", "The old men and the old boys."]
     for record in ask(scorer, [request(text, "causal") for text in texts]).values():
         assert worst(record, plain(folder, record, "causal")) < 1e-4
+
+
+def test_a_model_that_sees_its_padding_is_given_none(tmp_path, monkeypatch):
+    convbert = (transformers.ConvBertForMaskedLM, transformers.ConvBertConfig)
+    monkeypatch.setitem(KINDS, "convbert", (word_pieces, *convbert, {**SIZE, "embedding_size": 32}))
+    folder = make("convbert", tmp_path)
+    scorer = scoring.open(folder, Options(device="cpu"))
+    assert not scorer.pads
+    asked = [request(text, "masked") for text in ["The old man.", "Old people and the old boys."]]
+    for record in ask(scorer, asked).values():
+        assert worst(record, plain(folder, record, "masked")) < 1e-4
 
 
 @pytest.mark.parametrize("kind", ["gpt2", "llama", "qwen2", "t5"])

@@ -290,17 +290,20 @@ def positions(loaded: Loaded) -> int | None:
     return min(known, default=None)
 
 
-def batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
+def batches(lengths: Sequence[int], budget: int, pads: bool = True) -> Iterator[list[int]]:
     """Indices of rows, longest first, cut so that a batch pads to `budget` tokens at most.
 
-    One row alone may exceed the budget.
+    One row alone may exceed the budget. pads: a batch may hold rows of several lengths.
     """
     order = sorted(range(len(lengths)), key=lambda n: -lengths[n])
     start = 0
     while start < len(order):
-        end = start + max(1, budget // lengths[order[start]])
-        yield order[start:end]
-        start = end
+        longest = lengths[order[start]]
+        batch = order[start : start + max(1, budget // longest)]
+        if not pads:
+            batch = [n for n in batch if lengths[n] == longest]
+        yield batch
+        start += len(batch)
 
 
 def padded(rows: Sequence[Sequence[int]], pad: int, device: Any) -> tuple[torch.Tensor, Any]:
