@@ -223,6 +223,7 @@ METRICS = (
         value=_bbq,
         limits=_SIGNED,
         adds=("condition",),
+        version="2",
     ),
     _metric(
         "ambiguous-bias",
