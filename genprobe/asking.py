@@ -27,10 +27,11 @@ from genprobe.records import Statement, digest
 from genprobe.scoring import Scorer
 from genprobe.signature import Spec, statements_hash, versions
 from genprobe.store import Run
-from genprobe.text import natural
+from genprobe.text import natural, whole
 
 DECODES = ("free", "choice", "logprob")
 SCORING = ("transformers", "vllm", "openai")  # engines that score texts
+LASTING = frozenset(("too-long", "unscorable"))  # kinds of failures that asking again repeats
 # The judges of a yes/no run, by decode, in the order of their columns.
 JUDGES = {
     "free": ("yesno", "refusal", "language"),
@@ -245,6 +246,10 @@ def logprob(
     items = scored.first(items, limit)
     chosen = any(map(choices.is_choice, items))
     scored.check(scorers, chosen)
+    if context and chosen:
+        raise InputError("choices have a context of their own; --context goes with pairs")
+    if whole(context) != context:
+        raise InputError("the context holds half a character; give it in UTF-8")
     if by:
         _splits(by, scored.columns(items))
     if engine not in ("auto", *SCORING):
@@ -286,6 +291,7 @@ def logprob(
         folder = Path(out) if out else Path("runs") / _folder_name(spec)
         with Run.start(folder, spec, items, requests) as run:
             _generate(run, runner, Sampling(), note, progress)
+            _tell_unknown(run, runner.unknown, note)
             return run
     finally:
         runner.close()
@@ -327,6 +333,21 @@ def _open_scorer(engine: str, model: str | None, options: Options) -> Scorer:
     if _is_control(model, options):
         scorer.identity = dataclasses.replace(scorer.identity, model="control")
     return scorer
+
+
+def _tell_unknown(run: Run, unknown: int | None, note: Note) -> None:
+    """In which languages the model has no token for parts of the texts: it is the same one for all
+    that is unknown, so that its probability is not theirs."""
+    langs = {request.id: request.lang for request in run.requests()}
+    held = Counter(
+        langs[record.request]
+        for record in run.logprobs()
+        if any(unknown in part["tokens"] for part in record.continuations)
+    )
+    if held:
+        of = Counter(langs.values())
+        parts = ", ".join(f"{lang} {n} of {of[lang]}" for lang, n in held.items())
+        note(f"texts with what the model has no token for, of which its values say little: {parts}")
 
 
 def checkpoints(model: str) -> list[str]:
@@ -575,8 +596,7 @@ def _generate(run: Run, runner: Engine, sampling: Sampling, note: Note, progress
         ((why, n),) = details.most_common(1)
         such = "such as " if n < sum(details.values()) else ""
         others = f" (and {len(last) - sum(details.values())} others)" if len(kinds) > 1 else ""
-        # What is too long for a model once, is so again.
-        cure = "" if set(kinds) == {"too-long"} else "; the same command asks them again"
+        cure = "" if LASTING.issuperset(kinds) else "; the same command asks them again"
         said = f"requests failed: {such}{why[:200]}{others} ({run.folder}/failures.jsonl){cure}"
         if counts.failed == counts.total:
             raise EngineError(f"all {counts.total} {said}")

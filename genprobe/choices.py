@@ -26,6 +26,7 @@ from genprobe.files import Notes, Row, cell_json, cell_sentence, cell_text
 from genprobe.records import JSON, Statement, digest
 
 FIELDS = ("options", "label", "target", "unknown", "condition", "polarity", "context", "question")
+MOST = 6  # options: every order of them is asked
 CONDITIONS = {"ambig": "ambig", "ambiguous": "ambig"}
 CONDITIONS |= {"disambig": "disambig", "disambiguated": "disambig"}
 POLARITIES = {"neg": "neg", "negative": "neg"}
@@ -152,6 +153,8 @@ def _statement(
     options = [cell_sentence(option, notes, number) for option in _options(row)]
     if not question or len(options) < 2 or not all(options):
         raise InputError(f"{at}: a choice has a question and two options or more, none empty")
+    if len(options) > MOST:
+        raise InputError(f"{at}: {len(options)} options; every order is asked, so {MOST} at most")
     if len(set(options)) < len(options):
         raise InputError(f"{at}: two options are the same")
     try:

@@ -420,7 +420,9 @@ def essays(
     metavar="R,…",
     help="Of a model of the hub; several are one run each. So are the models in a folder.",
 )
-@click.option("--context", default="", metavar="TEXT", help="Before every sentence of a pair.")
+@click.option(
+    "--context", default="", metavar="TEXT", help="Before every sentence of a pair, as it is."
+)
 @click.option("--prefix", default="", metavar="WORD", help="Part of every sentence of a table.")
 @click.option("--plain", is_flag=True, help="Score a chat model without its template.")
 @_shared("by", "format", "quiet", "verbose")

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 Source = str | os.PathLike[str]  # a run, its folder, or a file
 
 
+_OF_LOGS = ("log-ratio", "bpr-t-test", "bias-score")  # measures of by how much
+
+
 def score(
     sources: Source | Sequence[Source],
     *,
@@ -58,6 +61,9 @@ def score(
     tables = []
     readers: dict[Path, str | None] = {}  # source -> the judge of its answers, where it is known
     metrics, by = listed(metrics), listed(by)
+    for name in metrics:
+        if perplexity and name in _OF_LOGS:
+            raise InputError(f"{name} is of log-probabilities, and the values are perplexities")
     for source in sources_of(sources):
         run = Run.open(source) if source.is_dir() else None
         try:

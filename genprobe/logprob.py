@@ -31,6 +31,7 @@ from genprobe.records import (
     request_id,
 )
 from genprobe.statements import known_in
+from genprobe.text import whole
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -103,7 +104,7 @@ def pll_word(text: Text) -> float:
     """Pseudo-log-likelihood with the later tokens of the same word masked, too, in nats.
 
     Source: Kauf & Ivanova 2023 (ACL), PLL-word-l2r: `pll` overrates words of many tokens, whose
-    parts give each other away.
+    parts give each other away. Words are the tokenizer's: a Chinese sentence is one to XLM-R's.
     """
     return text.total
 
@@ -141,8 +142,9 @@ def mpll(pro: Text, anti: Text) -> Values:
 
     Unmodified are the tokens in the `equal` blocks of difflib over the two sequences of ids, the
     special tokens at both ends among them for the matching (they anchor it), and not scored.
-    Source: CrowS-Pairs (Nangia et al. 2020), 3 and its metric.py; RuBia 4.1 (MPLL). Undefined
-    where nothing is shared.
+    Source: CrowS-Pairs (Nangia et al. 2020), 3 and its metric.py, which hands difflib the
+    anti-stereotypical pairs the other way round, and so aligns 0 to 2 of the 1508 otherwise;
+    RuBia 4.1 (MPLL). Undefined where nothing is shared.
     """
     ends = (-1, -2)  # no token has them
     # Without `autojunk`, which would take frequent tokens of long sentences for no match.
@@ -278,19 +280,22 @@ def fitting(passes: Collection[str], chosen: bool) -> list[str]:
 
 
 def default(passes: Collection[str], chosen: bool) -> list[str]:
-    """Those of `DEFAULT` that fit."""
-    return [name for name in fitting(passes, chosen) if name in DEFAULT]
+    """Those of `DEFAULT` that fit. InputError where none does."""
+    found = [name for name in fitting(passes, chosen) if name in DEFAULT]
+    if not found:
+        _pass(find("choice"), passes, "model")  # pairs are scored in every pass
+    return found
 
 
-def check(scorers: Iterable[str], chosen: bool) -> None:
+def check(scorers: Iterable[str], chosen: bool, passes: Collection[str] = PASSES) -> None:
     """InputError for a scorer that is unknown, or does not read such data. chosen: choices, else
-    pairs."""
+    pairs. passes: those that there are."""
     for scorer in map(find, scorers):
         if (scorer.option is not None) != chosen:
             what = ("pairs of sentences", "choices")
             raise InputError(
                 f"{scorer.name} scores {what[not chosen]}, and the data are {what[chosen]}; "
-                f"those fit: {', '.join(fitting(PASSES, chosen))}"
+                f"those fit: {', '.join(fitting(passes, chosen))}"
             )
 
 
@@ -306,7 +311,8 @@ def _pass(scorer: Scorer, passes: Collection[str], of: str) -> str:
         " or ".join(dict.fromkeys(map(_KINDS.__getitem__, some)))
         for some in (scorer.passes, sorted(passes))
     )
-    cure = f"those fit: {', '.join(fitting(passes, scorer.option is not None))}"
+    fit = fitting(passes, scorer.option is not None)
+    cure = f"those fit: {', '.join(fit)}" if fit else "give such a one"
     if of == "run":
         held = ", ".join(sorted(passes))
         raise InputError(
@@ -498,27 +504,27 @@ def pair_table(
 
     Columns: model, scorer, lang, item and contrast (ids of the two), pair, role, bias_type, type,
     entity, valid, text, contrast_text; pro, anti (higher is preferred; NaN where there is none)
-    and, where the data have such a sentence, unrelated; left_out (why there is none: failed,
-    missing, or a scorer's own reason); then the extra columns of the original.
+    left_out (why there is none: failed, missing, or a scorer's own reason); where the data have a
+    third, unrelated sentence, its value beside the original (unrelated), and how many of the two
+    are preferred to it, each beside it by the scorer (above_unrelated); then the extra columns of
+    the original.
     InputError for a scorer that the passes of the plan do not serve; RunError for a damaged one.
     """
     found = _answers(plan, logprobs, failures)
     passes = {key[2] for key in found}
     unrelated = {(s.lang, s.pair): s for s in statements if s.role == "unrelated"}
     both = pairs(statements)
-    check(scorers, chosen=False)
+    check(scorers, chosen=False, passes=passes)
     rows: list[dict[str, Any]] = []
     for scorer in map(find, dict.fromkeys(scorers)):
         name = _pass(scorer, passes, "run")
         for original, contrast in both:
-            row: dict[str, Any] = {"scorer": scorer.name, "contrast": contrast.id}
+            row: dict[str, Any] = {"scorer": scorer.name, "contrast": whole(contrast.id)}
             row["contrast_text"] = contrast.text
             row |= _values(scorer, name, found, original, contrast)
             if unrelated:
                 third = unrelated.get((original.lang, original.pair))
-                row["unrelated"] = (
-                    _values(scorer, name, found, original, third)["anti"] if third else math.nan
-                )
+                row |= _beside(scorer, name, found, (original, contrast), third)
             rows.append(row)
     originals = [original for original, _ in both] * len(set(scorers))
     return _table(model, originals, rows)
@@ -543,6 +549,21 @@ def _values(
     return row | {"pro": sign * pro, "anti": sign * anti}
 
 
+def _beside(
+    scorer: Scorer,
+    name: str,
+    found: Answers,
+    pair: tuple[Statement, Statement],
+    third: Statement | None,
+) -> dict[str, float]:
+    if third is not None:
+        two = [_values(scorer, name, found, one, third) for one in pair]
+        if not any(beside["left_out"] for beside in two):
+            related = sum(beside["pro"] > beside["anti"] for beside in two)
+            return {"unrelated": two[0]["anti"], "above_unrelated": related}
+    return {"unrelated": math.nan, "above_unrelated": math.nan}
+
+
 def _table(
     model: str,
     statements: Sequence[Statement],
@@ -557,7 +578,12 @@ def _table(
     once = list({id(s): s for s in statements}.values())
     at = {id(s): n for n, s in enumerate(once)}
     facts = pd.DataFrame([_facts(s) | _extra(s, ours, but) for s in once], dtype=object)
-    facts = facts.infer_objects().iloc[[at[id(s)] for s in statements]].reset_index(drop=True)
+    facts = (
+        facts.map(whole)
+        .infer_objects()
+        .iloc[[at[id(s)] for s in statements]]
+        .reset_index(drop=True)
+    )
     values = pd.DataFrame(list(rows))
     extra = [name for name in facts.columns if name not in _OURS]
     found = pd.concat([facts[facts.columns.intersection(_OURS)], values, facts[extra]], axis=1)
@@ -616,7 +642,7 @@ def choice_table(
     orders: dict[tuple[str, str, str], list[int]] = {}
     for item, lang, name, sample in found:
         orders.setdefault((item, lang, name), []).append(sample)
-    check(scorers, chosen=True)
+    check(scorers, chosen=True, passes=passes)
     asked: list[Statement] = []
     rows: list[dict[str, Any]] = []
     for scorer in map(find, dict.fromkeys(scorers)):

@@ -135,6 +135,8 @@ def matched(
     import pandas as pd
 
     chosen = metrics.find(metric)
+    if chosen.value is ratio and chosen.plain:
+        raise InputError(f"{metric} is no share, and is not paired; --test ks compares its values")
     if not fits(chosen):
         raise InputError(f"{metric} is no mean over {chosen.unit}, so two models cannot be paired")
     for column in chosen.needs:

@@ -27,6 +27,7 @@ from genprobe import choices, inputs, registry, statements, templates
 from genprobe.errors import InputError
 from genprobe.files import Notes, Row, cell_json, cell_sentence, cell_text, numbered_rows
 from genprobe.records import JSON, Statement, digest
+from genprobe.text import whole
 
 DATA = ("builtin", "templates", "shades")
 MIXED = "kk-x-ru"
@@ -83,6 +84,8 @@ def load(source: str, langs: Sequence[str] | None = None, prefix: str = "") -> F
             f"{source}: a prefix goes with a table that has the two sentences of a pair in a row, "
             "as in docs/preferences.md"
         )
+    if whole(prefix) != prefix:
+        raise InputError("the prefix holds half a character; give it in UTF-8")
     half = [{x.pro, x.anti} & there for x in _LAYOUTS]
     if layout is None and not filled and "text" not in there and any(half):
         one = next(iter(next(filter(None, half))))

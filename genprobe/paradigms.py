@@ -46,7 +46,8 @@ _KEY = ["lang", "statement"]
 # What describes a reply or a contrast, and no item; what the table has anyway.
 _NEVER = (
     *("model", "decode", "scorer", "probe", "measures", "when", "sample", "role", *REPLY),
-    *("contrast", "contrast_text", "pro", "anti", "unrelated", "left_out", "prefers", "reason"),
+    *("contrast", "contrast_text", "pro", "anti", "unrelated", "above_unrelated", "left_out"),
+    *("prefers", "reason"),
 )
 _LIMITS = (-1.0, 1.0)
 # Says, prefers -> the measure; the first is what the comparison is for.

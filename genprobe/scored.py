@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 VALUES = ("pro", "anti", "unrelated")
-_SHARES = ("russian", "people")  # further numbers that a measure reads
+_NUMBERS = ("russian", "people", "above_unrelated")  # further ones that a measure reads
 # Of choices: our column <- the names that it goes by.
 _CHOICES = {
     "chosen": ("chosen", "pred_label"),
@@ -50,13 +50,13 @@ def pairs(data: pd.DataFrame, perplexity: bool = False) -> pd.DataFrame:
     InputError, with the row (the first is 1), for a value that is no number or no perplexity.
     """
     frame = data.copy()
-    for column in (*VALUES, *_SHARES):
+    for column in (*VALUES, *_NUMBERS):
         if column in frame:
             values = [_float(cell, column, at) for at, cell in enumerate(frame[column], 1)]
             if perplexity and column in VALUES:
                 values = [_negated(value, column, at) for at, value in enumerate(values, 1)]
             frame[column] = values
-    return _plain(frame, (*VALUES, *_SHARES))
+    return _plain(frame, (*VALUES, *_NUMBERS))
 
 
 def _float(cell: Any, column: str, row: int) -> float:

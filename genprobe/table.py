@@ -281,6 +281,9 @@ def from_rows(
             "a file is scored by its yes/no answers, and this one has none; stories and essays are "
             "counted in a run: `genprobe stories` or `essays` with --engine replay --model FILE"
         )
+    for column, beside in (("pro", "anti"), ("anti", "pro"), ("chosen", "label")):
+        if column in data and beside not in data and "answer" not in data:
+            raise InputError(f"the file lacks the column {beside!r} beside {column!r}")
     for column in ("lang", "probe"):
         if column not in data:
             raise InputError(f"the file lacks the column {column!r}, which scores need")

@@ -294,6 +294,7 @@ def test_every_wording_of_choices_is_whole():
         ({"ans1": ""}, "none empty"),
         ({"ans1": "Rex"}, "two options are the same"),
         ({"question": " "}, "has a question"),
+        ({"options": list("abcdefg")}, "7 options; every order is asked, so 6 at most"),
         ({"context_condition": "vague"}, "condition is 'vague'; known: ambig"),
         ({"ans0": "\udc00"}, "half a character"),
     ],

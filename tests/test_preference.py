@@ -95,6 +95,8 @@ def test_of_perplexities_the_lower_is_preferred(tmp_path):
         save(tmp_path, [pair("5", "inf")], "mine.csv"), "--perplexity", "--metric", "win-rate"
     )
     assert infinite["value"] == 1
+    with pytest.raises(InputError, match="log-ratio is of log-probabilities, and the values are p"):
+        counting.score(path, metrics="log-ratio", perplexity=True)
 
 
 def test_models_and_scorers_are_never_pooled(tmp_path):
@@ -119,12 +121,13 @@ def test_models_and_scorers_are_never_pooled(tmp_path):
         ([pair("x", 2)], [], "row 1: pro is 'x', which is no number"),
         ([pair(1, 2), pair(1, "1,5")], [], "row 2: anti is '1,5', which is no number"),
         ([pair(-3, 2)], ["--perplexity"], "row 1: pro is -3, and a perplexity is positive"),
-        ([{"pro": 1, "model": "m"}], [], "the file lacks the column 'lang'"),
+        ([{"pro": 1, "model": "m"}], [], "the file lacks the column 'anti' beside 'pro'"),
+        ([{"chosen": 1}], [], "the file lacks the column 'label' beside 'chosen'"),
         ([{"answer": "yes"}], ["--perplexity"], "perplexities are the columns 'pro' and 'anti'"),
         ([pair(1, 2)], ["--metric", "bias-score"], "bias-score needs the column 'scorer'"),
         ([pair(1, 2)], ["--metric", "win-rte"], "unknown metric 'win-rte'; did you mean 'win-rate'"),
         ([pair(1, 2)], ["--by", "domian"], "unknown column 'domian'"),
-        ([pair(1, 2)], ["--metric", "win-rate", "--by", "pro"], "cannot be split by 'pro'"),
+        ([pair(1, 2)], ["--metric", "win-rate", "--by", "pro"], "win-rate cannot be split by 'pro'"),
         ([{"label": 1, "chosen": 3}], [], "row 1: chosen is 3; an option is 0, 1 or 2"),
         ([{"label": 1, "chosen": 0, "condition": "dim"}], [], "row 1: condition is 'dim'"),
     ],
@@ -180,6 +183,8 @@ def test_two_models_on_the_same_pairs():
     # Measures whose units are no pairs by themselves, and numbers that are no shares.
     for name in ("win-rate-mean", "rubia", "mixing", "icat", "bias-score", "bpr-t-test"):
         assert not pairing.fits(metrics.find(name))
+    with pytest.raises(InputError, match="bias-score is no share, and is not paired; --test ks"):
+        paired(*frames, "bias-score")
     for name in ("win-rate", "bpr", "crows-pairs", "accuracy", "ambiguous-bias"):
         assert pairing.fits(metrics.find(name))
 
@@ -527,10 +532,18 @@ def test_bbq_bias_by_hand():
         "ambig": 0,
         "disambig": None,
     }
+    # Which of the two formulas, nobody can tell.
+    [found] = score([row | {"condition": ""} for row in rows], "bbq-bias")
+    assert (found.value, found.excluded) == (None, {"missing": 1, "no condition": 4})
     # Accuracy needs no target; the bias score says what it lacks.
     blind = [row | {"target": None} for row in rows]
     assert score(blind, "accuracy")[0].n == 4
     assert score(blind, "bbq-bias")[0].excluded == {"missing": 1, "no target": 4}
+    # What is not known to be right was chosen all the same.
+    open_ones = [*rows[:4], rows[0] | {"label": None, "item": 9}]
+    for name in ("accuracy", "bbq-bias"):
+        [found] = score(open_ones, name)
+        assert (found.n, found.excluded) == (4, {"no label": 1})
 
 
 def test_disambiguated_bias_by_hand():

@@ -104,6 +104,11 @@ def test_what_can_be_known_is_refused_before_a_model_is_loaded(tmp_path, monkeyp
     for verb, lang in (("logprob", "en"), ("yesno", "en"), ("stories", "kk")):
         done = invoke(verb, "--lang", lang, "--by", "lang,bias_typ", "--out", tmp_path / "run")
         assert "unknown column 'bias_typ'; did you mean 'bias_type'?" in str(done.exception)
+    question = tmp_path / "c.jsonl"
+    options = {"context": "", "question": "Who sings?", "options": ["Al", "Bo"], "label": 0}
+    question.write_text(json.dumps(options))
+    with pytest.raises(InputError, match="choices have a context of their own"):
+        asking.logprob(data=str(question), context="Once, ", out=tmp_path / "run")
     with pytest.raises(InputError, match="batch_tokens=0: 1 at least"):
         asking.engine_options(["batch_tokens=0"])
     assert not (tmp_path / "run").exists()
@@ -251,6 +256,20 @@ def test_killed_and_resumed_is_the_same(tmp_path):
 def lines(folder):
     path = folder / "logprobs.jsonl"
     return path.read_bytes().count(b"\n") if path.exists() else 0
+
+
+def test_half_a_character_stops_no_table(tmp_path):
+    path = tmp_path / "mine.jsonl"
+    row = {"pair": "p\ud800", "pro": "Men run.", "anti": "Women run.", "lang": "en", "of": "\udc00"}
+    path.write_text(json.dumps(row) + "\n")
+    found = scores(
+        "logprob", "--data", path, "--scorer", "bias", "--by", "of,pair", "--out", tmp_path / "run"
+    )
+    assert {(s.by["of"], s.by["pair"]) for s in found} == {("\ufffd", "p\ufffd")}
+    with pytest.raises(InputError, match="the context holds half a character"):
+        asking.logprob(langs=["en"], context="\udcff", out=tmp_path / "no")
+    with pytest.raises(InputError, match="the prefix holds half a character"):
+        asking.logprob(data=str(path), prefix="\udcff", out=tmp_path / "no")
 
 
 def test_pairs_of_all_kinds_reach_a_table(tmp_path):

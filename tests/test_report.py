@@ -35,7 +35,7 @@ BAD = "Олар бізге дөрекі сөйледі. Күн нашар бол
 class Model:
     """Answers by the hash of what it is asked: the same always, and all kinds of answers."""
 
-    passes, first = ("causal",), "bos"
+    passes, first, unknown = ("causal",), "bos", None
 
     def __init__(self, name: str, tail: str = "") -> None:
         self.identity = Identity(name, f"of {name}"[:40], "openai", "1", "float32", "none")

@@ -242,6 +242,34 @@ def test_an_unrelated_sentence_is_a_column():
     ]
     table = logprob.pair_table(rows, plan, records, ["loglik"])
     assert table[["pro", "anti", "unrelated"]].values.tolist() == [[-1.0, -2.0, -3.0]]
+    assert table["above_unrelated"].tolist() == [2]
+
+
+@pytest.mark.parametrize(("scorer", "name"), [("bias", "causal"), ("mpll", "masked")])
+def test_an_unrelated_sentence_is_compared_with_either_by_itself(scorer, name):
+    """What differs from the contrast is not what differs from the unrelated sentence."""
+    rows = [*PAIR, statement("u", "Blue run.", "unrelated")]
+    plan = logprob.requests(rows, [scorer], {name})
+    of = {
+        "a": ([1, 2, 3, 9], [-0.1, -1.0, -3.0, -1.0]),
+        "b": ([1, 2, 4, 9], [-0.2, -0.2, -5.0, -5.0]),
+        "u": ([1, 5, 6, 9], [-1.0, -2.4, -2.5, -0.5]),
+    }
+    records = [
+        answer(plan, {"text": (r.options["text"][0], *of[r.statement])}, at)
+        for at, r in enumerate(plan)
+    ]
+    table = logprob.pair_table(rows, plan, records, [scorer])
+    texts = {key: text(*one) for key, one in of.items()}
+    two = [logprob.find(scorer).pair(texts[key], texts["u"]) for key in "ab"]
+    assert [a > b for a, b in two] == [True, False]
+    assert not (table["pro"] > table["unrelated"]).item()  # beside the contrast
+    assert table["above_unrelated"].tolist() == [1]
+    [lm] = metrics.score(table, ["lm-score"], [], str)
+    assert lm.value == 0.5
+    lost = logprob.pair_table(rows, plan, records[1:], [scorer])
+    [lm] = metrics.score(lost, ["lm-score"], [], str)
+    assert lm.n == 0 and lm.excluded == {"missing": 1}
 
 
 def test_a_damaged_record_is_refused():
@@ -254,7 +282,7 @@ def test_a_damaged_record_is_refused():
         match="pll is made of the pass masked, and the run holds causal; those fit: loglik",
     ):
         logprob.pair_table(PAIR, plan, [], ["pll"])
-    with pytest.raises(InputError, match="choice scores choices"):
+    with pytest.raises(InputError, match=r"choice scores choices, .* fit: loglik, .*, ppl, bias$"):
         logprob.pair_table(PAIR, plan, [], ["choice"])
 
 
@@ -282,6 +310,15 @@ def test_every_order_of_the_options_is_asked():
     assert all(r.options == {"0": [" Ann"], "1": [" Bo"], "2": [" Not known"]} for r in plan)
     with pytest.raises(InputError, match="data are choices"):
         logprob.requests([choice()], ["bias"], {"causal"})
+
+
+def test_choices_are_nothing_for_a_masked_model():
+    passes, says = ("masked", "masked-word"), "this one is masked; give such a one"
+    with pytest.raises(InputError, match=says):
+        logprob.requests([choice()], ["choice"], passes)
+    with pytest.raises(InputError, match=says):  # and no run of nothing where none is named
+        logprob.default(passes, chosen=True)
+    assert logprob.default(("seq2seq",), chosen=True) == ["choice", "choice-token"]
 
 
 def test_choice_table_by_hand():

@@ -20,11 +20,11 @@ from tokenizers import (
     trainers,
 )
 
-from genprobe import scoring, statements
+from genprobe import asking, scoring, statements
 from genprobe.engines import Options, Sampling
 from genprobe.errors import EngineError
 from genprobe.records import Failure, LogProb, Request
-from genprobe.scoring import causal, masked
+from genprobe.scoring import _net, causal, masked
 
 SAMPLING = Sampling()
 STATEMENTS, _ = statements.load("builtin")
@@ -390,6 +390,13 @@ def test_neither_batch_nor_order_changes_a_value(kind, probes, scorer, monkeypat
         assert worst(record, [c["logprobs"] for c in together[name].continuations]) < 1e-5
 
 
+def test_batches_hold_what_fits():
+    lengths = [3, 5, 5, 2, 5, 3]
+    assert list(_net.batches(lengths, 10)) == [[1, 2], [4, 0], [5, 3]]
+    assert list(_net.batches(lengths, 10, pads=False)) == [[1, 2], [4], [0, 5], [3]]
+    assert list(_net.batches(lengths, 1)) == [[1], [2], [4], [0], [5], [3]]
+
+
 def test_texts_that_begin_alike_are_computed_once(scorer):
     texts = ["The old man reads.", "The old man writes.", "The old woman reads.", "A boy."]
     found = scorer("llama").texts.asked([request(t, "causal") for t in texts], ("causal",))
@@ -474,6 +481,13 @@ OTHERS: dict[str, tuple[type, type, dict[str, Any]]] = {
         transformers.Gemma2Config,
         {**SIZE, "num_key_value_heads": 2, "head_dim": 8, "sliding_window": 16},
     ),
+    # Sees 16 places back in every other layer, whatever its mask says.
+    "gpt-neo": (
+        transformers.GPTNeoForCausalLM,
+        transformers.GPTNeoConfig,
+        {"hidden_size": 32, "num_layers": 2, "num_heads": 4, "window_size": 16}
+        | {"attention_types": [[["global", "local"], 1]], "max_position_embeddings": 256},
+    ),
     # Its output layer goes around the module that most models have.
     "opt": (
         transformers.OPTForCausalLM,
@@ -495,10 +509,21 @@ def test_models_that_are_made_otherwise(kind, tmp_path, monkeypatch):
     monkeypatch.setitem(KINDS, kind, (llama_words, *OTHERS[kind]))
     folder = make(kind, tmp_path)
     scorer = scoring.open(folder, Options(device="cpu"))
-    assert scorer.shares == (kind in ("gemma2", "opt"))
-    texts = [*sample(1)[:8], "The old man.", "The old boy."]
+    assert scorer.shares == (kind in ("gemma2", "gpt-neo", "opt"))
+    texts = [*sample(1)[:8], "The old man.", "The old boy.", "The old men and the old boys."]
     for record in ask(scorer, [request(text, "causal") for text in texts]).values():
         assert worst(record, plain(folder, record, "causal")) < 1e-4
+
+
+def test_a_model_that_sees_its_padding_is_given_none(tmp_path, monkeypatch):
+    convbert = (transformers.ConvBertForMaskedLM, transformers.ConvBertConfig)
+    monkeypatch.setitem(KINDS, "convbert", (word_pieces, *convbert, {**SIZE, "embedding_size": 32}))
+    folder = make("convbert", tmp_path)
+    scorer = scoring.open(folder, Options(device="cpu"))
+    assert not scorer.pads
+    asked = [request(text, "masked") for text in ["The old man.", "Old people and the old boys."]]
+    for record in ask(scorer, asked).values():
+        assert worst(record, plain(folder, record, "masked")) < 1e-4
 
 
 @pytest.mark.parametrize("kind", ["gpt2", "llama", "qwen2", "t5"])
@@ -549,7 +574,33 @@ def test_what_cannot_be_scored_fails_alone(scorer):
         found = ask(scorer(kind), [empty, good, long])
         assert isinstance(found[good.id], LogProb)
         assert isinstance(found[empty.id], Failure) and "no tokens" in found[empty.id].detail
+        assert found[empty.id].kind in asking.LASTING  # nobody is told to ask again
         assert found[long.id].kind == "too-long"
+
+
+def test_masks_and_padding_in_a_masked_text_are_no_words(scorer):
+    for kind, texts in (("roberta", ["Old <pad> people.", "<mask> people."]), ("bert", ["[MASK]"])):
+        requests = [request(text, "masked") for text in [*texts, "Old and people."]]
+        found = [*ask(scorer(kind), requests).values()]
+        assert all(isinstance(one, Failure) and "own" in one.detail for one in found[:-1])
+        assert isinstance(found[-1], LogProb)
+
+
+def test_what_the_model_has_no_token_for_is_told(model, tmp_path):
+    path = tmp_path / "mine.csv"
+    rows = [
+        "en,1,Old people.,Young people.",
+        "en,2,Old \u16a0 people.,Young people.",
+        "ru,1,Да.,Нет.",
+    ]
+    path.write_text("lang,pair,pro,anti\n" + "\n".join(rows) + "\n")
+    for kind, told in (("bert", True), ("gpt2", False)):  # bytes have tokens all
+        notes: list[str] = []
+        asking.logprob(
+            model(kind), data=str(path), out=tmp_path / kind, scorers=[], note=notes.append
+        )
+        lines = [line for line in notes if "has no token for" in line]
+        assert [line.rpartition(": ")[2] for line in lines] == ["en 1 of 4"] * told
 
 
 def test_roberta_takes_exactly_the_positions_it_has(scorer):
@@ -610,6 +661,13 @@ def test_a_head_beside_others_is_used(tmp_path):
     scorer = scoring.open(str(tmp_path), Options(device="cpu"))
     (record,) = ask(scorer, [request("Old people.", "masked")]).values()
     assert isinstance(record, LogProb)
+
+
+def test_a_configuration_that_names_no_class_is_known_by_its_type(model):
+    for kind, found in (("gpt2", "causal"), ("bert", "masked"), ("t5", "seq2seq")):
+        config = transformers.AutoConfig.from_pretrained(model(kind))
+        config.architectures = None
+        assert _net.kind_of(kind, config) == found
 
 
 def test_a_tokenizer_that_lacks_what_is_needed_is_refused(model, tmp_path):

@@ -282,7 +282,7 @@ def down(body, found):
 @pytest.mark.parametrize(
     ("spoil", "kind", "attempts"),
     [(no_logprobs, "broken-reply", 3), (too_few, "broken-reply", 3), (another, "broken-reply", 3),
-     (fewer_texts, "broken-reply", 3), (down, "http-500", 3), (never, "engine", 1)],
+     (fewer_texts, "broken-reply", 3), (down, "http-500", 3), (never, "unscorable", 1)],
 )  # fmt: skip
 def test_what_is_no_good_answer_is_a_failure(words, spoil, kind, attempts, monkeypatch):
     monkeypatch.setattr(openai, "ATTEMPTS", 3)
@@ -305,7 +305,7 @@ def test_what_cannot_be_scored_fails_alone(words):
     with Vllm(words) as server:
         found = ask(connect(server.url), requests)
     kinds = [getattr(found[r.id], "kind", "scored") for r in requests]
-    assert kinds == ["too-long", "engine", "engine", "scored"]
+    assert kinds == ["too-long", "unscorable", "unscorable", "scored"]
 
 
 def refuses(body, found):

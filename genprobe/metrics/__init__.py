@@ -168,7 +168,7 @@ def score(
         for column in by:
             if column in metric.never_by:
                 raise InputError(
-                    f"{metric.name} compares replies and cannot be split by {column!r}"
+                    f"{metric.name} cannot be split by {column!r}, whose values it compares"
                 )
         several = [
             column

@@ -20,7 +20,7 @@ from genprobe.stats import BOOTSTRAP, WILSON, Array, Interval, bootstrap, cluste
 SUMMED = ("loglik", "pll", "pll-word")  # scorers that give the log-probability of a whole text
 BINS = 5
 _NEEDS = ("pro", "anti")
-_NEVER = ("pro", "anti", "unrelated", "left_out")
+_NEVER = ("pro", "anti", "unrelated", "above_unrelated", "left_out")
 _ALL = (-np.inf, np.inf)
 
 
@@ -201,9 +201,10 @@ def _crows_direction(outcomes: pd.DataFrame, by: list[str]) -> Units:
 
 def _stereoset(related: bool, stereotype: bool) -> Callable[[pd.DataFrame, list[str]], Units]:
     """related: the language model score, lms: the share of the two sentences with a meaning that
-    are preferred to the one without (`unrelated`). stereotype: the stereotype score, ss: the share
-    of pairs with pro > anti. Both strict, and means over the target terms (column `target`) where
-    the data have them, as in the code. Source: StereoSet (Nadeem et al. 2021, ACL), 5."""
+    are preferred to the one without (`unrelated`; `above_unrelated`, where a table has it, is their
+    number). stereotype: the stereotype score, ss: the share of pairs with pro > anti. Both strict,
+    and means over the target terms (column `target`) where the data have them, as in the code.
+    Source: StereoSet (Nadeem et al. 2021, ACL), 5."""
 
     def units(outcomes: pd.DataFrame, by: list[str]) -> Units:
         reason = left_out(outcomes, (*_NEEDS, "unrelated"))
@@ -212,7 +213,8 @@ def _stereoset(related: bool, stereotype: bool) -> Callable[[pd.DataFrame, list[
         pro, anti, none = (outcomes[side] for side in (*_NEEDS, "unrelated"))
         parts = []
         if related:
-            parts.append(weight * ((pro > none).astype(float) + (anti > none)) / 2)
+            both = (pro > none).astype(float) + (anti > none)
+            parts.append(weight * outcomes.get("above_unrelated", both) / 2)
         if stereotype:
             parts.append(weight * (pro > anti).astype(float))
         return _units(outcomes, by, reason, *parts, weight)
@@ -436,6 +438,7 @@ METRICS = (
         value=weighted,
         interval=_shares,
         method=BOOTSTRAP,
+        version="2",
     ),
     _share(
         "stereotype-score",
@@ -454,6 +457,7 @@ METRICS = (
         value=_icat,
         interval=_icat_interval,
         method=BOOTSTRAP,
+        version="2",
     ),
     _share(
         "rubia",

@@ -36,6 +36,7 @@ class Scorer(Protocol):
     identity: Identity
     passes: tuple[str, ...]  # what it can compute
     first: str  # what stands before a first token, such as "bos <s>"
+    unknown: int | None  # the token of what has none, where that is known
 
     def generate(
         self, requests: Sequence[Request], sampling: Sampling

@@ -61,9 +61,12 @@ def kind_of(model: str, config: Any) -> str:
     for kind, (family, _) in _FAMILIES.items():
         if saved & set(family.values()) and config.is_encoder_decoder == (kind == "seq2seq"):
             return kind
-    # Such as BertForPreTraining, which holds the output layer: what is missing is seen later.
-    if config.model_type in _FAMILIES["masked"][0] and not config.is_encoder_decoder:
-        return "masked"
+    # Such as BertForPreTraining, which holds the output layer, or an old configuration that names
+    # no class: what is missing is seen later.
+    for kind in ("masked", "seq2seq", "causal"):
+        known = config.model_type in _FAMILIES[kind][0] and (kind == "masked" or not saved)
+        if known and config.is_encoder_decoder == (kind == "seq2seq"):
+            return kind
     what = ", ".join(sorted(saved)) or config.model_type
     raise EngineError(
         f"{model}: {what} predicts no tokens; give a causal, masked or encoder-decoder language "
@@ -94,9 +97,10 @@ def load(model: str, options: Options, pack: bool = True) -> Loaded:
             trust_remote_code=False,
         )
     if missing := sorted(info["missing_keys"]):
+        names = missing[0] + ", …" * (len(missing) > 1)
         raise EngineError(
-            f"{model}: {len(missing)} weights are missing ({missing[0]}, …) and would be random, "
-            "so that its values would be noise; give a model that was trained to predict tokens"
+            f"{model}: weights are missing ({names}) and would be random, so that its values would "
+            "be noise; give a model that was trained to predict tokens"
         )
     with quiet(), refusing(f"{model}: does not fit on {device}; try a smaller dtype"):
         net = net.to(device).eval()
@@ -286,17 +290,20 @@ def positions(loaded: Loaded) -> int | None:
     return min(known, default=None)
 
 
-def batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
+def batches(lengths: Sequence[int], budget: int, pads: bool = True) -> Iterator[list[int]]:
     """Indices of rows, longest first, cut so that a batch pads to `budget` tokens at most.
 
-    One row alone may exceed the budget.
+    One row alone may exceed the budget. pads: a batch may hold rows of several lengths.
     """
     order = sorted(range(len(lengths)), key=lambda n: -lengths[n])
     start = 0
     while start < len(order):
-        end = start + max(1, budget // lengths[order[start]])
-        yield order[start:end]
-        start = end
+        longest = lengths[order[start]]
+        batch = order[start : start + max(1, budget // longest)]
+        if not pads:
+            batch = [n for n in batch if lengths[n] == longest]
+        yield batch
+        start += len(batch)
 
 
 def padded(rows: Sequence[Sequence[int]], pad: int, device: Any) -> tuple[torch.Tensor, Any]:
@@ -336,6 +343,7 @@ class Scorer(abc.ABC):
 
     passes: tuple[str, ...]
     first: str
+    unknown: int | None
     net: Net
     around: int  # special tokens beside a text
     apart = False  # context and text are never one sequence
@@ -343,6 +351,7 @@ class Scorer(abc.ABC):
     def __init__(self, loaded: Loaded) -> None:
         self.identity, self.budget = loaded.identity, loaded.budget
         self.texts = _texts.Texts(loaded.name, loaded.local.tokenizer)
+        self.unknown = self.texts.unknown
         self.positions = positions(loaded)
 
     def generate(

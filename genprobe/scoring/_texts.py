@@ -58,11 +58,13 @@ def around(name: str, bare: list[int], full: list[int]) -> tuple[list[int], list
 class Texts:
     """Turns requests into token ids.
 
-    prefix, suffix: the special tokens that the tokenizer puts around a text.
+    prefix, suffix: the special tokens that the tokenizer puts around a text. unknown: what it says
+    for what it has no token for, if it has one for that.
     """
 
     def __init__(self, name: str, tokenizer: Any) -> None:
         self.name, self.tokenizer = name, tokenizer
+        self.unknown: int | None = getattr(tokenizer, "unk_token_id", None)
         bare, full = (tokenizer("a", add_special_tokens=add)["input_ids"] for add in (False, True))
         self.prefix, self.suffix = around(name, bare, full)
 
@@ -141,15 +143,17 @@ def unusable(asked: Asked, around: int, most: int | None, vocabulary: int | None
     most: tokens that the model takes; None, here and for its vocabulary: another will say."""
     name = asked.request.id
     if not asked.items:
-        return Failure(name, "engine", "there is no text to score", 1)
+        return Failure(name, "unscorable", "there is no text to score", 1)
     for item in asked.items:
         n = around + len(item.before) + len(item.ids)
         if not item.ids:
-            return Failure(name, "engine", f"the text {item.text[:80]!r} has no tokens", 1)
+            return Failure(name, "unscorable", f"the text {item.text[:80]!r} has no tokens", 1)
         if most is not None and n > most:
             return Failure(name, "too-long", f"{n} tokens; the model has {most}", 1)
         if vocabulary is not None and (top := max(item.before + item.ids)) >= vocabulary:
-            return Failure(name, "engine", f"token {top} is not among the model's {vocabulary}", 1)
+            return Failure(
+                name, "unscorable", f"token {top} is not among the model's {vocabulary}", 1
+            )
     return None
 
 
@@ -162,7 +166,7 @@ def record(
         for item, found in zip(asked.items, values, strict=True)
     ]
     if not all(math.isfinite(v) for found in values for v in found):
-        return Failure(asked.request.id, "engine", "values that are no numbers; try float32", 1)
+        return Failure(asked.request.id, "unscorable", "values that are no numbers; try float32", 1)
     return LogProb(
         request=asked.request.id,
         continuations=continuations,

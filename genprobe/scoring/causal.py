@@ -20,6 +20,8 @@ from genprobe.scoring import _net, _texts
 # Attention between the texts of a row is computed and thrown away. An element of it costs as much
 # as so many elements of a matrix product (measured on a CPU).
 ATTENTION = 4
+# How configurations call the tokens back that a layer sees.
+WINDOWS = ("sliding_window", "window_size", "attention_chunk_size")
 
 
 class Tree:
@@ -68,8 +70,11 @@ class Tree:
         return seen
 
 
-def plant(texts: dict[tuple[int, ...], int], width: int, share: bool) -> list[Tree]:
-    """Trees of all texts. texts: ids -> where scoring begins; width: of the model's states.
+def plant(
+    texts: dict[tuple[int, ...], int], width: int, share: bool, most: float = float("inf")
+) -> list[Tree]:
+    """Trees of all texts. texts: ids -> where scoring begins; width: of the model's states; most:
+    tokens of a tree of several.
 
     In the order of their ids a text shares most with its neighbour. It joins its neighbour's tree
     where the tokens saved cost more than the attention wasted on texts that it does not see: a
@@ -82,7 +87,7 @@ def plant(texts: dict[tuple[int, ...], int], width: int, share: bool) -> list[Tr
             shared, size = tree.shared(ids), len(tree.tokens)
             new = len(ids) - 1 - shared
             wasted = 2 * new * (size - shared) - shared * shared
-            if shared * 6 * width > ATTENTION * wasted:
+            if shared * 6 * width > ATTENTION * wasted and size + new <= most:
                 tree.add(ids, texts[ids], shared)
                 continue
         trees.append(Tree())
@@ -100,7 +105,8 @@ class CausalScorer(_net.Scorer):
         self.first, self.before = self.texts.first()
         self.around = len(self.before)
         config = loaded.local.config.get_text_config()
-        self.window = getattr(config, "sliding_window", None) or float("inf")
+        windows = [getattr(config, name, None) for name in WINDOWS]
+        self.window = min((n for n in windows if isinstance(n, int) and n), default=float("inf"))
         dummy = {"input_ids": torch.zeros(1, 1, dtype=torch.long, device=loaded.net.device)}
         self.net = _net.Net(loaded, loaded.net.get_decoder(), **dummy)
         self.shares = False
@@ -142,11 +148,11 @@ class CausalScorer(_net.Scorer):
         found: dict[tuple[int, ...], list[float]] = {}
 
         def batches() -> Iterator[Collection[tuple[int, ...]]]:
-            # A mask of a tree would let a model see beyond its sliding window: longer texts go
-            # apart.
+            # A mask of a tree would let a model see beyond its window, or by the place in the row,
+            # as GPT-Neo does, not see what is near: longer texts go apart, and trees are no longer.
             for long in (False, True):
                 some = {ids: at for ids, at in texts.items() if (len(ids) > self.window) == long}
-                trees = plant(some, self.net.width, self.shares and not long)
+                trees = plant(some, self.net.width, self.shares and not long, self.window)
                 for batch in _net.batches([len(tree.tokens) for tree in trees], self.budget):
                     values = self._values([trees[n] for n in batch], texts)
                     found.update(values)

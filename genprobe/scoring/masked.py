@@ -137,6 +137,7 @@ class MaskedScorer(_net.Scorer):
         self.net = _net.Net(loaded, loaded.net.base_model, **dummy)
         self.last: Last | None = None
         self.once: list[Once] = []
+        self.pads = True  # else it sees its padding, as ConvBERT does, and is given none
         with _net.working(loaded.name):
             self._try(loaded)
 
@@ -149,6 +150,9 @@ class MaskedScorer(_net.Scorer):
         hidden = self.net.hidden(input_ids=ids, attention_mask=seen)
         whole = loaded.net(input_ids=ids, attention_mask=seen).logits
         self.net.check(whole, hidden)
+        n = len(rows[1])
+        alone = self.net.hidden(input_ids=ids[1:, :n], attention_mask=seen[1:, :n])
+        self.pads = _net.close(hidden[1:, :n], alone)
         at = [len(self.texts.prefix) + 1] * 2
         layers = getattr(getattr(self.net.body, "encoder", None), "layer", None)
         if not layers:
@@ -173,6 +177,17 @@ class MaskedScorer(_net.Scorer):
         layers[-1], self.last, self.once = plain, None, []
         loaded.net.set_attn_implementation(kind)
 
+    def unusable(self, asked: _texts.Asked) -> Failure | None:
+        # Written in a text, a mask hides nothing, and RoBERTa counts no place for padding.
+        hidden = {self.mask_id, self.tokenizer.pad_token_id}
+        for item in asked.items:
+            if own := hidden.intersection(item.before + item.ids):
+                detail = (
+                    f"the text holds {self.texts.words([*own][:1])}, a token of the model's own"
+                )
+                return Failure(asked.request.id, "unscorable", detail, 1)
+        return super().unusable(asked)
+
     def close(self) -> None:
         self.last, self.once = None, []
         super().close()
@@ -188,7 +203,7 @@ class MaskedScorer(_net.Scorer):
             # The output layer takes as long for 50 positions of 250,000 words as for 64.
             waiting: list[tuple[Copy, torch.Tensor]] = []
             left = len(wanted)
-            for batch in _net.batches([len(copy.ids) for copy in wanted], self.budget):
+            for batch in _net.batches([len(copy.ids) for copy in wanted], self.budget, self.pads):
                 chosen = [wanted[n] for n in batch]
                 waiting += zip(chosen, self._states(chosen), strict=True)
                 left -= len(chosen)

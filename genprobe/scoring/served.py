@@ -84,6 +84,7 @@ class ServedScorer(openai.OpenAIEngine):
         """texts: cuts them here; None: the server does."""
         super().__init__(server, identity, options)
         self.texts = texts
+        self.unknown = texts.unknown if texts is not None else None
         self._contexts: dict[str, list[int]] = {}
         self.first, self.before = "", list[int]()
         with ThreadPoolExecutor(1) as thread:  # a notebook has a loop of its own

@@ -28,6 +28,7 @@ class VllmScorer:
         self.engine = running
         self.identity = running.identity
         self.texts = _texts.Texts(running.name, running.tokenizer)
+        self.unknown = self.texts.unknown
         self.first, self.before = self.texts.first()
 
     def generate(
