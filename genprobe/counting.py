@@ -75,9 +75,7 @@ def score(
                 outcomes = table.outcomes(run, scorers)
                 readers[source] = run.judges().get("yesno")
             else:
-                rows, readers[source] = (
-                    _answered(source) if band else (files.read_rows(source), None)
-                )
+                rows, readers[source] = _answered(source, band)
                 outcomes = table.from_rows(rows, perplexity)
         except InputError as error:
             raise _about(source, error) from None
@@ -164,14 +162,17 @@ def listed(given: str | Sequence[str]) -> Sequence[str]:
     return [given] if isinstance(given, str) else given
 
 
-def _answered(source: Path) -> tuple[Iterator[files.Row], str | None]:
-    """The rows of a file with the answers that they have; where they have replies only, with those
-    of our reader, and its signature."""
-    first = next(files.read_rows(source), {})
-    if "answer" in first or "response" not in first:
-        return files.read_rows(source), None
+def _answered(source: Path, read: bool) -> tuple[pd.DataFrame, str | None]:
+    """The rows of a file with the answers that they have; where they have replies only and are to
+    be read, with those of our reader, and its signature."""
+    import pandas as pd
+
+    rows = files.read_frame(source)
+    if not read or "answer" in rows or "response" not in rows:
+        return rows, None
     judge = registry.module("judges", "yesno").make()
-    return judged_rows(source, [judge]), judge.signature
+    judged = list(judged_rows(source, [judge]))
+    return pd.DataFrame(judged, rows.index, dtype=object), judge.signature
 
 
 def _values_of(tables: Sequence[tuple[Path, Run | None, pd.DataFrame]], column: str) -> set[Any]:
@@ -182,15 +183,12 @@ def _values_of(tables: Sequence[tuple[Path, Run | None, pd.DataFrame]], column: 
 
 
 def _with_people(source: Path, outcomes: pd.DataFrame, people: Path) -> pd.DataFrame:
-    import pandas as pd
-
     from genprobe import scored
 
     if "p_target" not in outcomes:
         raise InputError(f"{source} holds no probabilities of choices to set beside people's")
-    rows = pd.DataFrame(list(files.read_rows(people)), dtype=object)
     try:
-        return scored.with_people(outcomes, rows)
+        return scored.with_people(outcomes, files.read_frame(people))
     except InputError as error:
         raise _about(people, error) from None
 

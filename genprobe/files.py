@@ -20,11 +20,14 @@ import sys
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from genprobe.errors import InputError
 from genprobe.records import JSON
 from genprobe.text import many
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SUFFIXES = {
     ".jsonl": "jsonl",
@@ -63,6 +66,16 @@ def read_rows(path: str | os.PathLike[str]) -> Iterator[Row]:
     such file, unknown suffix) is raised at once, the rest when the reader gets there.
     """
     return (row for _, row in numbered_rows(path))
+
+
+def read_frame(path: str | os.PathLike[str]) -> pd.DataFrame:
+    """The rows of a file as a table of Python's own values, of which nothing is guessed and nothing
+    can fail to fit; its index is their numbers."""
+    import pandas as pd
+
+    numbered = list(numbered_rows(path))
+    numbers = [number for number, _ in numbered]
+    return pd.DataFrame([row for _, row in numbered], index=numbers, dtype=object)
 
 
 def numbered_rows(path: str | os.PathLike[str]) -> Iterator[tuple[int, Row]]:

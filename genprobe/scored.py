@@ -47,19 +47,20 @@ def pairs(data: pd.DataFrame, perplexity: bool = False) -> pd.DataFrame:
     """The pairs of a file; an empty value is missing, and counted as that.
 
     perplexity: lower is preferred; the values are held negated, as everywhere in genprobe.
-    InputError, with the row (the first is 1), for a value that is no number or no perplexity.
+    InputError, with the row (its label), for a value that is no number or no perplexity.
     """
     frame = data.copy()
     for column in (*VALUES, *_NUMBERS):
         if column in frame:
-            values = [_float(cell, column, at) for at, cell in enumerate(frame[column], 1)]
+            values = [_float(cell, column, at) for at, cell in frame[column].items()]
             if perplexity and column in VALUES:
-                values = [_negated(value, column, at) for at, value in enumerate(values, 1)]
+                numbered = zip(frame.index, values, strict=True)
+                values = [_negated(value, column, at) for at, value in numbered]
             frame[column] = values
     return _plain(frame, (*VALUES, *_NUMBERS))
 
 
-def _float(cell: Any, column: str, row: int) -> float:
+def _float(cell: Any, column: str, row: Any) -> float:
     if isinstance(cell, float):
         return cell
     text = cell_text(cell)
@@ -72,7 +73,7 @@ def _float(cell: Any, column: str, row: int) -> float:
         ) from None
 
 
-def _negated(value: float, column: str, row: int) -> float:
+def _negated(value: float, column: str, row: Any) -> float:
     if value <= 0:
         raise InputError(
             f"row {row}: {column} is {value:g}, and a perplexity is positive; "
@@ -93,7 +94,7 @@ def choices_chosen(data: pd.DataFrame) -> pd.DataFrame:
         for ours, known in _CHOICES.items()
     }
     rows = []
-    for at, row in enumerate(data.to_dict("records"), 1):
+    for at, row in zip(data.index, data.to_dict("records"), strict=True):
         cells = {ours: row[name] if name else None for ours, name in names.items()}
         found = {
             name: _option(cells[name], name, at)
@@ -137,15 +138,15 @@ def with_people(outcomes: pd.DataFrame, data: pd.DataFrame) -> pd.DataFrame:
     if not ours:
         raise InputError(f"people's answers have no column of the choices to go by: {there}")
     shares = []
-    for at, row in enumerate(data.to_dict("records"), 1):
+    for at, row in zip(data.index, data.to_dict("records"), strict=True):
         given = [_float(row.get(name), name, at) for name in ("people", "yes", "no")]
         share = given[1] / (given[1] + given[2]) if given[1] + given[2] > 0 else given[0]
         if not 0 <= share <= 1:
             raise InputError(f"row {at}: give 'people', from 0 to 1, or the counts 'yes' and 'no'")
         shares.append(share)
     keys = data[ours].map(cell_text)
-    if keys.duplicated().any():
-        raise InputError(f"row {int(keys.duplicated().argmax()) + 1}: people's answers stand twice")
+    if (twice := keys.duplicated()).any():
+        raise InputError(f"row {twice.idxmax()}: people's answers stand twice")
     index = dict(zip(keys.itertuples(index=False, name=None), shares, strict=True))
     rows = list(outcomes[ours].map(cell_text).itertuples(index=False, name=None))
     return outcomes.assign(
@@ -153,7 +154,7 @@ def with_people(outcomes: pd.DataFrame, data: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def _option(cell: Any, column: str, row: int) -> int | None:
+def _option(cell: Any, column: str, row: Any) -> int | None:
     value = _float(cell, column, row)
     if math.isnan(value):
         return None

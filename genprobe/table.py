@@ -265,10 +265,14 @@ def from_rows(
     A file with the numbers `pro` and `anti`, or with `chosen` and `label`, is a table of what a
     model prefers, as it is: scored.py; perplexity: of these, lower is preferred. Else the pack is
     `yesno`. A row without an answer was not answered; equal questions about one statement are
-    samples. InputError, with the row (the first is 1), for a needed column that
-    is missing and for a value that means nothing.
+    samples. InputError for a needed column that is missing, and, with the row (what a DataFrame
+    calls it; else the first is 1), for a value that means nothing.
     """
-    data = rows if isinstance(rows, pd.DataFrame) else _frame(rows)
+    data = rows if isinstance(rows, pd.DataFrame) else _frame(rows).rename(index=lambda at: at + 1)
+    return _read(data, perplexity).reset_index(drop=True)
+
+
+def _read(data: pd.DataFrame, perplexity: bool) -> pd.DataFrame:
     if scored.is_pairs(data.columns):
         return scored.pairs(data, perplexity)
     if perplexity:
@@ -300,7 +304,7 @@ def from_rows(
         given = _each(frame["status"], lambda name: _one_of("status", name, STATUS), empty=True)
         status = given.fillna(status)
     frame["status"] = status
-    rows_alone = pd.Series([f"row {at}" for at in range(1, len(frame) + 1)], frame.index)
+    rows_alone = pd.Series([f"row {at}" for at in frame.index], frame.index)
     frame["statement"] = (
         frame["statement"].fillna(rows_alone) if "statement" in frame else rows_alone
     )
@@ -317,7 +321,7 @@ def from_rows(
         ]
     for column in ("conflict", "refused"):
         if column in frame:
-            frame[column] = [_truth(v, column, at) for at, v in enumerate(frame[column], 1)]
+            frame[column] = [_truth(v, column, at) for at, v in frame[column].items()]
     if "sample" not in frame:
         same = [c for c in ("model", "lang", "probe", "statement") if c in frame]
         frame["sample"] = frame.groupby(same, dropna=False).cumcount()
@@ -339,7 +343,7 @@ def _rename(data: pd.DataFrame) -> pd.DataFrame:
     for name in data.columns:
         if name not in used.values():
             columns[_free(str(name))] = [_scalar(cell) for cell in data[name].tolist()]
-    return pd.DataFrame(columns, dtype=object)
+    return pd.DataFrame(columns, data.index, dtype=object)
 
 
 def _scalar(value: Any) -> Any:
@@ -351,7 +355,7 @@ def _each(column: pd.Series, read: Any, empty: bool = False) -> pd.Series:
     """`read` of every different text of a column. InputError with the row of the first fault."""
     values: dict[str | None, str | None] = {}
     texts = column.tolist()
-    for at, value in enumerate(texts, 1):
+    for at, value in zip(column.index, texts, strict=True):
         if value in values:
             continue
         if value is None and not empty:

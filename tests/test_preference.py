@@ -139,6 +139,16 @@ def test_a_malformed_table_gives_one_line(tmp_path, rows, arguments, what):
     assert what in message and "\n" not in message and "mine.jsonl" in message
 
 
+@pytest.mark.parametrize(
+    "text", ["item,pro,anti\n\na,1,2\nb,x,2\n", "lang,probe,answer\n\nen,agreement,no\nen,x,no\n"]
+)
+def test_rows_are_counted_as_a_spreadsheet_does(tmp_path, text):
+    path = tmp_path / "mine.csv"
+    path.write_text(text)
+    with pytest.raises(InputError, match=r"mine\.csv: row 4: .*'x'"):
+        counting.score([path])
+
+
 def test_half_a_character_in_a_name_does_no_harm(tmp_path):
     path = tmp_path / "mine.jsonl"
     path.write_text(json.dumps(pair(2, 1, "\ud800", domain="a\udc00")) + "\n")
@@ -625,9 +635,9 @@ def test_divergence_from_people(tmp_path):
     [found] = metrics.score(with_people(pd.DataFrame(sure), people), ["kl-people"], [], str)
     assert (found.value, found.excluded) == (None, {"infinite": 1})
     for bad, what in (
-        ([{"pair": "a", "people": 1.5}], "row 1: give 'people', from 0 to 1"),
+        ([{"pair": "a", "people": 1.5}], "row 0: give 'people', from 0 to 1"),
         ([{"stereotype": "a", "people": 0.5}], "no column of the choices to go by: stereotype"),
-        ([{"pair": "a", "people": 0.5}] * 2, "row 2: people's answers stand twice"),
+        ([{"pair": "a", "people": 0.5}] * 2, "row 1: people's answers stand twice"),
     ):
         with pytest.raises(InputError, match=what):
             with_people(pd.DataFrame(rows), pd.DataFrame(bad, dtype=object))
