@@ -147,7 +147,8 @@ def _latex(scores: Sequence[Score], title: str, name: str, across: Sequence[str]
         _strips(part, rows, lines, ", ".join(tex(shorten(label(v), 24)) for v in head))
         for head, part in groups.items()
     ]
-    about = [f"{tex(n)} {tex(label(scores[0].by[n]))}" for n in fixed]
+    one = {n: label(scores[0].by[n]) for n in fixed}
+    about = [f"{tex(n)} {tex(of)}" for n, of in one.items() if not title.endswith(f": {of}")]
     caption = ", ".join([tex(title or "Scores"), *about]) + "."
     floats: list[str] = []
     for shown in _floats(stub, blocks):

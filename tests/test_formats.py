@@ -203,6 +203,8 @@ def test_latex_table():
 def test_latex_groups_have_a_head_over_their_columns():
     text = latex.latex(probes("mr"), "Shares & more", "shares", ["probe", "lang"])
     assert r"\caption{Shares \& more" in text and r"\label{tab:shares}" in text
+    assert "more, lang mr." in text  # said once
+    assert r"\caption{Shares: mr.}" in latex.latex(probes("mr"), "Shares: mr")
     both = [*probes("mr"), *probes("kk")]
     text = latex.latex(both, across=["probe"])
     spans = re.findall(r"\\multicolumn\{(\d)\}\{c\}\{(\w+)\}", text)
