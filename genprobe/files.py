@@ -70,7 +70,7 @@ def read_rows(path: str | os.PathLike[str]) -> Iterator[Row]:
 
 def read_frame(path: str | os.PathLike[str]) -> pd.DataFrame:
     """The rows of a file as a table of Python's own values, of which nothing is guessed and nothing
-    can fail to fit; its index is their numbers."""
+    can fail to fit, half a surrogate pair neither; its index is their numbers."""
     import pandas as pd
 
     numbered = list(numbered_rows(path))

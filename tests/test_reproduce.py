@@ -310,7 +310,7 @@ def test_a_value_that_is_no_number_is_named_with_its_row(tmp_path):
     rows[1]["ppl_pro:mGPT"] = "much"
     write_rows(tmp_path / "pairs.csv", rows)
     code, _, err = command("rubia", "--from", tmp_path)
-    assert code == 2 and "pairs.csv: mGPT: row 2: pro is 'much', which is no number" in err
+    assert code == 2 and "pairs.csv: mGPT: row 3: pro is 'much', which is no number" in err
 
 
 @pytest.mark.parametrize(

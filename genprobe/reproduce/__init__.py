@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from genprobe import inputs, registry
 from genprobe.errors import InputError
-from genprobe.files import SUFFIXES, read_rows
+from genprobe.files import SUFFIXES, read_frame
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -202,8 +202,7 @@ class Folder:
                 f"{self.path or '--from'}: there is no {name}; published at {file.where}; "
                 f"its columns are {columns}"
             )
-        # As objects: half a surrogate pair, which models do produce, fits no other type.
-        frame = pd.DataFrame(list(read_rows(path)), dtype=object).rename(columns=file.rename)
+        frame = read_frame(path).rename(columns=file.rename)
         lacking = [name for name in file.columns if name not in frame]
         if lacking:
             raise InputError(
@@ -215,7 +214,7 @@ class Folder:
             twice = frame.columns[frame.columns.duplicated()][0]
             raise InputError(f"{path}: two columns are {twice}, under one name or two")
         for column in file.columns:
-            for row, cell in enumerate(frame[column], 1):
+            for row, cell in frame[column].items():
                 if isinstance(cell, list | dict):
                     raise InputError(f"{path}: row {row}: {column} is no single value")
         self.present.append(path)

@@ -62,7 +62,7 @@ def _check(replies: pd.DataFrame) -> None:
     """InputError for a cell that is empty or no label, with its row."""
     for column in REPLIES.columns:
         labels = column == "published"
-        for row, cell in enumerate(replies[column], 1):
+        for row, cell in replies[column].items():
             if not isinstance(cell, str) or (labels and cell not in _ANSWERS):
                 expected = f"one of {', '.join(_ANSWERS)}" if labels else "text"
                 raise InputError(
