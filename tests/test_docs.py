@@ -19,9 +19,10 @@ import docs
 from genprobe.cli import cli
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))]
+# Of runs/ its own page alone: the runs that somebody made there have pages, too.
+PAGES = [ROOT / "README.md", ROOT / "runs" / "README.md", *sorted(ROOT.glob("docs/**/*.md"))]
 PAGES += sorted(
-    page for name in ("classifiers", "prompts", "runs") for page in ROOT.glob(f"{name}/**/*.md")
+    page for name in ("classifiers", "prompts") for page in ROOT.glob(f"{name}/**/*.md")
 )
 
 
