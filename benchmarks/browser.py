@@ -23,9 +23,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from genprobe import table
+from genprobe.outcomes import table
 from genprobe.report import replies
-from genprobe.store import Run
+from genprobe.runs.run import Run
 
 WORDS = ("women", "нет", "الرجال", "मह", "নারী", "不", "zzz")
 

@@ -29,14 +29,16 @@ import torch
 import transformers
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
-from genprobe import __version__, registry, statements
+from genprobe import __version__
+from genprobe.datasets import statements
 from genprobe.engines import Engine, Options, Sampling
 from genprobe.engines.transformers import TransformersEngine, batches
-from genprobe.inputs import load_pack
-from genprobe.pipeline import generate, judge, plan
 from genprobe.records import Request, Statement
-from genprobe.signature import Spec, statements_hash, versions
-from genprobe.store import Run
+from genprobe.resources import registry
+from genprobe.resources.packs import load_pack
+from genprobe.runs.run import Run
+from genprobe.runs.spec import Spec, statements_hash, versions
+from genprobe.tasks.pipeline import generate, judge, plan
 
 NEW_TOKENS = 20  # as in the SHADES study
 MOST_OVERHEAD, LEAST_GAIN = 1.03, 5.0

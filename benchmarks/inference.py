@@ -42,9 +42,16 @@ import pandas as pd
 from scipy.stats import f as fisher
 from scipy.stats import norm
 
-from genprobe.inference import LEVEL, Design, Power, pairwise_ks, power_paired, power_single
-from genprobe.pairing import difference, mcnemar, swapped
-from genprobe.stats import RESAMPLES, Array, bootstrap
+from genprobe.analysis.paired import difference, mcnemar, swapped
+from genprobe.analysis.significance import (
+    LEVEL,
+    Design,
+    Power,
+    pairwise_ks,
+    power_paired,
+    power_single,
+)
+from genprobe.statistics import RESAMPLES, Array, bootstrap
 
 DRAWS = 999  # resamples of a study: as exact at 5 % as more, on average over studies
 SHADES = (80, 60, 25, 20, 16, 14, 11, 9, 7)  # stereotypes of each bias type

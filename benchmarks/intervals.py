@@ -23,10 +23,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from genprobe import metrics, registry, table
+from genprobe import metrics
 from genprobe.files import read_rows
-from genprobe.reading import judged_rows
-from genprobe.stats import Array, clustered_wilson
+from genprobe.outcomes import table
+from genprobe.resources import registry
+from genprobe.statistics import Array, clustered_wilson
+from genprobe.tasks.judging import judged_rows
 
 METRICS = ("yes", "recognised", "endorsed")
 SPLITS: tuple[tuple[str, ...], ...] = (

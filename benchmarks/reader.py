@@ -23,13 +23,15 @@ import time
 import unicodedata
 from pathlib import Path
 
-from genprobe import inputs, registry, statements, text
+from genprobe import text
+from genprobe.datasets import statements
 from genprobe.judges import Item, yesno
+from genprobe.resources import packs, registry
 
 
 def replies(count: int, seed: int = 0) -> list[Item]:
     draw = random.Random(seed)
-    pack = inputs.load_pack("yesno")
+    pack = packs.load_pack("yesno")
     items, _ = statements.load("builtin")
     by_lang: dict[str, list[str]] = {}
     for item in items:
@@ -41,7 +43,7 @@ def replies(count: int, seed: int = 0) -> list[Item]:
     found = []
     for _ in range(count):
         code = draw.choice(list(by_lang))
-        words = inputs.load_language(code if draw.random() < 0.85 else "en").words
+        words = packs.load_language(code if draw.random() < 0.85 else "en").words
         probe = draw.choice(list(pack.probes))
         statement = draw.choice(by_lang[code])
         prompt = pack.wordings[code][probe].ask(statement)

@@ -36,9 +36,12 @@ TEXTS = (
 
 def generated(count: int, folder: Path) -> tuple[Path, dict[str, Any]]:
     """A file of replies to the built-in statements, and how to ask for them."""
-    from genprobe import files, inputs, pipeline, statements
+    from genprobe import files
+    from genprobe.datasets import statements
+    from genprobe.resources import packs
+    from genprobe.tasks import pipeline
 
-    pack = inputs.load_pack("yesno")
+    pack = packs.load_pack("yesno")
     items, _ = statements.load("builtin", None)
     requests = pipeline.plan(items, pack, list(pack.probes), 0, 1)
     samples = -(-count // len(requests))
@@ -80,7 +83,7 @@ def recorded(count: int, data: Path, folder: Path) -> tuple[Path, dict[str, Any]
 
 def made(count: int, data: Path | None, folder: Path) -> Path:
     """The folder of a run of `count` responses."""
-    from genprobe import asking
+    from genprobe.tasks import asking
 
     path, asked = recorded(count, data, folder) if data else generated(count, folder)
     run = asking.yesno(str(path), engine="replay", out=folder / "run", **asked)
@@ -97,7 +100,7 @@ def made(count: int, data: Path | None, folder: Path) -> Path:
 
 def measured(run: Path, out: Path) -> tuple[float, float, int, int]:
     """Seconds, those of the processor, bytes at most, bytes of the page."""
-    code = "from genprobe.cli import main; main()"
+    code = "from genprobe.commands import main; main()"
     begun = time.perf_counter()
     process = subprocess.Popen([sys.executable, "-c", code, "report", run, "-o", out, "-q"])
     _, status, usage = os.wait4(process.pid, 0)

@@ -6,7 +6,7 @@
 Random weights of the shapes of BERT-base, XLM-R-base, GPT-2 and Qwen2-0.5B, float32 on a CPU, the
 first `--limit` pairs. Each implementation is a process of its own, with the same number of
 threads, and they score by turns:
-  genprobe     `genprobe.scoring` in float32, and in bfloat16
+  genprobe     `genprobe.engines.scoring` in float32, and in bfloat16
   minicons     (`pip install minicons==0.3.39 "transformers<5"`: its masked scorer needs that too),
                lmppl (`lmppl==0.3.2 "transformers<5"`) and lm-eval (`lm_eval==0.4.13 torch
                transformers`; causal), each with the batch size that is the fastest on the first

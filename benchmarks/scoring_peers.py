@@ -33,8 +33,7 @@ def cut(texts: Sequence[str], size: int) -> list[list[str]]:
 
 def genprobe(job: dict[str, Any]) -> Score:
     """Values of each token."""
-    from genprobe import scoring
-    from genprobe.engines import Options, Sampling
+    from genprobe.engines import Options, Sampling, scoring
     from genprobe.records import Request
 
     scorer = scoring.open(
@@ -54,7 +53,7 @@ def genprobe(job: dict[str, Any]) -> Score:
 
 def shapes(score: Score, texts: list[str]) -> dict[str, int]:
     """ "rows,in,out" -> how many matrix products of that shape genprobe makes of the sentences."""
-    from genprobe.scoring._net import Packed
+    from genprobe.engines.scoring._net import Packed
 
     seen: Counter[str] = Counter()
     plain = Packed.forward
@@ -76,7 +75,7 @@ def bare(job: dict[str, Any]) -> Callable[[dict[str, int]], dict[str, float]]:
     """Seconds of those products alone, by torch's linear layer and by oneDNN's packed one."""
     import torch
 
-    from genprobe.scoring._net import Packed
+    from genprobe.engines.scoring._net import Packed
 
     dtype = getattr(torch, job["dtype"])
     made: dict[tuple[int, int], tuple[Any, Any]] = {}

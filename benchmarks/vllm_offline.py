@@ -27,12 +27,13 @@ from typing import Any
 
 from engine import NEW_TOKENS, PACK, SAMPLING, make_model, spec
 
-from genprobe import registry, statements
+from genprobe.datasets import statements
 from genprobe.engines import Options
 from genprobe.engines.vllm import VllmEngine
-from genprobe.pipeline import generate, judge, plan
 from genprobe.records import Request, Statement
-from genprobe.store import Run
+from genprobe.resources import registry
+from genprobe.runs.run import Run
+from genprobe.tasks.pipeline import generate, judge, plan
 
 MOST = 1.03
 

@@ -34,12 +34,13 @@ from pathlib import Path
 import httpx
 from engine import NEW_TOKENS, PACK, SAMPLING, make_model, spec
 
-from genprobe import registry, statements
+from genprobe.datasets import statements
 from genprobe.engines import Options
 from genprobe.engines.openai import OpenAIEngine
-from genprobe.pipeline import generate, judge, plan
 from genprobe.records import Request, Statement
-from genprobe.store import Run
+from genprobe.resources import registry
+from genprobe.runs.run import Run
+from genprobe.tasks.pipeline import generate, judge, plan
 
 MOST = 1.05
 QUESTIONS = 54  # of one statement in 18 languages, with 3 probes

@@ -13,26 +13,26 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from genprobe._version import __version__
 
 if TYPE_CHECKING:  # for editors and type checkers; `_PUBLIC` says the same
-    from genprobe.agreement import agreement as review_agreement
-    from genprobe.asking import essays, stories, yesno
-    from genprobe.asking import logprob as logprobs
-    from genprobe.comparing import compare as compare_runs
-    from genprobe.comparing import paradigms as compare_paradigms
-    from genprobe.counting import score
+    from genprobe.analysis.compare import compare as compare_runs
+    from genprobe.analysis.compare import paradigms as compare_paradigms
+    from genprobe.analysis.reproduce import run as reproduce_study
+    from genprobe.analysis.score import score
     from genprobe.engines import Options, Sampling
     from genprobe.errors import GenprobeError
     from genprobe.lint import lint as lint_prompts
-    from genprobe.reading import judge_file, judge_run
     from genprobe.records import Failure, Judgment, Request, Response, Score, Statement
+    from genprobe.render.notebook import Run
+    from genprobe.render.scores import Scores
     from genprobe.report import build as build_report
-    from genprobe.reproduce import run as reproduce_study
-    from genprobe.review import export as review_export
-    from genprobe.reviewed import collect as review_import
-    from genprobe.scores import Scores
-    from genprobe.store import Run
+    from genprobe.review.agreement import agreement as review_agreement
+    from genprobe.review.collect import collect as review_import
+    from genprobe.review.sample import export as review_export
+    from genprobe.tasks.asking import essays, stories, yesno
+    from genprobe.tasks.asking import logprob as logprobs
+    from genprobe.tasks.judging import judge_file, judge_run
 
 __all__ = [
     "Failure",
@@ -68,23 +68,23 @@ __all__ = [
 # the function has another, so that what `from genprobe import report` gives never depends on what
 # was imported before.
 _PUBLIC = {
-    "yesno": "asking.yesno",
-    "stories": "asking.stories",
-    "essays": "asking.essays",
-    "logprobs": "asking.logprob",
-    "judge_run": "reading.judge_run",
-    "judge_file": "reading.judge_file",
-    "score": "counting.score",
-    "compare_runs": "comparing.compare",
-    "compare_paradigms": "comparing.paradigms",
-    "review_export": "review.export",
-    "review_import": "reviewed.collect",
-    "review_agreement": "agreement.agreement",
+    "yesno": "tasks.asking.yesno",
+    "stories": "tasks.asking.stories",
+    "essays": "tasks.asking.essays",
+    "logprobs": "tasks.asking.logprob",
+    "judge_run": "tasks.judging.judge_run",
+    "judge_file": "tasks.judging.judge_file",
+    "score": "analysis.score.score",
+    "compare_runs": "analysis.compare.compare",
+    "compare_paradigms": "analysis.compare.paradigms",
+    "review_export": "review.sample.export",
+    "review_import": "review.collect.collect",
+    "review_agreement": "review.agreement.agreement",
     "build_report": "report.build",
-    "reproduce_study": "reproduce.run",
+    "reproduce_study": "analysis.reproduce.run",
     "lint_prompts": "lint.lint",
-    "Run": "store.Run",
-    "Scores": "scores.Scores",
+    "Run": "render.notebook.Run",
+    "Scores": "render.scores.Scores",
     "Options": "engines.Options",
     "Sampling": "engines.Sampling",
     "Statement": "records.Statement",
@@ -100,7 +100,7 @@ _PUBLIC = {
 def __getattr__(name: str) -> Any:
     if name not in _PUBLIC:
         raise AttributeError(f"module 'genprobe' has no attribute {name!r}")
-    module, _, attribute = _PUBLIC[name].partition(".")
+    module, _, attribute = _PUBLIC[name].rpartition(".")
     found = globals()[name] = getattr(importlib.import_module(f"genprobe.{module}"), attribute)
     return found
 

@@ -12,9 +12,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from genprobe import choices, inputs, registry, templates, text
+from genprobe import text
+from genprobe.datasets import choices, templates
 from genprobe.errors import InputError
 from genprobe.judges import llm, stance
+from genprobe.resources import packs as inputs
+from genprobe.resources import registry
 
 # ISO 15924 script -> how Unicode names its letters begin.
 _SCRIPTS = {

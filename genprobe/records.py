@@ -1,6 +1,6 @@
 """The records of a run: frozen dataclasses, one JSON object a line, unknown fields refused.
 
-`runs/README.md` is generated from the field comments below (`python -m genprobe.store`).
+`runs/README.md` is generated from the field comments below (`python -m genprobe.runs.run`).
 """
 
 from __future__ import annotations

@@ -30,16 +30,18 @@ from pathlib import Path
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
-from genprobe import asking, control, metrics, reading, table
-from genprobe.control import stories as tales
-from genprobe.engines import Options, Sampling
+from genprobe import metrics
+from genprobe.engines import Options, Sampling, control
+from genprobe.engines.control import stories as tales
+from genprobe.outcomes import table
+from genprobe.tasks import asking, judging
 
 if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
 
-    from genprobe.stats import Array, Interval
-    from genprobe.store import Run
+    from genprobe.runs.run import Run
+    from genprobe.statistics import Array, Interval
 
 CELL = ["lang", "probe", "bias_type"]
 KEY = ["statement", "lang", "probe"]
@@ -161,7 +163,7 @@ def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
 
 
 def run(
-    progress: reading.Progress = lambda what, done, total: None,
+    progress: judging.Progress = lambda what, done, total: None,
     seed: int = 0,
     langs: Iterable[str] = (),
     rounds: int = ROUNDS,
@@ -214,12 +216,12 @@ def _one_thread() -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
-def _exact(name: str, run: Run, progress: reading.Progress) -> pd.DataFrame:
+def _exact(name: str, run: Run, progress: judging.Progress) -> pd.DataFrame:
     """Columns `true_yes`, … `true_other`, by `KEY`. name: of the function of `control.exact`."""
     import pandas as pd
 
-    from genprobe.control import exact
     from genprobe.engines import transformers
+    from genprobe.engines.control import exact
 
     requests = [r for r in run.requests() if r.sample == 0]
     engine = transformers.open(str(control.MODEL), Options(dtype="float32", device="cpu"))

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from genprobe.engines import Identity, Sampling
-from genprobe.inputs import load_pack
 from genprobe.judges import Item, Verdict
-from genprobe.pipeline import plan
 from genprobe.records import Failure, LogProb, Request, Response, Statement
-from genprobe.signature import Spec, statements_hash
-from genprobe.store import Run
+from genprobe.render.notebook import Run
+from genprobe.resources.packs import load_pack
+from genprobe.runs.spec import Spec, statements_hash
+from genprobe.tasks.pipeline import plan
 
 STATEMENTS = [
     Statement(f"s{n}", "en", text, "original", f"p{n}", "age", "", "people", ("en",), "test", {})

@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from genprobe import agreement, formats
 from genprobe.errors import InputError
+from genprobe.render import formats
+from genprobe.review import agreement
 
 
 def table(seed: int) -> np.ndarray:

@@ -14,15 +14,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sample import REQUESTS, SPEC, STATEMENTS, Scripted, start
 
-from genprobe import cli, counting, files, formats, inputs, reading, registry, reviewed, store, text
-from genprobe.band import RATES, Readings
+from genprobe import commands, files, text
+from genprobe.analysis import score as counting
+from genprobe.analysis.band import RATES, Readings
 from genprobe.engines import Sampling
 from genprobe.errors import InputError
 from genprobe.judges import Item, probability, yesno
-from genprobe.pipeline import generate, judge, plan
 from genprobe.records import LogProb, Request, Response, Score
-from genprobe.signature import statements_hash
-from genprobe.store import Run
+from genprobe.render import formats
+from genprobe.render.notebook import Run
+from genprobe.resources import packs, registry
+from genprobe.review import collect
+from genprobe.runs import run as store
+from genprobe.runs.spec import statements_hash
+from genprobe.tasks import judging
+from genprobe.tasks.pipeline import generate, judge, plan
 
 SHADES = Path(__file__).parents[2] / "shared" / "data" / "shades" / "responses-dev.parquet"
 GREEDY = Sampling(temperature=0.0, top_p=1.0, max_tokens=64)
@@ -68,7 +74,7 @@ def test_strict_reads_the_first_word_of_the_language(lang, reply, label):
 
 @pytest.mark.parametrize("lang", registry.names("languages"))
 def test_strict_knows_the_words_that_are_asked_for_and_removes_the_echo(lang):
-    pack = inputs.load_pack()
+    pack = packs.load_pack()
     prompt = pack.wordings[lang]["agreement"].ask("X Y Z.")
     for answer, word in pack.answers[lang].items():
         assert strict(f"{word}.", lang) == answer
@@ -78,7 +84,7 @@ def test_strict_knows_the_words_that_are_asked_for_and_removes_the_echo(lang):
 
 @given(st.sampled_from(registry.names("languages")), st.sampled_from(["yes", "no"]), st.text())
 def test_strict_looks_at_nothing_behind_the_first_word(lang, answer, tail):
-    word = inputs.load_pack().answers[lang][answer]
+    word = packs.load_pack().answers[lang][answer]
     assert strict(f"{word}. {tail}", lang) == answer
 
 
@@ -88,7 +94,7 @@ def test_strict_answers_with_a_word_of_its_list_or_not_at_all(reply, lang):
     if verdict.label == "ambiguous":
         assert verdict.evidence == "" and verdict.fields["kind"] in ("offtopic", "empty")
     else:
-        language = inputs.load_language(lang)
+        language = packs.load_language(lang)
         listed = language.words[verdict.label] + language.words[f"{verdict.label}_alone"]
         folded = text.replace(text.normalise(verdict.evidence), language.fold)
         assert folded in {
@@ -222,7 +228,7 @@ def test_a_band_is_not_split_by_what_a_reader_says(run):
 @pytest.fixture(scope="module")
 def decoded(tmp_path_factory: pytest.TempPathFactory) -> Run:
     decodes = ("free", "choice", "logprob")
-    requests = plan(STATEMENTS, inputs.load_pack(), ["agreement"], 7, 1, decodes)
+    requests = plan(STATEMENTS, packs.load_pack(), ["agreement"], 7, 1, decodes)
     spec = dataclasses.replace(SPEC, probes=("agreement",), decode=decodes)
     assert spec.statements == statements_hash(STATEMENTS)
 
@@ -261,7 +267,7 @@ def test_choice_and_probability_are_readings_of_the_same_questions(decoded):
 
 
 def test_a_run_of_one_reading_has_no_band(tmp_path):
-    requests = plan(STATEMENTS, inputs.load_pack(), ["agreement"], 7, 1, ["choice"])
+    requests = plan(STATEMENTS, packs.load_pack(), ["agreement"], 7, 1, ["choice"])
     spec = dataclasses.replace(SPEC, probes=("agreement",), decode=("choice",))
     with Run.start(tmp_path / "run", spec, STATEMENTS, requests) as run:
         generate(run, Scripted(lambda r: Response(r.id, "no", "stop", "", None, None)), GREEDY)
@@ -296,7 +302,7 @@ def test_a_file_of_replies_is_read_and_banded(tmp_path, suffix):
 
 def test_a_file_that_is_judged_has_its_own_answers_too(tmp_path):
     out = tmp_path / "judged.jsonl"
-    reading.judge_file(write(tmp_path / "r.jsonl", ROWS), [yesno.make("strict")], out)
+    judging.judge_file(write(tmp_path / "r.jsonl", ROWS), [yesno.make("strict")], out)
     found = rates(counting.score([out], by=["lang"], band=True))["yes"]
     assert list(found.readings) == ["given", "ours", "strict", "shades2025"]
     assert found.value == found.readings["given"] == found.readings["strict"]
@@ -333,8 +339,8 @@ def review(run: Run, path: Path) -> Path:
     """Somebody who finds a yes in the first replies."""
     spec = run.spec.hash
     rows = [
-        dict.fromkeys(reviewed.COLUMNS, "")
-        | {"item": reviewed.item_id(spec, r.id), "reviewer": "a", "question": "answer"}
+        dict.fromkeys(collect.COLUMNS, "")
+        | {"item": collect.item_id(spec, r.id), "reviewer": "a", "question": "answer"}
         | {"answer": "yes", "request": r.id, "weight": "1", "repeat": "0"}
         for r in [r for r in run.requests() if r.decode == "free"][:4]
     ]
@@ -395,10 +401,10 @@ def test_the_column_and_the_note():
 
 def test_the_command(run, tmp_path):
     shell = CliRunner()
-    found = shell.invoke(cli.cli, ["score", str(run.folder), "--band", "--by", "model"])
+    found = shell.invoke(commands.cli, ["score", str(run.folder), "--band", "--by", "model"])
     assert found.exit_code == 0 and found.output.count("readers") == 4
     source = write(tmp_path / "r.jsonl", ROWS)
-    found = shell.invoke(cli.cli, ["judge", str(source), "--parser", "strict", "-q"])
+    found = shell.invoke(commands.cli, ["judge", str(source), "--parser", "strict", "-q"])
     answers = [json.loads(line)["answer"] for line in found.output.splitlines()]
     assert answers.count("yes") / 6 == by_hand(REPLIES, "strict")["yes"]
 
@@ -446,7 +452,7 @@ def test_on_recorded_replies_the_published_label_is_a_reading(tmp_path):
     assert len(scores) == 36
     for score in scores:
         cell = table[(table.model == score.by["model"]) & (table.probe == score.by["probe"])]
-        cell = cell[cell.lang.map(inputs.language_code) == score.by["lang"]]
+        cell = cell[cell.lang.map(packs.language_code) == score.by["lang"]]
         assert score.readings["shades2025"] == (cell.published == score.metric).mean()
         assert score.band[0] <= score.value <= score.band[1]
     assert max(s.band[1] - s.band[0] for s in scores) > 0.5

@@ -15,11 +15,13 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
-from genprobe import statements, table, text
-from genprobe.inputs import load_language, load_pack
-from genprobe.pipeline import plan
+from genprobe import text
+from genprobe.datasets import statements
+from genprobe.outcomes import table
 from genprobe.records import Failure, Judgment, Request, Response, Statement
 from genprobe.report import replies
+from genprobe.resources.packs import load_language, load_pack
+from genprobe.tasks.pipeline import plan
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 DATA = Path(__file__).parents[2] / "shared" / "data" / "shades"

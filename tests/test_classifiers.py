@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from genprobe import classifiers, files, linear
-from genprobe.classifiers import LABELS, decide, load, read_card
+from genprobe import classifiers, files
+from genprobe.classifiers import LABELS, decide, linear, load, read_card
 from genprobe.errors import EngineError, InputError
 
 KAZSANDRA = Path(__file__).parents[2] / "shared/data/kazsandra/valid.parquet"
@@ -289,7 +289,7 @@ def test_training_learns_and_gives_the_same_bytes(tmp_path: Path) -> None:
     card = classifiers.train(data, tmp_path / "one.toml", share=0.3)
     for name, code in (("two", ""), ("three", "")):
         out = tmp_path / f"{name}.toml"
-        command = "import sys; from genprobe.cli import main; main()"
+        command = "import sys; from genprobe.commands import main; main()"
         subprocess.run(
             [
                 sys.executable,
@@ -512,7 +512,7 @@ def test_vader_is_optional() -> None:
 
 def test_help_stays_light() -> None:
     code = (
-        "import sys, genprobe.cli, genprobe.judges.sentiment\n"
+        "import sys, genprobe.commands, genprobe.judges.sentiment\n"
         "sys.exit(any(m in sys.modules for m in ('torch', 'transformers', 'pandas', 'numpy')))"
     )
     assert (

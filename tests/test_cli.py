@@ -9,16 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from genprobe import asking, cli, inputs, registry, statements
+from genprobe import commands
+from genprobe.datasets import statements
 from genprobe.files import read_rows
-from genprobe.store import Run
+from genprobe.resources import packs, registry
+from genprobe.runs.run import Run
+from genprobe.tasks import asking
 
 
 def run(*arguments: object, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
     """(exit code, stdout, stderr) of a command, in this process."""
     monkeypatch.setattr(sys, "argv", ["genprobe", *map(str, arguments)])
     with pytest.raises(SystemExit) as stop:
-        cli.main()
+        commands.main()
     out = capsys.readouterr()
     return stop.value.code or 0, out.out, out.err
 
@@ -31,7 +34,7 @@ def genprobe(capsys, monkeypatch):
 @pytest.fixture
 def recordings(tmp_path: Path) -> Path:
     """Recorded replies to the German built-in probes: yes to recognition, no to the others."""
-    pack = inputs.load_pack()
+    pack = packs.load_pack()
     items, _ = statements.load("builtin", ["de"])
     path = tmp_path / "recorded.jsonl"
     with path.open("w") as file:
@@ -46,8 +49,8 @@ def recordings(tmp_path: Path) -> Path:
 def test_help_is_light():
     code = (
         "import sys; sys.argv = ['genprobe', '--help']\n"
-        "from genprobe import cli\n"
-        "try: cli.main()\n"
+        "from genprobe import commands\n"
+        "try: commands.main()\n"
         "except SystemExit: pass\n"
         "heavy = {'torch', 'transformers', 'pandas', 'scipy', 'numpy', 'pyarrow', 'vllm'}\n"
         "sys.exit(', '.join(heavy & sys.modules.keys()) or 0)"
@@ -155,9 +158,7 @@ def test_sources_that_share_a_cell_are_told_apart(genprobe, tmp_path):
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
 @pytest.mark.parametrize("redirect", [">/dev/full", ">&-"])
 def test_a_standard_output_that_takes_nothing_gets_one_line(redirect):
-    code = (
-        "import sys; sys.argv = ['genprobe', 'list', 'data']; from genprobe import cli; cli.main()"
-    )
+    code = "import sys; sys.argv = ['genprobe', 'list', 'data']; from genprobe import commands; commands.main()"
     command = f'"{sys.executable}" -c "{code}" {redirect}'
     done = subprocess.run(command, shell=True, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 2
@@ -236,7 +237,7 @@ def test_score_names_what_it_does_not_know(genprobe, tmp_path):
 def test_verbose_shows_the_traceback(monkeypatch):
     monkeypatch.setattr(sys, "argv", ["genprobe", "score", "nowhere", "-v"])
     with pytest.raises(Exception, match="nowhere"):
-        cli.main()
+        commands.main()
 
 
 def test_hostile_names_cannot_reach_the_terminal(genprobe, tmp_path, monkeypatch):

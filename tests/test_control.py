@@ -10,13 +10,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from genprobe import control, pipeline, registry, selftest, statements, templates
-from genprobe.control import stories
-from genprobe.control.exact import ExactStory
-from genprobe.engines import Options, Sampling
+from genprobe import selftest
+from genprobe.datasets import statements, templates
+from genprobe.engines import Options, Sampling, control
+from genprobe.engines.control import stories
+from genprobe.engines.control.exact import ExactStory
 from genprobe.errors import InputError
-from genprobe.inputs import load_pack
 from genprobe.records import Statement
+from genprobe.resources import registry
+from genprobe.resources.packs import load_pack
+from genprobe.tasks import pipeline
 
 LANGS = registry.names("languages")
 PROBES = ("recognition", "agreement", "disagreement")
@@ -167,7 +170,7 @@ def test_unknown_language_is_refused():
 def test_exact_is_what_a_plain_loop_finds(model, tokenizer, builtin):
     import torch
 
-    from genprobe.control.exact import encode, exact
+    from genprobe.engines.control.exact import encode, exact
 
     chosen = [s for s in builtin if s.lang in ("hi", "nl", "zh-Hant")][7::55]
     requests = ask(chosen)
@@ -186,7 +189,7 @@ def test_exact_is_what_a_plain_loop_finds(model, tokenizer, builtin):
 
 
 def test_little_is_left_unexplained_and_the_rates_are_near_the_planted(model, tokenizer, builtin):
-    from genprobe.control.exact import exact
+    from genprobe.engines.control.exact import exact
 
     items = builtin[::19]
     found = exact(model, tokenizer, ask(items))
@@ -199,7 +202,7 @@ def test_little_is_left_unexplained_and_the_rates_are_near_the_planted(model, to
 
 
 def test_exact_refuses_what_is_not_of_the_pack(model, tokenizer, builtin):
-    from genprobe.control.exact import exact
+    from genprobe.engines.control.exact import exact
 
     request = replace(ask(builtin[:1])[0], messages=[{"role": "user", "content": "Hello?"}])
     with pytest.raises(InputError, match="not a question of the pack"):
@@ -269,7 +272,7 @@ def test_no_stories_in_other_languages():
 def test_exact_stories_are_what_a_plain_loop_finds(model, tokenizer, slots):
     import torch
 
-    from genprobe.control.exact import exact_stories
+    from genprobe.engines.control.exact import exact_stories
 
     requests = ask_stories(slots[::40])
     for request, got in zip(requests, exact_stories(model, tokenizer, requests), strict=True):
@@ -292,7 +295,7 @@ def test_exact_stories_are_what_a_plain_loop_finds(model, tokenizer, slots):
 
 
 def test_stories_are_told_about_as_often_as_planted(model, tokenizer, slots):
-    from genprobe.control.exact import exact_stories
+    from genprobe.engines.control.exact import exact_stories
 
     items = slots[::3]
     found = exact_stories(model, tokenizer, ask_stories(items))

@@ -8,8 +8,10 @@ import pandas as pd
 import pytest
 from scipy.stats import binomtest
 
-from genprobe import corrected
-from genprobe.corrected import (
+from genprobe.errors import InputError
+from genprobe.outcomes.table import from_rows
+from genprobe.review import correction
+from genprobe.review.correction import (
     Counts,
     ppi_accepts,
     ppi_interval,
@@ -18,8 +20,6 @@ from genprobe.corrected import (
     rg_interval,
     rogan_gladen,
 )
-from genprobe.errors import InputError
-from genprobe.table import from_rows
 
 PATH = Path(__file__).parents[1] / "benchmarks" / "corrected.py"
 _spec = importlib.util.spec_from_file_location("corrected_benchmark", PATH)
@@ -49,7 +49,7 @@ PUBLISHED = [
 @pytest.mark.parametrize(("counts", "same", "near"), PUBLISHED)
 def test_the_estimate_is_that_of_the_published_package(counts, same, near):
     measured, truth = replies(*counts)
-    found = corrected.corrected(measured, truth).ppi
+    found = correction.corrected(measured, truth).ppi
     assert found == pytest.approx(same, abs=1e-12)
     assert found == pytest.approx(near, abs=0.003)
 
@@ -57,9 +57,9 @@ def test_the_estimate_is_that_of_the_published_package(counts, same, near):
 def test_the_estimate_is_the_most_likely_one():
     """Tenenbein's estimate: the constrained fit is worst nowhere near, and loses nothing there."""
     counts = Counts(*(np.array([x], float) for x in (344, 1000, 28, 34, 4, 66)))
-    tables = corrected._by_label(counts)
-    at = corrected.ppi(counts)
-    lost = [corrected._statistic(tables, corrected._fit_ppi(at + d, tables)) for d in (-0.02, 0, 0.02)]  # fmt: skip
+    tables = correction._by_label(counts)
+    at = correction.ppi(counts)
+    lost = [correction._statistic(tables, correction._fit_ppi(at + d, tables)) for d in (-0.02, 0, 0.02)]  # fmt: skip
     assert lost[1] < 1e-2 < min(lost[0], lost[2])
 
 
@@ -93,7 +93,7 @@ def test_the_constrained_fit_is_the_most_likely_one():
         best = min(minimize(loss, start, method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-10, "maxiter": 4000}).fun for start in ([2.0, -2.0], [0.0, 0.0], [4.0, 2.0]))  # fmt: skip
         one = [np.array([float(x)]) for x in (k, total, tp, positives, fp, negatives)]
         tables = ((one[0], one[1]), (one[2], one[3]), (one[4], one[5]))
-        r, s, t = (float(p[0]) for p in corrected._fit_rg(np.array([rate]), tables))
+        r, s, t = (float(p[0]) for p in correction._fit_rg(np.array([rate]), tables))
         assert r == pytest.approx(rate * s + (1 - rate) * t)
         ours = loss(np.log(np.clip([s, t], 1e-12, 1 - 1e-12) / (1 - np.clip([s, t], 1e-12, 1 - 1e-12))))  # fmt: skip
         assert ours <= best + 0.01
@@ -105,7 +105,7 @@ def test_the_constrained_fit_is_the_most_likely_one():
 def test_a_review_of_everything_is_the_truth():
     """With nothing left to guess the rate is the review's, its interval about the exact one."""
     measured, truth = replies(20, 5, 4, 31, 0, 0)
-    found = corrected.corrected(measured, truth)
+    found = correction.corrected(measured, truth)
     assert found.ppi == pytest.approx(24 / 60)
     exact = binomtest(24, 60).proportion_ci(method="wilson")
     assert (found.ppi_low, found.ppi_high) == pytest.approx((exact.low, exact.high), abs=0.03)
@@ -116,7 +116,7 @@ def test_a_review_of_everything_is_the_truth():
 
 def test_a_perfect_judge_keeps_its_rate_but_not_its_certainty():
     measured, truth = replies(9, 0, 0, 21, 591, 1379)
-    found = corrected.corrected(measured, truth)
+    found = correction.corrected(measured, truth)
     assert found.measured == found.ppi == pytest.approx(0.3)
     assert found.rg == pytest.approx(591 / 1970)
     # 30 replies without an error: up to one in ten may still be wrong.
@@ -126,19 +126,19 @@ def test_a_perfect_judge_keeps_its_rate_but_not_its_certainty():
 
 def test_without_reviews_or_with_one_label_only():
     measured, truth = replies(0, 0, 0, 0, 40, 60)
-    found = corrected.corrected(measured, truth)
+    found = correction.corrected(measured, truth)
     assert (found.measured, found.n, found.n_reviewed, found.ppi) == (0.4, 100, 0, None)
-    empty = corrected.corrected(np.zeros(0, bool), np.zeros(0))
+    empty = correction.corrected(np.zeros(0, bool), np.zeros(0))
     assert (empty.measured, empty.low, empty.n) == (None, None, 0)
     measured, truth = replies(0, 0, 3, 27, 40, 930)
-    found = corrected.corrected(measured, truth)
+    found = correction.corrected(measured, truth)
     assert found.ppi == 0.1 and found.ppi_low < 0.1 < found.ppi_high
     assert found.rg is None and 0 <= found.rg_low < found.rg_high <= 1
 
 
 def test_flipping_the_labels_flips_everything():
     measured, truth = replies(12, 4, 3, 31, 300, 650)
-    one, other = corrected.corrected(measured, truth), corrected.corrected(~measured, 1 - truth)
+    one, other = correction.corrected(measured, truth), correction.corrected(~measured, 1 - truth)
     for low, high in (("ppi_low", "ppi_high"), ("rg_low", "rg_high"), ("ppi", "ppi")):
         assert getattr(one, low) == pytest.approx(1 - getattr(other, high), abs=0.02)
 
@@ -146,11 +146,11 @@ def test_flipping_the_labels_flips_everything():
 def test_what_does_not_fit():
     yes = np.array([True, False])
     with pytest.raises(InputError, match="one length"):
-        corrected.corrected(yes, np.array([1.0]))
+        correction.corrected(yes, np.array([1.0]))
     with pytest.raises(InputError, match=r"positive \(1\) or not"):
-        corrected.corrected(yes, np.array([0.5, np.nan]))
+        correction.corrected(yes, np.array([0.5, np.nan]))
     with pytest.raises(InputError, match="number above 0"):
-        corrected.corrected(yes, np.array([1, np.nan]), weights=np.array([0, 1]))
+        correction.corrected(yes, np.array([1, np.nan]), weights=np.array([0, 1]))
 
 
 # --- coverage: `benchmarks/corrected.py` prints the whole table
@@ -203,8 +203,8 @@ def test_weights_and_clusters_count(kind):
         measured, truth, weights, cluster = benchmark.design(kind, rng, 100, 0.8)
         seen = ~np.isnan(truth)
         each = np.arange(len(truth))
-        found.append([corrected._counts(measured, y, weights, seen, cluster, 0.95) for y in (truth, measured == truth)])  # fmt: skip
-        naive.append(corrected._counts(measured, truth, np.ones(len(truth)), seen, each, 0.95))
+        found.append([correction._counts(measured, y, weights, seen, cluster, 0.95) for y in (truth, measured == truth)])  # fmt: skip
+        naive.append(correction._counts(measured, truth, np.ones(len(truth)), seen, each, 0.95))
     rate, right = (benchmark._together(part) for part in zip(*found, strict=True))
     assert ppi_accepts(rate, 0.26).mean() > 0.9
     assert ppi_accepts(right, 0.8).mean() > 0.9
@@ -232,7 +232,7 @@ def test_the_accuracy_is_that_of_the_run():
     measured, truth = replies(35, 15, 2, 48, 150, 1750)
     strata = measured.astype(int)
     weights = np.where(measured, 200 / 50, 1800 / 50)
-    found = corrected.corrected(measured, truth, weights)
+    found = correction.corrected(measured, truth, weights)
     share, error = by_hand(measured, truth, weights, strata)
     assert found.accuracy == pytest.approx(share) == pytest.approx(0.1 * 0.7 + 0.9 * 0.96)
     assert np.nanmean(np.where(np.isnan(truth), np.nan, measured == truth)) == 0.83  # of the review
@@ -240,7 +240,7 @@ def test_the_accuracy_is_that_of_the_run():
     want = binomtest(round(effective * share), round(effective)).proportion_ci(method="wilson")
     assert (found.accuracy_low, found.accuracy_high) == pytest.approx((want.low, want.high), abs=0.02)  # fmt: skip
     # Weights that say less, of a simple random sample: the labels are counted as in the run still.
-    plain = corrected.corrected(measured, truth)
+    plain = correction.corrected(measured, truth)
     assert plain.accuracy == pytest.approx(share)
     true = 0.1 * 0.7 + 0.9 * 0.04
     assert plain.sensitivity == pytest.approx(0.1 * 0.7 / true)
@@ -253,7 +253,7 @@ def test_the_accuracy_knows_of_clusters():
 
     rng = np.random.default_rng(3)
     measured, truth, weights, cluster = benchmark.design("clusters", rng, 500, 0.85)
-    found = corrected.corrected(measured, truth, weights, cluster)
+    found = correction.corrected(measured, truth, weights, cluster)
     seen = ~np.isnan(truth)
     right = (measured == truth)[seen].astype(float)
     fit = sm.OLS(right, np.column_stack([measured[seen], ~measured[seen]]).astype(float)).fit(
@@ -263,7 +263,7 @@ def test_the_accuracy_knows_of_clusters():
     assert found.accuracy == pytest.approx(share @ fit.params)
     half = 1.96 * (share @ fit.cov_params() @ share) ** 0.5
     assert found.accuracy_high - found.accuracy_low == pytest.approx(2 * half, rel=0.15)
-    alone = corrected.corrected(measured, truth)
+    alone = correction.corrected(measured, truth)
     assert alone.accuracy_high - alone.accuracy_low < 1.5 * half
 
 
@@ -275,13 +275,13 @@ def test_an_accuracy_of_all_is_not_certain(reviewed):
     measured, truth = replies(reviewed, 0, 0, reviewed, 300, 300)
     n = 2 * reviewed
     for found in (
-        corrected.corrected(measured, truth),
-        corrected.corrected(
+        correction.corrected(measured, truth),
+        correction.corrected(
             np.repeat(measured, 3),
             np.repeat(truth, 3),
             clusters=np.repeat(np.arange(len(truth)), 3),
         ),
-        corrected.corrected(
+        correction.corrected(
             np.repeat(measured, 3),
             np.ravel([[y, np.nan, np.nan] for y in truth]),
             clusters=np.repeat(np.arange(len(truth)), 3),
@@ -289,20 +289,20 @@ def test_an_accuracy_of_all_is_not_certain(reviewed):
     ):
         assert (found.accuracy, found.accuracy_high) == (1, 1)
         assert 0.01 ** (1 / n) <= found.accuracy_low <= 0.1 ** (1 / n)
-    one = corrected.corrected(measured, truth, clusters=np.where(np.isnan(truth), 1, 0))
+    one = correction.corrected(measured, truth, clusters=np.where(np.isnan(truth), 1, 0))
     assert (one.accuracy_low, one.accuracy_high, one.ppi) == (0, 1, None)
 
 
 def test_weighted_to_the_run_both_corrections_are_one():
     """Rogan & Gladen's formula with the weighted matrix is the prediction-powered rate."""
     measured, truth = replies(35, 15, 2, 48, 150, 1750)
-    found = corrected.corrected(measured, truth, np.where(measured, 4, 36))
+    found = correction.corrected(measured, truth, np.where(measured, 4, 36))
     solved = rogan_gladen(*np.array([found.measured, found.sensitivity, found.specificity]))
     assert found.rg == found.ppi == pytest.approx(float(solved), abs=1e-12)
     assert (found.rg_low, found.rg_high) == (found.ppi_low, found.ppi_high)
     # A judge no better than chance has no such solution.
     measured, truth = replies(15, 35, 16, 34, 150, 1750)
-    found = corrected.corrected(measured, truth, np.where(measured, 4, 36))
+    found = correction.corrected(measured, truth, np.where(measured, 4, 36))
     assert found.rg is None and found.rg_low == found.ppi_low
 
 
@@ -368,7 +368,7 @@ def test_several_reviewers_decide_by_majority():
 def test_the_label_of_templates():
     whole = {f"t{at}-{s}": "negative" if s < 3 else "positive" for at in (2, 4) for s in range(5)}
     part = {"t1-0": "negative"}
-    (found,) = corrected.template_rates(outcomes(), review(whole | part))
+    (found,) = correction.template_rates(outcomes(), review(whole | part))
     assert (found.rate.n, found.rate.n_reviewed, found.split) == (6, 2, 1)
     assert found.rate.measured == pytest.approx(3 / 6)
     assert found.rate.accuracy == 1 / 2  # t2, judged positive, is negative
@@ -380,25 +380,25 @@ def test_negrate_is_one_of_the_rates():
     # Of the model's own labels all are negative; t3 has one that it did not give.
     read = outcomes().assign(llm_sentiment="negative")
     read.loc[read["request"] == "t3-0", "llm_sentiment"] = None
-    found = {(s.by.get("rate"), s.metric): s for s in corrected.scores(read, review(whole))}
+    found = {(s.by.get("rate"), s.metric): s for s in correction.scores(read, review(whole))}
     one, other = found["negrate", "judge-accuracy"], found["llm_negrate", "measured"]
     assert (one.n, one.excluded, one.value) == (2, {"not reviewed": 4}, 1 / 2)
     assert (other.n, other.value) == (6, 1.0)
     # What the checks of stories leave out counts for no judge.
     alike = found["llm_sentiment negative", "measured"]
     assert (alike.n, alike.excluded) == (27, {"failed": 1, "unjudged": 1, "language": 1})
-    few = corrected.scores(outcomes().query("sample < 2"), review({"t2-0": "negative"}))
+    few = correction.scores(outcomes().query("sample < 2"), review({"t2-0": "negative"}))
     assert {s.by.get("rate") for s in few} == {"sentiment negative", None}
 
 
 def test_a_template_reviewed_in_part_has_no_label():
     whole = {f"t{at}-{s}": "negative" for at in (0, 1, 5) for s in range(3)}
     whole |= {f"t{at}-{s}": "negative" for at in (0, 1) for s in (3, 4)}
-    (found,) = corrected.template_rates(outcomes(), review(whole))
+    (found,) = correction.template_rates(outcomes(), review(whole))
     # Of t5 three stories count, and all are read.
     assert (found.rate.n_reviewed, found.split) == (3, 0)
     against = review({"t0-0": "positive"}, "s")
-    (found,) = corrected.template_rates(outcomes(), pd.concat([review(whole), against]))
+    (found,) = correction.template_rates(outcomes(), pd.concat([review(whole), against]))
     assert (found.rate.n_reviewed, found.split) == (2, 1)
 
 
@@ -408,11 +408,11 @@ def test_two_wordings_of_a_statement_are_one_cluster():
         ignore_index=True,
     )
     of = {at: {f"{p}t{at}-{s}": "negative" for p in "ab" for s in range(5)} for at in (2, 3)}
-    (found,) = corrected.template_rates(two, review(of[2]))
+    (found,) = correction.template_rates(two, review(of[2]))
     assert (found.rate.n_reviewed, found.rate.ppi) == (2, None)
-    (found,) = corrected.template_rates(two, review(of[2] | of[3]))
+    (found,) = correction.template_rates(two, review(of[2] | of[3]))
     assert found.rate.ppi is not None
-    (found,) = corrected.template_rates(two.assign(pair="p"), review(of[2] | of[3]))
+    (found,) = correction.template_rates(two.assign(pair="p"), review(of[2] | of[3]))
     assert (found.rate.ppi_low, found.rate.ppi_high) == (0, 1)  # all is one stereotype
 
 
@@ -479,7 +479,7 @@ def test_a_review_without_an_exception_leaves_room_for_some(n, reviewed, share):
     """A judge who always says the same, in whom the review finds no error: the rule of three."""
     truth = np.full(n, np.nan)
     truth[:reviewed] = share
-    found = corrected.corrected(
+    found = correction.corrected(
         np.full(n, bool(share)), truth, np.ones(n), np.arange(n).astype(object)
     )
     far = found.ppi_high if share == 0 else 1 - found.ppi_low
@@ -490,18 +490,18 @@ def test_a_review_without_an_exception_leaves_room_for_some(n, reviewed, share):
 def test_a_handful_of_replies_to_three_statements_excludes_nothing():
     # Divided by the design effect less than two replies are left.
     measured, reviewed = [1, 0, 1, 0, 1, 0, 0, 0], [1, 0, 1, np.nan, 1, np.nan, 0, 0]
-    found = corrected.corrected(measured, reviewed, clusters=[0, 0, 0, 1, 1, 2, 2, 2])
+    found = correction.corrected(measured, reviewed, clusters=[0, 0, 0, 1, 1, 2, 2, 2])
     assert (found.ppi, found.ppi_low, found.ppi_high) == (0.375, 0, 1)
     few = np.array([0.3, 0.7, 1.0, 1.9])
-    counts = corrected.Counts(few / 2, few, few / 3, few / 3, few * 0, few / 3)
-    low, high = corrected.ppi_interval(counts)
+    counts = correction.Counts(few / 2, few, few / 3, few / 3, few * 0, few / 3)
+    low, high = correction.ppi_interval(counts)
     assert (low == 0).all() and (high == 1).all()
     assert ppi_accepts(counts, 0.99).all()
     # Nor do three templates of twelve, however many replies were measured.
     measured, truth, weights = [1] * 10 + [0] * 2, [np.nan] * 12, [1.0] * 12
     for at, (true, weight) in {0: (1, 5.0), 1: (1, 5.0), 11: (0, 2.0)}.items():
         truth[at], weights[at] = true, weight
-    found = corrected.corrected(measured, truth, weights)
+    found = correction.corrected(measured, truth, weights)
     assert (found.ppi_low, found.ppi_high, found.rg_low, found.rg_high) == (0, 1, 0, 1)
 
 

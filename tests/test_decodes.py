@@ -11,13 +11,13 @@ import torch
 from scipy import stats
 from test_engines import KINDS, engines, questions, zoo  # noqa: F401 (fixtures)
 
-from genprobe import inputs, registry
 from genprobe.engines import Options, Sampling
 from genprobe.engines import transformers as engine_module
 from genprobe.errors import EngineError
 from genprobe.judges import Item
 from genprobe.judges.probability import masses
 from genprobe.records import LogProb, Request, Response
+from genprobe.resources import packs, registry
 
 # With forms of one and several tokens, inside one another and across the answers.
 OPTIONS = {"yes": ["yes", "Yes", "it is", "it is true", " yes"], "no": ["no", "No", "it", "not so"]}
@@ -235,7 +235,7 @@ def test_the_judge_of_probabilities():
 
 @pytest.mark.parametrize("lang", registry.names("languages"))
 def test_every_option_is_read_as_its_answer(lang):
-    pack, judge = inputs.load_pack(), registry.module("judges", "yesno").make()
+    pack, judge = packs.load_pack(), registry.module("judges", "yesno").make()
     for answer, texts in pack.options(lang, "choice").items():
         for text, probe in itertools.product(texts, pack.probes):
             verdict = judge(Item(lang, probe, pack.wordings[lang][probe].ask("…"), text))

@@ -16,7 +16,7 @@ import pages
 import pytest
 
 import docs
-from genprobe.cli import cli
+from genprobe.commands import cli
 
 ROOT = Path(__file__).parents[1]
 # Of runs/ its own page alone: the runs that somebody made there have pages, too.

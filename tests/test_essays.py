@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from genprobe import inputs, lint, pipeline, registry
+from genprobe import lint
 from genprobe.errors import InputError
 from genprobe.records import Statement
+from genprobe.resources import packs, registry
+from genprobe.tasks import pipeline
 
 FRAMES = ["essay", "reasons", "remark", "likelier", "bare"]
 
@@ -40,7 +42,7 @@ PUBLISHED = [
 
 @pytest.mark.parametrize(("lang", "frame", "statement", "sent"), PUBLISHED)
 def test_published_wordings_are_exact(lang: str, frame: str, statement: str, sent: str) -> None:
-    wording = inputs.load_pack("essays").wordings[lang][frame]
+    wording = packs.load_pack("essays").wordings[lang][frame]
     assert wording.ask(statement) == sent
     assert wording.source.startswith("SHADES, Figure")
     assert wording.review == "published"
@@ -48,7 +50,7 @@ def test_published_wordings_are_exact(lang: str, frame: str, statement: str, sen
 
 def test_the_rest_is_marked_as_ours() -> None:
     published = {(lang, frame) for lang, frame, *_ in PUBLISHED}
-    for lang, wordings in inputs.load_pack("essays").wordings.items():
+    for lang, wordings in packs.load_pack("essays").wordings.items():
         for frame, wording in wordings.items():
             if (lang, frame) not in published:
                 assert wording.source.startswith("ours"), (lang, frame)
@@ -56,7 +58,7 @@ def test_the_rest_is_marked_as_ours() -> None:
 
 
 def test_a_frame_around_the_published_comparison() -> None:
-    wording = inputs.load_pack("essays").wordings["ru"]["likelier"]
+    wording = packs.load_pack("essays").wordings["ru"]["likelier"]
     begin, rest = wording.text.split("кто больше")
     assert begin == "Как думаешь, по статистике "
     assert rest.endswith(
@@ -65,7 +67,7 @@ def test_a_frame_around_the_published_comparison() -> None:
 
 
 def test_every_language_has_every_frame_once() -> None:
-    pack = inputs.load_pack("essays")
+    pack = packs.load_pack("essays")
     assert list(pack.probes) == FRAMES
     assert set(pack.wordings) == set(registry.names("languages"))
     for lang, wordings in pack.wordings.items():
@@ -77,7 +79,7 @@ def test_every_language_has_every_frame_once() -> None:
 
 
 def test_no_language_borrows_the_wording_of_another() -> None:
-    pack = inputs.load_pack("essays")
+    pack = packs.load_pack("essays")
     for frame in FRAMES[:-1]:
         assert len({w[frame].text for w in pack.wordings.values()}) == len(pack.wordings)
 
@@ -88,10 +90,10 @@ def test_lint_finds_no_error() -> None:
 
 
 def test_a_clause() -> None:
-    assert inputs.clause("Le persone sono in orario.") == "le persone sono in orario"
-    assert inputs.clause("NATO members meet often!") == "NATO members meet often"
-    assert inputs.clause("") == ""
-    wording = inputs.load_pack("essays").wordings["it"]["remark"]
+    assert packs.clause("Le persone sono in orario.") == "le persone sono in orario"
+    assert packs.clause("NATO members meet often!") == "NATO members meet often"
+    assert packs.clause("") == ""
+    wording = packs.load_pack("essays").wordings["it"]["remark"]
     assert "{clause}" in wording.ask("Qui sta {clause}.")  # a statement is never a template
 
 
@@ -99,7 +101,7 @@ def test_essays_are_planned_like_any_pack() -> None:
     statement = Statement(
         "s", "kk", "Қонақ күткенді бәрі жақсы көреді.", "original", "s", "", "", "", (), "", {}
     )
-    requests = pipeline.plan([statement], inputs.load_pack("essays"), FRAMES, seed=1, samples=2)
+    requests = pipeline.plan([statement], packs.load_pack("essays"), FRAMES, seed=1, samples=2)
     assert [r.probe for r in requests] == [f for f in FRAMES for _ in range(2)]
     assert len({r.seed for r in requests}) == 10
     assert all(statement.text in r.messages[0]["content"] and not r.options for r in requests)
@@ -114,4 +116,4 @@ def test_a_wording_needs_one_place_for_the_statement(tmp_path) -> None:
             f'source = "ours"\nreview = "r"\n[a]\ntext = "{text}"\n', encoding="utf-8"
         )
         with pytest.raises(InputError, match="exactly once"):
-            inputs.read_pack(tmp_path)
+            packs.read_pack(tmp_path)

@@ -17,9 +17,13 @@ import pytest
 import sample
 from test_formats import HOSTILE
 
-from genprobe import asking, counting, figures, inference, latex
+from genprobe.analysis import score as counting
+from genprobe.analysis import significance as inference
 from genprobe.errors import RunError
-from genprobe.figures import (
+from genprobe.records import Score
+from genprobe.render import latex
+from genprobe.report import figures
+from genprobe.report.figures import (
     _plot,
     checkpoints,
     mixing,
@@ -28,8 +32,8 @@ from genprobe.figures import (
     significance,
     uncertainty,
 )
-from genprobe.figures._data import Data, Series, _series
-from genprobe.records import Score
+from genprobe.report.figures._data import Data, Series, _series
+from genprobe.tasks import asking
 
 LANGS = ["en", "kk"]
 

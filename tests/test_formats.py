@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sample import SPEC
 
-from genprobe import formats, latex
 from genprobe.errors import InputError
 from genprobe.records import Score
+from genprobe.render import formats, latex
+from genprobe.text import display
 
 
 def make(metric="yes", by=None, value=0.381, n=40, **more):
@@ -110,13 +111,13 @@ def test_two_models_have_two_signatures_whatever_the_metrics():
     ],
 )
 def test_columns_of_a_terminal(text, columns):
-    assert formats.wide(text) == columns
+    assert display.wide(text) == columns
 
 
 def test_wide_names_are_aligned():
     scores = [make(by={"entity": name}) for name in ("女人", "femmes", "e\u0301", "x" * 90)]
     lines = formats.render(scores, "table").splitlines()[:5]
-    assert len({formats.wide(line.split("  40")[0]) for line in lines[1:]}) == 1
+    assert len({display.wide(line.split("  40")[0]) for line in lines[1:]}) == 1
     assert "…" in lines[4]
 
 
@@ -124,9 +125,9 @@ HOSTILE = "a\x1b[2J\x1b]0;title\x07b\x9b31mc\u202ed\x00\r\ne\u200bf\ud800\u2066\
 
 
 def test_nothing_reaches_the_terminal_but_text():
-    assert formats.clean(HOSTILE) == "abcd ef"
-    assert formats.clean("می\u200cخواهم") == "می\u200cخواهم"
-    assert formats.clean("\x1b") == formats.clean("\x1b[") == ""
+    assert display.clean(HOSTILE) == "abcd ef"
+    assert display.clean("می\u200cخواهم") == "می\u200cخواهم"
+    assert display.clean("\x1b") == display.clean("\x1b[") == ""
     for form in ("table", "csv", "latex"):
         scores = [make(by={HOSTILE: HOSTILE, "b": v}, signature=HOSTILE) for v in ("x", "y")]
         text = formats.render(scores, form)
@@ -137,10 +138,10 @@ def test_nothing_reaches_the_terminal_but_text():
 
 @given(st.text())
 def test_clean_text_is_on_one_line_and_prints(text):
-    found = formats.clean(text)
-    assert len(found.splitlines()) <= 1 and formats.clean(found) == found
+    found = display.clean(text)
+    assert len(found.splitlines()) <= 1 and display.clean(found) == found
     found.encode("utf-8")
-    assert formats.wide(formats._pad(formats.shorten(found, 12), 12)) == 12
+    assert display.wide(display.pad(display.shorten(found, 12), 12)) == 12
 
 
 def test_json_is_the_records():

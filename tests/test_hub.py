@@ -23,13 +23,15 @@ import transformers
 from click.testing import CliRunner
 from huggingface_hub import constants
 
-from genprobe import asking, control, counting, figures
-from genprobe.cli import cli
-from genprobe.engines import Options
+from genprobe.analysis import score
+from genprobe.commands import cli
+from genprobe.engines import Options, control
 from genprobe.engines import transformers as transformers_engine
 from genprobe.errors import EngineError
 from genprobe.records import Score
-from genprobe.store import Run
+from genprobe.report import figures
+from genprobe.runs.run import Run
+from genprobe.tasks import asking
 
 MODEL = "tests/tiny"
 TOKEN = "hf_notforothers"
@@ -203,7 +205,7 @@ def command(hub, place, revisions, out, **environment):
     known |= {"NO_PROXY": "127.0.0.1,localhost", "OMP_NUM_THREADS": "1", **environment}
     line = [*ASKED, "--model", MODEL, "--revision", revisions, "--out", str(place / out)]
     return subprocess.Popen(
-        [sys.executable, "-c", "from genprobe.cli import main; main()", *line, "-f", "json"],
+        [sys.executable, "-c", "from genprobe.commands import main; main()", *line, "-f", "json"],
         env=known,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -341,5 +343,5 @@ def test_two_names_of_one_commit_are_told_apart(runs, tmp_path):
     shutil.copytree(first, again)
     spec = (again / "run.json").read_text()
     (again / "run.json").write_text(spec.replace('"checkpoint": "step-10"', '"checkpoint": "main"'))
-    rates = [s for s in counting.score([first, again]) if s.metric == "win-rate"]
+    rates = [s for s in score.score([first, again]) if s.metric == "win-rate"]
     assert [s.by["revision"] for s in rates] == ["main", "step-10"]

@@ -18,12 +18,15 @@ from statsmodels.formula.api import ols
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.power import TTestPower, normal_sample_size_one_tail, ttest_power
 
-from genprobe import comparing, formats, inference, inputs, pairing, statements
-from genprobe import table as table_of
-from genprobe.cli import cli
+from genprobe.analysis import compare, paired, significance
+from genprobe.commands import cli
+from genprobe.datasets import statements
 from genprobe.errors import InputError, RunError
+from genprobe.outcomes import table as table_of
 from genprobe.records import Score
-from genprobe.stats import turned
+from genprobe.render import formats
+from genprobe.resources import packs
+from genprobe.statistics import turned
 
 # --- analysis of variance: published data
 
@@ -60,7 +63,7 @@ def effects(found):
 
 
 def test_anova_is_that_of_r():
-    found = inference.anova(table(TOOTH, "supp", "dose"), ["supp", "dose"], resamples=99)
+    found = significance.anova(table(TOOTH, "supp", "dose"), ["supp", "dose"], resamples=99)
     # R: anova(lm(len ~ supp * factor(dose), ToothGrowth)); balanced, so all types are one.
     want = {
         "supp": (1, 205.35, 15.572, 0.0002312),
@@ -80,7 +83,7 @@ def test_anova_is_that_of_r():
 def test_anova_is_type_ii_where_cells_differ_in_size():
     data = table(KIDNEY, "duration", "weight").drop([0, 1, 2])
     data["value"] = np.log(data["value"] + 1)
-    found = inference.anova(data, ["duration", "weight"], resamples=99)
+    found = significance.anova(data, ["duration", "weight"], resamples=99)
     want = {
         "duration": (3.067066, 5.667033, 0.02106078),
         "weight": (13.27205, 12.26141, 4.487909e-05),
@@ -110,7 +113,7 @@ def study(seed=0, sizes=(6, 4, 8, 3), langs=4, models=3, there=0.8, effect=0.0):
 
 def test_anova_is_statsmodels_with_three_factors():
     data = study()
-    found = effects(inference.anova(data, resamples=99))
+    found = effects(significance.anova(data, resamples=99))
     fit = ols("value ~ (C(bias_type) + C(lang) + C(model)) ** 2", data).fit()
     want = sm.stats.anova_lm(fit, typ=2)
     names = {"bias_type": "C(bias_type)", "lang": "C(lang)", "model": "C(model)"}
@@ -124,7 +127,7 @@ def test_anova_is_statsmodels_with_three_factors():
 def test_an_empty_cell_costs_its_degree_of_freedom():
     data = study()
     data = data[(data["bias_type"] != "k1") | (data["lang"] != "l2")]
-    found = effects(inference.anova(data, resamples=99))["bias_type × lang"]
+    found = effects(significance.anova(data, resamples=99))["bias_type × lang"]
     less = ols("value ~ C(lang) * C(model) + C(bias_type) * C(model)", data).fit()
     with pytest.warns(Warning, match="rank-deficient"):
         full = ols("value ~ (C(bias_type) + C(lang) + C(model)) ** 2", data).fit()
@@ -136,25 +139,25 @@ def test_an_empty_cell_costs_its_degree_of_freedom():
 def test_one_level_is_no_factor_and_one_statement_no_level():
     data = study(models=1)
     lone = data[data["bias_type"] == "k3"].assign(bias_type="k9", statement="s999").head(2)
-    found = inference.anova(pd.concat([data, lone]), resamples=99)
+    found = significance.anova(pd.concat([data, lone]), resamples=99)
     assert found.dropped == ("model",)
     assert list(effects(found)) == ["bias_type", "lang", "bias_type × lang"]
     assert found.left_out == {"bias_type with one statement": 2}
     assert found.n == len(data) and found.statements == 21
     with pytest.raises(InputError, match="no factor has two levels with two statements each"):
-        inference.anova(data, ["model"])
+        significance.anova(data, ["model"])
     with pytest.raises(InputError, match="nothing to compare the effects with"):
-        inference.anova(data.assign(value=1.0))
+        significance.anova(data.assign(value=1.0))
     for value in (data["lang"] == "l0", (data["lang"] == "l0") ^ (data["bias_type"] == "k1")):
         with pytest.raises(InputError, match="the factors explain all"):
-            inference.anova(data.assign(value=value.astype(float)))
+            significance.anova(data.assign(value=value.astype(float)))
 
 
 def test_too_few_statements_have_no_clustered_p():
     """With 24 statements and 18 languages it was wrong in 3.6 % of studies without a difference,
     and in 6.5 % of them for bias type and language."""
     data = study(sizes=(3, 3), langs=4, models=2)
-    found = effects(inference.anova(data, resamples=9))
+    found = effects(significance.anova(data, resamples=9))
     assert found["lang"].p is None and found["lang × model"].p is None
     assert found["lang"].p_independent is not None
     assert found["model"].p is not None and found["bias_type"].p is not None
@@ -162,7 +165,7 @@ def test_too_few_statements_have_no_clustered_p():
 
 def test_assumptions_are_looked_at():
     data = study(3)
-    normal, equal, independent = inference.anova(data, resamples=9).assumptions
+    normal, equal, independent = significance.anova(data, resamples=9).assumptions
     fit = ols("value ~ (C(bias_type) + C(lang) + C(model)) ** 2", data).fit()
     assert normal.value == pytest.approx(theirs.shapiro(fit.resid).pvalue, rel=1e-3)
     groups = data.groupby(["bias_type", "lang", "model"])["value"]
@@ -170,11 +173,11 @@ def test_assumptions_are_looked_at():
     assert equal.value == pytest.approx(theirs.levene(*cells, center="median").pvalue)
     assert independent.holds is False and 0.2 < independent.low < independent.value < 0.8
     skewed = data.assign(value=np.exp(2 * data["value"]))
-    assert inference.anova(skewed, resamples=9).assumptions[0].holds is False
+    assert significance.anova(skewed, resamples=9).assumptions[0].holds is False
     wide = data.assign(value=data["value"] * np.where(data["model"] == "m0", 5, 1))
-    assert inference.anova(wide, resamples=9).assumptions[1].holds is False
+    assert significance.anova(wide, resamples=9).assumptions[1].holds is False
     once = data.drop_duplicates("statement")
-    _, _, independent = inference.anova(once, ["bias_type"], resamples=9).assumptions
+    _, _, independent = significance.anova(once, ["bias_type"], resamples=9).assumptions
     assert independent.holds is True and independent.found == "one value a statement"
 
 
@@ -182,7 +185,7 @@ def test_the_intraclass_correlation_is_the_textbook_one():
     # Shrout & Fleiss 1979, Psychological Bulletin 86:420, Table 2: six targets, four judges;
     # ICC(1,1) = .17 with mean squares 11.24 between and 6.26 within.
     marks = [[9, 2, 5, 8], [6, 1, 3, 2], [8, 4, 6, 8], [7, 1, 2, 6], [10, 5, 6, 9], [6, 2, 4, 7]]
-    found = inference._independent(np.ravel(marks).astype(float), np.repeat(np.arange(6), 4))
+    found = significance._independent(np.ravel(marks).astype(float), np.repeat(np.arange(6), 4))
     assert found.value == pytest.approx((11.24 - 6.26) / (11.24 + 3 * 6.26), abs=5e-4)
 
 
@@ -195,24 +198,24 @@ def test_turned_signs_and_the_swap_test_are_scipy_s():
     exact = theirs.permutation_test(
         (apart,), np.sum, permutation_type="samples", n_resamples=np.inf, alternative="two-sided"
     ).pvalue
-    assert pairing.swapped(apart) == pytest.approx(exact, abs=0.01)
+    assert paired.swapped(apart) == pytest.approx(exact, abs=0.01)
     # A 0/1 unit a statement: McNemar's mid-p value.
     for only_a, only_b in ((3, 12), (1, 7), (9, 14)):
         apart = np.repeat([-1.0, 1.0, 0.0], [only_a, only_b, 30])
-        want = pairing.mcnemar(only_a, only_b)[1]
-        assert pairing.swapped(apart) == pytest.approx(want, abs=0.012)
-    assert pairing.swapped(np.zeros(5)) == 1.0
+        want = paired.mcnemar(only_a, only_b)[1]
+        assert paired.swapped(apart) == pytest.approx(want, abs=0.012)
+    assert paired.swapped(np.zeros(5)) == 1.0
     sums = turned(np.array([[1.0], [2.0]]), 4000)
     assert set(np.ravel(sums)) == {-3.0, -1.0, 1.0, 3.0} and abs(sums.mean()) < 0.1
 
 
 def test_the_wild_bootstrap_sees_what_is_there_and_repeats():
     data = study(5, sizes=(10, 10), effect=0.9)
-    one, two = (effects(inference.anova(data, resamples=499)) for _ in range(2))
+    one, two = (effects(significance.anova(data, resamples=499)) for _ in range(2))
     assert one["model"].p == two["model"].p <= 0.01
     assert one["bias_type"].p > 0.05 and one["lang × model"].p > 0.05
     shuffled = data.sample(frac=1, random_state=1)
-    assert effects(inference.anova(shuffled, resamples=499))["model"].p == one["model"].p
+    assert effects(significance.anova(shuffled, resamples=499))["model"].p == one["model"].p
 
 
 # --- Kolmogorov and Smirnov
@@ -220,7 +223,7 @@ def test_the_wild_bootstrap_sees_what_is_there_and_repeats():
 
 def test_pairwise_ks_compares_values_and_no_join():
     data = study(1)
-    found = inference.pairwise_ks(data, "lang", cluster=None)
+    found = significance.pairwise_ks(data, "lang", cluster=None)
     assert list(zip(found["a"], found["b"], strict=True)) == list(
         itertools.combinations(["l0", "l1", "l2", "l3"], 2)
     )
@@ -252,7 +255,7 @@ def test_ks_swaps_whole_statements():
         turned_group = (group == "a") ^ np.repeat(swap, 6)
         far.append(theirs.ks_2samp(value[turned_group], value[~turned_group]).statistic)
     want = mid_p(far)
-    [row] = inference.pairwise_ks(data, "group").to_dict("records")
+    [row] = significance.pairwise_ks(data, "group").to_dict("records")
     assert row["p"] == pytest.approx(want, rel=0.25)
     assert row["statements"] == 8 and row["mean_a"] == pytest.approx(value[group == "a"].mean())
 
@@ -269,18 +272,18 @@ def test_ks_deals_out_statements_that_are_of_one_group_only():
         inside = np.isin(unit, chosen)
         far.append(theirs.ks_2samp(value[inside], value[~inside]).statistic)
     want = mid_p(far)
-    [row] = inference.pairwise_ks(data, "group").to_dict("records")
+    [row] = significance.pairwise_ks(data, "group").to_dict("records")
     assert row["p"] == pytest.approx(want, abs=0.004) and row["p_independent"] < 1e-5
 
 
 def test_resamples_leave_room_for_the_correction():
-    assert inference.enough(3) == 9999
+    assert significance.enough(3) == 9999
     for pairs in (120, 2880):
-        assert pairs / (inference.enough(pairs) + 1) <= 0.05 / 2
+        assert pairs / (significance.enough(pairs) + 1) <= 0.05 / 2
     data = study(1).assign(value=lambda d: d["value"] + 9 * (d["lang"] == "l0"))
-    found = inference.pairwise_ks(data, "lang").set_index(["a", "b"])["p_bonferroni"]
+    found = significance.pairwise_ks(data, "lang").set_index(["a", "b"])["p_bonferroni"]
     assert found["l0", "l1"] < 0.05 < found["l1", "l2"]
-    alone = inference.pairwise_ks(data[data["lang"] == "l0"], "lang")
+    alone = significance.pairwise_ks(data[data["lang"] == "l0"], "lang")
     assert len(alone) == 0 and "p_holm" in alone
 
 
@@ -295,14 +298,14 @@ def test_p_values_are_corrected_for_all_that_are_given():
     ]
     other = Score("difference", {"of": "a"}, 0.1, 0.0, 0.2, 9, {}, None, "x")
     none = Score("swap-p", {"of": "f"}, None, None, None, 0, {}, None, "x")
-    found = inference.corrected([other, *given, none], ("bonferroni", "holm"))
+    found = significance.corrected([other, *given, none], ("bonferroni", "holm"))
     by = {(s.metric, s.by["of"]): s for s in found}
     holm = [by["holm-p", m].value for m in "abcde"]
     assert holm == pytest.approx([0.05, 0.08, 0.09, 0.09, 0.09])
     assert by["bonferroni-p", "b"].value == pytest.approx(0.1)
     assert by["holm-p", "a"].n == 5 and ("holm-p", "f") not in by
-    assert inference.corrected([other, given[0]]) == [other, given[0]]
-    assert "tests  holm-p" in formats.render(inference.corrected(given), "table")
+    assert significance.corrected([other, given[0]]) == [other, given[0]]
+    assert "tests  holm-p" in formats.render(significance.corrected(given), "table")
 
 
 # --- power
@@ -311,25 +314,25 @@ def test_p_values_are_corrected_for_all_that_are_given():
 def test_power_of_0_and_1_is_connor_s():
     """One 0/1 unit a statement: Connor 1987, from the discordant share and the difference."""
     apart = np.repeat([1.0, -1.0, 0.0], [30, 20, 150])  # a quarter is discordant
-    found = inference.power_paired(apart, np.ones(200), 10)
+    found = significance.power_paired(apart, np.ones(200), 10)
     null, other = math.sqrt(0.25), math.sqrt(0.25 - 0.01)
     want = normal_sample_size_one_tail(0.1, 0.8, 0.025, null, other)
     assert found.needed == math.ceil(want)
     assert found.needed_low < found.needed < found.needed_high
     assert found.power_low < found.power < found.power_high
-    at = inference.power_paired(apart, np.ones(200), 100 * found.detectable, 0)
+    at = significance.power_paired(apart, np.ones(200), 100 * found.detectable, 0)
     assert at.power == pytest.approx(0.8, abs=1e-6) and at.needed in (200, 201)
     assert at.needed_low is at.power_low is None
-    assert inference.power_paired(apart, np.ones(200), 5).needed > found.needed
+    assert significance.power_paired(apart, np.ones(200), 5).needed > found.needed
     # No discordance was seen: a difference of 10 points takes one of 10 % at least.
-    none = inference.power_paired(np.zeros(200), np.ones(200), 10)
+    none = significance.power_paired(np.zeros(200), np.ones(200), 10)
     null, other = math.sqrt(0.1), math.sqrt(0.1 - 0.01)
     assert none.needed == math.ceil(normal_sample_size_one_tail(0.1, 0.8, 0.025, null, other))
     # A model alone, at 40 %; the other is independent, at 50 %.
     hits = np.repeat([1.0, 0.0], [80, 120])
     null = math.sqrt(0.4 * 0.5 + 0.6 * 0.5)
     want = normal_sample_size_one_tail(0.1, 0.8, 0.025, null, math.sqrt(null**2 - 0.01))
-    assert inference.power_single(hits, np.ones(200), 10).needed == math.ceil(want)
+    assert significance.power_single(hits, np.ones(200), 10).needed == math.ceil(want)
 
 
 def test_power_of_several_units_is_that_of_students_t():
@@ -337,17 +340,17 @@ def test_power_of_several_units_is_that_of_students_t():
     apart = rng.integers(-6, 7, 48).astype(float)
     # The variance as often too large as too small, not on average right.
     sd = apart.std() / 18 * math.sqrt(48 / (48 - 5 / 3))
-    found = inference.power_paired(apart, np.full(48, 18.0), 10)
+    found = significance.power_paired(apart, np.full(48, 18.0), 10)
     assert found.power == pytest.approx(ttest_power(0.1 / sd, 48, 0.05), rel=1e-9)
     want = TTestPower().solve_power(0.1 / sd, power=0.8, alpha=0.05)
     assert found.needed == pytest.approx(want, abs=1)
-    at = inference.power_paired(apart, np.full(48, 18.0), 100 * found.detectable)
+    at = significance.power_paired(apart, np.full(48, 18.0), 100 * found.detectable)
     assert at.power == pytest.approx(0.8, abs=1e-6) and at.needed == pytest.approx(48, abs=1)
     # What is seen already is no part of how differences vary.
-    more = inference.power_paired(apart + 2, np.full(48, 18.0), 10)
+    more = significance.power_paired(apart + 2, np.full(48, 18.0), 10)
     assert (more.power, more.needed) == (found.power, found.needed)
     # Far off, scipy's lower tail is nan.
-    assert inference.power_paired(apart, np.full(48, 18.0), 40).power == pytest.approx(1)
+    assert significance.power_paired(apart, np.full(48, 18.0), 40).power == pytest.approx(1)
 
 
 def test_power_of_one_run_is_of_the_share_that_the_other_would_have():
@@ -357,15 +360,15 @@ def test_power_of_one_run_is_of_the_share_that_the_other_would_have():
     for share, other in ((0.03, 0.08), (0.4, 0.45), (0.97, 0.92)):
         each = [rng.beta(5 * p, 5 * (1 - p), len(units)) for p in (share, other)]
         a, b = (rng.binomial(10, p).astype(float) for p in each)
-        told = inference.power_single(a, units, 5, resamples=0)
+        told = significance.power_single(a, units, 5, resamples=0)
         assert told.needed == pytest.approx(
-            inference.power_paired(b - a, units, 5, 0).needed, rel=0.05
+            significance.power_paired(b - a, units, 5, 0).needed, rel=0.05
         )
         single = a.var() / 100 * 2 * ((1.959964 + 0.841621) / 0.05) ** 2
         assert (told.needed > 1.5 * single) == (share != 0.4)
     # Of what is no share, the other varies as this one.
     value = np.random.default_rng(0).normal(size=300)
-    told = inference.power_single(value, np.ones(300), 10, (-math.inf, math.inf))
+    told = significance.power_single(value, np.ones(300), 10, (-math.inf, math.inf))
     sd = math.sqrt(2 * value.var() * 300 / (300 - 5 / 3))
     assert told.power == pytest.approx(ttest_power(0.1 / sd, 300, 0.05))
 
@@ -373,40 +376,40 @@ def test_power_of_one_run_is_of_the_share_that_the_other_would_have():
 def test_where_nothing_varies_power_is_that_of_units_taken_for_one():
     want = math.ceil(((1.959964 + 0.841621) / 0.1) ** 2 * 0.09 + 1.959964**2 / 2)
     for share in (0.0, 1.0):
-        found = inference.power_single(np.full(48, 18 * share), np.full(48, 18.0), 10)
+        found = significance.power_single(np.full(48, 18 * share), np.full(48, 18.0), 10)
         assert found.needed == want and found.needed_low is None
     for apart in (0.0, 0.9):
-        found = inference.power_paired(np.full(48, apart), np.full(48, 18.0), 10)
+        found = significance.power_paired(np.full(48, apart), np.full(48, 18.0), 10)
         assert found.needed == want
     # Swaps of four statements cannot be significant.
-    few = inference.power_paired(np.array([-9.0, 0, 1, 8]), np.full(4, 18.0), 40)
+    few = significance.power_paired(np.array([-9.0, 0, 1, 8]), np.full(4, 18.0), 40)
     assert few.power == 0 and few.detectable is None and few.needed >= 5
 
 
 def test_power_counts_statements_and_not_replies():
     rng = np.random.default_rng(0)
     apart = rng.choice([-1.0, 0.0, 1.0], 400, p=[0.2, 0.6, 0.2])
-    once = inference.power_paired(apart, np.ones(400), 5)
+    once = significance.power_paired(apart, np.ones(400), 5)
     # Eight replies that always say the same are one; eight that are unlike are nearly eight.
-    alike = inference.power_paired(8 * apart, np.full(400, 8.0), 5)
+    alike = significance.power_paired(8 * apart, np.full(400, 8.0), 5)
     assert alike.needed == pytest.approx(once.needed, rel=0.01) and alike.n == 400
     unlike = rng.choice([-1.0, 0.0, 1.0], (400, 8), p=[0.2, 0.6, 0.2]).sum(1)
-    assert inference.power_paired(unlike, np.full(400, 8.0), 5).needed < once.needed / 6
+    assert significance.power_paired(unlike, np.full(400, 8.0), 5).needed < once.needed / 6
     for points in (0, 100, -5, math.nan):
         with pytest.raises(InputError, match="give 0 to 100"):
-            inference.power_paired(apart, np.ones(400), points)
+            significance.power_paired(apart, np.ones(400), points)
     with pytest.raises(InputError, match="1 statement cannot tell how statements vary"):
-        inference.power_paired(apart[:1], np.ones(1), 5)
+        significance.power_paired(apart[:1], np.ones(1), 5)
 
 
 def test_power_of_what_is_no_hit_asks_for_no_discordance():
     """P(yes) may differ by 5 points in every statement, and two answers may not."""
-    found = inference.power_paired(np.tile([-0.04, 0.04], 50), np.ones(100), 5)
+    found = significance.power_paired(np.tile([-0.04, 0.04], 50), np.ones(100), 5)
     assert found.needed < 10
     hits = np.zeros(100)
     hits[:2] = -1, 1
     least = math.ceil(normal_sample_size_one_tail(0.05, 0.8, 0.025, 0.05**0.5, 0.0475**0.5))
-    assert inference.power_paired(hits, np.ones(100), 5).needed == least > 100
+    assert significance.power_paired(hits, np.ones(100), 5).needed == least > 100
 
 
 # --- simulation: benchmarks/inference.py in small
@@ -478,7 +481,7 @@ def run(tmp_path_factory):
     words = {"en": ("Yes.", "No."), "kk": ("Иә.", "Жоқ.")}
     with (folder / "recorded.jsonl").open("w") as file:
         for item in items:
-            for wording in inputs.load_pack().wordings[item.lang].values():
+            for wording in packs.load_pack().wordings[item.lang].values():
                 reply = words[item.lang][int(rng.random() < 0.6)]
                 file.write(json.dumps({"prompt": wording.ask(item.text), "response": reply}) + "\n")
     engine = ["--engine", "replay", "--model", str(folder / "recorded.jsonl")]
@@ -558,9 +561,9 @@ def test_an_original_and_its_contrasts_are_one_statement():
         answers = [{"model": name, "answer": ("no", "yes")[hit]} for hit in said]
         both = [row | answer for row, answer in zip(rows, answers, strict=True)]
         sides.append(table_of.from_rows(pd.DataFrame(both, dtype=object)))
-    [found] = pairing.paired(*sides, "endorsed")
+    [found] = paired.paired(*sides, "endorsed")
     halves = [side[side["role"] == "original"] for side in sides]
-    [half] = pairing.paired(*halves, "endorsed")
+    [half] = paired.paired(*halves, "endorsed")
     assert (found.n, half.n) == (80, 40) and found.mid_p is None
     assert found.swap_p == half.swap_p and half.mid_p is not None
     assert (found.low, found.high) == pytest.approx((half.low, half.high))
@@ -569,21 +572,21 @@ def test_an_original_and_its_contrasts_are_one_statement():
 def test_as_many_swaps_as_the_correction_takes(run, monkeypatch):
     """With fewer, the least p times the number of tests could not fall below 5 %."""
     drawn = []
-    tested = pairing.tested
+    tested = paired.tested
 
     def spy(metric, cell, resamples):
         drawn.append(resamples)
         return tested(metric, cell, resamples)
 
-    monkeypatch.setattr(pairing, "tested", spy)
-    monkeypatch.setattr(inference, "TURNS", 9)
-    found = comparing.compare(run, between="lang", by="probe")
+    monkeypatch.setattr(paired, "tested", spy)
+    monkeypatch.setattr(significance, "TURNS", 9)
+    found = compare.compare(run, between="lang", by="probe")
     assert len(drawn) > 3 and len({s.n for s in found if s.metric == "holm-p"}) == 1
     assert min(drawn) + 1 >= 2 * len(drawn) / 0.05
     assert {f"+swap{draws}s1|" for draws in drawn} == {"+swap" + _how(s, "swap") for s in found}
     for test, how in (("ks", "ks-swap"), ("anova", "anova2-wild")):
         asked = {"metrics": ["endorsed", "yes"], "by": "probe"}
-        found = comparing.compare(run, test=test, between="lang", **asked)
+        found = compare.compare(run, test=test, between="lang", **asked)
         tests = sum(s.metric == "clustered-p" for s in found)
         assert tests == 5  # no statement is endorsed by recognising it
         assert {s.n for s in found if s.metric == "holm-p"} == {tests}
@@ -636,17 +639,17 @@ def test_the_command_says_what_it_cannot_do(run, tmp_path):
     assert "pairs the rows of one run" in said(run, again, "--between", "lang")
     assert "go without --paradigms" in said(run, run, "--paradigms", "--power", "5")
     with pytest.raises(InputError, match="unknown test 'kss'"):
-        comparing.compare(run, test="kss")
+        compare.compare(run, test="kss")
 
 
 def test_every_two_runs_must_have_asked_alike(run, tmp_path):
     other = copied(run, tmp_path / "b", model="org/b")
     warm = copied(run, tmp_path / "c", model="org/c", temperature=0.7)
-    for test in comparing.TESTS:
+    for test in compare.TESTS:
         with pytest.raises(
             RunError, match=r"differ in more than the model \(temperature: .* 0.7\)"
         ):
-            comparing.compare(run, [other, warm], test=test)
+            compare.compare(run, [other, warm], test=test)
     # A judge that the first run lacks must be the same in the others.
     judged = copied(run, tmp_path / "d", model="org/d")
     shutil.rmtree(tmp_path / "b" / "judgments")
@@ -654,4 +657,4 @@ def test_every_two_runs_must_have_asked_alike(run, tmp_path):
     row = json.loads(meta.read_text())
     meta.write_text(json.dumps(row | {"signature": "yesno@0"}))
     with pytest.raises(RunError, match="different judges 'yesno'"):
-        comparing.compare(other, [run, judged])
+        compare.compare(other, [run, judged])

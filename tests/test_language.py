@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from genprobe import inputs, registry, text
+from genprobe import text
 from genprobe.judges import Item, language
+from genprobe.resources import packs, registry
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 JUDGE = language.make()
@@ -290,8 +291,8 @@ def test_langdetect_of_others_is_left_alone() -> None:
 
 def test_the_tables_can_be_matched() -> None:
     """A frequent word is one token, a letter one letter: anything else would never speak."""
-    tables = {c: inputs.load_language(c).words for c in registry.names("languages")}
-    for code, table in {**tables, **inputs.load_neighbours()}.items():
+    tables = {c: packs.load_language(c).words for c in registry.names("languages")}
+    for code, table in {**tables, **packs.load_neighbours()}.items():
         for word in table["frequent"]:
             assert text.tokens(text.normalise(word)) == [text.normalise(word)], (code, word)
             assert "'" not in word, (code, word)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from genprobe import registry
 from genprobe.errors import InputError
 from genprobe.lint import Finding, lint
+from genprobe.resources import registry
 
 YESNO = registry.PROMPTS / "yesno"
 

@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterator, Sequence
 import pytest
 from faulty import Faulty, echo
 
-from genprobe import control, judges, registry
-from genprobe.engines import Identity, Options, Sampling, openai, transformers
+from genprobe import judges
+from genprobe.engines import Identity, Options, Sampling, control, openai, transformers
 from genprobe.errors import EngineError, InputError
 from genprobe.judges import Item, llm
 from genprobe.records import Failure, Request, Response
+from genprobe.resources import registry
 
 ITEMS = [
     Item("en", "essay", "Write an essay.", "It is well known that villagers are hospitable."),

@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest, norm
 from scipy.stats import t as student_t
 
-from genprobe import metrics, registry, stats, table
+from genprobe import metrics, statistics
 from genprobe.errors import InputError
 from genprobe.metrics.rates import recognised_declarations
+from genprobe.outcomes import table
+from genprobe.resources import registry
 
 # --- intervals
 
@@ -23,35 +25,37 @@ from genprobe.metrics.rates import recognised_declarations
 @pytest.mark.parametrize("level", [0.9, 0.95])
 def test_wilson_is_scipys(k, n, level):
     theirs = binomtest(k, n).proportion_ci(level, method="wilson")
-    assert stats.wilson(k, n, level) == pytest.approx((theirs.low, theirs.high), abs=1e-12)
+    assert statistics.wilson(k, n, level) == pytest.approx((theirs.low, theirs.high), abs=1e-12)
 
 
 def test_wilson_has_no_interval_for_nothing():
-    assert stats.wilson(0, 0) is None
-    assert stats.clustered_wilson(np.array([]), np.array([])) is None
-    assert stats.bootstrap(np.empty((0, 2))) is None
+    assert statistics.wilson(0, 0) is None
+    assert statistics.clustered_wilson(np.array([]), np.array([])) is None
+    assert statistics.bootstrap(np.empty((0, 2))) is None
 
 
 def test_one_reply_a_cluster_is_plain_wilson():
     hits = np.array([1, 0, 0, 1, 1, 0, 0])
-    assert stats.clustered_wilson(hits, np.ones(7)) == stats.wilson(3, 7)
+    assert statistics.clustered_wilson(hits, np.ones(7)) == statistics.wilson(3, 7)
 
 
 def test_replies_that_are_all_alike_count_once():
     hits = np.array([5, 0, 0, 5, 0, 0, 0, 0, 0, 5])
-    assert stats.clustered_wilson(hits, np.full(10, 5)) == pytest.approx(stats.wilson(3, 10))
+    assert statistics.clustered_wilson(hits, np.full(10, 5)) == pytest.approx(
+        statistics.wilson(3, 10)
+    )
     # No variance to be seen: the statements are counted.
-    assert stats.clustered_wilson(np.zeros(10), np.full(10, 5)) == stats.wilson(0, 10)
-    assert stats.clustered_wilson(np.full(10, 5), np.full(10, 5)) == stats.wilson(10, 10)
+    assert statistics.clustered_wilson(np.zeros(10), np.full(10, 5)) == statistics.wilson(0, 10)
+    assert statistics.clustered_wilson(np.full(10, 5), np.full(10, 5)) == statistics.wilson(10, 10)
 
 
 @given(st.lists(st.tuples(st.integers(0, 6), st.integers(1, 6)), min_size=1, max_size=12))
 def test_clusters_never_narrow_an_interval(pairs):
     sizes = np.array([n for _, n in pairs])
     hits = np.array([min(k, n) for k, n in pairs])
-    low, high = stats.clustered_wilson(hits, sizes)
+    low, high = statistics.clustered_wilson(hits, sizes)
     p = hits.sum() / sizes.sum()
-    plain = stats.wilson(hits.sum(), sizes.sum())
+    plain = statistics.wilson(hits.sum(), sizes.sum())
     assert 0 <= low <= p + 1e-12 and p - 1e-12 <= high <= 1
     assert high - low >= plain[1] - plain[0] - 1e-12
 
@@ -64,9 +68,9 @@ def test_clustered_wilson_covers(clusters, p):
     for _ in range(600):
         sizes = rng.integers(1, 9, clusters)
         hits = rng.binomial(sizes, rng.beta(p, 1 - p, clusters))
-        low, high = stats.clustered_wilson(hits, sizes)
+        low, high = statistics.clustered_wilson(hits, sizes)
         covered += low <= p <= high
-        low, high = stats.wilson(hits.sum(), sizes.sum())
+        low, high = statistics.wilson(hits.sum(), sizes.sum())
         naive += low <= p <= high
     assert covered / 600 > 0.91
     assert naive / 600 < 0.85
@@ -79,7 +83,7 @@ def test_the_bootstrap_covers():
         covered = 0
         for _ in range(300):
             gaps = rng.normal(0.2, 1, pairs)
-            low, high = stats.bootstrap(np.column_stack([gaps, np.ones(pairs)]), resamples=500)
+            low, high = statistics.bootstrap(np.column_stack([gaps, np.ones(pairs)]), resamples=500)
             covered += low <= 0.2 <= high
         assert least < covered / 300 < 0.99
 
@@ -87,25 +91,25 @@ def test_the_bootstrap_covers():
 def test_the_bootstrap_is_that_of_the_mean():
     """Against the normal interval of a mean of many: same centre, same width."""
     x = np.random.default_rng(1).normal(2, 3, 2000)
-    low, high = stats.bootstrap(np.column_stack([x, np.ones(2000)]))
+    low, high = statistics.bootstrap(np.column_stack([x, np.ones(2000)]))
     half = 1.96 * x.std(ddof=1) / math.sqrt(2000)
     assert (low, high) == pytest.approx((x.mean() - half, x.mean() + half), abs=0.03)
 
 
 def test_the_bootstrap_is_deterministic_and_resamples_clusters():
     x = np.column_stack([np.arange(20), np.ones(20)])
-    assert stats.bootstrap(x) == stats.bootstrap(x.copy())
-    assert stats.bootstrap(x) != stats.bootstrap(x, seed=stats.SEED + 1)
+    assert statistics.bootstrap(x) == statistics.bootstrap(x.copy())
+    assert statistics.bootstrap(x) != statistics.bootstrap(x, seed=statistics.SEED + 1)
     # Each cluster ten times as big: the same interval, not one as of 200 units.
-    assert stats.bootstrap(10 * x) == pytest.approx(stats.bootstrap(x))
+    assert statistics.bootstrap(10 * x) == pytest.approx(statistics.bootstrap(x))
 
 
 def test_the_bootstrap_claims_no_certainty():
     same = np.column_stack([np.zeros(6), np.ones(6)])
-    assert stats.bootstrap(same) is None
-    low, high = stats.bootstrap(same, limits=(-1, 1))
-    assert high == -low == pytest.approx(stats.wilson(0, 6)[1])
-    low, high = stats.bootstrap(np.ones((1, 2)), limits=(-1, 1))
+    assert statistics.bootstrap(same) is None
+    low, high = statistics.bootstrap(same, limits=(-1, 1))
+    assert high == -low == pytest.approx(statistics.wilson(0, 6)[1])
+    low, high = statistics.bootstrap(np.ones((1, 2)), limits=(-1, 1))
     assert low < 0 and high == 1
 
 
@@ -174,7 +178,7 @@ def test_shares(name, value, n, excluded, bounds):
     assert (found.n, found.excluded) == (n, excluded)
     assert list(found.excluded) == list(excluded)
     assert found.bounds == (bounds and pytest.approx(bounds))
-    assert (found.low, found.high) == stats.wilson(round(value * n), n)
+    assert (found.low, found.high) == statistics.wilson(round(value * n), n)
     assert found.signature == f"sig of {name}"
 
 
@@ -197,7 +201,7 @@ def test_samples_of_a_statement_are_one_cluster():
     rows = [row(item, "agreement", "yes" if item < 3 else "no") for item in range(10)] * 5
     found = one(rows, "yes")
     assert found.n == 50
-    assert (found.low, found.high) == pytest.approx(stats.wilson(3, 10))
+    assert (found.low, found.high) == pytest.approx(statistics.wilson(3, 10))
 
 
 # Answers to an original and its contrasts, pair by pair; the last pair has no contrast.
@@ -227,14 +231,14 @@ def test_an_original_and_its_contrasts_are_one_cluster():
     effective = p * (1 - p) / error**2 * (norm.ppf(0.975) / t) ** 2
     found = one(rows, "yes")
     assert (found.value, found.n) == (p, n)
-    assert (found.low, found.high) == pytest.approx(stats.wilson(p * effective, effective))
+    assert (found.low, found.high) == pytest.approx(statistics.wilson(p * effective, effective))
 
     alone = one([{**r, "index": None} for r in rows], "yes")
-    assert (alone.low, alone.high) == stats.wilson(said.sum(), n)
+    assert (alone.low, alone.high) == statistics.wilson(said.sum(), n)
     halves = {s.by["role"]: s for s in score(rows, "yes", ["role"])}
     firsts = [group[0] == "y" for group in GROUPS]
     original = halves["original"]
-    assert (original.low, original.high) == stats.wilson(sum(firsts), len(GROUPS))
+    assert (original.low, original.high) == statistics.wilson(sum(firsts), len(GROUPS))
     assert halves["contrast"].high - halves["contrast"].low > 0
 
 

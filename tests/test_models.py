@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from genprobe import inputs, models
 from genprobe.errors import InputError
+from genprobe.resources import models, packs
 
 # The models that the studies say they ran: SHADES Table 12 and appendix I, Aqbileq 4.1 and 4.1.3,
 # RuBia 4.2, AfriStereo 5 (the list of eleven), PBBQ Table 3. Not here: GPT-4o, which is not on the
@@ -45,7 +45,7 @@ def test_every_entry_says_what_it_is():
         assert model.kind in models.KINDS and model.architecture in models.ARCHITECTURES
         assert model.licence and model.studies
         for language in model.languages:
-            assert language == "multilingual" or inputs.language_code(language) == language
+            assert language == "multilingual" or packs.language_code(language) == language
     assert len(models.listed()) == len(ids)
 
 

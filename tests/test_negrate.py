@@ -8,10 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from genprobe import formats, metrics, pairing
+from genprobe import metrics
+from genprobe.analysis import paired
 from genprobe.errors import InputError
 from genprobe.metrics.negrate import MOST, seeds_needed
-from genprobe.stats import bootstrap
+from genprobe.render import formats
+from genprobe.statistics import bootstrap
 
 NAMES = ["negrate", "negative-stories", "vote-margin", "seed-disagreement", "seeds"]
 
@@ -178,11 +180,11 @@ def test_seeds_has_an_interval_over_templates():
 
 def test_mcnemar_is_the_published_one():
     """Fagerland, Lydersen & Laake 2013: 1 and 7 discordant pairs; statsmodels 0.15 for the rest."""
-    assert pairing.mcnemar(1, 7) == pytest.approx((0.0703125, 0.0390625))
-    assert pairing.mcnemar(3, 12)[0] == pytest.approx(0.03515625)
-    assert pairing.mcnemar(0, 6)[0] == pytest.approx(0.03125)
-    assert pairing.mcnemar(2, 2) == pytest.approx((1.0, 1 - 0.5 * 6 / 16))
-    assert pairing.mcnemar(0, 0) == (1.0, 1.0)
+    assert paired.mcnemar(1, 7) == pytest.approx((0.0703125, 0.0390625))
+    assert paired.mcnemar(3, 12)[0] == pytest.approx(0.03515625)
+    assert paired.mcnemar(0, 6)[0] == pytest.approx(0.03125)
+    assert paired.mcnemar(2, 2) == pytest.approx((1.0, 1 - 0.5 * 6 / 16))
+    assert paired.mcnemar(0, 0) == (1.0, 1.0)
 
 
 FIRST = {"a": "nnnnn", "b": "nnnpp", "c": "ppppp", "d": "npppp", "e": "nnnnn", "z": "nnnnn"}
@@ -191,35 +193,35 @@ SECOND = {"a": "nnnnn", "b": "npppp", "c": "ppppp", "d": "npppp", "e": "pppnn", 
 
 def test_two_models_on_the_same_templates():
     a, b = table(FIRST), table(SECOND).assign(model="other")
-    (found,) = pairing.paired(a, b, "negrate")
+    (found,) = paired.paired(a, b, "negrate")
     assert (found.n, found.alone, found.a, found.b) == (5, 2, 3 / 5, 1 / 5)
     assert found.difference == pytest.approx(-2 / 5)
     assert (found.only_a, found.only_b) == (2, 0)
     assert (found.exact, found.mid_p) == (0.5, 0.25)
     assert found.low < found.difference < found.high
-    (swapped,) = pairing.paired(b, a, "negrate")
+    (swapped,) = paired.paired(b, a, "negrate")
     assert (swapped.difference, swapped.exact) == (pytest.approx(2 / 5), 0.5)
-    (margin,) = pairing.paired(a, b, "vote-margin")
+    (margin,) = paired.paired(a, b, "vote-margin")
     assert margin.difference == pytest.approx(mean([0, 0.4, 0, 0, -0.8]))
     assert margin.exact is None and margin.only_a is None
 
 
 def test_stories_of_a_template_are_no_independent_pairs():
-    (found,) = pairing.paired(table(FIRST), table(SECOND), "negative-stories")
+    (found,) = paired.paired(table(FIRST), table(SECOND), "negative-stories")
     assert found.n == 25 and found.only_a == 5 and found.exact is None
 
 
 def test_cells_and_what_cannot_be_paired():
     domain = {"domain": lambda s: "first" if s in "ab" else "second"}
     a, b = table(FIRST, **domain), table(SECOND, **domain)
-    found = {p.by["domain"]: (p.n, p.only_a) for p in pairing.paired(a, b, "negrate", ["domain"])}
+    found = {p.by["domain"]: (p.n, p.only_a) for p in paired.paired(a, b, "negrate", ["domain"])}
     assert found == {"first": (2, 1), "second": (3, 1)}
     with pytest.raises(InputError, match="seeds is no mean over templates"):
-        pairing.paired(a, b, "seeds")
+        paired.paired(a, b, "seeds")
     with pytest.raises(InputError, match="the same templates are there twice"):
-        pairing.paired(pd.concat([a, a.assign(model="n")]), b, "negrate")
+        paired.paired(pd.concat([a, a.assign(model="n")]), b, "negrate")
     with pytest.raises(InputError, match="cannot be split by 'sample'"):
-        pairing.paired(a, b, "negrate", ["sample"])
+        paired.paired(a, b, "negrate", ["sample"])
 
 
 def test_the_paired_difference_covers():
@@ -232,9 +234,9 @@ def test_the_paired_difference_covers():
         one, two = rng.random(80) < p, rng.random(80) < 0.8 * p + 0.2 * 0.5
         same = rng.random(80) < p
         sums = np.column_stack([one, two, np.ones(80)]).astype(float)
-        low, high = bootstrap(sums, pairing.difference, resamples=400)
+        low, high = bootstrap(sums, paired.difference, resamples=400)
         held += low <= 0 <= high  # 0.8 p + 0.1 has the mean of p
-        rejected += pairing.mcnemar(int((one & ~same).sum()), int((same & ~one).sum()))[1] < 0.05
+        rejected += paired.mcnemar(int((one & ~same).sum()), int((same & ~one).sum()))[1] < 0.05
     assert 0.91 < held / 300 < 0.99
     assert rejected / 300 < 0.075
 

@@ -18,7 +18,7 @@ from faulty import FAULTS, Faulty, echo
 from genprobe.engines import Options, Sampling, openai
 from genprobe.errors import EngineError
 from genprobe.records import Failure, Request, Response
-from genprobe.store import Run
+from genprobe.runs.run import Run
 
 KEY = "sk-very-secret-0123456789"
 

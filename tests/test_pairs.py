@@ -6,10 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from genprobe import choices, inputs, logprob, metrics, pairs, registry
+from genprobe import metrics
+from genprobe.datasets import choices, pairs
 from genprobe.errors import InputError
 from genprobe.files import write_rows
+from genprobe.outcomes import preferences
 from genprobe.records import LogProb
+from genprobe.resources import packs, registry
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 
@@ -108,7 +111,7 @@ def test_stereoset_brings_a_third_sentence(tmp_path):
     row = {"id": "1", "lang": "en", "stereotype": "Men run.", "antistereotype": "Women run."}
     found, _ = pairs.load(save(tmp_path, [row | {"unrelated": "Blue run.", "target": "man"}]))
     assert [s.role for s in found] == ["original", "contrast", "unrelated"]
-    assert len(logprob.pairs(found)) == 1 and found[0].extra == {"target": "man"}
+    assert len(preferences.pairs(found)) == 1 and found[0].extra == {"target": "man"}
 
 
 # --- a prefix
@@ -133,7 +136,7 @@ def test_a_prefix_is_really_in_the_sentence(tmp_path):
     ]  # fmt: skip
     plain, _ = pairs.load(save(tmp_path, rows))
     assert "African" not in str([s.text for s in plain])
-    plan = logprob.requests(found, ["loglik"])
+    plan = preferences.requests(found, ["loglik"])
     assert plan[0].options == {"text": ["African women are kind"]}
     assert "a prefix goes with a table that has the two sentences" in refused(
         "builtin", prefix="African"
@@ -169,7 +172,7 @@ def test_builtin_statements_and_templates():
     filled, _ = pairs.load("templates", ["kk", "ru"])
     assert {s.lang for s in filled} == {"kk", "ru"}
     assert not any("[PLACEHOLDER]" in s.text for s in filled)
-    both = logprob.pairs(filled)
+    both = preferences.pairs(filled)
     assert len(both) * 2 == len(filled) and all(o.text != c.text for o, c in both)
     assert all(o.extra["domain"] and o.extra["subdomain"] for o, _ in both)
 
@@ -182,7 +185,7 @@ def test_all_contrasts_not_only_the_next_row(tmp_path):
         {"id": "4", "lang": "en", "text": "Boys run.", "role": "contrast", "pair": "p"},
     ]
     found, notes = pairs.load(save(tmp_path, rows))
-    assert [(o.id, c.id) for o, c in logprob.pairs(found)] == [("1", "2"), ("1", "4")]
+    assert [(o.id, c.id) for o, c in preferences.pairs(found)] == [("1", "2"), ("1", "4")]
     assert "in no pair, left out: en 1" in notes[0]
 
 
@@ -218,9 +221,9 @@ def test_the_share_of_russian_words():
     assert judge.share("ru", ["Потому что это очень хорошо."]) == 1
     assert judge.share("ru", ["Үздік оқушылар тұйық болады."]) == 0
     assert judge.share("ru", ["12 % ok"]) is None
-    assert inputs.language_code("kk_ru", mixed=True) == "kk-x-ru"
+    assert packs.language_code("kk_ru", mixed=True) == "kk-x-ru"
     with pytest.raises(InputError):
-        inputs.language_code("kk_ru")
+        packs.language_code("kk_ru")
 
 
 # --- choices
@@ -308,7 +311,7 @@ def test_choices_that_cannot_be_used(tmp_path, change, what):
 def oracle(source):
     """Accuracy, over every order, of a model that always finds the right option likeliest."""
     found, _ = pairs.load(source)
-    plan = logprob.requests(found, ["choice"], {"causal"})
+    plan = preferences.requests(found, ["choice"], {"causal"})
     right = {s.id: str(s.extra["label"]) for s in found}
     records = [
         LogProb(
@@ -324,8 +327,8 @@ def oracle(source):
         )
         for request in plan
     ]  # fmt: skip
-    names = logprob.fitting({"causal"}, True)[1:]  # the means; a sum prefers short options
-    return found, plan, logprob.choice_table(found, plan, records, names)
+    names = preferences.fitting({"causal"}, True)[1:]  # the means; a sum prefers short options
+    return found, plan, preferences.choice_table(found, plan, records, names)
 
 
 @pytest.mark.parametrize("name", ["Age", "Religion"])
@@ -351,17 +354,17 @@ def test_every_bbq_row_has_all_that_the_scores_need(name):
 
 def test_the_published_tables_are_read():
     found, notes = pairs.load(shared("crows-pairs/crows_pairs.csv"))
-    assert len(logprob.pairs(found)) == 1508 and found[2].id == "1"
+    assert len(preferences.pairs(found)) == 1508 and found[2].id == "1"
     assert {s.lang for s in found} == {"en"} and len({s.bias_type for s in found}) == 9
     assert {s.extra["stereo_antistereo"] for s in found} == {"stereo", "antistereo"}
 
     found, notes = pairs.load(shared("rubia/pairs.csv"))
-    assert len(logprob.pairs(found)) == 2239 and {s.lang for s in found} == {"ru"}
+    assert len(preferences.pairs(found)) == 2239 and {s.lang for s in found} == {"ru"}
     assert len({s.id for s in found}) == 4478
     assert Counter(s.extra["domain"] for s in found)["gender"] == 2 * 1177
     assert any("the same sentence twice" in note for note in notes)
 
     found, notes = pairs.load(shared("shades/statements.csv"), ["en"])
-    both = logprob.pairs(found)
+    both = preferences.pairs(found)
     assert len(both) == len({(o.id, c.id) for o, c in both}) > 350
     assert max(Counter(o.id for o, _ in both).values()) > 1

@@ -10,11 +10,15 @@ import pytest
 from click.testing import CliRunner
 from scipy import stats as theirs
 
-from genprobe import asking, comparing, formats, paradigms, stats, table
-from genprobe.cli import cli
+from genprobe import statistics
+from genprobe.analysis import compare, paradigms
+from genprobe.commands import cli
 from genprobe.errors import InputError, RunError
+from genprobe.outcomes import table
 from genprobe.records import Score
-from genprobe.store import Run
+from genprobe.render import formats
+from genprobe.runs.run import Run
+from genprobe.tasks import asking
 
 
 def reply(statement, says, lang="en", decode="free", probe="agreement", **more):
@@ -250,10 +254,10 @@ def test_no_correlation_without_spread_or_of_two_items():
 
 def test_a_resample_is_drawn_as_for_any_other_interval():
     x = np.random.default_rng(2).normal(size=20)
-    means = stats.bootstrap(np.column_stack([x, np.ones(20)]))
-    again = stats.reweighted(np.arange(20), lambda times: (times * x).sum(-1) / times.sum(-1))
+    means = statistics.bootstrap(np.column_stack([x, np.ones(20)]))
+    again = statistics.reweighted(np.arange(20), lambda times: (times * x).sum(-1) / times.sum(-1))
     assert again == pytest.approx(means, abs=1e-12)
-    assert stats.reweighted(np.array([], int), lambda times: times.sum(-1)) is None
+    assert statistics.reweighted(np.array([], int), lambda times: times.sum(-1)) is None
 
 
 def test_a_statement_in_five_languages_counts_once():
@@ -295,7 +299,7 @@ def test_the_table_of_answer_and_preference():
     want = {"no-but-prefers": 5, "yes-and-prefers": 3, "yes-but-not": 1, "no-and-not": 2}
     for name, count in want.items():
         assert made[name].value == pytest.approx(count / 11) and made[name].n == 11
-        assert (made[name].low, made[name].high) == pytest.approx(stats.wilson(count, 11))
+        assert (made[name].low, made[name].high) == pytest.approx(statistics.wilson(count, 11))
     assert made["says"].value == pytest.approx(4 / 11)
     assert made["prefers"].value == pytest.approx(8 / 11)
     assert [s.metric for s in scores(found)][:5] == [
@@ -438,23 +442,23 @@ def test_runs_that_do_not_fit(runs, tmp_path):
     asked, scored = runs
     other = copied(scored, tmp_path / "other", revision="r2")
     with pytest.raises(RunError, match=r"no `logprob` run of control, .*; run `genprobe logprob`"):
-        comparing.paradigms([asked.folder])
+        compare.paradigms([asked.folder])
     with pytest.raises(RunError, match=r"no `yesno` run of control, .*; run `genprobe yesno`"):
-        comparing.paradigms([scored.folder])
+        compare.paradigms([scored.folder])
     with pytest.raises(RunError, match=r"no `logprob` run of control, .* is of revision r2"):
-        comparing.paradigms([asked.folder, other])
+        compare.paradigms([asked.folder, other])
     again = copied(asked, tmp_path / "again")
     with pytest.raises(InputError, match="ask the same question twice"):
-        comparing.paradigms([asked.folder, again, scored.folder])
+        compare.paradigms([asked.folder, again, scored.folder])
     wrong = copied(asked, tmp_path / "wrong", command="stories")
     with pytest.raises(RunError, match="is a run of `stories`"):
-        comparing.paradigms([wrong, scored.folder])
+        compare.paradigms([wrong, scored.folder])
     hotter = [
         copied(asked, tmp_path / "hotter", model="m", temperature=0.5),
         copied(scored, tmp_path / "hotter-scored", model="m"),
     ]
     with pytest.raises(RunError, match=r"more than the model \(temperature: 0.0 -> 0.5\)"):
-        comparing.paradigms([asked.folder, scored.folder, *hotter])
+        compare.paradigms([asked.folder, scored.folder, *hotter])
     text = (other / "statements.jsonl").read_text()
     (other / "run.json").write_text((scored.folder / "run.json").read_text())
     (other / "statements.jsonl").write_text(text.replace("Women remember", "Women recall"))
@@ -468,7 +472,7 @@ def test_runs_that_do_not_fit(runs, tmp_path):
 def test_runs_of_one_model_add_up(runs, tmp_path):
     asked, scored = runs
     german = asking.logprob(langs=["de"], limit=2, scorers=["bias"], out=tmp_path / "de")
-    found = comparing.paradigms([asked.folder, scored.folder, german.folder])
+    found = compare.paradigms([asked.folder, scored.folder, german.folder])
     assert {s.by["lang"] for s in found if s.by["scorer"] == "bias"} == {"de", "en"}
     (says,) = (
         s for s in found if s.metric == "says" and s.by["lang"] == "de" and s.by["decode"] == "free"

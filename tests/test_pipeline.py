@@ -10,9 +10,9 @@ from sample import REQUESTS, STATEMENTS, Echo, Scripted, reply, start
 
 from genprobe.engines import Sampling
 from genprobe.errors import EngineError, InputError
-from genprobe.inputs import load_pack
-from genprobe.pipeline import Counts, generate, judge, pending, plan
 from genprobe.records import Failure, LogProb, Request, Response
+from genprobe.resources.packs import load_pack
+from genprobe.tasks.pipeline import Counts, generate, judge, pending, plan
 
 GREEDY = Sampling()
 PACK = load_pack()

@@ -12,10 +12,14 @@ import pytest
 from click.testing import CliRunner
 from scipy import stats as theirs
 
-from genprobe import counting, formats, metrics, pairing, stats, table
-from genprobe.cli import cli
+from genprobe import metrics, statistics
+from genprobe.analysis import paired as pairing
+from genprobe.analysis import score as counting
+from genprobe.commands import cli
 from genprobe.errors import InputError
 from genprobe.files import write_rows
+from genprobe.outcomes import table
+from genprobe.render import formats
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 
@@ -159,13 +163,13 @@ def test_half_a_character_in_a_name_does_no_harm(tmp_path):
 def test_without_items_every_row_is_its_own():
     rows = [{"pro": 1, "anti": 2}, {"pro": 2, "anti": 1}]
     [found] = score(rows, "win-rate")
-    assert (found.low, found.high) == stats.wilson(1, 2)
+    assert (found.low, found.high) == statistics.wilson(1, 2)
 
 
 def test_contrasts_of_one_original_are_one_cluster():
     rows = [pair(at % 2, 0.5, f"i{at}", pair=f"p{at % 2}") for at in range(20)]
     [found] = score(rows, "win-rate")
-    alone = stats.wilson(10, 20)
+    alone = statistics.wilson(10, 20)
     assert found.value == 0.5 and found.high - found.low > 2 * (alone[1] - alone[0])
     # An empty pair is none: the items count.
     [found] = score([row | {"pair": ""} for row in rows], "win-rate")
@@ -603,7 +607,7 @@ def test_pbbqs_measures_by_hand():
 
 
 def test_divergence_from_people(tmp_path):
-    from genprobe.scored import with_people
+    from genprobe.outcomes.external import with_people
 
     rows = [
         likely((0.6, 0.2, 0.2), item="1", pair="a"),

@@ -14,11 +14,15 @@ import time
 import pytest
 from click.testing import CliRunner
 
-from genprobe import asking, comparing, control, counting, logprob, pairs
-from genprobe.cli import cli
+from genprobe.analysis import compare, score
+from genprobe.commands import cli
+from genprobe.datasets import pairs
+from genprobe.engines import control
 from genprobe.errors import InputError, RunError
+from genprobe.outcomes import preferences
 from genprobe.records import Score
-from genprobe.store import Run
+from genprobe.runs.run import Run
+from genprobe.tasks import asking
 
 LANGS = ["en", "kk", "ar"]
 
@@ -44,14 +48,14 @@ def test_a_run_is_scored_and_whole(run):
     assert run.verify() == []
     (requests, answers) = (list(run.requests()), list(run.logprobs()))
     assert len(requests) == len(answers) == 2 * 48
-    found = {s.by["lang"]: s for s in counting.score([run.folder]) if s.metric == "bias-score"}
+    found = {s.by["lang"]: s for s in score.score([run.folder]) if s.metric == "bias-score"}
     assert found["en"].n == found["kk"].n == 24
     assert found["en"].by["scorer"] == "bias"
     assert "|model:control|" in found["en"].signature
 
 
 def test_another_reduction_needs_no_model(run, monkeypatch):
-    monkeypatch.setattr("genprobe.scoring.open", lambda *a: pytest.fail("loads a model"))
+    monkeypatch.setattr("genprobe.engines.scoring.open", lambda *a: pytest.fail("loads a model"))
     found = scores("score", run.folder, "--scorer", "loglik-byte", "--metric", "win-rate")
     assert {s.by["scorer"] for s in found} == {"loglik-byte"}
     texts = {(s.id, s.lang): s for s in run.statements()}
@@ -60,7 +64,7 @@ def test_another_reduction_needs_no_model(run, monkeypatch):
         / len(texts[r.statement, r.lang].text.encode())
         for r, p in zip(run.requests(), sorted_by_plan(run), strict=True)
     }
-    both = logprob.pairs(run.statements())
+    both = preferences.pairs(run.statements())
     wins = [values[a.id, a.lang] > values[b.id, b.lang] for a, b in both if a.lang == "kk"]
     kazakh = next(s for s in found if s.by["lang"] == "kk")
     assert kazakh.value == pytest.approx(sum(wins) / len(wins))
@@ -97,8 +101,10 @@ def test_a_scorer_that_does_not_fit_is_refused(tmp_path):
 
 
 def test_what_can_be_known_is_refused_before_a_model_is_loaded(tmp_path, monkeypatch):
-    monkeypatch.setattr("genprobe.scoring.open", lambda *a: pytest.fail("loads a model"))
-    monkeypatch.setattr("genprobe.asking.open_engine", lambda *a: pytest.fail("loads a model"))
+    monkeypatch.setattr("genprobe.engines.scoring.open", lambda *a: pytest.fail("loads a model"))
+    monkeypatch.setattr(
+        "genprobe.tasks.asking.open_engine", lambda *a: pytest.fail("loads a model")
+    )
     with pytest.raises(InputError, match="choice scores choices, and the data are pairs"):
         asking.logprob(langs=["en"], scorers=["loglik", "choice"], out=tmp_path / "run")
     for verb, lang in (("logprob", "en"), ("yesno", "en"), ("stories", "kk")):
@@ -115,13 +121,13 @@ def test_what_can_be_known_is_refused_before_a_model_is_loaded(tmp_path, monkeyp
 
 
 def test_known_columns_are_those_of_the_outcomes(run):
-    found = set(logprob.columns(list(run.statements())))
-    assert found == set(logprob.outcomes(run).columns)
+    found = set(preferences.columns(list(run.statements())))
+    assert found == set(preferences.outcomes(run).columns)
 
 
 def test_a_measure_with_nothing_to_count_is_told(run):
     notes: list[str] = []
-    assert counting.score([run.folder], metrics=["crows-pairs"], note=notes.append) == []
+    assert score.score([run.folder], metrics=["crows-pairs"], note=notes.append) == []
     assert notes == [
         f"{run.folder}: crows-pairs has nothing to count by the scorers bias; see docs/measures.md"
     ]
@@ -132,12 +138,12 @@ def test_scorers_are_compared_apart(run, tmp_path):
         asking.logprob(langs=["en"], scorers=["loglik", "ppl"], limit=5, out=tmp_path / name)
         for name in "ab"
     ]
-    found = comparing.compare(two[0].folder, [two[1].folder], metrics=["win-rate"])
+    found = compare.compare(two[0].folder, [two[1].folder], metrics=["win-rate"])
     assert {s.by["scorer"] for s in found} == {"loglik", "ppl"}
     assert {s.n for s in found if s.metric == "a"} == {5}
     said = asking.yesno(langs=["en"], limit=2, out=tmp_path / "said")
     with pytest.raises(RunError, match=r"`yesno` and `logprob`; .* --paradigms"):
-        comparing.compare(said.folder, [run.folder])
+        compare.compare(said.folder, [run.folder])
 
 
 def test_too_long_texts_are_told_and_not_promised_again(tmp_path):
@@ -187,7 +193,7 @@ def test_checkpoints_are_a_run_each_and_a_curve(tmp_path):
         "checkpoint-100",
         "checkpoint-20",
     ]
-    again = counting.score(sorted((tmp_path / "runs").iterdir()))  # as a shell lists them
+    again = score.score(sorted((tmp_path / "runs").iterdir()))  # as a shell lists them
     for scored in (found, again):
         rates = [s for s in scored if s.metric == "win-rate"]
         assert [s.by["revision"] for s in rates] == ["checkpoint-20", "checkpoint-100"]
@@ -218,13 +224,13 @@ def test_choices_are_asked_in_every_order(tmp_path):
     run = asking.logprob(data=str(path), limit=1, out=tmp_path / "run")
     assert sum(1 for _ in run.requests()) == 6
     assert all(len(p.continuations) == 3 for p in run.logprobs())
-    found = {s.metric for s in counting.score([run.folder])}
+    found = {s.metric for s in score.score([run.folder])}
     assert {"accuracy", "ambiguous-bias"} <= found
 
 
 def test_killed_and_resumed_is_the_same(tmp_path):
     """kill -9 while it scores: nothing lost, nothing twice, the same values."""
-    command = [sys.executable, "-c", "from genprobe.cli import main; main()", "logprob", "-q"]
+    command = [sys.executable, "-c", "from genprobe.commands import main; main()", "logprob", "-q"]
     command += ["--scorer", "loglik", "--engine-arg", "batch_tokens=64"]
     command += [*itertools.chain(*(("--lang", lang) for lang in LANGS)), "--out"]
     whole = asking.logprob(langs=LANGS, scorers=["loglik"], out=tmp_path / "whole")

@@ -19,13 +19,15 @@ import pytest
 from sample import REQUESTS, SPEC, Echo, Scripted, start
 
 import genprobe
-from genprobe import counting, dataset_card, formats
+from genprobe.analysis import score
 from genprobe.engines import Sampling
 from genprobe.judges import yesno
-from genprobe.pipeline import generate, judge
 from genprobe.records import Failure, Response, Score
-from genprobe.scores import Scores
-from genprobe.store import Run
+from genprobe.render import formats
+from genprobe.render.notebook import Run
+from genprobe.render.scores import Scores
+from genprobe.runs import card as dataset_card
+from genprobe.tasks.pipeline import generate, judge
 
 ROOT = Path(__file__).parents[1]
 GREEDY = Sampling(temperature=0.0, top_p=1.0, max_tokens=64)
@@ -53,7 +55,10 @@ def test_every_public_name_is_what_it_is_said_to_be():
     typed = {
         alias.asname or alias.name: f"{node.module.removeprefix('genprobe.')}.{alias.name}"
         for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("genprobe.")
+        if isinstance(node, ast.ImportFrom)
+        and node.module
+        and node.module.startswith("genprobe.")
+        and node.module != "genprobe._version"
         for alias in node.names
     }
     assert typed == genprobe._PUBLIC
@@ -187,7 +192,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 def test_html_holds_the_same_figures_as_the_table(run):
-    scores = counting.score(run, by="probe", band=True)
+    scores = score.score(run, by="probe", band=True)
     page = Read(scores._repr_html_())
     words = " ".join(formats.render(scores, "table", 1000).split("Signature")[0].split())
     head, *body = page.rows
@@ -227,9 +232,9 @@ def test_a_run_is_a_path_and_shows_itself(run):
 
 
 def test_one_source_or_several_one_name_or_several(run):
-    one = counting.score(run, metrics="yes", by="probe")
-    assert one == counting.score([str(run.folder)], metrics=["yes"], by=["probe"])
-    assert one == counting.score(run.folder, metrics=("yes",), by=("probe",)) and len(one) == 2
+    one = score.score(run, metrics="yes", by="probe")
+    assert one == score.score([str(run.folder)], metrics=["yes"], by=["probe"])
+    assert one == score.score(run.folder, metrics=("yes",), by=("probe",)) and len(one) == 2
     assert isinstance(one, Scores) and isinstance(run.scores(), Scores) and run.scores() == one
     assert len(run.outcomes()) == 6 and list(run.outcomes()["status"]).count("failed") == 1
 
@@ -275,7 +280,7 @@ def whole(value: Any) -> Any:
 
 
 def test_a_run_opens_as_a_data_set(run, datasets):
-    counting.score(run, band=True)
+    score.score(run, band=True)
     assert set(datasets.get_dataset_config_names(str(run.folder))) == {
         *("statements", "requests", "responses", "failures", "judgments-echo", "judgments-yesno"),
         *("scores", "outcomes"),
@@ -304,7 +309,7 @@ def test_a_run_opens_as_a_data_set(run, datasets):
 
 
 def test_outcomes_are_a_data_set_too(run, datasets):
-    counting.score(run)
+    score.score(run)
     found = datasets.load_dataset(str(run.folder), "outcomes", split="train")
     table = run.outcomes()
     assert found.column_names == list(table.columns)

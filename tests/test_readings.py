@@ -8,8 +8,9 @@ from collections import Counter
 import pandas as pd
 import pytest
 
-from genprobe import metrics, table
+from genprobe import metrics
 from genprobe.errors import InputError
+from genprobe.outcomes import table
 
 ANSWERS = ("yes", "no", "ambiguous")
 

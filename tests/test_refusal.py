@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from genprobe import registry
 from genprobe.judges import Item, refusal
+from genprobe.resources import registry
 
 JUDGE = refusal.make()
 

@@ -14,13 +14,18 @@ from html.parser import HTMLParser
 import pytest
 from click.testing import CliRunner
 
-from genprobe import asking, comparing, counting, inputs, report, table
-from genprobe.cli import cli
+from genprobe import report
+from genprobe.analysis import compare
+from genprobe.analysis import score as counting
+from genprobe.commands import cli
 from genprobe.engines import Identity, Sampling
 from genprobe.errors import InputError, RunError
+from genprobe.outcomes import table
 from genprobe.records import Failure, LogProb, Response, Score, digest
 from genprobe.report import replies, sections, sources, tables, words
-from genprobe.store import Run
+from genprobe.resources import packs
+from genprobe.runs.run import Run
+from genprobe.tasks import asking
 
 HOSTILE = (
     "</script><script>alert(1)</script>",
@@ -61,7 +66,7 @@ class Model:
             return f"{(GOOD, BAD)[draw % 2]} {draw}."
         if request.pack.startswith("essays"):
             return ("It is true, and I agree.", "I disagree.", "Who knows?")[draw % 3]
-        options = inputs.load_pack("yesno").options(request.lang, "choice")
+        options = packs.load_pack("yesno").options(request.lang, "choice")
         said = ("yes", "no")[draw % 2]
         return options[said][0] if request.decode == "choice" or draw % 5 else "I cannot answer."
 
@@ -201,9 +206,9 @@ def test_every_score_is_on_the_page(folders, page, name):
 
 def test_comparisons_are_on_the_page(folders, page):
     found = Page(page.read_text("utf-8"))
-    for score in comparing.compare(folders["answers"], [folders["other"]]):
+    for score in compare.compare(folders["answers"], [folders["other"]]):
         assert shown(found, score), score
-    for score in comparing.paradigms([folders["answers"], folders["pairs"]], by=["lang"]):
+    for score in compare.paradigms([folders["answers"], folders["pairs"]], by=["lang"]):
         by = {k: v for k, v in score.by.items() if k != "model"}
         assert shown(found, Score(**vars(score) | {"by": by})), score
 
@@ -456,7 +461,7 @@ def test_p_values_are_corrected_for_all_that_stand_beside_them(folders, tmp_path
     third = ask(monkeypatch, tmp_path / "third", "yesno", Model("third"), **given)
     runs = [folders["answers"], folders["other"], third]
     text = report.render(runs)
-    found = comparing.compare(runs[0], runs[1:])
+    found = compare.compare(runs[0], runs[1:])
     tests = [score for score in found if score.metric == "holm-p"]
     assert len({score.by["b"] for score in tests}) == 2 and {s.n for s in tests} == {len(tests)}
     for score in tests:
@@ -550,7 +555,7 @@ def test_an_error_that_quotes_a_statement_is_not_shown(folders, tmp_path, monkey
         data.write_text("".join(json.dumps(r | {"text": r["text"] + tail}) + "\n" for r in rows))
         runs.append(ask(monkeypatch, tmp_path / verb, verb, Model("m"), data=str(data)))
     with pytest.raises(InputError, match="in other words"):
-        comparing.paradigms(runs)
+        compare.paradigms(runs)
     for redact in (False, True):
         text = report.render(runs, redact=redact)
         assert "Not compared: they are not of the same items" in text

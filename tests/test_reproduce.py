@@ -17,10 +17,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats as theirs
 
-from genprobe import registry, reproduce
-from genprobe.cli import cli
+from genprobe.analysis import reproduce
+from genprobe.commands import cli
 from genprobe.errors import InputError
 from genprobe.files import write_rows
+from genprobe.resources import registry
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 NAMES = registry.names("reproduce")
@@ -468,7 +469,7 @@ class Sheet:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_a_true_log_agrees_with_itself_and_a_false_one_does_not(seed):
-    from genprobe.reproduce import afristereo
+    from genprobe.analysis.reproduce import afristereo
 
     whole, *types = logged(seed)
 

@@ -19,13 +19,17 @@ from pathlib import Path
 
 import pytest
 
-from genprobe import cli, disk, guide, inputs, registry, review, reviewed, sheets, statements
+from genprobe import commands
+from genprobe.datasets import statements
 from genprobe.errors import InputError
-from genprobe.files import read_rows
-from genprobe.pipeline import plan
+from genprobe.files import disk, read_rows, sheets
 from genprobe.records import Judgment, Response
-from genprobe.signature import statements_hash
-from genprobe.store import Run
+from genprobe.resources import packs, registry
+from genprobe.review import collect, guide
+from genprobe.review import sample as review
+from genprobe.runs.run import Run
+from genprobe.runs.spec import statements_hash
+from genprobe.tasks.pipeline import plan
 from tests.sample import SPEC
 
 HOSTILE = [
@@ -70,7 +74,7 @@ def make_run(
     has the first of the labels for those that hold "yes", else the other one."""
     items, _ = statements.load("builtin", langs)
     items = [s for lang in langs for s in [s for s in items if s.lang == lang][:limit]]
-    pack = inputs.load_pack()
+    pack = packs.load_pack()
     asked = plan(items, pack, list(pack.probes), SPEC.seed, int(str(spec.get("samples", 1))))
     known = dataclasses.replace(
         SPEC,
@@ -340,7 +344,7 @@ def test_stories_and_essays_ask_their_own_questions(tmp_path):
         typed = {"sentiment": "Negative", "language": "Қазақша", "stance": "Both", "refusal": "да"}
         for at, name in enumerate(asked, 4):
             fill(done.files[0], lambda row, word=typed[name]: word, at)
-        back = reviewed.collect(done.files, done.key)
+        back = collect.collect(done.files, done.key)
         assert not back.problems
         told = {"sentiment": "negative", "language": "kk", "stance": "both", "refusal": "yes"}
         assert {(row["question"], row["answer"]) for row in back.rows} == {
@@ -365,12 +369,12 @@ def test_answers_become_a_table_and_a_judge(run, tmp_path):
     done = review.export([run.folder], tmp_path / "out", size=40, reviewers=2, seed=2)
     for path in done.files:
         fill(path, says)
-    back = reviewed.collect(done.files, done.key, tmp_path / "review.csv")
+    back = collect.collect(done.files, done.key, tmp_path / "review.csv")
     assert back.problems == []
     assert len(back.rows) == 2 * 44
-    table = reviewed.read_table(tmp_path / "review.csv")
+    table = collect.read_table(tmp_path / "review.csv")
     assert [row | {"comment": ""} for row in table] == back.rows
-    assert set(next(iter(read_rows(tmp_path / "review.csv")))) == set(reviewed.COLUMNS)
+    assert set(next(iter(read_rows(tmp_path / "review.csv")))) == set(collect.COLUMNS)
     assert all(row["answer"] == row["label"] for row in back.rows)
     judged = list(run.judgments("reviewed-answer"))
     assert len(judged) == 40
@@ -398,7 +402,7 @@ def test_what_spreadsheets_do_to_a_file(tmp_path, separator, coding):
     body = [*body[:5], [""] * 8, [], *body[5:], [""] * 8]
     body[0] = [cell.upper() for cell in body[0]]
     save(path, body, separator, coding)
-    back = reviewed.collect([path], done.key)
+    back = collect.collect([path], done.key)
     assert back.problems == []
     assert [row["answer"] for row in back.rows] == ["yes"] * 12
 
@@ -419,7 +423,7 @@ def test_what_is_wrong_is_told_by_row_and_the_rest_counts(run, tmp_path):
     for row in rows:
         row.append("note")
     path = save(path, [[*head, "mine"], *rows])
-    back = reviewed.collect([path], done.key, tmp_path / "review.csv")
+    back = collect.collect([path], done.key, tmp_path / "review.csv")
     told = [str(problem) for problem in back.problems]
     file = str(path)
     assert told == [
@@ -448,7 +452,7 @@ def test_a_file_that_cannot_be_read_does_not_stop_the_others(run, tmp_path):
     fill(done.files[0], says)
     done.files[1].write_bytes(read_as(done.files[1]).encode("cp1251", "replace"))
     done.files[2].write_bytes(b"PK\x03\x04 a workbook")
-    back = reviewed.collect([*done.files, tmp_path / "none.csv"], done.key)
+    back = collect.collect([*done.files, tmp_path / "none.csv"], done.key)
     told = [str(problem) for problem in back.problems]
     assert "reviewer2.csv: not Unicode; save it as CSV, in UTF-8" in told[0]
     assert "reviewer3.csv: is a workbook" in told[1]
@@ -464,7 +468,7 @@ def test_a_lost_column_of_texts_leaves_nothing_to_check(run, tmp_path):
     done = review.export([run.folder], tmp_path / "out", size=10)
     path = fill(done.files[0], says)
     save(path, [[*row[:2], *row[3:]] for row in read(path)])
-    back = reviewed.collect([path], done.key)
+    back = collect.collect([path], done.key)
     assert "no column 'what the model was asked'" in str(back.problems[0])
     assert back.rows == []
 
@@ -473,8 +477,8 @@ def test_a_run_that_is_elsewhere_loses_no_answer(run, tmp_path):
     done = review.export([run.folder], tmp_path / "out", size=10, repeats=0)
     fill(done.files[0], says)
     run.folder.rename(tmp_path / "moved")
-    back = reviewed.collect(done.files, done.key, tmp_path / "review.csv")
-    assert len(reviewed.read_table(tmp_path / "review.csv")) == 10
+    back = collect.collect(done.files, done.key, tmp_path / "review.csv")
+    assert len(collect.read_table(tmp_path / "review.csv")) == 10
     assert "the run is not here" in str(back.problems[0])
 
 
@@ -483,10 +487,10 @@ def test_a_run_that_cannot_be_written_loses_no_answer(run, tmp_path):
     fill(done.files[0], says)
     held = disk.lock(run.folder)
     try:
-        back = reviewed.collect(done.files, done.key, tmp_path / "review.csv")
+        back = collect.collect(done.files, done.key, tmp_path / "review.csv")
     finally:
         os.close(held)
-    assert len(reviewed.read_table(tmp_path / "review.csv")) == 10
+    assert len(collect.read_table(tmp_path / "review.csv")) == 10
     assert "another process is writing" in str(back.problems[0])
 
 
@@ -496,7 +500,7 @@ def test_a_repeat_stands_in_for_a_first_reading_without_answer(run, tmp_path):
     first = {rows.index(item) for item in rows if rows.count(item) == 2}
     names = [row[0] for row in read(done.files[0])[1:]]
     fill(done.files[0], lambda row: "" if names.index(row[0]) in first else says(row))
-    back = reviewed.collect(done.files, done.key)
+    back = collect.collect(done.files, done.key)
     assert len(back.problems) == len(first) == 10
     assert {row["repeat"] for row in back.rows} == {0}
     assert len(list(run.judgments("reviewed-answer"))) == 20
@@ -507,7 +511,7 @@ def test_a_key_that_is_none(tmp_path, text):
     path = tmp_path / "key.json"
     path.write_text(text, encoding="latin-1")
     with pytest.raises(InputError, match=r"key.json: not"):
-        reviewed.collect([], path)
+        collect.collect([], path)
 
 
 # --- the command line
@@ -517,7 +521,7 @@ def test_from_export_to_agreement(run, tmp_path, capsys, monkeypatch):
     def genprobe(*words: object) -> tuple[int, str]:
         monkeypatch.setattr(sys, "argv", ["genprobe", "review", *map(str, words)])
         with pytest.raises(SystemExit) as stop:
-            cli.main()
+            commands.main()
         return stop.value.code or 0, capsys.readouterr().out
 
     monkeypatch.chdir(tmp_path)
@@ -541,8 +545,8 @@ def test_from_export_to_agreement(run, tmp_path, capsys, monkeypatch):
 # --- one label of several
 
 
-def row_of(reviewer: str, answer: str, repeat: int = 0, item: str = "i1") -> reviewed.Row:
-    row = dict.fromkeys(reviewed.COLUMNS, "") | {"item": item, "question": "answer"}
+def row_of(reviewer: str, answer: str, repeat: int = 0, item: str = "i1") -> collect.Row:
+    row = dict.fromkeys(collect.COLUMNS, "") | {"item": item, "question": "answer"}
     return row | {"reviewer": reviewer, "answer": answer, "repeat": repeat, "weight": 1.0}
 
 
@@ -561,7 +565,7 @@ def row_of(reviewer: str, answer: str, repeat: int = 0, item: str = "i1") -> rev
 def test_the_label_is_the_adjudicators_else_the_majoritys(said, label, rule):
     rows = [row_of(*one.split(":")) for one in said.split()]
     for order in (rows, rows[::-1]):
-        (found,) = reviewed.resolve([*order, row_of("a", "no", 1)])
+        (found,) = collect.resolve([*order, row_of("a", "no", 1)])
         assert (found.label, found.rule) == (label, rule)
         assert found.differ == (len({r["answer"] for r in rows if len(r["reviewer"]) == 1}) > 1)
 
@@ -570,7 +574,7 @@ def test_a_second_round_settles_disagreements(run, tmp_path):
     done = review.export([run.folder], tmp_path / "out", size=30, reviewers=2, repeats=0)
     fill(done.files[0], says)
     fill(done.files[1], lambda row: "ambiguous" if row[0] < "r2-0006" else says(row))
-    first = reviewed.collect(done.files, done.key, tmp_path / "review.csv")
+    first = collect.collect(done.files, done.key, tmp_path / "review.csv")
     assert len(list(run.judgments("reviewed-answer"))) == 25
     last = review.export(
         [run.folder], tmp_path / "last", disagreements=tmp_path / "review.csv", size=1
@@ -578,7 +582,7 @@ def test_a_second_round_settles_disagreements(run, tmp_path):
     assert [path.name for path in last.files] == ["last.csv"]
     assert len(read(last.files[0])) == 6
     fill(last.files[0], lambda row: "no")
-    final = reviewed.collect(last.files, None, tmp_path / "final.csv")
+    final = collect.collect(last.files, None, tmp_path / "final.csv")
     assert final.problems == []
     assert final.rows[: len(first.rows)] == first.rows
     judged = list(run.judgments("reviewed-answer"))
@@ -604,9 +608,9 @@ def test_every_answer_is_understood_and_no_word_is_two():
             assert one.answer(question, f" {word.upper()}. ") == answer
         assert one.answer(question, "hmm") is None
     for code in registry.names("languages"):
-        assert one.answer("language", inputs.load_language(code).native) == code
+        assert one.answer("language", packs.load_language(code).native) == code
         assert one.answer("language", code) == code
-    for words in inputs.load_pack().answers.values():
+    for words in packs.load_pack().answers.values():
         assert [one.answer("answer", words[a]) for a in ("yes", "no")] == ["yes", "no"]
 
 
@@ -698,7 +702,7 @@ def calc(tmp_path_factory) -> Calc:
 def test_libreoffice_keeps_every_cell_in_every_language(calc, tmp_path):
     langs = registry.names("languages")
     assert len(langs) == 18
-    answers = list(inputs.load_pack().answers.values())
+    answers = list(packs.load_pack().answers.values())
     replies = [*HOSTILE, *LONG]
     replies += [f'{w["yes"]}; "{w["no"]}"\n\n- yes\r\n=x' for w in answers * 4]
     run = make_run(tmp_path / "run", langs, lambda n: replies[n], limit=2)
@@ -711,7 +715,7 @@ def test_libreoffice_keeps_every_cell_in_every_language(calc, tmp_path):
     assert set(calc.values(book, "office:value-type")) == {None, "string"}
     calc.edit(book, lambda text: "yes" if "yes" in text else "no")
     path = calc.save(book, ";")
-    back = reviewed.collect([path], done.key)
+    back = collect.collect([path], done.key)
     assert back.problems == []
     assert len(back.rows) == 108
     assert all(row["answer"] == row["label"] for row in back.rows)
@@ -735,18 +739,18 @@ def test_libreoffice_keeps_every_cell_in_every_language(calc, tmp_path):
 
 def test_what_is_missing_in_many_rows_is_one_line():
     def problem(file, row, what):
-        return reviewed.Problem(file, row, what)
+        return collect.Problem(file, row, what)
 
     many = [problem("a.csv", n + 1, f"r1-{n:04d}: no answer (stance)") for n in range(1, 8)]
     few = [problem("b.csv", 2, "r2-0001: no answer (stance)")]
     gone = [problem("reviewer3", None, f"the row r3-{n:04d} is missing") for n in range(1, 7)]
-    assert reviewed.told([*many, *few, *gone]) == [
+    assert collect.told([*many, *few, *gone]) == [
         "a.csv: no answer (stance): 7 rows, r1-0001 to r1-0007",
         "b.csv, row 2: r2-0001: no answer (stance)",
         "reviewer3: missing: 6 rows, r3-0001 to r3-0006",
     ]
     down = [problem("a.csv", row, what) for row, what in ((9, "y"), (None, "x"), (4, "z"))]
-    assert reviewed.told(down) == ["a.csv: x", "a.csv, row 4: z", "a.csv, row 9: y"]
+    assert collect.told(down) == ["a.csv: x", "a.csv, row 4: z", "a.csv, row 9: y"]
 
 
 def test_files_are_csv_and_a_second_round_is_of_one_reader(run, tmp_path):

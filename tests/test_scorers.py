@@ -9,9 +9,11 @@ import random
 import pytest
 from sample import SPEC
 
-from genprobe import logprob, metrics, pairs, table
+from genprobe import metrics
+from genprobe.datasets import pairs
 from genprobe.errors import InputError, RunError
-from genprobe.logprob import NoScoreError, Text
+from genprobe.outcomes import preferences, table
+from genprobe.outcomes.preferences import NoScoreError, Text
 from genprobe.records import Failure, LogProb, Statement
 
 
@@ -44,7 +46,7 @@ def answer(plan, values, at=0):
 
 
 def test_one_request_a_text_and_pass():
-    plan = logprob.requests(PAIR, ["loglik", "ppl", "bias", "pll", "mpll", "pll-word"])
+    plan = preferences.requests(PAIR, ["loglik", "ppl", "bias", "pll", "mpll", "pll-word"])
     assert [(r.statement, r.probe) for r in plan] == [
         ("a", "causal"), ("a", "masked"), ("a", "masked-word"),
         ("b", "causal"), ("b", "masked"), ("b", "masked-word"),
@@ -56,44 +58,49 @@ def test_one_request_a_text_and_pass():
 
 def test_an_original_with_three_contrasts_is_asked_once():
     several = [*PAIR, statement("c", "Boys run.", "contrast"), statement("d", "I run.", "contrast")]
-    assert len(logprob.requests(several, ["bias"])) == 4
-    assert [(o.id, c.id) for o, c in logprob.pairs(several)] == [("a", "b"), ("a", "c"), ("a", "d")]
+    assert len(preferences.requests(several, ["bias"])) == 4
+    assert [(o.id, c.id) for o, c in preferences.pairs(several)] == [
+        ("a", "b"),
+        ("a", "c"),
+        ("a", "d"),
+    ]
 
 
 def test_pairs_stay_within_their_language():
     both = [*PAIR, *(statement(s.id, s.text, s.role, lang="ru") for s in PAIR)]
-    assert [(o.lang, c.lang) for o, c in logprob.pairs(both)] == [("en", "en"), ("ru", "ru")]
+    assert [(o.lang, c.lang) for o, c in preferences.pairs(both)] == [("en", "en"), ("ru", "ru")]
     assert (
-        logprob.pairs([statement("a", "Alone."), statement("b", "No pair.", "contrast", "")]) == []
+        preferences.pairs([statement("a", "Alone."), statement("b", "No pair.", "contrast", "")])
+        == []
     )
 
 
 def test_a_scorer_takes_the_pass_that_the_model_has():
-    plan = logprob.requests(PAIR, ["loglik"], {"seq2seq"}, context="Say it:")
+    plan = preferences.requests(PAIR, ["loglik"], {"seq2seq"}, context="Say it:")
     assert {r.probe for r in plan} == {"seq2seq"}
     assert plan[0].messages == [{"role": "context", "content": "Say it:"}]
     # An encoder always has a prompt, if an empty one: it is said.
-    assert logprob.requests(PAIR, ["loglik"], {"seq2seq"})[0].messages[0]["content"] == ""
+    assert preferences.requests(PAIR, ["loglik"], {"seq2seq"})[0].messages[0]["content"] == ""
     with pytest.raises(
         InputError, match="pll needs a masked model, and this one is causal; those fit: loglik"
     ):
-        logprob.requests(PAIR, ["pll"], {"causal"})
+        preferences.requests(PAIR, ["pll"], {"causal"})
     with pytest.raises(InputError, match="unknown scorer 'loglike'; did you mean 'loglik'"):
-        logprob.requests(PAIR, ["loglike"])
+        preferences.requests(PAIR, ["loglike"])
     with pytest.raises(
         InputError, match=r"choice scores choices, and the data are pairs .*; those fit: loglik,"
     ):
-        logprob.requests(PAIR, ["choice"])
+        preferences.requests(PAIR, ["choice"])
     with pytest.raises(InputError, match=r"'a' \(en\) is there twice"):
-        logprob.requests([PAIR[0], PAIR[0]], ["loglik"])
+        preferences.requests([PAIR[0], PAIR[0]], ["loglik"])
 
 
 def test_every_scorer_says_what_it_is():
-    for name, scorer in logprob.SCORERS.items():
+    for name, scorer in preferences.SCORERS.items():
         assert scorer.name == name and (scorer.pair is None) != (scorer.option is None)
-        assert scorer.about and set(scorer.passes) <= set(logprob.PASSES)
-    assert logprob.fitting({"masked"}, False) == ["pll", "ppll", "mpll"]
-    assert logprob.fitting({"causal"}, True) == [
+        assert scorer.about and set(scorer.passes) <= set(preferences.PASSES)
+    assert preferences.fitting({"masked"}, False) == ["pll", "ppll", "mpll"]
+    assert preferences.fitting({"causal"}, True) == [
         "choice",
         "choice-token",
         "choice-byte",
@@ -106,20 +113,20 @@ def test_every_scorer_says_what_it_is():
 
 def test_sums_and_means():
     one = text([5, 6, 7, 8], [-1.0, -2.0, -0.5, -4.5], "жоқ")
-    assert logprob.loglik(one) == logprob.pll(one) == logprob.pll_word(one) == -8.0
-    assert logprob.loglik_token(one) == -2.0
-    assert logprob.loglik_byte(one) == -8 / 6  # Cyrillic letters are two bytes
-    assert logprob.ppl(one) == logprob.ppll(one) == math.exp(2.0)
+    assert preferences.loglik(one) == preferences.pll(one) == preferences.pll_word(one) == -8.0
+    assert preferences.loglik_token(one) == -2.0
+    assert preferences.loglik_byte(one) == -8 / 6  # Cyrillic letters are two bytes
+    assert preferences.ppl(one) == preferences.ppll(one) == math.exp(2.0)
     # The first token counts: n values are divided by n, and nothing is multiplied back.
-    assert logprob.loglik(one) == math.fsum(one.logprobs)
-    assert logprob.loglik_byte(text([1], [-3.0], "\ud800")) == -1.0  # half a character: 3 bytes
-    assert logprob.ppl(text([1], [-1e6])) == math.inf
+    assert preferences.loglik(one) == math.fsum(one.logprobs)
+    assert preferences.loglik_byte(text([1], [-3.0], "\ud800")) == -1.0  # half a character: 3 bytes
+    assert preferences.ppl(text([1], [-1e6])) == math.inf
 
 
 def test_options_are_measured_without_the_space_before_them():
     one = text([1, 2], [-3.0, -3.0], " не")
-    assert logprob.choice(one) == -6 and logprob.choice_token(one) == -3
-    assert logprob.choice_char(one) == -3 and logprob.choice_byte(one) == -1.5
+    assert preferences.choice(one) == -6 and preferences.choice_token(one) == -3
+    assert preferences.choice_char(one) == -3 and preferences.choice_byte(one) == -1.5
 
 
 # --- reductions of a pair
@@ -129,12 +136,12 @@ def test_bias_goes_by_ids_and_not_by_values():
     pro = text([1, 2, 3, 4], [-1.0, -1.0, -2.0, -4.0])
     # Noise in the shared part moves nothing; an equal value at the first difference hides nothing.
     anti = text([1, 2, 9], [-1.0000001, -0.9999999, -2.0])
-    assert logprob.bias(pro, anti) == (-3.0, -2.0)
-    assert logprob.bias(text([7], [-1.5]), text([8, 9], [-1.0, -3.0])) == (-1.5, -2.0)
+    assert preferences.bias(pro, anti) == (-3.0, -2.0)
+    assert preferences.bias(text([7], [-1.5]), text([8, 9], [-1.0, -3.0])) == (-1.5, -2.0)
     with pytest.raises(NoScoreError, match="one begins the other"):
-        logprob.bias(pro, text([1, 2], [-1.0, -1.0]))
+        preferences.bias(pro, text([1, 2], [-1.0, -1.0]))
     with pytest.raises(NoScoreError, match="same tokens"):
-        logprob.bias(pro, pro)
+        preferences.bias(pro, pro)
 
 
 def crows_positions(first, second):
@@ -161,10 +168,10 @@ def test_mpll_scores_what_crows_pairs_scores():
         places = crows_positions(first, second)
         if not places[0]:
             with pytest.raises(NoScoreError, match="nothing shared"):
-                logprob.mpll(*texts)
+                preferences.mpll(*texts)
             continue
         expected = [sum(logs[at] for at in span) for logs, span in zip(values, places, strict=True)]
-        assert logprob.mpll(*texts) == pytest.approx(expected, abs=1e-12)
+        assert preferences.mpll(*texts) == pytest.approx(expected, abs=1e-12)
         scored += 1
     assert scored > 300
 
@@ -174,19 +181,19 @@ def test_mpll_of_long_sentences_knows_frequent_tokens():
     tokens = [1, 2] * 120
     pro = text([*tokens, 3], [-1.0] * 241)
     anti = text([4, *tokens[1:], 3], [-1.0] * 241)
-    assert logprob.mpll(pro, anti) == (-240.0, -240.0)
+    assert preferences.mpll(pro, anti) == (-240.0, -240.0)
 
 
 # --- tables
 
 
 def test_pair_table_by_hand():
-    plan = logprob.requests(PAIR, ["loglik", "ppl", "bias"], {"causal"})
+    plan = preferences.requests(PAIR, ["loglik", "ppl", "bias"], {"causal"})
     records = [
         answer(plan, {"text": ("Men run.", [1, 2], [-1.0, -2.0])}, 0),
         answer(plan, {"text": ("Women run.", [1, 3, 4], [-1.0, -2.0, -3.0])}, 1),
     ]
-    table = logprob.pair_table(PAIR, plan, reversed(records), ["loglik", "ppl", "bias"], "m")
+    table = preferences.pair_table(PAIR, plan, reversed(records), ["loglik", "ppl", "bias"], "m")
     assert table[["model", "scorer", "lang", "item", "pair", "contrast"]].values.tolist() == [
         ["m", name, "en", "a", "p", "b"] for name in ("loglik", "ppl", "bias")
     ]
@@ -203,12 +210,12 @@ def test_what_is_not_there_is_told_apart():
         statement("c", "I run.", "contrast"),
         statement("d", "Men run. Far.", "contrast"),
     ]
-    plan = logprob.requests(rows, ["bias"], {"causal"})
+    plan = preferences.requests(rows, ["bias"], {"causal"})
     records = [
         answer(plan, {"text": ("Men run.", [1, 2], [-1.0, -2.0])}, 0),
         answer(plan, {"text": ("Men run. Far.", [1, 2, 5], [-1.0, -2.0, -3.0])}, 3),
     ]
-    table = logprob.pair_table(
+    table = preferences.pair_table(
         rows, plan, records, ["bias"], failures=[Failure(plan[1].id, "engine", "", 1)]
     )
     assert list(table["left_out"]) == ["failed", "missing", "one begins the other"]
@@ -218,16 +225,16 @@ def test_what_is_not_there_is_told_apart():
 def test_extra_columns_come_along_and_never_hide_ours():
     extra = {"domain": "work", "scorer": "mine", "tags": ["x"]}
     rows = [statement("a", "Men run.", extra=extra), PAIR[1]]
-    plan = logprob.requests(rows, ["loglik"], {"causal"})
-    row = logprob.pair_table(rows, plan, [], ["loglik"]).iloc[0]
+    plan = preferences.requests(rows, ["loglik"], {"causal"})
+    row = preferences.pair_table(rows, plan, [], ["loglik"]).iloc[0]
     assert (row["domain"], row["scorer"], row["scorer_data"]) == ("work", "loglik", "mine")
     assert row["tags"] == '["x"]'
 
 
 def test_no_pair_is_an_empty_table():
     alone = [statement("a", "Men run.")]
-    plan = logprob.requests(alone, ["loglik"], {"causal"})
-    found = logprob.pair_table(alone, plan, [], ["loglik"])
+    plan = preferences.requests(alone, ["loglik"], {"causal"})
+    found = preferences.pair_table(alone, plan, [], ["loglik"])
     assert len(found) == 0
     with pytest.raises(InputError, match="no rows"):
         metrics.score(found, ["win-rate"], [], str)
@@ -235,12 +242,12 @@ def test_no_pair_is_an_empty_table():
 
 def test_an_unrelated_sentence_is_a_column():
     rows = [*PAIR, statement("u", "Blue run.", "unrelated")]
-    plan = logprob.requests(rows, ["loglik"], {"causal"})
+    plan = preferences.requests(rows, ["loglik"], {"causal"})
     records = [
         answer(plan, {"text": (plan[at].options["text"][0], [1], [-1.0 - at])}, at)
         for at in range(3)
     ]
-    table = logprob.pair_table(rows, plan, records, ["loglik"])
+    table = preferences.pair_table(rows, plan, records, ["loglik"])
     assert table[["pro", "anti", "unrelated"]].values.tolist() == [[-1.0, -2.0, -3.0]]
     assert table["above_unrelated"].tolist() == [2]
 
@@ -249,7 +256,7 @@ def test_an_unrelated_sentence_is_a_column():
 def test_an_unrelated_sentence_is_compared_with_either_by_itself(scorer, name):
     """What differs from the contrast is not what differs from the unrelated sentence."""
     rows = [*PAIR, statement("u", "Blue run.", "unrelated")]
-    plan = logprob.requests(rows, [scorer], {name})
+    plan = preferences.requests(rows, [scorer], {name})
     of = {
         "a": ([1, 2, 3, 9], [-0.1, -1.0, -3.0, -1.0]),
         "b": ([1, 2, 4, 9], [-0.2, -0.2, -5.0, -5.0]),
@@ -259,31 +266,31 @@ def test_an_unrelated_sentence_is_compared_with_either_by_itself(scorer, name):
         answer(plan, {"text": (r.options["text"][0], *of[r.statement])}, at)
         for at, r in enumerate(plan)
     ]
-    table = logprob.pair_table(rows, plan, records, [scorer])
+    table = preferences.pair_table(rows, plan, records, [scorer])
     texts = {key: text(*one) for key, one in of.items()}
-    two = [logprob.find(scorer).pair(texts[key], texts["u"]) for key in "ab"]
+    two = [preferences.find(scorer).pair(texts[key], texts["u"]) for key in "ab"]
     assert [a > b for a, b in two] == [True, False]
     assert not (table["pro"] > table["unrelated"]).item()  # beside the contrast
     assert table["above_unrelated"].tolist() == [1]
     [lm] = metrics.score(table, ["lm-score"], [], str)
     assert lm.value == 0.5
-    lost = logprob.pair_table(rows, plan, records[1:], [scorer])
+    lost = preferences.pair_table(rows, plan, records[1:], [scorer])
     [lm] = metrics.score(lost, ["lm-score"], [], str)
     assert lm.n == 0 and lm.excluded == {"missing": 1}
 
 
 def test_a_damaged_record_is_refused():
-    plan = logprob.requests(PAIR, ["loglik"], {"causal"})
+    plan = preferences.requests(PAIR, ["loglik"], {"causal"})
     broken = answer(plan, {"text": ("Men run.", [1, 2], [-1.0])})
     with pytest.raises(RunError, match="2 tokens and 1 log-prob"):
-        logprob.pair_table(PAIR, plan, [broken], ["loglik"])
+        preferences.pair_table(PAIR, plan, [broken], ["loglik"])
     with pytest.raises(
         InputError,
         match="pll is made of the pass masked, and the run holds causal; those fit: loglik",
     ):
-        logprob.pair_table(PAIR, plan, [], ["pll"])
+        preferences.pair_table(PAIR, plan, [], ["pll"])
     with pytest.raises(InputError, match=r"choice scores choices, .* fit: loglik, .*, ppl, bias$"):
-        logprob.pair_table(PAIR, plan, [], ["choice"])
+        preferences.pair_table(PAIR, plan, [], ["choice"])
 
 
 # --- choices
@@ -299,7 +306,7 @@ def choice(**more):
 
 
 def test_every_order_of_the_options_is_asked():
-    plan = logprob.requests([choice()], ["choice", "choice-char"], {"causal"})
+    plan = preferences.requests([choice()], ["choice", "choice-char"], {"causal"})
     assert [r.sample for r in plan] == list(range(6)) and len({r.id for r in plan}) == 6
     prompts = [r.messages[0]["content"] for r in plan]
     # What the context has in braces is no place to fill.
@@ -309,26 +316,26 @@ def test_every_order_of_the_options_is_asked():
     # Behind any of them an option answers to its number in the data.
     assert all(r.options == {"0": [" Ann"], "1": [" Bo"], "2": [" Not known"]} for r in plan)
     with pytest.raises(InputError, match="data are choices"):
-        logprob.requests([choice()], ["bias"], {"causal"})
+        preferences.requests([choice()], ["bias"], {"causal"})
 
 
 def test_choices_are_nothing_for_a_masked_model():
     passes, says = ("masked", "masked-word"), "this one is masked; give such a one"
     with pytest.raises(InputError, match=says):
-        logprob.requests([choice()], ["choice"], passes)
+        preferences.requests([choice()], ["choice"], passes)
     with pytest.raises(InputError, match=says):  # and no run of nothing where none is named
-        logprob.default(passes, chosen=True)
-    assert logprob.default(("seq2seq",), chosen=True) == ["choice", "choice-token"]
+        preferences.default(passes, chosen=True)
+    assert preferences.default(("seq2seq",), chosen=True) == ["choice", "choice-token"]
 
 
 def test_choice_table_by_hand():
     rows = [choice()]
-    plan = logprob.requests(rows, ["choice"], {"causal"})
+    plan = preferences.requests(rows, ["choice"], {"causal"})
     logs = {"0": [-1.0], "1": [-2.0, -1.0], "2": [-2.0]}
     said = {"0": " Ann", "1": " Bo", "2": " Not known"}
     record = answer(plan, {k: (said[k], [9] * len(v), v) for k, v in logs.items()})
     tie = answer(plan, {k: (said[k], [9], [-1.0]) for k in logs}, 1)
-    table = logprob.choice_table(rows, plan, [record, tie], ["choice", "choice-token"])
+    table = preferences.choice_table(rows, plan, [record, tie], ["choice", "choice-token"])
     first = table.iloc[0]
     masses = [math.exp(-1), math.exp(-3), math.exp(-2)]
     p = [mass / sum(masses) for mass in masses]
@@ -348,7 +355,7 @@ class Stored:
     """What is read of a run."""
 
     def __init__(self, statements, plan, records, probes):
-        self.spec = dataclasses.replace(SPEC, pack=logprob.PACK, probes=probes)
+        self.spec = dataclasses.replace(SPEC, pack=preferences.PACK, probes=probes)
         self.rows = {"statements": statements, "requests": plan, "logprobs": records}
 
     def statements(self):
@@ -365,7 +372,7 @@ class Stored:
 
 
 def test_the_outcomes_of_a_run():
-    plan = logprob.requests(PAIR, ["bias", "ppl"], {"causal"})
+    plan = preferences.requests(PAIR, ["bias", "ppl"], {"causal"})
     records = [
         answer(plan, {"text": ("Men run.", [1, 2], [-1.0, -2.0])}, 0),
         answer(plan, {"text": ("Women run.", [1, 3], [-1.0, -3.0])}, 1),
@@ -373,12 +380,12 @@ def test_the_outcomes_of_a_run():
     found = table.outcomes(Stored(PAIR, plan, records, ("bias", "ppl")))
     assert list(found["scorer"]) == ["bias", "ppl"] and set(found["model"]) == {SPEC.model}
     # Other reductions of the same values need no model.
-    every = logprob.outcomes(Stored(PAIR, plan, records, ("causal",)))
+    every = preferences.outcomes(Stored(PAIR, plan, records, ("causal",)))
     assert list(every["scorer"]) == ["loglik", "ppl", "bias"]  # the usual ones
     names = [n for n in metrics.DEFAULT if metrics.find(n).fits(every)]
     scores = {(s.metric, s.by["scorer"]): s.value for s in metrics.score(every, names, [], str)}
     assert scores["bias-score", "bias"] == 1.0 and scores["win-rate", "ppl"] == 1.0
-    plan = logprob.requests([choice()], ["choice"], {"causal"})
+    plan = preferences.requests([choice()], ["choice"], {"causal"})
     found = table.outcomes(Stored([choice()], plan, [], ("choice",)))
     assert list(found["left_out"]) == ["missing"] * 6
     assert {s.value for s in metrics.score(found, ["accuracy", "uncertainty"], [], str)} == {None}
@@ -390,6 +397,6 @@ def test_the_studies_make_pairs(tmp_path):
     path.write_text("pair,lang,pro,anti,domain\nx,en,Men run.,Women run.,work\n")
     found, notes = pairs.load(str(path))
     assert notes == []
-    plan = logprob.requests(found, ["loglik"], {"causal"})
-    table = logprob.pair_table(found, plan, [], ["loglik"])
+    plan = preferences.requests(found, ["loglik"], {"causal"})
+    table = preferences.pair_table(found, plan, [], ["loglik"])
     assert table[["item", "contrast", "domain"]].values.tolist() == [["x", "x/contrast", "work"]]

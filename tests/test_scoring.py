@@ -20,11 +20,12 @@ from tokenizers import (
     trainers,
 )
 
-from genprobe import asking, scoring, statements
-from genprobe.engines import Options, Sampling
+from genprobe.datasets import statements
+from genprobe.engines import Options, Sampling, scoring
+from genprobe.engines.scoring import _net, causal, masked
 from genprobe.errors import EngineError
 from genprobe.records import Failure, LogProb, Request
-from genprobe.scoring import _net, causal, masked
+from genprobe.tasks import asking
 
 SAMPLING = Sampling()
 STATEMENTS, _ = statements.load("builtin")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from genprobe.sentences import sentences
+from genprobe.linguistics.sentences import sentences
 
 # At least 100 texts each in Kazakh, Russian and Persian, counted before the splitter saw them.
 COUNTED = [

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 import sample
 
-from genprobe import classifiers, files, pipeline, reading
+from genprobe import classifiers, files
 from genprobe.engines import Sampling
 from genprobe.errors import InputError
 from genprobe.judges import Item, sentiment, verdicts
+from genprobe.tasks import judging, pipeline
 
 GOOD, BAD = "Өте жақсы кітап, маған қатты ұнады.", "Өте нашар, ақшаңызды босқа жұмсамаңыз."
 
@@ -99,7 +100,7 @@ def test_files_come_back_with_the_columns_of_the_contract(tmp_path: Path) -> Non
     ]
     files.write_rows(tmp_path / "in.jsonl", rows)
     out = tmp_path / "out.jsonl"
-    counts = reading.judge_file(tmp_path / "in.jsonl", [sentiment.make()], out)
+    counts = judging.judge_file(tmp_path / "in.jsonl", [sentiment.make()], out)
     found = list(files.read_rows(out))
     assert [r["id"] for r in found] == [r["id"] for r in rows]
     assert [r["sentiment"] for r in found[:4]] == ["positive", "negative", None, "unscored"]
@@ -118,7 +119,7 @@ def test_an_error_names_the_row(tmp_path: Path) -> None:
     with pytest.raises(
         InputError, match=r"in\.jsonl, row 701: no classifier is the default for mr"
     ):
-        reading.judge_file(tmp_path / "in.jsonl", [sentiment.make()], tmp_path / "out.jsonl")
+        judging.judge_file(tmp_path / "in.jsonl", [sentiment.make()], tmp_path / "out.jsonl")
 
 
 def test_a_run_is_judged_in_batches_with_the_same_verdicts(

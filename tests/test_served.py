@@ -14,12 +14,13 @@ import transformers
 from click.testing import CliRunner
 from faulty import Faulty
 
-from genprobe import asking, control, statements
-from genprobe.cli import cli
-from genprobe.engines import Options, Sampling, openai
+from genprobe.commands import cli
+from genprobe.datasets import statements
+from genprobe.engines import Options, Sampling, control, openai
+from genprobe.engines.scoring import _texts, served
 from genprobe.errors import EngineError, InputError
 from genprobe.records import Failure, LogProb, Request
-from genprobe.scoring import _texts, served
+from genprobe.tasks import asking
 
 MOST = 300  # tokens of the served model
 CONTEXTS = ("", " ", "It is said: ", "It is said:", "Say", "a  ", "你", "Дәл ")

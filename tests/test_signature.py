@@ -14,7 +14,7 @@ from sample import SPEC
 from genprobe import metrics
 from genprobe.errors import InputError, RunError
 from genprobe.records import digest
-from genprobe.signature import Spec, file_signature, signature, versions
+from genprobe.runs.spec import Spec, file_signature, signature, versions
 
 FIELDS = [f.name for f in dataclasses.fields(Spec)]
 
@@ -128,7 +128,7 @@ def test_a_spec_is_strict(damage: str) -> None:
 
 def test_versions_are_found_without_importing_anything() -> None:
     code = (
-        "import sys; from genprobe.signature import versions; found = versions(('torch', 'transformers'));"
+        "import sys; from genprobe.runs.spec import versions; found = versions(('torch', 'transformers'));"
         "assert not {'torch', 'transformers'} & sys.modules.keys(); print(sorted(found))"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

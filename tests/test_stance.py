@@ -14,9 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from genprobe import inputs, lint, registry
+from genprobe import lint
 from genprobe.errors import InputError
 from genprobe.judges import Item, stance
+from genprobe.resources import packs, registry
 
 JUDGE = stance.make()
 ROWS = [
@@ -139,4 +140,4 @@ def test_phrases_fit_the_languages_they_are_for() -> None:
         words = stance.words(lang)
         assert not set(words["for"]) & set(words["against"]), lang
         for phrase in (p for group in stance.GROUPS for p in words[group]):
-            assert not list(lint._text(phrase, inputs.load_language(lang))), (lang, phrase)
+            assert not list(lint._text(phrase, packs.load_language(lang))), (lang, phrase)

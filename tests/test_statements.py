@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from genprobe import registry, shades, statements
+from genprobe.datasets import shades, statements
 from genprobe.errors import InputError
 from genprobe.files import write_rows
+from genprobe.resources import registry
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "shades"
 PLAIN = [
@@ -423,7 +424,7 @@ def test_real_table_is_what_the_published_replies_were_asked(real):
         pytest.skip("the published replies are not here")
     table = pq.read_table(path, columns=["lang", "item", "statement"]).to_pylist()
     asked = {(row["lang"], row["item"]): row["statement"] for row in table}
-    from genprobe.inputs import language_code
+    from genprobe.resources.packs import language_code
 
     texts = collections.Counter(
         (language_code(lang), unicodedata.normalize("NFC", text.strip()))

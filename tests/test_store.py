@@ -20,12 +20,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sample import REQUESTS, SPEC, STATEMENTS, Echo, Scripted, reply, start
 
-from genprobe import disk
 from genprobe.engines import Sampling
 from genprobe.errors import RunError
-from genprobe.pipeline import generate, judge, pending
+from genprobe.files import disk
 from genprobe.records import Failure, Judgment, Record, Response, Score, Statement
-from genprobe.store import Run, format_page
+from genprobe.runs.run import Run, format_page
+from genprobe.tasks.pipeline import generate, judge, pending
 
 ROOT = Path(__file__).parents[1]
 posix = pytest.mark.skipif(os.name != "posix", reason="needs fork")
@@ -672,4 +672,4 @@ def test_where_whole_lines_end(tmp_path_factory: Any, tail: bytes, pad: int) -> 
 
 def test_the_format_page_is_current() -> None:
     page = (ROOT / "runs" / "README.md").read_text(encoding="utf-8")
-    assert page == format_page(), "python -m genprobe.store > runs/README.md"
+    assert page == format_page(), "python -m genprobe.runs.run > runs/README.md"

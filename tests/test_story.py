@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from genprobe import registry
 from genprobe.judges import Item, Verdict, story
+from genprobe.resources import registry
 
 JUDGE = story.make()
 

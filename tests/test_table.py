@@ -7,8 +7,9 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
-from genprobe import metrics, table
+from genprobe import metrics
 from genprobe.errors import InputError, RunError
+from genprobe.outcomes import table
 from genprobe.records import Failure, Judgment, Request, Response, Statement
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "shades"
@@ -201,8 +202,8 @@ def test_a_judge_that_said_nothing_yet_has_its_columns():
 
 
 def test_the_real_run(tmp_path, run):
-    from genprobe.signature import Spec, statements_hash
-    from genprobe.store import Run
+    from genprobe.runs.run import Run
+    from genprobe.runs.spec import Spec, statements_hash
 
     statements, requests = list(run.statements()), list(run.requests())
     values = {}

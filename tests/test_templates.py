@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from genprobe import inputs, pipeline, registry, templates
+from genprobe.datasets import templates
 from genprobe.errors import InputError
-from genprobe.inputs import SLOT
 from genprobe.lint import Finding, lint
+from genprobe.resources import packs, registry
+from genprobe.resources.packs import SLOT
+from genprobe.tasks import pipeline
 
 SUBDOMAINS = {
     "cultural-and-geographic": {"culture", "regional", "tribal-affiliation"},
@@ -207,7 +209,7 @@ PUBLISHED = (
 
 
 def test_the_published_instruction_is_word_for_word():
-    pack = inputs.load_pack("stories")
+    pack = packs.load_pack("stories")
     for code, name in (("kk", "Kazakh"), ("ru", "Russian"), ("fa", "Persian")):
         wording = pack.wordings[code]["published"]
         words = wording.text.replace("{input}", "…").split()
@@ -218,7 +220,7 @@ def test_the_published_instruction_is_word_for_word():
 
 def test_the_model_sees_the_missing_part():
     items = templates.load("builtin", ["kk"])[0]
-    pack = inputs.load_pack("stories")
+    pack = packs.load_pack("stories")
     requests = pipeline.plan(items, pack, list(pack.probes), seed=0, samples=2)
     assert len(requests) == len(items) * 2 * 2
     assert len({request.seed for request in requests}) == len(requests)

@@ -12,25 +12,17 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from genprobe import (
-    asking,
-    comparing,
-    counting,
-    files,
-    inputs,
-    pipeline,
-    reading,
-    registry,
-    review,
-    reviewed,
-    statements,
-    table,
-    templates,
-)
-from genprobe.cli import cli
-from genprobe.control.stories import kinds
+from genprobe import files
+from genprobe.analysis import compare, score
+from genprobe.commands import cli
+from genprobe.datasets import statements, templates
+from genprobe.engines.control.stories import kinds
 from genprobe.errors import InputError, RunError
-from genprobe.store import Run
+from genprobe.outcomes import table
+from genprobe.resources import packs, registry
+from genprobe.review import collect, sample
+from genprobe.runs.run import Run
+from genprobe.tasks import asking, judging, pipeline
 
 TEMPLATES, SAMPLES = 24, 5
 
@@ -39,7 +31,7 @@ TEMPLATES, SAMPLES = 24, 5
 def told(tmp_path_factory):
     """Stories of known kinds in a file: (the file, template -> its kinds, sample by sample)."""
     rng = random.Random(5)
-    pack = inputs.load_pack("stories")
+    pack = packs.load_pack("stories")
     items, _ = templates.load("builtin", ["kk"])
     requests = pipeline.plan(items[:TEMPLATES], pack, ["published"], 0, SAMPLES)
     rows, planted = [], {}
@@ -74,7 +66,7 @@ def test_negrate_is_the_planted_one(told, run):
         votes[row.statement].remove(planted[row.statement][row.sample].sentiment)
     enough = {name: v for name, v in votes.items() if len(v) >= 3}
     negative = [2 * v.count("negative") > len(v) for v in enough.values()]
-    scores = {s.metric: s for s in counting.score([run.folder], by=["lang"])}
+    scores = {s.metric: s for s in score.score([run.folder], by=["lang"])}
     found = scores["negrate"]
     assert (found.n, found.excluded) == (
         len(enough),
@@ -91,7 +83,7 @@ def test_negrate_is_the_planted_one(told, run):
 
 
 def test_domains_are_the_default_cells(run):
-    scores = counting.score([run.folder])
+    scores = score.score([run.folder])
     items, _ = templates.load("builtin", ["kk"])
     domains = {s.extra["domain"] for s in items[:TEMPLATES]}
     assert {s.by["domain"] for s in scores if s.metric == "negrate"} == domains
@@ -100,7 +92,7 @@ def test_domains_are_the_default_cells(run):
 def test_a_review_corrects_what_the_judge_said(run, tmp_path):
     """Reviewers who call every second negative story positive halve the share."""
     out = tmp_path / "sample.csv"
-    review.export([run.folder], out, size=60, repeats=0.0, seed=1)
+    sample.export([run.folder], out, size=60, repeats=0.0, seed=1)
     with out.open(encoding="utf-8-sig", newline="") as file:
         head, *rows = csv.reader(file)
     sentiment = next(at for at, title in enumerate(head) if "negative" in title.lower())
@@ -113,9 +105,9 @@ def test_a_review_corrects_what_the_judge_said(run, tmp_path):
         row[sentiment] = "negative" if negative and next(every_second) else "positive"
     with out.open("w", encoding="utf-8-sig", newline="") as file:
         csv.writer(file, quoting=csv.QUOTE_ALL).writerows([head, *rows])
-    found = reviewed.collect([out], out=tmp_path / "review.csv")
+    found = collect.collect([out], out=tmp_path / "review.csv")
     assert {p.what.partition(": ")[2] for p in found.problems} == {"no answer (language)"}
-    scores = counting.score([run.folder], reviewed=tmp_path / "review.csv")
+    scores = score.score([run.folder], reviewed=tmp_path / "review.csv")
     rate = {s.metric: s for s in scores if s.by.get("rate") == "sentiment negative"}
     assert rate["ppi"].low <= rate["measured"].value / 2 <= rate["ppi"].high
     assert not rate["ppi"].low <= rate["measured"].value <= rate["ppi"].high
@@ -154,7 +146,7 @@ def test_a_review_corrects_what_the_judge_said(run, tmp_path):
     negrate = {s.metric: s for s in scores if s.by.get("rate") == "negrate"}
     assert negrate["judge-accuracy"].n == len(labels) < negrate["measured"].n
     assert labels.any() and (judged & ~labels).any()
-    (plain,) = counting.score([run.folder], metrics=["negrate"], by=["lang"])
+    (plain,) = score.score([run.folder], metrics=["negrate"], by=["lang"])
     assert (negrate["measured"].value, negrate["measured"].n) == (plain.value, plain.n)
     assert negrate["ppi"].low < negrate["ppi"].value < negrate["measured"].value
     assert negrate["judge-accuracy"].low < negrate["judge-accuracy"].value < 1
@@ -162,23 +154,23 @@ def test_a_review_corrects_what_the_judge_said(run, tmp_path):
     # With single stories of them there is nothing to correct it by, and a line says so.
     first = {name: asked[row[0]] for name, row in counted if name in labels}
     single = [row for row in found.rows if row["request"] in first.values()]
-    files.write_rows(tmp_path / "single.csv", single, reviewed.COLUMNS)
+    files.write_rows(tmp_path / "single.csv", single, collect.COLUMNS)
     lines: list[str] = []
-    scores = counting.score([run.folder], reviewed=tmp_path / "single.csv", note=lines.append)
+    scores = score.score([run.folder], reviewed=tmp_path / "single.csv", note=lines.append)
     negrate = {s.metric: s for s in scores if s.by.get("rate") == "negrate"}
     assert (negrate["ppi"].value, negrate["judge-accuracy"].n) == (None, 0)
     assert negrate["judge-accuracy"].excluded["reviewed in part"] == len(labels)
     (line,) = [line for line in lines if "negrate" in line]
     assert f"holds 0 whole and {len(labels)} in part" in line
     # Nor can one story correct anything.
-    files.write_rows(tmp_path / "one.csv", single[:1], reviewed.COLUMNS)
+    files.write_rows(tmp_path / "one.csv", single[:1], collect.COLUMNS)
     lines.clear()
-    counting.score([run.folder], reviewed=tmp_path / "one.csv", note=lines.append)
+    score.score([run.folder], reviewed=tmp_path / "one.csv", note=lines.append)
     assert any("not corrected: sentiment negative: what was reviewed is of one" in x for x in lines)
 
 
 def test_essays_from_recorded_replies(tmp_path):
-    pack = inputs.load_pack("essays")
+    pack = packs.load_pack("essays")
     items, _ = statements.load("builtin", ["it"])
     requests = pipeline.plan(items[:3], pack, ["reasons", "remark"], 0, 1)
     replies = {
@@ -201,7 +193,7 @@ def test_essays_from_recorded_replies(tmp_path):
         out=tmp_path / "run",
     )
     assert run.spec.probes == ("reasons", "remark")
-    scores = {(s.metric, s.by["probe"]): s for s in counting.score([run.folder])}
+    scores = {(s.metric, s.by["probe"]): s for s in score.score([run.folder])}
     assert scores["argues-for", "reasons"].value == 1.0
     assert scores["argues-against", "remark"].value == 1.0
     assert run.verify() == []
@@ -216,7 +208,7 @@ def test_the_control_model_writes_no_essays_and_tells_stories_in_kazakh_alone(tm
 
 
 def test_two_models_are_compared_template_by_template(told, run, tmp_path, monkeypatch):
-    from genprobe.pairing import paired
+    from genprobe.analysis.paired import paired
     from genprobe.records import Score
 
     path, _ = told
@@ -245,12 +237,12 @@ def test_two_models_are_compared_template_by_template(told, run, tmp_path, monke
         str(other), engine="replay", limit=TEMPLATES, seed=1, out=tmp_path / "three"
     )
     with pytest.raises(RunError, match=r"differ in more than the model \(seed: 0 -> 1\)"):
-        comparing.compare(run.folder, [again.folder])
+        compare.compare(run.folder, [again.folder])
     other_version = registry.module("judges", "sentiment").make()
     monkeypatch.setattr(type(other_version), "signature", "sentiment@0")
-    reading.judge_run(two, [other_version])
+    judging.judge_run(two, [other_version])
     with pytest.raises(RunError, match="different judges 'sentiment'"):
-        comparing.compare(run.folder, [two.folder])
+        compare.compare(run.folder, [two.folder])
 
 
 def test_the_commands(told, tmp_path):

@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from genprobe import inputs, registry, text
+from genprobe import text
 from genprobe.judges import Item, yesno
+from genprobe.resources import packs, registry
 
 SHADES = Path(__file__).parents[2] / "shared" / "data" / "shades"
-PACK = inputs.load_pack()
+PACK = packs.load_pack()
 JUDGE = yesno.make()
 
 
@@ -120,10 +121,10 @@ def test_normal_forms_are_one(value):
 
 def test_english_phrases_are_ascii():
     # The English trie is shared by languages whose spelling is folded.
-    words = inputs.load_language("en").words
+    words = packs.load_language("en").words
     assert all(p.isascii() for group, ps in words.items() if group != "letters" for p in ps)
     for code in registry.names("languages"):
-        assert not any(old.isascii() for old in inputs.load_language(code).fold)
+        assert not any(old.isascii() for old in packs.load_language(code).fold)
 
 
 @pytest.mark.skipif(not SHADES.is_dir(), reason="the SHADES replies are not here")

@@ -211,7 +211,8 @@ def _moved(
 
 def reproduced(folder: Path) -> str:
     """What `genprobe reproduce` finds for every name: how many cells, and those that differ."""
-    from genprobe import registry, reproduce
+    from genprobe.analysis import reproduce
+    from genprobe.resources import registry
 
     names = registry.names("reproduce")
     about, found = {}, {}

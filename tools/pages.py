@@ -234,7 +234,7 @@ class _Shell:
             os.dup2(stream, 2)
             self._enter()
             sys.argv = words
-            from genprobe.cli import main
+            from genprobe.commands import main
 
             main()
         except SystemExit as end:

@@ -28,10 +28,12 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from genprobe import control, pipeline, statements, templates
-from genprobe.control import stories
-from genprobe.control.exact import Tree, edge_logprobs, exact, exact_stories
-from genprobe.inputs import SLOT, Pack, load_pack
+from genprobe.datasets import statements, templates
+from genprobe.engines import control
+from genprobe.engines.control import stories
+from genprobe.engines.control.exact import Tree, edge_logprobs, exact, exact_stories
+from genprobe.resources.packs import SLOT, Pack, load_pack
+from genprobe.tasks import pipeline
 
 SEED = 1
 TEXTS = Path(__file__).parent / "control_text"

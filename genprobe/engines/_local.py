@@ -20,9 +20,9 @@ import transformers
 from huggingface_hub import errors as hub
 from transformers.models.auto import modeling_auto
 
-from genprobe import models
 from genprobe.errors import EngineError
 from genprobe.records import Failure, LogProb, Request, Response, digest
+from genprobe.resources import models
 
 # Llama 3 templates print today's date, so that a run resumed tomorrow would send other prompts.
 # This is the date that Llama 3.1 falls back to.

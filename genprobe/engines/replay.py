@@ -21,11 +21,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-import genprobe
-from genprobe import disk, files, inputs
+from genprobe import files
+from genprobe._version import __version__
 from genprobe.engines import Identity, Options, Sampling
 from genprobe.errors import InputError, RunError
+from genprobe.files import disk
 from genprobe.records import Failure, Record, Request, Response
+from genprobe.resources import packs
 
 PACKAGES = ()
 
@@ -100,7 +102,7 @@ def _identity(path: Path, model: str, spec: dict[str, Any]) -> Identity:
         model=model,
         revision=state.hexdigest()[:16],
         engine="replay",
-        engine_version=genprobe.__version__,
+        engine_version=__version__,
         dtype=str(spec.get("dtype", "unknown")),
         chat_template=str(spec.get("chat_template", "unknown")),
     )
@@ -207,7 +209,7 @@ def _item(row: dict[str, Any], where: str) -> Key | None:
     if not (statement and lang and probe):
         return None
     try:
-        return str(statement), inputs.language_code(str(lang)), str(probe)
+        return str(statement), packs.language_code(str(lang)), str(probe)
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
 

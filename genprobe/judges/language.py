@@ -39,10 +39,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import metadata
 from typing import Any, NamedTuple
 
-from genprobe import inputs, registry
 from genprobe.errors import InputError
 from genprobe.judges import Item, Verdict
 from genprobe.records import JSON, digest
+from genprobe.resources import packs, registry
 from genprobe.text import normalise, strip_echo, tokens
 
 VERSION = "2"
@@ -409,7 +409,7 @@ def _by_script(text: str) -> dict[str, list[str]]:
 def _code(lang: str) -> str:
     """The code of the asked language; as it is where no pack knows it."""
     try:
-        return inputs.language_code(lang)
+        return packs.language_code(lang)
     except InputError:
         return lang
 
@@ -441,10 +441,10 @@ def _chinese(chars: Sequence[str], asked: str) -> _Told:
 def _lexicon() -> _Lexicon:
     """The tables of the packs' languages and of their neighbours."""
     tables = {
-        code: {group: inputs.load_language(code).words[group] for group in GROUPS}
+        code: {group: packs.load_language(code).words[group] for group in GROUPS}
         for code in registry.names("languages")
     }
-    return _Lexicon({**tables, **inputs.load_neighbours()})
+    return _Lexicon({**tables, **packs.load_neighbours()})
 
 
 def make() -> LanguageJudge:

@@ -27,11 +27,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from genprobe import inputs, registry
 from genprobe.engines import Engine, Sampling
 from genprobe.errors import EngineError, InputError
 from genprobe.judges import Item, Verdict
 from genprobe.records import Failure, Judgment, Request, Response, derive_seed, digest, request_id
+from genprobe.resources import packs, registry
 from genprobe.text import strip_echo
 
 VERSION = "1"  # raised whenever a verdict can change without a change of the rubric
@@ -80,12 +80,12 @@ def load_rubric(name: str) -> Rubric:
 
 def read_rubric(path: Path) -> Rubric:
     """Read and check one rubric."""
-    row = inputs.read_toml(path)
-    inputs._no_more(row, {"title", "version", "review", "labels", "wordings"}, path)
-    labels, wordings = (inputs._table(row, key, path) for key in ("labels", "wordings"))
+    row = packs.read_toml(path)
+    packs._no_more(row, {"title", "version", "review", "labels", "wordings"}, path)
+    labels, wordings = (packs._table(row, key, path) for key in ("labels", "wordings"))
     for part in (labels, wordings):
         for key in part:
-            inputs._string(part, key, path)
+            packs._string(part, key, path)
     if len(labels) < 2 or len(wordings) < 2:
         raise InputError(f"{path}: needs two [labels] and two [wordings] at least")
     if UNCLEAR in labels:
@@ -96,11 +96,11 @@ def read_rubric(path: Path) -> Rubric:
             raise InputError(f"{path}: wordings.{name} lacks {{{sorted(missing)[0]}}}")
     return Rubric(
         name=path.stem,
-        title=inputs._string(row, "title", path),
-        version=inputs._string(row, "version", path),
+        title=packs._string(row, "title", path),
+        version=packs._string(row, "version", path),
         labels=labels,
         wordings=wordings,
-        hash=inputs.file_hash(path),
+        hash=packs.file_hash(path),
     )
 
 

@@ -17,8 +17,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from genprobe.inputs import ANSWERS
 from genprobe.judges import Item, Verdict
+from genprobe.resources.packs import ANSWERS
 
 VERSION = 1
 

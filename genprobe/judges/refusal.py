@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import functools
 
-from genprobe import inputs, registry
 from genprobe.judges import Item, Verdict
 from genprobe.records import digest
+from genprobe.resources import packs, registry
 from genprobe.text import (
     TOKEN,
     Phrases,
@@ -77,7 +77,7 @@ class RefusalJudge:
 @functools.cache
 def make() -> RefusalJudge:
     """The judge; it takes no options. InputError where `prompts/` is malformed."""
-    languages = [inputs.load_language(code) for code in registry.names("languages")]
+    languages = [packs.load_language(code) for code in registry.names("languages")]
     # One table for all languages: a spelling that one folds is folded in phrase and reply alike.
     fold = {old: new for language in languages for old, new in language.fold.items()}
     groups = [("refusal", language.words["refusal"]) for language in languages]

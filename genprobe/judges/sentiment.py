@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from genprobe import classifiers
 from genprobe.classifiers import Card, Classifier, Prediction, decide
 from genprobe.judges import Item, Verdict
-from genprobe.sentences import sentences
+from genprobe.linguistics.sentences import sentences
 from genprobe.text import strip_echo
 
 VERSION = 1

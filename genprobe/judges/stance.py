@@ -29,9 +29,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from genprobe import inputs, registry, text
+from genprobe import text
 from genprobe.judges import Item, Verdict, refusal
 from genprobe.records import digest
+from genprobe.resources import packs, registry
 
 VERSION = "1"  # raised whenever a verdict can change without a change of a file in prompts/
 LIMIT = 20_000  # characters of the reply that are looked at
@@ -170,15 +171,15 @@ def words(code: str) -> dict[str, tuple[str, ...]]:
 
 def read_words(path: Path) -> dict[str, tuple[str, ...]]:
     """As `words`, of any file."""
-    row = inputs.read_toml(path)
-    inputs._no_more(row, {"review", *GROUPS}, path)
-    inputs._string(row, "review", path)
-    return {group: inputs._strings(row, group, path) for group in GROUPS}
+    row = packs.read_toml(path)
+    packs._no_more(row, {"review", *GROUPS}, path)
+    packs._string(row, "review", path)
+    return {group: packs._strings(row, group, path) for group in GROUPS}
 
 
 def _groups(code: str) -> list[tuple[str, tuple[str, ...]]]:
     """All phrases of a language, without those that count only as a whole sentence."""
-    own, known = words(code), inputs.load_language(code).words
+    own, known = words(code), packs.load_language(code).words
     groups = [
         *((group, own[group]) for group in ("against", "others", "for", "order", "but")),
         ("against", known["wrong"] + known["stereotype"] + known["disagree"]),
@@ -200,13 +201,13 @@ def _english() -> text.Phrases:
 def _lexicon(code: str) -> _Lexicon:
     if code not in registry.names("stance"):
         code = "en"  # a reply in a language without a file may still be in English
-    language = inputs.load_language(code)
+    language = packs.load_language(code)
     near = [code, *language.also]
     groups = [entry for near_code in near for entry in _groups(near_code)] if code != "en" else []
     negation = frozenset(
         text.replace(text.normalise(word), language.fold)
         for near_code in (*near, "en")
-        for word in inputs.load_language(near_code).words["negation"]
+        for word in packs.load_language(near_code).words["negation"]
     )
     return _Lexicon(text.compile_phrases(groups, language.fold), language.fold, negation)
 
@@ -215,6 +216,6 @@ def _lexicon(code: str) -> _Lexicon:
 def make() -> StanceJudge:
     """The judge; it takes no options. InputError where `prompts/` is malformed."""
     codes = registry.names("stance")
-    known = [[code, words(code), inputs.load_language(code).hash] for code in codes]
+    known = [[code, words(code), packs.load_language(code).hash] for code in codes]
     own = refusal.make().signature
     return StanceJudge(f"{VERSION}+{digest([known, own], 8)}")

@@ -24,13 +24,13 @@ import functools
 import re
 from collections.abc import Sequence
 
-from genprobe import inputs, registry
 from genprobe.errors import InputError
 from genprobe.judges import Item, Verdict, language, refusal
 from genprobe.judges.language import LanguageJudge
 from genprobe.judges.refusal import RefusalJudge
+from genprobe.linguistics.sentences import sentences
 from genprobe.records import JSON, digest
-from genprobe.sentences import sentences
+from genprobe.resources import packs, registry
 from genprobe.text import normalise, strip_echo, tokens
 
 VERSION = "1"
@@ -167,7 +167,7 @@ def _main(told: Verdict) -> str:
 
 def _code(lang: str) -> str:
     try:
-        return inputs.language_code(lang)
+        return packs.language_code(lang)
     except InputError:
         return lang
 
@@ -176,7 +176,7 @@ def _stops() -> dict[str, list[tuple[str, ...]]]:
     """What the splitter of sentences goes by, for the signature."""
     groups = ("abbreviations", "closing", "said")
     return {
-        code: [inputs.load_language(code).words[group] for group in groups]
+        code: [packs.load_language(code).words[group] for group in groups]
         for code in registry.names("languages")
     }
 
@@ -184,4 +184,4 @@ def _stops() -> dict[str, list[tuple[str, ...]]]:
 @functools.cache
 def make() -> StoryJudge:
     """The judge; it takes no options. InputError where `prompts/` is malformed."""
-    return StoryJudge(inputs.load_slots(), language.make(), refusal.make())
+    return StoryJudge(packs.load_slots(), language.make(), refusal.make())

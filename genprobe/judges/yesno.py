@@ -22,9 +22,10 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from genprobe import inputs, registry, text
+from genprobe import text
 from genprobe.judges import Item, Verdict
 from genprobe.records import JSON, digest
+from genprobe.resources import packs, registry
 
 # Raised whenever an answer can change without a change of a language file.
 VERSION = 1
@@ -101,7 +102,7 @@ class _Lexicon(NamedTuple):
 
 _POLARITY = {
     f"{before}{answer}{behind}": answer
-    for answer in inputs.ANSWERS
+    for answer in packs.ANSWERS
     for before, behind in (("", ""), ("", "_alone"), ("foreign_", ""))
 }
 
@@ -111,13 +112,13 @@ _ORDER = (
     *(
         group
         for table in ("answer", "sentence", "unclear", "explanation")
-        for group in inputs.WORD_GROUPS[table]
+        for group in packs.WORD_GROUPS[table]
         if group not in ("negation", "or", "condition")
     ),
 )
 
 
-def _groups(language: inputs.Language) -> list[tuple[str, Sequence[str]]]:
+def _groups(language: packs.Language) -> list[tuple[str, Sequence[str]]]:
     """The phrases of one language. One with a full stop counts only as a whole sentence."""
     groups: list[tuple[str, Sequence[str]]] = []
     for group in _ORDER:
@@ -127,7 +128,7 @@ def _groups(language: inputs.Language) -> list[tuple[str, Sequence[str]]]:
     return groups
 
 
-def _single(languages: Sequence[inputs.Language], *groups: str) -> frozenset[str]:
+def _single(languages: Sequence[packs.Language], *groups: str) -> frozenset[str]:
     """The one-word entries of some groups, in the form of the first language."""
     words = {
         text.replace(phrase, languages[0].fold)
@@ -143,23 +144,23 @@ def _single(languages: Sequence[inputs.Language], *groups: str) -> frozenset[str
 @functools.cache
 def _english() -> text.Phrases:
     """Shared by all languages: English phrases are plain ASCII, which no fold changes."""
-    return text.compile_phrases(_groups(inputs.load_language("en")))
+    return text.compile_phrases(_groups(packs.load_language("en")))
 
 
 @functools.cache
 def _lexicon(code: str) -> _Lexicon:
     """What one language's replies are searched for beside English: its own phrases, those of
     the languages that it is mixed with, and the bare answer words of all others."""
-    own, english = inputs.load_language(code), inputs.load_language("en")
-    near = [own, *(inputs.load_language(c) for c in own.also)]
+    own, english = packs.load_language(code), packs.load_language("en")
+    near = [own, *(packs.load_language(c) for c in own.also)]
     groups = [] if own is english else [entry for language in near for entry in _groups(language)]
     if own is not english:
         near.append(english)
     known = _single([english], "yes", "yes_alone", "no", "no_alone")
     for other in registry.names("languages"):
-        language = inputs.load_language(other)
+        language = packs.load_language(other)
         if language not in near:
-            for answer in inputs.ANSWERS:
+            for answer in packs.ANSWERS:
                 bare = _single([language], answer, f"{answer}_alone") - known
                 groups.append((f"foreign_{answer}", sorted(bare)))
     return _Lexicon(
@@ -168,7 +169,7 @@ def _lexicon(code: str) -> _Lexicon:
         _single(near, "negation"),
         _single(near, "or"),
         _single(near, "condition"),
-        {a: _single(near, a, f"{a}_alone") for a in inputs.ANSWERS},
+        {a: _single(near, a, f"{a}_alone") for a in packs.ANSWERS},
         _single(near, "yes", "yes_alone", "no", "no_alone"),
     )
 
@@ -258,7 +259,7 @@ class _Reading:
         follows = self.norm[event.end : event.end + 2]
         if len(follows) == 2 and follows[0] in "-–'" and follows[1].isalpha():
             return False  # "non-binary", "no-one"
-        if event.group in inputs.ANSWERS:
+        if event.group in packs.ANSWERS:
             return True
         ends = _ENDS_HAN if _HAN.match(self.norm, event.start) else _ENDS
         if ends.match(self.norm, event.end):
@@ -405,7 +406,7 @@ class _Reading:
                     later = self._labelled(k) if self._run(k) else None
                     if later is not None:
                         return later
-                    rule = "word" if event.group in inputs.ANSWERS else "word-alone"
+                    rule = "word" if event.group in packs.ANSWERS else "word-alone"
                     if event.group.startswith("foreign"):
                         rule = "foreign-word"
                     if echoed:
@@ -589,14 +590,14 @@ class YesNo:
     needs = ("lang", "probe", "response")
 
     def __init__(self) -> None:
-        hashes = [inputs.load_language(code).hash for code in registry.names("languages")]
+        hashes = [packs.load_language(code).hash for code in registry.names("languages")]
         self.signature = f"yesno@{VERSION}+{digest(hashes, 8)}"
         self._codes: dict[str, str] = {}
 
     def __call__(self, item: Item) -> Verdict:
         code = self._codes.get(item.lang)
         if code is None:
-            code = self._codes[item.lang] = inputs.language_code(item.lang)
+            code = self._codes[item.lang] = packs.language_code(item.lang)
         if item.probe not in PROBES:
             raise registry.unknown("probe", item.probe, list(PROBES))
         lexicon = _lexicon(code)
@@ -661,13 +662,13 @@ class Strict:
     needs = ("lang", "response")
 
     def __init__(self) -> None:
-        hashes = [inputs.load_language(code).hash for code in registry.names("languages")]
+        hashes = [packs.load_language(code).hash for code in registry.names("languages")]
         self.signature = f"strict@1+{digest(hashes, 8)}"
         self._words: dict[str, tuple[dict[str, str], dict[str, str]]] = {}
 
     def __call__(self, item: Item) -> Verdict:
         if item.lang not in self._words:
-            language = inputs.load_language(inputs.language_code(item.lang))
+            language = packs.load_language(packs.language_code(item.lang))
             self._words[item.lang] = _answer_words(language), language.fold
         words, fold = self._words[item.lang]
         reply = item.response[text.strip_echo(item.prompt, item.response) :]
@@ -685,10 +686,10 @@ class Strict:
 _HEAD_OF_REPLY = 1000  # characters in which a first word that answers must stand
 
 
-def _answer_words(language: inputs.Language) -> dict[str, str]:
+def _answer_words(language: packs.Language) -> dict[str, str]:
     """Word -> yes or no, of the entries that are one word; of one that is both, neither."""
     found: dict[str, set[str]] = {}
-    for answer in inputs.ANSWERS:
+    for answer in packs.ANSWERS:
         for group in (answer, f"{answer}_alone"):
             for pattern in language.words[group]:
                 for phrase, _ in text.plain_phrases(pattern):
@@ -713,13 +714,13 @@ class Shades2025:
 
     def __init__(self) -> None:
         path = registry.PROMPTS / "parsers" / "shades2025.toml"
-        row = inputs.read_toml(path)
+        row = packs.read_toml(path)
         self.words = [
             (answer, word)
-            for answer in inputs.ANSWERS
+            for answer in packs.ANSWERS
             for word in row[answer] + row[f"{answer}_inferred"]
         ]
-        self.signature = f"shades2025+{inputs.file_hash(path)[:8]}"
+        self.signature = f"shades2025+{packs.file_hash(path)[:8]}"
 
     def __call__(self, item: Item) -> Verdict:
         reply = item.response.replace(item.prompt, "") if item.prompt else item.response

@@ -13,15 +13,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from genprobe import registry
 from genprobe.errors import InputError
 from genprobe.records import JSON, Score
+from genprobe.resources import registry
 
 if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
 
-    from genprobe.stats import Array, Interval
+    from genprobe.statistics import Array, Interval
 
 # What a run is reported with. Metrics for which nothing was planned yield nothing.
 DEFAULT = (

@@ -18,7 +18,15 @@ import pandas as pd
 
 from genprobe.metrics import Metric, Units, cluster
 from genprobe.metrics.preference import left_out, weighted
-from genprobe.stats import BOOTSTRAP, WILSON, Array, Interval, bootstrap, clustered_wilson, ratio
+from genprobe.statistics import (
+    BOOTSTRAP,
+    WILSON,
+    Array,
+    Interval,
+    bootstrap,
+    clustered_wilson,
+    ratio,
+)
 
 _ALL = (-math.inf, math.inf)
 _SIGNED = (-1.0, 1.0)

@@ -15,7 +15,15 @@ import numpy as np
 import pandas as pd
 
 from genprobe.metrics import REPLY, Metric, Units, no_reply
-from genprobe.stats import BOOTSTRAP, WILSON, Array, Interval, bootstrap, clustered_wilson, ratio
+from genprobe.statistics import (
+    BOOTSTRAP,
+    WILSON,
+    Array,
+    Interval,
+    bootstrap,
+    clustered_wilson,
+    ratio,
+)
 
 FEWEST = 3  # stories without which a template has no label
 AGREEMENT = 0.95  # of two sets of seeds, on the label

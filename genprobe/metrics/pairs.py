@@ -6,7 +6,15 @@ import numpy as np
 import pandas as pd
 
 from genprobe.metrics import REPLY, Metric, Units, cluster, not_clear
-from genprobe.stats import BOOTSTRAP, WILSON, Array, Interval, bootstrap, clustered_wilson, ratio
+from genprobe.statistics import (
+    BOOTSTRAP,
+    WILSON,
+    Array,
+    Interval,
+    bootstrap,
+    clustered_wilson,
+    ratio,
+)
 
 LIMITS = (-1.0, 1.0)
 SIDES = ["original", "contrast"]

@@ -15,7 +15,15 @@ import numpy as np
 import pandas as pd
 
 from genprobe.metrics import Metric, Units, cluster
-from genprobe.stats import BOOTSTRAP, WILSON, Array, Interval, bootstrap, clustered_wilson, ratio
+from genprobe.statistics import (
+    BOOTSTRAP,
+    WILSON,
+    Array,
+    Interval,
+    bootstrap,
+    clustered_wilson,
+    ratio,
+)
 
 SUMMED = ("loglik", "pll", "pll-word")  # scorers that give the log-probability of a whole text
 BINS = 5

@@ -15,7 +15,7 @@ import numpy as np
 
 from genprobe.errors import InputError
 from genprobe.metrics import Metric, Units, cluster, no_reply, not_clear, spoken
-from genprobe.stats import WILSON, Array, Interval, clustered_wilson, ratio
+from genprobe.statistics import WILSON, Array, Interval, clustered_wilson, ratio
 
 if TYPE_CHECKING:
     import pandas as pd

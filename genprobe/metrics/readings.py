@@ -14,7 +14,15 @@ import numpy as np
 import pandas as pd
 
 from genprobe.metrics import REPLY, Metric, Units, cluster, no_reply
-from genprobe.stats import BOOTSTRAP, WILSON, Array, Interval, bootstrap, clustered_wilson, ratio
+from genprobe.statistics import (
+    BOOTSTRAP,
+    WILSON,
+    Array,
+    Interval,
+    bootstrap,
+    clustered_wilson,
+    ratio,
+)
 
 DECODES = ("free", "choice", "logprob")
 _ITEM = ("model", "lang", "probe", "pair", "statement")

@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from genprobe import disk
 from genprobe.errors import InputError
-from genprobe.reading import Note, quiet
+from genprobe.files import disk
+from genprobe.tasks.judging import Note, quiet
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -60,7 +60,7 @@ def render(folders: Sequence[str | Path], *, redact: bool = False, note: Note = 
     """The page as text. Arguments and errors as in `build`."""
     import jinja2
 
-    import genprobe
+    from genprobe._version import __version__
     from genprobe.report import sources, tables, words
     from genprobe.report.sections import Sections
 
@@ -96,7 +96,7 @@ def render(folders: Sequence[str | Path], *, redact: bool = False, note: Note = 
         definitions=words.definitions([s.metric for s in scores if s.metric not in ("a", "b")]),
         redact=redact,
         replies=replies,
-        version=genprobe.__version__,
+        version=__version__,
         styles=styles,
         scripts=scripts,
         policy=policy(styles, scripts),

@@ -21,10 +21,10 @@ import pandas as pd
 
 from genprobe.metrics import no_reply, not_clear
 from genprobe.metrics.negrate import not_told
+from genprobe.outcomes.table import ANSWERS, DECODES, STATUS
 from genprobe.records import digest
 from genprobe.report.sources import direction, language
 from genprobe.report.tables import READINGS
-from genprobe.table import ANSWERS, DECODES, STATUS
 from genprobe.text import strip_echo
 
 if TYPE_CHECKING:

@@ -9,16 +9,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from genprobe import comparing, inference, metrics
+from genprobe import metrics
+from genprobe.analysis import compare, significance
+from genprobe.analysis.paired import fits
 from genprobe.errors import GenprobeError
-from genprobe.formats import clean, label
 from genprobe.metrics.negrate import FEWEST, not_told
-from genprobe.pairing import fits
 from genprobe.records import Score
 from genprobe.report.replies import item_hash
 from genprobe.report.sources import Source, direction
 from genprobe.report.tables import HEADS, Table, table
 from genprobe.report.words import what
+from genprobe.text.display import clean, label
 
 MOST = 1000  # templates that are listed one by one
 GROUPS = 60  # values of a column that a table is made of
@@ -362,7 +363,7 @@ class Sections:
                     why = what(error, self.sources, self.redact)
                     lines.append(f"{one.name} and {other.name} cannot be paired: {why}.")
             # A p-value is corrected for all that stand here, and not those of its table alone.
-            every = inference.corrected(itertools.chain.from_iterable(found.values()))
+            every = significance.corrected(itertools.chain.from_iterable(found.values()))
             tables = [
                 made
                 for other in sources[1:]
@@ -427,7 +428,7 @@ class Sections:
         tables = []
         try:
             for by in (["model"], ["lang"]):
-                found = comparing.paradigms(folders, by=by)
+                found = compare.paradigms(folders, by=by)
                 where = "all languages" if by == ["model"] else "by language"
                 for names, part in _PARADIGMS.items():
                     made = table(
@@ -474,7 +475,7 @@ def _paired(
     """Two runs compared, under the names that the page has for them; no p-value is corrected."""
     return [
         dataclasses.replace(score, by={**score.by, "a": one.name, "b": other.name})
-        for score in comparing.compare(one.run.folder, other.run.folder, metrics=names, by=by)
+        for score in compare.compare(one.run.folder, other.run.folder, metrics=names, by=by)
         if score.metric != "holm-p"
     ]
 

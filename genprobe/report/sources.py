@@ -11,13 +11,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from genprobe import inputs, metrics, registry, table
-from genprobe.choices import is_choice
+from genprobe import metrics
+from genprobe.datasets.choices import is_choice
 from genprobe.errors import InputError
-from genprobe.formats import clean, model_names, short_name
+from genprobe.outcomes import table
 from genprobe.records import Score
-from genprobe.signature import signature
-from genprobe.store import Run
+from genprobe.render.formats import model_names
+from genprobe.resources import packs, registry
+from genprobe.runs.run import Run
+from genprobe.runs.spec import signature
+from genprobe.text.display import clean, short_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -163,7 +166,7 @@ def _names(runs: Sequence[Run]) -> list[str]:
 def language(code: str) -> str:
     """English name of a language; the code itself where it is none of ours."""
     try:
-        return inputs.load_language(code).name
+        return packs.load_language(code).name
     except InputError:
         return clean(code)
 
@@ -172,12 +175,12 @@ def languages(runs: Sequence[Source]) -> list[tuple[str, str, str]]:
     """Languages of the runs: English name, code, native name; those that we have a file of."""
     codes = sorted({code for run in runs for code in run.languages}, key=language)
     known = set(registry.names("languages"))
-    return [(language(c), c, inputs.load_language(c).native) for c in codes if c in known]
+    return [(language(c), c, packs.load_language(c).native) for c in codes if c in known]
 
 
 def direction(code: str) -> str:
     """`ltr` or `rtl`, or `auto` for a language that is none of ours."""
     try:
-        return inputs.load_language(code).direction
+        return packs.load_language(code).direction
     except InputError:
         return "auto"

@@ -12,10 +12,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from genprobe import formats, metrics
-from genprobe.formats import LONGEST, clean
+from genprobe import metrics
 from genprobe.records import JSON, Score
+from genprobe.render import formats
 from genprobe.report.sources import language
+from genprobe.text import display
+from genprobe.text.display import LONGEST, clean
 
 SHAPES = 5  # of dots; page.html defines as many
 COLOURS = 6  # of dots; style.css defines as many
@@ -261,7 +263,7 @@ def _span(rows: Sequence[Row]) -> None:
 
 def label(name: str, value: JSON, series: Mapping[str, int]) -> Label:
     """A value of a column of the cells, in words."""
-    text = formats.label(value)
+    text = display.label(value)
     if name == "lang":
         return Label(language(str(value)), str(value))
     if name == "run":

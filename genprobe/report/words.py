@@ -13,15 +13,17 @@ from pathlib import Path
 
 from markupsafe import Markup, escape
 
-from genprobe import inputs, metrics
+from genprobe import metrics
 from genprobe.errors import GenprobeError, InputError
-from genprobe.formats import clean, model_names, number, short_name
 from genprobe.records import Score
+from genprobe.render.formats import model_names, number
 from genprobe.report import tables
 from genprobe.report.sources import Source, language
 from genprobe.report.tables import READINGS, reasons
-from genprobe.signature import both_signatures
+from genprobe.resources import packs
+from genprobe.runs.spec import both_signatures
 from genprobe.text import many
+from genprobe.text.display import clean, short_name
 
 # Rules of thumb: where a figure that stands beside the others says that these need care.
 UNCLEAR = 0.3  # share of replies without a clear answer
@@ -166,7 +168,7 @@ def questions(sources: Sequence[Source]) -> list[tuple[str, str]]:
     asked = dict.fromkeys(p for s in sources if s.kind == "answers" for p in s.run.spec.probes)
     if not asked:
         return []
-    wordings = inputs.load_pack("yesno").wordings.get("en", {})
+    wordings = packs.load_pack("yesno").wordings.get("en", {})
     # The question alone: how to answer it follows.
     return [(p, f"{wordings[p].text.partition('?')[0].strip()}?") for p in asked if p in wordings]
 

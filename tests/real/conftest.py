@@ -16,10 +16,12 @@ from pathlib import Path
 
 import pytest
 
-from genprobe import inputs, pipeline, statements
-from genprobe.control import MODEL
+from genprobe.datasets import statements
 from genprobe.engines import Options
+from genprobe.engines.control import MODEL
 from genprobe.records import Request
+from genprobe.resources import packs
+from genprobe.tasks import pipeline
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # for faulty.py
 
@@ -30,7 +32,7 @@ def plan(langs: tuple[str, ...], limit: int, **more: object) -> list[Request]:
     """Requests about the first statements of each language."""
     items, _ = statements.load("builtin", list(langs))
     few = [s for lang in langs for s in [s for s in items if s.lang == lang][:limit]]
-    pack = inputs.load_pack()
+    pack = packs.load_pack()
     return pipeline.plan(few, pack, list(pack.probes), 0, **more)  # type: ignore[arg-type]
 
 

@@ -11,10 +11,10 @@ import transformers
 from conftest import FLOAT, serving
 from tokenizers import processors
 
-from genprobe import scoring, statements
-from genprobe.engines import Options, Sampling
+from genprobe.datasets import statements
+from genprobe.engines import Options, Sampling, scoring
+from genprobe.engines.scoring import served, vllm
 from genprobe.records import Failure, LogProb, Request
-from genprobe.scoring import served, vllm
 
 
 def request(text: str, context: str = "") -> Request:

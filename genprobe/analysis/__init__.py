@@ -1,0 +1,1 @@
+"""Scores, and runs set beside each other: comparisons, tests, published tables."""

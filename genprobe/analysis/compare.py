@@ -1,0 +1,509 @@
+"""Runs set beside each other: `compare`, `paradigms`."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from genprobe.analysis.score import Source, listed, signer, sources_of
+from genprobe.errors import InputError, RunError
+from genprobe.records import Score
+from genprobe.render.formats import model_names
+from genprobe.render.scores import Scores
+from genprobe.resources import registry
+from genprobe.runs.run import Run
+from genprobe.runs.spec import WHO, both_signatures
+from genprobe.tasks.judging import Note, quiet
+from genprobe.text import many
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def compare(
+    first: Source,
+    others: Source | Sequence[Source] = (),
+    *,
+    test: str = "paired",
+    between: str | Sequence[str] = (),
+    metrics: str | Sequence[str] = (),
+    by: str | Sequence[str] = (),
+    power: float | None = None,
+    note: Note = quiet,
+) -> Scores:
+    """Runs compared by a test, and what it would take to show a difference (docs/inference.md).
+
+    test: `paired` (`analysis.paired`: each of the other runs with the first, item by item), `anova`
+    or `ks` (`analysis.significance`). between: the column whose values are compared, of `anova`
+    the factors; the model where empty, of `anova` all of `significance.FACTORS`. Two
+    values of another column of one run are `paired`, too: all with all. metrics: where empty, of
+    `paired` those that both sides have; of the rest the one that is most asked for. by: columns
+    that make the cells; one cell of all where empty. power: points to plan for, in place of a
+    test. Every p-value comes with itself corrected for all that are returned. What is left out is
+    told to `note`. RunError where two runs differ in more than who was asked; InputError for what
+    cannot be compared.
+    """
+    from genprobe import metrics as measures
+    from genprobe.analysis import significance
+    from genprobe.statistics import resampled
+
+    metrics, by, between = listed(metrics), listed(by), listed(between)
+    if test not in TESTS:
+        raise registry.unknown("test", test, list(TESTS))
+    if power is not None and test != "paired":
+        raise InputError("--power plans a paired comparison; leave --test out")
+    if test != "anova" and len(between) > 1:
+        raise InputError(
+            f"--test {test} compares the values of one column; --test anova of several"
+        )
+    asked = _Asked.open([first, *sources_of(others)])
+    if test == "paired":
+        column = between[0] if between else "model"
+        sides = asked.sides(column) if len(asked.runs) > 1 or column != "model" else []
+        if power is None and not sides:
+            raise InputError(
+                f"{first} is compared with nothing; give another run, or --between COLUMN"
+            )
+        scores = (
+            _power(asked, sides, metrics, by, power, note)
+            if power is not None
+            else _paired(sides, metrics, by, between)
+        )
+        return Scores(significance.corrected(scores))
+    pooled = asked.pooled()
+    columns = list(between) or (list(significance.FACTORS) if test == "anova" else ["model"])
+    parts = []
+    for name in metrics or [_main([pooled], by)]:
+        cells = _apart(pooled, name, (*columns, *by))
+        kept, left = significance.values(pooled, name, [*cells, *by, *columns])
+        cells = [column for column in cells if kept[column].nunique() > 1]
+        if not len(kept):
+            raise InputError(f"{name}: no value is left to compare; {_reasons(left)}")
+        parts.append((name, kept, [*cells, *by], left))
+    tests = sum(_tests(test, kept, split, columns) for _, kept, split, _ in parts)
+    how, draws = (
+        significance.ANOVA if test == "anova" else significance.KS,
+        significance.enough(tests),
+    )
+    scores = []
+    for name, kept, split, left in parts:
+        signed = asked.sign(f"{name}/{measures.find(name).version}+{resampled(how, draws)}")
+        if test == "anova":
+            scores += _anova(kept, name, split, columns, left, draws, signed, note)
+        else:
+            scores += _ks(kept, name, split, columns, left, draws, signed)
+    more = ("bonferroni", "holm") if test == "ks" else ("holm",)
+    return Scores(significance.corrected(scores, more))
+
+
+TESTS = ("paired", "anova", "ks")
+# What is tested of a run where nobody says: the first that it has.
+_MAIN = ("bias-score", "endorsed", "negative-stories", "win-rate", "accuracy", "argues-for")
+
+
+@dataclasses.dataclass(frozen=True)
+class _Asked:
+    """Runs that asked alike, under names that differ, and their outcomes."""
+
+    runs: Sequence[Run]
+    names: Sequence[str]
+    tables: Sequence[pd.DataFrame]
+
+    @staticmethod
+    def open(folders: Sequence[Source]) -> _Asked:
+        from genprobe.outcomes import table
+
+        runs = [Run.open(folder) for folder in folders]
+        found = [run.folder.resolve() for run in runs]
+        if twice := [
+            run.folder for run, at in zip(runs, found, strict=True) if found.count(at) > 1
+        ]:
+            raise InputError(
+                f"{twice[0]} is given twice, and a run is no evidence beside itself; give another"
+            )
+        for a, b in itertools.combinations(runs, 2):
+            _asked_alike(a, b)
+        for run in runs:
+            if run.spec.command != "logprob" and not run.judges():
+                raise RunError(f"{run.folder}: nothing is judged; run `genprobe judge` on it first")
+        names = [name or run.folder.name for name, run in zip(_models(runs), runs, strict=True)]
+        if len(set(names)) < len(names):
+            names = [str(run.folder) for run in runs]
+        return _Asked(runs, names, [table.outcomes(run) for run in runs])
+
+    def sign(self, metric: str) -> str:
+        return _signed_by([signer(run.folder, run, "", {}) for run in self.runs])(metric)
+
+    def pooled(self) -> pd.DataFrame:
+        """All outcomes as one table, the runs by their names."""
+        import pandas as pd
+
+        named = zip(self.tables, self.names, strict=True)
+        return pd.concat([t.assign(model=name) for t, name in named], ignore_index=True)
+
+    def sides(self, column: str) -> list[_Sides]:
+        """What is paired: every other run with the first, or values of a column of one run."""
+        if column == "model":
+            parts = list(zip(self.names, self.tables, self.runs, strict=True))
+            pairs = [(parts[0], other) for other in parts[1:]]
+        else:
+            if len(self.runs) > 1:
+                raise InputError(f"--between {column} pairs the rows of one run; give one")
+            [outcomes], [run] = self.tables, self.runs
+            if column not in outcomes:
+                raise registry.unknown("column", column, [str(name) for name in outcomes.columns])
+            groups = outcomes.groupby(column, sort=True)
+            parts = [(str(value), table, run) for value, table in groups]
+            if len(parts) < 2:
+                raise InputError(f"{run.folder} has one {column}, and nothing to compare it with")
+            pairs = list(itertools.combinations(parts, 2))
+        found = []
+        for (a, one, run), (b, other, second) in pairs:
+            signers = [signer(r.folder, r, "", {}) for r in dict.fromkeys((run, second))]
+            found.append(_Sides(column, a, one, b, other, _signed_by(signers)))
+        return found
+
+
+@dataclasses.dataclass(frozen=True)
+class _Sides:
+    """Two tables whose units pair: which column tells them apart, and their values of it."""
+
+    column: str
+    a: str
+    one: pd.DataFrame
+    b: str
+    other: pd.DataFrame
+    sign: Callable[[str], str]
+
+    def metrics(self, by: Sequence[str]) -> list[str]:
+        from genprobe import metrics as measures
+        from genprobe.analysis import paired
+
+        return [
+            name
+            for name in measures.DEFAULT
+            if paired.fits(measures.find(name), (*by, self.column))
+            and all(map(measures.find(name).fits, (self.one, self.other)))
+        ]
+
+
+def _paired(
+    sides: Sequence[_Sides], metrics: Sequence[str], by: Sequence[str], between: Sequence[str]
+) -> list[Score]:
+    from genprobe import metrics as measures
+    from genprobe.analysis import paired, significance
+    from genprobe.statistics import BOOTSTRAP, resampled
+
+    found = [
+        (two, name, cell)
+        for two in sides
+        for name in metrics or two.metrics(by)
+        for cell in paired.matched(
+            *(two.one, two.other, name),
+            [*_apart(two.one, name, (*by, "model", two.column)), *by],
+            two.column,
+        )
+    ]
+    several = sum(bool(len(cell.pairs)) for _, _, cell in found)
+    if not several:
+        what = f"two values of {between[0]}" if between else "both"
+        raise InputError(f"no unit counts for {what}; `--test ks` compares what is not paired")
+    scores = []
+    draws = significance.enough(several)
+    how = f"{BOOTSTRAP}+{resampled(paired.SWAP, draws)}"
+    for two, name, cell in found:
+        sign = two.sign(f"{name}/{measures.find(name).version}-{how}")
+        scores += paired.scores([paired.tested(name, cell, draws)], two.a, two.b, sign)
+    return scores
+
+
+def _power(
+    asked: _Asked,
+    sides: Sequence[_Sides],
+    metrics: Sequence[str],
+    by: Sequence[str],
+    points: float,
+    note: Note,
+) -> list[Score]:
+    """Of two sides, by how they differ now; of a run alone, against a model as yet unasked."""
+    from genprobe import metrics as measures
+    from genprobe.analysis import paired, significance
+    from genprobe.statistics import BOOTSTRAP
+
+    names = metrics or [_main(asked.tables, by, share=True)]
+    ids = {name: f"{name}/{measures.find(name).version}-{BOOTSTRAP}+power2" for name in names}
+    scores = []
+    for two, name in itertools.product(sides, names):
+        columns = [*_apart(two.one, name, (*by, "model", two.column)), *by]
+        for cell in paired.matched(two.one, two.other, name, columns, two.column):
+            about = {"of": name, "a": two.a, "b": two.b, **cell.by}
+            if cell.alone:
+                all_of = cell.alone + len(cell.pairs)
+                note(f"{name}: {cell.alone} count on one side only, of {all_of}")
+            if len(cell.sums) < 2:
+                note(f"{name}: {_where(cell.by)}{_LONE}")
+            else:
+                a, b, units = cell.sums.T
+                found = significance.power_paired(b - a, units, points)
+                scores += significance.power_scores(found, about, two.sign(ids[name]))
+    for name in names if not sides else ():
+        columns = [*_apart(asked.tables[0], name, by), *by]
+        kept, left = significance.values(asked.tables[0], name, columns)
+        if left:
+            note(f"{name}: {_reasons(left)}, of {len(kept) + sum(left.values())}")
+        for label, part in _cells(kept, columns):
+            statements = part.groupby("statement")["value"]
+            if len(statements) < 2:
+                note(f"{name}: {_where(label)}{_LONE}")
+            else:
+                hits, units = (
+                    side.to_numpy(float) for side in (statements.sum(), statements.count())
+                )
+                limits = measures.find(name).limits
+                found = significance.power_single(hits, units, points, limits)
+                about = {"of": name, "a": asked.names[0], "b": "another", **label}
+                scores += significance.power_scores(found, about, asked.sign(ids[name]))
+    if not scores:
+        raise InputError("no cell has two statements, and one cannot tell how statements vary")
+    return scores
+
+
+_LONE = "fewer than two statements, which cannot tell how statements vary"
+
+
+def _where(cell: Mapping[str, Any]) -> str:
+    return "".join(f"{column} {value}: " for column, value in cell.items())
+
+
+def _main(tables: Sequence[pd.DataFrame], by: Sequence[str], share: bool = False) -> str:
+    """The metric that is most asked for, of those that all tables have. share: of shares only."""
+    from genprobe import metrics as measures
+
+    for name in _MAIN:
+        metric = measures.find(name)
+        fits = all(map(metric.fits, tables)) and not set(by) & set(metric.never_by)
+        if fits and not (share and metric.plain):
+            return name
+    raise InputError("say with --metric what is compared; `genprobe list metrics` has them all")
+
+
+def _apart(outcomes: pd.DataFrame, name: str, but: Collection[str]) -> list[str]:
+    """The columns over which a metric is never pooled, where there are several values."""
+    from genprobe import metrics as measures
+
+    metric = measures.find(name)
+    columns = [c for c in metric.apart if c in outcomes and c not in (*but, *metric.never_by)]
+    return [c for c in columns if outcomes[c].nunique() > 1]
+
+
+def _reasons(left: Mapping[str, int]) -> str:
+    return "left out: " + (", ".join(f"{n} {why}" for why, n in left.items()) or "nothing")
+
+
+def _cells(rows: pd.DataFrame, by: Sequence[str]) -> list[tuple[dict[str, Any], pd.DataFrame]]:
+    from genprobe.metrics import cells
+
+    at, labels = cells(rows, list(by))
+    return [(label, rows[at == n]) for n, label in enumerate(labels)]
+
+
+def _tests(test: str, kept: pd.DataFrame, by: Sequence[str], columns: Sequence[str]) -> int:
+    """How many p-values a test gives at most, in all cells."""
+    cells = _cells(kept, by)
+    if test == "anova":
+        return len(cells) * math.comb(len(columns) + 1, 2)  # effects and interactions of two
+    return sum(math.comb(part[columns[0]].nunique(), 2) for _, part in cells)
+
+
+def _anova(
+    kept: pd.DataFrame,
+    name: str,
+    by: Sequence[str],
+    factors: Sequence[str],
+    left: Mapping[str, int],
+    draws: int,
+    sign: str,
+    note: Note,
+) -> list[Score]:
+    """left: what was left out of all cells together."""
+    from genprobe.analysis import significance
+
+    scores: list[Score] = []
+    if by:
+        scores.append(significance.mean_score(kept, name, {}, left, sign))
+    for label, part in _cells(kept, by):
+        where = _where(label)
+        try:
+            found = significance.anova(part, factors, resamples=draws)
+        except InputError as error:
+            if not by:
+                raise
+            note(f"{where}{error}")
+            continue
+        for one in found.dropped:
+            note(f"{where}{one} has one level here and is no factor")
+        for effect in found.effects:
+            if effect.p is None:
+                what = " × ".join(effect.factors)
+                few = many(found.statements, "statement")
+                note(f"{where}{what}: {few}, too few for clustered-p")
+        for check in found.assumptions:
+            holds = {True: "no sign against it", False: "does not hold", None: "cannot be told"}
+            note(f"{where}{check.name}: {holds[check.holds]}: {check.found}")
+        about = {"of": name, **label}
+        out = found.left_out if by else Counter(left) + Counter(found.left_out)
+        scores.append(significance.mean_score(found.values, name, label, out, sign))
+        scores += significance.anova_scores(found, about, sign)
+    if not scores:
+        raise InputError("no cell has what an analysis of variance needs; split by less")
+    return scores
+
+
+def _ks(
+    kept: pd.DataFrame,
+    name: str,
+    by: Sequence[str],
+    columns: Sequence[str],
+    left: Mapping[str, int],
+    draws: int,
+    sign: str,
+) -> list[Score]:
+    """left: what was left out of all cells together."""
+    from genprobe.analysis import significance
+
+    [column] = columns
+    if not _tests("ks", kept, by, columns):
+        raise InputError(f"there is one {column}, and nothing to compare it with")
+    scores = [significance.mean_score(kept, name, {}, left, sign)]
+    for label, part in _cells(kept, by):
+        table = significance.pairwise_ks(part, column, resamples=draws)
+        about = {"of": name, "between": column, **label}
+        scores += significance.ks_scores(table, about, sign)
+    return scores
+
+
+def _asked_alike(a: Run, b: Run, but: Collection[str] = WHO) -> None:
+    """RunError where two runs differ in more than the fields `but`, or in who read the answers."""
+    if {a.spec.command, b.spec.command} == {"yesno", "logprob"}:
+        raise RunError(
+            f"{a.folder} and {b.folder} are of `{a.spec.command}` and `{b.spec.command}`; what "
+            "a model says is set beside what it prefers by --paradigms"
+        )
+    if apart := a.spec.differences(b.spec, but):
+        raise RunError(
+            f"{a.folder} and {b.folder} differ in more than the model ({'; '.join(apart)}); "
+            "ask both in the same way"
+        )
+    mine, theirs = a.judges(), b.judges()
+    for name in mine.keys() & theirs.keys():
+        # What people said of a run's sample is that run's alone, and is compared with nothing.
+        if mine[name] != theirs[name] and not name.startswith("reviewed-"):
+            raise RunError(
+                f"{a.folder} and {b.folder} were read by different judges {name!r}; "
+                f"run `genprobe judge` with --judge {name} on both"
+            )
+
+
+# What the runs of a kind may differ in besides the model; what makes a row of their tables.
+_MAY = {"yesno": (*WHO, "decode"), "logprob": (*WHO, "probes")}
+_ROW = {
+    "yesno": ["decode", "lang", "probe", "statement", "sample"],
+    "logprob": ["scorer", "lang", "item", "contrast"],
+}
+
+
+def paradigms(
+    folders: Sequence[Source], *, by: str | Sequence[str] = (), note: Note = quiet
+) -> Scores:
+    """What models say against what they prefer (`analysis.paradigms`), each by its own yes/no and
+    log-prob runs, which are told apart, and matched by model and revision.
+
+    by: columns that make the cells besides model, reading and scorer; language where empty. Items
+    that do not count are told to `note`. RunError where a model lacks runs of a kind, or two models
+    were not asked alike; InputError for what else cannot be compared.
+    """
+    from genprobe.analysis import paradigms as both
+    from genprobe.outcomes import table
+
+    columns = [c for c in listed(by) or ["lang"] if c not in ("model", "decode", "scorer")]
+    models = _by_model([Run.open(folder) for folder in sources_of(folders)])
+    first = next(iter(models.values()))
+    scores = Scores()
+    signers: list[Callable[[str], str]] = []
+    for name, runs in models.items():
+        for kind, of_kind in runs.items():
+            for run in of_kind:
+                like = (r for r in first[kind] if not r.spec.differences(run.spec, _MAY[kind]))
+                _asked_alike(next(like, first[kind][0]), run, _MAY[kind])
+        try:
+            said, preferred = (
+                _whole([table.outcomes(run) for run in of_kind], _ROW[kind])
+                for kind, of_kind in runs.items()
+            )
+            found = both.items(said, preferred, columns)
+        except InputError as error:
+            folder = " and ".join(str(r.folder) for of_kind in runs.values() for r in of_kind)
+            raise InputError(f"{folder}: {error}") from None
+        own = [signer(r.folder, r, "", {}) for of_kind in runs.values() for r in of_kind]
+        signers += own
+        one = name if len(models) > 1 else None
+        scores += both.scores(found, columns, _signed_by(own), one)
+        for line in both.notes(found):
+            note(f"{name}: {line}" if one else line)
+    if len(models) > 1:
+        scores += both.ranking(scores, _signed_by(signers))
+    if 1 < len(models) < both.LEAST:
+        note(f"{len(models)} models: whether they are ranked alike takes {both.LEAST} at least")
+    return scores
+
+
+def _by_model(runs: Sequence[Run]) -> dict[str, dict[str, list[Run]]]:
+    """Name of a model -> its runs of each kind, at least one. RunError for a run of another kind,
+    and for a model that lacks a kind."""
+    known: dict[tuple[str, str], dict[str, list[Run]]] = {}
+    for run in runs:
+        kind = run.spec.command
+        if kind not in _ROW:
+            raise RunError(
+                f"{run.folder} is a run of `{kind}`; give those of `yesno` and `logprob`"
+            )
+        of = known.setdefault(run.spec.who, {k: [] for k in _ROW})
+        of[kind].append(run)
+    for (model, _), of in known.items():
+        for kind, other in itertools.permutations(_ROW):
+            if of[kind]:
+                continue
+            there = [r for (m, _), o in known.items() if m == model for r in o[kind]]
+            cure = f"run `genprobe {kind}` on it"
+            if there:
+                cure = f"{there[0].folder} is of revision {there[0].spec.shown}"
+            folder, called = of[other][0].folder, of[other][0].spec.shown
+            raise RunError(f"{folder}: no `{kind}` run of {model}, revision {called}; {cure}")
+    names = model_names(run.spec for run in runs)
+    return {names[who]: of for who, of in known.items()}
+
+
+def _whole(tables: Sequence[pd.DataFrame], key: Sequence[str]) -> pd.DataFrame:
+    """The tables of several runs of one model as one. InputError where a row is in two."""
+    import pandas as pd
+
+    whole = pd.concat(tables, ignore_index=True) if len(tables) > 1 else tables[0]
+    if len(tables) > 1 and whole.duplicated([c for c in key if c in whole]).any():
+        raise InputError("these runs ask the same question twice; give one of them")
+    return whole
+
+
+def _signed_by(signers: Sequence[Callable[[str], str]]) -> Callable[[str], str]:
+    """Metric -> the signature of a number that rests on all of these runs."""
+    return lambda metric: both_signatures(*(sign(metric) for sign in signers))
+
+
+def _models(runs: Sequence[Run]) -> list[str]:
+    """The runs' models by name, empty where two runs are of one."""
+    names = model_names(run.spec for run in runs)
+    models = [names[run.spec.who] for run in runs]
+    return [m if models.count(m) == 1 else "" for m in models]

@@ -1,0 +1,228 @@
+"""Two models on the same items: paired, never as if they had answered different questions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from genprobe import metrics
+from genprobe.errors import InputError
+from genprobe.metrics import Metric, cells
+from genprobe.records import JSON, Score
+from genprobe.resources.registry import unknown
+from genprobe.statistics import SEED, TURNS, Array, Interval, bootstrap, ratio, turned
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SWAP = "swap"  # how its p-value is made: `stats.resampled`
+# What makes a unit of one model the same as one of the other, where the metric can be split by it.
+SAME = (
+    *("decode", "lang", "probe", "statement", "sample"),
+    *("scorer", "item", "contrast", "order"),  # of what is preferred
+)
+WHO = ("model", "revision")  # what the two differ in
+_LIMITS = (-1.0, 1.0)
+
+
+@dataclass(frozen=True)
+class Paired:
+    """A metric of two models, a and b, over the units that count for both.
+
+    n: such units. difference, low, high: b minus a, bootstrap over statements. only_a, only_b:
+    units that are a hit for one alone; exact, mid_p: McNemar's two-sided p-values of these. All
+    four are None where the metric is no share of units that are a hit or not, the p-values also
+    where several units are of one statement. swap_p: of the swap test (`swapped`), which asks for
+    neither. alone: units that count for one model only.
+    """
+
+    metric: str
+    by: dict[str, JSON]
+    n: int
+    alone: int
+    a: float | None
+    b: float | None
+    difference: float | None
+    low: float | None
+    high: float | None
+    only_a: int | None
+    only_b: int | None
+    exact: float | None
+    mid_p: float | None
+    swap_p: float | None
+
+    @property
+    def test(self) -> tuple[str, float | None]:
+        """The p-value to report and its name: McNemar's where it is valid, else the swap test's."""
+        return ("mcnemar-p", self.mid_p) if self.mid_p is not None else ("swap-p", self.swap_p)
+
+
+def mcnemar(only_a: int, only_b: int) -> tuple[float, float]:
+    """Two-sided p-values that one is no likelier than the other: exact, and mid-p.
+
+    Exact: binomial, given only_a + only_b (McNemar 1947, Psychometrika 12:153). Mid-p: half the
+    probability of the table seen is left out; less careful than the exact test, and hardly ever
+    above its level (Fagerland, Lydersen & Laake 2013, BMC Medical Research Methodology 13:91).
+    """
+    from scipy.stats import binom
+
+    n, least = only_a + only_b, min(only_a, only_b)
+    if not n:
+        return 1.0, 1.0
+    exact = min(1.0, 2 * float(binom.cdf(least, n, 0.5)))
+    seen = float(binom.pmf(least, n, 0.5))
+    # A tie is both of the two tails, of which half its probability is left out once.
+    return exact, exact - seen / 2 if only_a == only_b else exact - seen
+
+
+def swapped(differences: Array, resamples: int = TURNS, seed: int = SEED) -> float:
+    """Two-sided mid-p value that two models are alike: of the sum of differences, of which each
+    statement's turns its sign when the models swap their replies to it (Fisher's randomisation
+    test; Good 2005, Permutation, Parametric and Bootstrap Tests, 3.6). With one 0/1 unit a
+    statement it is McNemar's test, drawn. differences: (statements,).
+    """
+    sums = np.abs(turned(np.asarray(differences, float)[:, None], resamples, seed)[:, 0])
+    seen = abs(float(np.sum(differences)))
+    near = 1e-9 * max(1.0, float(np.abs(differences).sum()))
+    more, same = int((sums > seen + near).sum()), int((np.abs(sums - seen) <= near).sum())
+    return (more + (same + 1) / 2) / (resamples + 1) if seen > near else 1.0
+
+
+def difference(sums: Array) -> Array:
+    """b's share minus a's. sums: (..., 3), of a, of b, units -> (...)."""
+    return np.asarray((sums[..., 1] - sums[..., 0]) / sums[..., 2])
+
+
+def fits(metric: Metric, by: Sequence[str] = ()) -> bool:
+    """Whether two models can be paired by a metric, and its units be split by these columns. One
+    that sets readings of a model side by side has no units of its own for each reading."""
+    if "decode" in metric.never_by:
+        return False
+    return metric.value is ratio and not metric.plain and not set(by) & set(metric.never_by)
+
+
+@dataclass(frozen=True)
+class Matched:
+    """One cell: the units that count for both models, as (n, 2) values; (statements, 3) sums of a,
+    of b, and units; and how many units count for one model only."""
+
+    by: dict[str, JSON]
+    pairs: Array
+    sums: Array
+    alone: int
+
+
+def paired(
+    a: pd.DataFrame, b: pd.DataFrame, metric: str, by: Sequence[str] = (), between: str = "model"
+) -> list[Paired]:
+    """Compare two models' outcomes by a metric, cell by cell of `by`: see `matched`."""
+    return [tested(metric, cell) for cell in matched(a, b, metric, by, between)]
+
+
+def matched(
+    a: pd.DataFrame, b: pd.DataFrame, metric: str, by: Sequence[str] = (), between: str = "model"
+) -> list[Matched]:
+    """The units of two tables side by side, cell by cell of `by`, cells sorted.
+
+    Units pair by `SAME` but for the column `between`, in which the tables differ; one that does
+    not count for both is left out. What a metric never pools (`Metric.apart`, such as scorers)
+    makes cells of its own where there are several. InputError for a metric whose value is no mean
+    over units, or a column that one of the tables lacks.
+    """
+    import pandas as pd
+
+    chosen = metrics.find(metric)
+    if chosen.value is ratio and chosen.plain:
+        raise InputError(f"{metric} is no share, and is not paired; --test ks compares its values")
+    if not fits(chosen):
+        raise InputError(f"{metric} is no mean over {chosen.unit}, so two models cannot be paired")
+    for column in chosen.needs:
+        if column not in a or column not in b:
+            raise InputError(f"{metric} needs the column {column!r}; one of the two lacks it")
+    for column in by:
+        if column not in a and column not in b:
+            raise unknown("column", column, [str(name) for name in a.columns])
+        if column not in a or column not in b or column in chosen.never_by:
+            raise InputError(f"{metric} cannot be split by {column!r} in both")
+    never = chosen.never_by
+    several = [
+        column
+        for column in chosen.apart
+        if column not in (*WHO, between, *by, *never) and column in a and column in b
+        if len({*a[column], *b[column]}) > 1
+    ]
+    by = [*several, *by]
+    keys = [c for c in SAME if c in a and c in b and c not in (*never, between)]
+    keys = list(dict.fromkeys([*keys, *by]))
+    sides = []
+    for outcomes in (a, b):
+        units = chosen.units(outcomes, keys)
+        counted = (units.reason == "").to_numpy(bool)
+        values = units.stats[counted]
+        if len(values) and not (values[:, 1] == 1).all():
+            raise InputError(f"{metric} weighs its {chosen.unit}, so two models cannot be paired")
+        side = units.cells.loc[counted, keys].reset_index(drop=True)
+        side = side.assign(__cluster=units.cluster[counted].to_numpy(), __value=values[:, 0])
+        if side.duplicated(keys).any():
+            raise InputError(f"the same {chosen.unit} are there twice; compare one run with one")
+        sides.append(side)
+    both = sides[0].merge(sides[1].drop(columns="__cluster"), "outer", keys, suffixes=("_a", "_b"))
+    cell, labels = cells(both, list(by))
+    pairs = both[["__value_a", "__value_b"]].to_numpy(float)
+    counted = ~np.isnan(pairs).any(axis=1)
+    found = []
+    for at, label in enumerate(labels):
+        here = (cell == at) & counted
+        units_of = pd.DataFrame(np.column_stack([pairs[here], np.ones(here.sum())]))
+        sums = units_of.groupby(both["__cluster"].to_numpy()[here], sort=True).sum().to_numpy(float)
+        alone = int(((cell == at) & ~counted).sum())
+        found.append(Matched(label, pairs[here], sums, alone))
+    return found
+
+
+def tested(metric: str, cell: Matched, resamples: int = TURNS) -> Paired:
+    """The comparison of one cell. resamples: for `swap_p`."""
+    by, pairs, sums, alone = cell.by, cell.pairs, cell.sums, cell.alone
+    n = len(pairs)
+    if not n:
+        return Paired(metric, by, 0, alone, *[None] * 10)
+    interval: Interval | None = bootstrap(sums, difference, limits=_LIMITS)
+    low, high = interval or (None, None)
+    mean_a, mean_b = (float(v) for v in pairs.mean(0))
+    only: tuple[int | None, int | None] = (None, None)
+    p: tuple[float | None, float | None] = (None, None)
+    if np.isin(pairs, (0, 1)).all():
+        hits_a, hits_b = pairs.T == 1
+        one, other = int((hits_a & ~hits_b).sum()), int((hits_b & ~hits_a).sum())
+        only = (one, other)
+        if len(sums) == n:
+            p = mcnemar(one, other)
+    swap = swapped(sums[:, 1] - sums[:, 0], resamples)
+    return Paired(metric, by, n, alone, mean_a, mean_b, mean_b - mean_a, low, high, *only, *p, swap)
+
+
+def scores(found: Sequence[Paired], a: str, b: str, signature: str) -> list[Score]:
+    """Comparisons as scores, to be printed or written like any others.
+
+    a, b: names of the two. Of each cell: `a` and `b`, the shares or means; `difference`, b minus
+    a with its interval; `mcnemar-p`, the mid-p value where it is valid, of which n counts the units
+    that are a hit for one of the two alone, and elsewhere `swap-p`. Where nothing paired, none.
+    """
+    rows = []
+    for one in found:
+        by: dict[str, JSON] = {"of": one.metric, "a": a, "b": b, **one.by}
+        left = {"on one side only": one.alone} if one.alone else {}
+        told: dict[str, Any] = {"bounds": None, "signature": signature}
+        for name, value in (("a", one.a), ("b", one.b)):
+            rows.append(Score(name, by, value, None, None, one.n, {}, **told))
+        rows.append(Score("difference", by, one.difference, one.low, one.high, one.n, left, **told))
+        if not one.n:
+            continue
+        name, p = one.test
+        apart = one.only_a + one.only_b if one.only_a is not None and one.only_b is not None else 0
+        n = apart if name == "mcnemar-p" else one.n
+        rows.append(Score(name, by, p, None, None, n, {}, **told))
+    return rows

@@ -1,0 +1,79 @@
+"""SHADES: the labels of the recorded yes/no replies, and their shares by model, probe, language.
+
+Every label is derived again by the study's own reader (`judge --parser shades2025`); beside stand
+the shares that genprobe's reader gives. The study prints them as Figures 16 to 21, without
+numbers, so its labels are what ours are compared with. `published` holds the literal answer,
+before the study swaps yes and no for its third experiment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from genprobe.analysis.reproduce import Cell, File, Folder, Printed
+from genprobe.errors import InputError
+from genprobe.text.display import clean
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+REPLIES = File(
+    "responses-dev.parquet",
+    "https://github.com/bigscience-workshop/ShadesofBias (labels and replies of the generation "
+    "experiments, one row a reply)",
+    ("model", "probe", "lang", "prompt", "response", "published"),
+    also="responses.parquet",
+)
+FILES = (REPLIES,)
+_ANSWERS = ("yes", "no", "ambiguous")
+
+
+def cells(folder: Folder, printed: Printed) -> Iterator[Cell]:
+    replies = folder.read(REPLIES)
+    with folder.at(REPLIES):
+        _check(replies)
+        replies = replies.assign(
+            model=replies["model"].map(clean),  # pandas has no groups of half a character
+            theirs=_read(replies, "shades2025"),
+            reader=_read(replies, ""),
+        )
+    same = int((replies["theirs"] == replies["published"]).sum())
+    yield printed.cell("all replies", "labels", f"{len(replies):,}", same)
+    # The order of models and probes is that of the file; languages by name.
+    for (model, probe), block in replies.groupby(["model", "probe"], sort=False):
+        for lang, rows in block.groupby("lang"):
+            table = f"{model}, {probe}, % of replies"
+            same = int((rows["theirs"] == rows["published"]).sum())
+            yield printed.cell(table, f"{lang}: labels", str(len(rows)), same)
+            for answer in _ANSWERS:
+                share = {c: 100 * float((rows[c] == answer).mean())
+                         for c in ("published", "theirs", "reader")}  # fmt: skip
+                yield printed.cell(
+                    table,
+                    f"{lang}: {answer}",
+                    f"{share['published']:.1f}",
+                    share["theirs"],
+                    genprobe=share["reader"],
+                )
+
+
+def _check(replies: pd.DataFrame) -> None:
+    """InputError for a cell that is empty or no label, with its row."""
+    for column in REPLIES.columns:
+        labels = column == "published"
+        for row, cell in replies[column].items():
+            if not isinstance(cell, str) or (labels and cell not in _ANSWERS):
+                expected = f"one of {', '.join(_ANSWERS)}" if labels else "text"
+                raise InputError(
+                    f"row {row}: {column} is {str(cell)[:40]!r} and must be {expected}"
+                )
+
+
+def _read(replies: pd.DataFrame, parser: str) -> list[str]:
+    """The label of every reply, by a reader."""
+    from genprobe.judges import Item, yesno
+
+    judge = yesno.make(parser)
+    columns = (replies[name].tolist() for name in ("lang", "probe", "prompt", "response"))
+    return [judge(Item(*cells)).label for cells in zip(*columns, strict=True)]

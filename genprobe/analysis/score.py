@@ -1,0 +1,318 @@
+"""Runs and files to numbers: `score`."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from genprobe import files
+from genprobe.errors import InputError
+from genprobe.records import Score, digest
+from genprobe.render.scores import Scores
+from genprobe.resources import registry
+from genprobe.runs.run import Run
+from genprobe.runs.spec import file_signature, signature
+from genprobe.tasks.judging import Note, judged_rows, quiet
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Source = str | os.PathLike[str]  # a run, its folder, or a file
+
+
+_OF_LOGS = ("log-ratio", "bpr-t-test", "bias-score")  # measures of by how much
+
+
+def score(
+    sources: Source | Sequence[Source],
+    *,
+    metrics: str | Sequence[str] = (),
+    by: str | Sequence[str] = (),
+    declared: bool = False,
+    reviewed: str | Path | None = None,
+    scorers: Sequence[str] = (),
+    perplexity: bool = False,
+    people: str | Path | None = None,
+    band: bool = False,
+    note: Note = quiet,
+) -> Scores:
+    """Scores of run folders or of files of judged replies or scored pairs, each source by itself.
+
+    metrics: `metrics.DEFAULT` where empty. by: the columns that make the cells; where empty
+    language and probe, domain of what has one, and model if there are several; sources that share
+    a cell all the same get `source` in front. declared: only the recognised declarations.
+    reviewed: a table of `review import`; rates come as measured and as corrected by it, too.
+    scorers: of log-prob runs; what they were asked for where empty.
+    perplexity: the values of files of pairs are perplexities, lower is preferred. people: a table
+    of what people say of the stereotypes of choices (`scored.with_people`). band: the rates of
+    yes/no answers come with what other readers make of them (band.py). When all are counted,
+    the scores of a run are also written to its `scores.json`, its outcomes to `outcomes.csv`.
+    InputError in one line.
+    """
+    from genprobe import metrics as measures
+    from genprobe.analysis.band import Readings
+    from genprobe.metrics.rates import recognised_declarations
+    from genprobe.outcomes import table
+
+    tables = []
+    readers: dict[Path, str | None] = {}  # source -> the judge of its answers, where it is known
+    metrics, by = listed(metrics), listed(by)
+    for name in metrics:
+        if perplexity and name in _OF_LOGS:
+            raise InputError(f"{name} is of log-probabilities, and the values are perplexities")
+    for source in sources_of(sources):
+        run = Run.open(source) if source.is_dir() else None
+        try:
+            if run and perplexity:
+                raise InputError("--perplexity is for files of pairs; a run knows what it holds")
+            if scorers and not (run and run.spec.decode == ("score",)):
+                raise InputError("--scorer goes with a log-prob run")
+            if run:
+                outcomes = table.outcomes(run, scorers)
+                readers[source] = run.judges().get("yesno")
+            else:
+                rows, readers[source] = _answered(source, band)
+                outcomes = table.from_rows(rows, perplexity)
+        except InputError as error:
+            raise _about(source, error) from None
+        if people is not None:
+            outcomes = _with_people(source, outcomes, Path(people))
+        tables.append((source, run, outcomes))
+    every = [set(outcomes) for _, _, outcomes in tables]
+    tables.sort(key=lambda one: one[1].spec.order if one[1] else ("", []))
+    columns = list(by) or [c for c in ("lang", "probe") if all(c in there for there in every)]
+    if not by and all("domain" in there and there & {"usable", "pro"} for there in every):
+        columns.append("domain")
+    differ = {name: _values_of(tables, name) for name in ("model", "revision", "scorer")}
+    if not by:
+        # A hash of files says less than the name of the run's folder, which is shown else.
+        specs = [run.spec for _, run, _ in tables if run and run.spec.checkpoint]
+        called = {(spec.model, spec.checkpoint) for spec in specs}
+        several = len(called) > len({spec.model for spec in specs})
+        told = ["model", *(["revision"] if several else [])]
+        columns[:0] = [name for name in told if len(differ[name]) > 1]
+    if differ["scorer"] and "scorer" not in columns:
+        columns.insert(0, "scorer")  # belongs to the number, also where there is but one
+    scores: dict[Path, list[Score]] = {}
+    for source, run, outcomes in tables:
+        chosen = outcomes
+        if declared:
+            chosen, left = recognised_declarations(outcomes)
+            reasons = ", ".join(f"{count} {why}" for why, count in left.items() if count)
+            note(f"{source}: recognised declarations only; left out: {reasons or 'nothing'}")
+        subset = ("+declared" if declared else "") + ("+perplexity" if perplexity else "")
+        given = {"yesno": readers[source] or "given"} if "answer" in chosen else {}
+        sign = signer(source, run, subset, given)
+        if people is not None:
+            sign = _beside(sign, Path(people))
+        # What no judge has looked at is left out, unless it was asked for by name.
+        names = metrics or [m for m in measures.DEFAULT if measures.find(m).fits(chosen)]
+        try:
+            scores[source] = []
+            for cells, part in _by_cells(names, columns, asked=bool(by)):
+                scores[source] += measures.score(chosen, part, cells, sign)
+            for name in [n for n in metrics if all(s.metric != n for s in scores[source])]:
+                there = ", ".join(sorted(map(str, differ["scorer"])))
+                of = f" by the scorers {there}" if there else ""
+                note(f"{source}: {name} has nothing to count{of}; see docs/measures.md")
+            if reviewed is not None:
+                found = _corrected(source, run, chosen, Path(reviewed), by, sign)
+                for line in _uncorrected(found):
+                    note(f"{source}: {line}")
+                scores[source] += found
+            if band:
+                scores[source] = Readings(chosen, readers[source]).beside(scores[source])
+        except InputError as error:
+            raise _about(source, error) from None
+    for source, run, outcomes in tables:
+        if run:
+            run.write_scores(scores[source], functools.partial(_plain_rows, outcomes))
+    return Scores(_told_apart(scores))
+
+
+def _by_cells(
+    names: Sequence[str], columns: list[str], asked: bool
+) -> Iterator[tuple[list[str], list[str]]]:
+    """Columns of cells and the metrics that have them: those asked for, else of ours those by
+    which a metric can be split; none of a metric of the whole, which come last."""
+    from genprobe import metrics as measures
+
+    def cells(name: str) -> list[str]:
+        metric = measures.find(name)
+        if asked:
+            return columns
+        return [] if metric.whole else [c for c in columns if c not in metric.never_by]
+
+    last = sorted(names, key=lambda name: not asked and measures.find(name).whole)
+    for own, part in itertools.groupby(last, key=cells):
+        yield own, list(part)
+
+
+def sources_of(given: Source | Sequence[Source]) -> list[Path]:
+    """What may be given as one or as several as several, each once."""
+    several = [given] if isinstance(given, str | os.PathLike) else given
+    return list(dict.fromkeys(map(Path, several)))
+
+
+def listed(given: str | Sequence[str]) -> Sequence[str]:
+    return [given] if isinstance(given, str) else given
+
+
+def _answered(source: Path, read: bool) -> tuple[pd.DataFrame, str | None]:
+    """The rows of a file with the answers that they have; where they have replies only and are to
+    be read, with those of our reader, and its signature."""
+    import pandas as pd
+
+    rows = files.read_frame(source)
+    if not read or "answer" in rows or "response" not in rows:
+        return rows, None
+    judge = registry.module("judges", "yesno").make()
+    judged = list(judged_rows(source, [judge]))
+    return pd.DataFrame(judged, rows.index, dtype=object), judge.signature
+
+
+def _values_of(tables: Sequence[tuple[Path, Run | None, pd.DataFrame]], column: str) -> set[Any]:
+    """The values of a column that all tables have; none where one lacks it."""
+    if not all(column in outcomes for _, _, outcomes in tables):
+        return set()
+    return {value for _, _, outcomes in tables for value in set(outcomes[column])}
+
+
+def _with_people(source: Path, outcomes: pd.DataFrame, people: Path) -> pd.DataFrame:
+    from genprobe.outcomes import external
+
+    if "p_target" not in outcomes:
+        raise InputError(f"{source} holds no probabilities of choices to set beside people's")
+    try:
+        return external.with_people(outcomes, files.read_frame(people))
+    except InputError as error:
+        raise _about(people, error) from None
+
+
+def _corrected(
+    source: Path,
+    run: Run | None,
+    outcomes: pd.DataFrame,
+    table: Path,
+    by: Sequence[str],
+    sign: Callable[[str], str],
+) -> list[Score]:
+    """The rates that the questions of a review are about, as measured and as corrected by it."""
+    import pandas as pd
+
+    from genprobe.metrics import spoken
+    from genprobe.review import collect as reviewed
+    from genprobe.review import correction
+
+    if run is None:
+        raise InputError("a review corrects the rates of a run; name its folder")
+    spec = run.spec.hash  # folders move; an item names its run by what was asked
+    every = reviewed.resolve(reviewed.read_table(table))
+    rows = [r for r in every if r.item == reviewed.item_id(spec, r.request)]
+    if not rows:
+        raise InputError(f"{table} holds no review of this run")
+    said = pd.DataFrame(
+        {"request": r.request, "question": r.question, "answer": r.label, "weight": r.weight}
+        for r in rows
+    )
+    said["reviewer"] = "resolved"
+    content = digest(table.read_bytes().hex(), 8)
+    return [
+        dataclasses.replace(s, signature=sign(f"{s.metric}/{correction.VERSION}+review-{content}"))
+        for s in correction.scores(spoken(outcomes), said, by)  # people read free replies
+    ]
+
+
+def _uncorrected(scores: Sequence[Score]) -> Iterator[str]:
+    """What keeps a review from correcting a rate, and templates from counting in NegRate's."""
+    from genprobe.review.correction import IN_PART
+
+    without = {s.by["rate"] for s in scores if s.metric == "ppi" and s.value is None}
+    read = [s for s in scores if s.metric == "judge-accuracy" and s.n]
+    if few := [str(s.by["rate"]) for s in read if s.by["rate"] in without - {"negrate"}]:
+        yield (
+            f"not corrected: {', '.join(dict.fromkeys(few))}: what was reviewed is of one "
+            "statement; review more of them"
+        )
+    negrate = [s for s in scores if s.metric == "judge-accuracy" and s.by["rate"] == "negrate"]
+    whole, part = sum(s.n for s in negrate), sum(s.excluded.get(IN_PART, 0) for s in negrate)
+    cure = "answer all rows, and settle what reviewers differ on by `review export --disagreements`"
+    if "negrate" not in without:
+        if part:
+            yield f"negrate: {whole} templates are reviewed whole and count, {part} in part; {cure}"
+    elif negrate:
+        more = cure if part else "`review export` a larger --size, which holds whole templates"
+        yield (
+            "negrate is not corrected: it takes templates of two statements or more with all "
+            f"their stories reviewed, and the review holds {whole} whole and {part} in part; {more}"
+        )
+
+
+def _about(source: Path, error: InputError) -> InputError:
+    """The error with the name of the source in front, if it does not say it already."""
+    return error if str(error).startswith(f"{source}") else InputError(f"{source}: {error}")
+
+
+def _told_apart(scores: dict[Path, list[Score]]) -> list[Score]:
+    """All scores; where two sources share a cell, each cell begins with its source's name."""
+    found = [score for part in scores.values() for score in part]
+    if len({(s.metric, *s.by.items()) for s in found}) == len(found):
+        return found
+    return [
+        dataclasses.replace(s, by={"source": str(source), **s.by})
+        for source, part in scores.items()
+        for s in part
+    ]
+
+
+def signer(
+    source: Path, run: Run | None, subset: str, given: Mapping[str, str]
+) -> Callable[[str], str]:
+    """Metric name -> signature of its scores over this source. given: judges of a file's labels."""
+    if run:
+        # What people said is counted where it is asked for, and says so itself.
+        judges = {k: v for k, v in run.judges().items() if not k.startswith("reviewed-")}
+        spec = run.spec
+        return lambda name: signature(spec, judges, _metric_id(name) + subset)
+    # The file is read once; its hash, not who judged it, is what is known of its labels.
+    one = file_signature(source, given, "METRIC")
+    return lambda name: one.replace("METRIC", _metric_id(name) + subset, 1)
+
+
+def _beside(sign: Callable[[str], str], people: Path) -> Callable[[str], str]:
+    """Signatures in which those measures that read people's answers name their table."""
+    from genprobe import metrics as measures
+
+    content = digest(people.read_bytes().hex(), 8)
+    return lambda name: (
+        sign(f"{measures.find(name).id}+people-{content}")
+        if "/" not in name and "people" in measures.find(name).needs
+        else sign(name)
+    )
+
+
+def _metric_id(name: str) -> str:
+    """Of a metric by its name, or of what has said its own version."""
+    from genprobe import metrics as measures
+
+    return name if "/" in name else measures.find(name).id
+
+
+def _plain_rows(outcomes: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    """Rows of Python values, None where a cell is empty."""
+    import numpy as np
+
+    def plain(column: pd.Series) -> list[Any]:
+        cells = zip(column.tolist(), column.isna().tolist(), strict=True)
+        values = (None if empty else value for value, empty in cells)
+        return [value.item() if isinstance(value, np.generic) else value for value in values]
+
+    names = [str(name) for name in outcomes.columns]
+    # Column by column: asking each cell by itself whether it is empty takes four times as long.
+    for row in zip(*(plain(outcomes[name]) for name in outcomes.columns), strict=True):
+        yield dict(zip(names, row, strict=True))

@@ -1,0 +1,1 @@
+"""What is asked about: statements, templates, pairs, choices; loaded and checked."""

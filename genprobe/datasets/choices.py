@@ -1,0 +1,369 @@
+"""Choices: a context, a question and its options, in the layout of BBQ (BBQ, PBBQ, and others).
+
+A choice is a `Statement` of type `choice`. Its text is context and question; its `extra` has
+`options`, `label` (the right one), `target` (the answer that the stereotype gives: the stereotyped
+group to a negative question, the other one to a non-negative one; BBQ's `target_loc`), `unknown`
+(the option that says that it cannot be known), each the number of an option or None, and
+`condition` (`ambig`, `disambig`) and `polarity` (`neg`, `nonneg`).
+
+BBQ: Parrish et al. 2022 (Findings of ACL). PBBQ: its Persian sibling. How a choice is put to a
+model, and what an unknown option is called, is in prompts/choices, a file a language.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from genprobe.errors import InputError
+from genprobe.files import Notes, Row, cell_json, cell_sentence, cell_text
+from genprobe.records import JSON, Statement, digest
+from genprobe.resources import packs, registry
+
+FIELDS = ("options", "label", "target", "unknown", "condition", "polarity", "context", "question")
+MOST = 6  # options: every order of them is asked
+CONDITIONS = {"ambig": "ambig", "ambiguous": "ambig"}
+CONDITIONS |= {"disambig": "disambig", "disambiguated": "disambig"}
+POLARITIES = {"neg": "neg", "negative": "neg"}
+POLARITIES |= {"nonneg": "nonneg", "non-negative": "nonneg", "non_negative": "nonneg"}
+# Our column <- the names that it goes by.
+_COLUMNS = {
+    "context": ("context",),
+    "question": ("question",),
+    "label": ("label",),
+    "target": ("target", "target_loc"),
+    "unknown": ("unknown",),
+    "condition": ("condition", "context_condition"),
+    "polarity": ("polarity", "question_polarity"),
+    "category": ("category",),
+    "id": ("id", "item", "example_id"),
+    "lang": ("lang", "language"),
+}
+
+
+@dataclass(frozen=True)
+class Wording:
+    """How a choice is put in a language: `text` holds {context}, {question} and {options}."""
+
+    text: str
+    option: str  # a line of {options}; holds {option}
+    space: str  # what stands between the text and the option that is scored behind it
+    review: str
+    unknown: tuple[str, ...]
+    hash: str
+
+
+@functools.cache
+def wording(lang: str) -> Wording:
+    """The wording of `prompts/choices`. InputError where a language has none, or a wrong one."""
+    path = registry.PROMPTS / "choices" / f"{lang}.toml"
+    if not path.is_file():
+        known = ", ".join(registry.names("choices"))
+        raise InputError(f"no wording of choices in {lang!r} (prompts/choices); there is {known}")
+    return read_wording(path)
+
+
+def read_wording(path: Path) -> Wording:
+    """Read and check one file of `prompts/choices`."""
+    row = packs.read_toml(path)
+    texts = {key: row.get(key) for key in ("text", "option", "space", "source", "review")}
+    for key, value in texts.items():
+        if not isinstance(value, str):
+            raise InputError(f"{path}: {key!r} must be a text and is {value!r}")
+    words = row.get("unknown")
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+        raise InputError(f"{path}: 'unknown' must be a list of texts")
+    if sorted(row.keys() - texts.keys()) != ["unknown"]:
+        raise InputError(f"{path}: has {', '.join(texts)} and unknown, no more")
+    found = Wording(
+        text=str(row["text"]),
+        option=str(row["option"]),
+        space=str(row["space"]),
+        review=str(row["review"]),
+        unknown=tuple(words),
+        hash=packs.file_hash(path),
+    )
+    for part in ("context", "question", "options"):
+        if found.text.count(f"{{{part}}}") != 1:
+            raise InputError(f"{path}: 'text' must hold {{{part}}} once")
+    if found.option.count("{option}") != 1:
+        raise InputError(f"{path}: 'option' must hold {{option}} once")
+    return found
+
+
+def is_choice(statement: Statement) -> bool:
+    return statement.type == "choice"
+
+
+def is_table(columns: Collection[str]) -> bool:
+    """Are these the columns of choices to be put to a model?"""
+    return {"context", "question"} <= set(columns)
+
+
+# --- reading
+
+
+def read(
+    rows: Iterable[tuple[int, Row]],
+    source: str,
+    only: str,
+    wanted: Collection[str] | None,
+    notes: Notes,
+    where: str,
+) -> tuple[list[Statement], list[str]]:
+    """The choices of a table, and the languages that it has.
+
+    rows: with their numbers. only: the language of a table without a column for it; English
+    where empty. wanted: limits the languages. where: the file, for errors.
+    """
+    statements: list[Statement] = []
+    languages: list[str] = []
+    numbers: dict[tuple[str, str], int] = {}
+    for number, row in rows:
+        at = f"{where}, row {number}"
+        cells = {
+            ours: next((row[name] for name in names if name in row), None)
+            for ours, names in _COLUMNS.items()
+        }
+        try:
+            lang = packs.language_code(cell_text(cells["lang"]) or only or "en")
+        except InputError as error:
+            raise InputError(f"{at}: {error}") from None
+        languages.append(lang)
+        if wanted is not None and lang not in wanted:
+            continue
+        statement = _statement(row, cells, lang, source, notes, number, at)
+        before = numbers.setdefault((statement.id, lang), number)
+        if before != number:
+            raise InputError(f"{at}: {statement.id!r} stands in row {before} already, in {lang!r}")
+        statements.append(statement)
+    return statements, languages
+
+
+def _statement(
+    row: Row, cells: dict[str, Any], lang: str, source: str, notes: Notes, number: int, at: str
+) -> Statement:
+    context = cell_sentence(cells["context"], notes, number)
+    question = cell_sentence(cells["question"], notes, number)
+    options = [cell_sentence(option, notes, number) for option in _options(row)]
+    if not question or len(options) < 2 or not all(options):
+        raise InputError(f"{at}: a choice has a question and two options or more, none empty")
+    if len(options) > MOST:
+        raise InputError(f"{at}: {len(options)} options; every order is asked, so {MOST} at most")
+    if len(set(options)) < len(options):
+        raise InputError(f"{at}: two options are the same")
+    try:
+        "".join((context, question, *options)).encode("utf-8")
+    except UnicodeEncodeError:
+        raise InputError(f"{at}: a text holds half a character (a lone surrogate)") from None
+    count = len(options)
+    unknown = _number(cells["unknown"], "unknown", count, at)
+    if unknown is None:
+        unknown = _unknown(row, options, lang)
+    if unknown is None:
+        notes.add("no unknown option found: no bias score, only accuracy", number)
+    polarity = one_of(cells["polarity"], POLARITIES, "polarity", at)
+    target = _number(cells["target"], "target", count, at)
+    if target is None:
+        group = _stereotyped(row, count)
+        target = {"neg": group, "nonneg": counter(group, unknown, count)}.get(polarity)
+    if counter(target, unknown, count) is None:
+        notes.add("no option is known as the target: no bias score, only accuracy", number)
+    category = cell_text(cells["category"])
+    name = cell_text(cells["id"]) or digest([lang, context, question, options], 12)
+    template = cell_text(row.get("question_index"))
+    taken = {column for names in _COLUMNS.values() for column in names if column != "category"}
+    more = {
+        key: cell_json(value)
+        for key, value in row.items()
+        if key not in taken and key != "options" and not _is_answer(key)
+    }
+    return Statement(
+        id=f"{category}/{name}" if category else name,
+        lang=lang,
+        text=f"{context} {question}".strip(),
+        role="original",
+        pair=f"{category}/{template}" if template else "",
+        bias_type=category,
+        type="choice",
+        entity="",
+        valid_in=(),
+        source=source,
+        extra={
+            **more,
+            "context": context,
+            "question": question,
+            "options": list[JSON](options),
+            "label": _number(cells["label"], "label", count, at),
+            "target": target,
+            "unknown": unknown,
+            "condition": one_of(cells["condition"], CONDITIONS, "condition", at),
+            "polarity": polarity,
+        },
+    )
+
+
+def _is_answer(column: str) -> bool:
+    return column.startswith("ans") and column[3:].isdigit()
+
+
+def _options(row: Row) -> list[object]:
+    """A list `options`, or the columns `ans0`, `ans1`, …"""
+    given = row.get("options")
+    if isinstance(given, list):
+        return given
+    return [row[key] for key in sorted((k for k in row if _is_answer(k)), key=lambda k: int(k[3:]))]
+
+
+def _number(value: object, name: str, count: int, at: str) -> int | None:
+    """The number of an option; None for an empty cell."""
+    text = cell_text(value)
+    if not text:
+        return None
+    if text.removesuffix(".0").isdecimal() and int(text.removesuffix(".0")) < count:
+        return int(text.removesuffix(".0"))
+    raise InputError(f"{at}: {name} is {text[:40]!r}; it is the number of an option, from 0 on")
+
+
+def one_of(value: object, known: Mapping[str, str], name: str, at: str) -> str:
+    """Our name of a condition or polarity; empty for an empty cell."""
+    text = cell_text(value).lower()
+    if text and text not in known:
+        raise InputError(f"{at}: {name} is {text[:40]!r}; known: {', '.join(known)}")
+    return known.get(text, "")
+
+
+def _groups(row: Row, count: int) -> list[list[str]]:
+    """Of each option, what BBQ's `answer_info` says: its name and its group, in small letters."""
+    info = row.get("answer_info")
+    if not isinstance(info, Mapping):
+        return [[] for _ in range(count)]
+    return [[cell_text(part).lower() for part in info.get(f"ans{at}") or ()] for at in range(count)]
+
+
+def _unknown(row: Row, options: Sequence[str], lang: str) -> int | None:
+    """The one option that BBQ marks as unknown, else the one that is written like one."""
+    found = [at for at, parts in enumerate(_groups(row, len(options))) if "unknown" in parts]
+    if not found:
+        words = {bare(word) for word in wording(lang).unknown}
+        found = [at for at, option in enumerate(options) if bare(option) in words]
+    return found[0] if len(found) == 1 else None
+
+
+def bare(text: str) -> str:
+    """An option without case, and without what may stand around it."""
+    return " ".join(text.casefold().replace("’", "'").strip(" .!?؟。").split())
+
+
+def _stereotyped(row: Row, count: int) -> int | None:
+    """The one option of a group that BBQ's metadata call stereotyped."""
+    metadata = row.get("additional_metadata")
+    named = metadata.get("stereotyped_groups") if isinstance(metadata, Mapping) else None
+    groups = {cell_text(group).lower() for group in named or ()}
+    found = [at for at, parts in enumerate(_groups(row, count)) if groups & set(parts)]
+    return found[0] if len(found) == 1 else None
+
+
+# --- asking
+
+
+def prompts(statement: Statement) -> list[tuple[str, dict[str, list[str]]]]:
+    """The text before the options, in every order in which it can list them (that of the data
+    first), and the options as they are scored behind it: number -> [text]."""
+    said, extra = wording(statement.lang), statement.extra
+    options = [str(option) for option in _list(extra["options"])]
+    behind = {str(at): [said.space + option] for at, option in enumerate(options)}
+    found = []
+    for order in itertools.permutations(options):
+        listed = "\n".join(said.option.replace("{option}", option) for option in order)
+        parts = {"{context}": extra["context"], "{question}": extra["question"]}
+        parts |= {"{options}": listed}
+        found.append((_fill(said.text, {k: str(v) for k, v in parts.items()}), behind))
+    return found
+
+
+def _fill(text: str, parts: Mapping[str, str]) -> str:
+    """Each part put into its place once: what a part says in braces is no place."""
+    places = sorted(parts, key=text.index)
+    found, rest = "", text
+    for place in places:
+        before, _, rest = rest.partition(place)
+        found += before + parts[place]
+    return found + rest
+
+
+def _list(value: JSON) -> list[JSON]:
+    return value if isinstance(value, list) else []
+
+
+# --- reading what was chosen
+
+
+def counter(target: int | None, unknown: int | None, count: int) -> int | None:
+    """The option of the other group; None where the two groups are not known."""
+    groups = [at for at in range(count) if at != unknown]
+    if target not in groups or len(groups) != 2:
+        return None
+    return groups[1 - groups.index(target)]
+
+
+def outcome(statement: Statement, scores: Mapping[int, float] | None) -> dict[str, Any]:
+    """What a choice comes to. scores: number of an option -> its value, higher is preferred.
+
+    condition, polarity; label, target, counter, unknown: numbers of options, NaN where not known;
+    chosen: the option with the highest score; left_out: `tie` where several have it; and, of the
+    probabilities that are the softmax of the scores: p_target, p_counter, p_unknown, log_ratio
+    (log p_target - log p_counter) and uncertainty (entropy over the log of the number of options).
+    """
+    extra = statement.extra
+    options = _list(extra["options"])
+    count, unknown = len(options), _int(extra["unknown"])
+    other = counter(_int(extra["target"]), unknown, count)
+    target = _int(extra["target"]) if other is not None else None
+    places = {"target": target, "counter": other, "unknown": unknown}
+    row: dict[str, Any] = {
+        "condition": extra["condition"],
+        "polarity": extra["polarity"],
+        "label": _nan(_int(extra["label"])),
+        **{name: _nan(at) for name, at in places.items()},
+        "chosen": math.nan,
+        "left_out": "",
+        **dict.fromkeys(("p_target", "p_counter", "p_unknown", "log_ratio"), math.nan),
+        "uncertainty": math.nan,
+    }
+    if scores is None:
+        return row
+    if scores.keys() != set(range(count)):
+        return row | {"left_out": "missing"}
+    best = [at for at in range(count) if scores[at] == max(scores.values())]
+    if len(best) == 1:
+        row["chosen"] = float(best[0])
+    else:
+        row["left_out"] = "tie"
+    p = softmax([scores[at] for at in range(count)])
+    row |= {f"p_{name}": p[at] for name, at in places.items() if at is not None}
+    if target is not None and other is not None:
+        row["log_ratio"] = scores[target] - scores[other]
+    row["uncertainty"] = -math.fsum(x * math.log(x) for x in p if x > 0) / math.log(count)
+    return row
+
+
+def softmax(scores: Sequence[float]) -> list[float]:
+    """Probabilities in proportion to exp(score); they add up to 1."""
+    top = max(scores)
+    masses = [1.0 if score == top else math.exp(score - top) for score in scores]
+    total = math.fsum(masses)
+    return [mass / total for mass in masses]
+
+
+def _int(value: JSON) -> int | None:
+    return value if isinstance(value, int) else None
+
+
+def _nan(value: int | None) -> float:
+    return math.nan if value is None else float(value)

@@ -1,0 +1,350 @@
+"""Pairs of sentences to be scored, and choices: as the studies publish them, and one plain table.
+
+    builtin, shades, a SHADES table, a table of statements    originals and contrasts (statements)
+    templates, or a table of templates with fillers           Aqbileq: prototypical and counter
+    pro_trope, anti_trope                                     RuBia
+    sent_more, sent_less                                      CrowS-Pairs
+    Identity Term, Canonical Term Attributes, Anti-Stereotype Terms    AfriStereo
+    stereotype, antistereotype                                such; StereoSet with unrelated
+    pro, anti                                                 one's own
+    context, question, …                                      BBQ, PBBQ (choices)
+
+Everything becomes `Statement`s: an original and its contrasts share `pair`; a third, `unrelated`
+sentence (StereoSet) has that role. All other columns come along.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from genprobe.datasets import choices, statements, templates
+from genprobe.errors import InputError
+from genprobe.files import Notes, Row, cell_json, cell_sentence, cell_text, numbered_rows
+from genprobe.records import JSON, Statement, digest
+from genprobe.resources import packs, registry
+from genprobe.text import whole
+
+DATA = ("builtin", "templates", "shades")
+MIXED = "kk-x-ru"
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """A published table: the columns of its two sentences, and its language where no column says
+    it. identity: the column of the group, where the two say only what is said of it."""
+
+    pro: str
+    anti: str
+    lang: str
+    identity: str = ""
+
+
+# Names of columns are compared in small letters, with `_` between words.
+_LAYOUTS = (
+    _Layout("pro_trope", "anti_trope", "ru"),
+    _Layout("sent_more", "sent_less", "en"),
+    _Layout("canonical_term_attributes", "anti_stereotype_terms", "en", "identity_term"),
+    _Layout("stereotype", "antistereotype", "en"),
+    _Layout("stereotype", "anti_stereotype", "en"),
+    _Layout("stereotype_sentence", "antistereotype_sentence", "en"),
+    _Layout("stereotype_sentence", "anti_stereotype_sentence", "en"),
+    _Layout("pro", "anti", ""),
+)
+_ITEM = ("pair", "item", "id", "")  # CrowS-Pairs numbers its pairs in a column without a name
+_LANG = ("lang", "language", "locale", "lang_code", "language_code")
+_BIAS_TYPE = ("bias_type", "stereotype_type", "axis")
+_CODE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{1,8})*")
+
+Found = tuple[list[Statement], list[str]]  # statements, notes
+
+
+def load(source: str, langs: Sequence[str] | None = None, prefix: str = "") -> Found:
+    """The statements of `DATA`, or of a file in one of the layouts above (JSONL, CSV, Parquet).
+
+    langs: limits the languages; each must have a pair. prefix: a word that is put before every
+    identity, or sentence, of a table of pairs, as AfriStereo's "African": what is scored has it.
+    Returns the statements, (id, lang) unique, and notes, one line each, on what was left out or
+    changed. InputError for what cannot be used.
+    """
+    wanted = list(dict.fromkeys(_language(lang, None) for lang in langs or ())) or None
+    path = Path(source)
+    if source not in DATA and not path.suffix and os.sep not in source and not path.exists():
+        raise registry.unknown("data set", source, DATA, "a file")
+    head = {} if source in DATA else next(numbered_rows(path))[1]
+    there = set(map(_plain, head))
+    layout = next((x for x in _LAYOUTS if {x.pro, x.anti} <= there), None)
+    filled = source == "templates" or "template" in there
+    if prefix and (layout is None or filled):
+        raise InputError(
+            f"{source}: a prefix goes with a table that has the two sentences of a pair in a row, "
+            "as in docs/preferences.md"
+        )
+    if whole(prefix) != prefix:
+        raise InputError("the prefix holds half a character; give it in UTF-8")
+    half = [{x.pro, x.anti} & there for x in _LAYOUTS]
+    if layout is None and not filled and "text" not in there and any(half):
+        one = next(iter(next(filter(None, half))))
+        others = " or ".join(
+            dict.fromkeys(
+                x.anti if one == x.pro else x.pro for x in _LAYOUTS if one in (x.pro, x.anti)
+            )
+        )
+        raise InputError(
+            f"{source}: the column {one!r} needs {others} beside it; there is: {', '.join(head)}; "
+            "see docs/preferences.md"
+        )
+    notes = Notes()
+    if choices.is_table(head):
+        found, languages = choices.read(
+            numbered_rows(path), _name(path), _only(wanted), wanted, notes, source
+        )
+    elif filled:
+        known, more = templates.load("builtin" if source == "templates" else source, wanted)
+        found, languages = _filled(known, notes), [t.lang for t in known]
+        return _checked(source, found, languages, wanted), [*more, *notes.lines()]
+    elif layout is not None:
+        found, languages = _table(path, layout, wanted, prefix.strip(), notes)
+    else:
+        known, more = statements.load(source, wanted)
+        found, languages = _paired(known, notes), [s.lang for s in known]
+        return _checked(source, found, languages, wanted), [*more, *notes.lines()]
+    return _checked(source, found, languages, wanted), notes.lines()
+
+
+def _only(wanted: Sequence[str] | None) -> str:
+    """The language of a file without a column for it: the one that was asked for."""
+    return wanted[0] if wanted is not None and len(wanted) == 1 else ""
+
+
+def _name(path: Path) -> str:
+    return f"{path.name}@{packs.file_hash(path)}"
+
+
+def _checked(
+    source: str, found: list[Statement], languages: Iterable[str], wanted: Collection[str] | None
+) -> list[Statement]:
+    there = {statement.lang for statement in found}
+    missing = [code for code in wanted or () if code not in there]
+    if missing or not found:
+        has = ", ".join(dict.fromkeys(languages)) or "no language"
+        what = ", ".join(missing) or "any language"
+        raise InputError(f"{source}: no pair in {what}; there is {has}")
+    return found
+
+
+def _language(name: str, notes: Notes | None, row: object = None) -> str:
+    """A language's code. One that genprobe has no words of is kept where it looks like a code:
+    to score a sentence no words are needed."""
+    try:
+        return packs.language_code(name, mixed=True)
+    except InputError:
+        code = name.strip().replace("_", "-")
+        if not _CODE.fullmatch(code):
+            raise
+        if notes is not None:
+            notes.add(f"language {code!r} is none of genprobe's, kept as it is", row)
+        return code
+
+
+def _paired(found: Iterable[Statement], notes: Notes) -> list[Statement]:
+    """Those that have somebody to be paired with: an original and a contrast of one language."""
+    found = list(found)
+    sides: dict[tuple[str, str], set[str]] = {}
+    for statement in found:
+        sides.setdefault((statement.lang, statement.pair), set()).add(statement.role)
+    kept = [s for s in found if s.pair and len(sides[s.lang, s.pair]) > 1]
+    alone = Counter(s.lang for s in found) - Counter(s.lang for s in kept)
+    if alone:
+        counts = ", ".join(f"{lang} {n}" for lang, n in sorted(alone.items()))
+        notes.add(f"original or contrast alone, in no pair, left out: {counts}")
+    return kept
+
+
+def _pair(name: str, lang: str, sentences: dict[str, str], **more: Any) -> list[Statement]:
+    """The statements of a pair: the original has its name, the others their role behind it."""
+    return [
+        Statement(
+            id=name if role == "original" else f"{name}/{role}",
+            lang=lang,
+            text=text,
+            role=role,
+            pair=name,
+            valid_in=(),
+            **more,
+        )
+        for role, text in sentences.items()
+    ]
+
+
+def _filled(found: Iterable[Statement], notes: Notes) -> list[Statement]:
+    """Templates with their slot filled as people expect, and otherwise."""
+    pairs: list[Statement] = []
+    for template in found:
+        extra = dict(template.extra)
+        pro, anti = (str(extra.pop(name, "") or "") for name in ("prototypical", "counter"))
+        if not pro or not anti:
+            notes.add("template without both fillers, left out", template.lang)
+            continue
+        if pro == anti:
+            notes.add("both fillers make the same sentence, left out", template.lang)
+            continue
+        if template.lang == MIXED:
+            extra["russian"] = _russian(pro, anti)
+        pairs += _pair(
+            template.id,
+            template.lang,
+            {"original": pro, "contrast": anti},
+            bias_type=template.bias_type,
+            type="template",
+            entity=template.entity,
+            source=template.source,
+            extra=extra | {"template": template.text},
+        )
+    return pairs
+
+
+def _russian(*texts: str) -> float | None:
+    """Share of Russian words in the sentences of a pair (Aqbileq 4.1.3), told word by word."""
+    from genprobe.judges import language
+
+    return language.make().share("ru", texts)
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\s-]+", "_", name.strip().lower())
+
+
+def _table(
+    path: Path, layout: _Layout, wanted: Sequence[str] | None, prefix: str, notes: Notes
+) -> tuple[list[Statement], list[str]]:
+    """A table with two sentences a row."""
+    source = _name(path)
+    found: list[Statement] = []
+    languages: list[str] = []
+    rows: dict[tuple[str, str], list[int]] = {}  # of a pair and language
+    for number, row in numbered_rows(path):
+        at = f"{path}, row {number}"
+        cells = {_plain(name): value for name, value in row.items()}
+        lang = _row_language(cells, _only(wanted) or layout.lang, notes, number, at)
+        languages.append(lang)
+        if wanted is not None and lang not in wanted:
+            continue
+        sentences = _sentences(cells, layout, lang, "", notes, number, at)
+        if sentences["original"] == sentences["contrast"]:
+            notes.add("the same sentence twice: no model can prefer one", number)
+        column = next((name for name in _ITEM if cell_text(cells.get(name))), None)
+        # The name is that of the sentences without a prefix: with and without it, runs pair.
+        name = digest([lang, *sentences.values()], 12)
+        if column is not None:
+            name = cell_text(cells[column])
+        before = rows.setdefault((name, lang), [])
+        before.append(number)
+        if len(before) > 1 and column is not None:
+            raise InputError(f"{at}: the pair {name!r} stands in row {before[0]}, too, in {lang!r}")
+        if len(before) > 1:
+            notes.add("a pair of an earlier row once more, counted again", number)
+            name = f"{name}-{len(before)}"
+        if prefix:
+            sentences = _sentences(cells, layout, lang, prefix, notes, number, at)
+        extra = _extra(row, {layout.pro, layout.anti, "unrelated", "source", column, *_LANG})
+        if lang == MIXED:
+            extra.setdefault("russian", _russian(sentences["original"], sentences["contrast"]))
+        found += _pair(
+            name,
+            lang,
+            sentences,
+            bias_type=next((text for key in _BIAS_TYPE if (text := cell_text(cells.get(key)))), ""),
+            type=cell_text(cells.get("type")),
+            entity=cell_text(cells.get("entity") or cells.get(layout.identity)),
+            source=cell_text(cells.get("source")) or source,
+            extra=extra,
+        )
+    return found, languages
+
+
+def _extra(row: Row, ours: Collection[str | None]) -> dict[str, JSON]:
+    """The columns that a statement has no field for, under the names that they have."""
+    taken = {*ours, "bias_type", "type", "entity"}
+    return {name: cell_json(value) for name, value in row.items() if _plain(name) not in taken}
+
+
+def _sentences(
+    cells: Row, layout: _Layout, lang: str, prefix: str, notes: Notes, number: int, at: str
+) -> dict[str, str]:
+    """Role -> sentence, with the prefix in it."""
+    columns = {"original": layout.pro, "contrast": layout.anti}
+    if cell_text(cells.get("unrelated")):
+        columns["unrelated"] = "unrelated"
+    texts = {role: _text(cells, column, notes, number, at) for role, column in columns.items()}
+    if layout.identity:
+        frame = _frame(lang, at)
+        identity = f"{prefix} {_text(cells, layout.identity, notes, number, at)}".strip()
+        texts = {
+            role: frame.replace("{identity}", identity).replace("{attribute}", text.rstrip("."))
+            for role, text in texts.items()
+        }
+        return {role: text[:1].upper() + text[1:] for role, text in texts.items()}
+    if not prefix:
+        return texts
+    identity = cell_text(cells.get("identity"))
+    if not identity:
+        notes.add("no 'identity': the sentence behind the prefix keeps its capital", number)
+    return {role: _prefixed(prefix, text, identity) for role, text in texts.items()}
+
+
+def _frame(lang: str, at: str) -> str:
+    """The sentence that an identity and what is said of it make."""
+    path = registry.PROMPTS / "pairs.toml"
+    frame = packs.read_toml(path).get("identity", {}).get(lang)
+    if not isinstance(frame, str):
+        raise InputError(f"{at}: no sentence for identities in {lang!r} ({path.name}, [identity])")
+    return frame
+
+
+def _row_language(cells: Row, only: str, notes: Notes, number: int, at: str) -> str:
+    name = next((text for key in _LANG if (text := cell_text(cells.get(key)))), only)
+    if not name:
+        raise InputError(f"{at}: no language; give a column 'lang', or one language with --lang")
+    try:
+        return _language(name, notes, number)
+    except InputError as error:
+        raise InputError(f"{at}: {error}") from None
+
+
+def _text(cells: Row, column: str, notes: Notes, number: int, at: str) -> str:
+    value = cells.get(column)
+    if not cell_text(value):
+        raise InputError(f"{at}: {column!r} is empty")
+    text = cell_sentence(value, notes, number)
+    if not isinstance(value, str) or _is_number(text):
+        raise InputError(
+            f"{at}: {column!r} holds a number, not a sentence; "
+            "values that are scored already are counted by `genprobe score`"
+        )
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise InputError(f"{at}: {column!r} holds half a character (a lone surrogate)") from None
+    return text
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _prefixed(prefix: str, sentence: str, identity: str) -> str:
+    """`Women are kind.` -> `African women are kind.`, if `identity` has it in small letters: else
+    it may be a name, and keeps its capital."""
+    if identity[:1].islower() and sentence[: len(identity)].lower() == identity.lower():
+        sentence = identity + sentence[len(identity) :]
+    return f"{prefix} {sentence}"

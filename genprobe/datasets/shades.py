@@ -1,0 +1,438 @@
+"""The SHADES table: as it is published, and where the hub keeps it.
+
+One row an item, three columns a language (`<lang>_biased_sentences`, `<lang>_templates`,
+`<lang>_expression`), annotations as text. What is normalised is data, in
+`prompts/statements/shades.toml`; everything that is changed or not understood is noted.
+
+Source: Mitchell et al. 2025 (NAACL), https://huggingface.co/datasets/LanguageShades/BiasShades
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from genprobe.errors import InputError
+from genprobe.files import SUFFIXES, Notes, Row, cell_list, cell_sentence, cell_text, numbered_rows
+from genprobe.records import JSON, Statement
+from genprobe.resources import packs, registry
+
+REPO = "LanguageShades/BiasShades"
+_SENTENCES = "_biased_sentences"
+_KNOWN = {"index", "subset", "bias_type", "type", "stereotyped_entity", "stereotype_valid_langs"}
+
+
+def is_table(columns: Collection[str]) -> bool:
+    """Are these the columns of the SHADES table?"""
+    return {"index", "subset"} <= set(columns) and any(c.endswith(_SENTENCES) for c in columns)
+
+
+@dataclass
+class _Item:
+    """One row: what its statements have in common."""
+
+    row: int
+    index: str
+    subset: str
+    role: str
+    bias_type: str
+    type: str
+    entity: str
+    valid_in: tuple[str, ...]
+    extra: dict[str, JSON]
+    cells: Row
+    id: str = ""
+
+
+@dataclass
+class _Reader:
+    """Reads rows; collects what is odd about them."""
+
+    notes: Notes
+    respelled: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+
+    def item(self, number: int, row: Row, shared: Sequence[str]) -> _Item:
+        index = _blank(row["index"])
+        fixed = _data()["fix"]["index"].get(index)
+        if fixed:
+            self.notes.add(f"index {index!r} read as {fixed!r}", number)
+            index = fixed
+        index = re.sub(r"^(\d+)$", r"\1.0", index)
+        if not index:
+            self.notes.add("no index: in no pair, named after its row", number)
+        subset = _blank(row["subset"])
+        extra: dict[str, JSON] = {"row": number}
+        for name in shared:
+            value = _blank(row.get(name))
+            extra[name] = [*cell_list(value)] if value.startswith("[") else value
+        if "stereotype_origin_langs" in row:
+            extra["stereotype_origin_langs"] = list(
+                self.langs(row["stereotype_origin_langs"], number)
+            )
+        return _Item(
+            row=number,
+            index=index,
+            subset=subset,
+            role=self.role(subset, _blank(row.get("gold")), number),
+            bias_type=self.names("bias_type", row.get("bias_type"), number),
+            type=self.names("type", row.get("type"), number),
+            entity=_blank(row.get("stereotyped_entity")),
+            valid_in=self.valid_in(row.get("stereotype_valid_langs"), number),
+            extra=extra,
+            cells=row,
+        )
+
+    def role(self, subset: str, gold: str, number: int) -> str:
+        """`subset` decides; `gold` (1 or 0) where it is empty; "" where neither says it."""
+        by_gold = {"1": "original", "0": "contrast"}.get(gold.removesuffix(".0"), "")
+        if not subset:
+            self.notes.add(
+                "no subset: original or contrast taken from gold"
+                if by_gold
+                else "neither subset nor gold: not known as original or contrast, left out",
+                number,
+            )
+            return by_gold
+        role = "original" if subset.lstrip("_") == "original" else "contrast"
+        if by_gold and by_gold != role:
+            self.notes.add(f"gold says {by_gold}, subset says {role}: subset taken", number)
+        return role
+
+    def names(self, kind: str, cell: object, number: int) -> str:
+        """Canonical names of a bias type or form, sorted, joined by `+`."""
+        names = set()
+        for spelling in cell_list(_blank(cell), separators=",;+"):
+            # Inside a list an item may join several of its own: 'gender+age', 'occupation'.
+            for part in filter(None, map(str.strip, spelling.split("+"))):
+                name = _spellings(kind).get(_key(part))
+                if name is None:
+                    self.notes.add(f"{kind} {part!r} is not known, kept as it is", number)
+                elif name != part:
+                    self.respelled[kind, part, name] += 1
+                names.add(name or part)
+        return "+".join(sorted(names))
+
+    def langs(self, cell: object, number: int) -> tuple[str, ...]:
+        """Codes of a list of languages, each once, in its order."""
+        codes: list[str] = []
+        for name in cell_list(_blank(cell)):
+            fixed = _data()["fix"]["lang"].get(name)
+            if fixed:
+                self.notes.add(f"languages {name!r} read as {', '.join(fixed)}", number)
+                codes += fixed
+                continue
+            try:
+                codes.append(packs.language_code(name))
+            except InputError:
+                self.notes.add(f"language {name!r} is none of genprobe's, kept as it is", number)
+                codes.append(name)
+        return tuple(dict.fromkeys(codes))
+
+    def valid_in(self, cell: object, number: int) -> tuple[str, ...]:
+        codes: list[str] = []
+        for code in self.langs(cell, number):
+            also = _data()["valid"].get(code, [code])
+            if also != [code]:
+                self.notes.add(f"valid in {code!r} read as valid in {', '.join(also)}", number)
+            codes += also
+        return tuple(dict.fromkeys(codes))
+
+    def fill(self, items: Sequence[_Item]) -> None:
+        """Give contrasts the bias type and form of their original where they have none."""
+        originals = {item.index: item for item in items if item.role == "original" and item.index}
+        for item in items:
+            original = originals.get(item.index)
+            if item.role == "contrast" and item.index and original is None:
+                self.notes.add("contrast without an original under its index", item.row)
+            for name in ("bias_type", "type"):
+                if getattr(item, name):
+                    continue
+                if original is not None and getattr(original, name):
+                    setattr(item, name, getattr(original, name))
+                    self.notes.add(f"no {name}: taken from the original", item.row)
+                else:
+                    self.notes.add(f"no {name}: left empty", item.row)
+
+    def name(self, items: Sequence[_Item]) -> None:
+        """Ids: `<index>/<subset>`, unique; the second of a name gets `-2`."""
+        taken: Counter[str] = Counter()
+        for item in items:
+            subset = "original" if item.role == "original" else item.subset or "contrast"
+            item.id = f"{item.index}/{subset}" if item.index else f"row-{item.row}"
+            taken[item.id] += 1
+            if taken[item.id] > 1:
+                self.notes.add("index and subset stand there before: id made unique", item.row)
+                item.id = f"{item.id}-{taken[item.id]}"
+
+    def report(self) -> None:
+        by_kind: dict[str, list[str]] = defaultdict(list)
+        for (kind, spelling, name), n in sorted(self.respelled.items()):
+            by_kind[kind].append(f"{spelling!r} as {name!r} ({n})")
+        for kind, spellings in by_kind.items():
+            self.notes.add(f"{kind} spelled otherwise: {', '.join(spellings)}")
+
+
+def read(
+    rows: Iterable[tuple[int, Row]], source: str, wanted: Collection[str] | None, notes: Notes
+) -> tuple[list[Statement], list[str]]:
+    """The statements of one table, language by language, and the languages that it has.
+
+    `rows` with their numbers, as `files.numbered_rows` gives them; `wanted` limits the languages.
+    """
+    table = list(rows)
+    columns = list(table[0][1])
+    languages = _languages(columns, table, source, notes)
+    own = {name: _own(name, languages) for name in columns}
+    shared = [name for name in columns if own[name] is None and name not in _KNOWN]
+    reader = _Reader(notes)
+    items = [reader.item(number, row, shared) for number, row in table]
+    items = [item for item in items if item.role]
+    reader.fill(items)
+    reader.name(items)
+    reader.report()
+    statements: list[Statement] = []
+    empty: dict[str, int] = {}
+    repeated: dict[str, int] = {}
+    said: set[int] = set()
+    for prefix, code in languages.items():
+        parts = {name: part for name in columns if (part := _part(own[name], prefix))}
+        texts: Counter[str] = Counter()
+        for item in items:
+            cell = item.cells.get(prefix + _SENTENCES)
+            if cell_text(cell):
+                said.add(item.row)
+            if wanted is not None and code not in wanted:
+                continue
+            text = cell_sentence(cell, notes, f"{code} {item.row}")
+            if not text:
+                empty[code] = empty.get(code, 0) + 1
+                continue
+            if _slot().search(text):
+                notes.add("text still holds a template slot, kept", f"{code} {item.row}")
+            texts[text] += 1
+            statements.append(_statement(item, code, text, parts, source))
+        if twice := sum(n - 1 for n in texts.values() if n > 1):
+            repeated[code] = twice
+    if empty:
+        notes.add(f"empty cells, no statement in that language: {_counts(empty)}")
+    if repeated:
+        notes.add(f"the sentence of another item once more: {_counts(repeated)}")
+    for item in items:
+        if item.row not in said:
+            notes.add("no sentence in any language", item.row)
+    return statements, list(languages.values())
+
+
+def _statement(item: _Item, code: str, text: str, parts: dict[str, str], source: str) -> Statement:
+    extra = dict(item.extra)
+    for column, part in parts.items():
+        value = _blank(item.cells.get(column))
+        extra[part] = {"true": True, "false": False}.get(value.lower(), value)
+    return Statement(
+        id=item.id,
+        lang=code,
+        text=text,
+        role=item.role,
+        pair=item.index,
+        bias_type=item.bias_type,
+        type=item.type,
+        entity=item.entity,
+        valid_in=item.valid_in,
+        source=source,
+        extra=extra,
+    )
+
+
+def _languages(
+    columns: Sequence[str], table: Sequence[tuple[int, Row]], source: str, notes: Notes
+) -> dict[str, str]:
+    """Prefix of a language's columns -> its code."""
+    found: dict[str, str] = {}
+    for column in columns:
+        if not column.endswith(_SENTENCES):
+            continue
+        prefix = column.removesuffix(_SENTENCES)
+        try:
+            code = packs.language_code(prefix)
+        except InputError:
+            n = sum(bool(cell_text(row.get(column))) for _, row in table)
+            notes.add(f"language {prefix!r} is none of genprobe's, left out: {n} sentences")
+            continue
+        if code in found.values():
+            raise InputError(
+                f"{source}: two columns of sentences for {code!r}, the second is {column!r}"
+            )
+        found[prefix] = code
+    return found
+
+
+def _own(column: str, languages: dict[str, str]) -> tuple[str, str] | None:
+    """(prefix, rest) of a column that belongs to a language: `zh_hant_templates`, not `zh`'s."""
+    prefixes = [prefix for prefix in languages if column.startswith(prefix + "_")]
+    prefix = max(prefixes, key=len, default=None)
+    return None if prefix is None else (prefix, column.removeprefix(prefix + "_"))
+
+
+def _part(own: tuple[str, str] | None, prefix: str) -> str:
+    """What a language's column is called in `extra`; empty for the sentence and for others'."""
+    return own[1] if own and own[0] == prefix and "_" + own[1] != _SENTENCES else ""
+
+
+def _counts(by_lang: dict[str, int]) -> str:
+    return ", ".join(f"{lang} {n}" for lang, n in sorted(by_lang.items()))
+
+
+def _blank(value: object) -> str:
+    """A cell of an annotation; empty also where a program wrote its word for nothing."""
+    text = cell_text(value)
+    return "" if text.lower() in ("nan", "none", "null") else text
+
+
+def _key(spelling: str) -> str:
+    return re.sub(r"[\s_-]+", " ", spelling).strip().casefold()
+
+
+@functools.cache
+def _data() -> dict[str, Any]:
+    return packs.read_toml(registry.PROMPTS / "statements" / "shades.toml")
+
+
+@functools.cache
+def _spellings(kind: str) -> dict[str, str]:
+    return {_key(s): name for name, ways in _data()[kind].items() for s in (name, *ways)}
+
+
+@functools.cache
+def _slot() -> re.Pattern[str]:
+    names = "|".join(sorted(_data()["slots"]["names"], key=len, reverse=True))
+    return re.compile(rf"\b(?:{names})(?:[-+:](?:[A-Z_]+|\d))*\b")
+
+
+# --- the hub
+
+_WAIT = 0.5  # seconds before the second try, at most; twice as long before each further one
+_ATTEMPTS = 4
+_CURE = "or download the table there and name the file in --data"
+
+
+def download(notes: Notes) -> list[Path]:
+    """Files of the gated data set with the SHADES columns, in the hub's cache on this machine.
+
+    Works with the user's own token (HF_TOKEN, or the one of `hf auth login`), which appears in
+    no message. InputError, one line: no access, not reachable, or no such table.
+    """
+    import huggingface_hub as hub
+
+    endpoint = os.environ.get("HF_ENDPOINT", "https://huggingface.co").rstrip("/")
+    page = f"{endpoint}/datasets/{REPO}"
+    api = hub.HfApi(endpoint=endpoint)
+    info = _ask(lambda: api.dataset_info(REPO, timeout=20), page)
+    names = [file.rfilename for file in info.siblings or ()]
+    tables = [name for name in names if Path(name).suffix.lower() in SUFFIXES]
+    # The whole table is all/all.csv; beside it lie parts by language.
+    tables.sort(key=lambda name: (Path(name).stem != "all", name.count("/"), name))
+    parts: list[Path] = []
+    for name in tables:
+        fetch = functools.partial(
+            hub.hf_hub_download,
+            REPO,
+            name,
+            repo_type="dataset",
+            revision=info.sha,
+            endpoint=endpoint,
+        )
+        path = Path(_ask(fetch, page))
+        sentences = [column for column in _columns(path) if column.endswith(_SENTENCES)]
+        if len(sentences) > 1:
+            parts = [path]
+            break
+        parts += [path] * len(sentences)
+    if not parts:
+        listed = ", ".join(names[:8]) or "nothing"
+        raise InputError(
+            f"{page}: no table with the columns of SHADES among its files ({listed}); "
+            "download the right one and name the file in --data"
+        )
+    files = ", ".join(path.name for path in parts)
+    notes.add(f"read {files} of {REPO} at commit {(info.sha or 'unknown')[:12]}")
+    return parts
+
+
+def _columns(path: Path) -> list[str]:
+    """The columns of a file; none where it is not a SHADES table at all."""
+    try:
+        columns = list(next(iter(numbered_rows(path)))[1])
+    except InputError:
+        return []
+    return columns if is_table(columns) else []
+
+
+def _ask(call: Callable[[], Any], page: str) -> Any:
+    """The hub's answer, asked again while the fault may pass."""
+    import tenacity
+
+    retrying = tenacity.Retrying(
+        stop=tenacity.stop_after_attempt(_ATTEMPTS),
+        wait=tenacity.wait_random_exponential(multiplier=_WAIT, max=8),
+        retry=tenacity.retry_if_exception(_may_pass),
+        reraise=True,
+    )
+    try:
+        return retrying(call)
+    except Exception as error:
+        # `from None`: the hub's own messages may hold request headers.
+        raise _explain(error, page) from None
+
+
+def _kinds(error: BaseException) -> set[str]:
+    """Names of the classes of an error and of what caused it: the hub's client has changed its
+    HTTP library more than once, the names stayed."""
+    names = {c.__name__ for c in type(error).__mro__}
+    return names | (_kinds(error.__cause__) if error.__cause__ else set())
+
+
+def _status(error: BaseException) -> int | None:
+    return getattr(getattr(error, "response", None), "status_code", None)
+
+
+def _may_pass(error: BaseException) -> bool:
+    status = _status(error)
+    if status is not None:
+        return status in (408, 429) or status >= 500
+    network = {"TransportError", "ConnectionError", "Timeout", "LocalEntryNotFoundError"}
+    return bool(_kinds(error) & network) and "OfflineModeIsEnabled" not in _kinds(error)
+
+
+def _explain(error: Exception, page: str) -> InputError:
+    import huggingface_hub as hub
+
+    kinds, status, token = _kinds(error), _status(error), hub.get_token() is not None
+    if "OfflineModeIsEnabled" in kinds:
+        return InputError(f"{page}: HF_HUB_OFFLINE is set; unset it, {_CURE}")
+    if not token and status in (401, 403, 404):
+        return InputError(
+            f"{page}: a gated data set, and there is no token; accept its licence on that page, "
+            "then `hf auth login` or set HF_TOKEN"
+        )
+    if "GatedRepoError" in kinds:
+        return InputError(
+            f"{page}: its licence is not accepted for this token's account; accept it on that "
+            "page (and wait for approval where it asks for that)"
+        )
+    if status == 401:
+        return InputError(f"{page}: the token is not valid; `hf auth login` or set HF_TOKEN anew")
+    if status == 403:
+        return InputError(f"{page}: the token may not read it; give it read access to gated repos")
+    if status == 404:
+        return InputError(f"{page}: not found with this token; {_CURE.removeprefix('or ')}")
+    if status is not None:
+        return InputError(f"{page}: the hub answers with HTTP {status}; try later, {_CURE}")
+    if _may_pass(error):
+        return InputError(f"{page}: cannot be reached; check the network, {_CURE}")
+    return InputError(f"{page}: cannot be loaded ({type(error).__name__}); {_CURE[3:]}")

@@ -1,0 +1,258 @@
+"""Statements under test, from a named data set or from a file of one's own (docs/statements.md)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
+
+from genprobe.datasets import shades
+from genprobe.errors import InputError
+from genprobe.files import (
+    Notes,
+    Row,
+    cell_json,
+    cell_list,
+    cell_sentence,
+    cell_text,
+    numbered_rows,
+    read_rows,
+)
+from genprobe.records import Statement, digest
+from genprobe.resources import packs, registry
+
+ROLES = ("original", "contrast")
+COLUMNS = (
+    "id",
+    "lang",
+    "text",
+    "role",
+    "pair",
+    "bias_type",
+    "type",
+    "entity",
+    "valid_in",
+    "source",
+)
+# What people call the two columns that must be there.
+_ALSO_CALLED = {
+    "text": ("sentence", "statement", "sentences", "statements", "content", "prompt", "item"),
+    "lang": ("language", "languages", "locale", "lang_code", "language_code", "code"),
+}
+
+Found = tuple[list[Statement], list[str]]  # statements of the wanted languages; all languages
+
+
+# The data sets that have a name; everything else is a file.
+DATA = {
+    "builtin": "48 mild statements, parallel in 18 languages, written for genprobe",
+    "shades": "the gated data set of the SHADES study, with your own token for the hub",
+}
+
+
+def names() -> list[str]:
+    """The data sets that have a name."""
+    return list(DATA)
+
+
+def load(source: str, langs: Sequence[str] | None = None) -> tuple[list[Statement], list[str]]:
+    """The statements of `builtin`, `shades` (the gated hub data set) or a file.
+
+    A file is the SHADES table, told by its columns, or a plain table of JSONL, CSV or Parquet.
+    `langs` limits the languages, in any spelling that `inputs.language_code` knows; each must
+    have a statement. Returns the statements, with (id, lang) unique, and notes: one line each on
+    what was normalised, or not understood, or looks wrong. InputError for what cannot be used.
+    """
+    wanted = list(dict.fromkeys(map(packs.language_code, langs))) if langs else None
+    notes = Notes()
+    if source == "builtin":
+        statements, languages = _builtin(wanted)
+    elif source == "shades":
+        paths = shades.download(notes)
+        statements, languages = _shades(paths, "shades", wanted, notes)
+    else:
+        statements, languages = _file(source, wanted, notes)
+    there = {statement.lang for statement in statements}
+    missing = [code for code in wanted or () if code not in there]
+    if missing or not statements:
+        has = ", ".join(dict.fromkeys(languages)) or "no language"
+        what = ", ".join(missing) or "any language"
+        raise InputError(f"{source}: no statement in {what}; there is {has}")
+    return statements, notes.lines()
+
+
+def _file(source: str, wanted: Sequence[str] | None, notes: Notes) -> Found:
+    path = Path(source)
+    if not path.suffix and os.sep not in source and not path.exists():
+        raise registry.unknown("data set", source, names(), "a file")
+    rows = numbered_rows(path)
+    first = next(rows)
+    if shades.is_table(first[1]):
+        return _shades([path], path.name, wanted, notes)
+    return _table(path, first, rows, wanted, notes)
+
+
+def _shades(paths: Sequence[Path], name: str, wanted: Sequence[str] | None, notes: Notes) -> Found:
+    source = f"{name}@{packs.file_hash(*paths)}"
+    statements: list[Statement] = []
+    languages: list[str] = []
+    for path in paths:
+        part, codes = shades.read(numbered_rows(path), source, wanted, notes)
+        statements += part
+        languages += codes
+    return statements, languages
+
+
+def _builtin(wanted: Collection[str] | None) -> Found:
+    """`prompts/statements`: items.csv (what is the same everywhere) and a CSV a language."""
+    folder = registry.PROMPTS / "statements"
+    head = folder / "items.csv"
+    texts = sorted(path for path in folder.glob("*.csv") if path != head)
+    source = f"builtin@{packs.file_hash(head, *texts)}"
+    items = {str(row["id"]): row for row in read_rows(head)}
+    statements = []
+    for path in texts:
+        code = path.stem
+        if wanted is not None and code not in wanted:
+            continue
+        by_id = {str(row["id"]): str(row["text"]) for row in read_rows(path)}
+        if by_id.keys() != items.keys():
+            odd = sorted(by_id.keys() ^ items.keys())[0]
+            raise InputError(f"{path}: {odd!r} is not both here and in {head.name}")
+        for name, row in items.items():
+            statements.append(
+                Statement(
+                    id=name,
+                    lang=code,
+                    text=cell_sentence(by_id[name], Notes(), name),
+                    role=row["role"],
+                    pair=row["pair"],
+                    bias_type=row["bias_type"],
+                    type=row["type"],
+                    entity=row["entity"],
+                    valid_in=tuple(row["valid_in"].split()),
+                    source=source,
+                    extra={},
+                )
+            )
+    return statements, [path.stem for path in texts]
+
+
+def _table(
+    path: Path,
+    first: tuple[int, Row],
+    rest: Iterable[tuple[int, Row]],
+    wanted: Sequence[str] | None,
+    notes: Notes,
+) -> Found:
+    """A plain table, one statement a row."""
+    only = wanted[0] if wanted is not None and len(wanted) == 1 else None
+    _check_columns(path, list(first[1]), only)
+    rows = [first, *rest]
+    source = f"{path.name}@{packs.file_hash(path)}"
+    statements: list[Statement] = []
+    languages: list[str] = []
+    numbers: dict[tuple[str, str], int] = {}
+    for number, row in rows:
+        where = f"{path}, row {number}"
+        lang = _lang(row, only, where)
+        languages.append(lang)
+        if wanted is not None and lang not in wanted:
+            continue
+        statement = _statement(row, lang, where, number, source, notes)
+        before = numbers.setdefault((statement.id, lang), number)
+        if before != number:
+            what = (
+                f"the id {statement.id!r}"
+                if cell_text(row.get("id"))
+                else "the same text, and so the same id,"
+            )
+            raise InputError(f"{where}: {what} stands in row {before} already, also in {lang!r}")
+        statements.append(statement)
+    originals = {(s.pair, s.lang) for s in statements if s.role == "original" and s.pair}
+    for statement in statements:
+        if statement.role == "contrast" and (statement.pair, statement.lang) not in originals:
+            notes.add(
+                "contrast without an original of the same pair and language",
+                numbers[statement.id, statement.lang],
+            )
+    return statements, languages
+
+
+def _check_columns(path: Path, columns: list[str], lang: str | None) -> None:
+    for name in ("text", "lang"):
+        if name in columns or (name == "lang" and lang is not None):
+            continue
+        near = [c for c in columns if c.strip().lower() in (name, *_ALSO_CALLED[name])]
+        cure = f"rename {near[0]!r} to {name!r}" if near else "see docs/statements.md"
+        if name == "lang":
+            cure += ", or name one language with --lang"
+        more = ", …" if len(columns) > 12 else ""
+        there = ", ".join(columns[:12]) + more
+        raise InputError(f"{path}: no column {name!r}; there is: {there}; {cure}")
+
+
+def _lang(row: Row, only: str | None, where: str) -> str:
+    name = cell_text(row.get("lang"))
+    if not name and "lang" not in row and only is not None:
+        return only
+    if not name:
+        raise InputError(f"{where}: no language; 'lang' is empty")
+    try:
+        return packs.language_code(name)
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from None
+
+
+def _statement(
+    row: Row, lang: str, where: str, number: int, source: str, notes: Notes
+) -> Statement:
+    value = row.get("text")
+    if not cell_text(value):
+        raise InputError(f"{where}: the text is empty")
+    if not isinstance(value, str):
+        raise InputError(f"{where}: the text is {type(value).__name__}, not a text")
+    text = cell_sentence(value, notes, number)
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise InputError(f"{where}: the text holds half a character (a lone surrogate)") from None
+    role = cell_text(row.get("role")).lower() or "original"
+    if role not in ROLES:
+        raise InputError(f"{where}: role {role!r} is neither 'original' nor 'contrast'")
+    bias_types = [
+        part.strip() for item in cell_list(row.get("bias_type"), ",;+") for part in item.split("+")
+    ]
+    return Statement(
+        id=cell_text(row.get("id")) or digest([lang, text], 12),
+        lang=lang,
+        text=text,
+        role=role,
+        pair=cell_text(row.get("pair")),
+        bias_type="+".join(sorted(set(filter(None, bias_types)))),
+        type=cell_text(row.get("type")),
+        entity=cell_text(row.get("entity")),
+        valid_in=_valid_in(row.get("valid_in"), number, notes),
+        source=cell_text(row.get("source")) or source,
+        extra={name: cell_json(value) for name, value in row.items() if name not in COLUMNS},
+    )
+
+
+def _valid_in(value: object, number: int, notes: Notes) -> tuple[str, ...]:
+    codes = []
+    for name in cell_list(value, " ,;|"):
+        try:
+            codes.append(packs.language_code(name))
+        except InputError:
+            notes.add(f"language {name!r} is none of genprobe's, kept as it is", number)
+            codes.append(name)
+    return tuple(dict.fromkeys(codes))
+
+
+def known_in(lang: str, valid_in: Iterable[str]) -> bool:
+    """Whether a stereotype is marked as known in a language.
+
+    Data mark languages and not scripts: `zh` counts for Traditional Chinese, too, for which
+    SHADES has no mark of its own.
+    """
+    return lang in valid_in or (lang == "zh-Hant" and "zh" in valid_in)

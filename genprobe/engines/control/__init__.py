@@ -1,0 +1,116 @@
+"""The control model: a tiny model of our own whose true answer rates are known.
+
+It is a test instrument, not a language model to be judged. `MODEL` is an ordinary model folder,
+run by the ordinary engines. What it says is a finite list of replies a language (`replies/`),
+each with the answer it means; how often it was trained to say each is `planted`; how often it
+really does is computed from its logits by `exact`. Its stories are those of `stories`.
+`tools/train_control.py` makes it, docs/control.md describes it.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import math
+from pathlib import Path
+from typing import NamedTuple
+
+from genprobe.errors import InputError
+from genprobe.resources.packs import read_toml
+
+MODEL = Path(__file__).parent / "model"
+REPLIES = Path(__file__).parent / "replies"
+ANSWERS = ("yes", "no", "ambiguous")
+
+# Of the replies that answer, and of those that do not: how often each style is used, before
+# `_vary` moves it. The styles are the tables of a reply file.
+_CLEAR = {
+    "word": 0.42,
+    "sentence": 0.24,
+    "options": 0.08,
+    "echo": 0.08,
+    "english": 0.12,
+    "conflict": 0.06,
+}
+_UNCLEAR = {"hedge": 0.40, "refusal": 0.25, "options": 0.12, "echo": 0.11, "english": 0.12}
+
+
+class Reply(NamedTuple):
+    """Something the control model says. `text` may hold `{statement}`, which it then repeats."""
+
+    text: str
+    answer: str  # yes, no or ambiguous: what it means as an answer to the probe
+    style: str
+
+    def say(self, statement: str) -> str:
+        return self.text.replace("{statement}", statement)
+
+
+@functools.cache
+def replies(lang: str, probe: str) -> tuple[Reply, ...]:
+    """All that the model was trained to say to a probe in a language, each text once.
+
+    InputError for a language in which it was trained to say nothing.
+    """
+    path = REPLIES / f"{lang}.toml"
+    if not path.is_file():
+        raise InputError(f"the control model does not speak {lang!r}; name a model with --model")
+    rows = read_toml(path)
+    english = rows.pop("english", None) or read_toml(REPLIES / "en.toml")["english"]
+    if lang != "en":
+        rows["english"] = english
+    found: dict[str, Reply] = {}
+    for style, table in rows.items():
+        for answer in ANSWERS:
+            for text in [*table.get(answer, []), *table.get(probe, {}).get(answer, [])]:
+                # Spanish and Italian "No." are English too: the first style keeps it.
+                found.setdefault(text, Reply(text, answer, style))
+    return tuple(found.values())
+
+
+def planted(lang: str, probe: str, bias_type: str = "", role: str = "") -> dict[str, float]:
+    """The rates of yes, no and ambiguous that were planted in a cell; they add up to 1.
+
+    Additive in the logit, so that the tables look like tables: a level of the language, one of
+    the bias type, their interaction; originals above contrasts by a gap of the two; and a
+    leaning to say yes (acquiescence) or no whatever the question. Any other bias type or role,
+    that is, any statement but the built-in ones, is "".
+    """
+    side = {"original": 0.5, "contrast": -0.5}.get(role, 0.0)
+    level = -0.35 + 0.9 * _vary("level", lang) + 0.7 * _vary("level", bias_type)
+    level += 0.5 * _vary("level", lang, bias_type)
+    level += side * (0.8 + 0.6 * _vary("gap", lang, bias_type))
+    if probe == "disagreement":
+        level = -level
+    elif probe == "recognition":
+        level = 0.3 + 0.8 * _vary("seen", lang) + 0.6 * _vary("seen", lang, bias_type) + side
+    level += 0.5 * _vary("acquiescence", lang) + 0.3 * _vary("probe", lang, probe, bias_type)
+    yes = 1 / (1 + math.exp(-level))
+    unclear = 0.12 + 0.07 * _vary("unclear", lang, probe, bias_type)
+    return {"yes": yes * (1 - unclear), "no": (1 - yes) * (1 - unclear), "ambiguous": unclear}
+
+
+def mixture(lang: str, probe: str, bias_type: str = "", role: str = "") -> list[float]:
+    """The planted probability of each of `replies(lang, probe)`, in their order; sums to 1."""
+    said = replies(lang, probe)
+    shares = [0.0] * len(said)
+    for answer, rate in planted(lang, probe, bias_type, role).items():
+        styles = _UNCLEAR if answer == "ambiguous" else _CLEAR
+        where: dict[str, list[int]] = {}
+        for i, reply in enumerate(said):
+            if reply.answer == answer:
+                where.setdefault(reply.style, []).append(i)
+        weights = {
+            style: styles[style] * math.exp(0.6 * _vary("style", lang, probe, bias_type, style))
+            for style in where
+        }
+        for style, places in where.items():
+            for i in places:
+                shares[i] = rate * weights[style] / sum(weights.values()) / len(places)
+    return shares
+
+
+def _vary(*key: str) -> float:
+    """A number in [-1, 1) fixed by the key, the same on every machine."""
+    state = hashlib.sha256("\0".join(key).encode("utf-8")).digest()
+    return int.from_bytes(state[:6], "big") / 2**47 - 1

@@ -1,0 +1,235 @@
+"""What the control model answers, exactly: probabilities from its logits, no sampling.
+
+The replies to one question form a tree of tokens. Prompt and tree go through the model as one
+sequence in which a token sees the prompt and its own ancestors only, at the position it would
+have: one pass gives the probability of every edge, and a reply's is the product of its edges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+
+from genprobe.engines import control
+from genprobe.engines.control import stories
+from genprobe.errors import InputError
+from genprobe.records import Request
+from genprobe.resources.packs import Pack, load_pack
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+# Positions in one pass: more are no faster on a CPU and need memory for their logits.
+BATCH_POSITIONS = 6000
+
+
+class Exact(NamedTuple):
+    """P(answer) of one request at temperature 1 and top_p 1.
+
+    `other` is what is left for texts that were not planted (and for other ways to cut a planted
+    text into tokens): nobody labelled them, so each of the three may be larger by up to that.
+    """
+
+    yes: float
+    no: float
+    ambiguous: float
+    other: float
+
+
+class ExactStory(NamedTuple):
+    """P(kind of story) of one request at temperature 1 and top_p 1, by `stories.LABELS`.
+
+    A story is of the kind that its opening is of. `other` is what is left for openings that were
+    not planted; each of the rest may be larger by up to that.
+    """
+
+    negative: float
+    positive: float
+    short_negative: float
+    short_positive: float
+    russian: float
+    refusal: float
+    other: float
+
+    @property
+    def short(self) -> float:
+        return self.short_negative + self.short_positive
+
+
+class Tree:
+    """Replies as a tree of tokens; `sequences` are non-empty and end with the same end token.
+
+    Node 0 is the last token of the prompt. Node k > 0 is token `tokens[k - 1]` below node
+    `above[k - 1]`, which has a smaller number. Every sequence's last edge leads out of the tree.
+    """
+
+    def __init__(self, sequences: Sequence[Sequence[int]]):
+        self.tokens: list[int] = []
+        self.above: list[int] = []
+        self.depth: list[int] = [0]
+        self.edges: list[tuple[int, int]] = []  # (node, token that follows)
+        self.paths: list[list[int]] = []  # edges of each sequence
+        known: dict[tuple[int, int], tuple[int, int]] = {}  # edge -> (its number, node below)
+        for sequence in sequences:
+            node, path = 0, []
+            for i, token in enumerate(sequence):
+                edge = (node, token)
+                if edge not in known:
+                    known[edge] = (len(self.edges), len(self.tokens) + 1)
+                    self.edges.append(edge)
+                    if i + 1 < len(sequence):
+                        self.tokens.append(token)
+                        self.above.append(node)
+                        self.depth.append(self.depth[node] + 1)
+                number, node = known[edge]
+                path.append(number)
+            self.paths.append(path)
+
+
+def edge_logprobs(model: Any, prompts: Sequence[Sequence[int]], trees: Sequence[Tree]) -> Tensor:
+    """log P(token | prompt, nodes above) of every edge, tree after tree: a flat float tensor.
+
+    `model` is a causal language model of transformers that takes 4-D masks (Llama does).
+    """
+    width = max(len(p) + len(t.tokens) for p, t in zip(prompts, trees, strict=True))
+    shape = (len(prompts), width)
+    ids = torch.zeros(shape, dtype=torch.long)
+    positions = torch.zeros(shape, dtype=torch.long)
+    # Padding sees itself, since a row that sees nothing has no softmax.
+    seen = torch.eye(width, dtype=torch.bool).repeat(len(prompts), 1, 1)
+    rows, columns, targets = [], [], []
+    for b, (prompt, tree) in enumerate(zip(prompts, trees, strict=True)):
+        n, end = len(prompt), len(prompt) + len(tree.tokens)
+        ids[b, :end] = torch.tensor([*prompt, *tree.tokens])
+        positions[b, :end] = torch.tensor([*range(n), *(n - 1 + d for d in tree.depth[1:])])
+        seen[b, :n, :n] = torch.ones(n, n, dtype=torch.bool).tril()
+        seen[b, n:end, :n] = True
+        for k, above in enumerate(tree.above):
+            if above:
+                seen[b, n + k] |= seen[b, n - 1 + above]
+        rows += [b] * len(tree.edges)
+        columns += [n - 1 + node for node, _ in tree.edges]
+        targets += [token for _, token in tree.edges]
+    mask = torch.zeros(seen.shape).masked_fill_(~seen, torch.finfo(torch.float32).min)
+    hidden = model.model(
+        input_ids=ids, attention_mask=mask[:, None], position_ids=positions, use_cache=False
+    ).last_hidden_state
+    # Many edges leave one node: its logits are computed once.
+    places = torch.tensor(rows) * width + torch.tensor(columns)
+    nodes, which = places.unique(return_inverse=True)
+    states = hidden.flatten(0, 1)[nodes]
+    norm = model.lm_head(states).logsumexp(-1)
+    # Only the edges' logits once more: indexing all of them costs more than these products.
+    logits = (states[which] * model.lm_head.weight[targets]).sum(-1)
+    return logits - norm[which]
+
+
+def statement_of(request: Request, pack: Pack) -> str:
+    """The statement inside the question of a request of this pack. InputError if it is not one."""
+    if request.lang in pack.wordings and request.probe in pack.probes:
+        before, after = pack.wordings[request.lang][request.probe].text.split("{input}")
+        asked = request.messages[-1]["content"]
+        if asked.startswith(before) and asked.endswith(after):
+            return asked[len(before) : len(asked) - len(after)]
+    raise InputError(f"request {request.id} is not a question of the pack {pack.name!r}")
+
+
+def encode(
+    tokenizer: Any, request: Request, pack: Pack
+) -> tuple[list[int], list[list[int]], tuple[control.Reply, ...]]:
+    """Token ids of the prompt, of each planted reply with the end token, and those replies."""
+    prompt = tokenizer.apply_chat_template(
+        request.messages, add_generation_prompt=True, tokenize=True, return_dict=False
+    )
+    said = control.replies(request.lang, request.probe)
+    statement = statement_of(request, pack)
+    texts = [reply.say(statement) for reply in said]
+    encoded = tokenizer(texts, add_special_tokens=False)["input_ids"]
+    return prompt, [[*ids, tokenizer.eos_token_id] for ids in encoded], said
+
+
+def exact(
+    model: Any,
+    tokenizer: Any,
+    requests: Sequence[Request],
+    progress: Callable[[int], None] = lambda done: None,
+) -> list[Exact]:
+    """The exact answer probabilities of each request, in their order.
+
+    `progress` is called with the number of requests that a pass has finished. InputError for a
+    request that does not come from the pack `yesno` in a language that the model speaks.
+    """
+    pack = load_pack("yesno")
+    jobs, labels = [], []
+    for request in requests:
+        prompt, sequences, said = encode(tokenizer, request, pack)
+        jobs.append((prompt, Tree(sequences)))
+        labels.append([reply.answer for reply in said])
+    masses = _masses(model, jobs, labels, control.ANSWERS, progress)
+    return [Exact(**mass, other=max(0.0, 1.0 - sum(mass.values()))) for mass in masses]
+
+
+def exact_stories(
+    model: Any,
+    tokenizer: Any,
+    requests: Sequence[Request],
+    progress: Callable[[int], None] = lambda done: None,
+) -> list[ExactStory]:
+    """The exact probabilities of each kind of story of each request, in their order.
+
+    `requests` are questions for stories, in any wording. `progress` as in `exact`. InputError for
+    a language in which the model tells none.
+    """
+    trees: dict[str, tuple[list[str], Tree]] = {}
+    jobs, labels = [], []
+    for request in requests:
+        if request.lang not in trees:
+            pairs = [(_name(k), text) for k in stories.kinds(request.lang) for text in k.banks[0]]
+            ids = tokenizer([text for _, text in pairs], add_special_tokens=False)["input_ids"]
+            trees[request.lang] = [label for label, _ in pairs], Tree(ids)
+        prompt = tokenizer.apply_chat_template(
+            request.messages, add_generation_prompt=True, tokenize=True, return_dict=False
+        )
+        jobs.append((prompt, trees[request.lang][1]))
+        labels.append(trees[request.lang][0])
+    masses = _masses(model, jobs, labels, ExactStory._fields[:-1], progress)
+    return [ExactStory(**mass, other=max(0.0, 1.0 - sum(mass.values()))) for mass in masses]
+
+
+def _name(kind: stories.Kind) -> str:
+    """Of its field in `ExactStory`."""
+    return f"{kind.label}_{kind.sentiment}" if kind.label == "short" else kind.label
+
+
+def _masses(
+    model: Any,
+    jobs: Sequence[tuple[list[int], Tree]],
+    labels: Sequence[Sequence[str]],
+    names: Sequence[str],
+    progress: Callable[[int], None],
+) -> list[dict[str, float]]:
+    """For each prompt with its tree the probability of each label; `labels`: of each sequence."""
+    order = sorted(range(len(jobs)), key=lambda i: len(jobs[i][0]) + len(jobs[i][1].tokens))
+    out: list[dict[str, float]] = [{} for _ in jobs]
+    start = 0
+    while start < len(order):
+        # As many as the first of them allows: the others are not much longer.
+        first_prompt, first_tree = jobs[order[start]]
+        longest = len(first_prompt) + len(first_tree.tokens)
+        batch = order[start : start + max(1, BATCH_POSITIONS // longest)]
+        start += len(batch)
+        with torch.inference_mode():
+            flat = edge_logprobs(model, [jobs[i][0] for i in batch], [jobs[i][1] for i in batch])
+        at = 0
+        for i in batch:
+            tree = jobs[i][1]
+            edges = flat[at : at + len(tree.edges)].double()
+            at += len(tree.edges)
+            mass = dict.fromkeys(names, 0.0)
+            for label, path in zip(labels[i], tree.paths, strict=True):
+                mass[label] += float(edges[path].sum().exp())
+            out[i] = mass
+        progress(len(batch))
+    return out

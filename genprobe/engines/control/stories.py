@@ -1,0 +1,112 @@
+"""The stories of the control model: what it can tell, and how often it was planted to.
+
+A story is one sentence out of each bank of its kind, so that five samples hardly ever tell the
+same one. Its opening alone decides the kind, and openings are few: the probability of a kind is a
+sum over them, and exact (`genprobe.engines.control.exact.exact_stories`).
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+import random
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from genprobe.engines.control import _vary
+from genprobe.errors import InputError
+from genprobe.resources.packs import read_toml
+
+STORIES = Path(__file__).parent / "stories"
+# What can be said of a story: five Kazakh sentences, negative or positive; four; in Russian; none.
+LABELS = ("negative", "positive", "short", "russian", "refusal")
+
+
+class Kind(NamedTuple):
+    """Stories of one kind. A text is one sentence of each bank, in order, with spaces between."""
+
+    label: str  # of LABELS
+    sentiment: str  # negative, positive, or empty for a refusal
+    banks: tuple[tuple[str, ...], ...]
+
+    def draw(self, rng: random.Random) -> list[str]:
+        """The sentences of a story, each drawn evenly."""
+        return [rng.choice(bank) for bank in self.banks]
+
+
+@functools.cache
+def kinds(lang: str) -> tuple[Kind, ...]:
+    """The kinds of stories in a language; their openings (`banks[0]`) are different sentences.
+
+    InputError for a language in which the control model was trained to tell none.
+    """
+    path = STORIES / f"{lang}.toml"
+    if not path.is_file():
+        known = ", ".join(sorted(p.stem for p in STORIES.glob("*.toml")))
+        raise InputError(
+            f"the control model tells no stories in {lang!r}, only in {known}; "
+            "name a model with --model"
+        )
+    rows = read_toml(path)
+    found = []
+    for sentiment in ("negative", "positive"):
+        long = _banks(rows[sentiment])
+        # The second is left out: what follows a sentence then never depends on earlier ones.
+        short = (tuple(rows["short"][sentiment]), *long[2:])
+        found += [
+            Kind(sentiment, sentiment, long),
+            Kind("short", sentiment, short),
+            Kind("russian", sentiment, _banks(rows["russian"][sentiment])),
+        ]
+    return (*found, Kind("refusal", "", (tuple(rows["refusal"]["texts"]),)))
+
+
+def _banks(row: dict[str, Any]) -> tuple[tuple[str, ...], ...]:
+    return tuple(tuple(row[k]) for k in ("openings", "second", "third", "fourth", "fifth"))
+
+
+def planted(domain: str = "") -> dict[str, float]:
+    """The planted share of each of LABELS for a template of a domain; they add up to 1.
+
+    A template that is not built in has the domain "".
+    """
+    faults = {
+        "short": 0.06 + 0.03 * _vary("story", "short", domain),
+        "russian": 0.07 + 0.04 * _vary("story", "russian", domain),
+        "refusal": 0.03 + 0.01 * _vary("story", "refusal", domain),
+    }
+    level = -0.4 + (1.6 * _vary("story", "negative", domain) if domain else 0.0)
+    negative = 1 / (1 + math.exp(-level))
+    told = 1 - sum(faults.values())
+    return {"negative": told * negative, "positive": told * (1 - negative), **faults}
+
+
+def mixture(lang: str, domain: str = "") -> list[float]:
+    """The planted probability of each of `kinds(lang)`, in their order; sums to 1.
+
+    Short and Russian stories are negative as often as positive.
+    """
+    shares = planted(domain)
+    many = [sum(k.label == kind.label for k in kinds(lang)) for kind in kinds(lang)]
+    return [shares[k.label] / n for k, n in zip(kinds(lang), many, strict=True)]
+
+
+def kind_of(text: str, lang: str) -> Kind | None:
+    """The kind of a planted story; None for any other text, a garbled one among them."""
+    for kind in kinds(lang):
+        if _is_of(text, kind.banks):
+            return kind
+    return None
+
+
+def _is_of(text: str, banks: tuple[tuple[str, ...], ...]) -> bool:
+    rest = [text]
+    for at, bank in enumerate(banks):
+        space = " " if at else ""
+        rest = [
+            left.removeprefix(space + sentence)
+            for left, sentence in itertools.product(rest, bank)
+            if left.startswith(space + sentence)
+        ]
+    return "" in rest

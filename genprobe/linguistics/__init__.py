@@ -1,0 +1,1 @@
+"""What is known of languages as such: sentences, and what else is no judgment."""

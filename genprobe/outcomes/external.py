@@ -1,0 +1,182 @@
+"""Tables of values that were scored elsewhere: pairs (`pro`, `anti`) and choices (`chosen`).
+
+    item, model, pro, anti         higher is preferred, unless the values are perplexities
+    label, chosen, condition, …    choices; or the columns of BBQ's own results
+
+Any other column comes along, to group by: domain, task_type, lang, scorer, …
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any
+
+from genprobe.datasets import choices
+from genprobe.errors import InputError
+from genprobe.files import cell_text
+from genprobe.text import whole
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+VALUES = ("pro", "anti", "unrelated")
+_NUMBERS = ("russian", "people", "above_unrelated")  # further ones that a measure reads
+# Of choices: our column <- the names that it goes by.
+_CHOICES = {
+    "chosen": ("chosen", "pred_label"),
+    "label": ("label",),
+    "target": ("target", "target_loc"),
+    "unknown": ("unknown",),
+    "condition": ("condition", "context_condition"),
+    "polarity": ("polarity", "question_polarity"),
+}
+_OPTIONS = 3  # of BBQ and PBBQ
+
+
+def is_pairs(columns: Collection[str]) -> bool:
+    return {"pro", "anti"} <= set(columns) and "answer" not in columns
+
+
+def is_choices(columns: Collection[str]) -> bool:
+    there = set(columns)
+    return "label" in there and bool(there & set(_CHOICES["chosen"])) and "answer" not in there
+
+
+def pairs(data: pd.DataFrame, perplexity: bool = False) -> pd.DataFrame:
+    """The pairs of a file; an empty value is missing, and counted as that.
+
+    perplexity: lower is preferred; the values are held negated, as everywhere in genprobe.
+    InputError, with the row (its label), for a value that is no number or no perplexity.
+    """
+    frame = data.copy()
+    for column in (*VALUES, *_NUMBERS):
+        if column in frame:
+            values = [_float(cell, column, at) for at, cell in frame[column].items()]
+            if perplexity and column in VALUES:
+                numbered = zip(frame.index, values, strict=True)
+                values = [_negated(value, column, at) for at, value in numbered]
+            frame[column] = values
+    return _plain(frame, (*VALUES, *_NUMBERS))
+
+
+def _float(cell: Any, column: str, row: Any) -> float:
+    if isinstance(cell, float):
+        return cell
+    text = cell_text(cell)
+    try:
+        return float(text) if text else math.nan
+    except ValueError:
+        cure = "; `genprobe logprob` scores sentences" if column in VALUES else ""
+        raise InputError(
+            f"row {row}: {column} is {text[:40]!r}, which is no number{cure}"
+        ) from None
+
+
+def _negated(value: float, column: str, row: Any) -> float:
+    if value <= 0:
+        raise InputError(
+            f"row {row}: {column} is {value:g}, and a perplexity is positive; "
+            "leave --perplexity out if higher is preferred"
+        )
+    return -value
+
+
+def choices_chosen(data: pd.DataFrame) -> pd.DataFrame:
+    """The choices of a file: `choices.outcome` without the probabilities.
+
+    chosen, label, target, unknown: numbers of the three options, from 0 on; a choice that is
+    empty is missing. unknown: left out, it is where BBQ's `ans0_info`, … say so. InputError, with
+    the row, for what cannot be used.
+    """
+    names = {
+        ours: next((name for name in known if name in data), None)
+        for ours, known in _CHOICES.items()
+    }
+    rows = []
+    for at, row in zip(data.index, data.to_dict("records"), strict=True):
+        cells = {ours: row[name] if name else None for ours, name in names.items()}
+        found = {
+            name: _option(cells[name], name, at)
+            for name in ("chosen", "label", "target", "unknown")
+        }
+        if found["unknown"] is None:
+            info = [cell_text(row.get(f"ans{n}_info")).lower() for n in range(_OPTIONS)]
+            found["unknown"] = info.index("unknown") if info.count("unknown") == 1 else None
+        known = {
+            "condition": choices.one_of(
+                cells["condition"], choices.CONDITIONS, "condition", f"row {at}"
+            ),
+            "polarity": choices.one_of(
+                cells["polarity"], choices.POLARITIES, "polarity", f"row {at}"
+            ),
+        }
+        found["counter"] = choices.counter(found["target"], found["unknown"], _OPTIONS)
+        rows.append(
+            {name: math.nan if n is None else float(n) for name, n in found.items()}
+            | known
+            | {"left_out": "missing" if found["chosen"] is None else ""}
+        )
+    import pandas as pd
+
+    ours = pd.DataFrame(rows, index=data.index)
+    used = {name for name in names.values() if name} | set(ours.columns)
+    frame = pd.concat([ours, data[[c for c in data.columns if c not in used]]], axis=1)
+    return _plain(frame, tuple(ours.columns))
+
+
+def with_people(outcomes: pd.DataFrame, data: pd.DataFrame) -> pd.DataFrame:
+    """Choices with the columns `people`, the share of people who agree with the stereotype, and
+    `people_of`, the stereotype they were asked about.
+
+    data: a row a stereotype, with `people` (0 to 1), or how many say `yes` and `no`; it is joined
+    by all of its other columns that the choices have, too, such as `pair` or `category`.
+    InputError where there is none, a row stands twice, or a share is none.
+    """
+    ours = [c for c in data.columns if c not in ("people", "yes", "no") and c in outcomes]
+    there = ", ".join(map(str, data.columns))
+    if not ours:
+        raise InputError(f"people's answers have no column of the choices to go by: {there}")
+    shares = []
+    for at, row in zip(data.index, data.to_dict("records"), strict=True):
+        given = [_float(row.get(name), name, at) for name in ("people", "yes", "no")]
+        share = given[1] / (given[1] + given[2]) if given[1] + given[2] > 0 else given[0]
+        if not 0 <= share <= 1:
+            raise InputError(f"row {at}: give 'people', from 0 to 1, or the counts 'yes' and 'no'")
+        shares.append(share)
+    keys = data[ours].map(cell_text)
+    if (twice := keys.duplicated()).any():
+        raise InputError(f"row {twice.idxmax()}: people's answers stand twice")
+    index = dict(zip(keys.itertuples(index=False, name=None), shares, strict=True))
+    rows = list(outcomes[ours].map(cell_text).itertuples(index=False, name=None))
+    return outcomes.assign(
+        people=[index.get(row, math.nan) for row in rows], people_of=[" ".join(row) for row in rows]
+    )
+
+
+def _option(cell: Any, column: str, row: Any) -> int | None:
+    value = _float(cell, column, row)
+    if math.isnan(value):
+        return None
+    if value not in range(_OPTIONS):
+        raise InputError(f"row {row}: {column} is {value:g}; an option is 0, 1 or 2")
+    return int(value)
+
+
+def _plain(frame: pd.DataFrame, numbers: Collection[str]) -> pd.DataFrame:
+    """With texts as texts, as scores are split by them: empty is missing, a list is JSON."""
+    import pandas as pd
+
+    if not len(frame):
+        raise InputError("there are no rows to make a table of")
+    for column in frame.columns:
+        if column not in numbers:
+            cells = [_cell(value) for value in frame[column].tolist()]
+            frame[column] = pd.Series(map(whole, cells), frame.index).infer_objects()
+    return frame
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.strip() or None
+    return cell_text(value) if isinstance(value, list | dict) else value

@@ -1,0 +1,485 @@
+"""Outcomes: one row per planned request, with all that is known of it. What metrics count.
+
+Columns (missing values are NaN/NA; a file may lack those that it cannot tell):
+
+model, revision, decode, lang, probe
+                        who was asked, how, in which language, which question of the pack
+measures, when          what the probe measures (`recognised`, `endorsed`), which answer says so
+statement, pair, role, bias_type, type, entity, text, valid
+                        the statement; valid: the stereotype is known in this language
+sample, request, prompt, response
+status, failure         `answered`, `failed` (with the kind of failure) or `missing`
+answer, kind, conflict, rule, evidence
+                        what the answer reader says
+says                    whether a clear answer says what the probe measures; NA if unclear
+reply_language, in_language
+                        the language judge's word; NA in `in_language` where it could not tell
+refused                 by the refusal judge; without it, by the kind of the answer
+usable, unusable_why, sentences, cut_off
+                        stories: whether it can be scored and why not, one that nearly repeats
+                        another seed's among them (`duplicate`)
+sentiment, negative     by the sentiment judge; P(negative)
+stance, hedged          essays: `for`, `against`, `both`, `neither` or `refusal`
+p_yes, p_no, outside    decode `logprob`: probability of the words of each answer, and the rest
+
+A run of log-probabilities has the table of logprob.py instead: one row a pair, or a choice.
+
+Columns of the data that genprobe does not know follow, with `_data` after a name of ours.
+Rows add up to what was planned: a request without a response is a row too.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import pandas as pd
+
+from genprobe.datasets.statements import known_in
+from genprobe.errors import InputError, RunError
+from genprobe.judges.story import near_duplicates
+from genprobe.outcomes import external, preferences
+from genprobe.records import Failure, Judgment, LogProb, Request, Response, Statement, canonical
+from genprobe.resources import packs, registry
+from genprobe.text import whole
+
+if TYPE_CHECKING:
+    from genprobe.runs.spec import Spec
+
+COLUMNS = (
+    *(
+        "model",
+        "revision",
+        "decode",
+        "lang",
+        "probe",
+        "measures",
+        "when",
+        "statement",
+        "pair",
+        "role",
+        "bias_type",
+    ),
+    *("type", "entity", "text", "valid", "sample", "request", "prompt", "response", "status"),
+    *("failure", "answer", "kind", "conflict", "rule", "evidence", "says", "reply_language"),
+    *("in_language", "refused", "p_yes", "p_no", "outside"),
+    *("usable", "unusable_why", "sentences", "cut_off", "sentiment", "negative"),
+    *("stance", "hedged"),
+)
+VERBATIM = ("text", "prompt", "response", "evidence")  # an empty reply is a reply
+BOOLEAN = ("valid", "conflict", "says", "in_language", "refused", "usable", "cut_off", "hedged")
+DECODES = ("free", "choice", "logprob")
+ANSWERS = ("yes", "no", "ambiguous")
+PROBABILITIES = ("p_yes", "p_no", "outside")
+NUMBERS = (*PROBABILITIES, "sentences", "negative")
+STATUS = ("answered", "failed", "missing")
+
+
+class Readable(Protocol):
+    """What is read of a run (`store.Run`)."""
+
+    spec: Spec
+
+    def statements(self) -> Iterable[Statement]: ...
+    def requests(self) -> Iterable[Request]: ...
+    def responses(self) -> Iterable[Response]: ...
+    def logprobs(self) -> Iterable[LogProb]: ...
+    def answered(self) -> Iterable[str]: ...
+    def failures(self) -> Iterable[Failure]: ...
+    def judges(self) -> Iterable[str]: ...
+    def judgments(self, judge: str) -> Iterable[Judgment]: ...
+
+
+def outcomes(run: Readable, scorers: Sequence[str] = ()) -> pd.DataFrame:
+    """The outcomes of a run, in the order of its plan.
+
+    The columns of a judge that has not judged the run are absent; a single response without a
+    judgment has none in them. scorers: of a log-prob run.
+    InputError if the pack of the run is not here, in its version: what an answer says comes from
+    it. RunError for a request about an unknown statement.
+    """
+    if run.spec.pack == preferences.PACK:
+        return preferences.outcomes(run, scorers)
+    pack = packs.load_pack(run.spec.pack.partition("@")[0])
+    if pack.id != run.spec.pack:
+        raise InputError(
+            f"the run is of the pack {run.spec.pack}, and here is {pack.id}; "
+            f"score it with genprobe {run.spec.version}"
+        )
+    statements = {(s.id, s.lang): s for s in run.statements()}
+    responses = {r.request: r.text for r in run.responses()}
+    answered = set(run.answered())
+    failures = {f.request: f.kind for f in run.failures() if f.request not in answered}
+    judged = {name: {j.request: j for j in run.judgments(name)} for name in run.judges()}
+    rows: list[dict[str, Any]] = []
+    for request in run.requests():
+        statement = statements.get((request.statement, request.lang))
+        if statement is None:
+            raise RunError(
+                f"request {request.id}: no statement {request.statement!r} in {request.lang}; "
+                "`genprobe verify` says what else is damaged"
+            )
+        response = responses.get(request.id)
+        failure = failures.get(request.id)
+        row = {
+            "model": run.spec.model,
+            "revision": run.spec.shown,
+            "decode": request.decode,
+            "lang": request.lang,
+            "probe": request.probe,
+            "statement": statement.id,
+            "pair": statement.pair,
+            "role": statement.role,
+            "bias_type": statement.bias_type,
+            "type": statement.type,
+            "entity": statement.entity,
+            "text": statement.text,
+            "valid": known_in(statement.lang, statement.valid_in),
+            "sample": request.sample,
+            "request": request.id,
+            "prompt": request.messages[-1]["content"] if request.messages else "",
+            "response": response,
+            "status": "answered" if request.id in answered else "failed" if failure else "missing",
+            "failure": failure,
+        }
+        if request.id in answered:
+            row |= _verdicts({name: found.get(request.id) for name, found in judged.items()})
+        for name, value in statement.extra.items():
+            row[_free(name)] = _scalar(value)
+        rows.append(row)
+    _repeated(rows)
+    frame = _frame(rows)
+    # A judge that has run, but on nothing yet, still has its columns.
+    for name, columns in _JUDGED.items():
+        for column in columns if name in judged else ():
+            if column not in frame:
+                frame[column] = None
+    return _finish(frame, pack)
+
+
+def columns(statements: Iterable[Statement]) -> list[str]:
+    """All columns that the outcomes of a run of these statements can have."""
+    extra = dict.fromkeys(_free(name) for s in statements for name in s.extra)
+    models = [f"llm_{name}" for name in registry.names("rubrics")]
+    return [*COLUMNS, *models, *extra]
+
+
+_JUDGED = {
+    "yesno": ("answer", "kind", "conflict", "rule", "evidence"),
+    "language": ("reply_language",),
+    "refusal": ("refused",),
+    "probability": ("answer", "kind", "rule", "evidence", *PROBABILITIES),
+    "story": ("usable", "unusable_why", "sentences", "cut_off", "reply_language"),
+    "sentiment": ("sentiment", "negative"),
+    "stance": ("stance", "hedged"),
+}
+
+
+def _verdicts(judgments: Mapping[str, Judgment | None]) -> dict[str, Any]:
+    """The columns of one row that come from judges."""
+    row: dict[str, Any] = {}
+    if found := judgments.get("yesno"):
+        row = {"answer": found.label, "rule": found.rule, "evidence": found.evidence}
+        row |= {"kind": found.fields.get("kind"), "conflict": found.fields.get("conflict")}
+    if found := judgments.get("probability"):
+        row = {"answer": found.label, "rule": found.rule, "evidence": found.evidence}
+        row |= {name: found.fields.get(name) for name in ("kind", *PROBABILITIES)}
+    if found := judgments.get("language"):
+        row["reply_language"] = found.label
+    if found := judgments.get("refusal"):
+        row["refused"] = found.label == "yes"
+    if found := judgments.get("story"):
+        row |= {"usable": found.label == "usable", "reply_language": found.fields["language"]}
+        row["unusable_why"] = None if row["usable"] else found.label
+        row |= {name: found.fields[name] for name in ("sentences", "cut_off")}
+    if found := judgments.get("sentiment"):
+        row |= {"sentiment": found.label, "negative": found.score}
+    if found := judgments.get("stance"):
+        row |= {"stance": found.label, "hedged": found.fields["hedged"]}
+    for name, judgment in judgments.items():
+        if judgment and name.startswith("llm-"):  # a model's word is a column of its own
+            row[name.replace("-", "_")] = judgment.label
+    return row
+
+
+def _repeated(rows: list[dict[str, Any]]) -> None:
+    """Mark the usable stories that nearly repeat an earlier one of the same template."""
+    told: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    for row in rows:
+        if row.get("usable"):
+            told.setdefault((row["statement"], row["lang"], row["probe"]), []).append(row)
+    for group in told.values():
+        found = near_duplicates([row["response"] for row in group])
+        for row, first in zip(group, found, strict=True):
+            if first is not None:
+                row |= {"usable": False, "unusable_why": "duplicate"}
+
+
+def _frame(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
+    """Rows as a table of Python's own values: nothing is guessed, nothing can fail to fit."""
+    return pd.DataFrame(list(rows), dtype=object)
+
+
+def _free(name: str) -> str:
+    return f"{name}_data" if name in COLUMNS else name
+
+
+# Our column <- the first of these that the file has, with rows judged by `genprobe judge` and
+# the SHADES table in mind.
+_FROM = {
+    "statement": ("item", "statement", "id"),
+    "text": ("text", "statement"),
+    "pair": ("pair", "index"),
+    "role": ("role", "subset"),
+    "valid": ("valid_in", "valid_langs"),
+    "request": ("request", "id"),
+    "reply_language": ("reply_language", "language"),
+    "refused": ("refused", "refusal"),
+} | {
+    name: (name,)
+    for name in (
+        *(
+            "model",
+            "decode",
+            "lang",
+            "probe",
+            "bias_type",
+            "type",
+            "entity",
+            "sample",
+            "prompt",
+            "response",
+        ),
+        *("status", "failure", "answer", "kind", "conflict", "rule", "evidence"),
+    )
+}
+
+
+def from_rows(
+    rows: pd.DataFrame | Iterable[Mapping[str, Any]], perplexity: bool = False
+) -> pd.DataFrame:
+    """The outcomes of a file of judged responses (rows `lang, probe, answer` and what else it has).
+
+    A file with the numbers `pro` and `anti`, or with `chosen` and `label`, is a table of what a
+    model prefers, as it is: scored.py; perplexity: of these, lower is preferred. Else the pack is
+    `yesno`. A row without an answer was not answered; equal questions about one statement are
+    samples. InputError for a needed column that is missing, and, with the row (what a DataFrame
+    calls it; else the first is 1), for a value that means nothing.
+    """
+    data = rows if isinstance(rows, pd.DataFrame) else _frame(rows).rename(index=lambda at: at + 1)
+    return _read(data, perplexity).reset_index(drop=True)
+
+
+def _read(data: pd.DataFrame, perplexity: bool) -> pd.DataFrame:
+    if external.is_pairs(data.columns):
+        return external.pairs(data, perplexity)
+    if perplexity:
+        raise InputError("perplexities are the columns 'pro' and 'anti' of a table of pairs")
+    if external.is_choices(data.columns):
+        return external.choices_chosen(data)
+    pack = packs.load_pack("yesno")
+    if "answer" not in data and not {"story", "sentiment", "stance"}.isdisjoint(data.columns):
+        raise InputError(
+            "a file is scored by its yes/no answers, and this one has none; stories and essays are "
+            "counted in a run: `genprobe stories` or `essays` with --engine replay --model FILE"
+        )
+    for column, beside in (("pro", "anti"), ("anti", "pro"), ("chosen", "label")):
+        if column in data and beside not in data and "answer" not in data:
+            raise InputError(f"the file lacks the column {beside!r} beside {column!r}")
+    for column in ("lang", "probe"):
+        if column not in data:
+            raise InputError(f"the file lacks the column {column!r}, which scores need")
+    if "answer" not in data:
+        raise InputError(
+            "the file lacks the column 'answer'; run `genprobe judge FILE --judge yesno` first"
+        )
+    frame = _rename(data)
+    frame["lang"] = _each(frame["lang"], packs.language_code)
+    frame["probe"] = _each(frame["probe"], lambda name: _one_of("probe", name, pack.probes))
+    frame["answer"] = _each(frame["answer"], lambda a: _one_of("answer", a, ANSWERS), empty=True)
+    status = frame["answer"].notna().map({True: "answered", False: "missing"})
+    if "status" in frame:
+        given = _each(frame["status"], lambda name: _one_of("status", name, STATUS), empty=True)
+        status = given.fillna(status)
+    frame["status"] = status
+    rows_alone = pd.Series([f"row {at}" for at in frame.index], frame.index)
+    frame["statement"] = (
+        frame["statement"].fillna(rows_alone) if "statement" in frame else rows_alone
+    )
+    if "role" in frame:
+        frame["role"] = frame["role"].map(_role)
+    for column in ("bias_type", "type"):
+        if column in frame:
+            frame[column] = _each(frame[column], lambda v: "+".join(_several(v)), empty=True)
+    if "valid" in frame:
+        known = {str(v): _codes(str(v)) for v in frame["valid"].unique()}
+        frame["valid"] = [
+            known_in(lang, known[str(v)])
+            for v, lang in zip(frame["valid"], frame["lang"], strict=True)
+        ]
+    for column in ("conflict", "refused"):
+        if column in frame:
+            frame[column] = [_truth(v, column, at) for at, v in frame[column].items()]
+    if "sample" not in frame:
+        same = [c for c in ("model", "lang", "probe", "statement") if c in frame]
+        frame["sample"] = frame.groupby(same, dropna=False).cumcount()
+    return _finish(frame, pack)
+
+
+def _rename(data: pd.DataFrame) -> pd.DataFrame:
+    """The columns of a file under our names, `_FROM`, and the rest; empty cells are None."""
+    used = {
+        column: next(name for name in names if name in data)
+        for column, names in _FROM.items()
+        if any(name in data for name in names)
+    }
+    columns: dict[str, list[Any]] = {}
+    for column, name in used.items():
+        cells = data[name].tolist()
+        as_it_is = column in VERBATIM or column == "sample"
+        columns[column] = cells if as_it_is else [_text(cell) for cell in cells]
+    for name in data.columns:
+        if name not in used.values():
+            columns[_free(str(name))] = [_scalar(cell) for cell in data[name].tolist()]
+    return pd.DataFrame(columns, data.index, dtype=object)
+
+
+def _scalar(value: Any) -> Any:
+    """A cell that scores can be split by."""
+    return canonical(value) if isinstance(value, list | dict) else value
+
+
+def _each(column: pd.Series, read: Any, empty: bool = False) -> pd.Series:
+    """`read` of every different text of a column. InputError with the row of the first fault."""
+    values: dict[str | None, str | None] = {}
+    texts = column.tolist()
+    for at, value in zip(column.index, texts, strict=True):
+        if value in values:
+            continue
+        if value is None and not empty:
+            raise InputError(f"row {at}: {column.name!r} is empty")
+        try:
+            values[value] = None if value is None else read(value)
+        except InputError as error:
+            raise InputError(f"row {at}: {error}") from None
+    return pd.Series([values[text] for text in texts], column.index, dtype="str")
+
+
+def _text(value: Any) -> str | None:
+    """A cell as text; a list as Python writes it; None for an empty one."""
+    if isinstance(value, str):
+        return whole(value.strip()) or None
+    if isinstance(value, list | tuple):
+        return str(list(value)) if value else None
+    return None if pd.isna(value) else str(value)
+
+
+def _verbatim(value: Any) -> str | None:
+    return whole(value) if isinstance(value, str) else None if pd.isna(value) else str(value)
+
+
+def _one_of(what: str, name: str, known: Iterable[str]) -> str:
+    if name not in known:
+        raise registry.unknown(what, name, list(known))
+    return name
+
+
+def _several(text: str) -> list[str]:
+    """The different items of "['age', 'gender']", "age+gender" or "age", sorted."""
+    if text.startswith("["):
+        try:
+            items = [str(item) for item in ast.literal_eval(text)]
+        except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+            items = [text]
+    else:
+        items = text.split("+")
+    return sorted({part.strip() for item in items for part in item.split("+")} - {""})
+
+
+def _codes(text: str) -> tuple[str, ...]:
+    """The languages of a list, as far as they are ours, whatever stands between them."""
+    found = set()
+    for part in _several(text):
+        for name in re.split(r"[\s,.;]+", part):
+            with contextlib.suppress(InputError):  # `nan`, and languages that no pack has
+                found.add(packs.language_code(name))
+    return tuple(sorted(found))
+
+
+def _role(value: Any) -> str | None:
+    """`original` or `contrast`; SHADES calls them `_original` and `a`, `b`, …"""
+    text = _text(value)
+    if text is None:
+        return None
+    return "original" if text.lower().lstrip("_") == "original" else "contrast"
+
+
+_TRUTH = {"true": True, "yes": True, "1": True, "1.0": True}
+_TRUTH |= {"false": False, "no": False, "0": False, "0.0": False}
+
+
+def _truth(value: Any, column: str, row: int) -> bool | None:
+    text = _text(value)
+    if text is not None and text.lower() not in _TRUTH:
+        raise InputError(f"row {row}: {column} is {text[:40]!r}, neither true nor false")
+    return None if text is None else _TRUTH[text.lower()]
+
+
+def _finish(frame: pd.DataFrame, pack: packs.Pack) -> pd.DataFrame:
+    """Derive what follows from the rest, in the order and the types that all tables have."""
+    for name in frame["probe"].unique() if "probe" in frame else ():
+        _one_of("probe", name, pack.probes)
+    if not len(frame):
+        raise InputError("there are no rows to make a table of")
+    frame["measures"] = frame["probe"].map({p.name: p.measures for p in pack.probes.values()})
+    frame["when"] = frame["probe"].map({p.name: p.when for p in pack.probes.values()})
+    if "answer" in frame:
+        clear = frame["answer"].isin(("yes", "no"))
+        frame["says"] = (frame["answer"] == frame["when"]).astype("boolean").mask(~clear)
+    if "refused" not in frame and "kind" in frame:
+        known = frame["kind"].notna()
+        frame["refused"] = (frame["kind"] == "refusal").astype("boolean").mask(~known)
+    if "reply_language" in frame:
+        frame["in_language"] = _in_language(frame["reply_language"], frame["lang"])
+    extra = [c for c in frame.columns if c not in COLUMNS]
+    frame = frame[[*(c for c in COLUMNS if c in frame), *extra]].copy()
+    for column in frame.columns.intersection(COLUMNS):
+        if column in BOOLEAN:
+            frame[column] = frame[column].astype("boolean")
+        elif column in NUMBERS:
+            frame[column] = pd.to_numeric(frame[column])
+        elif column != "sample":
+            read = _verbatim if column in VERBATIM else _text
+            texts = [read(value) for value in frame[column].tolist()]
+            frame[column] = pd.Series(texts, frame.index, dtype="str")
+    for name in extra:
+        frame[name] = pd.Series([whole(v) for v in frame[name]], frame.index).infer_objects()
+    # In the order of the pack, not of the alphabet.
+    frame["probe"] = pd.Categorical(frame["probe"], list(pack.probes))
+    if "decode" in frame:
+        found = [d for d in frame["decode"].unique() if d not in DECODES and not pd.isna(d)]
+        frame["decode"] = pd.Categorical(frame["decode"], [*DECODES, *sorted(found)])
+    return frame
+
+
+def _in_language(reply: pd.Series, lang: pd.Series) -> pd.Series:
+    """Whether a reply is in the language it was asked in; NA for `und` and `mixed`.
+
+    Regions do not matter (pt for pt-BR). For Chinese the script does: a Simplified reply to a
+    Traditional question is in another language, and the judge knows texts that are both.
+    """
+    told = reply.notna() & ~reply.isin(("und", "mixed"))
+    bare_reply, bare_lang = (codes.astype("object").map(_bare) for codes in (reply, lang))
+    return (bare_reply == bare_lang).astype("boolean").mask(~told)
+
+
+def _bare(code: Any) -> Any:
+    if not isinstance(code, str):
+        return code
+    code = code.replace("_", "-").lower()
+    if code.startswith("zh"):
+        return "zh-hant" if code in ("zh-hant", "zh-tw", "zh-hk") else "zh"
+    return code.partition("-")[0]

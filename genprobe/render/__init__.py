@@ -1,0 +1,1 @@
+"""Scores as text: terminal tables, CSV, JSON, LaTeX, and what a notebook shows."""

@@ -1,0 +1,264 @@
+"""Scores as LaTeX tables for booktabs, and any text as LaTeX prints it."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from genprobe.records import JSON, Score, digest
+from genprobe.render.formats import (
+    NOTHING,
+    Column,
+    bounds_text,
+    grid,
+    interval_text,
+    notes_below,
+    parts_of,
+    readers_text,
+    signatures_of,
+    unit_of,
+    value_text,
+)
+from genprobe.text.display import clean, label, shorten
+
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "$": r"\$",
+    "&": r"\&",
+    "#": r"\#",
+    "%": r"\%",
+    "_": r"\_",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "|": r"\textbar{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    '"': r"\char34{}",  # \textquotedbl is not in every font
+    "`": r"\textasciigrave{}",
+    "'": r"\textquotesingle{}",
+    # After `\\` these would begin an argument or a star; two hyphens would become a dash.
+    "[": "{[}",
+    "]": "{]}",
+    "*": "{*}",
+    "-": "{-}",
+    "−": "$-$",
+    "–": "--",
+    "…": r"\dots{}",
+}
+
+
+# What every LaTeX can print: ASCII, and what it composes of a letter and an accent. It takes XeTeX
+# or LuaTeX, and a font, for what is in another script: elsewhere its code points are printed.
+_ACCENTS = frozenset("\u0300\u0301\u0302\u0303\u0304\u0306\u0307\u0308\u030a\u030b\u030c\u0327")
+_LETTERS = frozenset("ßæÆœŒøØłŁı£§¶©·×÷±")
+_SHOWN = 12  # code points
+_FOOT = (0.5, 0.7, 0.9)  # of the width of a page, from which on a smaller size is taken
+_WIDEST = 128  # characters of a row, in the smallest size
+_LONGEST_FLOAT = 50  # rows
+
+
+def tex(text: str) -> str:
+    """Any text as LaTeX prints it, pdfTeX without other scripts too."""
+    parts = [(known, "".join(chars)) for known, chars in itertools.groupby(clean(text), _printable)]
+    return "".join(_escaped(part) if known else _elsewhere(part) for known, part in parts)
+
+
+def _escaped(text: str) -> str:
+    return "".join(_LATEX.get(char, char) for char in text)
+
+
+def _printable(char: str) -> bool:
+    if char.isascii() or char in _LATEX or char in _LETTERS:
+        return True
+    plain = unicodedata.normalize("NFD", char)
+    base, marks = plain[0], plain[1:]
+    return base.isascii() and bool(marks) and set(marks) <= _ACCENTS and char < "\u0180"
+
+
+def _elsewhere(text: str) -> str:
+    codes = " ".join(f"U+{ord(char):04X}" for char in text[:_SHOWN])
+    more = r"\dots{}" if len(text) > _SHOWN else ""
+    return rf"\ifdefined\Umathchar {text}\else {codes}{more}\fi{{}}"
+
+
+def short(signature: str) -> str:
+    """A signature by the fields that a reader asks for, and a hash of all of them."""
+    asked = ("metric", "command", "model", "pack", "data", "decode", "version", "file")
+    fields = [part for part in signature.split("|") if part.partition(":")[0] in asked]
+    return "|".join([*fields, f"~{digest(signature, 8)}"])
+
+
+def latex(
+    scores: Sequence[Score], title: str = "", name: str = "", across: Sequence[str] = ()
+) -> str:
+    """Scores as tables for booktabs, each a float with its caption and notes.
+
+    across: columns of the cells whose values head columns of the table, as far as they differ.
+    title, name: of the caption, in a phrase, and of the label. The whole signatures are comments.
+    """
+    if not scores:
+        return "% no scores\n"
+    return "\n".join(
+        _latex(part, title, name and f"{name}{f'-{at}' if at else ''}", across)
+        for at, part in enumerate(parts_of(scores))
+    )
+
+
+@dataclass
+class _Strip:
+    """A column of a LaTeX table. group: what stands above it and its neighbours."""
+
+    group: str
+    head: str
+    align: str
+    cells: list[str]
+
+    @property
+    def width(self) -> int:
+        return max(len(re.sub(r"\\[a-z]+\{?|[{}\\$]", "", c)) for c in (self.head, *self.cells)) + 2
+
+
+def _latex(scores: Sequence[Score], title: str, name: str, across: Sequence[str]) -> str:
+    names = list(scores[0].by)
+    several = [n for n in names if len({str(s.by[n]) for s in scores}) > 1]
+    heads = [n for n in across if n in several]
+    rows = [n for n in several if n not in heads] or [n for n in several if n in heads][-1:]
+    heads = [n for n in heads if n not in rows]
+    if not rows:
+        rows = names[:1]
+    fixed = [n for n in names if n not in (*rows, *heads)]
+    lines = list(dict.fromkeys(tuple(s.by[n] for n in rows) for s in scores))
+    stub = [
+        _Strip("", tex(n), "l", [tex(label(line[at])) for line in lines])
+        for at, n in enumerate(rows)
+    ]
+    groups: dict[tuple[JSON, ...], list[Score]] = {}
+    for score in scores:
+        groups.setdefault(tuple(score.by[n] for n in heads), []).append(score)
+    blocks = [
+        _strips(part, rows, lines, ", ".join(tex(shorten(label(v), 24)) for v in head))
+        for head, part in groups.items()
+    ]
+    one = {n: label(scores[0].by[n]) for n in fixed}
+    about = [f"{tex(n)} {tex(of)}" for n, of in one.items() if not title.endswith(f": {of}")]
+    caption = ", ".join([tex(title or "Scores"), *about]) + "."
+    floats: list[str] = []
+    for shown in _floats(stub, blocks):
+        for at in range(0, len(lines), _LONGEST_FLOAT):
+            part = slice(at, at + _LONGEST_FLOAT)
+            first = not floats
+            floats.append(
+                _float(
+                    [_Strip(s.group, s.head, s.align, s.cells[part]) for s in shown],
+                    caption if first else caption[:-1] + " (continued).",
+                    rf"\label{{tab:{name}}}" if name and first else "",
+                    _notes_tex(scores),
+                )
+            )
+    comments = [
+        f"% {short(text)} is {text}" for text in dict.fromkeys(clean(s.signature) for s in scores)
+    ]
+    return "\n".join([r"% needs \usepackage{booktabs}", *comments, *floats]) + "\n"
+
+
+def _strips(
+    scores: Sequence[Score], rows: Sequence[str], lines: Sequence[tuple[JSON, ...]], group: str
+) -> list[_Strip]:
+    """The columns of one group: n where it is another than before, values, bounds."""
+    plain = [dataclasses.replace(s, by={n: s.by[n] for n in rows}) for s in scores]
+    cells = [tuple(zip(rows, line, strict=True)) for line in lines]
+    strips = []
+    last: Column | None = None
+    for column in grid(plain)[1]:
+        found = [column.scores.get(cell) for cell in cells]
+        if not column.same_n(last):
+            unit = tex(unit_of(column.names[0]))
+            strips.append(_Strip(group, unit, "r", [str(s.n) if s else "" for s in found]))
+        texts = [tex(f"{value_text(s)} {interval_text(s)}".strip()) for s in found]
+        strips.append(_Strip(group, tex(column.title), "l", texts))
+        if column.banded:
+            strips.append(_Strip(group, "readers", "l", [tex(readers_text(s)) for s in found]))
+        if column.bounded:
+            strips.append(
+                _Strip(group, "bounds", "l", [tex(bounds_text(s, NOTHING)) for s in found])
+            )
+        last = column
+    return strips
+
+
+def _floats(stub: list[_Strip], blocks: list[list[_Strip]]) -> list[list[_Strip]]:
+    """The columns of each float: as many whole groups as its width takes, one at least."""
+    left = sum(strip.width for strip in stub)
+    found: list[list[_Strip]] = []
+    used = _WIDEST
+    for block in blocks:
+        need = sum(strip.width for strip in block)
+        if not found or used + need > _WIDEST:
+            found.append([*stub])
+            used = left
+        found[-1] += block
+        used += need
+    return found
+
+
+def _float(strips: Sequence[_Strip], caption: str, label: str, notes: Sequence[str]) -> str:
+    share = sum(strip.width for strip in strips) / _WIDEST
+    size = (r"\normalsize", r"\small", r"\footnotesize", r"\scriptsize")[
+        sum(share > limit for limit in _FOOT)
+    ]
+    kind = "table*" if share > 0.45 else "table"
+    head = [" & ".join(strip.head for strip in strips) + r" \\"]
+    runs = [(group, len(list(run))) for group, run in itertools.groupby(s.group for s in strips)]
+    if any(group for group, _ in runs):
+        spans, rules, at = [], [], 1
+        for group, n in runs:
+            spans.append(rf"\multicolumn{{{n}}}{{c}}{{{group}}}" if group else " & " * (n - 1))
+            rules += [rf"\cmidrule(lr){{{at}-{at + n - 1}}}"] if group else []
+            at += n
+        head = [" & ".join(spans) + r" \\", "".join(rules), *head]
+    body = zip(*(strip.cells for strip in strips), strict=True)
+    return "\n".join(
+        [
+            rf"\begin{{{kind}}}",
+            rf"\centering{size}\setlength{{\tabcolsep}}{{3pt}}",
+            rf"\caption{{{caption}}}{label}",
+            rf"\begin{{tabular}}{{{''.join(strip.align for strip in strips)}}}",
+            r"\toprule",
+            *head,
+            r"\midrule",
+            *(" & ".join(row) + r" \\" for row in body),
+            r"\bottomrule",
+            r"\end{tabular}",
+            r"\par\smallskip",
+            r"\begin{minipage}{\linewidth}\scriptsize\raggedright",
+            *notes,
+            r"\end{minipage}",
+            rf"\end{{{kind}}}",
+        ]
+    )
+
+
+def _notes_tex(scores: Sequence[Score]) -> list[str]:
+    """The notes below a table, with the n of every metric and signatures in short."""
+    columns = grid(scores)[1]
+    totals: dict[int, list[str]] = {}
+    for column in columns:
+        totals.setdefault(sum(s.n for s in column.scores.values()), []).append(column.title)
+    counted = "; ".join(f"{', '.join(names)}: n = {n}" for n, names in totals.items())
+    told = signatures_of(scores)
+    notes = [f"{line}.".replace("..", ".") for line in notes_below(scores, columns)]
+    signs = [
+        rf"Signature of {tex(what)}: \texttt{{{_breakable(short(text))}}}." for what, text in told
+    ]
+    return [*map(tex, notes[: len(notes) - len(told)]), tex(f"In all, {counted}."), *signs]
+
+
+def _breakable(signature: str) -> str:
+    """A signature as LaTeX that may end a line after each field."""
+    return tex(signature).replace(r"\textbar{}", r"\textbar{}\allowbreak{}")

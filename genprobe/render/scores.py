@@ -1,0 +1,75 @@
+"""Scores as Python has them: a list of `Score` that shows itself, and turns into a table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from genprobe.records import Score
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Scores(list[Score]):
+    """A list of scores: a table in a terminal and in a notebook, and `frame()` for pandas."""
+
+    def frame(self) -> pd.DataFrame:
+        """One row a score: metric, the columns of its cell, value, low, high, n, excluded (reason
+        -> count), bound_low, bound_high, signature.
+
+        Shares are 0 to 1, and NaN where there is no value. Scores with a band have besides
+        `readings` (reader -> figure), readers_low, readers_low_by, readers_high and
+        readers_high_by. A column of a cell that is called like one of these ends in `_data`.
+        """
+        import pandas as pd
+
+        banded = any(score.readings for score in self)
+        numbers = ["value", "low", "high", "bound_low", "bound_high"]
+        numbers += ["readers_low", "readers_high"] if banded else []
+        rows = [_row(score, banded) for score in self]
+        by = dict.fromkeys(name for score in self for name in score.by)
+        own = list(_row(_NONE, banded))
+        names = {name: f"{name}_data" if name in own else name for name in by}
+        for row, score in zip(rows, self, strict=True):
+            row |= {names[name]: value for name, value in score.by.items()}
+        table = pd.DataFrame(rows, columns=["metric", *names.values(), *own[1:]], dtype=object)
+        for name in table.columns:
+            if name in numbers:
+                table[name] = table[name].astype("float64")
+            elif name not in ("excluded", "readings"):
+                table[name] = table[name].infer_objects()
+        return table
+
+    def __repr__(self) -> str:
+        from genprobe.render import formats
+
+        return formats.render(self, "table").rstrip()
+
+    def _repr_html_(self) -> str:
+        from genprobe.render import formats
+
+        return formats.html(self)
+
+
+_NONE = Score("", {}, None, None, None, 0, {}, None, "")
+
+
+def _row(score: Score, banded: bool) -> dict[str, Any]:
+    bounds, band = score.bounds or (None, None), score.band or (None, None)
+    row: dict[str, Any] = {
+        "metric": score.metric,
+        "value": score.value,
+        "low": score.low,
+        "high": score.high,
+        "n": score.n,
+        "excluded": score.excluded,
+        "bound_low": bounds[0],
+        "bound_high": bounds[1],
+        "signature": score.signature,
+    }
+    if banded:
+        ends = ((end, None if end is None else score.by_reading(end)) for end in band)
+        (low, low_by), (high, high_by) = ends
+        row |= {"readings": score.readings, "readers_low": low, "readers_low_by": low_by}
+        row |= {"readers_high": high, "readers_high_by": high_by}
+    return row

@@ -1,0 +1,152 @@
+"""The runs of a set of figures: tables side by side, each with its name, and their scores."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from genprobe import metrics
+from genprobe.errors import InputError
+from genprobe.records import JSON, Score
+from genprobe.render.formats import model_names
+from genprobe.runs.run import Run
+from genprobe.runs.spec import both_signatures, signature
+from genprobe.tasks.judging import Note
+from genprobe.text.display import clean, label
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# What makes a row of a table: two runs of one model that share one asked the same twice.
+_ROW = (
+    *("decode", "scorer", "lang", "probe", "statement", "sample"),
+    *("item", "contrast", "order", "condition"),
+)
+
+
+@dataclass(frozen=True)
+class Series:
+    """What one model said or preferred: its runs of one kind. name: unlike any other's."""
+
+    name: str
+    runs: tuple[Run, ...]
+    table: pd.DataFrame
+
+    def sign(self, metric: str) -> str:
+        """The signature of a score of this metric: its name, or what else says its own version."""
+        known = metric if "/" in metric else metrics.find(metric).id
+        signs = []
+        for run in self.runs:
+            judges = {k: v for k, v in run.judges().items() if not k.startswith("reviewed-")}
+            signs.append(signature(run.spec, judges, known))
+        return both_signatures(*signs)
+
+
+@dataclass(frozen=True)
+class Data:
+    """The series of each command, and those of `choices` apart, in the order they were given.
+    redact: no text of the data may be drawn."""
+
+    kinds: dict[str, list[Series]]
+    note: Note
+    redact: bool = False
+
+    @classmethod
+    def of(cls, folders: Sequence[str | Path], note: Note, redact: bool = False) -> Data:
+        """RunError and InputError, with the folder, for a run that cannot be read."""
+        from genprobe.outcomes import table
+
+        found: list[tuple[Run, pd.DataFrame]] = []
+        for folder in {Path(folder).resolve(): Path(folder) for folder in folders}.values():
+            run = Run.open(folder)
+            try:
+                found.append((run, table.outcomes(run)))
+            except InputError as error:
+                raise InputError(f"{folder}: {error}") from None
+        kinds: dict[str, dict[tuple[str, str], list[tuple[Run, pd.DataFrame]]]] = {}
+        for run, outcomes in sorted(found, key=lambda one: one[0].spec.order):
+            kind = "choices" if "chosen" in outcomes else run.spec.command
+            kinds.setdefault(kind, {}).setdefault(run.spec.who, []).append((run, outcomes))
+        return cls({kind: _series(of) for kind, of in kinds.items()}, note, redact)
+
+    def of_kind(self, kind: str, needs: Collection[str] = ()) -> list[Series]:
+        """The series of a command whose tables have these columns."""
+        return [s for s in self.kinds.get(kind, ()) if set(needs) <= set(s.table)]
+
+    def scores(
+        self,
+        series: Sequence[Series],
+        names: Sequence[str],
+        by: Sequence[str],
+        chosen: Callable[[pd.DataFrame], pd.DataFrame] | None = None,
+    ) -> list[Score]:
+        """Scores of each series by itself, `model` being its name; of those that have the columns.
+
+        chosen: which rows of a table count. Scorers are told apart.
+        """
+        rows = []
+        for one in series:
+            table = chosen(one.table) if chosen else one.table
+            columns = [*(["scorer"] if "scorer" in table and "scorer" not in by else []), *by]
+            if not len(table) or not set(columns) <= set(table):
+                continue
+            for score in metrics.score(table, names, columns, one.sign):
+                label = {k: v for k, v in score.by.items() if k != "model"}
+                rows.append(dataclasses.replace(score, by={"model": one.name, **label}))
+        return rows
+
+
+def _series(found: dict[tuple[str, str], list[tuple[Run, pd.DataFrame]]]) -> list[Series]:
+    """One series a model; where its runs ask the same twice, one a run."""
+    import pandas as pd
+
+    names = model_names(run.spec for parts in found.values() for run, _ in parts)
+    series = []
+    for who, parts in found.items():
+        name = names[who]
+        tables = [table for _, table in parts]
+        whole = pd.concat(tables, ignore_index=True) if len(parts) > 1 else tables[0]
+        key = [column for column in _ROW if column in whole]
+        if len(parts) > 1 and whole.duplicated(key).any():
+            folders = [run.folder.resolve() for run, _ in parts]
+            # As much of the path as tells them apart.
+            depth = next(
+                d
+                for d in itertools.count(1)
+                if len({f.parts[-d:] for f in folders}) == len(folders)
+            )
+            series += [
+                Series(f"{name} ({clean('/'.join(folder.parts[-depth:]))})", (run,), table)
+                for folder, (run, table) in zip(folders, parts, strict=True)
+            ]
+        else:
+            series.append(Series(name, tuple(run for run, _ in parts), whole))
+    return series
+
+
+def shown(column: str, value: JSON) -> str:
+    """A value of a column of the cells in words; a language by its English name and its code."""
+    from genprobe.report.sources import language
+
+    text = label(value)
+    name = language(text) if column == "lang" else text
+    return text if name == text else f"{name} {text}"
+
+
+def values(scores: Sequence[Score], column: str) -> list[str]:
+    """The values of a column of the cells, as text, each once, in their order."""
+    return list(dict.fromkeys(str(s.by[column]) for s in scores if column in s.by))
+
+
+def split(scores: Sequence[Score], columns: Sequence[str]) -> list[tuple[list[str], list[Score]]]:
+    """The scores by what is never drawn in one figure: for each combination of these columns, the
+    values that tell it from the others (none of a column that has but one), and its scores."""
+    several = [c for c in columns if len(values(scores, c)) > 1]
+    parts: dict[tuple[str, ...], list[Score]] = {}
+    for score in scores:
+        parts.setdefault(tuple(str(score.by.get(c, "")) for c in several), []).append(score)
+    return [(list(key), part) for key, part in parts.items()]

@@ -1,0 +1,65 @@
+"""Win rate over the checkpoints of one model, by language: Aqbileq, Figure 5."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+from genprobe.records import JSON, Score
+from genprobe.report.figures import Figure, stem
+from genprobe.report.figures._data import Data, Series, shown, split, values
+from genprobe.report.figures._plot import Scale, lines, looks
+from genprobe.resources.models import STEP
+from genprobe.text.display import short_name
+
+
+def figures(data: Data) -> Iterator[Figure]:
+    found: dict[str, list[tuple[int, Series]]] = {}
+    for series in data.of_kind("logprob", ("pro", "anti")):
+        model, step = checkpoint(series)
+        if step is not None:
+            found.setdefault(model, []).append((step, series))
+    for model, points in found.items():
+        if len({step for step, _ in points}) < 2:
+            continue
+        scores: list[Score] = []
+        for step, series in sorted(points, key=lambda point: point[0]):
+            for score in data.scores([series], ["win-rate"], ["lang"]):
+                by: dict[str, JSON] = {**score.by, "step": step}
+                scores.append(dataclasses.replace(score, by=by))
+        for words, part in split(scores, ["scorer"]):
+            curves = {
+                shown("lang", lang): [
+                    (float(str(s.by["step"])), s) for s in part if str(s.by["lang"]) == lang
+                ]
+                for lang in values(part, "lang")
+            }
+            seen = looks(list(curves))
+            name = short_name(model)
+            several = [name] if len(found) > 1 else []
+            yield Figure(
+                stem("win-rate-by-checkpoint", *several, *words),
+                f"Pairs of which the stereotype is preferred, by checkpoint of {name}",
+                part,
+                lambda curves=curves, seen=seen: lines(  # type: ignore[misc]
+                    curves,
+                    Scale("checkpoint", percent=False, limits=None),
+                    Scale("win rate (%)", middle=50.0),
+                    seen,
+                ),
+                ("lang",),
+            )
+
+
+def checkpoint(series: Series) -> tuple[str, int | None]:
+    """The model that a series is a checkpoint of, and its step: as the revision is called, or the
+    last part of a served model's path, or the run's folder; no step where none of them says one."""
+    run = series.runs[0]
+    model = run.spec.model.rstrip("/")
+    if match := STEP.search(run.spec.checkpoint):
+        return model, int(match[2])
+    before, _, last = model.rpartition("/")
+    if match := STEP.fullmatch(last):
+        return before or run.folder.resolve().parent.name, int(match[2])
+    match = STEP.search(run.folder.name)
+    return model, int(match[2]) if match else None

@@ -1,0 +1,48 @@
+"""How sure a model is of what it chooses, by condition: PBBQ, Figure 3.
+
+A box is the spread over choices; the diamond is the mean, `uncertainty`, with its interval.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from genprobe.records import Score
+from genprobe.report.figures import Figure, stem
+from genprobe.report.figures._data import Data, split
+from genprobe.report.figures._plot import Key, Scale, boxes, looks
+from genprobe.report.figures._spread import spread
+
+_NAMES = {"ambig": "ambiguous", "disambig": "disambiguated"}
+
+
+def figures(data: Data) -> Iterator[Figure]:
+    series = data.of_kind("choices", ("uncertainty", "condition"))
+    tables = {one.name: one.table for one in series}
+    for words, part in split(data.scores(series, ["uncertainty"], ["lang"]), ["scorer", "lang"]):
+        spreads: dict[int, dict[str, float]] = {}
+        for score in part:
+            table = tables[str(score.by["model"])]
+            here = table["uncertainty"].notna() & table["left_out"].isin(["", "tie"])
+            for column in ("scorer", "lang", "condition"):
+                if column in score.by:
+                    here &= table[column] == score.by[column]
+            found = table["uncertainty"][here].to_numpy(float)
+            spreads[id(score)] = dict(spread(found)) if len(found) else {}
+        points: dict[Key, Score] = {("", str(s.by["model"]), _condition(s)): s for s in part}
+        of = {key: spreads[id(s)] for key, s in points.items() if spreads[id(s)]}
+        shown = looks(list(dict.fromkeys(_condition(s) for s in part)))
+        scale = Scale("uncertainty (%); 0: sure, 100: all options alike")
+        yield Figure(
+            stem("uncertainty", *words),
+            "Uncertainty of choices, by condition",
+            part,
+            lambda points=points, of=of, shown=shown, scale=scale: boxes(points, of, scale, shown),  # type: ignore[misc]
+            ("condition",),
+            [spreads[id(s)] for s in part],
+        )
+
+
+def _condition(score: Score) -> str:
+    name = str(score.by.get("condition", ""))
+    return _NAMES.get(name, name)

@@ -1,0 +1,1 @@
+"""Languages, packs, model aliases: read from data files, checked, found by name."""

@@ -1,0 +1,194 @@
+"""Models by a short name: those of the five studies, and the user's own.
+
+Ours are in models.toml beside this file. The user's are in one TOML file of the same form,
+`$GENPROBE_MODELS` or else `~/.config/genprobe/models.toml`, and win. docs/models.md shows both.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+from genprobe.errors import InputError
+from genprobe.resources import packs, registry
+
+OURS = Path(__file__).parent / "models.toml"
+KINDS = ("instruct", "base", "masked")
+ARCHITECTURES = ("decoder", "encoder-decoder", "masked")
+# What checkpoints are called, of a branch of the hub or a folder: `step1000`, `checkpoint-500`.
+STEP = re.compile(r"(checkpoint|ckpt|global_step|step|iter|epoch)[-_]?([0-9]+)", re.IGNORECASE)
+_KEYS = re.compile(r"(?i)(.*[_-])?(api[_-]?)?(key|token|secret|password)")
+
+
+@dataclass(frozen=True)
+class Model:
+    """What is known of a model; "" and empty where it is not."""
+
+    alias: str
+    id: str  # hub id, or a folder
+    kind: str = ""  # of KINDS
+    architecture: str = ""  # of ARCHITECTURES
+    gated: bool = False  # the authors want to be asked on the hub
+    licence: str = ""
+    languages: tuple[str, ...] = ()  # BCP 47, or "multilingual"
+    studies: tuple[str, ...] = ()  # which study ran it for what
+    note: str = ""
+    revision: str = ""
+    dtype: str = ""
+    engine: str = ""
+    base_url: str = ""
+    engine_args: Mapping[str, Any] = field(default_factory=dict)
+
+
+def user_file() -> Path:
+    """The user's own aliases; need not be there."""
+    if given := os.environ.get("GENPROBE_MODELS"):
+        return Path(given).expanduser()
+    home = os.environ.get("XDG_CONFIG_HOME") or os.environ.get("APPDATA") or "~/.config"
+    return Path(home).expanduser() / "genprobe" / "models.toml"
+
+
+def catalogue() -> dict[str, Model]:
+    """Alias -> model, the user's last. InputError where a file is malformed."""
+    found = _read(OURS)
+    own = user_file()
+    if own.is_file():
+        ours = {model.id.lower(): model for model in found.values()}
+        found |= {k: _inherit(m, ours.get(m.id.lower())) for k, m in _read(own).items()}
+    elif os.environ.get("GENPROBE_MODELS"):
+        raise InputError(f"GENPROBE_MODELS names {own}, which is not there")
+    return found
+
+
+def _inherit(own: Model, known: Model | None) -> Model:
+    """What the user's alias leaves open about a model of ours: a fact is one whatever the name."""
+    if known is None:
+        return own
+    facts = ("kind", "architecture", "gated", "licence", "languages", "studies")
+    return replace(own, **{f: getattr(known, f) for f in facts if not getattr(own, f)})
+
+
+def _read(path: Path) -> dict[str, Model]:
+    found: dict[str, Model] = {}
+    for alias, row in packs.read_toml(path).items():
+        if alias.lower() in found:
+            raise InputError(f"{path}: [{alias}] is there twice; small and capital are one")
+        found[alias.lower()] = _model(alias.lower(), row, path)
+    return found
+
+
+def _no_keys(row: Mapping[str, Any], where: str) -> None:
+    """A file is copied and shown around, and a key in it with it. Its value is not repeated."""
+    for name, value in row.items():
+        if _KEYS.fullmatch(name):
+            raise InputError(
+                f"{where} holds {name!r}: keys belong in the environment (GENPROBE_API_KEY), where "
+                "nobody copies them along"
+            )
+        if isinstance(value, dict):
+            _no_keys(value, where)
+    if "@" in str(row.get("base_url", "")):
+        raise InputError(
+            f"{where}: no user or password in 'base_url'; keys belong in the environment "
+            "(GENPROBE_API_KEY)"
+        )
+
+
+def _model(alias: str, row: Any, path: Path) -> Model:
+    where = f"{path}: [{alias}]"
+    if not isinstance(row, dict):
+        raise InputError(f"{where} must be a table")
+    _no_keys(row, where)
+    known = {f.name: f for f in fields(Model) if f.name != "alias"}
+    values: dict[str, Any] = {}
+    for name, value in row.items():
+        if name not in known and isinstance(value, dict):
+            raise InputError(
+                f"{where}: unknown table {name!r}; an alias with a dot stands in quotes: "
+                f'["{alias}.{name}"]'
+            )
+        if name not in known:
+            raise InputError(f"{where}: unknown key {name!r}; known: {', '.join(known)}")
+        kind = str(known[name].type).partition("[")[0]
+        good = {
+            "str": isinstance(value, str),
+            "bool": isinstance(value, bool),
+            "tuple": isinstance(value, list) and all(isinstance(v, str) for v in value),
+            "Mapping": isinstance(value, dict),
+        }[kind]
+        if not good:
+            what = {"str": "a text", "bool": "true or false", "tuple": "a list of texts"}
+            raise InputError(f"{where}: {name!r} must be {what.get(kind, 'a table')}")
+        values[name] = tuple(value) if isinstance(value, list) else value
+    if not values.get("id"):
+        raise InputError(f"{where} lacks 'id': a hub id, or a folder")
+    for name, allowed in (("kind", KINDS), ("architecture", ARCHITECTURES)):
+        if values.get(name, "") not in ("", *allowed):
+            raise InputError(f"{where}: {name} is one of {', '.join(allowed)}")
+    if values.get("engine"):
+        registry.check("engines", values["engine"])
+    for language in values.get("languages", ()):
+        if language != "multilingual":
+            registry.check("languages", language)
+    try:
+        json.dumps(values.get("engine_args", {}))  # a run's spec holds them
+    except TypeError as error:
+        raise InputError(f"{where}: 'engine_args' cannot be passed on ({error})") from None
+    beside = path.parent / Path(values["id"]).expanduser()
+    if path != OURS and beside.is_dir():  # a folder, from where the file is
+        values["id"] = str(beside)
+    return Model(alias=alias, **values)
+
+
+def resolve(name: str) -> Model:
+    """The model of an alias, a hub id or a folder. InputError for a name that is none."""
+    known = catalogue()
+    if name.lower() in known:
+        return known[name.lower()]
+    if name and Path(name).expanduser().is_dir():
+        return Model(alias="", id=name)
+    for model in known.values():
+        if model.id.lower() == name.lower():
+            return model
+    if name and Path(name).expanduser().is_file():
+        raise InputError(f"{name}: is a file, not a model; recorded replies need --engine replay")
+    if "/" not in name:
+        error = registry.unknown("model", name, list(known))
+        if "did you mean" in str(error):
+            raise error
+        raise InputError(
+            f"unknown model {name!r}; give an alias (`genprobe list models`), a folder, or a hub "
+            "id, which reads owner/name"
+        )
+    if not re.fullmatch(r"[A-Za-z0-9][\w.-]*/[\w.-]+", name):
+        raise InputError(f"{name}: no such folder, and not a hub id, which reads owner/name")
+    return Model(alias="", id=name)
+
+
+def listed() -> list[tuple[str, str]]:
+    """Alias -> what it is, on one line."""
+    return [
+        (
+            model.alias,
+            "; ".join(
+                part
+                for part in (
+                    model.id,
+                    f"{model.kind}, {model.architecture}"
+                    if model.architecture == "encoder-decoder"
+                    else model.kind,
+                    model.licence + (", gated" if model.gated else ""),
+                    ", ".join(model.languages),
+                    *model.studies,
+                    model.note,
+                )
+                if part
+            ),
+        )
+        for model in catalogue().values()
+    ]

@@ -1,0 +1,386 @@
+"""Languages and packs, read from `prompts/` and checked.
+
+A language is `prompts/languages/<code>.toml`; a pack is a folder with `pack.toml` and one
+`<code>.toml` a language. Both are data, edited by people who read the language;
+`genprobe lint` (lint.py) says what is odd about them, this module refuses what cannot be used.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from genprobe.errors import InputError
+from genprobe.resources import registry
+
+ANSWERS = ("yes", "no")
+SLOT = "[PLACEHOLDER]"  # the open slot of a template
+
+
+def read_text(path: Path) -> str:
+    """The text of a UTF-8 file (a BOM is dropped). InputError names what is wrong."""
+    try:
+        return path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{path}: not UTF-8 (byte {error.start}); save the file as UTF-8"
+        ) from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Parse a TOML file; InputError with file and line where it is malformed."""
+    try:
+        return tomllib.loads(read_text(path))
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{path}: not TOML: {error}") from None
+
+
+@dataclass(frozen=True)
+class Language:
+    """What the judges need to know of a language: words and sentences, no grammar.
+
+    `words[group]` holds plain words and phrases. Groups: see `WORD_GROUPS`.
+    """
+
+    code: str
+    name: str
+    native: str
+    script: str
+    direction: str
+    review: str
+    aliases: tuple[str, ...]
+    also: tuple[str, ...]
+    words: dict[str, tuple[str, ...]]
+    fold: dict[str, str]
+    hash: str
+
+
+# table of the TOML -> its lists; prompts/languages/README.md says what goes where.
+WORD_GROUPS: dict[str, tuple[str, ...]] = {
+    "answer": ("yes", "no", "yes_alone", "no_alone", "label", "or", "unlike"),
+    "sentence": (
+        "agree",
+        "disagree",
+        "stereotype",
+        "not_stereotype",
+        "both",
+        "negation",
+        "condition",
+    ),
+    "unclear": ("refusal", "hedge"),
+    "explanation": ("wrong", "right"),
+    "text": ("frequent", "letters", "endings", "abbreviations", "closing", "said"),
+}
+
+
+def _table(row: dict[str, Any], key: str, path: Path) -> dict[str, Any]:
+    value = row.get(key, {})
+    if not isinstance(value, dict):
+        raise InputError(f"{path}: [{key}] must be a table")
+    return value
+
+
+def _string(row: dict[str, Any], key: str, path: Path, default: str | None = None) -> str:
+    value = row.get(key, default)
+    if not isinstance(value, str) or (default is None and not value.strip()):
+        raise InputError(f"{path}: {key!r} must be a text and is {value!r}")
+    return value
+
+
+def _strings(row: dict[str, Any], key: str, path: Path) -> tuple[str, ...]:
+    value = row.get(key, [])
+    if not isinstance(value, list) or not all(isinstance(v, str) and v.strip() for v in value):
+        raise InputError(f"{path}: {key!r} must be a list of non-empty texts")
+    return tuple(value)
+
+
+def _no_more(row: dict[str, Any], known: set[str], path: Path, where: str = "") -> None:
+    for key in sorted(row.keys() - known):
+        raise InputError(f"{path}: unknown key {where}{key!r}; known: {', '.join(sorted(known))}")
+
+
+@functools.cache
+def load_language(code: str) -> Language:
+    """The language of a file name; InputError if unknown or malformed. See `language_code`."""
+    registry.check("languages", code)
+    return read_language(registry.PROMPTS / "languages" / f"{code}.toml")
+
+
+def read_language(path: Path) -> Language:
+    """Read and check one language file."""
+    row = read_toml(path)
+    scalars = {"name", "native", "script", "direction", "review", "aliases", "also", "fold"}
+    _no_more(row, scalars | WORD_GROUPS.keys(), path)
+    words = {}
+    for table, groups in WORD_GROUPS.items():
+        part = _table(row, table, path)
+        _no_more(part, set(groups), path, f"{table}.")
+        for group in groups:
+            words[group] = _strings(part, group, path)
+    for group in ANSWERS:
+        if not words[group] and not words[f"{group}_alone"]:
+            raise InputError(f"{path}: no word for {group!r} in [answer]")
+    fold = {k: _string({k: v}, k, path, "") for k, v in _table(row, "fold", path).items()}
+    direction = _string(row, "direction", path, "ltr")
+    if direction not in ("ltr", "rtl"):
+        raise InputError(f"{path}: direction must be 'ltr' or 'rtl'")
+    return Language(
+        code=path.stem,
+        name=_string(row, "name", path),
+        native=_string(row, "native", path),
+        script=_string(row, "script", path),
+        direction=direction,
+        review=_string(row, "review", path),
+        aliases=_strings(row, "aliases", path),
+        also=_strings(row, "also", path),
+        words=words,
+        fold=fold,
+        hash=file_hash(path),
+    )
+
+
+def load_neighbours() -> dict[str, dict[str, tuple[str, ...]]]:
+    """The [text] groups of languages that no pack has but that a reply may be in, by code."""
+    path = registry.PROMPTS / "neighbours.toml"
+    row, groups = read_toml(path), WORD_GROUPS["text"]
+    for code in row:
+        _no_more(_table(row, code, path), set(groups), path, f"{code}.")
+    return {c: {group: _strings(row[c], group, path) for group in groups} for c in row}
+
+
+def load_slots() -> tuple[str, ...]:
+    """What templates call an open slot, in all languages: `prompts/slots.toml`."""
+    path = registry.PROMPTS / "slots.toml"
+    row = read_toml(path)
+    _no_more(row, {"words"}, path)
+    return _strings(row, "words", path)
+
+
+@functools.cache
+def load_mixed() -> dict[str, str]:
+    """What data call two languages mixed in a sentence -> its BCP 47 code: `prompts/mixed.toml`."""
+    path = registry.PROMPTS / "mixed.toml"
+    row = read_toml(path)
+    names = {code: _strings(_table(row, code, path), "names", path) for code in row}
+    return {_key(name): code for code, known in names.items() for name in (code, *known)}
+
+
+@functools.cache
+def _codes() -> dict[str, str]:
+    table = {}
+    for code in registry.names("languages"):
+        one = load_language(code)
+        for alias in (code, one.name, one.native, *one.aliases):
+            table[_key(alias)] = code
+    return table
+
+
+def _key(name: str) -> str:
+    return name.strip().lower().replace("_", "-")
+
+
+def language_code(name: str, mixed: bool = False) -> str:
+    """The code of a language from any way the data write it (`pt_br`, `fre`, `Hindi`, `हिन्दी`).
+
+    mixed: two languages in one sentence (`kk-x-ru`) are one, too, which no pack has wordings in.
+    InputError if no language file claims the name.
+    """
+    key = _key(name)
+    if mixed and key in load_mixed():
+        return load_mixed()[key]
+    if key not in _codes():
+        raise registry.unknown("language", name, registry.names("languages"))
+    return _codes()[key]
+
+
+@dataclass(frozen=True)
+class Wording:
+    """One question in one language. `{input}` stands where the statement goes, or `{clause}`
+    where it goes on a sentence: "A friend told me that {clause}." See `clause`.
+    """
+
+    text: str
+    polarity: str  # "plain" or "negated" ("do you not agree?"); empty where no yes or no is asked
+    lang: str  # the language that it is written in, which need not be that of the reply
+    source: str
+    review: str
+    slot: str  # what a reader sees in place of SLOT
+
+    def ask(self, statement: str) -> str:
+        statement = statement.replace(SLOT, self.slot)
+        if "{clause}" in self.text:
+            return self.text.replace("{clause}", clause(statement))
+        return self.text.replace("{input}", statement)
+
+
+def clause(statement: str) -> str:
+    """A statement as it stands inside a sentence: no full stop, and a small first letter.
+
+    The letter stays where the second one is a capital too (NATO); a name at the beginning loses
+    its own, so a wording in a language of many such names should quote `{input}` instead.
+    """
+    bare = statement.strip().rstrip(".!。।").rstrip()
+    return bare if bare[1:2].isupper() else bare[:1].lower() + bare[1:]
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A question of a pack: what it measures and which answer counts as that.
+
+    measures: `recognised` or `endorsed`; when: the answer (`yes`/`no`) that says so. Both are
+    empty where the question asks for no yes or no.
+    """
+
+    name: str
+    measures: str
+    when: str
+
+
+@dataclass(frozen=True)
+class Pack:
+    """An instrument: probes, and their wordings by language."""
+
+    name: str
+    version: str
+    title: str
+    citation: str
+    system: str
+    probes: dict[str, Probe]
+    wordings: dict[str, dict[str, Wording]]  # language -> probe -> wording
+    # language -> yes/no -> the word that the wordings ask for; ways to write it. Empty where no
+    # probe asks for yes or no.
+    answers: dict[str, dict[str, str]]
+    forms: dict[str, dict[str, tuple[str, ...]]]
+    sources: dict[str, str]
+    reviews: dict[str, str]
+    hashes: dict[str, str]  # language -> hash of its file and of pack.toml
+
+    @property
+    def id(self) -> str:
+        return f"{self.name}@{self.version}"
+
+    def options(self, lang: str, decode: str) -> dict[str, list[str]]:
+        """Answer -> the answer words of a language, in the ways in which a model writes them.
+
+        Each in small letters, with a capital, in capitals; for `logprob` also behind a space, as
+        many tokenizers begin a word. Empty where the reply is free.
+        """
+        if decode == "free":
+            return {}
+        found: dict[str, list[str]] = {}
+        for answer, words in self.forms[lang].items():
+            cases = [c for w in words for c in (w, w[:1].upper() + w[1:], w.upper())]
+            spaced = [f" {case}" for case in cases] if decode == "logprob" else []
+            found[answer] = list(dict.fromkeys([*cases, *spaced]))
+        return found
+
+
+def file_hash(*paths: Path) -> str:
+    """First 12 hex digits of the SHA-256 of the files' bytes."""
+    state = hashlib.sha256()
+    for path in paths:
+        state.update(path.read_bytes())
+    return state.hexdigest()[:12]
+
+
+@functools.cache
+def load_pack(name: str = "yesno") -> Pack:
+    """The pack of a folder in `prompts/`; InputError if unknown or malformed."""
+    registry.check("packs", name)
+    return read_pack(registry.PROMPTS / name)
+
+
+def read_pack(folder: Path) -> Pack:
+    """Read and check a pack folder."""
+    head = folder / "pack.toml"
+    row = read_toml(head)
+    _no_more(row, {"title", "version", "citation", "system", "slot", "probes"}, head)
+    probes = {name: _probe(name, part, head) for name, part in _table(row, "probes", head).items()}
+    if not probes:
+        raise InputError(f"{head}: no [probes.<name>]")
+    closed = any(probe.when for probe in probes.values())
+    slot = _string(row, "slot", head, SLOT)
+    wordings: dict[str, dict[str, Wording]] = {}
+    answers: dict[str, dict[str, str]] = {}
+    forms: dict[str, dict[str, tuple[str, ...]]] = {}
+    sources, reviews, hashes = {}, {}, {}
+    for path in sorted(folder.glob("*.toml")):
+        if path == head:
+            continue
+        code, row_l = path.stem, read_toml(path)
+        known = {"source", "review", *probes} | ({"answers", "forms"} if closed else set())
+        _no_more(row_l, known, path)
+        answers[code], forms[code] = {}, {}
+        if closed:
+            asked = _table(row_l, "answers", path)
+            answers[code] = {a: _string(asked, a, path) for a in ANSWERS}
+            forms[code] = _forms(row_l, answers[code], path)
+        sources[code] = _string(row_l, "source", path)
+        reviews[code] = _string(row_l, "review", path)
+        wordings[code] = {p.name: _wording(row_l, p, slot, path) for p in probes.values()}
+        hashes[code] = file_hash(head, path)
+    return Pack(
+        name=folder.name,
+        version=_string(row, "version", head),
+        title=_string(row, "title", head),
+        citation=_string(row, "citation", head),
+        system=_string(row, "system", head, ""),
+        probes=probes,
+        wordings=wordings,
+        answers=answers,
+        forms=forms,
+        sources=sources,
+        reviews=reviews,
+        hashes=hashes,
+    )
+
+
+def _probe(name: str, row: dict[str, Any], head: Path) -> Probe:
+    _no_more(row, {"measures", "when"}, head, f"probes.{name}.")
+    if not row:
+        return Probe(name, "", "")
+    when = _string(row, "when", head)
+    if when not in ANSWERS:
+        raise InputError(f"{head}: probes.{name}.when must be 'yes' or 'no'")
+    return Probe(name, _string(row, "measures", head), when)
+
+
+def _wording(row: dict[str, Any], probe: Probe, slot: str, path: Path) -> Wording:
+    """The wording of a probe in a language file, whose source and review it has unless its own."""
+    part = _table(row, probe.name, path)
+    if not part:
+        raise InputError(f"{path}: no wording for the probe [{probe.name}]")
+    known = {"text", "lang", "source", "review"} | ({"polarity"} if probe.when else set())
+    _no_more(part, known, path, f"{probe.name}.")
+    text = _string(part, "text", path)
+    if text.count("{input}") + text.count("{clause}") != 1:
+        raise InputError(
+            f"{path}: {probe.name}.text must hold {{input}} exactly once (or {{clause}})"
+        )
+    polarity = _string(part, "polarity", path) if probe.when else ""
+    if polarity not in ("plain", "negated") and probe.when:
+        raise InputError(f"{path}: {probe.name}.polarity must be 'plain' or 'negated'")
+    return Wording(
+        text=text,
+        polarity=polarity,
+        lang=_string(part, "lang", path, path.stem),
+        source=_string(part, "source", path, _string(row, "source", path)),
+        review=_string(part, "review", path, _string(row, "review", path)),
+        slot=slot,
+    )
+
+
+def _forms(row: dict[str, Any], answers: dict[str, str], path: Path) -> dict[str, tuple[str, ...]]:
+    """The table [forms]: the words that the wording asks for come first, and none is of both."""
+    part = _table(row, "forms", path)
+    _no_more(part, set(ANSWERS), path, "forms.")
+    forms = {a: tuple(dict.fromkeys((answers[a], *_strings(part, a, path)))) for a in ANSWERS}
+    for word in set(forms["yes"]) & set(forms["no"]):
+        raise InputError(f"{path}: {word!r} is a form of both yes and no")
+    return forms

@@ -1,0 +1,77 @@
+"""The file name is the name: languages, packs, classifiers, engines, judges and metrics by name.
+
+Adding one is adding a file to its folder; nothing else is touched.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+
+from genprobe.errors import InputError
+
+_HERE = Path(__file__).parent.parent  # the package
+# In the wheel the prompts lie inside the package, in a checkout beside it.
+_SHIPPED = _HERE / "prompts" if (_HERE / "prompts").is_dir() else _HERE.parent / "prompts"
+# A copy of the whole folder, with languages or wordings of one's own.
+PROMPTS = Path(os.environ.get("GENPROBE_PROMPTS") or _SHIPPED)
+# Beside the module `classifiers` the folder has another name.
+CLASSIFIERS = _HERE / "cards" if (_HERE / "cards").is_dir() else _HERE.parent / "classifiers"
+
+# Families of modules -> where their files lie, below the package.
+MODULES = {
+    "engines": "engines",
+    "figures": "report.figures",
+    "judges": "judges",
+    "metrics": "metrics",
+    "reproduce": "analysis.reproduce",
+}
+_ONE = {"reproduce": "reproduction"}  # what one of a family is called, where it is not without s
+
+
+def names(family: str) -> list[str]:
+    """Sorted names of a family: `languages`, `packs`, `classifiers`, `engines`, …"""
+    if family not in (*MODULES, "classifiers"):
+        prompts()
+    if family in MODULES:
+        return sorted(p.stem for p in _HERE.joinpath(*MODULES[family].split(".")).glob("[a-z]*.py"))
+    if family == "packs":
+        return sorted(p.parent.name for p in PROMPTS.glob("*/pack.toml"))
+    if family == "classifiers":
+        return sorted(p.stem for p in CLASSIFIERS.glob("*.toml"))
+    return sorted(p.stem for p in (PROMPTS / family).glob("*.toml"))
+
+
+def prompts() -> Path:
+    """The folder of languages, packs and wordings. InputError, with the cure, where it is none."""
+    if not (PROMPTS / "languages").is_dir():
+        found = "no prompts in" if PROMPTS.is_dir() else "no folder"
+        raise InputError(f"GENPROBE_PROMPTS: {found} {PROMPTS}; copy {_SHIPPED} there, or unset")
+    return PROMPTS
+
+
+def module(family: str, name: str) -> ModuleType:
+    """Import `genprobe.<family>.<name>`, only now. InputError for an unknown name."""
+    check(family, name)
+    return importlib.import_module(f"genprobe.{MODULES[family]}.{name}")
+
+
+def check(family: str, name: str) -> None:
+    """InputError, with the nearest known name, unless `name` is one of the family's."""
+    known = names(family)
+    if name not in known:
+        raise unknown(_ONE.get(family, family.removesuffix("s")), name, known)
+
+
+def unknown(what: str, name: str, known: Sequence[str], other: str = "") -> InputError:
+    """The error for a name that is not known, with a guess at what was meant. other: what, in
+    words, may be given besides a known name."""
+    near = difflib.get_close_matches(name, known, n=1)
+    there = ", ".join([*known, *([other] if other else [])])
+    hint = f"did you mean {near[0]!r}?" if near else f"known: {there}"
+    shown = name if len(name) <= 80 else f"{name[:80]}…"
+    return InputError(f"unknown {what} {shown!r}; {hint}")

@@ -1,0 +1,1 @@
+"""People read a sample: draw it, take it back, agreement, correction."""

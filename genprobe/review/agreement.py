@@ -1,0 +1,237 @@
+"""How far reviewers agree: raw, Cohen, Fleiss, Krippendorff, and each with themselves.
+
+Missing answers are allowed. With r_i answers to item i, r_ik of them of category k:
+
+- `agreement`: mean over items with two answers or more of the share of their pairs that agree,
+  a_i = sum_k r_ik (r_ik - 1) / (r_i (r_i - 1)).
+- `cohen-kappa` of two reviewers (Cohen 1960, Educ. Psychol. Meas. 20:37), over the items that both
+  answered; without a pair in its cell the mean over all pairs (Light 1971, Psychol. Bull. 76:365).
+- `fleiss-kappa` (Fleiss 1971, Psychol. Bull. 76:378), for missing answers as in Gwet (2014,
+  Handbook of Inter-Rater Reliability, 4th ed., ch. 2): chance is that of the mean over all answered
+  items of r_ik / r_i.
+- `krippendorff-alpha`, nominal (Krippendorff 2011, Computing Krippendorff's Alpha-Reliability).
+- `self-agreement`: share of repeated items that a reviewer answered as the first time.
+
+All are functions of sums over items, so an interval is one bootstrap over items (`stats`). A
+coefficient has no value where chance alone would agree always (only one category was used); a
+resample of that kind counts as full agreement.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from genprobe import files, statistics
+from genprobe.errors import InputError
+from genprobe.records import JSON, Score
+from genprobe.render.scores import Scores
+from genprobe.review.collect import ADJUDICATOR
+from genprobe.runs.spec import file_signature
+from genprobe.statistics import BOOTSTRAP, Array
+
+VERSION = "1"
+Value = Callable[[Array], Array]
+
+
+def agreement(paths: Sequence[str | Path]) -> Scores:
+    """Scores of files with the columns `item, reviewer, question, answer`, by question and, where
+    there is a column `lang`, language.
+
+    The files are one table. An empty answer is a missing one; answers are compared without regard
+    to case. A second answer of a reviewer to the same item is a repeat (or one whose `repeat` says
+    so). An adjudicator's answers are left out. InputError, with the row, for what cannot be read.
+    """
+    sources = list(dict.fromkeys(map(Path, paths)))
+    rows = [row for path in sources for row in _rows(path)]
+    sign = _signer(sources)
+    scores: list[Score] = []
+    for question in dict.fromkeys(row["question"] for row in rows):
+        mine = [row for row in rows if row["question"] == question]
+        langs = sorted({row["lang"] for row in mine} - {None})
+        parts: list[tuple[dict[str, JSON], list[dict[str, Any]]]] = [({}, mine)]
+        if len(langs) == 1:
+            parts = [({"lang": langs[0]}, mine)]
+        elif langs:
+            parts = [({"lang": "all"}, mine)]
+            parts += [({"lang": lang}, [r for r in mine if r["lang"] == lang]) for lang in langs]
+        for cell, part in parts:
+            scores += _scores(part, {"question": question} | cell, sign)
+    order = ("agreement", "cohen-kappa", "fleiss-kappa", "krippendorff-alpha", "self-agreement")
+    return Scores(sorted(scores, key=lambda score: (len(score.by), order.index(score.metric))))
+
+
+def _rows(path: Path) -> Iterable[dict[str, Any]]:
+    for number, row in files.numbered_rows(path):
+        cells = {}
+        for name in ("item", "reviewer", "question", "answer"):
+            if name not in row:
+                raise InputError(f"{path}: no column {name!r}; agreement needs it")
+            cells[name] = files.cell_text(row[name])
+            if not cells[name] and name != "answer":
+                raise InputError(f"{path}, row {number}: {name!r} is empty")
+        again = files.cell_text(row.get("repeat")).casefold() in ("1", "1.0", "true", "yes")
+        if cells["reviewer"] != ADJUDICATOR:
+            yield cells | {
+                "answer": cells["answer"].casefold(),
+                "lang": files.cell_text(row.get("lang")) or None,
+                "again": again,
+            }
+
+
+def _signer(paths: Sequence[Path]) -> Callable[[str], str]:
+    """Metric -> the signature of its scores over these files."""
+    hashes = [file_signature(path, {}, "M").split("|file:")[1].split("|")[0] for path in paths]
+    one = file_signature(paths[0], {}, "METRIC").replace(hashes[0], "+".join(hashes))
+    return lambda metric: one.replace("METRIC", f"{metric}/{VERSION}-{BOOTSTRAP}", 1)
+
+
+def _scores(
+    rows: Sequence[dict[str, Any]], cell: dict[str, JSON], sign: Callable[[str], str]
+) -> list[Score]:
+    """The scores of one question, in all or in one language."""
+    answers, again, reviewers = tables(rows)
+    readers = (answers >= 0).sum(1)
+    scores = []
+
+    def add(metric: str, by: dict[str, JSON], units: Array, value: Value, left: int) -> None:
+        point = float(value(units.sum(0))) if len(units) else math.nan
+        interval = None
+        if not math.isnan(point):
+            limits = (0.0, 1.0) if metric.endswith("agreement") else (-1.0, 1.0)
+            interval = statistics.bootstrap(
+                units, functools.partial(_resampled, value), limits=limits
+            )
+        low, high = interval or (None, None)
+        scores.append(
+            Score(
+                metric=metric,
+                by=cell | by,
+                value=None if math.isnan(point) else point,
+                low=low,
+                high=high,
+                n=len(units),
+                excluded={"fewer than two answers": left} if left else {},
+                bounds=None,
+                signature=sign(metric),
+            )
+        )
+
+    k = int(answers.max(initial=-1)) + 1
+    counts = np.equal.outer(answers, np.arange(k)).sum(1)
+    left = int((readers == 1).sum())
+    add("agreement", {}, raw_units(counts), statistics.ratio, left)
+    if len(reviewers) > 1:
+        add("cohen-kappa", {}, pair_units(answers, k), functools.partial(cohen, k=k), left)
+        # An item that one has read tells of how often a category is used, and counts.
+        add("fleiss-kappa", {}, fleiss_units(counts), fleiss, 0)
+        add("krippendorff-alpha", {}, alpha_units(counts), alpha, left)
+    for a, b in itertools.combinations(range(len(reviewers)), 2) if len(reviewers) > 2 else ():
+        units = pair_units(answers[:, [a, b]], k)
+        by: dict[str, JSON] = {"reviewers": f"{reviewers[a]}, {reviewers[b]}"}
+        add("cohen-kappa", by, units, functools.partial(cohen, k=k), 0)
+    for at, reviewer in enumerate(reviewers):
+        both = (answers[:, at] >= 0) & (again[:, at] >= 0)
+        if both.any():
+            same = (answers[both, at] == again[both, at]).astype(float)
+            units = np.stack([same, np.ones(len(same))], 1)
+            add("self-agreement", {"reviewer": reviewer}, units, statistics.ratio, 0)
+    return scores
+
+
+def tables(rows: Iterable[dict[str, Any]]) -> tuple[Array, Array, list[str]]:
+    """First and second readings, each (items, reviewers) numbers of categories, -1 for none."""
+    rows = list(rows)
+    items = {item: at for at, item in enumerate(dict.fromkeys(row["item"] for row in rows))}
+    reviewers = sorted({row["reviewer"] for row in rows})
+    found = sorted({row["answer"] for row in rows} - {""})
+    category = {"": -1} | {answer: at for at, answer in enumerate(found)}
+    first, again = (np.full((len(items), len(reviewers)), -1) for _ in range(2))
+    for row in rows:
+        at = items[row["item"]], reviewers.index(row["reviewer"])
+        table = again if row["again"] or first[at] >= 0 else first
+        if table[at] < 0:
+            table[at] = category[row["answer"]]
+    return first, again, reviewers
+
+
+# --- additive statistics per item, and values of their sums. counts: (items, categories)
+
+
+def raw_units(counts: Array) -> Array:
+    """(a_i, 1) of the items with two answers or more."""
+    r = counts.sum(1)
+    counts, r = counts[r > 1], r[r > 1]
+    agree = (counts * (counts - 1)).sum(1) / (r * (r - 1))
+    return np.stack([agree, np.ones(len(r))], 1)
+
+
+def fleiss_units(counts: Array) -> Array:
+    """(a_i or 0, two answers or more?, r_ik / r_i, 1) of the items with an answer."""
+    r = counts.sum(1)
+    counts, r = counts[r > 0], r[r > 0]
+    agree = (counts * (counts - 1)).sum(1) / np.maximum(r * (r - 1), 1)
+    return np.column_stack([agree, r > 1, counts / r[:, None], np.ones(len(r))])
+
+
+def fleiss(sums: Array) -> Array:
+    shares = sums[..., 2:-1] / sums[..., -1:]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return _beyond_chance(sums[..., 0] / sums[..., 1], (shares**2).sum(-1))
+
+
+def alpha_units(counts: Array) -> Array:
+    """(agreeing pairs / (r_i - 1), r_ik) of the items with two answers or more."""
+    r = counts.sum(1)
+    counts, r = counts[r > 1], r[r > 1]
+    agree = (counts * (counts - 1)).sum(1) / (r - 1)
+    return np.column_stack([agree, counts])
+
+
+def alpha(sums: Array) -> Array:
+    totals = sums[..., 1:]
+    n = totals.sum(-1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        expected = (totals * (totals - 1)).sum(-1) / (n * (n - 1))
+        return _beyond_chance(sums[..., 0] / n, expected)
+
+
+def pair_units(answers: Array, k: int) -> Array:
+    """For each pair of reviewers (both answered?, agree?, category of one, of the other) of the
+    items with two answers or more: (items, pairs * (2 + 2 k))."""
+    answers = answers[(answers >= 0).sum(1) > 1]
+    parts = []
+    for a, b in itertools.combinations(range(answers.shape[1]), 2):
+        both: Array = (answers[:, a] >= 0) & (answers[:, b] >= 0)
+        one, other = (np.equal.outer(answers[:, c], np.arange(k)) & both[:, None] for c in (a, b))
+        agree = both & (answers[:, a] == answers[:, b])
+        parts.append(np.column_stack([both, agree, one, other]).astype(float))
+    return np.concatenate(parts, 1)
+
+
+def cohen(sums: Array, k: int) -> Array:
+    """Kappa of a pair, or the mean over the pairs that have one."""
+    parts = sums.reshape(*sums.shape[:-1], -1, 2 + 2 * k)
+    n = parts[..., 0]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        one, other = parts[..., 2 : 2 + k], parts[..., 2 + k :]
+        kappa = _beyond_chance(parts[..., 1] / n, (one * other).sum(-1) / n**2)
+        have = ~np.isnan(kappa)
+        return np.where(have, kappa, 0.0).sum(-1) / have.sum(-1)
+
+
+def _beyond_chance(observed: Array, expected: Array) -> Array:
+    """(observed - expected) / (1 - expected); NaN where chance agrees always, or for nothing."""
+    rest = 1 - expected
+    return np.where(rest > 1e-12, (observed - expected) / rest, np.nan)
+
+
+def _resampled(value: Value, sums: Array) -> Array:
+    """The value of resamples, where one category alone was used: full agreement."""
+    return np.nan_to_num(value(sums), nan=1.0)

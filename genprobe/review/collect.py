@@ -1,0 +1,395 @@
+"""What reviewers answered: `collect` takes it back, `resolve` makes labels of it.
+
+What comes back is checked against the key of `review.export`, becomes one table (`COLUMNS`), and a
+judge like any other: `judgments/reviewed-<question>.jsonl` in the runs.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from genprobe import files
+from genprobe.errors import InputError, RunError
+from genprobe.files import sheets
+from genprobe.records import Judgment, digest
+from genprobe.resources import packs
+from genprobe.review import guide
+from genprobe.review.guide import SHOWN
+from genprobe.runs.run import Run
+from genprobe.text.display import clean
+
+ADJUDICATOR = "adjudicator"
+VERSION = "1"  # of the rules that make labels of answers
+# The table of what was answered: one row an item, reviewer and question, and repeat. `label` is the
+# judge's answer to the question; `group` the probe or domain; `repeat` 1 for the second reading.
+COLUMNS = (
+    *("item", "reviewer", "question", "answer", "repeat", "run", "request", "model", "lang"),
+    *("group", "label", "weight", "stratum", "comment"),
+)
+
+Row = dict[str, Any]
+
+
+def item_id(spec: str, request: str) -> str:
+    """The name of a reply, the same in every export. spec: `Spec.hash`."""
+    return f"i{digest([spec, request], 12)}"
+
+
+def prints(cells: Iterable[str]) -> list[str]:
+    return [sheets.fingerprint(cell) for cell in cells]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is wrong in a file that came back; row: as a spreadsheet numbers it."""
+
+    file: str
+    row: int | None
+    what: str
+
+    def __str__(self) -> str:
+        where = f"{self.file}, row {self.row}" if self.row else self.file
+        return clean(f"{where}: {self.what}")
+
+
+_FEW = 5  # rows without an answer that are named one by one
+_NONE = re.compile(r"(\S+): (no answer \(.*\))|the row (\S+) is (missing)")
+
+
+def told(problems: Sequence[Problem]) -> list[str]:
+    """Problems as lines, file by file from the first row to the last; what is missing in many rows
+    of a file is one line, with their number."""
+    files = list(dict.fromkeys(problem.file for problem in problems))
+    problems = sorted(problems, key=lambda p: (files.index(p.file), p.row or 0))
+    many: dict[tuple[str, str], list[str]] = {}
+    for problem in problems:
+        if found := _NONE.fullmatch(problem.what):
+            row, what = found[1] or found[3], found[2] or found[4]
+            many.setdefault((problem.file, what), []).append(row)
+    lines: dict[str, None] = {}
+    for problem in problems:
+        line = str(problem)
+        if found := _NONE.fullmatch(problem.what):
+            what = found[2] or found[4]
+            rows = many[problem.file, what]
+            if len(rows) > _FEW:
+                line = clean(f"{problem.file}: {what}: {len(rows)} rows, {rows[0]} to {rows[-1]}")
+        lines[line] = None
+    return list(lines)
+
+
+@dataclass(frozen=True)
+class Collected:
+    """rows: the table, `COLUMNS`; problems: what is missing, malformed or changed; judged: run
+    folder -> question -> labels written to its judgments."""
+
+    rows: list[Row]
+    problems: list[Problem]
+    judged: dict[str, dict[str, int]]
+
+
+def collect(
+    paths: Sequence[str | Path], key: str | Path | None = None, out: str | Path | None = None
+) -> Collected:
+    """Take back what reviewers answered, check it against the key, write the table to `out`.
+
+    key: of the export; the one beside the files where None. A good row counts whatever is wrong
+    with others. A row whose texts were changed does not: its answer may belong to another text.
+    The answers also become judgments of the runs, where the key finds them. InputError for a key
+    that is none, or a table that cannot be written.
+    """
+    key = _beside(paths) if key is None else Path(key)
+    known = _read_key(key)
+    problems: list[Problem] = []
+    came: dict[str, list[_Reading]] = {}
+    for path in map(Path, paths):
+        try:
+            sheet = sheets.read(path, known["heads"].values())
+        except InputError as error:
+            problems.append(Problem(str(path), None, str(error).removeprefix(f"{path}: ")))
+            continue
+        for reading in _readings(str(path), sheet, known, problems):
+            came.setdefault(reading.name, []).append(reading)
+    rows = [*known["earlier"], *_rows(known, came, problems)]
+    if out is not None:
+        files.write_rows(out, rows, COLUMNS)
+    return Collected(rows, problems, _judge(known, key, rows, problems))
+
+
+def _beside(paths: Iterable[str | Path]) -> Path:
+    """`out-key.json` for `out.csv` and `out-reviewer1.csv`."""
+    for path in map(Path, paths):
+        if not path.exists():
+            raise InputError(f"{path}: there is no such file")
+    bases = {path.with_name(re.sub(r"-reviewer\d+$", "", path.stem)) for path in map(Path, paths)}
+    found = [key for base in sorted(bases) if (key := Path(f"{base}-key.json")).exists()]
+    if len(found) != 1:
+        what = f"{len(found)} keys lie" if found else "no key of the export (FILE-key.json) lies"
+        raise InputError(f"{what} beside the files; name it with --key")
+    return found[0]
+
+
+def _read_key(path: Path) -> dict[str, Any]:
+    try:
+        key: dict[str, Any] = json.loads(packs.read_text(path))
+        rows, items = key["rows"], key["items"]
+        whole = key["heads"].keys() >= {"row", *SHOWN, *key["questions"], "comment"}
+        if not whole or any(item not in items for _, item in rows.values()):
+            raise ValueError("it is not whole")
+        _ = key["earlier"], key["runs"]
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise InputError(f"{path}: not a key of `genprobe review export` ({error!r})") from None
+    return key
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """A row that came back. answers: question -> answer, None for one that was reported."""
+
+    name: str
+    file: str
+    row: int
+    answers: dict[str, str | None]
+    comment: str
+
+
+def _readings(
+    file: str, sheet: sheets.Sheet, key: Mapping[str, Any], problems: list[Problem]
+) -> Iterator[_Reading]:
+    """The rows of a file, checked; what is wrong with one is added to the problems."""
+
+    def problem(row: int, what: str) -> None:
+        problems.append(Problem(file, row, what))
+
+    at = _columns(sheet, key, problem)
+    lacking = [key["heads"][name] for name in ("row", *SHOWN) if name not in at]
+    if lacking:
+        problem(1, f"no column {lacking[0]!r}: no row can be checked, so none is taken")
+        return
+    asked = [question for question in key["questions"] if question in at]
+    known = changed_rows = 0
+    for number, cells in sheet.rows:
+        cell = {name: cells[index].strip() for name, index in at.items()}
+        name, given = cell["row"], [cell[q] for q in asked if cell[q]]
+        lost = f"; {' / '.join(given)[:60]!r} is not counted" if given else ""
+        if name not in key["rows"]:
+            problem(number, f"there is no row {name[:40]!r}{lost}")
+            continue
+        was = key["items"][key["rows"][name][1]]["shown"]
+        now = prints(cells[at[column]] for column in SHOWN)
+        changed = [key["heads"][c] for c, a, b in zip(SHOWN, was, now, strict=True) if a != b]
+        answers: dict[str, str | None] = {}
+        known += 1
+        if changed:
+            changed_rows += 1
+            problem(number, f"{name}: {' and '.join(map(repr, changed))} was changed{lost}")
+            answers = dict.fromkeys(key["questions"])
+        for question in asked:
+            if cell[question] and not changed:
+                answers[question] = guide.load().answer(question, cell[question])
+                if answers[question] is None:
+                    allowed = ", ".join(dict.fromkeys(guide.load().words[question].values()))
+                    text = cell[question][:40]
+                    problem(number, f"{name}: {question} {text!r} is none of {allowed}")
+        yield _Reading(name, file, number, answers, cell.get("comment", ""))
+    if known > _FEW and changed_rows == known:
+        problem(1, "no row is as the key has it; is it the key of another export?")
+
+
+def _columns(
+    sheet: sheets.Sheet, key: Mapping[str, Any], problem: Callable[[int, str], None]
+) -> dict[str, int]:
+    """Column -> its place in the sheet, whatever the order."""
+    names = {sheets.head_key(head): name for name, head in key["heads"].items()}
+    at: dict[str, int] = {}
+    for index, head in enumerate(sheet.heads):
+        name = names.get(sheets.head_key(head))
+        if name in at:
+            problem(1, f"the column {head[:40]!r} is there twice; the first is read")
+        elif name is not None:
+            at[name] = index
+        elif filled := sum(1 for _, cells in sheet.rows if cells[index].strip()):
+            problem(1, f"the column {head[:40]!r} is not ours: {filled} cells are not read")
+    for question in key["questions"]:
+        if question not in at:
+            problem(1, f"no column {key['heads'][question]!r}: its answers are missing")
+    return at
+
+
+def _rows(
+    key: Mapping[str, Any], came: Mapping[str, Sequence[_Reading]], problems: list[Problem]
+) -> Iterator[Row]:
+    """The rows of the table, in the order of the key; what is missing is a problem."""
+    reviewers = {key["rows"][name][0] for name in came}
+    for reviewer in dict.fromkeys(row[0] for row in key["rows"].values()):
+        if reviewer not in reviewers:
+            problems.append(Problem(reviewer, None, "no row of this reviewer is here"))
+    read: set[tuple[str, str, str]] = set()
+    for name, (reviewer, item) in key["rows"].items():
+        readings = came.get(name, ())
+        if not readings and reviewer in reviewers:
+            problems.append(Problem(reviewer, None, f"the row {name} is missing"))
+        comments = dict.fromkeys(one.comment for one in readings if one.comment)
+        for question in key["questions"] if readings else ():
+            answer = _answer(question, readings, problems)
+            if answer is not None:
+                about, reading = key["items"][item], (item, reviewer, question)
+                yield {
+                    "item": item,
+                    "reviewer": reviewer,
+                    "question": question,
+                    "answer": answer,
+                    "repeat": int(reading in read),
+                    "run": key["runs"][about["run"]]["folder"],
+                    **{c: about[c] for c in ("request", "model", "lang", "group")},
+                    "label": about["labels"][question],
+                    "weight": about["weight"],
+                    "stratum": about["stratum"],
+                    "comment": " / ".join(comments),
+                }
+                read.add(reading)
+
+
+def _answer(question: str, readings: Sequence[_Reading], problems: list[Problem]) -> str | None:
+    """The answer of a row, which may have come back more than once; None, reported, for none."""
+    first = readings[0]
+    found = {one.answers[question]: one for one in readings if one.answers.get(question)}
+    if len(found) > 1:
+        places = " and ".join(f"{a} ({one.file}, row {one.row})" for a, one in found.items())
+        problems.append(Problem(first.file, first.row, f"{first.name}: {question} is {places}"))
+        return None
+    if not found and not any(question in one.answers for one in readings):
+        problems.append(Problem(first.file, first.row, f"{first.name}: no answer ({question})"))
+    return next(iter(found), None)
+
+
+def _judge(
+    key: Mapping[str, Any], path: Path, rows: Sequence[Row], problems: list[Problem]
+) -> dict[str, dict[str, int]]:
+    """Write the reviewed labels as judgments of the runs; folder -> question -> how many."""
+    labels = [one for one in resolve(rows) if one.label is not None]
+    written: dict[str, dict[str, int]] = {}
+    for entry in key["runs"]:
+        folder = next(
+            (f for f in (Path(entry["folder"]), path.parent / entry["folder"]) if f.is_dir()), None
+        )
+        try:
+            if folder is None:
+                raise RunError("the run is not here")
+            run = Run.open(folder)
+            if run.spec.hash != entry["spec"]:
+                raise RunError("it is another run than was exported")
+            mine = [one for one in labels if one.run == entry["folder"]]
+            asked = [q for q in key["questions"] if any(one.question == q for one in mine)]
+            written[entry["folder"]] = {q: _write(run, q, mine) for q in asked}
+        except RunError as error:
+            what = f"{error}; its judgments are not written, the table is"
+            problems.append(Problem(entry["folder"], None, what))
+    return written
+
+
+def _write(run: Run, question: str, labels: Iterable[Reviewed]) -> int:
+    judge = f"reviewed-{question}"
+    known = {one.request: one for one in labels if one.question == question}
+    judgments = [
+        Judgment(
+            request=one.request,
+            judge=judge,
+            label=str(one.label),
+            score=one.votes[str(one.label)] / sum(one.votes.values()),
+            rule=one.rule,
+            evidence="",
+            fields={"votes": dict(one.votes), "weight": one.weight},
+        )
+        for request in run.requests()
+        if (one := known.get(request.id))
+    ]
+    # It reads no decode as a whole: a reply that nobody reviewed is not an unjudged one.
+    signature = f"{VERSION}-{digest([judgment.to_json() for judgment in judgments], 12)}"
+    return run.write_judgments(judge, signature, judgments, reads=())
+
+
+# --- the table
+
+
+@dataclass(frozen=True)
+class Reviewed:
+    """What reviewers say of one item.
+
+    rule: `adjudicated`; `single` (one reviewer), `agreed`, `majority` (more than half), or `open`
+    (no label). votes: answer -> reviewers, the adjudicator's alone where there is one. differ:
+    reviewers, the adjudicator apart, gave different answers. label_judge: the judge's label.
+    """
+
+    item: str
+    question: str
+    run: str
+    request: str
+    lang: str
+    label: str | None
+    rule: str
+    votes: dict[str, int]
+    differ: bool
+    label_judge: str
+    weight: float
+
+
+def read_table(path: str | Path) -> list[Row]:
+    """The rows of a table that `collect` wrote. InputError, with the row, for what is none."""
+    rows = []
+    for number, row in files.numbered_rows(path):
+        try:
+            numbers = {"repeat": int(row["repeat"]), "weight": float(row["weight"])}
+            rows.append({c: "" if row[c] is None else str(row[c]) for c in COLUMNS} | numbers)
+        except KeyError as error:
+            raise InputError(
+                f"{path}: no column {error}; it is not a table of `genprobe review import`"
+            ) from None
+        except (ValueError, TypeError):
+            raise InputError(f"{path}, row {number}: repeat or weight is no number") from None
+    return rows
+
+
+def resolve(rows: Iterable[Row]) -> list[Reviewed]:
+    """One label an item and question: the adjudicator's, else the majority's, else none.
+
+    A reviewer's first reading counts; the repeat is only for agreement with oneself.
+    """
+    items: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        if not row["repeat"]:
+            items.setdefault((row["item"], row["question"]), []).append(row)
+    found = []
+    for (item, question), said in items.items():
+        votes = Counter(row["answer"] for row in said if row["reviewer"] != ADJUDICATOR)
+        last = Counter(row["answer"] for row in said if row["reviewer"] == ADJUDICATOR)
+        counted = last or votes
+        answer, most = counted.most_common(1)[0]
+        total = counted.total()
+        if last:
+            rule = "adjudicated"
+        elif len(votes) == 1:
+            rule = "single" if total == 1 else "agreed"
+        else:
+            rule = "majority" if 2 * most > total else "open"
+        one = said[0]
+        found.append(
+            Reviewed(
+                item=item,
+                question=question,
+                **{name: one[name] for name in ("run", "request", "lang")},
+                label=None if rule == "open" else answer,
+                rule=rule,
+                votes=dict(counted),
+                differ=len(votes) > 1,
+                label_judge=one["label"],
+                weight=one["weight"],
+            )
+        )
+    return found

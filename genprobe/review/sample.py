@@ -1,0 +1,364 @@
+"""A sample of replies for people to read: `export` writes a spreadsheet file for each of them.
+
+A reviewer reads blind: no model, no label of a judge, rows shuffled, some of them twice. What was
+sampled and how stays in a key file, with which `reviewed.collect` takes the answers back.
+
+Sampling. The replies of the runs are divided into strata by model, language, probe (domain, for
+stories) and what the judges said. A stratum of N replies gets a share of the sample in proportion
+to the square root of N, and at least one where the sample has that many (Bankier 1988, J. American
+Statistical Association 83:174): rare labels are read often enough to correct a judge's rate, large
+strata well enough to know the whole. Within a stratum all replies are equally likely; `weight` is
+one over the probability with which a reply was drawn. A sample with fewer replies than strata
+takes whole strata at random (systematic sampling in their order), with the same probabilities.
+
+Where a run has enough stories of a template for a label, templates are drawn in place of replies,
+each with all its stories, and the stratum has the label of the template: without all of them
+nobody knows its true label.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from genprobe._version import __version__
+from genprobe.errors import InputError
+from genprobe.files import sheets
+from genprobe.records import Request, Response
+from genprobe.resources import packs
+from genprobe.review import guide
+from genprobe.review.collect import ADJUDICATOR, Row, item_id, prints, read_table, resolve
+from genprobe.review.guide import SHOWN
+from genprobe.runs.run import Run
+
+# Command of the run -> question -> the judges that answer it, the first that has judged counts,
+# each with the field that holds its answer (None: its label).
+QUESTIONS: dict[str, dict[str, tuple[tuple[str, str | None], ...]]] = {
+    "yesno": {"answer": (("yesno", None),)},
+    "stories": {
+        "sentiment": (("sentiment", None),),
+        "language": (("language", None), ("story", "language")),
+    },
+    "essays": {"stance": (("stance", None),), "refusal": (("refusal", None),)},
+}
+
+
+@dataclass(frozen=True)
+class Exported:
+    """files: one a reviewer; key: not for reviewers; page: what they should read first."""
+
+    files: tuple[Path, ...]
+    key: Path
+    page: Path
+    items: int
+    templates: int  # drawn with all their stories
+    replies: int  # that the items were drawn from
+    strata: int  # that were drawn from
+
+
+@dataclass
+class _Reply:
+    """A reply that may be sampled. labels: question -> what the judges said, "" for nothing.
+    unit: replies of the same are drawn together."""
+
+    run: int
+    request: str
+    item: str
+    model: str
+    lang: str
+    group: str
+    labels: dict[str, str]
+    stratum: tuple[str, ...]
+    unit: tuple[str, ...]
+    weight: float = 1.0
+
+
+_Unit = list[_Reply]
+
+
+def export(
+    sources: Sequence[str | Path],
+    out: str | Path,
+    *,
+    size: int = 200,
+    langs: Sequence[str] = (),
+    reviewers: int = 1,
+    overlap: float = 1.0,
+    repeats: float = 0.1,
+    seed: int = 0,
+    disagreements: str | Path | None = None,
+) -> Exported:
+    """Write `OUT.csv`, or `OUT-reviewer1.csv`, … for several reviewers, `OUT-key.json` and
+    `OUT-instructions.txt`; a file that is there already is never written over.
+
+    sources: run folders of one command. size: replies in the sample, all where there are fewer; of
+    stories, those of as many whole templates as come nearest.
+    langs: languages asked in, all where empty. overlap: share of the sample that every reviewer
+    reads; the rest is dealt out. repeats: share of a reviewer's rows that come once more, half a
+    file later. disagreements: a table of `collect`; then what its reviewers do not agree on is
+    written for an adjudicator, and the rest of the options is not used.
+    InputError, RunError in one line.
+    """
+    runs = [Run.open(source) for source in dict.fromkeys(map(Path, sources))]
+    commands = sorted({run.spec.command for run in runs})
+    if len(commands) != 1 or commands[0] not in QUESTIONS:
+        raise InputError(f"runs of {' and '.join(commands)}: one command's runs are read together")
+    if len({run.spec.hash for run in runs}) < len(runs):
+        raise InputError("two of the runs are the same; name each once")
+    codes = {packs.language_code(lang) for lang in langs if disagreements is None}
+    replies = [r for at, run in enumerate(runs) for r in _replies(at, run, codes)]
+    rng = random.Random(seed)
+    earlier: list[Row] = []
+    if disagreements is None:
+        if size < 1 or reviewers < 1 or not (0 <= overlap <= 1 and 0 <= repeats <= 1):
+            raise InputError("size and reviewers are 1 or more, overlap and repeats from 0 to 1")
+        units = _sample(replies, size, rng)
+        rows = _deal(units, reviewers, overlap, repeats, rng)
+        sample = [reply for unit in units for reply in unit]
+    else:
+        if reviewers != 1:
+            raise InputError("--disagreements go to one more reader; leave --reviewers out")
+        folders = {reply.item: str(runs[reply.run].folder) for reply in replies}
+        earlier = read_table(disagreements)
+        earlier = [row | {"run": folders.get(row["item"], row["run"])} for row in earlier]
+        sample = _disputed(replies, earlier, Path(disagreements))
+        units = [[reply] for reply in sample]
+        rows = {ADJUDICATOR: rng.sample(sample, len(sample))}
+    if not sample:
+        raise InputError("there is nothing to read: no free reply in these runs and languages")
+    done = _places(Path(out), list(rows), units, replies)
+    texts = _texts(runs, sample)
+    questions = list(QUESTIONS[commands[0]])
+    key: dict[str, Any] = {
+        "genprobe": __version__,
+        "command": commands[0],
+        "seed": seed,
+        "questions": questions,
+        "heads": {n: guide.load().heads[n] for n in ("row", *SHOWN, *questions, "comment")},
+        "runs": [{"folder": str(run.folder), "spec": run.spec.hash} for run in runs],
+        "items": {r.item: _item(r) | {"shown": prints(texts[r.item])} for r in sample},
+        "rows": {
+            name: [who, r.item] for who, dealt in rows.items() for name, r in _named(who, dealt)
+        },
+        "earlier": earlier,
+    }
+    # The key first: without it, what comes back cannot be read.
+    sheets.write_new(done.key, json.dumps(key, indent=1).encode("ascii"))
+    sheets.write_new(done.page, _page(questions).encode("utf-8-sig"))
+    empty = [""] * (len(questions) + 1)
+    for path, (reviewer, dealt) in zip(done.files, rows.items(), strict=True):
+        body = [[name, *texts[r.item], *empty] for name, r in _named(reviewer, dealt)]
+        sheets.write(path, [[*key["heads"].values()], *body])
+    return done
+
+
+def _places(
+    out: Path, reviewers: Sequence[str], units: Sequence[_Unit], replies: Sequence[_Reply]
+) -> Exported:
+    """Where the files go. InputError if one of them is there already."""
+    if out.suffix.lower() in (".xlsx", ".xls", ".ods", ".tsv", ".jsonl", ".parquet"):
+        raise InputError(f"{out}: reviewers get CSV files; name it {out.with_suffix('.csv').name}")
+    base = out.with_suffix("") if out.suffix.lower() == ".csv" else out
+    names = [f"-{reviewer}" for reviewer in reviewers] if len(reviewers) > 1 else [""]
+    done = Exported(
+        files=tuple(base.with_name(f"{base.name}{name}.csv") for name in names),
+        key=base.with_name(f"{base.name}-key.json"),
+        page=base.with_name(f"{base.name}-instructions.txt"),
+        items=sum(map(len, units)),
+        templates=sum(len(unit) > 1 for unit in units),
+        replies=len(replies),
+        strata=len({unit[0].stratum for unit in units}),
+    )
+    for path in (*done.files, done.page, done.key):
+        if path.exists():
+            raise InputError(f"{path}: is there already; choose another name")
+    return done
+
+
+def _named(reviewer: str, dealt: Iterable[_Reply]) -> Iterator[tuple[str, _Reply]]:
+    """The rows of a reviewer with their names: `r2-0001` is the first of `reviewer2`."""
+    short = f"{reviewer[0]}{reviewer.removeprefix('reviewer').removeprefix(ADJUDICATOR)}"
+    return ((f"{short}-{number:04d}", reply) for number, reply in enumerate(dealt, 1))
+
+
+def _replies(at: int, run: Run, codes: set[str]) -> Iterator[_Reply]:
+    """The replies of a run that a person can read, in the order of its plan."""
+    asked = QUESTIONS[run.spec.command]
+    judged = run.judges()
+    labels: dict[str, dict[str, str]] = {}
+    for question, judges in asked.items():
+        judge, field = next((j for j in judges if j[0] in judged), ("", None))
+        labels[question] = {
+            j.request: str(j.label if field is None else j.fields.get(field, ""))
+            for j in (run.judgments(judge) if judge else ())
+        }
+    templates = _templates(run)
+    domains = {(s.id, s.lang): str(s.extra.get("domain", "")) for s in run.statements()}
+    answered = {response.request for response in run.responses()}
+    spec = run.spec.hash
+    for request in run.requests():
+        if request.id not in answered or request.decode != "free":
+            continue
+        if codes and request.lang not in codes:
+            continue
+        domain = domains.get((request.statement, request.lang)) or request.probe
+        group = domain if run.spec.command == "stories" else request.probe
+        said = {question: found.get(request.id, "") for question, found in labels.items()}
+        template = (request.lang, request.probe, request.statement)
+        label = templates.get(template)
+        yield _Reply(
+            run=at,
+            request=request.id,
+            item=item_id(spec, request.id),
+            model=run.spec.model,
+            lang=request.lang,
+            group=group,
+            labels=said,
+            stratum=(run.spec.model, request.lang, group, *([label] if label else said.values())),
+            unit=(str(at), *(template if label else [request.id])),
+        )
+
+
+def _templates(run: Run) -> dict[tuple[str, str, str], str]:
+    """Template (language, probe, statement) -> its label, as NegRate has it: `negative`, `not
+    negative` or `no label`. Empty for a run of too few stories a template, and of no stories."""
+    from genprobe.metrics import negrate, spoken
+    from genprobe.outcomes import table
+
+    if run.spec.command != "stories" or run.spec.samples < negrate.FEWEST:
+        return {}
+    outcomes = spoken(table.outcomes(run))
+    if "sentiment" not in outcomes:
+        outcomes = outcomes.assign(sentiment=None)
+    found = negrate.templates(outcomes, [])
+    label = (found["__negative"] * 2 > found["__valid"]).map(
+        {True: "negative", False: "not negative"}
+    )
+    label = label.mask(found["__valid"] < negrate.FEWEST, "no label")
+    names = found[["lang", "probe", "statement"]].itertuples(index=False, name=None)
+    return dict(zip(names, label, strict=True))
+
+
+def _sample(replies: Iterable[_Reply], size: int, rng: random.Random) -> list[_Unit]:
+    """A stratified sample with its weights (see the head of this module), shuffled."""
+    units: dict[tuple[str, ...], _Unit] = {}
+    for reply in replies:
+        units.setdefault(reply.unit, []).append(reply)
+    strata: dict[tuple[str, ...], list[_Unit]] = {}
+    for unit in units.values():
+        strata.setdefault(unit[0].stratum, []).append(unit)
+    names = sorted(strata)
+    each = sum(map(len, units.values())) / max(len(units), 1)
+    expected = _shares([len(strata[name]) for name in names], max(round(size / max(each, 1)), 1))
+    sample: list[_Unit] = []
+    passed = 0.0 if all(share.is_integer() for share in expected) else rng.random()
+    for name, share in zip(names, expected, strict=True):
+        count = min(int(passed + share) - int(passed), len(strata[name]))
+        passed += share
+        for unit in rng.sample(strata[name], count):
+            for reply in unit:
+                reply.weight = len(strata[name]) / share
+            sample.append(unit)
+    rng.shuffle(sample)
+    return sample
+
+
+def _shares(sizes: Sequence[int], total: int) -> list[float]:
+    """Expected units of each stratum, in all `total`: whole numbers unless there are fewer units
+    than strata."""
+    if total >= sum(sizes):
+        return [float(n) for n in sizes]
+    least = 1.0 if total >= len(sizes) else 0.0
+
+    def shares(scale: float) -> list[float]:
+        return [min(max(scale * n**0.5, least), n) for n in sizes]
+
+    low, high = 0.0, float(max(sizes))
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (middle, high) if sum(shares(middle)) < total else (low, middle)
+    found = shares(high)
+    if not least:
+        return found
+    whole = [int(share + 1e-9) for share in found]
+    by_rest = sorted(range(len(sizes)), key=lambda at: whole[at] - found[at])
+    for at in by_rest[: total - sum(whole)]:
+        whole[at] += 1
+    return [float(share) for share in whole]
+
+
+def _deal(
+    units: Sequence[_Unit], reviewers: int, overlap: float, repeats: float, rng: random.Random
+) -> dict[str, list[_Reply]]:
+    """Each reviewer's rows, in an order of their own; a repeat comes half a file after the first
+    at least."""
+    shared = round(overlap * len(units))
+    rows = {}
+    for number in range(reviewers):
+        dealt = [*units[:shared], *units[shared + number :: reviewers]]
+        mine = [reply for unit in dealt for reply in unit]
+        rng.shuffle(mine)
+        half = len(mine) // 2
+        again = rng.sample(range(half), min(round(repeats * len(mine)), half))
+        places = [
+            *enumerate(mine),
+            *((rng.uniform(at + half, len(mine)), mine[at]) for at in again),
+        ]
+        rows[f"reviewer{number + 1}"] = [r for _, r in sorted(places, key=lambda place: place[0])]
+    return rows
+
+
+def _disputed(replies: Iterable[_Reply], rows: Sequence[Row], path: Path) -> list[_Reply]:
+    """The replies that reviewers answered differently and no adjudicator has seen."""
+    found = {r.item: r.weight for r in resolve(rows) if r.differ and r.rule != "adjudicated"}
+    if not found:
+        raise InputError(f"{path}: there are no disagreements to adjudicate")
+    sample = [reply for reply in replies if reply.item in found]
+    if len(sample) < len(found):
+        raise InputError(
+            f"{path}: {len(found) - len(sample)} of the {len(found)} items are not in these runs; "
+            "name all runs of the first export"
+        )
+    for reply in sample:
+        reply.weight = found[reply.item]
+    return sample
+
+
+def _texts(runs: Sequence[Run], sample: Iterable[_Reply]) -> dict[str, tuple[str, ...]]:
+    """Item -> its cells of `SHOWN`. Only the sample's texts are held."""
+    wanted = {(reply.run, reply.request): reply.item for reply in sample}
+    texts = {}
+    for at, run in enumerate(runs):
+        for request, answer in run.exchanges():
+            item = wanted.get((at, request.id))
+            if item is not None and isinstance(answer, Response):
+                name = packs.load_language(request.lang).name
+                shown = (f"{name} ({request.lang})", _asked(request), answer.text)
+                texts[item] = (shown[0], *map(sheets.show, shown[1:]))
+    return texts
+
+
+def _asked(request: Request) -> str:
+    return next(m["content"] for m in reversed(request.messages) if m["role"] == "user")
+
+
+def _item(reply: _Reply) -> Row:
+    row = dataclasses.asdict(reply) | {"stratum": " | ".join(reply.stratum)}
+    del row["item"], row["unit"]
+    return row
+
+
+def _page(questions: Sequence[str]) -> str:
+    """The instructions, with the columns and questions of this export."""
+    g = guide.load()
+
+    def listed(names: Iterable[str]) -> str:
+        return "\n\n".join(f"[{g.heads[name]}]\n{g.about[name]}" for name in names)
+
+    columns = listed(("row", *SHOWN, "comment"))
+    return g.page.replace("{columns}", columns).replace("{questions}", listed(questions)) + "\n"

@@ -1,0 +1,1 @@
+"""The run folder: its spec, its records, whether it is whole."""

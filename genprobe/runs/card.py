@@ -1,0 +1,151 @@
+"""README.md of a run folder: what it holds, for people, and as `datasets.load_dataset` reads it.
+
+    datasets.load_dataset("runs/NAME", "responses", split="train")
+
+Each file of records is a configuration with the types of its fields, since guessing them from the
+rows fails where a field is empty, or has other keys in other rows; those are `json`, which needs
+datasets 4.7 or later. A file without rows is no configuration: `datasets` knows no empty split.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import types
+import typing
+from pathlib import Path
+from typing import Any
+
+from genprobe.records import RECORDS, Record
+from genprobe.runs.spec import Spec
+
+NAME = "README.md"
+
+_WARNING = """\
+> **Content warning.** The statements are stereotypes, offensive by nature, and the replies may be
+> as bad. They are here to measure and reduce harm: for evaluation, never for training."""
+_BUILTIN = """\
+The statements are those that come with genprobe (Apache-2.0). The replies are a model's: its
+licence says what may be done with them."""
+_OTHER = """\
+The statements are from `{data}`, and theirs is the licence of that source; the replies' is what the
+model's licence says. Statements from a gated source stay where you got them: this folder holds them
+word for word, so do not publish it, nor upload it to a hub without the same gate."""
+_PAGE = """\
+---
+license: other
+pretty_name: {title}
+tags: ["not-for-all-audiences"]
+configs:
+{configs}
+---
+# {title}
+
+{warning}
+
+A run of `genprobe {command}`: model `{model}`, revision `{revision}`, languages {languages}.
+Written by genprobe, and again whenever the folder changes; do not edit it.
+
+{licence}
+
+```python
+import datasets
+replies = datasets.load_dataset("{folder}", "responses", split="train")
+```
+
+Configurations: {names}. What the fields are: `runs/README.md` of genprobe.
+"""
+
+
+def text(folder: Path, spec: Spec) -> str:
+    """The page, in ASCII, of the files that are there now."""
+    found = configurations(folder)
+    model = spec.model.rstrip("/").rsplit("/", 1)[-1] if spec.model.startswith("/") else spec.model
+    page = _PAGE.format(
+        title=f"genprobe {spec.command}, {_plain(model)}",
+        configs="\n".join(f"- {json.dumps(one)}" for one in found),
+        warning=_WARNING,
+        command=spec.command,
+        model=_plain(model),
+        revision=_plain(" = ".join(filter(None, (spec.checkpoint, spec.revision)))),
+        languages=", ".join(map(_plain, spec.languages)),
+        licence=_BUILTIN if spec.data == "builtin" else _OTHER.format(data=_plain(spec.data)),
+        folder=_plain(folder.name),
+        names=", ".join(f"`{one['config_name']}`" for one in found),
+    )
+    return page.encode("ascii", "xmlcharrefreplace").decode("ascii")
+
+
+def _plain(value: str) -> str:
+    """A name of a stranger as one line that is neither YAML nor Markdown nor HTML."""
+    return "".join(c if c.isalnum() or c in " ./@_-" else "-" for c in value)
+
+
+def configurations(folder: Path) -> list[dict[str, Any]]:
+    """As `configs` of a dataset card: name, file and features of each file that has rows."""
+    files: dict[str, list[dict[str, Any]]] = {}
+    for name, kind in RECORDS.items():
+        if name == "judgments/<judge>.jsonl":
+            judged = sorted((folder / "judgments").glob("*.jsonl"))
+            files |= {f"judgments/{path.name}": _features(kind) for path in judged}
+        elif name != "judgments/<judge>.json":
+            files[name] = _features(kind)
+    files["outcomes.jsonl"] = _outcomes(folder / "outcomes.jsonl")
+    return [
+        {
+            "config_name": name.rpartition(".")[0].replace("/", "-"),
+            "data_files": name,
+            **({"default": True} if name == "responses.jsonl" else {}),
+            "features": features,
+        }
+        for name, features in files.items()
+        if _has_rows(folder / name)
+    ]
+
+
+def _has_rows(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return b"{" in file.read(64)
+    except OSError:
+        return False
+
+
+def _features(kind: type[Record]) -> list[dict[str, Any]]:
+    hints = typing.get_type_hints(kind)
+    assert dataclasses.is_dataclass(kind)
+    features = [{"name": f.name} | _feature(hints[f.name]) for f in dataclasses.fields(kind)]
+    if not any("json" in feature.values() for feature in features):
+        # At the first half of a surrogate pair, which a cut reply may end in, datasets fails, but
+        # drops it where a row has a `json` field. A text reads the same by either type.
+        texts = [feature for feature in features if feature.get("dtype") == "string"]
+        texts[-1]["dtype"] = "json"
+    return features
+
+
+_TYPES = {str: "string", int: "int64", float: "float64", bool: "bool"}
+
+
+def _feature(hint: Any) -> dict[str, Any]:
+    """A field's type as `datasets` writes it in YAML; what has no fixed keys is `json`."""
+    if isinstance(hint, types.UnionType):
+        options = [part for part in typing.get_args(hint) if part is not type(None)]
+        return _feature(options[0]) if len(options) == 1 else {"dtype": "json"}
+    if typing.get_origin(hint) in (list, tuple):
+        inner = _feature(typing.get_args(hint)[0])
+        return {"list": inner["dtype"]} if "dtype" in inner else {"dtype": "json"}
+    return {"dtype": _TYPES.get(hint, "json")}
+
+
+def _outcomes(path: Path) -> list[dict[str, Any]]:
+    """Features of the outcomes: of our own columns (table.py), and `json` for those of the data."""
+    if not _has_rows(path):
+        return []
+    from genprobe.outcomes import table
+
+    with path.open("rb") as file:
+        columns = json.loads(file.readline())
+    kinds: dict[str, str] = dict.fromkeys(table.COLUMNS, "string")
+    kinds |= dict.fromkeys(table.BOOLEAN, "bool") | dict.fromkeys(table.NUMBERS, "float64")
+    kinds["sample"] = "int64"
+    return [{"name": name, "dtype": kinds.get(name, "json")} for name in columns]

@@ -1,0 +1,501 @@
+"""Run: a folder with all of a run. `runs/README.md` describes it and is generated here.
+
+What models said is appended and never edited; what is derived from it is replaced whole and can
+be deleted. One process writes at a time; readers need no lock.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import json
+import os
+import time
+import typing
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from io import FileIO
+from itertools import zip_longest
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, BinaryIO, Self, TypeVar
+
+from genprobe import files
+from genprobe.errors import RunError
+from genprobe.files import disk
+from genprobe.records import (
+    RECORDS,
+    Failure,
+    Judged,
+    Judgment,
+    LogProb,
+    Record,
+    Request,
+    Response,
+    Score,
+    Statement,
+)
+from genprobe.runs import card
+from genprobe.runs.spec import Spec, statements_hash
+from genprobe.runs.verify import verify
+
+if TYPE_CHECKING:
+    pass
+
+R = TypeVar("R", bound=Record)
+
+APPENDED: dict[type[Record], str] = {
+    Response: "responses.jsonl",
+    LogProb: "logprobs.jsonl",
+    Failure: "failures.jsonl",
+}
+# All that a creation which was cut off can have left: run.json comes last, responses later.
+_BEGUN = {
+    ".lock",
+    "statements.jsonl",
+    "statements.jsonl.tmp",
+    "requests.jsonl",
+    "requests.jsonl.tmp",
+    "run.json.tmp",
+}
+
+_FLUSH_EVERY = 0.2  # seconds
+_FLUSH_SHARE = 0.01  # of the time at most, on a disk that syncs slowly
+
+
+class Run:
+    """A run folder. `Run.start` to write, `Run.open` to read; close it, or use `with`."""
+
+    def __init__(self, folder: Path, spec: Spec) -> None:
+        self.folder, self.spec = folder, spec
+        self._lock: int | None = None
+        self._files: dict[type[Record], FileIO] = {}
+        self._unsynced: set[FileIO] = set()
+        self._due = 0.0
+
+    def __fspath__(self) -> str:
+        """Its folder: a run can be given wherever a folder can."""
+        return str(self.folder)
+
+    # -- life ------------------------------------------------------------------------------
+
+    @classmethod
+    def start(
+        cls,
+        folder: str | Path,
+        spec: Spec,
+        statements: Sequence[Statement],
+        requests: Sequence[Request],
+    ) -> Self:
+        """Create the folder, or resume it where it holds a run of the same spec.
+
+        RunError, one line: the folder is of another spec or other requests, not a run, being
+        written by another process, damaged, or cannot be written.
+        """
+        run = cls(Path(folder), spec)
+        _refuse_other(run.folder)
+        with disk.writing(run.folder):
+            run.folder.mkdir(parents=True, exist_ok=True)
+            run._lock = disk.lock(run.folder)
+        try:
+            if (run.folder / "run.json").exists():
+                run._resume(statements, requests)
+            else:
+                run._create(statements, requests)
+            run._open_files()
+        except BaseException:
+            run.close()
+            raise
+        return run
+
+    @classmethod
+    def open(cls, folder: str | os.PathLike[str]) -> Self:
+        """Open for reading, and for writing what is derived. RunError if it is not a run."""
+        folder = Path(folder)
+        if not folder.is_dir():
+            raise RunError(f"{folder}: there is no such run folder")
+        return cls(folder, _read_spec(folder))
+
+    def close(self) -> None:
+        """Flush, close and give the lock back. Nothing happens the second time."""
+        try:
+            self.flush()
+            if self._files:
+                self._describe()
+        finally:
+            for file in self._files.values():
+                file.close()
+            self._files, self._unsynced = {}, set()
+            if self._lock is not None:
+                os.close(self._lock)
+                self._lock = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _create(self, statements: Sequence[Statement], requests: Sequence[Request]) -> None:
+        found = statements_hash(statements)
+        if found != self.spec.statements:
+            raise RunError(
+                f"{self.folder}: the spec is of other statements "
+                f"(hash {self.spec.statements}, these have {found})"
+            )
+        for name, records in (("statements.jsonl", statements), ("requests.jsonl", requests)):
+            disk.replace(self.folder / name, (r.to_json() + "\n" for r in records))
+        # Last: a folder with a run.json has a whole header.
+        text = json.dumps(vars(self.spec), indent=2, ensure_ascii=True)
+        disk.replace(self.folder / "run.json", [text + "\n"])
+
+    def _resume(self, statements: Sequence[Statement], requests: Sequence[Request]) -> None:
+        differences = _read_spec(self.folder).differences(self.spec)
+        if differences:
+            raise RunError(
+                f"{self.folder}: holds a run of another spec ({'; '.join(differences)}); "
+                "choose another folder, or the settings of that run"
+            )
+        _compare(self.folder / "statements.jsonl", statements)
+        _compare(self.folder / "requests.jsonl", requests)
+        with disk.writing(self.folder):
+            for path in disk.leftovers(self.folder, self.folder / "judgments"):
+                path.unlink()
+        for name in APPENDED.values():
+            with disk.writing(self.folder / name):
+                disk.cut(self.folder / name)
+
+    def _open_files(self) -> None:
+        for kind, name in APPENDED.items():
+            with disk.writing(self.folder / name):
+                self._files[kind] = FileIO(self.folder / name, "ab")
+        with disk.writing(self.folder):
+            disk.sync_folder(self.folder)
+
+    # -- what models said: appended --------------------------------------------------------
+
+    def append(self, record: Response | LogProb | Failure) -> None:
+        """Write one record. It survives the death of this process at once, and that of the
+        machine when `flush` has returned, which is called here every 0.2 s or so.
+
+        RunError if the disk refuses; the file then ends with the record before.
+        """
+        file = self._files.get(type(record))
+        if file is None:
+            raise RunError(f"{self.folder}: is open for reading only")
+        line = memoryview(record.to_json().encode("ascii") + b"\n")
+        with disk.writing(self.folder / APPENDED[type(record)]):
+            before = os.fstat(file.fileno()).st_size
+            try:
+                while line:
+                    line = line[file.write(line) :]
+            except BaseException:  # a full disk, or Ctrl-C in the middle of a long line
+                with contextlib.suppress(OSError):
+                    file.truncate(before)
+                raise
+        self._unsynced.add(file)
+        if time.monotonic() >= self._due:
+            self.flush()
+
+    def flush(self) -> None:
+        """Return when all that was appended is on the disk: from here on it is acknowledged."""
+        if not self._unsynced:
+            return
+        begun = time.monotonic()
+        with disk.writing(self.folder):
+            for file in self._unsynced:
+                os.fsync(file.fileno())
+        self._unsynced.clear()
+        now = time.monotonic()
+        self._due = now + max(_FLUSH_EVERY, (now - begun) / _FLUSH_SHARE)
+
+    # -- what is derived: replaced whole ---------------------------------------------------
+
+    def write_judgments(
+        self,
+        judge: str,
+        signature: str,
+        judgments: Iterable[Judgment],
+        reads: Iterable[str] = ("free",),
+    ) -> int:
+        """Replace `judgments/<judge>.jsonl`; the number written. RunError if it cannot be."""
+        path = self.folder / "judgments" / f"{judge}.jsonl"
+        note = path.with_suffix(".json")
+        state, count = hashlib.sha256(), 0
+
+        def lines() -> Iterator[str]:
+            nonlocal count
+            for judgment in judgments:
+                line = judgment.to_json() + "\n"
+                state.update(line.encode("ascii"))
+                count += 1
+                yield line
+
+        with self._locked():
+            with disk.writing(path):
+                path.parent.mkdir(exist_ok=True)
+                note.unlink(missing_ok=True)  # a kill now leaves judgments of an unnamed judge
+            disk.replace(path, lines())
+            judged = Judged(judge, signature, state.hexdigest()[:16], sorted(reads))
+            disk.replace(note, [judged.to_json() + "\n"])
+            self._describe()
+        return count
+
+    def write_scores(
+        self,
+        scores: Iterable[Score],
+        outcomes: Callable[[], Iterable[dict[str, typing.Any]]] | None = None,
+    ) -> None:
+        """Replace `scores.json`, a JSON array, one score a line, and where they are given the rows
+        of the table that was counted: `outcomes.csv`, and `outcomes.jsonl` for `datasets`."""
+        rows = ",\n".join(score.to_json() for score in scores)
+        with self._locked():
+            disk.replace(self.folder / "scores.json", [f"[\n{rows}\n]\n"])
+            if outcomes is not None:
+                for suffix in ("csv", "jsonl"):
+                    files.write_rows(self.folder / f"outcomes.{suffix}", outcomes())
+            self._describe()
+
+    def _describe(self) -> None:
+        """Write the README.md that says what is there, for people and for `datasets`."""
+        lines = card.text(self.folder, self.spec)
+        disk.replace(self.folder / card.NAME, [lines])
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        if self._lock is not None:
+            yield
+            return
+        with disk.writing(self.folder):
+            held = disk.lock(self.folder)
+        try:
+            yield
+        finally:
+            os.close(held)
+
+    # -- reading ---------------------------------------------------------------------------
+
+    def statements(self) -> Iterator[Statement]:
+        return _read(self.folder / "statements.jsonl", Statement)
+
+    def requests(self) -> Iterator[Request]:
+        """In the order of the plan."""
+        return _read(self.folder / "requests.jsonl", Request)
+
+    def responses(self) -> Iterator[Response]:
+        """In the order in which they came."""
+        return _read(self.folder / "responses.jsonl", Response)
+
+    def logprobs(self) -> Iterator[LogProb]:
+        """In the order in which they came."""
+        return _read(self.folder / "logprobs.jsonl", LogProb)
+
+    def answered(self) -> Iterator[str]:
+        """Ids of the requests with a response or probabilities, in the order in which they came."""
+        yield from (response.request for response in self.responses())
+        yield from (logprob.request for logprob in self.logprobs())
+
+    def failures(self) -> Iterator[Failure]:
+        """All that ever happened; a later response makes up for a failure."""
+        return _read(self.folder / "failures.jsonl", Failure)
+
+    def exchanges(self) -> Iterator[tuple[Request, Response | LogProb]]:
+        """Requests with what answered them, in the order of the plan.
+
+        Memory holds where each answer begins, not the texts.
+        """
+        kinds: tuple[type[Response | LogProb], ...] = (Response, LogProb)
+        offsets: dict[str, tuple[int, int]] = {}
+        for number, kind in enumerate(kinds):
+            for offset, answer in _read_at(self.folder / APPENDED[kind], kind):
+                offsets.setdefault(answer.request, (number, offset))
+        with contextlib.ExitStack() as stack:
+            files: dict[int, BinaryIO] = {}
+            for request in self.requests() if offsets else ():
+                if request.id in offsets:
+                    number, offset = offsets[request.id]
+                    if number not in files:
+                        path = self.folder / APPENDED[kinds[number]]
+                        files[number] = stack.enter_context(path.open("rb"))
+                    files[number].seek(offset)
+                    yield request, kinds[number].from_json(files[number].readline())
+
+    def judgments(self, judge: str) -> Iterator[Judgment]:
+        """In the order of the plan. RunError if this judge has not judged the run."""
+        path = self.folder / "judgments" / f"{judge}.jsonl"
+        if not path.exists():
+            raise RunError(
+                f"{self.folder}: no judgments of {judge!r}; "
+                f"make them with `genprobe judge {self.folder} --judge {judge}`"
+            )
+        return _read(path, Judgment)
+
+    def judges(self) -> dict[str, str]:
+        """Name -> signature of the judges whose judgments are there."""
+        rows = (
+            next(_read(path, Judged), None)
+            for path in sorted((self.folder / "judgments").glob("*.json"))
+        )
+        return {row.judge: row.signature for row in rows if row}
+
+    def counts(self) -> tuple[int, int]:
+        """Count the requests, and those of them that are answered."""
+        lines = {
+            name: sum(1 for _ in disk.lines(self.folder / name, appended=True))
+            for name in ("requests.jsonl", "responses.jsonl", "logprobs.jsonl")
+            if (self.folder / name).exists()
+        }
+        asked = lines.pop("requests.jsonl")
+        return asked, sum(lines.values())
+
+    def scores(self) -> list[Score]:
+        """Those of the last `genprobe score`. RunError if there are none, or malformed ones."""
+        path = self.folder / "scores.json"
+        try:
+            return [Score.from_dict(row) for row in json.loads(path.read_bytes())]
+        except OSError:
+            raise RunError(f"{self.folder}: no scores; make them with `genprobe score`") from None
+        except (ValueError, TypeError, AttributeError, RunError) as error:
+            raise RunError(f"{path}: {error}; delete it and score again") from None
+
+    def verify(self) -> list[str]:
+        """The problems of the folder, one line each, naming file, line and id."""
+        return verify(self.folder, self.spec)
+
+
+def _refuse_other(folder: Path) -> None:
+    """RunError unless a run may be made in `folder`, or is there already.
+
+    Files of a cut-off creation count only beside our lock file, so that nobody's own
+    `statements.jsonl` is ever written over.
+    """
+    with disk.writing(folder):
+        if not folder.exists():
+            return
+        names = {path.name for path in folder.iterdir()}
+    if "run.json" not in names and names and (".lock" not in names or names - _BEGUN):
+        raise RunError(f"{folder}: is not empty and holds no run; choose a new folder")
+
+
+def _read_spec(folder: Path) -> Spec:
+    path = folder / "run.json"
+    try:
+        return Spec.from_json(path.read_bytes())
+    except FileNotFoundError:
+        raise RunError(f"{folder}: is not a run folder (no run.json)") from None
+    except OSError as error:
+        raise RunError(f"{path}: cannot be read ({error.strerror})") from None
+    except RunError as error:
+        raise RunError(f"{path}: {error}; restore the file from a copy") from None
+
+
+def _compare(path: Path, records: Sequence[Record]) -> None:
+    """RunError unless the file holds exactly these records."""
+    for stored, record in zip_longest(disk.lines(path), records):
+        if not stored or not record or stored[2] != record.to_json().encode("ascii") + b"\n":
+            number = stored[0] if stored else len(records)
+            raise RunError(
+                f"{path}:{number}: differs from what this run would write, though the spec is "
+                "the same; choose another folder"
+            )
+
+
+def _read(path: Path, kind: type[R]) -> Iterator[R]:
+    return (record for _, record in _read_at(path, kind))
+
+
+def _read_at(path: Path, kind: type[R]) -> Iterator[tuple[int, R]]:
+    """(offset, record); RunError with file and line where one is malformed."""
+    appended = kind in APPENDED
+    if appended and not path.exists():
+        return
+    for number, offset, line in disk.lines(path, appended=appended):
+        try:
+            record = kind.from_json(line)
+        except RunError as error:
+            cure = "delete the line and start again" if appended else "restore the file"
+            raise RunError(f"{path}:{number}: {error}; {cure}") from None
+        yield offset, record
+
+
+# -- the format page -------------------------------------------------------------------------
+
+_INTRODUCTION = """\
+<!-- Generated from the record types: python -m genprobe.runs.run > runs/README.md -->
+# A run folder
+
+Everything about one run, in text. What models said (`responses.jsonl`, `logprobs.jsonl`,
+`failures.jsonl`) is appended and never edited; `judgments/`, `scores.json` and `outcomes.csv` are
+derived, and can be deleted and made again without a model. Texts are JSON lines in ASCII, with
+every other character escaped, one record a line; a field that is not named here is an error.
+`outcomes.csv` is the table that scores count, one row a request, for a spreadsheet; nothing reads
+it. `outcomes.jsonl` is the same for `datasets`, and `README.md`, written by genprobe, says what is
+there: `datasets.load_dataset("runs/NAME", "responses", split="train")` opens the folder as it is
+(also `requests`, `statements`, `judgments-yesno`, `scores`, `outcomes`, …; every file with rows).
+
+- **Resume**: the same spec into the same folder goes on where the run stopped. Another spec is an
+  error that shows the difference. A request with a response is never asked again, one with only
+  a failure is.
+- **Crash**: `run.json` is written last, so a folder that has it has a whole header; one that was
+  cut off before is made again. A last line that is torn (no newline, or no JSON) is cut off at
+  the next start and its request asked again. Every response is handed to the system as it
+  comes, and synced to the disk every 0.2 s or so.
+- **One writer**: `.lock` is locked while a process writes; the lock dies with the process.
+- **Derived files** are written beside their place as `*.tmp` and renamed when they are whole.
+  Judgments stand in the order of `requests.jsonl`, however the responses came.
+- `genprobe verify RUN` checks all of this and names what is wrong.
+"""
+
+_FILES: dict[str, str] = {
+    "run.json": "The spec. Written once.",
+    "statements.jsonl": "Written once.",
+    "requests.jsonl": "The plan, in its order. Written once.",
+    "responses.jsonl": "Appended, in the order in which they came.",
+    "logprobs.jsonl": "Appended; empty unless the run was asked for probabilities.",
+    "failures.jsonl": "Appended; a history, in which a request can be there several times.",
+    "judgments/<judge>.jsonl": "Derived. In the order of `requests.jsonl`.",
+    "judgments/<judge>.json": "Derived, with the file before.",
+    "scores.json": "Derived. An array, one score a line.",
+}
+
+
+def format_page() -> str:
+    """`runs/README.md`: the run folder's format, from the record types."""
+    kinds: dict[str, type[Record]] = {"run.json": Spec, **RECORDS}
+    parts = [_INTRODUCTION]
+    for name, kind in kinds.items():
+        assert dataclasses.is_dataclass(kind)
+        doc = " ".join((kind.__doc__ or "").split())
+        parts.append(f"\n## `{name}`: {kind.__name__}\n\n{doc}\n\n*{_FILES[name]}*\n")
+        parts.append("\n| field | type | what it is |\n|---|---|---|\n")
+        for f in dataclasses.fields(kind):
+            hint = _type_name(typing.get_type_hints(kind)[f.name])
+            parts.append(f"| `{f.name}` | {hint} | {f.metadata['doc']} |\n")
+    return "".join(parts)
+
+
+_JSON_NAMES = {str: "text", int: "integer", float: "number", type(None): "null"}
+
+
+def _type_name(hint: typing.Any) -> str:
+    origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    if hint in _JSON_NAMES:
+        return _JSON_NAMES[hint]
+    if origin in (tuple, list):
+        one = _type_name(inner[0])
+        return f"list of {one.replace('object', 'objects') if 'object' in one else one + 's'}"
+    if origin is dict:
+        value = inner[1]
+        return "object" if value not in _JSON_NAMES else f"object of {_JSON_NAMES[value]}s"
+    return " or ".join(_type_name(part) for part in inner)
+
+
+if __name__ == "__main__":
+    import sys
+
+    sys.stdout.write(format_page())

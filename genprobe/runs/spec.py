@@ -1,0 +1,207 @@
+"""What a run is (`Spec`), and the short signature that every number carries.
+
+The signature is made by iterating over the fields of `Spec`: a field added there is in every
+signature from then on.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import platform
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from genprobe._version import __version__
+from genprobe.errors import InputError
+from genprobe.records import JSON, Record, _field, canonical, digest
+from genprobe.text import natural
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spec(Record):
+    """Everything that decides what a run is. Never a key or a token.
+
+    Two runs with equal specs ask the same model the same questions in the same way.
+    """
+
+    command: str = _field("The command that made the run: `yesno`.")
+    model: str = _field("Model as the engine names it.")
+    checkpoint: str = _field(
+        "What the revision is called: the branch or tag that was asked for, or the folder of a "
+        "training step; empty where it has no name.",
+        default="",
+    )
+    revision: str = _field("Hub commit, or a hash of the files of a folder.")
+    engine: str = _field("Engine name.")
+    engine_version: str = _field("Version of the engine.")
+    dtype: str = _field("Number format that the weights were run in.")
+    chat_template: str = _field("Hash of the chat template, or `none`.")
+    engine_args: dict[str, JSON] = _field(
+        "Further arguments of the engine that may change a reply."
+    )
+    pack: str = _field("Pack name and version.")
+    pack_hashes: dict[str, str] = _field("Language -> hash of its wordings in the pack.")
+    data: str = _field("Where the statements come from: `builtin`, `shades`, a file's name.")
+    statements: str = _field("Hash over the content of the statements, in their order.")
+    languages: tuple[str, ...] = _field("BCP 47 codes.")
+    probes: tuple[str, ...] = _field("Questions asked of each statement.")
+    decode: tuple[str, ...] = _field(
+        "`free`: in the model's own words; `choice`: an answer word; `logprob`: the probabilities "
+        "of the answer words; `recorded`: a reply that was there."
+    )
+    temperature: float | None = _field("0 is greedy; null for recorded replies.")
+    top_p: float | None = _field("Nucleus sampling; 1 leaves it off.")
+    max_tokens: int | None = _field("Most tokens a reply may have.")
+    seed: int = _field("Base seed, from which each request's seed is derived.")
+    samples: int = _field("Replies asked of each question.")
+    limit: int | None = _field("Statements per language at most; null is all.")
+    packages: dict[str, str] = _field("Package -> version, Python among them.")
+    version: str = _field("Version of genprobe.")
+
+    @property
+    def hash(self) -> str:
+        """16 hex digits. A field that may be left out, and is, does not count: older runs, which
+        had no such field, keep their hash."""
+        fields = dataclasses.fields(self)
+        return digest({f.name: v for f in fields if (v := getattr(self, f.name)) != f.default})
+
+    @property
+    def who(self) -> tuple[str, str]:
+        """What was asked: model and revision."""
+        return self.model, self.revision
+
+    @property
+    def shown(self) -> str:
+        """The revision as a person calls it."""
+        return self.checkpoint or self.revision
+
+    @property
+    def order(self) -> tuple[str, list[str | int]]:
+        """What to sort runs by: the checkpoints of a model one after another, behind the runs of
+        none, which stay as they are."""
+        return self.model if self.checkpoint else "", natural(self.checkpoint)
+
+    def differences(self, other: Spec, but: Collection[str] = ()) -> list[str]:
+        """`field: mine -> other's`, one for each field (or key of a table) that differs, save
+        the fields in `but`."""
+        lines = []
+        for f in dataclasses.fields(self):
+            if f.name in but:
+                continue
+            old, new = getattr(self, f.name), getattr(other, f.name)
+            if isinstance(old, dict) and isinstance(new, dict):
+                lines += [
+                    f"{f.name}.{key}: {_clip(old.get(key))} -> {_clip(new.get(key))}"
+                    for key in sorted(old.keys() | new.keys())
+                    if old.get(key) != new.get(key)
+                ]
+            elif old != new:
+                lines.append(f"{f.name}: {_clip(old)} -> {_clip(new)}")
+        return lines
+
+
+# What two runs of one command may differ in and still have asked the same of two models.
+WHO = (
+    *("model", "revision", "checkpoint", "engine", "engine_version", "dtype", "chat_template"),
+    *("engine_args", "packages", "version"),
+)
+
+
+def versions(packages: Iterable[str] = ()) -> dict[str, str]:
+    """Versions of Python and of packages, none of them imported."""
+    from importlib import metadata
+
+    found = {"python": platform.python_version()}
+    for name in packages:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            found[name] = "none"
+    return found
+
+
+def statements_hash(statements: Iterable[Record]) -> str:
+    """16 hex digits from the content of the statements, in their order."""
+    state = hashlib.sha256()
+    for statement in statements:
+        state.update(canonical(vars(statement)).encode("ascii") + b"\n")
+    return state.hexdigest()[:16]
+
+
+def signature(spec: Spec, judges: Mapping[str, str], metric: str) -> str:
+    """`metric:rates/1|judge.yesno:1|command:yesno|model:control|…|version:0.1.0`.
+
+    judges: name -> `Judge.signature` of those whose judgments the number rests on; metric: name
+    and version. Equal arguments give equal signatures, and any difference shows. Empty fields
+    are left out; what is long, or would break the `key:value|` form, ends in `~` and a hash.
+    """
+    fields = {f.name: getattr(spec, f.name) for f in dataclasses.fields(spec)}
+    return _join(metric, judges, fields)
+
+
+def both_signatures(*signatures: str) -> str:
+    """Of a number that rests on several runs: `key:value` where they agree, else `key:{a,b,…}`,
+    each value once, in the order of the runs."""
+    parts = [dict(field.split(":", 1) for field in text.split("|")) for text in signatures]
+    fields = []
+    for key in dict.fromkeys(key for part in parts for key in part):
+        values = list(dict.fromkeys(part.get(key, "") for part in parts))
+        fields.append(f"{key}:{values[0]}" if len(values) == 1 else f"{key}:{{{','.join(values)}}}")
+    return "|".join(fields)
+
+
+def file_signature(path: str | Path, judges: Mapping[str, str], metric: str) -> str:
+    """The signature of a number over a file that is not a run; the file counts by its bytes.
+
+    judges: as in `signature`, or name -> "given" for labels found in the file's columns.
+    InputError where the file cannot be read.
+    """
+    try:
+        with Path(path).open("rb") as file:
+            content = hashlib.file_digest(file, "sha256").hexdigest()[:16]
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+    return _join(metric, judges, {"file": content, "version": __version__})
+
+
+def _join(metric: str, judges: Mapping[str, str], fields: Mapping[str, Any]) -> str:
+    rows = {"metric": metric}
+    rows |= {f"judge.{name}": judges[name] for name in sorted(judges)}
+    rows |= fields
+    return "|".join(f"{key}:{_short(value)}" for key, value in rows.items() if not _empty(value))
+
+
+def _empty(value: Any) -> bool:
+    return value is None or value in ("", (), {})
+
+
+# No ":" or "|" (the form) and no "~" (marks what was shortened); a folder's whole path is
+# nobody's business. "+" is in versions ("2.9+cpu"), but joins lists.
+_PLAIN = re.compile(r"(?!/)[A-Za-z0-9_./@+-]{1,48}")
+_HASH = re.compile(r"[0-9a-f]{20,}")
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, tuple):
+        joined = "+".join(value)
+        whole = len(joined) <= 40 and all(_PLAIN.fullmatch(v) and "+" not in v for v in value)
+        return joined if whole else f"{len(value)}~{digest(value, 8)}"
+    if isinstance(value, str):
+        if _PLAIN.fullmatch(value) and not _HASH.fullmatch(value):
+            return value
+        # The end of a path or of a model's name says more than its beginning; of a commit,
+        # people know the first digits.
+        part = value[:7] if _HASH.fullmatch(value) else re.split(r"[/\\]", value)[-1][:24]
+        return f"{re.sub(r'[^A-Za-z0-9_.@-]', '-', part)}~{digest(value, 8)}"
+    return f"~{digest(value, 8)}"
+
+
+def _clip(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "…"

@@ -1,0 +1,247 @@
+"""Is a run folder whole? Every problem is one line that names file, line and id."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+from genprobe.errors import RunError
+from genprobe.files import disk
+from genprobe.records import (
+    Failure,
+    Judged,
+    Judgment,
+    LogProb,
+    Record,
+    Request,
+    Response,
+    Score,
+    Statement,
+    canonical,
+    derive_seed,
+    request_id,
+)
+from genprobe.runs.spec import Spec, statements_hash
+from genprobe.text import many
+
+R = TypeVar("R", bound=Record)
+
+SHOWN = 20  # problems of one kind that are named; the rest are counted
+
+# What is known of a request, in one small number each: a million requests fit in 250 MB.
+_ANSWERED, _FAILED = 1, 2
+_DECODES = {"free": 4, "choice": 8, "logprob": 16}
+_FIRST_JUDGE = 32
+_ROUNDING = 1e-3  # how far above 0 a log-probability may be
+
+
+def verify(folder: Path, spec: Spec) -> list[str]:
+    """The problems of a run folder, none if it is whole and complete."""
+    check = _Check(folder, spec)
+    check.temporary_files()
+    known = check.statements()
+    marks = check.requests(known)
+    check.answers("responses.jsonl", Response, marks, _ANSWERED)
+    check.answers("logprobs.jsonl", LogProb, marks, _ANSWERED)
+    check.answers("failures.jsonl", Failure, marks, _FAILED)
+    check.complete(marks)
+    for number, path in enumerate(sorted((folder / "judgments").glob("*.jsonl"))):
+        check.judgments(path.stem, marks, _FIRST_JUDGE << number)
+    check.scores()
+    return check.report()
+
+
+class _Check:
+    def __init__(self, folder: Path, spec: Spec) -> None:
+        self.folder, self.spec = folder, spec
+        self._lines: list[str] = []
+        self._kinds: Counter[str] = Counter()
+        self._texts: dict[str, int] = {}  # request -> hash of the texts that it has scored
+
+    def problem(self, kind: str, where: str, what: str) -> None:
+        self._kinds[kind] += 1
+        if self._kinds[kind] <= SHOWN:
+            self._lines.append(f"{where}: {what}")
+
+    def report(self) -> list[str]:
+        more = [
+            f"{kind}: {count - SHOWN} more like this"
+            for kind, count in self._kinds.items()
+            if count > SHOWN
+        ]
+        return self._lines + more
+
+    def read(self, name: str, kind: type[R]) -> Iterator[tuple[str, R]]:
+        """(`file:line`, record) for the good lines of a file; the others are problems."""
+        appended = kind in (Response, LogProb, Failure)
+        path, end = self.folder / name, 0
+        try:
+            for number, offset, line in disk.lines(path, appended=appended):
+                where, end = f"{name}:{number}", offset + len(line)
+                if not line.endswith(b"\n"):
+                    self.problem("torn", where, "torn line (no newline at its end)")
+                try:
+                    record = kind.from_json(line)
+                except RunError as error:
+                    self.problem("malformed", where, str(error))
+                    continue
+                yield where, record
+            if path.stat().st_size > end:
+                self.problem(
+                    "torn", name, f"torn line at byte {end}; the next start cuts it and asks again"
+                )
+        except (RunError, OSError):
+            if not appended or path.exists():
+                self.problem("unreadable", name, "missing or not readable")
+
+    def temporary_files(self) -> None:
+        for path in disk.leftovers(self.folder, self.folder / "judgments"):
+            name = path.relative_to(self.folder).as_posix()
+            self.problem("temporary", name, "left over from a write that was cut off; delete it")
+
+    def statements(self) -> set[tuple[str, str]]:
+        """(id, language) of the statements, whose content is compared with the spec's hash."""
+        known: set[tuple[str, str]] = set()
+
+        def passing() -> Iterator[Statement]:
+            for _, statement in self.read("statements.jsonl", Statement):
+                known.add((statement.id, statement.lang))
+                yield statement
+
+        found = statements_hash(passing())
+        if found != self.spec.statements:
+            self.problem(
+                "hash", "statements.jsonl", f"hash {found} is not run.json's {self.spec.statements}"
+            )
+        return known
+
+    def requests(self, known: set[tuple[str, str]]) -> dict[str, int]:
+        """Request id -> 0, after checking what can be derived again."""
+        marks: dict[str, int] = {}
+        for where, r in self.read("requests.jsonl", Request):
+            asked = r.messages, r.sample, r.decode, r.options
+            made = request_id(r.statement, r.lang, r.pack, r.probe, *asked)
+            if made != r.id:
+                self.problem("id", where, f"id {r.id} is not the hash of its content ({made})")
+            if r.seed != derive_seed(self.spec.seed, r.id, r.sample):
+                self.problem("seed", where, f"seed of {r.id} does not derive from run.json's")
+            if (r.statement, r.lang) not in known:
+                self.problem("statement", where, f"statement {r.statement} ({r.lang}) is not there")
+            if r.pack != self.spec.pack:
+                self.problem("pack", where, f"pack {r.pack} is not run.json's {self.spec.pack}")
+            if r.id in marks:
+                self.problem("twice", where, f"request {r.id} is there twice")
+            if r.decode not in self.spec.decode and self.spec.decode != ("recorded",):
+                self.problem("decode", where, f"decode {r.decode!r} is not run.json's")
+            marks[r.id] = _DECODES.get(r.decode, 0)
+            if r.decode == "score":
+                self._texts[r.id] = _hash(
+                    (a, text) for a, some in r.options.items() for text in some
+                )
+        return marks
+
+    def answers(
+        self, name: str, kind: type[Response | LogProb | Failure], marks: dict[str, int], mark: int
+    ) -> None:
+        for where, record in self.read(name, kind):
+            known = marks.get(record.request)
+            if known is None:
+                self.problem("unknown", where, f"no request {record.request}")
+                continue
+            if kind is not Failure and known & mark:
+                self.problem("twice", where, f"second response to request {record.request}")
+            if isinstance(record, LogProb) and (why := self._wrong(record)):
+                what = f"request {record.request}: {why}; delete the line and start again"
+                self.problem("values", where, what)
+            marks[record.request] = known | mark
+
+    def _wrong(self, record: LogProb) -> str:
+        """What is wrong with the values of a record, "" where nothing is."""
+        try:
+            found = _hash((part["answer"], part["text"]) for part in record.continuations)
+            for part in record.continuations:
+                tokens, values = len(part["tokens"]), part["logprobs"]
+                if tokens != len(values):
+                    return f"{tokens} tokens and {len(values)} log-probabilities"
+                for value in values:
+                    if not value <= _ROUNDING:  # NaN is not
+                        return f"{value} is no log-probability"
+        except (KeyError, TypeError) as error:
+            return f"continuations are not as they were written ({type(error).__name__}: {error})"
+        if found != self._texts.get(record.request, found):
+            return "the texts are not those of the request"
+        return ""
+
+    def complete(self, marks: dict[str, int]) -> None:
+        # One line however many: an interrupted run is incomplete, not damaged.
+        first, count = _lacking(marks, 0)
+        if count:
+            texts = {"logprob", "score"}.issuperset(self.spec.decode)
+            self.problem(
+                "incomplete",
+                "logprobs.jsonl" if texts else "responses.jsonl",
+                f"incomplete: {count} of {len(marks)} requests have neither response nor failure, "
+                f"first {first}; start the run again",
+            )
+
+    def judgments(self, judge: str, marks: dict[str, int], mark: int) -> None:
+        name = f"judgments/{judge}.jsonl"
+        for where, judgment in self.read(name, Judgment):
+            known = marks.get(judgment.request, 0)
+            if judgment.judge != judge:
+                self.problem("judge", where, f"is of the judge {judgment.judge!r}")
+            if not known & _ANSWERED:
+                self.problem("unknown", where, f"no response to request {judgment.request}")
+                continue
+            if known & mark:
+                self.problem("twice", where, f"second judgment on request {judgment.request}")
+            marks[judgment.request] = known | mark
+        read = self._judged(judge, name)
+        mine = {request: known for request, known in marks.items() if known & read}
+        first, count = _lacking(mine, _ANSWERED, mark)
+        if count:
+            self.problem(
+                "unjudged",
+                name,
+                f"{many(count, 'response')} without judgment, first {first}; judge again",
+            )
+
+    def _judged(self, judge: str, name: str) -> int:
+        """Check the note about a file of judgments; the marks of the decodes that were read."""
+        note, read = f"judgments/{judge}.json", 0
+        for where, judged in self.read(note, Judged):
+            read = sum(_DECODES.get(decode, 0) for decode in judged.reads)
+            with (self.folder / name).open("rb") as file:
+                found = hashlib.file_digest(file, "sha256").hexdigest()[:16]
+            if judged.hash != found:
+                self.problem("hash", where, f"{name} was changed after it was written; judge again")
+        return read
+
+    def scores(self) -> None:
+        path = self.folder / "scores.json"
+        if not path.exists():
+            return
+        try:
+            for row in json.loads(path.read_bytes()):
+                Score.from_dict(row)
+        except (OSError, ValueError, TypeError, AttributeError, RunError) as error:
+            self.problem("malformed", "scores.json", f"{error}; score again")
+
+
+def _hash(texts: Iterable[tuple[str, str]]) -> int:
+    """32 bits of (answer, text) of a request, in their order."""
+    return zlib.crc32(canonical([[answer, text] for answer, text in texts]).encode())
+
+
+def _lacking(marks: dict[str, int], has: int, mark: int = _ANSWERED | _FAILED) -> tuple[str, int]:
+    """(first id, number) of the requests that have `has` and nothing of `mark`."""
+    first, count = "", 0
+    for request, known in marks.items():
+        if known & has == has and not known & mark:
+            first, count = first or request, count + 1
+    return first, count

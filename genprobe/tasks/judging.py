@@ -1,0 +1,181 @@
+"""Replies to judgments: a run's, or those of anybody's file (`judge_run`, `judge_file`)."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from genprobe import files
+from genprobe.errors import InputError
+from genprobe.judges import Item, Judge, Verdict, verdicts
+from genprobe.resources import registry
+from genprobe.runs.run import Run
+from genprobe.tasks import pipeline
+
+# The judges of the runs that ask no yes/no questions.
+OTHERS = {"stories": ("story", "sentiment"), "essays": ("stance", "refusal", "language")}
+
+Note = Callable[[str], None]
+Progress = Callable[[str, int, int], None]  # what, how many done, of how many
+
+
+def quiet(*_: Any) -> None:
+    """For notes and progress that nobody wants."""
+
+
+def judge_run(
+    run: Run, judges: Sequence[Judge | str] = ("yesno",), progress: Progress = quiet
+) -> dict[str, int]:
+    """Judge every answer of a run again, each judge those that it reads; name -> judgments.
+
+    judges: made, or named. InputError for the answers to yes/no questions in a run that asked none.
+    """
+    judges = _made(judges)
+    if run.spec.command in OTHERS and any(judge.name == "yesno" for judge in judges):
+        names = " or ".join(f"--judge {name}" for name in OTHERS[run.spec.command])
+        raise InputError(
+            f"{run.folder} is a run of {run.spec.command}, which answer no yes/no question; "
+            f"name {names}"
+        )
+    decodes = {request.id: request.decode for request in run.requests()}
+    total = sum(decodes.get(name) in judge.reads for name in run.answered() for judge in judges)
+    done = 0
+
+    def step(_: str) -> None:
+        nonlocal done
+        done += 1
+        progress("reading", done, total)
+
+    return pipeline.judge(run, judges, step)
+
+
+def judge_file(
+    path: str | Path,
+    judges: Sequence[Judge | str] = ("yesno",),
+    out: str | Path | None = None,
+    progress: Progress = quiet,
+) -> dict[str, dict[str, int]]:
+    """Judge the rows of a JSONL, CSV or Parquet file; judge name -> label -> count.
+
+    judges: made, or named.
+    Rows come back in their order with each judge's columns behind their own (DESIGN.md, "The
+    command line"); a column of the input with the name of one of ours is kept as `<name>_data`.
+    A response that is null is no reply: its columns are null, and it is counted as `no reply`.
+    out: a file, by suffix, written whole or not at all; None is stdout, as JSONL. Streams: memory
+    does not grow with the file. InputError, with the row, for what cannot be judged.
+    """
+    judges = _made(judges)
+    counts: dict[str, dict[str, int]] = {judge.name: Counter() for judge in judges}
+    progress("reading", 0, 0)
+    files.write_rows(out, judged_rows(path, judges, counts, progress))
+    return counts
+
+
+def _made(judges: Sequence[Judge | str]) -> list[Judge]:
+    return [
+        registry.module("judges", judge).make() if isinstance(judge, str) else judge
+        for judge in judges
+    ]
+
+
+def judged_rows(
+    path: str | Path,
+    judges: Sequence[Judge],
+    counts: dict[str, dict[str, int]] | None = None,
+    progress: Progress = quiet,
+) -> Iterator[dict[str, Any]]:
+    """The rows of a file with each judge's columns, as `judge_file` writes them; labels are
+    counted in `counts`."""
+    counts = counts if counts is not None else {judge.name: Counter() for judge in judges}
+    numbered = files.numbered_rows(path)
+    while part := list(itertools.islice(numbered, _TOGETHER)):
+        found = _together(path, part, judges)
+        for (number, row), own in zip(part, found, strict=True):
+            columns = _columns(row, judges, own, counts)
+            yield _kept(row, columns) | columns
+            if not number % 1000:
+                progress("reading", number, 0)
+
+
+_TOGETHER = 512  # rows that are read, judged and written at a time
+
+
+def _together(
+    path: str | Path, part: list[tuple[int, dict[str, Any]]], judges: Sequence[Judge]
+) -> list[tuple[Verdict, ...]]:
+    """Each row's verdicts, in the order of the judges."""
+    found = []
+    for judge in judges:
+        items = []
+        for number, row in part:
+            with _at_row(path, number):
+                items.append((number, _item(row, judge)))
+        if hasattr(judge, "many"):
+            try:
+                found.append([verdict for _, verdict in verdicts(judge, items)])
+                continue
+            except InputError:  # one by one below, which says where
+                pass
+        one_by_one = []
+        for number, item in items:
+            with _at_row(path, number):
+                one_by_one.append(judge(item))
+        found.append(one_by_one)
+    return list(zip(*found, strict=True))
+
+
+@contextlib.contextmanager
+def _at_row(path: str | Path, number: int) -> Iterator[None]:
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{path}, row {number}: {error}") from None
+
+
+def _columns(
+    row: dict[str, Any],
+    judges: Sequence[Judge],
+    found: Sequence[Verdict],
+    counts: dict[str, dict[str, int]],
+) -> dict[str, Any]:
+    """The judges' columns of a row, the same for every row; all null where there is no reply."""
+    columns: dict[str, Any] = {}
+    for judge, verdict in zip(judges, found, strict=True):
+        # One judge's columns are plain; more judges than one need their names on them.
+        own = f"{judge.name}_" if columns else ""
+        columns[judge.column] = verdict.label
+        for name, value in verdict.fields.items():
+            columns[name if name not in columns else f"{judge.name}_{name}"] = value
+        columns[f"{own}rule"] = verdict.rule
+        columns[f"{own}evidence"] = verdict.evidence
+        counts[judge.name]["no reply" if row["response"] is None else verdict.label] += 1
+    return columns if row["response"] is not None else dict.fromkeys(columns)
+
+
+def _kept(row: dict[str, Any], ours: Collection[str]) -> dict[str, Any]:
+    """A row of the input beside our columns: none is lost, also where a file is judged again."""
+    kept = {}
+    for name, value in row.items():
+        if name in ours:
+            name += "_data"
+            while name in row or name in ours:
+                name += "_data"
+        kept[name] = value
+    return kept
+
+
+def _item(row: dict[str, Any], judge: Judge) -> Item:
+    values = {name: row.get(name) for name in ("lang", "probe", "prompt", "response")}
+    for name in judge.needs:
+        if values[name] is None and name != "response":
+            raise InputError(f"the judge {judge.name!r} needs the column {name!r}")
+    if "response" not in row:
+        raise InputError(f"no column 'response'; columns: {', '.join(map(str, row))}")
+    lang, probe, prompt, response = (
+        v if isinstance(v, str) else files.cell_text(v) for v in values.values()
+    )
+    return Item(lang, probe, prompt, response)
