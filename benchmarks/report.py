@@ -38,12 +38,12 @@ def generated(count: int, folder: Path) -> tuple[Path, dict[str, Any]]:
     """A file of replies to the built-in statements, and how to ask for them."""
     from genprobe import files
     from genprobe.datasets import statements
+    from genprobe.pipeline.plan import plan as plan_requests
     from genprobe.resources import packs
-    from genprobe.tasks import pipeline
 
     pack = packs.load_pack("yesno")
     items, _ = statements.load("builtin", None)
-    requests = pipeline.plan(items, pack, list(pack.probes), 0, 1)
+    requests = plan_requests(items, pack, list(pack.probes), 0, 1)
     samples = -(-count // len(requests))
     draw = random.Random(0)
     rows = (
@@ -83,10 +83,11 @@ def recorded(count: int, data: Path, folder: Path) -> tuple[Path, dict[str, Any]
 
 def made(count: int, data: Path | None, folder: Path) -> Path:
     """The folder of a run of `count` responses."""
-    from genprobe.tasks import asking
 
     path, asked = recorded(count, data, folder) if data else generated(count, folder)
-    run = asking.yesno(str(path), engine="replay", out=folder / "run", **asked)
+    from genprobe import api
+
+    run = api.yesno(str(path), engine="replay", out=folder / "run", **asked)
     # Whole questions were asked; the last ones go, to be exact.
     for name in ("requests.jsonl", "responses.jsonl"):
         file = run.folder / name

@@ -30,10 +30,12 @@ from engine import NEW_TOKENS, PACK, SAMPLING, make_model, spec
 from genprobe.datasets import statements
 from genprobe.engines import Options
 from genprobe.engines.vllm import VllmEngine
+from genprobe.pipeline.generate import generate
+from genprobe.pipeline.judge import judge
+from genprobe.pipeline.plan import plan
 from genprobe.records import Request, Statement
 from genprobe.resources import registry
 from genprobe.runs.run import Run
-from genprobe.tasks.pipeline import generate, judge, plan
 
 MOST = 1.03
 

@@ -20,9 +20,11 @@ if TYPE_CHECKING:  # for editors and type checkers; `_PUBLIC` says the same
     from genprobe.analysis.compare import paradigms as compare_paradigms
     from genprobe.analysis.reproduce import run as reproduce_study
     from genprobe.analysis.score import score
+    from genprobe.api import essays, logprobs, stories, yesno
     from genprobe.engines import Options, Sampling
     from genprobe.errors import GenprobeError
     from genprobe.lint import lint as lint_prompts
+    from genprobe.pipeline.judge import judge_file
     from genprobe.records import Failure, Judgment, Request, Response, Score, Statement
     from genprobe.render.notebook import Run
     from genprobe.render.scores import Scores
@@ -30,9 +32,7 @@ if TYPE_CHECKING:  # for editors and type checkers; `_PUBLIC` says the same
     from genprobe.review.agreement import agreement as review_agreement
     from genprobe.review.collect import collect as review_import
     from genprobe.review.sample import export as review_export
-    from genprobe.tasks.asking import essays, stories, yesno
-    from genprobe.tasks.asking import logprob as logprobs
-    from genprobe.tasks.judging import judge_file, judge_run
+    from genprobe.tasks import judge_run
 
 __all__ = [
     "Failure",
@@ -68,12 +68,12 @@ __all__ = [
 # the function has another, so that what `from genprobe import report` gives never depends on what
 # was imported before.
 _PUBLIC = {
-    "yesno": "tasks.asking.yesno",
-    "stories": "tasks.asking.stories",
-    "essays": "tasks.asking.essays",
-    "logprobs": "tasks.asking.logprob",
-    "judge_run": "tasks.judging.judge_run",
-    "judge_file": "tasks.judging.judge_file",
+    "yesno": "api.yesno",
+    "stories": "api.stories",
+    "essays": "api.essays",
+    "logprobs": "api.logprobs",
+    "judge_run": "tasks.judge_run",
+    "judge_file": "pipeline.judge.judge_file",
     "score": "analysis.score.score",
     "compare_runs": "analysis.compare.compare",
     "compare_paradigms": "analysis.compare.paradigms",

@@ -30,11 +30,11 @@ from pathlib import Path
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
-from genprobe import metrics
+from genprobe import api, metrics
 from genprobe.engines import Options, Sampling, control
 from genprobe.engines.control import stories as tales
 from genprobe.outcomes import table
-from genprobe.tasks import asking, judging
+from genprobe.pipeline import Progress
 
 if TYPE_CHECKING:
     import numpy as np
@@ -163,7 +163,7 @@ def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
 
 
 def run(
-    progress: judging.Progress = lambda what, done, total: None,
+    progress: Progress = lambda what, done, total: None,
     seed: int = 0,
     langs: Iterable[str] = (),
     rounds: int = ROUNDS,
@@ -175,7 +175,7 @@ def run(
     """
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="genprobe-selftest-") as folder, _one_thread():
-        measured = asking.yesno(
+        measured = api.yesno(
             langs=sorted(langs),
             engine="transformers",
             sampling=Sampling(temperature=1.0, top_p=1.0, max_tokens=MAX_TOKENS),
@@ -189,7 +189,7 @@ def run(
         outcomes = outcomes.join(truth, on=KEY, validate="many_to_one")
         stories = None
         if not langs or STORY_LANG in langs:
-            measured = asking.stories(
+            measured = api.stories(
                 probes=["published", "native"],
                 engine="transformers",
                 sampling=Sampling(temperature=1.0, top_p=1.0, max_tokens=STORY_TOKENS),
@@ -216,7 +216,7 @@ def _one_thread() -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
-def _exact(name: str, run: Run, progress: judging.Progress) -> pd.DataFrame:
+def _exact(name: str, run: Run, progress: Progress) -> pd.DataFrame:
     """Columns `true_yes`, … `true_other`, by `KEY`. name: of the function of `control.exact`."""
     import pandas as pd
 

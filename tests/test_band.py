@@ -20,6 +20,9 @@ from genprobe.analysis.band import RATES, Readings
 from genprobe.engines import Sampling
 from genprobe.errors import InputError
 from genprobe.judges import Item, probability, yesno
+from genprobe.pipeline.generate import generate
+from genprobe.pipeline.judge import judge, judge_file
+from genprobe.pipeline.plan import plan
 from genprobe.records import LogProb, Request, Response, Score
 from genprobe.render import formats
 from genprobe.render.notebook import Run
@@ -27,8 +30,6 @@ from genprobe.resources import packs, registry
 from genprobe.review import collect
 from genprobe.runs import run as store
 from genprobe.runs.spec import statements_hash
-from genprobe.tasks import judging
-from genprobe.tasks.pipeline import generate, judge, plan
 
 SHADES = Path(__file__).parents[2] / "shared" / "data" / "shades" / "responses-dev.parquet"
 GREEDY = Sampling(temperature=0.0, top_p=1.0, max_tokens=64)
@@ -302,7 +303,7 @@ def test_a_file_of_replies_is_read_and_banded(tmp_path, suffix):
 
 def test_a_file_that_is_judged_has_its_own_answers_too(tmp_path):
     out = tmp_path / "judged.jsonl"
-    judging.judge_file(write(tmp_path / "r.jsonl", ROWS), [yesno.make("strict")], out)
+    judge_file(write(tmp_path / "r.jsonl", ROWS), [yesno.make("strict")], out)
     found = rates(counting.score([out], by=["lang"], band=True))["yes"]
     assert list(found.readings) == ["given", "ours", "strict", "shades2025"]
     assert found.value == found.readings["given"] == found.readings["strict"]

@@ -12,9 +12,9 @@ import pytest
 from genprobe import commands
 from genprobe.datasets import statements
 from genprobe.files import read_rows
+from genprobe.pipeline.open import engine_options
 from genprobe.resources import packs, registry
 from genprobe.runs.run import Run
-from genprobe.tasks import asking
 
 
 def run(*arguments: object, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
@@ -331,9 +331,7 @@ def test_engine_arguments_that_are_none(genprobe, arguments, says):
 
 
 def test_engine_arguments_are_read_as_json():
-    options = asking.engine_options(
-        ["dtype=float32", "n=2", "eager=true", "x=a=b", "batch_tokens=9"]
-    )
+    options = engine_options(["dtype=float32", "n=2", "eager=true", "x=a=b", "batch_tokens=9"])
     assert (options.dtype, options.batch_tokens) == ("float32", 9)
     assert options.more == {"n": 2, "eager": True, "x": "a=b"}
 

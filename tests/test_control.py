@@ -16,10 +16,10 @@ from genprobe.engines import Options, Sampling, control
 from genprobe.engines.control import stories
 from genprobe.engines.control.exact import ExactStory
 from genprobe.errors import InputError
+from genprobe.pipeline.plan import plan as plan_requests
 from genprobe.records import Statement
 from genprobe.resources import registry
 from genprobe.resources.packs import load_pack
-from genprobe.tasks import pipeline
 
 LANGS = registry.names("languages")
 PROBES = ("recognition", "agreement", "disagreement")
@@ -67,7 +67,7 @@ def builtin():
 
 
 def ask(items, probes=PROBES, samples=1, seed=0):
-    return pipeline.plan(items, load_pack("yesno"), probes, seed, samples)
+    return plan_requests(items, load_pack("yesno"), probes, seed, samples)
 
 
 # --- the folder -----------------------------------------------------------------------------
@@ -213,7 +213,7 @@ def test_exact_refuses_what_is_not_of_the_pack(model, tokenizer, builtin):
 
 
 def ask_stories(items, wordings=("published", "native"), samples=1):
-    return pipeline.plan(items, load_pack("stories"), wordings, 0, samples)
+    return plan_requests(items, load_pack("stories"), wordings, 0, samples)
 
 
 @pytest.fixture(scope="module")

@@ -6,9 +6,9 @@ import pytest
 
 from genprobe import lint
 from genprobe.errors import InputError
+from genprobe.pipeline.plan import plan as plan_requests
 from genprobe.records import Statement
 from genprobe.resources import packs, registry
-from genprobe.tasks import pipeline
 
 FRAMES = ["essay", "reasons", "remark", "likelier", "bare"]
 
@@ -101,7 +101,7 @@ def test_essays_are_planned_like_any_pack() -> None:
     statement = Statement(
         "s", "kk", "Қонақ күткенді бәрі жақсы көреді.", "original", "s", "", "", "", (), "", {}
     )
-    requests = pipeline.plan([statement], packs.load_pack("essays"), FRAMES, seed=1, samples=2)
+    requests = plan_requests([statement], packs.load_pack("essays"), FRAMES, seed=1, samples=2)
     assert [r.probe for r in requests] == [f for f in FRAMES for _ in range(2)]
     assert len({r.seed for r in requests}) == 10
     assert all(statement.text in r.messages[0]["content"] and not r.options for r in requests)

@@ -17,6 +17,7 @@ import pytest
 import sample
 from test_formats import HOSTILE
 
+from genprobe import api
 from genprobe.analysis import score as counting
 from genprobe.analysis import significance as inference
 from genprobe.errors import RunError
@@ -33,7 +34,6 @@ from genprobe.report.figures import (
     uncertainty,
 )
 from genprobe.report.figures._data import Data, Series, _series
-from genprobe.tasks import asking
 
 LANGS = ["en", "kk"]
 
@@ -41,14 +41,14 @@ LANGS = ["en", "kk"]
 @pytest.fixture(scope="module")
 def yesno(tmp_path_factory):
     return [
-        asking.yesno(langs=LANGS, limit=4, seed=n, out=tmp_path_factory.mktemp(f"y{n}")).folder
+        api.yesno(langs=LANGS, limit=4, seed=n, out=tmp_path_factory.mktemp(f"y{n}")).folder
         for n in (0, 1)
     ]
 
 
 @pytest.fixture(scope="module")
 def logprob(tmp_path_factory):
-    return asking.logprob(
+    return api.logprobs(
         langs=LANGS, scorers=["bias"], out=tmp_path_factory.mktemp("l")
     ).folder  # fmt: skip
 

@@ -23,6 +23,7 @@ import transformers
 from click.testing import CliRunner
 from huggingface_hub import constants
 
+from genprobe import api
 from genprobe.analysis import score
 from genprobe.commands import cli
 from genprobe.engines import Options, control
@@ -31,7 +32,6 @@ from genprobe.errors import EngineError
 from genprobe.records import Score
 from genprobe.report import figures
 from genprobe.runs.run import Run
-from genprobe.tasks import asking
 
 MODEL = "tests/tiny"
 TOKEN = "hf_notforothers"
@@ -240,7 +240,7 @@ def test_checkpoints_of_the_hub(runs, hub, folders):
         assert run.spec.revision == hub.refs[name]
         assert hub.refs[name] in (run.folder / "README.md").read_text()
         assert all(TOKEN.encode() not in path.read_bytes() for path in run.folder.glob("*.*"))
-        local = asking.logprob(
+        local = api.logprobs(
             str(folder), langs=["en"], limit=4, scorers=["loglik"], out=runs / "local" / name
         )
         assert (local.spec.model, local.spec.checkpoint) == ("training", name)

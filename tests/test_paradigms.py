@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 from scipy import stats as theirs
 
-from genprobe import statistics
+from genprobe import api, statistics
 from genprobe.analysis import compare, paradigms
 from genprobe.commands import cli
 from genprobe.errors import InputError, RunError
@@ -18,7 +18,6 @@ from genprobe.outcomes import table
 from genprobe.records import Score
 from genprobe.render import formats
 from genprobe.runs.run import Run
-from genprobe.tasks import asking
 
 
 def reply(statement, says, lang="en", decode="free", probe="agreement", **more):
@@ -471,7 +470,7 @@ def test_runs_that_do_not_fit(runs, tmp_path):
 
 def test_runs_of_one_model_add_up(runs, tmp_path):
     asked, scored = runs
-    german = asking.logprob(langs=["de"], limit=2, scorers=["bias"], out=tmp_path / "de")
+    german = api.logprobs(langs=["de"], limit=2, scorers=["bias"], out=tmp_path / "de")
     found = compare.paradigms([asked.folder, scored.folder, german.folder])
     assert {s.by["lang"] for s in found if s.by["scorer"] == "bias"} == {"de", "en"}
     (says,) = (

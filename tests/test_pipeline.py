@@ -10,9 +10,11 @@ from sample import REQUESTS, STATEMENTS, Echo, Scripted, reply, start
 
 from genprobe.engines import Sampling
 from genprobe.errors import EngineError, InputError
+from genprobe.pipeline.generate import Counts, generate, pending
+from genprobe.pipeline.judge import judge
+from genprobe.pipeline.plan import plan
 from genprobe.records import Failure, LogProb, Request, Response
 from genprobe.resources.packs import load_pack
-from genprobe.tasks.pipeline import Counts, generate, judge, pending, plan
 
 GREEDY = Sampling()
 PACK = load_pack()

@@ -14,15 +14,17 @@ import time
 import pytest
 from click.testing import CliRunner
 
+from genprobe import api
 from genprobe.analysis import compare, score
 from genprobe.commands import cli
 from genprobe.datasets import pairs
 from genprobe.engines import control
 from genprobe.errors import InputError, RunError
 from genprobe.outcomes import preferences
+from genprobe.pipeline.open import engine_options
 from genprobe.records import Score
 from genprobe.runs.run import Run
-from genprobe.tasks import asking
+from genprobe.tasks.logprob import checkpoints
 
 LANGS = ["en", "kk", "ar"]
 
@@ -39,7 +41,7 @@ def scores(*arguments):
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    return asking.logprob(langs=["en", "kk"], scorers=["bias"], out=tmp_path_factory.mktemp("r"))
+    return api.logprobs(langs=["en", "kk"], scorers=["bias"], out=tmp_path_factory.mktemp("r"))
 
 
 def test_a_run_is_scored_and_whole(run):
@@ -76,7 +78,7 @@ def sorted_by_plan(run):
 
 
 def test_the_same_command_resumes_and_another_is_refused(run):
-    again = asking.logprob(langs=["en", "kk"], scorers=["bias"], out=run.folder)
+    again = api.logprobs(langs=["en", "kk"], scorers=["bias"], out=run.folder)
     assert sum(1 for _ in again.logprobs()) == 2 * 48
     done = invoke("logprob", "--lang", "en", "--scorer", "bias", "--out", run.folder, "-q")
     assert done.exit_code != 0 and "another spec" in str(done.exception)
@@ -84,29 +86,25 @@ def test_the_same_command_resumes_and_another_is_refused(run):
 
 def test_a_chat_model_must_be_named_plain(tmp_path):
     with pytest.raises(InputError, match=r"is a chat model, .* --plain scores them as plain text"):
-        asking.logprob(str(control.MODEL), langs=["en"], out=tmp_path / "run")
+        api.logprobs(str(control.MODEL), langs=["en"], out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
-    plain = asking.logprob(
-        str(control.MODEL), langs=["en"], plain=True, limit=2, out=tmp_path / "p"
-    )
+    plain = api.logprobs(str(control.MODEL), langs=["en"], plain=True, limit=2, out=tmp_path / "p")
     assert len({s.pair for s in plain.statements()}) == 2
 
 
 def test_a_scorer_that_does_not_fit_is_refused(tmp_path):
     with pytest.raises(InputError, match="pll needs a masked model, and this one is causal"):
-        asking.logprob(langs=["en"], scorers=["pll"], out=tmp_path / "run")
+        api.logprobs(langs=["en"], scorers=["pll"], out=tmp_path / "run")
     with pytest.raises(InputError, match="unknown scorer 'loglig'; did you mean 'loglik'"):
-        asking.logprob(langs=["en"], scorers=["loglig"], out=tmp_path / "run")
+        api.logprobs(langs=["en"], scorers=["loglig"], out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
 def test_what_can_be_known_is_refused_before_a_model_is_loaded(tmp_path, monkeypatch):
     monkeypatch.setattr("genprobe.engines.scoring.open", lambda *a: pytest.fail("loads a model"))
-    monkeypatch.setattr(
-        "genprobe.tasks.asking.open_engine", lambda *a: pytest.fail("loads a model")
-    )
+    monkeypatch.setattr("genprobe.tasks.open_engine", lambda *a: pytest.fail("loads a model"))
     with pytest.raises(InputError, match="choice scores choices, and the data are pairs"):
-        asking.logprob(langs=["en"], scorers=["loglik", "choice"], out=tmp_path / "run")
+        api.logprobs(langs=["en"], scorers=["loglik", "choice"], out=tmp_path / "run")
     for verb, lang in (("logprob", "en"), ("yesno", "en"), ("stories", "kk")):
         done = invoke(verb, "--lang", lang, "--by", "lang,bias_typ", "--out", tmp_path / "run")
         assert "unknown column 'bias_typ'; did you mean 'bias_type'?" in str(done.exception)
@@ -114,9 +112,9 @@ def test_what_can_be_known_is_refused_before_a_model_is_loaded(tmp_path, monkeyp
     options = {"context": "", "question": "Who sings?", "options": ["Al", "Bo"], "label": 0}
     question.write_text(json.dumps(options))
     with pytest.raises(InputError, match="choices have a context of their own"):
-        asking.logprob(data=str(question), context="Once, ", out=tmp_path / "run")
+        api.logprobs(data=str(question), context="Once, ", out=tmp_path / "run")
     with pytest.raises(InputError, match="batch_tokens=0: 1 at least"):
-        asking.engine_options(["batch_tokens=0"])
+        engine_options(["batch_tokens=0"])
     assert not (tmp_path / "run").exists()
 
 
@@ -135,13 +133,13 @@ def test_a_measure_with_nothing_to_count_is_told(run):
 
 def test_scorers_are_compared_apart(run, tmp_path):
     two = [
-        asking.logprob(langs=["en"], scorers=["loglik", "ppl"], limit=5, out=tmp_path / name)
+        api.logprobs(langs=["en"], scorers=["loglik", "ppl"], limit=5, out=tmp_path / name)
         for name in "ab"
     ]
     found = compare.compare(two[0].folder, [two[1].folder], metrics=["win-rate"])
     assert {s.by["scorer"] for s in found} == {"loglik", "ppl"}
     assert {s.n for s in found if s.metric == "a"} == {5}
-    said = asking.yesno(langs=["en"], limit=2, out=tmp_path / "said")
+    said = api.yesno(langs=["en"], limit=2, out=tmp_path / "said")
     with pytest.raises(RunError, match=r"`yesno` and `logprob`; .* --paradigms"):
         compare.compare(said.folder, [run.folder])
 
@@ -151,7 +149,7 @@ def test_too_long_texts_are_told_and_not_promised_again(tmp_path):
     sides = [(n, "word " * 3000 + "a" * n, "word " * 3000) for n in range(2)] + [(9, "No.", "Yes.")]
     path.write_text("pair,pro,anti\n" + "".join(f"{n},{a},{b}\n" for n, a, b in sides))
     notes: list[str] = []
-    asking.logprob(data=str(path), langs=["en"], out=tmp_path / "run", note=notes.append)
+    api.logprobs(data=str(path), langs=["en"], out=tmp_path / "run", note=notes.append)
     (said,) = [line for line in notes if "failed" in line]
     assert said.startswith("4 of 6 requests failed: ") and "tokens; the model has" in said
     assert said.endswith(f"({tmp_path / 'run'}/failures.jsonl)")
@@ -184,7 +182,7 @@ def test_checkpoints_are_a_run_each_and_a_curve(tmp_path):
         shutil.copytree(control.MODEL, folder / f"checkpoint-{step}")
     config = folder / "checkpoint-20" / "config.json"
     config.write_text(config.read_text() + " ")  # another revision
-    assert [name[-4:] for name in asking.checkpoints(str(folder))] == ["t-20", "-100"]
+    assert [name[-4:] for name in checkpoints(str(folder))] == ["t-20", "-100"]
     found = scores(
         *("logprob", "--model", folder, "--plain", "--lang", "en", "--limit", 3),
         *("--scorer", "loglik", "--out", tmp_path / "runs"),
@@ -221,7 +219,7 @@ def test_choices_are_asked_in_every_order(tmp_path):
     ]
     path = tmp_path / "choices.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    run = asking.logprob(data=str(path), limit=1, out=tmp_path / "run")
+    run = api.logprobs(data=str(path), limit=1, out=tmp_path / "run")
     assert sum(1 for _ in run.requests()) == 6
     assert all(len(p.continuations) == 3 for p in run.logprobs())
     found = {s.metric for s in score.score([run.folder])}
@@ -233,7 +231,7 @@ def test_killed_and_resumed_is_the_same(tmp_path):
     command = [sys.executable, "-c", "from genprobe.commands import main; main()", "logprob", "-q"]
     command += ["--scorer", "loglik", "--engine-arg", "batch_tokens=64"]
     command += [*itertools.chain(*(("--lang", lang) for lang in LANGS)), "--out"]
-    whole = asking.logprob(langs=LANGS, scorers=["loglik"], out=tmp_path / "whole")
+    whole = api.logprobs(langs=LANGS, scorers=["loglik"], out=tmp_path / "whole")
     killed = tmp_path / "killed"
     kills = 0
     for _ in range(40):
@@ -273,9 +271,9 @@ def test_half_a_character_stops_no_table(tmp_path):
     )
     assert {(s.by["of"], s.by["pair"]) for s in found} == {("\ufffd", "p\ufffd")}
     with pytest.raises(InputError, match="the context holds half a character"):
-        asking.logprob(langs=["en"], context="\udcff", out=tmp_path / "no")
+        api.logprobs(langs=["en"], context="\udcff", out=tmp_path / "no")
     with pytest.raises(InputError, match="the prefix holds half a character"):
-        asking.logprob(data=str(path), prefix="\udcff", out=tmp_path / "no")
+        api.logprobs(data=str(path), prefix="\udcff", out=tmp_path / "no")
 
 
 def test_pairs_of_all_kinds_reach_a_table(tmp_path):

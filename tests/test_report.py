@@ -14,7 +14,7 @@ from html.parser import HTMLParser
 import pytest
 from click.testing import CliRunner
 
-from genprobe import report
+from genprobe import api, report, tasks
 from genprobe.analysis import compare
 from genprobe.analysis import score as counting
 from genprobe.commands import cli
@@ -25,7 +25,6 @@ from genprobe.records import Failure, LogProb, Response, Score, digest
 from genprobe.report import replies, sections, sources, tables, words
 from genprobe.resources import packs
 from genprobe.runs.run import Run
-from genprobe.tasks import asking
 
 HOSTILE = (
     "</script><script>alert(1)</script>",
@@ -74,10 +73,11 @@ class Model:
 
 
 def ask(monkeypatch, folder, verb, model, **given):
-    monkeypatch.setattr(asking, "open_engine", lambda *_: model)
-    monkeypatch.setattr(asking, "_open_scorer", lambda *_: model)
+    monkeypatch.setattr(tasks, "open_engine", lambda *_: model)
     more = {} if verb == "logprob" else {"sampling": Sampling(1.0, 1.0, 64)}
-    run = getattr(asking, verb)(model.identity.model, out=folder, **more, **given)
+    run = getattr(api, {"logprob": "logprobs"}.get(verb, verb))(
+        model.identity.model, out=folder, **more, **given
+    )
     return run.folder
 
 

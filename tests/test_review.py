@@ -19,17 +19,17 @@ from pathlib import Path
 
 import pytest
 
-from genprobe import commands
+from genprobe import commands, tasks
 from genprobe.datasets import statements
 from genprobe.errors import InputError
 from genprobe.files import disk, read_rows, sheets
+from genprobe.pipeline.plan import plan
 from genprobe.records import Judgment, Response
 from genprobe.resources import packs, registry
 from genprobe.review import collect, guide
 from genprobe.review import sample as review
 from genprobe.runs.run import Run
 from genprobe.runs.spec import statements_hash
-from genprobe.tasks.pipeline import plan
 from tests.sample import SPEC
 
 HOSTILE = [
@@ -603,7 +603,7 @@ def test_a_second_round_settles_disagreements(run, tmp_path):
 def test_every_answer_is_understood_and_no_word_is_two():
     one = guide.load()
     assert {"answer", "sentiment", "language", "stance", "refusal"} <= one.words.keys()
-    for question in (q for part in review.QUESTIONS.values() for q in part):
+    for question in (q for task in tasks.every() for q in task.questions):
         for word, answer in one.words[question].items():
             assert one.answer(question, f" {word.upper()}. ") == answer
         assert one.answer(question, "hmm") is None

@@ -20,12 +20,13 @@ from tokenizers import (
     trainers,
 )
 
+from genprobe import api
 from genprobe.datasets import statements
 from genprobe.engines import Options, Sampling, scoring
 from genprobe.engines.scoring import _net, causal, masked
 from genprobe.errors import EngineError
+from genprobe.pipeline.generate import LASTING
 from genprobe.records import Failure, LogProb, Request
-from genprobe.tasks import asking
 
 SAMPLING = Sampling()
 STATEMENTS, _ = statements.load("builtin")
@@ -575,7 +576,7 @@ def test_what_cannot_be_scored_fails_alone(scorer):
         found = ask(scorer(kind), [empty, good, long])
         assert isinstance(found[good.id], LogProb)
         assert isinstance(found[empty.id], Failure) and "no tokens" in found[empty.id].detail
-        assert found[empty.id].kind in asking.LASTING  # nobody is told to ask again
+        assert found[empty.id].kind in LASTING  # nobody is told to ask again
         assert found[long.id].kind == "too-long"
 
 
@@ -597,7 +598,7 @@ def test_what_the_model_has_no_token_for_is_told(model, tmp_path):
     path.write_text("lang,pair,pro,anti\n" + "\n".join(rows) + "\n")
     for kind, told in (("bert", True), ("gpt2", False)):  # bytes have tokens all
         notes: list[str] = []
-        asking.logprob(
+        api.logprobs(
             model(kind), data=str(path), out=tmp_path / kind, scorers=[], note=notes.append
         )
         lines = [line for line in notes if "has no token for" in line]

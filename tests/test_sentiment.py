@@ -13,7 +13,9 @@ from genprobe import classifiers, files
 from genprobe.engines import Sampling
 from genprobe.errors import InputError
 from genprobe.judges import Item, sentiment, verdicts
-from genprobe.tasks import judging, pipeline
+from genprobe.pipeline import generate
+from genprobe.pipeline.judge import judge as judge_all
+from genprobe.pipeline.judge import judge_file
 
 GOOD, BAD = "Өте жақсы кітап, маған қатты ұнады.", "Өте нашар, ақшаңызды босқа жұмсамаңыз."
 
@@ -100,7 +102,7 @@ def test_files_come_back_with_the_columns_of_the_contract(tmp_path: Path) -> Non
     ]
     files.write_rows(tmp_path / "in.jsonl", rows)
     out = tmp_path / "out.jsonl"
-    counts = judging.judge_file(tmp_path / "in.jsonl", [sentiment.make()], out)
+    counts = judge_file(tmp_path / "in.jsonl", [sentiment.make()], out)
     found = list(files.read_rows(out))
     assert [r["id"] for r in found] == [r["id"] for r in rows]
     assert [r["sentiment"] for r in found[:4]] == ["positive", "negative", None, "unscored"]
@@ -119,7 +121,7 @@ def test_an_error_names_the_row(tmp_path: Path) -> None:
     with pytest.raises(
         InputError, match=r"in\.jsonl, row 701: no classifier is the default for mr"
     ):
-        judging.judge_file(tmp_path / "in.jsonl", [sentiment.make()], tmp_path / "out.jsonl")
+        judge_file(tmp_path / "in.jsonl", [sentiment.make()], tmp_path / "out.jsonl")
 
 
 def test_a_run_is_judged_in_batches_with_the_same_verdicts(
@@ -130,8 +132,8 @@ def test_a_run_is_judged_in_batches_with_the_same_verdicts(
     monkeypatch.setattr(classifiers.Card, "check", lambda card, lang: "kk")
     with sample.start(tmp_path / "run") as run:
         engine = sample.Scripted(sample.reply)
-        pipeline.generate(run, engine, Sampling())
-        assert pipeline.judge(run, [judge]) == {"sentiment": len(sample.REQUESTS)}
+        generate.generate(run, engine, Sampling())
+        assert judge_all(run, [judge]) == {"sentiment": len(sample.REQUESTS)}
         for judgment in run.judgments("sentiment"):
             (text,) = (r.text for r in run.responses() if r.request == judgment.request)
             assert judgment.score == judge(item(text)).score

@@ -14,13 +14,14 @@ import transformers
 from click.testing import CliRunner
 from faulty import Faulty
 
+from genprobe import api
 from genprobe.commands import cli
 from genprobe.datasets import statements
 from genprobe.engines import Options, Sampling, control, openai
 from genprobe.engines.scoring import _texts, served
 from genprobe.errors import EngineError, InputError
+from genprobe.pipeline.open import engine_options
 from genprobe.records import Failure, LogProb, Request
-from genprobe.tasks import asking
 
 MOST = 300  # tokens of the served model
 CONTEXTS = ("", " ", "It is said: ", "It is said:", "Say", "a  ", "你", "Дәл ")
@@ -365,8 +366,8 @@ def test_a_run_of_a_server(words, tmp_path):
     with Vllm(words, chat=True) as server:
         refused = invoke("--base-url", server.url, *few)
         assert isinstance(refused.exception, InputError) and "--plain" in str(refused.exception)
-        options = asking.engine_options((), server.url, 3)
-        run = asking.logprob(
+        options = engine_options((), server.url, 3)
+        run = api.logprobs(
             langs=["kk"],
             limit=3,
             scorers=["loglik"],

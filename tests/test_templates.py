@@ -13,9 +13,9 @@ import pytest
 from genprobe.datasets import templates
 from genprobe.errors import InputError
 from genprobe.lint import Finding, lint
+from genprobe.pipeline.plan import plan as plan_requests
 from genprobe.resources import packs, registry
 from genprobe.resources.packs import SLOT
-from genprobe.tasks import pipeline
 
 SUBDOMAINS = {
     "cultural-and-geographic": {"culture", "regional", "tribal-affiliation"},
@@ -221,7 +221,7 @@ def test_the_published_instruction_is_word_for_word():
 def test_the_model_sees_the_missing_part():
     items = templates.load("builtin", ["kk"])[0]
     pack = packs.load_pack("stories")
-    requests = pipeline.plan(items, pack, list(pack.probes), seed=0, samples=2)
+    requests = plan_requests(items, pack, list(pack.probes), seed=0, samples=2)
     assert len(requests) == len(items) * 2 * 2
     assert len({request.seed for request in requests}) == len(requests)
     for request in requests:

@@ -12,17 +12,18 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from genprobe import files
+from genprobe import api, files
 from genprobe.analysis import compare, score
 from genprobe.commands import cli
 from genprobe.datasets import statements, templates
 from genprobe.engines.control.stories import kinds
 from genprobe.errors import InputError, RunError
 from genprobe.outcomes import table
+from genprobe.pipeline.plan import plan as plan_requests
 from genprobe.resources import packs, registry
 from genprobe.review import collect, sample
 from genprobe.runs.run import Run
-from genprobe.tasks import asking, judging, pipeline
+from genprobe.tasks import judge_run
 
 TEMPLATES, SAMPLES = 24, 5
 
@@ -33,7 +34,7 @@ def told(tmp_path_factory):
     rng = random.Random(5)
     pack = packs.load_pack("stories")
     items, _ = templates.load("builtin", ["kk"])
-    requests = pipeline.plan(items[:TEMPLATES], pack, ["published"], 0, SAMPLES)
+    requests = plan_requests(items[:TEMPLATES], pack, ["published"], 0, SAMPLES)
     rows, planted = [], {}
     for request in requests:
         kind = rng.choices(kinds("kk"), [6, 2, 2, 6, 2, 2, 1])[0]
@@ -49,7 +50,7 @@ def told(tmp_path_factory):
 def run(told, tmp_path_factory) -> Run:
     path, _ = told
     folder = tmp_path_factory.mktemp("run") / "stories"
-    return asking.stories(str(path), engine="replay", limit=TEMPLATES, out=folder)
+    return api.stories(str(path), engine="replay", limit=TEMPLATES, out=folder)
 
 
 def test_negrate_is_the_planted_one(told, run):
@@ -172,7 +173,7 @@ def test_a_review_corrects_what_the_judge_said(run, tmp_path):
 def test_essays_from_recorded_replies(tmp_path):
     pack = packs.load_pack("essays")
     items, _ = statements.load("builtin", ["it"])
-    requests = pipeline.plan(items[:3], pack, ["reasons", "remark"], 0, 1)
+    requests = plan_requests(items[:3], pack, ["reasons", "remark"], 0, 1)
     replies = {
         "reasons": "Ecco cinque motivi:\n1. Primo.\n2. Secondo.\n3. Terzo.\n4. Quarto.\n5. Quinto.",
         "remark": "Questo è uno stereotipo: non tutte le persone sono così.",
@@ -184,7 +185,7 @@ def test_essays_from_recorded_replies(tmp_path):
             for r in requests
         )
     )
-    run = asking.essays(
+    run = api.essays(
         str(path),
         engine="replay",
         langs=["it"],
@@ -201,9 +202,9 @@ def test_essays_from_recorded_replies(tmp_path):
 
 def test_the_control_model_writes_no_essays_and_tells_stories_in_kazakh_alone(tmp_path):
     with pytest.raises(InputError, match="essays need --model"):
-        asking.essays(out=tmp_path / "run")
+        api.essays(out=tmp_path / "run")
     with pytest.raises(InputError, match="tells no stories in 'ru', only in kk; name a model"):
-        asking.stories(langs=["ru"], out=tmp_path / "run")
+        api.stories(langs=["ru"], out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
@@ -219,7 +220,7 @@ def test_two_models_are_compared_template_by_template(told, run, tmp_path, monke
         row["response"] = " ".join(good.draw(rng))
     other = tmp_path / "milder.jsonl"
     other.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    two = asking.stories(str(other), engine="replay", limit=TEMPLATES, out=tmp_path / "two")
+    two = api.stories(str(other), engine="replay", limit=TEMPLATES, out=tmp_path / "two")
     command = ["compare", str(run.folder), str(two.folder), "--metric", "negrate", "-f", "json"]
     done = CliRunner().invoke(cli, command)
     assert done.exit_code == 0, done.output
@@ -233,14 +234,14 @@ def test_two_models_are_compared_template_by_template(told, run, tmp_path, monke
     assert scores["a"].by["of"] == "negrate"
     assert "|model:{stories" in scores["a"].signature and "|seed:0|" in scores["a"].signature
 
-    again = asking.stories(
+    again = api.stories(
         str(other), engine="replay", limit=TEMPLATES, seed=1, out=tmp_path / "three"
     )
     with pytest.raises(RunError, match=r"differ in more than the model \(seed: 0 -> 1\)"):
         compare.compare(run.folder, [again.folder])
     other_version = registry.module("judges", "sentiment").make()
     monkeypatch.setattr(type(other_version), "signature", "sentiment@0")
-    judging.judge_run(two, [other_version])
+    judge_run(two, [other_version])
     with pytest.raises(RunError, match="different judges 'sentiment'"):
         compare.compare(run.folder, [two.folder])
 

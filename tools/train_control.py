@@ -32,8 +32,8 @@ from genprobe.datasets import statements, templates
 from genprobe.engines import control
 from genprobe.engines.control import stories
 from genprobe.engines.control.exact import Tree, edge_logprobs, exact, exact_stories
+from genprobe.pipeline.plan import plan as plan_requests
 from genprobe.resources.packs import SLOT, Pack, load_pack
-from genprobe.tasks import pipeline
 
 SEED = 1
 TEXTS = Path(__file__).parent / "control_text"
@@ -427,7 +427,7 @@ def check(folder: Path) -> None:
     model = AutoModelForCausalLM.from_pretrained(folder, dtype="float32").eval()
     items = statements.load("builtin")[0]
     pack = load_pack("yesno")
-    requests = pipeline.plan(items, pack, list(pack.probes), seed=0)
+    requests = plan_requests(items, pack, list(pack.probes), seed=0)
     kinds = {(s.id, s.lang): (s.bias_type, s.role) for s in items}
     found: dict[str, list[tuple[float, float]]] = {}
     for request, truth in zip(requests, exact(model, tokenizer, requests), strict=True):
@@ -451,7 +451,7 @@ def check_stories(folder: Path) -> None:
     pack = load_pack("stories")
     items = templates.load("builtin", STORY_LANGS)[0]
     domains = {(s.id, s.lang): str(s.extra["domain"]) for s in items}
-    requests = pipeline.plan(items, pack, list(pack.probes), seed=0)
+    requests = plan_requests(items, pack, list(pack.probes), seed=0)
     found: dict[str, list[tuple[float, float, float, float]]] = {}
     for request, truth in zip(requests, exact_stories(model, tokenizer, requests), strict=True):
         domain = domains[request.statement, request.lang]

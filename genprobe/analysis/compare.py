@@ -9,15 +9,16 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from genprobe import tasks
 from genprobe.analysis.score import Source, listed, signer, sources_of
 from genprobe.errors import InputError, RunError
+from genprobe.pipeline import Note, quiet
 from genprobe.records import Score
 from genprobe.render.formats import model_names
 from genprobe.render.scores import Scores
 from genprobe.resources import registry
 from genprobe.runs.run import Run
 from genprobe.runs.spec import WHO, both_signatures
-from genprobe.tasks.judging import Note, quiet
 from genprobe.text import many
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ class _Asked:
         for a, b in itertools.combinations(runs, 2):
             _asked_alike(a, b)
         for run in runs:
-            if run.spec.command != "logprob" and not run.judges():
+            if tasks.of(run.spec).judges and not run.judges():
                 raise RunError(f"{run.folder}: nothing is judged; run `genprobe judge` on it first")
         names = [name or run.folder.name for name, run in zip(_models(runs), runs, strict=True)]
         if len(set(names)) < len(names):
@@ -388,7 +389,7 @@ def _ks(
 
 def _asked_alike(a: Run, b: Run, but: Collection[str] = WHO) -> None:
     """RunError where two runs differ in more than the fields `but`, or in who read the answers."""
-    if {a.spec.command, b.spec.command} == {"yesno", "logprob"}:
+    if {tasks.of(a.spec).paradigm, tasks.of(b.spec).paradigm} == {"says", "prefers"}:
         raise RunError(
             f"{a.folder} and {b.folder} are of `{a.spec.command}` and `{b.spec.command}`; what "
             "a model says is set beside what it prefers by --paradigms"
@@ -406,14 +407,6 @@ def _asked_alike(a: Run, b: Run, but: Collection[str] = WHO) -> None:
                 f"{a.folder} and {b.folder} were read by different judges {name!r}; "
                 f"run `genprobe judge` with --judge {name} on both"
             )
-
-
-# What the runs of a kind may differ in besides the model; what makes a row of their tables.
-_MAY = {"yesno": (*WHO, "decode"), "logprob": (*WHO, "probes")}
-_ROW = {
-    "yesno": ["decode", "lang", "probe", "statement", "sample"],
-    "logprob": ["scorer", "lang", "item", "contrast"],
-}
 
 
 def paradigms(
@@ -437,11 +430,15 @@ def paradigms(
     for name, runs in models.items():
         for kind, of_kind in runs.items():
             for run in of_kind:
-                like = (r for r in first[kind] if not r.spec.differences(run.spec, _MAY[kind]))
-                _asked_alike(next(like, first[kind][0]), run, _MAY[kind])
+                like = (
+                    r
+                    for r in first[kind]
+                    if not r.spec.differences(run.spec, tasks.find(kind).may_differ)
+                )
+                _asked_alike(next(like, first[kind][0]), run, tasks.find(kind).may_differ)
         try:
             said, preferred = (
-                _whole([table.outcomes(run) for run in of_kind], _ROW[kind])
+                _whole([table.outcomes(run) for run in of_kind], list(tasks.find(kind).row))
                 for kind, of_kind in runs.items()
             )
             found = both.items(said, preferred, columns)
@@ -464,17 +461,18 @@ def paradigms(
 def _by_model(runs: Sequence[Run]) -> dict[str, dict[str, list[Run]]]:
     """Name of a model -> its runs of each kind, at least one. RunError for a run of another kind,
     and for a model that lacks a kind."""
+    kinds = [task.name for task in tasks.every() if task.paradigm]
     known: dict[tuple[str, str], dict[str, list[Run]]] = {}
     for run in runs:
         kind = run.spec.command
-        if kind not in _ROW:
+        if kind not in kinds:
             raise RunError(
                 f"{run.folder} is a run of `{kind}`; give those of `yesno` and `logprob`"
             )
-        of = known.setdefault(run.spec.who, {k: [] for k in _ROW})
+        of = known.setdefault(run.spec.who, {k: [] for k in kinds})
         of[kind].append(run)
     for (model, _), of in known.items():
-        for kind, other in itertools.permutations(_ROW):
+        for kind, other in itertools.permutations(kinds):
             if of[kind]:
                 continue
             there = [r for (m, _), o in known.items() if m == model for r in o[kind]]

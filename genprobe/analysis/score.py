@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from genprobe import files
 from genprobe.errors import InputError
+from genprobe.pipeline import Note, quiet
+from genprobe.pipeline.judge import judged_rows
 from genprobe.records import Score, digest
 from genprobe.render.scores import Scores
 from genprobe.resources import registry
 from genprobe.runs.run import Run
 from genprobe.runs.spec import file_signature, signature
-from genprobe.tasks.judging import Note, judged_rows, quiet
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,8 +1,10 @@
-"""Engines turn requests into responses. One file each; `registry.module("engines", name)`.
+"""Engines turn requests into responses, and texts into log-probabilities. One file each.
 
-An engine module has `open(model: str, options: Options) -> Engine`, which may be slow and
-raises EngineError (one line, with the cure) when the model cannot be used, and `PACKAGES`, the
-packages whose versions a reply depends on.
+An engine module has `PACKAGES`, the packages whose versions a reply depends on, and one of, or
+both:
+  open(model: str, options: Options) -> Engine          answers requests
+  open_scorer(model: str, options: Options) -> Scorer   scores texts
+Both may be slow, and raise EngineError (one line, with the cure) when the model cannot be used.
 """
 
 from __future__ import annotations
@@ -65,6 +67,25 @@ class Engine(Protocol):
         A request of decode `logprob` is answered by a LogProb, others by a Response; one of
         decode `choice` by nothing but one of its options. EngineError where the engine cannot do
         what a request wants; a request that cannot be answered is a Failure.
+        """
+        ...
+
+    def close(self) -> None: ...
+
+
+class Scorer(Protocol):
+    identity: Identity
+    passes: tuple[str, ...]  # what it can compute, of those in `engines.scoring`
+    first: str  # what stands before a first token, such as "bos <s>"
+    unknown: int | None  # the token of what has none, where that is known
+
+    def generate(
+        self, requests: Sequence[Request], sampling: Sampling
+    ) -> Iterator[LogProb | Failure]:
+        """Score every request exactly once, in any order. `sampling` is not used.
+
+        A request whose texts cannot be scored is a Failure; EngineError for one of another decode
+        or pass.
         """
         ...
 

@@ -29,7 +29,7 @@ from urllib.parse import urlsplit
 import httpx
 import tenacity
 
-from genprobe.engines import Identity, Options, Sampling
+from genprobe.engines import Identity, Options, Sampling, Scorer
 from genprobe.errors import EngineError
 from genprobe.records import Failure, LogProb, Request, Response, canonical
 
@@ -97,6 +97,13 @@ def connect(model: str, options: Options) -> tuple[Server, Identity]:
         engine_args={"api": settings.api},
     )
     return server, identity
+
+
+def open_scorer(model: str, options: Options) -> Scorer:
+    """Open what scores texts instead of answering: `engines.scoring`."""
+    from genprobe.engines.scoring import served
+
+    return served.open(model, options)
 
 
 class Settings(NamedTuple):

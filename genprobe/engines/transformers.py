@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import torch
 import transformers
 
-from genprobe.engines import Identity, Options, Sampling
+from genprobe.engines import Identity, Options, Sampling, Scorer
 from genprobe.engines._local import (
     Local,
     Prompts,
@@ -161,6 +161,13 @@ def batches(rows: Sequence[Row], new: int, budget: int) -> list[list[Row]]:
 
 
 _Run = Callable[[list[Row]], Sequence[Response | LogProb]]
+
+
+def open_scorer(model: str, options: Options) -> Scorer:
+    """Open what scores texts instead of answering: `engines.scoring`."""
+    from genprobe.engines import scoring
+
+    return scoring.open(model, options)
 
 
 class _Kind(NamedTuple):

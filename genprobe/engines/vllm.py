@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 
-from genprobe.engines import Identity, Options, Sampling, _vllm
+from genprobe.engines import Identity, Options, Sampling, Scorer, _vllm
 from genprobe.engines._local import (
     Form,
     Local,
@@ -122,6 +122,13 @@ def _cause(error: BaseException, said: str) -> str:
             f"vLLM cannot run its attention heads here; use --engine transformers ({line(error)})"
         )
     return f"vLLM cannot run it ({line(causes[-1])})"
+
+
+def open_scorer(model: str, options: Options) -> Scorer:
+    """Open what scores texts instead of answering: `engines.scoring`."""
+    from genprobe.engines.scoring import vllm
+
+    return vllm.open(model, options)
 
 
 class VllmEngine:

@@ -6,12 +6,16 @@ item gets the same verdict on every machine, alone or in any batch.
 
 from __future__ import annotations
 
+import inspect
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+from genprobe.errors import InputError
 from genprobe.records import JSON
+from genprobe.resources import registry
 
 
 class Item(NamedTuple):
@@ -67,3 +71,32 @@ def verdicts(judge: Judge, items: Iterable[tuple[T, Item]]) -> Iterator[tuple[T,
     while part := list(itertools.islice(rest, _TOGETHER)):
         found = many([item for _, item in part])
         yield from zip((key for key, _ in part), found, strict=True)
+
+
+def make(
+    names: Sequence[str], stack: ExitStack, model: Callable[[], Any] | None = None, **given: Any
+) -> list[Judge]:
+    """Make judges by name, each with those of the options that are its own.
+
+    names: `yesno` where empty. given: option -> value; None is not given. model: opens the engine
+    of a judge that asks one; `stack` closes it. InputError for an option that no judge takes.
+    """
+    given = {name: value for name, value in given.items() if value is not None}
+    modules = {name: registry.module("judges", name) for name in names or ("yesno",)}
+    takes = {name: inspect.signature(module.make).parameters for name, module in modules.items()}
+    for option in [*given, *(["engine"] if model else [])]:
+        if not any(option in own for own in takes.values()):
+            owners = [n for n in registry.names("judges") if option in _takes(n)]
+            shown = "model" if option == "engine" else option
+            raise InputError(f"--{shown} goes with --judge {' or '.join(owners)}")
+    found: list[Judge] = []
+    for name, module in modules.items():
+        own = {option: value for option, value in given.items() if option in takes[name]}
+        if model and "engine" in takes[name]:
+            own["engine"] = stack.enter_context(closing(model()))
+        found.append(module.make(**own))
+    return found
+
+
+def _takes(name: str) -> Mapping[str, Any]:
+    return inspect.signature(registry.module("judges", name).make).parameters

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from genprobe import metrics
+from genprobe import metrics, tasks
 from genprobe.analysis import compare, significance
 from genprobe.analysis.paired import fits
 from genprobe.errors import GenprobeError
@@ -24,34 +24,8 @@ from genprobe.text.display import clean, label
 MOST = 1000  # templates that are listed one by one
 GROUPS = 60  # values of a column that a table is made of
 
-# Figures of the main table, by kind; what splits them into columns.
-MAIN = {
-    "answers": (("recognised", "endorsed"), ("probe",)),
-    "stories": (("negrate", "negative-stories", "seed-disagreement"), ()),
-    "essays": (("argues-for", "argues-against", "argues-both", "hedged"), ()),
-    "pairs": (("win-rate", "bias-score"), ("scorer",)),
-    "choices": (("accuracy", "bbq-bias"), ("condition",)),
-}
-TITLES = {
-    "answers": "Answers to yes/no questions",
-    "stories": "Stories",
-    "essays": "Essays and remarks",
-    "pairs": "What is preferred",
-    "choices": "Choices",
-}
-LEADS = {
-    "answers": (
-        "Of the clear answers: how often the statement was called a stereotype, and how often it "
-        "was endorsed (yes to agreement, no to disagreement)."
-    ),
-    "stories": "Of the templates: how many got mostly negative stories.",
-    "essays": "Of the texts that were no refusal: on which side they argue.",
-    "pairs": (
-        "Of the pairs: how often the stereotype was likelier than its contrast. One half is no "
-        "preference."
-    ),
-    "choices": "Of the questions: how often the right option was the likeliest.",
-}
+# The main table of each kind of run.
+_TABLES = {one.kind: one for task in tasks.every() for one in task.tables}
 _REPLIES = ("yes", "no", "ambiguous", "refusal", "conflict", "wrong-language")
 _READ = ("yes", "no", "ambiguous", "recognised", "endorsed")
 
@@ -114,7 +88,7 @@ class Sections:
             self.series.setdefault(source.name, len(self.series))
         self.kinds = {
             kind: found
-            for kind in TITLES
+            for kind in _TABLES
             if (found := [source for source in sources if source.kind == kind])
         }
 
@@ -138,21 +112,19 @@ class Sections:
     def _main(self) -> Iterator[Section]:
         """One section for each kind of run: its main table."""
         for kind, sources in self.kinds.items():
-            names, across = MAIN[kind]
+            names, across = _TABLES[kind].main, _TABLES[kind].across
             first = self._first(kind)
-            caption = TITLES[kind]
+            caption = _TABLES[kind].title
             if _several(sources, first):
                 caption += f", by {_heads(sources)[first].lower()}"
             made = self._tables(sources, names, first, across, caption=caption)
-            lead = LEADS[kind] if made else "Nothing here could be counted."
-            yield Section(kind, TITLES[kind], lead, made, open=True)
+            lead = _TABLES[kind].lead if made else "Nothing here could be counted."
+            yield Section(kind, _TABLES[kind].title, lead, made, open=True)
 
     def _first(self, kind: str) -> str:
         """What makes the rows of a kind's main table."""
-        if kind == "essays":
-            return "probe"
-        # Domains are what stories are about; they are in one language, mostly.
-        return "domain" if kind == "stories" and _several(self.kinds[kind], "domain") else "lang"
+        *others, last = _TABLES[kind].rows
+        return next((name for name in others if _several(self.kinds[kind], name)), last)
 
     def _tables(
         self,
@@ -239,7 +211,7 @@ class Sections:
         """The main figures of a kind by another column, where there are values to tell apart."""
         sources = self.kinds.get(kind, [])
         if sources and _several(sources, column):
-            names, across = MAIN[kind]
+            names, across = _TABLES[kind].main, _TABLES[kind].across
             made = self._tables(sources, names, column, across, more, caption=title)
             yield Section(f"{kind}-by-{column}".replace("_", "-"), title, lead, made)
 
@@ -333,7 +305,7 @@ class Sections:
     def _preferences(self) -> Iterator[Section]:
         for kind in ("pairs", "choices"):
             for column in ("bias_type", "domain", "subdomain"):
-                title = f"{TITLES[kind]}, by {column.replace('_', ' ')}"
+                title = f"{_TABLES[kind].title}, by {column.replace('_', ' ')}"
                 yield from self._split(kind, column, title)
 
     def _others(self) -> Iterator[Section]:
@@ -343,9 +315,9 @@ class Sections:
             "stories": {"usable", "vote-margin", "seeds"},
         }
         for kind, sources in self.kinds.items():
-            main, across = MAIN[kind]
+            main, across = _TABLES[kind].main, _TABLES[kind].across
             names = [n for n in metrics.DEFAULT if n not in {*main, *shown.get(kind, ())}]
-            title = f"{TITLES[kind]}: other measures"
+            title = f"{_TABLES[kind].title}: other measures"
             across = ("probe",) if kind == "essays" else () if kind == "stories" else across
             first = "lang" if kind == "essays" else self._first(kind)
             made = self._tables(sources, names, first, across, caption=title)
@@ -381,7 +353,7 @@ class Sections:
                     "elsewhere that of the swap test. Holm's is this p corrected for all n "
                     "comparisons of this section: the one to report.",
                 )
-            title = f"{TITLES[kind]}: models side by side"
+            title = f"{_TABLES[kind].title}: models side by side"
             yield Section(f"{kind}-compared", title, " ".join(lines), tables, alone=bool(lines))
 
     def _pair(
@@ -397,7 +369,7 @@ class Sections:
         first = "domain" if kind == "stories" else "lang"
         names = [
             name
-            for name in MAIN[kind][0]
+            for name in _TABLES[kind].main
             if fits(metrics.find(name), [first]) and any(s.by["of"] == name and s.n for s in found)
         ]
         across = ["probe"] if kind == "answers" else apart

@@ -11,8 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from genprobe import metrics
-from genprobe.datasets.choices import is_choice
+from genprobe import metrics, tasks
 from genprobe.errors import InputError
 from genprobe.outcomes import table
 from genprobe.records import Score
@@ -20,13 +19,12 @@ from genprobe.render.formats import model_names
 from genprobe.resources import packs, registry
 from genprobe.runs.run import Run
 from genprobe.runs.spec import signature
+from genprobe.tasks import Table, Task
 from genprobe.text.display import clean, short_name
 
 if TYPE_CHECKING:
     import pandas as pd
 
-# What a run holds, in the order of the page.
-KINDS = ("answers", "stories", "essays", "pairs", "choices")
 DATED = ("responses.jsonl", "logprobs.jsonl", "run.json")
 
 
@@ -46,16 +44,24 @@ class Source:
             raise InputError(f"{self.run.folder}: {error}") from None
 
     @cached_property
+    def task(self) -> Task:
+        """The instrument that made the run."""
+        return tasks.of(self.run.spec)
+
+    @cached_property
     def kind(self) -> str:
-        """One of `KINDS`."""
-        if self.run.spec.command == "logprob":
-            return "choices" if any(map(is_choice, self.run.statements())) else "pairs"
-        return {"stories": "stories", "essays": "essays"}.get(self.run.spec.command, "answers")
+        """The kind of its main table (`tasks.Table`)."""
+        return self.task.kind_of(self.run) if self.task.kind_of else self.task.tables[0].kind
+
+    @property
+    def table(self) -> Table:
+        """How runs of its kind are shown."""
+        return next(one for one in self.task.tables if one.kind == self.kind)
 
     @property
     def asked(self) -> str:
         """What a probe of the run is called."""
-        return {"stories": "Wording", "essays": "Frame"}.get(self.kind, "Question")
+        return self.task.probe.capitalize().replace("Probe", "Question")
 
     @property
     def title(self) -> str:
@@ -139,11 +145,11 @@ class Source:
 
 
 def load(folders: Sequence[str | Path]) -> list[Source]:
-    """Open the runs, each once, in the order of `KINDS`, then by step. RunError: one is no run."""
+    """Open the runs, each once, in the order of their tables, then by step. RunError for no run."""
     each = {Path(folder).resolve(): Path(folder) for folder in folders}
     runs = [Run.open(folder) for folder in each.values()]
     found = [Source(name, run) for name, run in zip(_names(runs), runs, strict=True)]
-    return sorted(found, key=lambda source: (KINDS.index(source.kind), source.run.spec.order))
+    return sorted(found, key=lambda source: (source.table.place, source.run.spec.order))
 
 
 def _names(runs: Sequence[Run]) -> list[str]:

@@ -85,28 +85,17 @@ class Fact:
     settings: list[tuple[str, str]]
 
 
-_ASKED = {
-    "yesno": "asked the questions of {probes} about {statements} in {languages}",
-    "stories": "asked for stories about {statements} in {languages}",
-    "essays": "asked for essays and remarks about {statements} in {languages}",
-    "logprob": "scored on {statements} in {languages} by log-probability ({probes})",
-}
-
-
 def fact(source: Source) -> Fact:
     """A run in a few sentences; the first goes on from "the model was"."""
     spec, status = source.run.spec, source.status
-    things = {"stories": "template", "logprob": "item"}.get(spec.command, "statement")
     of = "built-in " if spec.data in ("builtin", "templates") else ""
-    text = _ASKED.get(spec.command, "asked about {statements} in {languages}").format(
-        statements=many(source.statements, of + things)
+    text = source.task.asked.format(
+        statements=many(source.statements, of + source.task.thing)
         + ("" if of else f" of {short_name(spec.data)}"),
         languages=_languages(source.languages),
         probes=_join(spec.probes),
+        wordings=f"{_join(spec.probes)} {source.task.probe}{'s' * (len(spec.probes) > 1)}",
     )
-    if source.kind in ("stories", "essays"):
-        text += f", in the {_join(spec.probes)} {source.asked.lower()}"
-        text += "s" * (len(spec.probes) > 1)
     if spec.samples > 1:
         text += f", {spec.samples} times each"
     if spec.temperature is not None:
@@ -120,7 +109,7 @@ def fact(source: Source) -> Fact:
         text += f" Answers were read in {len(source.read_in)} ways: {ways}."
     elif source.read_in not in ([], ["free"]):
         text += f" Answers were read as {ways}."
-    unit = "pass" if spec.command == "logprob" else "reply"
+    unit = source.task.unit
     text += f" {many(status['answered'], unit)} of {status.total():,} planned came"
     lost = {clean(k): n for k, n in source.failures.items()}
     lost |= {"not asked yet": status["missing"]} if status["missing"] else {}
@@ -179,20 +168,9 @@ def title(sources: Sequence[Source]) -> str:
     who = _join(names) if len(names) <= 3 else f"{len(names)} models"
     langs = sorted({code for s in sources for code in s.languages}, key=language)
     where = _languages(langs) if len(langs) <= 2 else many(len(langs), "language")
-    kinds = {source.kind for source in sources}
-    verb = {frozenset({"answers"}): "answers about", frozenset({"stories"}): "tells about"}
-    what_it = verb.get(frozenset(kinds), "says about")
-    if kinds <= {"pairs", "choices"}:
-        what_it = "prefers of"
-    return f"What {who} {what_it if len(names) == 1 else _PLURAL[what_it]} stereotypes, in {where}"
-
-
-_PLURAL = {
-    "answers about": "answer about",
-    "tells about": "tell about",
-    "says about": "say about",
-    "prefers of": "prefer of",
-}
+    says = {source.table.says for source in sources}
+    one, several = says.pop() if len(says) == 1 else ("says about", "say about")
+    return f"What {who} {one if len(names) == 1 else several} stereotypes, in {where}"
 
 
 def _languages(codes: Sequence[str]) -> str:
@@ -288,26 +266,15 @@ def _each(score: Score) -> str:
     return f"{share(score)} of {of}" + (f" by {label['scorer']}" if "scorer" in label else "")
 
 
-# What a run's figures are of. Runs of one model stand under one name.
-_REPLIES = {"stories": "stories", "essays": "essays", "pairs": "preferences", "choices": "choices"}
-
-# Kind -> the column that its main figures count, and the judge that it is of.
-_READ = {
-    "answers": ("answer", "yesno"),
-    "stories": ("sentiment", "sentiment"),
-    "essays": ("stance", "stance"),
-}
-
-
 def _cautions(source: Source) -> Iterator[str]:
     spec, status = source.run.spec, source.status
-    replies = _REPLIES.get(source.kind, "replies")
+    replies = source.table.replies
     if spec.model == "control":
         yield (
             "This is the control model that comes with genprobe: a test instrument with known "
             "answer rates, no language model to be judged."
         )
-    column, judge = _READ.get(source.kind, ("", ""))
+    column, judge = source.table.read
     if judge and status["answered"] and column not in source.outcomes:
         yield f"Its {replies} are not read: run `genprobe judge` on it with --judge {judge}."
     lost = status.total() - status["answered"]

@@ -29,6 +29,7 @@ MODULES = {
     "judges": "judges",
     "metrics": "metrics",
     "reproduce": "analysis.reproduce",
+    "tasks": "tasks",
 }
 _ONE = {"reproduce": "reproduction"}  # what one of a family is called, where it is not without s
 

@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from genprobe import tasks
 from genprobe._version import __version__
 from genprobe.errors import InputError
 from genprobe.files import sheets
@@ -35,17 +36,6 @@ from genprobe.review import guide
 from genprobe.review.collect import ADJUDICATOR, Row, item_id, prints, read_table, resolve
 from genprobe.review.guide import SHOWN
 from genprobe.runs.run import Run
-
-# Command of the run -> question -> the judges that answer it, the first that has judged counts,
-# each with the field that holds its answer (None: its label).
-QUESTIONS: dict[str, dict[str, tuple[tuple[str, str | None], ...]]] = {
-    "yesno": {"answer": (("yesno", None),)},
-    "stories": {
-        "sentiment": (("sentiment", None),),
-        "language": (("language", None), ("story", "language")),
-    },
-    "essays": {"stance": (("stance", None),), "refusal": (("refusal", None),)},
-}
 
 
 @dataclass(frozen=True)
@@ -106,7 +96,7 @@ def export(
     """
     runs = [Run.open(source) for source in dict.fromkeys(map(Path, sources))]
     commands = sorted({run.spec.command for run in runs})
-    if len(commands) != 1 or commands[0] not in QUESTIONS:
+    if len(commands) != 1 or not (asked := tasks.find(commands[0]).questions):
         raise InputError(f"runs of {' and '.join(commands)}: one command's runs are read together")
     if len({run.spec.hash for run in runs}) < len(runs):
         raise InputError("two of the runs are the same; name each once")
@@ -133,7 +123,7 @@ def export(
         raise InputError("there is nothing to read: no free reply in these runs and languages")
     done = _places(Path(out), list(rows), units, replies)
     texts = _texts(runs, sample)
-    questions = list(QUESTIONS[commands[0]])
+    questions = list(asked)
     key: dict[str, Any] = {
         "genprobe": __version__,
         "command": commands[0],
@@ -188,7 +178,7 @@ def _named(reviewer: str, dealt: Iterable[_Reply]) -> Iterator[tuple[str, _Reply
 
 def _replies(at: int, run: Run, codes: set[str]) -> Iterator[_Reply]:
     """The replies of a run that a person can read, in the order of its plan."""
-    asked = QUESTIONS[run.spec.command]
+    asked = tasks.of(run.spec).questions
     judged = run.judges()
     labels: dict[str, dict[str, str]] = {}
     for question, judges in asked.items():
@@ -198,7 +188,11 @@ def _replies(at: int, run: Run, codes: set[str]) -> Iterator[_Reply]:
             for j in (run.judgments(judge) if judge else ())
         }
     templates = _templates(run)
-    domains = {(s.id, s.lang): str(s.extra.get("domain", "")) for s in run.statements()}
+    # What is drawn evenly: the domains where whole templates are drawn, else the probes.
+    domains = {
+        (s.id, s.lang): str(s.extra.get("domain", ""))
+        for s in (run.statements() if tasks.of(run.spec).whole else ())
+    }
     answered = {response.request for response in run.responses()}
     spec = run.spec.hash
     for request in run.requests():
@@ -206,8 +200,7 @@ def _replies(at: int, run: Run, codes: set[str]) -> Iterator[_Reply]:
             continue
         if codes and request.lang not in codes:
             continue
-        domain = domains.get((request.statement, request.lang)) or request.probe
-        group = domain if run.spec.command == "stories" else request.probe
+        group = domains.get((request.statement, request.lang)) or request.probe
         said = {question: found.get(request.id, "") for question, found in labels.items()}
         template = (request.lang, request.probe, request.statement)
         label = templates.get(template)
@@ -230,7 +223,7 @@ def _templates(run: Run) -> dict[tuple[str, str, str], str]:
     from genprobe.metrics import negrate, spoken
     from genprobe.outcomes import table
 
-    if run.spec.command != "stories" or run.spec.samples < negrate.FEWEST:
+    if not tasks.of(run.spec).whole or run.spec.samples < negrate.FEWEST:
         return {}
     outcomes = spoken(table.outcomes(run))
     if "sentiment" not in outcomes:

@@ -1,1 +1,322 @@
-"""What can be measured, and how a model is asked and its replies are judged."""
+"""What can be measured: one declaration a file (`Task`), asked for by one value (`Ask`).
+
+    run = tasks.run("yesno", Ask(model="./my-model", langs=("mr",)))
+
+A new instrument is a file here with `TASK`, and its pack in prompts/. Whatever depends on which
+instrument made a run looks it up by `tasks.of(run.spec)`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from genprobe._version import __version__
+from genprobe.datasets import statements as datasets
+from genprobe.engines import Options, Sampling
+from genprobe.errors import InputError
+from genprobe.judges import Judge
+from genprobe.pipeline import Note, Progress, generate, plan, quiet
+from genprobe.pipeline import judge as judging
+from genprobe.pipeline.open import is_control, open_engine
+from genprobe.records import Statement
+from genprobe.render import notebook
+from genprobe.resources import packs, registry
+from genprobe.runs.run import Run
+from genprobe.runs.spec import Spec, statements_hash, versions
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ask:
+    """What to measure. Each task says which of the fields it reads besides the common ones.
+
+    model: alias, hub id or folder (for `replay`: a run or a file of recordings); None is the
+        control model, or a server's only one.
+    langs: language codes; empty is all that the data have, or the task's own default.
+    data: `builtin`, a name of `genprobe list data`, or a file.
+    probes: questions of the pack, by name; empty is the task's default.
+    decodes: how answers are taken: `free`, `choice`, `logprob`.
+    limit: items a language at most.
+    samples, sampling: replies asked of each question and how they are drawn; None is the task's
+        default.
+    seed: from which each request's own seed is derived.
+    engine: a name of `genprobe list engines`, or `auto`; options: what it is told.
+    out: the run folder, which the same Ask resumes; None derives its name.
+    by: columns by which the outcomes will be split; checked before the model is loaded.
+    classifier: of sentiment, by its card (stories).
+    scorers, context, prefix, plain: see `tasks/logprob.py`.
+    note, progress: called with lines for a person, and with what is done of how much.
+    """
+
+    model: str | None = None
+    langs: Sequence[str] = ()
+    data: str = "builtin"
+    probes: Sequence[str] = ()
+    decodes: Sequence[str] = ("free",)
+    limit: int | None = None
+    samples: int | None = None
+    sampling: Sampling | None = None
+    seed: int = 0
+    engine: str = "auto"
+    options: Options = field(default_factory=Options)
+    out: str | Path | None = None
+    by: Sequence[str] = ()
+    classifier: str | None = None
+    scorers: Sequence[str] = ()
+    context: str = ""
+    prefix: str = ""
+    plain: bool = False
+    note: Note = quiet
+    progress: Progress = quiet
+
+    @property
+    def codes(self) -> list[str]:
+        """The languages as BCP 47 codes. InputError for an unknown one."""
+        return [packs.language_code(lang) for lang in self.langs]
+
+    @property
+    def control(self) -> bool:
+        """Whether the control model is asked."""
+        return is_control(self.model, self.options)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """An Ask that a task has checked: what goes into the run.
+
+    requests: makes them once the engine is open (what it can do may matter). spec: the fields of
+    `Spec` that are the task's own. judges: read the replies, in the order of their columns.
+    columns: those that the outcomes can have. after: called with run, engine and note at the end.
+    """
+
+    items: Sequence[Statement]
+    requests: Callable[[Any], Sequence[Any]]
+    spec: Callable[[Any], Mapping[str, Any]]
+    judges: Sequence[Judge] = ()
+    columns: Sequence[str] = ()
+    sampling: Sampling = field(default_factory=Sampling)
+    after: Callable[[Run, Any, Note], None] | None = None
+
+
+@dataclass(frozen=True)
+class Table:
+    """How runs of a task are shown: the main table of their section on the page.
+
+    kind: its name among all tables. place: where on the page it stands, small first. lead: what
+    the figures say, in a sentence. main: measures. across: columns that become columns of the
+    table. rows: the column of its rows, the first that has several values, else the last. says:
+    what the title of the page says of one model, and of several. replies: what its units are
+    called. read: the column that the main measures count, and the judge that fills it.
+    """
+
+    kind: str
+    title: str
+    lead: str
+    main: tuple[str, ...]
+    across: tuple[str, ...] = ()
+    rows: tuple[str, ...] = ("lang",)
+    place: int = 50
+    says: tuple[str, str] = ("says about", "say about")
+    replies: str = "replies"
+    read: tuple[str, str] = ("", "")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """An instrument, declared once.
+
+    name: of the command and of its file. about: one line. prepare: checks an Ask before anything
+    slow is started. judges: decode -> names of judges. also: judges that a run can be given later.
+    questions: what reviewers are asked -> the judges that answer it, the first that has judged
+    counts, each with the field that holds its answer (None: its label). tables: how runs are
+    shown; kind_of: which of them a run is, where there are several. asked: what the model was
+    asked, as a sentence with {statements}, {languages}, {probes}. probe, thing, unit: what a
+    question, an item and a reply are called. scores: texts are scored and nothing is answered.
+    whole: the replies about one item are one unit, which reviewers read whole.
+    paradigm: `says` or `prefers`, for what is set beside the other, item by item; may_differ:
+    fields of the spec in which such runs may differ; row: columns that make an item.
+    temperature, samples, top_p, max_tokens: defaults of the command line.
+    """
+
+    name: str
+    about: str
+    prepare: Callable[[Ask], Asked]
+    judges: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    questions: Mapping[str, tuple[tuple[str, str | None], ...]] = field(default_factory=dict)
+    tables: tuple[Table, ...] = ()
+    kind_of: Callable[[Run], str] | None = None
+    asked: str = "asked about {statements} in {languages}"
+    probe: str = "probe"
+    thing: str = "statement"
+    unit: str = "reply"
+    scores: bool = False
+    whole: bool = False
+    sampling: Sampling = field(default_factory=Sampling)
+    samples: int = 1
+    paradigm: str = ""
+    may_differ: tuple[str, ...] = ()
+    row: tuple[str, ...] = ()
+
+
+def find(name: str) -> Task:
+    """Return the task of a name. InputError, with the nearest known one, if there is none."""
+    task: Task = registry.module("tasks", name).TASK
+    return task
+
+
+@functools.cache
+def every() -> tuple[Task, ...]:
+    """Return all tasks, in the order in which their tables stand on a page."""
+    found = [find(name) for name in registry.names("tasks")]
+    return tuple(sorted(found, key=lambda task: min([t.place for t in task.tables], default=99)))
+
+
+def of(spec: Spec) -> Task:
+    """Return the task that made a run. InputError for one that is not known here."""
+    return find(spec.command)
+
+
+def run(task: str | Task, ask: Ask) -> notebook.Run:
+    """Plan, ask, judge. Returns the run, closed. GenprobeError in one line for what cannot be."""
+    task = find(task) if isinstance(task, str) else task
+    asked = task.prepare(ask)
+    for column in ask.by:
+        if column not in asked.columns:
+            raise registry.unknown("column", column, list(dict.fromkeys(asked.columns)))
+    options = dataclasses.replace(ask.options, note=ask.note)
+    engine = open_engine(ask.engine, ask.model, options, task.scores)
+    try:
+        languages = tuple(dict.fromkeys(item.lang for item in asked.items))
+        recorded = engine.identity.engine == "replay"
+        packages = registry.module("engines", engine.identity.engine).PACKAGES
+        fields = {
+            **dataclasses.asdict(engine.identity),
+            "statements": statements_hash(asked.items),
+            "languages": languages,
+            "limit": ask.limit,
+            "packages": {} if recorded else versions(packages),
+            "version": __version__,
+            **asked.spec(engine),
+        }
+        requests = asked.requests(engine)
+        spec = Spec(command=task.name, **fields)
+        folder = Path(ask.out) if ask.out else Path("runs") / folder_name(spec)
+        with notebook.Run.start(folder, spec, asked.items, requests) as found:
+            generate.ask(found, engine, asked.sampling, ask.note, ask.progress)
+            if asked.judges:
+                judge_run(found, asked.judges, ask.progress)
+            if asked.after:
+                asked.after(found, engine, ask.note)
+            return found
+    finally:
+        engine.close()
+
+
+def chat(
+    ask: Ask,
+    task: Task,
+    items: Sequence[Statement],
+    judges: Sequence[Judge],
+    probes: Sequence[str] = (),
+) -> Asked:
+    """Check what asks a model in chat: wordings of a pack about statements.
+
+    items: as loaded. judges: what reads the replies. probes: those asked where the Ask names none;
+    all of the pack where empty.
+    """
+    from genprobe.outcomes import table
+
+    pack = packs.load_pack(task.name)
+    items = chosen(items, ask, pack)
+    for name in ask.probes:
+        if name not in pack.probes:
+            raise registry.unknown(task.probe, name, list(pack.probes))
+    asked = [p for p in pack.probes if p in ask.probes] or list(probes or pack.probes)
+    sampling, samples = ask.sampling or task.sampling, ask.samples or task.samples
+    if samples > 1 and not sampling.temperature and ask.engine != "replay":
+        raise InputError(
+            f"{samples} samples at temperature 0 are one reply {samples} times; raise --temperature"
+        )
+    requests = plan.plan(items, pack, asked, ask.seed, samples, ask.decodes)
+
+    def spec(engine: Any) -> dict[str, Any]:
+        recorded = engine.identity.engine == "replay"
+        drawn: dict[str, Any] = dataclasses.asdict(sampling)
+        if recorded:  # how the replies were drawn is not ours to say
+            drawn = dict.fromkeys(drawn)
+        languages = dict.fromkeys(item.lang for item in items)
+        return {
+            "pack": pack.id,
+            "pack_hashes": {code: pack.hashes[code] for code in languages},
+            "data": ask.data if ask.data in datasets.names() else Path(ask.data).name,
+            "probes": tuple(asked),
+            "decode": ("recorded",) if recorded else tuple(ask.decodes),
+            **drawn,
+            "seed": ask.seed,
+            "samples": samples,
+        }
+
+    columns = table.columns(items) if ask.by else ()
+    return Asked(items, lambda engine: requests, spec, judges, columns, sampling)
+
+
+def chosen(items: Sequence[Statement], ask: Ask, pack: packs.Pack) -> list[Statement]:
+    """Keep the items of the languages asked for, at most `ask.limit` of each."""
+    codes = ask.codes
+    without = sorted({s.lang for s in items} - pack.wordings.keys())
+    if without:
+        ask.note(f"no wordings in {', '.join(without)}: their statements are left out")
+    count: dict[str, int] = {}
+    kept = []
+    for item in items:
+        if item.lang in without or (codes and item.lang not in codes):
+            continue
+        count[item.lang] = count.get(item.lang, 0) + 1
+        if ask.limit is None or count[item.lang] <= ask.limit:
+            kept.append(item)
+    missing = [code for code in codes if code not in count]
+    if missing or not kept:
+        raise InputError(f"no statements in {', '.join(missing) or 'any language of the pack'}")
+    return kept
+
+
+def judge_run(
+    run: Run, judges: Sequence[Judge | str] = ("yesno",), progress: Progress = quiet
+) -> dict[str, int]:
+    """Judge every answer of a run again, each judge those that it reads.
+
+    judges: made, or named. Returns judge name -> number of judgments. InputError for the answers
+    to yes/no questions in a run that asked none.
+    """
+    made = judging.made(judges)
+    own = of(run.spec).judges
+    reads = {name for names in own.values() for name in names}
+    if own and "yesno" not in reads and any(judge.name == "yesno" for judge in made):
+        names = " or ".join(f"--judge {name}" for name in dict.fromkeys(own.get("free", ())))
+        raise InputError(
+            f"{run.folder} is a run of {run.spec.command}, which answer no yes/no question; "
+            f"name {names}"
+        )
+    decodes = {request.id: request.decode for request in run.requests()}
+    total = sum(decodes.get(name) in judge.reads for name in run.answered() for judge in made)
+    done = 0
+
+    def step(_: str) -> None:
+        nonlocal done
+        done += 1
+        progress("reading", done, total)
+
+    return judging.judge(run, made, step)
+
+
+def folder_name(spec: Spec) -> str:
+    """Name a run's folder: readable, and its own for every spec, so that it is found again."""
+    names = [spec.model.rstrip("/").rsplit("/", 1)[-1] or "model", spec.checkpoint]
+    model = "-".join(re.sub(r"[^\w.-]+", "-", name)[:40] for name in names if name)
+    langs = "-".join(spec.languages) if len(spec.languages) < 4 else f"{len(spec.languages)}-langs"
+    return f"{spec.command}-{model}-{langs}-{spec.hash[:8]}"

@@ -19,9 +19,9 @@ import pytest
 from genprobe.datasets import statements
 from genprobe.engines import Options
 from genprobe.engines.control import MODEL
+from genprobe.pipeline.plan import plan as plan_requests
 from genprobe.records import Request
 from genprobe.resources import packs
-from genprobe.tasks import pipeline
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # for faulty.py
 
@@ -33,7 +33,7 @@ def plan(langs: tuple[str, ...], limit: int, **more: object) -> list[Request]:
     items, _ = statements.load("builtin", list(langs))
     few = [s for lang in langs for s in [s for s in items if s.lang == lang][:limit]]
     pack = packs.load_pack()
-    return pipeline.plan(few, pack, list(pack.probes), 0, **more)  # type: ignore[arg-type]
+    return plan_requests(few, pack, list(pack.probes), 0, **more)  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="session")

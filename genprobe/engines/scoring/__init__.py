@@ -24,31 +24,10 @@ nor order changes a value by more than rounding. Texts are plain: no chat templa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol
+from collections.abc import Callable
 
-from genprobe.engines import Identity, Options, Sampling
+from genprobe.engines import Options, Scorer
 from genprobe.errors import EngineError
-from genprobe.records import Failure, LogProb, Request
-
-
-class Scorer(Protocol):
-    identity: Identity
-    passes: tuple[str, ...]  # what it can compute
-    first: str  # what stands before a first token, such as "bos <s>"
-    unknown: int | None  # the token of what has none, where that is known
-
-    def generate(
-        self, requests: Sequence[Request], sampling: Sampling
-    ) -> Iterator[LogProb | Failure]:
-        """Score every request exactly once, in any order. `sampling` is not used.
-
-        A request whose texts cannot be scored is a Failure; EngineError for one of another decode
-        or pass.
-        """
-        ...
-
-    def close(self) -> None: ...
 
 
 def open(model: str, options: Options) -> Scorer:

@@ -1,56 +1,65 @@
-"""Replies to judgments: a run's, or those of anybody's file (`judge_run`, `judge_file`)."""
+"""Replies to judgments: a run's, or those of anybody's file."""
 
 from __future__ import annotations
 
 import contextlib
 import itertools
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from genprobe import files
 from genprobe.errors import InputError
 from genprobe.judges import Item, Judge, Verdict, verdicts
+from genprobe.pipeline import Progress, quiet
+from genprobe.records import Judgment, LogProb
 from genprobe.resources import registry
 from genprobe.runs.run import Run
-from genprobe.tasks import pipeline
-
-# The judges of the runs that ask no yes/no questions.
-OTHERS = {"stories": ("story", "sentiment"), "essays": ("stance", "refusal", "language")}
-
-Note = Callable[[str], None]
-Progress = Callable[[str, int, int], None]  # what, how many done, of how many
 
 
-def quiet(*_: Any) -> None:
-    """For notes and progress that nobody wants."""
-
-
-def judge_run(
-    run: Run, judges: Sequence[Judge | str] = ("yesno",), progress: Progress = quiet
+def judge(
+    run: Run, judges: Iterable[Judge], progress: Callable[[str], None] | None = None
 ) -> dict[str, int]:
-    """Judge every answer of a run again, each judge those that it reads; name -> judgments.
+    """Judge every answer of a run that a judge reads; judge name -> number of judgments.
 
-    judges: made, or named. InputError for the answers to yes/no questions in a run that asked none.
+    They are written in the order of the plan, so that a run that was killed and resumed has the
+    same files, byte for byte, as one that was not. `progress` is called with the judge's name
+    after each.
     """
-    judges = _made(judges)
-    if run.spec.command in OTHERS and any(judge.name == "yesno" for judge in judges):
-        names = " or ".join(f"--judge {name}" for name in OTHERS[run.spec.command])
-        raise InputError(
-            f"{run.folder} is a run of {run.spec.command}, which answer no yes/no question; "
-            f"name {names}"
+    return {
+        judge.name: run.write_judgments(
+            judge.name, judge.signature, _judge(run, judge, progress), judge.reads
         )
-    decodes = {request.id: request.decode for request in run.requests()}
-    total = sum(decodes.get(name) in judge.reads for name in run.answered() for judge in judges)
-    done = 0
+        for judge in judges
+    }
 
-    def step(_: str) -> None:
-        nonlocal done
-        done += 1
-        progress("reading", done, total)
 
-    return pipeline.judge(run, judges, step)
+def _judge(run: Run, judge: Judge, progress: Callable[[str], None] | None) -> Iterator[Judgment]:
+    for request, verdict in verdicts(judge, _items(run, judge)):
+        yield Judgment(
+            request=request,
+            judge=judge.name,
+            label=verdict.label,
+            score=verdict.score,
+            rule=verdict.rule,
+            evidence=verdict.evidence,
+            fields=verdict.fields,
+        )
+        if progress:
+            progress(judge.name)
+
+
+def _items(run: Run, judge: Judge) -> Iterator[tuple[str, Item]]:
+    """The id of each request whose answer the judge reads, and what it sees of it."""
+    for request, answer in run.exchanges():
+        if request.decode not in judge.reads:
+            continue
+        prompt = next(m["content"] for m in reversed(request.messages) if m["role"] == "user")
+        if isinstance(answer, LogProb):
+            yield request.id, Item(request.lang, request.probe, prompt, "", answer.continuations)
+        else:
+            yield request.id, Item(request.lang, request.probe, prompt, answer.text)
 
 
 def judge_file(
@@ -68,14 +77,15 @@ def judge_file(
     out: a file, by suffix, written whole or not at all; None is stdout, as JSONL. Streams: memory
     does not grow with the file. InputError, with the row, for what cannot be judged.
     """
-    judges = _made(judges)
+    judges = made(judges)
     counts: dict[str, dict[str, int]] = {judge.name: Counter() for judge in judges}
     progress("reading", 0, 0)
     files.write_rows(out, judged_rows(path, judges, counts, progress))
     return counts
 
 
-def _made(judges: Sequence[Judge | str]) -> list[Judge]:
+def made(judges: Sequence[Judge | str]) -> list[Judge]:
+    """The judges, those that are only named made."""
     return [
         registry.module("judges", judge).make() if isinstance(judge, str) else judge
         for judge in judges

@@ -1,0 +1,131 @@
+"""The measures of the command line as Python functions: `genprobe.yesno(…)` and its kin.
+
+Each makes one `tasks.Ask` and runs the task of its name. The words of the arguments are those of
+`Ask`; each returns the run, closed, with its judgments, and raises a GenprobeError in one line for
+whatever cannot be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from genprobe import tasks
+from genprobe.engines import Options, Sampling
+from genprobe.pipeline import Note, Progress, quiet
+from genprobe.render.notebook import Run
+from genprobe.tasks import Ask
+
+
+def yesno(
+    model: str | None = None,
+    *,
+    langs: Sequence[str] = (),
+    data: str = "builtin",
+    probes: Sequence[str] = (),
+    limit: int | None = None,
+    engine: str = "auto",
+    sampling: Sampling | None = None,
+    seed: int = 0,
+    samples: int = 1,
+    decodes: Sequence[str] = ("free",),
+    options: Options | None = None,
+    out: str | Path | None = None,
+    by: Sequence[str] = (),
+    note: Note = quiet,
+    progress: Progress = quiet,
+) -> Run:
+    """Ask a model yes/no questions about statements and judge its replies.
+
+    model: an alias, a hub id or a folder (for `replay`: a run or file of recordings); None is the
+    control model, or the only one of a server. langs, probes: all that the data and the pack have,
+    where empty. decodes: `free`, `choice`, `logprob`. limit: statements a language. out: the run
+    folder, which the same call resumes; None derives its name. by: columns by which the outcomes
+    will be split; one that they cannot have is refused before the model is loaded.
+    """
+    return tasks.run("yesno", _ask(**locals()))
+
+
+def stories(
+    model: str | None = None,
+    *,
+    langs: Sequence[str] = (),
+    data: str = "builtin",
+    probes: Sequence[str] = (),
+    limit: int | None = None,
+    classifier: str | None = None,
+    engine: str = "auto",
+    sampling: Sampling | None = None,
+    seed: int = 0,
+    samples: int = 5,
+    options: Options | None = None,
+    out: str | Path | None = None,
+    by: Sequence[str] = (),
+    note: Note = quiet,
+    progress: Progress = quiet,
+) -> Run:
+    """Ask a model for stories about templates with an open slot; check them, read their sentiment.
+
+    Aqbileq 4.2: five stories a template, each with a seed of its own. langs: Kazakh where empty.
+    probes: wordings of the pack, `published` where empty. classifier: of sentiment, by its card;
+    each language's own where None. The rest as in `yesno`.
+    """
+    return tasks.run("stories", _ask(**locals()))
+
+
+def essays(
+    model: str | None = None,
+    *,
+    langs: Sequence[str] = (),
+    data: str = "builtin",
+    probes: Sequence[str] = (),
+    limit: int | None = None,
+    engine: str = "auto",
+    sampling: Sampling | None = None,
+    seed: int = 0,
+    samples: int = 1,
+    options: Options | None = None,
+    out: str | Path | None = None,
+    by: Sequence[str] = (),
+    note: Note = quiet,
+    progress: Progress = quiet,
+) -> Run:
+    """Ask a model for essays, reasons and remarks about statements; read where they stand.
+
+    SHADES 4.2.2 and Appendix I, with its sampling. probes: frames of the pack, all where empty.
+    The rest as in `yesno`.
+    """
+    return tasks.run("essays", _ask(**locals()))
+
+
+def logprobs(
+    model: str | None = None,
+    *,
+    langs: Sequence[str] = (),
+    data: str = "builtin",
+    scorers: Sequence[str] = (),
+    context: str = "",
+    prefix: str = "",
+    plain: bool = False,
+    limit: int | None = None,
+    engine: str = "auto",
+    options: Options | None = None,
+    out: str | Path | None = None,
+    by: Sequence[str] = (),
+    note: Note = quiet,
+    progress: Progress = quiet,
+) -> Run:
+    """Score pairs of sentences, or choices, by their log-probability under a model.
+
+    data: as in `datasets.pairs.load`. scorers: of `genprobe list scorers`; those that fit model and
+    data where empty. context: what stands before every sentence of a pair; for an encoder-decoder
+    model the encoder's prompt. prefix: a word put before every sentence of a table. plain: score a
+    chat model as a plain language model, without its template. limit: pairs or choices a language.
+    engine: transformers; vllm and openai (a running vLLM server) know causal models alone. auto:
+    openai where `options.base_url` names a server, else transformers.
+    """
+    return tasks.run("logprob", _ask(**locals()))
+
+
+def _ask(options: Options | None, **fields: object) -> Ask:
+    return Ask(options=options or Options(), **fields)  # type: ignore[arg-type]

@@ -1,0 +1,163 @@
+"""Options that several commands have in common."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from genprobe.commands._console import Bar, columns, noter, print_scores
+
+if TYPE_CHECKING:
+    from genprobe.tasks import Ask
+
+Option = Callable[[Any], Any]
+
+
+def together(*options: Option) -> Option:
+    """Make one decorator of several options, in their order."""
+
+    def wrap(command: Any) -> Any:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return wrap
+
+
+QUIET = click.option("-q", "--quiet", is_flag=True, help="No progress, no notes.")
+VERBOSE = click.option("-v", "--verbose", is_flag=True, help="Show tracebacks.")
+FORMAT = click.option(
+    "-f",
+    "--format",
+    "form",
+    type=click.Choice(["table", "csv", "json", "latex"]),
+    default="table",
+    show_default=True,
+    help="How scores are printed.",
+)
+BY = click.option(
+    "--by", "by", metavar="COL,…", help="Columns that make the cells, any of the outcomes'."
+)
+DECLARED = click.option(
+    "--declared",
+    is_flag=True,
+    help="Only originals of type declaration, where marked valid in the language.",
+)
+
+# What is asked, of whom, and where it goes.
+ASKED: dict[str, Option] = {
+    "langs": click.option(
+        "--lang", "langs", multiple=True, metavar="CODE", help="Language; may be repeated."
+    ),
+    "model": click.option(
+        "--model", metavar="M", help="Alias, hub id or folder; without it, the control model."
+    ),
+    "limit": click.option(
+        "--limit", type=click.IntRange(1), metavar="N", help="First N items a language."
+    ),
+    "out": click.option(
+        "--out", type=click.Path(path_type=Path), metavar="DIR", help="The run folder."
+    ),
+    "engine": click.option(
+        "--engine",
+        default="auto",
+        show_default=True,
+        metavar="E",
+        help="auto, transformers, vllm, openai, ray, or replay: recorded replies, of which --model "
+        "names the file.",
+    ),
+    "base_url": click.option(
+        "--base-url", metavar="URL", help="Of an OpenAI-compatible server; ends in /v1."
+    ),
+    "concurrency": click.option(
+        "--concurrency",
+        type=click.IntRange(1),
+        metavar="N",
+        help="Most requests in flight to a server.  [default: 64]",
+    ),
+    "engine_args": click.option(
+        "--engine-arg",
+        "engine_args",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="Argument of the engine, such as dtype=float32 or tensor_parallel_size=2; may be "
+        "repeated.",
+    ),
+    "seed": click.option(
+        "--seed", type=int, default=0, show_default=True, help="Base of every request's seed."
+    ),
+}
+
+
+def drawn(samples: int, temperature: str, top_p: float, max_tokens: int) -> Option:
+    """Make the options of sampling, with a command's own defaults. temperature: said in words."""
+    return together(
+        click.option(
+            "--samples",
+            type=click.IntRange(1),
+            default=samples,
+            show_default=True,
+            metavar="N",
+            help="Replies asked of each question, each with a seed of its own.",
+        ),
+        click.option(
+            "--temperature",
+            type=click.FloatRange(0),
+            metavar="T",
+            help=f"0 is greedy.  [default: {temperature}]",
+        ),
+        click.option(
+            "--top-p",
+            type=click.FloatRange(0, 1, min_open=True),
+            default=top_p,
+            show_default=True,
+            metavar="P",
+            help="Nucleus that replies are drawn from.",
+        ),
+        click.option(
+            "--max-tokens",
+            type=click.IntRange(1),
+            default=max_tokens,
+            show_default=True,
+            metavar="N",
+            help="Most tokens of a reply.",
+        ),
+    )
+
+
+def asked(task: str, given: dict[str, Any], by: str | None, quiet: bool) -> Ask:
+    """Make an Ask of the options of a command. Those of the engine and of sampling are taken out
+    of `given`; the rest are fields of Ask."""
+    from genprobe import tasks
+    from genprobe.engines import Sampling
+    from genprobe.pipeline.open import engine_options
+
+    options = engine_options(
+        given.pop("engine_args", ()), given.pop("base_url", None), given.pop("concurrency", None)
+    )
+    if "max_tokens" in given:
+        heat = given.pop("temperature")
+        if heat is None:
+            # The known rates of the control model are those of its draws.
+            control = given["model"] is None and options.base_url is None
+            heat = 1.0 if control else tasks.find(task).sampling.temperature
+        given["sampling"] = Sampling(heat, given.pop("top_p"), given.pop("max_tokens"))
+    return tasks.Ask(**given, options=options, by=columns(by), note=noter(quiet))
+
+
+def ask_and_score(
+    task: str, given: dict[str, Any], by: str | None, form: str, quiet: bool, declared: bool = False
+) -> None:
+    """Run a task with the options of its command, score the run and print the table."""
+    from genprobe import tasks
+    from genprobe.analysis.score import score
+
+    ask = asked(task, given, by, quiet)
+    with Bar(quiet) as bar:
+        run = tasks.run(task, dataclasses.replace(ask, progress=bar))
+    print_scores(score([run.folder], by=ask.by, declared=declared, note=ask.note), form)
+    ask.note(f"run folder: {run.folder}")

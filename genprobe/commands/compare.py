@@ -1,0 +1,91 @@
+"""Runs set beside each other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from genprobe.commands._console import columns, noter, print_scores
+from genprobe.commands._options import BY, FORMAT, QUIET, VERBOSE, together
+from genprobe.errors import InputError
+
+
+@click.command("compare", short_help="Compare models, item by item; tests and power.")
+@click.argument("first", type=click.Path(path_type=Path), metavar="RUN")
+@click.argument("others", nargs=-1, type=click.Path(path_type=Path), metavar="[RUN]...")
+@click.option(
+    "--test",
+    type=click.Choice(["paired", "anova", "ks"]),
+    default="paired",
+    show_default=True,
+    help="Item by item; analysis of variance; distributions, pair by pair (Kolmogorov-Smirnov).",
+)
+@click.option(
+    "--between",
+    metavar="COL",
+    help="Column whose values are compared: the model, or such as lang. Of anova the factors: "
+    "bias_type,lang,model.",
+)
+@click.option(
+    "--power",
+    type=float,
+    metavar="POINTS",
+    help="How many statements would show a difference of so many points, in place of a test.",
+)
+@click.option("--metric", "metrics", multiple=True, metavar="M", help="Metric; see `list metrics`.")
+@click.option(
+    "--paradigms",
+    is_flag=True,
+    help="Of yes/no and log-prob runs: what each model says against what it prefers "
+    "(docs/paradigms.md).",
+)
+@together(BY, FORMAT, QUIET, VERBOSE)
+def command(
+    first: Path,
+    others: tuple[Path, ...],
+    test: str,
+    between: str | None,
+    power: float | None,
+    metrics: tuple[str, ...],
+    paradigms: bool,
+    by: str | None,
+    form: str,
+    quiet: bool,
+    verbose: bool,
+) -> None:
+    """Compare the models of two runs on the same items; of more runs, each with the first.
+
+    Items pair by statement, language, question and sample. Prints both figures, the difference
+    (second minus first) with an interval over statements, and a p-value: McNemar's mid-p where a
+    statement has one item, else that of swapping the models' replies statement by statement. The
+    runs may differ in nothing but who was asked. With --between the values of a column of one run
+    are paired, such as two languages.
+
+    Which test answers which question, and what it takes for granted: docs/inference.md. Where
+    there are several p-values, each comes with itself corrected for all of them.
+
+    With --paradigms the runs are those of `yesno` and `logprob`, of one model or several, matched
+    by model and revision: correlation and table of what a model says and what it prefers, item by
+    item, for every reading and scorer.
+    """
+    from genprobe.analysis import compare
+
+    if paradigms and metrics:
+        raise InputError("--metric goes without --paradigms, which has measures of its own")
+    if paradigms and (between or power is not None or test != "paired"):
+        raise InputError("--test, --between and --power go without --paradigms")
+    if paradigms:
+        found = compare.paradigms([first, *others], by=columns(by), note=noter(quiet))
+    else:
+        found = compare.compare(
+            first,
+            others,
+            test=test,
+            between=columns(between),
+            metrics=metrics,
+            by=columns(by),
+            power=power,
+            note=noter(quiet),
+        )
+    print_scores(found, form)

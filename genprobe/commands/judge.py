@@ -1,0 +1,95 @@
+"""Read replies: of a run, or of anybody's."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from genprobe.commands._console import Bar, noter
+from genprobe.commands._options import ASKED, QUIET, VERBOSE, together
+from genprobe.errors import InputError
+from genprobe.text import many
+
+
+@click.command("judge", short_help="Read replies, of a run or of anybody's.")
+@click.argument("source", type=click.Path(path_type=Path), metavar="RUN|FILE")
+@click.option("--judge", "names", multiple=True, metavar="J", help="Judge; default yesno.")
+@click.option("--parser", metavar="P", help="For yesno: another reader; shades2025 or strict.")
+@click.option("--classifier", metavar="C", help="For sentiment: a card; see `list classifiers`.")
+@click.option("--rubric", metavar="R", help="For llm: stance (default), sentiment or answer.")
+@click.option(
+    "--model", metavar="M", help="For llm: the model that judges; alias, hub id or folder."
+)
+@together(*(ASKED[name] for name in ("engine", "base_url", "concurrency", "engine_args")))
+@click.option("-o", "out", metavar="FILE", help="JSONL, CSV or Parquet by suffix; else stdout.")
+@together(QUIET, VERBOSE)
+def command(
+    source: Path,
+    names: tuple[str, ...],
+    parser: str | None,
+    classifier: str | None,
+    rubric: str | None,
+    out: str | None,
+    quiet: bool,
+    verbose: bool,
+    **asked: Any,
+) -> None:
+    """Read replies: of a run folder, or of anybody's, in JSONL, CSV or Parquet.
+
+    Rows need `response`; for the answers also `lang` and `probe`, and `prompt` where replies may
+    begin with an echo of it. They come back with `answer`, `kind`, `conflict`, `rule` and
+    `evidence` (or the columns of another judge: `genprobe list judges`), others untouched.
+    The judge llm is a chat model, which --model, or --base-url, and a rubric name.
+    """
+    from genprobe.judges import make
+    from genprobe.pipeline.open import engine_options, open_engine
+
+    note = noter(quiet)
+    server = engine_options(asked["engine_args"], asked["base_url"], asked["concurrency"])
+    with contextlib.ExitStack() as stack:
+        engine = None
+        if asked["model"] or asked["base_url"]:
+            server = dataclasses.replace(server, note=note)
+            engine = functools.partial(open_engine, asked["engine"], asked["model"], server)
+        judges = make(
+            names, stack, parser=parser, classifier=classifier, rubric=rubric, model=engine
+        )
+        _judge(source, judges, out, note, quiet)
+
+
+def _judge(
+    source: Path, judges: list[Any], out: str | None, note: Callable[[str], None], quiet: bool
+) -> None:
+    from genprobe.pipeline.judge import judge_file
+    from genprobe.runs.run import Run
+    from genprobe.tasks import judge_run
+
+    with Bar(quiet) as bar:
+        if source.is_dir():
+            if out:
+                raise InputError("-o goes with a file; judgments of a run stay in its folder")
+            with Run.open(source) as run:
+                counts = judge_run(run, judges, bar)
+            for name, count in counts.items():
+                note(f"{source}/judgments/{name}.jsonl: {many(count, 'judgment')}")
+                if name.startswith("llm-"):
+                    from genprobe.judges import llm
+
+                    note(f"{name}: {llm.bias(run.judgments(name))}")
+            return
+        found = judge_file(source, judges, out, bar)
+    for name, labels in found.items():
+        total = sum(labels.values())
+        parts = ", ".join(
+            f"{label} {n}" for label, n in sorted(labels.items(), key=lambda x: -x[1])
+        )
+        note(f"{name}: {many(total, 'reply')}: {parts}")
+    for judge in judges:
+        if hasattr(judge, "bias"):
+            note(f"{judge.name}: {judge.bias}")

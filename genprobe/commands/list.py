@@ -1,0 +1,75 @@
+"""What there is, by name."""
+
+from __future__ import annotations
+
+import click
+
+from genprobe.commands._options import VERBOSE
+
+_LISTS = (
+    *("models", "packs", "languages", "classifiers", "engines", "judges", "scorers", "metrics"),
+    *("data", "reproductions"),
+)
+
+
+@click.command(
+    name="list",
+    short_help="List languages, packs, engines, judges, metrics.",
+    help=f"List what there is, one a line: name, then what it is.\n\nWHAT: {', '.join(_LISTS)}.",
+)
+@click.argument("what", type=click.Choice(_LISTS), metavar="WHAT")
+@VERBOSE
+def command(what: str, verbose: bool) -> None:
+    rows = _listed(what)
+    width = max(len(name) for name, _ in rows)
+    for name, about in rows:
+        click.echo(f"{name:<{width}}  {about}".rstrip())
+
+
+def _listed(what: str) -> list[tuple[str, str]]:
+    from genprobe.datasets import statements
+    from genprobe.resources import models, registry
+    from genprobe.resources import packs as inputs
+
+    if what == "models":
+        return [
+            ("(none)", "the control model: without --model; a test instrument"),
+            ("FOLDER", "a model on disk, as transformers saves it"),
+            ("ORG/NAME", "a model of the Hugging Face hub"),
+            *models.listed(),
+        ]
+    if what == "packs":
+        packs = [inputs.load_pack(name) for name in registry.names("packs")]
+        return [(p.name, f"{p.title} ({', '.join(p.probes)}); {p.citation}") for p in packs]
+    if what == "languages":
+        pack = inputs.load_pack("yesno")
+        languages = [inputs.load_language(code) for code in registry.names("languages")]
+        return [
+            (
+                one.code,
+                f"{one.name}, {one.native}; words: {one.review}; "
+                f"questions: {pack.reviews.get(one.code, 'none')}",
+            )
+            for one in languages
+        ]
+    if what == "classifiers":
+        from genprobe import classifiers
+
+        cards = [classifiers.load(name) for name in classifiers.names()]
+        return [(c.name, f"{c.title}; {', '.join(c.languages)}; {c.figures()}") for c in cards]
+    if what == "scorers":
+        from genprobe.outcomes import preferences as logprob
+
+        return [
+            (s.name, f"{' or '.join(s.passes)}: {s.about.partition(chr(10))[0]}")
+            for s in logprob.SCORERS.values()
+        ]
+    if what == "metrics":
+        from genprobe import metrics
+
+        return [(m.name, m.title) for m in metrics.catalogue().values()]
+    if what == "data":
+        return list(statements.DATA.items())
+    what = "reproduce" if what == "reproductions" else what
+    names = registry.names(what)
+    return [(n, (registry.module(what, n).__doc__ or "").strip().split("\n")[0]) for n in names]

@@ -1,0 +1,52 @@
+"""A published table derived again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from genprobe.commands._console import noter
+from genprobe.commands._options import QUIET, VERBOSE, together
+
+
+@click.command("reproduce", short_help="Derive a published table again from its raw data.")
+@click.argument("name", metavar="NAME")
+@click.option(
+    "--from",
+    "folder",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="Where the published raw data lie: a download of yours. Not needed where a study's "
+    "printed figures alone are checked.",
+)
+@click.option(
+    "-f",
+    "--format",
+    "form",
+    type=click.Choice(["table", "csv", "json"]),
+    default="table",
+    show_default=True,
+    help="How cells are printed.",
+)
+@together(QUIET, VERBOSE)
+def command(name: str, folder: Path | None, form: str, quiet: bool, verbose: bool) -> int:
+    """Derive a published table again from published raw data, and set ours beside theirs.
+
+    \b
+    genprobe list reproductions
+    genprobe reproduce rubia --from ./RuBia-Dataset
+    genprobe reproduce rubia --from ./RuBia-Dataset -f csv > cells.csv
+
+    Cell by cell: what agrees to the printed digits, what does not, and why where that is known.
+    Published figures come with genprobe, statements and replies do not: docs/reproduce.md names
+    the files that each study needs. Exit code 0 if every cell agrees or differs for a known
+    reason, else 1.
+    """
+    from genprobe.analysis.reproduce import _text, run
+
+    found = run(name, folder)
+    click.echo(_text.render(found, form), nl=False)
+    if form != "table":
+        noter(quiet)(f"{name}: {found.summary}")
+    return 0 if found.ok else 1

@@ -1,0 +1,47 @@
+"""Stories that a model tells, and how they feel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from genprobe.commands._options import (
+    ASKED,
+    BY,
+    FORMAT,
+    QUIET,
+    VERBOSE,
+    ask_and_score,
+    drawn,
+    together,
+)
+
+
+@click.command("stories", short_help="Ask a model for stories, read their sentiment and count it.")
+@click.option(
+    "--data",
+    default="builtin",
+    show_default=True,
+    metavar="D",
+    help="builtin, or a file of templates.",
+)
+@click.option(
+    "--wording",
+    "probes",
+    multiple=True,
+    metavar="W",
+    help="published (default) or native; may be repeated.",
+)
+@together(*ASKED.values())
+@drawn(5, "1", 1.0, 512)
+@click.option("--classifier", metavar="C", help="Of sentiment; see `list classifiers`.")
+@together(BY, FORMAT, QUIET, VERBOSE)
+def command(by: str | None, form: str, quiet: bool, verbose: bool, **asked: Any) -> None:
+    """Ask a model for five-sentence stories about people, read their sentiment, count it.
+
+    In Kazakh unless --lang. Writes a run folder (runs/… unless --out), which the same command
+    resumes, and prints the share of templates with mostly negative stories.
+    """
+    declared = asked.pop("declared", False)
+    ask_and_score("stories", asked, by, form, quiet, declared)

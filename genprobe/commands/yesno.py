@@ -1,0 +1,50 @@
+"""What a model says when asked yes/no questions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from genprobe.commands._options import (
+    ASKED,
+    BY,
+    DECLARED,
+    FORMAT,
+    QUIET,
+    VERBOSE,
+    ask_and_score,
+    drawn,
+    together,
+)
+
+
+@click.command("yesno", short_help="Ask a model yes/no questions, read and count its replies.")
+@click.option(
+    "--data",
+    default="builtin",
+    show_default=True,
+    metavar="D",
+    help="builtin, shades, or a file of statements.",
+)
+@click.option("--probe", "probes", multiple=True, metavar="P", help="Probe; may be repeated.")
+@together(*ASKED.values())
+@click.option(
+    "--decode",
+    "decodes",
+    multiple=True,
+    type=click.Choice(["free", "choice", "logprob"]),
+    help="How the answer is read: the model's own words (default), forced to an answer word, or "
+    "the probabilities of the answer words; may be repeated.",
+)
+@drawn(1, "0; the control model: 1", 1.0, 64)
+@together(BY, DECLARED, FORMAT, QUIET, VERBOSE)
+def command(by: str | None, form: str, quiet: bool, verbose: bool, **asked: Any) -> None:
+    """Ask a model yes/no questions about statements, read its replies, count them.
+
+    Writes a run folder (runs/… unless --out), which the same command resumes, and prints the
+    table. Without --model the built-in control model runs: a test instrument, not a model to
+    be judged.
+    """
+    declared = asked.pop("declared", False)
+    ask_and_score("yesno", asked, by, form, quiet, declared)

@@ -1,0 +1,99 @@
+"""Ask an engine what a run has planned, and keep what comes back."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable
+from typing import NamedTuple
+
+from genprobe.engines import Engine, Sampling
+from genprobe.errors import EngineError
+from genprobe.pipeline import Note, Progress
+from genprobe.records import Failure, LogProb, Request, Response
+from genprobe.runs.run import Run
+
+# Decodes whose answer is a text; that of the others are log-probabilities.
+WRITTEN = ("free", "choice")
+LASTING = frozenset(("too-long", "unscorable"))  # kinds of failures that asking again repeats
+
+
+def pending(run: Run) -> list[Request]:
+    """The requests without an answer, in the order of the plan. A failure is asked again."""
+    answered = set(run.answered())
+    return [request for request in run.requests() if request.id not in answered]
+
+
+class Counts(NamedTuple):
+    """Where a run stands: responses and failures of now, and responses of before."""
+
+    done: int
+    failed: int
+    already: int
+    total: int
+
+
+def generate(
+    run: Run,
+    engine: Engine,
+    sampling: Sampling,
+    progress: Callable[[Counts], None] | None = None,
+) -> Counts:
+    """Ask what is pending and store each answer as it comes; `progress` is called after each.
+
+    Whatever stops it, Ctrl-C included, leaves a folder that resumes. EngineError if the engine
+    answers what was not asked, answers twice or in another way than asked, or leaves requests
+    unanswered.
+    """
+    asked = pending(run)
+    waiting = {request.id: request.decode for request in asked}
+    total = sum(1 for _ in run.requests())
+    counts = Counts(done=0, failed=0, already=total - len(asked), total=total)
+    name = engine.identity.engine
+    try:
+        for record in engine.generate(asked, sampling) if asked else ():
+            if record.request not in waiting:
+                raise EngineError(f"engine {name!r} answered {record.request} unasked or twice")
+            decode = waiting.pop(record.request)
+            if not isinstance(record, Failure | (Response if decode in WRITTEN else LogProb)):
+                raise EngineError(f"engine {name!r} answered {record.request} with another kind")
+            run.append(record)
+            if isinstance(record, Failure):
+                counts = counts._replace(failed=counts.failed + 1)
+            else:
+                counts = counts._replace(done=counts.done + 1)
+            if progress:
+                progress(counts)
+    finally:
+        run.flush()
+    if waiting:
+        raise EngineError(
+            f"engine {name!r} left {len(waiting)} of {len(asked)} requests unanswered; "
+            "run again to ask them"
+        )
+    return counts
+
+
+def ask(run: Run, engine: Engine, sampling: Sampling, note: Note, progress: Progress) -> None:
+    """Ask what is pending, with progress and notes for a person. EngineError if all of it fails."""
+
+    def step(counts: Counts) -> None:
+        progress("asking", counts.already + counts.done + counts.failed, counts.total)
+
+    total = sum(1 for _ in run.requests())
+    progress("asking", total - len(pending(run)), total)  # the first batch may take long
+    counts = generate(run, engine, sampling, step)
+    if counts.already:
+        note(f"{counts.already} of {counts.total} replies were there already")
+    if counts.failed:
+        last = list(deque(run.failures(), counts.failed))
+        kinds = Counter(one.kind for one in last)
+        ((kind, _),) = kinds.most_common(1)
+        details = Counter(one.detail or kind for one in last if one.kind == kind)
+        ((why, n),) = details.most_common(1)
+        such = "such as " if n < sum(details.values()) else ""
+        others = f" (and {len(last) - sum(details.values())} others)" if len(kinds) > 1 else ""
+        cure = "" if LASTING.issuperset(kinds) else "; the same command asks them again"
+        said = f"requests failed: {such}{why[:200]}{others} ({run.folder}/failures.jsonl){cure}"
+        if counts.failed == counts.total:
+            raise EngineError(f"all {counts.total} {said}")
+        note(f"{counts.failed} of {counts.total} {said}")

@@ -1,0 +1,147 @@
+"""Open what answers or scores: the engine for a model, a server, a file of recordings."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from genprobe.engines import Options, control
+from genprobe.errors import InputError
+from genprobe.resources import models, registry
+
+SCORER = "open_scorer"  # what an engine module has that scores texts
+
+
+def engine_options(
+    arguments: Sequence[str] = (), base_url: str | None = None, concurrency: int | None = None
+) -> Options:
+    """Options from `KEY=VALUE` texts. A value is read as JSON where it is JSON, else as it is.
+
+    InputError for what is not of that form, is there twice, or looks like a key to a server.
+    """
+    known = {"dtype": str, "device": str, "revision": str, "batch_tokens": int}
+    found: dict[str, Any] = {}
+    for argument in arguments:
+        name, equals, text = argument.partition("=")
+        if not equals or not name.isidentifier():
+            raise InputError(f"--engine-arg {argument!r} is not KEY=VALUE")
+        if name in found:
+            raise InputError(f"--engine-arg {name} is there twice")
+        if name in ("api_key", "key", "token", "hf_token", "password"):
+            raise InputError(
+                f"--engine-arg {name}: keys are not given here, where others can read them; "
+                "set GENPROBE_API_KEY (a server) or log in with `hf auth login` (the hub)"
+            )
+        try:
+            found[name] = json.loads(text)
+        except ValueError:
+            found[name] = text
+        if name in known and type(found[name]) is not known[name]:
+            if known[name] is not str:
+                raise InputError(f"--engine-arg {argument!r}: {name} is a whole number")
+            found[name] = text
+    if found.get("batch_tokens", 1) < 1:
+        raise InputError(f"--engine-arg batch_tokens={found['batch_tokens']}: 1 at least")
+    ours = {name: found.pop(name) for name in known if name in found}
+    return Options(**ours, base_url=base_url, concurrency=concurrency, more=found)
+
+
+def is_control(model: str | None, options: Options) -> bool:
+    """Whether the control model is meant: no model is named, and no server."""
+    return model is None and options.base_url is None
+
+
+def open_engine(engine: str, model: str | None, options: Options, scores: bool = False) -> Any:
+    """Open an engine; close it after use.
+
+    engine: a name, or `auto` for the one that fits model and machine. model: alias, hub id or
+    folder; None is the control model, or a server's only one. scores: it is to score texts
+    (`engines.scoring.Scorer`) and not to answer (`engines.Engine`).
+    InputError, EngineError in one line for what cannot be.
+    """
+    names = registry.names("engines")
+    if engine not in ("auto", *names):
+        raise registry.unknown("engine", engine, ["auto", *names])
+    if scores and engine != "auto" and not hasattr(registry.module("engines", engine), SCORER):
+        raise InputError(f"engine {engine!r} gives no log-probabilities of texts; leave it out")
+    if engine == "replay":  # recordings have no alias
+        if model is None:
+            raise InputError("replay needs --model: the run folder or the file with the recordings")
+        return _open(engine, model, options, scores)
+    if is_control(model, options) and not (scores and engine == "openai"):
+        return _open_control("transformers" if engine == "auto" else engine, options, scores)
+    known = _resolved(model, options, scores)
+    if not scores:
+        if known.kind == "masked":
+            raise InputError(
+                f"{model} is a masked model, which writes no replies; name an instruct model "
+                "(`genprobe list models`)"
+            )
+        if known.kind == "base":
+            options.note(f"{model} is a base model: it continues the question as plain text")
+    options = dataclasses.replace(
+        options,
+        base_url=options.base_url or known.base_url or None,
+        revision=options.revision or known.revision or None,
+        dtype=options.dtype or known.dtype or None,
+    )
+    why = ""
+    if scores:
+        engine = ("openai" if options.base_url else "transformers") if engine == "auto" else engine
+        if options.base_url and engine != "openai":
+            raise InputError(f"--base-url names a server, which --engine {engine} does not ask")
+    else:
+        options = dataclasses.replace(options, more={**known.engine_args, **options.more})
+        if engine == "auto":
+            engine, why = (known.engine, "") if known.engine else _choose(known, options)
+    found = _open(engine, known.id, options, scores)
+    if why:
+        options.note(f"engine: {engine} ({why})")
+    return found
+
+
+def _open(engine: str, model: str, options: Options, scores: bool) -> Any:
+    module = registry.module("engines", engine)
+    return getattr(module, SCORER if scores else "open")(model, options)
+
+
+def _open_control(engine: str, options: Options, scores: bool) -> Any:
+    options.note(
+        "no --model: the control model runs, a test instrument and not a model to be judged"
+    )
+    # The known rates of the control model are those of single precision; so small a model is no
+    # faster on a GPU, but vLLM runs only where it was built for.
+    device = options.device or ("cpu" if engine == "transformers" else None)
+    options = dataclasses.replace(options, dtype="float32", device=device)
+    found = _open(engine, str(control.MODEL), options, scores)
+    found.identity = dataclasses.replace(found.identity, model="control")
+    return found
+
+
+def _resolved(model: str | None, options: Options, scores: bool) -> models.Model:
+    if model is None:
+        return models.Model("", "")
+    if scores and options.base_url and model.lower() not in models.catalogue():
+        return models.Model("", model)  # by the server's own name
+    known = models.resolve(model)
+    if options.base_url is not None and not known.alias:
+        return dataclasses.replace(known, id=model)
+    return known
+
+
+def _choose(model: models.Model, options: Options) -> tuple[str, str]:
+    """The engine for `auto`, and why."""
+    if options.base_url is not None:
+        return "openai", "a server is named"
+    if importlib.util.find_spec("vllm") is None:
+        return "transformers", "vLLM is not installed"
+    import torch  # both engines need it
+
+    if not torch.cuda.is_available():
+        return "transformers", "no GPU is here"
+    if model.architecture == "encoder-decoder":
+        return "transformers", "vLLM does not run encoder-decoder models"
+    return "vllm", "it is installed, and a GPU is here"

@@ -1,0 +1,63 @@
+"""The requests of a run: every statement in every probe, decode and sample."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+
+from genprobe.errors import InputError
+from genprobe.records import Request, Statement, derive_seed, request_id
+from genprobe.resources import registry
+from genprobe.resources.packs import Pack
+
+
+def plan(
+    statements: Iterable[Statement],
+    pack: Pack,
+    probes: Sequence[str],
+    seed: int,
+    samples: int = 1,
+    decodes: Sequence[str] = ("free",),
+) -> list[Request]:
+    """The requests: every statement in every probe, in every decode, `samples` times, in this
+    order. Probabilities are not drawn: they are asked for once.
+
+    InputError for a language or probe that the pack lacks, or the same request twice.
+    """
+    for probe in probes:
+        if probe not in pack.probes:
+            raise registry.unknown("probe", probe, list(pack.probes))
+    requests: dict[str, Request] = {}
+    for statement in statements:
+        wordings = pack.wordings.get(statement.lang)
+        if wordings is None:
+            raise InputError(
+                f"statement {statement.id!r}: the pack {pack.name!r} has no wordings in "
+                f"{statement.lang!r}; it has {', '.join(pack.wordings)}"
+            )
+        for probe, decode in itertools.product(probes, decodes):
+            messages = [{"role": "user", "content": wordings[probe].ask(statement.text)}]
+            if pack.system:
+                messages.insert(0, {"role": "system", "content": pack.system})
+            options = pack.options(statement.lang, decode)
+            for sample in range(1 if decode == "logprob" else samples):
+                asked = (messages, sample, decode, options)
+                name = request_id(statement.id, statement.lang, pack.id, probe, *asked)
+                if name in requests:
+                    raise InputError(
+                        f"statement {statement.id!r} ({statement.lang}) is there twice with the "
+                        "same text; remove one"
+                    )
+                requests[name] = Request(
+                    id=name,
+                    statement=statement.id,
+                    lang=statement.lang,
+                    pack=pack.id,
+                    probe=probe,
+                    messages=messages,
+                    sample=sample,
+                    seed=derive_seed(seed, name, sample),
+                    decode=decode,
+                    options=options,
+                )
+    return list(requests.values())

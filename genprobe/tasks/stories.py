@@ -1,0 +1,65 @@
+"""Five-sentence stories about templates with an open slot (Aqbileq 4.2), five seeds each."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from genprobe import classifiers
+from genprobe.datasets import templates
+from genprobe.engines import Sampling
+from genprobe.engines.control import stories as tales
+from genprobe.errors import InputError
+from genprobe.resources import registry
+from genprobe.tasks import Ask, Asked, Table, Task, chat
+
+
+def prepare(ask: Ask) -> Asked:
+    """Check what is asked; Kazakh where no language is named. `ask.classifier` names a card."""
+    codes = ask.codes or ["kk"]
+    ask = dataclasses.replace(ask, langs=codes)
+    if ask.control:
+        for code in codes:
+            tales.kinds(code)  # the languages that it tells stories in
+    items, notes = templates.load(ask.data, codes)
+    for line in notes:
+        ask.note(line)
+    judges = [registry.module("judges", "story").make()]
+    try:
+        for code in () if ask.classifier else codes:
+            classifiers.default(code)
+    except InputError as error:  # stories can be asked for now, and their sentiment read later
+        ask.note(f"{error}; the stories are checked, their sentiment is not read")
+    else:
+        judges.append(registry.module("judges", "sentiment").make(ask.classifier))
+    return chat(ask, TASK, items, judges, probes=("published",))
+
+
+TASK = Task(
+    name="stories",
+    about="Stories about people, read for their sentiment.",
+    prepare=prepare,
+    judges={"free": ("story", "sentiment")},
+    questions={
+        "sentiment": (("sentiment", None),),
+        "language": (("language", None), ("story", "language")),
+    },
+    tables=(
+        Table(
+            "stories",
+            "Stories",
+            "Of the templates: how many got mostly negative stories.",
+            main=("negrate", "negative-stories", "seed-disagreement"),
+            rows=("domain", "lang"),
+            place=20,
+            says=("tells about", "tell about"),
+            replies="stories",
+            read=("sentiment", "sentiment"),
+        ),
+    ),
+    asked="asked for stories about {statements} in {languages}, in the {wordings}",
+    probe="wording",
+    thing="template",
+    whole=True,
+    sampling=Sampling(temperature=1.0, max_tokens=512),
+    samples=5,
+)

@@ -1,0 +1,56 @@
+"""Yes/no questions about statements: recognition, agreement, disagreement (SHADES 4.2.1)."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from genprobe.datasets import statements
+from genprobe.errors import InputError
+from genprobe.resources import registry
+from genprobe.runs.spec import WHO
+from genprobe.tasks import Ask, Asked, Table, Task, chat
+
+DECODES = ("free", "choice", "logprob")
+
+
+def prepare(ask: Ask) -> Asked:
+    """Check what is asked: decodes, statements, judges by decode."""
+    items, notes = statements.load(ask.data, ask.codes or None)
+    for line in notes:
+        ask.note(line)
+    decodes = tuple(decode for decode in DECODES if decode in ask.decodes) or ("free",)
+    if ask.engine == "replay" and decodes != ("free",):
+        raise InputError("recorded replies are free ones; leave --decode out")
+    names = dict.fromkeys(name for decode in decodes for name in TASK.judges[decode])
+    judges = [registry.module("judges", name).make() for name in names]
+    return chat(dataclasses.replace(ask, decodes=decodes), TASK, items, judges)
+
+
+TASK = Task(
+    name="yesno",
+    about="Yes/no questions about statements, read and counted.",
+    prepare=prepare,
+    judges={
+        "free": ("yesno", "refusal", "language"),
+        "choice": ("yesno",),
+        "logprob": ("probability",),
+    },
+    questions={"answer": (("yesno", None),)},
+    tables=(
+        Table(
+            "answers",
+            "Answers to yes/no questions",
+            "Of the clear answers: how often the statement was called a stereotype, and how often "
+            "it was endorsed (yes to agreement, no to disagreement).",
+            main=("recognised", "endorsed"),
+            across=("probe",),
+            place=10,
+            says=("answers about", "answer about"),
+            read=("answer", "yesno"),
+        ),
+    ),
+    asked="asked the questions of {probes} about {statements} in {languages}",
+    paradigm="says",
+    may_differ=(*WHO, "decode"),
+    row=("decode", "lang", "probe", "statement", "sample"),
+)
