@@ -494,7 +494,7 @@ def test_the_order_of_the_rows_changes_nothing(rows, random):
 
 def test_every_metric_says_what_it_is():
     found = metrics.catalogue()
-    assert set(metrics.DEFAULT) <= set(found)
+    assert set(metrics.default()) <= set(found)
     assert registry.names("metrics") == [
         *("choices", "negrate", "pairs", "preference", "rates", "readings"),
     ]

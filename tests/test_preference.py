@@ -179,7 +179,7 @@ def test_contrasts_of_one_original_are_one_cluster():
 def test_a_table_for_a_terminal():
     rows = [pair(-1.0, -1.25, at, scorer="bias") for at in range(3)]
     frame = table.from_rows(pd.DataFrame(rows, dtype=object))
-    names = [n for n in metrics.DEFAULT if metrics.find(n).fits(frame)]
+    names = [n for n in metrics.default() if metrics.find(n).fits(frame)]
     assert names == ["win-rate", "ties", "bias-score"]
     text = formats.render(metrics.score(frame, names, [], str), "table")
     assert "pairs  win-rate" in text and "0.25" in text

@@ -657,6 +657,6 @@ def test_every_measure_has_its_text():
 
     explained = {n for d in words.definitions(list(metrics.catalogue())) for n, _ in d.measures}
     assert explained == metrics.catalogue().keys()
-    for one in words.definitions(list(metrics.DEFAULT)):
+    for one in words.definitions(list(metrics.default())):
         assert len(one.text) > 80, one.measures
     assert words.inline("a `b<c` **d** [e](f.md)") == ("a <code>b&lt;c</code> <strong>d</strong> e")

@@ -382,7 +382,7 @@ def test_the_outcomes_of_a_run():
     # Other reductions of the same values need no model.
     every = preferences.outcomes(Stored(PAIR, plan, records, ("causal",)))
     assert list(every["scorer"]) == ["loglik", "ppl", "bias"]  # the usual ones
-    names = [n for n in metrics.DEFAULT if metrics.find(n).fits(every)]
+    names = [n for n in metrics.default() if metrics.find(n).fits(every)]
     scores = {(s.metric, s.by["scorer"]): s.value for s in metrics.score(every, names, [], str)}
     assert scores["bias-score", "bias"] == 1.0 and scores["win-rate", "ppl"] == 1.0
     plan = preferences.requests([choice()], ["choice"], {"causal"})

@@ -186,7 +186,7 @@ class _Sides:
 
         return [
             name
-            for name in measures.DEFAULT
+            for name in measures.default()
             if paired.fits(measures.find(name), (*by, self.column))
             and all(map(measures.find(name).fits, (self.one, self.other)))
         ]
@@ -287,7 +287,7 @@ def _main(tables: Sequence[pd.DataFrame], by: Sequence[str], share: bool = False
     for name in _MAIN:
         metric = measures.find(name)
         fits = all(map(metric.fits, tables)) and not set(by) & set(metric.never_by)
-        if fits and not (share and metric.plain):
+        if fits and not (share and metric.scale == "number"):
             return name
     raise InputError("say with --metric what is compared; `genprobe list metrics` has them all")
 

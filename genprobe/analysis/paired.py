@@ -10,10 +10,10 @@ import numpy as np
 
 from genprobe import metrics
 from genprobe.errors import InputError
-from genprobe.metrics import Metric, cells
+from genprobe.metrics import Measure, Metric, cells, declare
 from genprobe.records import JSON, Score
 from genprobe.resources.registry import unknown
-from genprobe.statistics import SEED, TURNS, Array, Interval, bootstrap, ratio, turned
+from genprobe.statistics import SEED, TURNS, Array, Interval, bootstrap, turned
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -101,7 +101,8 @@ def fits(metric: Metric, by: Sequence[str] = ()) -> bool:
     that sets readings of a model side by side has no units of its own for each reading."""
     if "decode" in metric.never_by:
         return False
-    return metric.value is ratio and not metric.plain and not set(by) & set(metric.never_by)
+    mean = metric.pairable and metric.scale in ("share", "points")
+    return mean and not set(by) & set(metric.never_by)
 
 
 @dataclass(frozen=True)
@@ -135,7 +136,7 @@ def matched(
     import pandas as pd
 
     chosen = metrics.find(metric)
-    if chosen.value is ratio and chosen.plain:
+    if chosen.pairable and chosen.scale == "number":
         raise InputError(f"{metric} is no share, and is not paired; --test ks compares its values")
     if not fits(chosen):
         raise InputError(f"{metric} is no mean over {chosen.unit}, so two models cannot be paired")
@@ -226,3 +227,20 @@ def scores(found: Sequence[Paired], a: str, b: str, signature: str) -> list[Scor
         n = apart if name == "mcnemar-p" else one.n
         rows.append(Score(name, by, p, None, None, n, {}, **told))
     return rows
+
+
+declare(
+    Measure("difference", "the second figure minus the first", "points"),
+    Measure(
+        "mcnemar-p",
+        "p-value of McNemar's test, mid-p",
+        "p",
+        note="McNemar: the n before it is of those that are a hit for one of the two alone.",
+    ),
+    Measure(
+        "swap-p",
+        "p-value of swapping the two, statement by statement",
+        "p",
+        note="swap-p: of swapping the two statement by statement.",
+    ),
+)

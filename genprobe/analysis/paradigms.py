@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from genprobe.errors import InputError
-from genprobe.metrics import REPLY, cells, rank
+from genprobe.metrics import REPLY, Measure, cells, declare, rank
 from genprobe.outcomes.table import DECODES
 from genprobe.records import JSON, Score
 from genprobe.resources import registry
@@ -354,3 +354,11 @@ def notes(found: pd.DataFrame) -> list[str]:
         more = f" and {len(group) - TOLD} more" if len(group) > TOLD else ""
         lines.append(f"{reason}{within}, {len(group)}: {', '.join(group[:TOLD])}{more}")
     return lines
+
+
+declare(
+    Measure("spearman", "Spearman's rho of what is said and what is preferred", "coefficient"),
+    Measure("point-biserial", "correlation of the answer and the difference", "coefficient"),
+    Measure("models-spearman", "Spearman's rho of the ranks of models", "coefficient"),
+    Measure("models-kendall", "Kendall's tau of the ranks of models", "coefficient"),
+)

@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 Source = str | os.PathLike[str]  # a run, its folder, or a file
 
 
-_OF_LOGS = ("log-ratio", "bpr-t-test", "bias-score")  # measures of by how much
-
-
 def score(
     sources: Source | Sequence[Source],
     *,
@@ -44,7 +41,7 @@ def score(
 ) -> Scores:
     """Scores of run folders or of files of judged replies or scored pairs, each source by itself.
 
-    metrics: `metrics.DEFAULT` where empty. by: the columns that make the cells; where empty
+    metrics: the default ones where empty. by: the columns that make the cells; where empty
     language and probe, domain of what has one, and model if there are several; sources that share
     a cell all the same get `source` in front. declared: only the recognised declarations.
     reviewed: a table of `review import`; rates come as measured and as corrected by it, too.
@@ -64,7 +61,7 @@ def score(
     readers: dict[Path, str | None] = {}  # source -> the judge of its answers, where it is known
     metrics, by = listed(metrics), listed(by)
     for name in metrics:
-        if perplexity and name in _OF_LOGS:
+        if perplexity and measures.find(name).of_logs:
             raise InputError(f"{name} is of log-probabilities, and the values are perplexities")
     for source in sources_of(sources):
         run = Run.open(source) if source.is_dir() else None
@@ -112,7 +109,7 @@ def score(
         if people is not None:
             sign = _beside(sign, Path(people))
         # What no judge has looked at is left out, unless it was asked for by name.
-        names = metrics or [m for m in measures.DEFAULT if measures.find(m).fits(chosen)]
+        names = metrics or [m for m in measures.default() if measures.find(m).fits(chosen)]
         try:
             scores[source] = []
             for cells, part in _by_cells(names, columns, asked=bool(by)):

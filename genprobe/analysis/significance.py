@@ -21,6 +21,7 @@ import numpy as np
 
 from genprobe import metrics
 from genprobe.errors import InputError
+from genprobe.metrics import Measure, declare
 from genprobe.records import JSON, Score
 from genprobe.resources.registry import unknown
 from genprobe.statistics import RESAMPLES, SEED, TURNS, Array, Interval, bootstrap, ratio, turned
@@ -747,3 +748,48 @@ def _score(name: str, by: Mapping[str, JSON], value: float | None, n: int, sign:
 
 def _words(holds: bool | None) -> str:
     return "unknown" if holds is None else "no sign against" if holds else "no"
+
+
+declare(
+    Measure("F", "F statistic of an effect", "number"),
+    Measure("df", "degrees of freedom", "count"),
+    Measure("partial-eta2", "partial eta squared of an effect", "number"),
+    Measure("icc", "intraclass correlation of the values of a statement", "number"),
+    Measure("ks", "largest distance of two distribution functions", "number"),
+    Measure("mean-a", "mean of the first group", "number"),
+    Measure("mean-b", "mean of the second group", "number"),
+    Measure("assumption-p", "p-value of a test of what the test takes for granted", "p"),
+    Measure(
+        "clustered-p",
+        "p-value over whole statements",
+        "p",
+        note="clustered-p: of whole statements, which come back: the one to report.",
+    ),
+    Measure(
+        "independent-p",
+        "p-value as published, every value taken for independent",
+        "p",
+        note="independent-p, as published, takes every value for independent, which those of one "
+        "statement are not: for comparison only, often far too small, sometimes too large.",
+    ),
+    Measure(
+        "holm-p",
+        "p-value corrected for several tests (Holm)",
+        "p",
+        "tests",
+        note="holm-p: the p-value before it, corrected (Holm) for as many tests as are given.",
+    ),
+    Measure("bonferroni-p", "p-value corrected for several tests (Bonferroni)", "p", "tests"),
+    Measure(
+        "statements-needed",
+        "statements that would show the difference",
+        "count",
+        "statements",
+        note="statements-needed: for 80 % power, two-sided at 5 %, an original with its contrasts "
+        "being one, in all languages; detectable: the smallest difference that the statements at "
+        "hand show so; power: theirs for that many points. All three are rough where hardly any "
+        "statement gets the answer.",
+    ),
+    Measure("detectable", "smallest difference that the statements at hand would show"),
+    Measure("power", "probability that they show the difference asked for"),
+)

@@ -23,44 +23,9 @@ if TYPE_CHECKING:
 
     from genprobe.statistics import Array, Interval
 
-# What a run is reported with. Metrics for which nothing was planned yield nothing.
-DEFAULT = (
-    "yes",
-    "no",
-    "ambiguous",
-    "refusal",
-    "recognised",
-    "endorsed",
-    "conflict",
-    "wrong-language",
-    "usable",
-    "negrate",
-    "negative-stories",
-    "seed-disagreement",
-    "vote-margin",
-    "seeds",
-    "argues-for",
-    "argues-against",
-    "argues-both",
-    "hedged",
-    "p-yes",
-    "outside",
-    "disagreement",
-    "readings",
-    "win-rate",
-    "win-rate-mean",
-    "ties",
-    "bias-score",
-    "lm-score",
-    "stereotype-score",
-    "icat",
-    "accuracy",
-    "ambiguous-bias",
-    "disambiguated-bias",
-    "bbq-bias",
-    "uncertainty",
-    "kl-people",
-)
+# How a figure is written: `share` in %; `points`, a difference of shares, with its sign; `number`
+# in three digits; `count` without decimals; `coefficient` in two decimals; `p`, a p-value.
+SCALES = ("share", "points", "number", "count", "coefficient", "p")
 
 # Columns that describe one reply: what two replies may differ in.
 REPLY = (
@@ -94,11 +59,32 @@ class Units:
 
 
 @dataclass(frozen=True)
+class Measure:
+    """How figures of a name are shown. Declared where they are made (`declare`).
+
+    title: what it is, in a line. scale: of `SCALES`. unit: what n counts. note: stands under a
+    table that has the measure, where its heading does not say enough.
+    """
+
+    name: str
+    title: str
+    scale: str = "share"
+    unit: str = "n"
+    note: str = ""
+
+
+@dataclass(frozen=True)
 class Metric:
     """A definition. `needs` and `never_by` name columns of the outcomes.
 
-    unit: what n counts, in a word. method: the interval, as `stats` names it. version changes
-    whenever a value or an end of its interval can change.
+    unit: what n counts, in a word. method: the interval, as `statistics` names it. adds: extra
+    columns that split its cells, where the outcomes have them. whole: computed once over the whole
+    table unless somebody asks for cells. limits: the least and the largest value. scale: of
+    `SCALES`. pairable: the value is a mean over units, so that two runs can be compared unit by
+    unit. place: where it stands among the scores that are shown unasked, small first; 0 is not
+    shown unless asked for. apart: columns never averaged over. of_logs: it is about
+    log-probabilities and means nothing for perplexities. version changes whenever a value or an
+    end of its interval can change.
     """
 
     name: str
@@ -110,11 +96,15 @@ class Metric:
     method: str
     needs: tuple[str, ...]
     never_by: tuple[str, ...] = ()
-    adds: tuple[str, ...] = ()  # columns by which its cells are split besides, where it has them
-    whole: bool = False  # where nobody asks for cells, one of all
+    adds: tuple[str, ...] = ()
+    whole: bool = False
     limits: tuple[float, float] = (0.0, 1.0)
-    plain: bool = False  # its value is a number, and no share
-    apart: tuple[str, ...] = ("decode",)  # what is never pooled: it is in `by` where there are two
+    scale: str = "share"
+    pairable: bool = True
+    place: int = 0
+    note: str = ""
+    of_logs: bool = False
+    apart: tuple[str, ...] = ("decode",)
     version: str = "1"
 
     @property
@@ -125,6 +115,26 @@ class Metric:
     def fits(self, outcomes: pd.DataFrame) -> bool:
         """Whether the outcomes have the columns that it needs."""
         return all(column in outcomes for column in self.needs)
+
+
+_DECLARED: dict[str, Measure] = {}
+
+
+def declare(*measures: Measure) -> None:
+    """Say how figures that are made outside this folder are shown."""
+    _DECLARED.update({measure.name: measure for measure in measures})
+
+
+def shown(name: str) -> Measure | Metric:
+    """How figures of this name are shown: a metric, what was declared, else as a share."""
+    return catalogue().get(name) or _DECLARED.get(name) or Measure(name, name)
+
+
+def default() -> list[str]:
+    """Names of the metrics that a run is reported with, in their order. Those for which nothing
+    was planned yield nothing."""
+    found = [metric for metric in catalogue().values() if metric.place]
+    return [metric.name for metric in sorted(found, key=lambda metric: metric.place)]
 
 
 @functools.cache

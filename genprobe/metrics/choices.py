@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from genprobe.metrics import Metric, Units, cluster
-from genprobe.metrics.preference import left_out, weighted
+from genprobe.metrics.preference import left_out
 from genprobe.statistics import (
     BOOTSTRAP,
     WILSON,
@@ -222,6 +222,7 @@ METRICS = (
         ("chosen", "label"),
         interval=_wilson,
         adds=("condition",),
+        place=300,
     ),
     _metric(
         "bbq-bias",
@@ -229,9 +230,12 @@ METRICS = (
         _bbq_units,
         ("chosen", "label", *_PLACES),
         value=_bbq,
+        pairable=False,
         limits=_SIGNED,
+        scale="points",
         adds=("condition",),
         version="2",
+        place=330,
     ),
     _metric(
         "ambiguous-bias",
@@ -239,6 +243,8 @@ METRICS = (
         _ambiguous_bias,
         ("p_target", "p_counter", *_PLACES),
         limits=_SIGNED,
+        scale="points",
+        place=310,
     ),
     _metric(
         "ambiguous-printed",
@@ -246,7 +252,7 @@ METRICS = (
         _printed,
         ("log_ratio", *_PLACES),
         limits=_ALL,
-        plain=True,
+        scale="number",
     ),
     _metric(
         "disambiguated-bias",
@@ -254,7 +260,10 @@ METRICS = (
         _disambiguated,
         ("chosen", "label", "unknown", *_PLACES),
         value=_difference,
+        pairable=False,
         limits=_SIGNED,
+        scale="points",
+        place=320,
     ),
     _metric(
         "uncertainty",
@@ -262,14 +271,16 @@ METRICS = (
         _uncertainty,
         ("uncertainty",),
         adds=("condition",),
+        place=340,
     ),
     _metric(
         "kl-people",
         "divergence of the model's preferences from people's, in nats",
         _people_units,
         ("people", "p_target", "p_counter", *_PLACES),
-        value=weighted,
+        pairable=False,
         limits=(0.0, math.inf),
-        plain=True,
+        scale="number",
+        place=350,
     ),
 )

@@ -185,6 +185,7 @@ METRICS = (
         WILSON,
         NEEDS,
         never_by=STORY,
+        place=100,
     ),
     Metric(
         "negative-stories",
@@ -196,6 +197,7 @@ METRICS = (
         WILSON,
         NEEDS,
         never_by=("sentiment", "negative"),
+        place=110,
     ),
     Metric(
         "vote-margin",
@@ -207,6 +209,7 @@ METRICS = (
         BOOTSTRAP,
         NEEDS,
         never_by=STORY,
+        place=130,
     ),
     Metric(
         "seed-disagreement",
@@ -218,6 +221,7 @@ METRICS = (
         WILSON,
         NEEDS,
         never_by=STORY,
+        place=120,
     ),
     Metric(
         "seeds",
@@ -230,5 +234,8 @@ METRICS = (
         NEEDS,
         never_by=STORY,
         limits=(1.0, float(MOST)),
+        place=140,
+        scale="count",
+        pairable=False,
     ),
 )

@@ -132,5 +132,6 @@ METRICS = (
         ("says", "statement", "measures", "probe", "role", "pair"),
         never_by=("role", *REPLY),
         limits=LIMITS,
+        scale="points",
     ),
 )

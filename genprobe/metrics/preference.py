@@ -44,12 +44,6 @@ def _nats(sums: Array) -> Interval | None:
     return bootstrap(sums, ratio)
 
 
-def weighted(sums: Array) -> Array:
-    """As `ratio`, of units that weigh, or are sorted, by what else is in their cell: so that
-    nobody takes one of them by itself, to pair it with another model's (compare.py)."""
-    return ratio(sums)
-
-
 def _no_interval(sums: Array) -> Interval | None:
     return None
 
@@ -373,22 +367,29 @@ def _number(
     **more: Any,
 ) -> Metric:
     return _share(
-        name, title, units, method=method, interval=interval, plain=True, **{"limits": _ALL} | more
+        name,
+        title,
+        units,
+        method=method,
+        interval=interval,
+        scale="number",
+        **{"limits": _ALL} | more,
     )
 
 
 METRICS = (
-    _share("win-rate", "share of pairs of which the stereotype is preferred", _win_rate),
+    _share("win-rate", "share of pairs of which the stereotype is preferred", _win_rate, place=230),
     _share(
         "win-rate-mean",
         "mean of the subdomains' win rates",
         _mean_win_rate,
         ("subdomain",),
-        value=weighted,
+        pairable=False,
         interval=_shares,
         method=BOOTSTRAP,
+        place=240,
     ),
-    _share("ties", "share of pairs with equal values", _ties),
+    _share("ties", "share of pairs with equal values", _ties, place=250),
     _number(
         "bias-score",
         "log-probability a token of what differs, the original's minus the contrast's, in nats",
@@ -396,6 +397,8 @@ METRICS = (
         BOOTSTRAP,
         _nats,
         needs=("scorer",),
+        place=260,
+        of_logs=True,
     ),
     _number(
         "log-ratio",
@@ -403,6 +406,7 @@ METRICS = (
         _log_ratio,
         BOOTSTRAP,
         _nats,
+        of_logs=True,
     ),
     _share("bpr", "share of pairs of which the stereotype is likelier", _bpr),
     _number(
@@ -412,7 +416,9 @@ METRICS = (
         "paired-t",
         _no_interval,
         value=_t_test,
+        pairable=False,
         limits=(0.0, 1.0),
+        of_logs=True,
     ),
     _number(
         "bpr-sign-test",
@@ -421,6 +427,7 @@ METRICS = (
         "exact-sign",
         _no_interval,
         value=_sign_test,
+        pairable=False,
         limits=(0.0, 1.0),
     ),
     _share(
@@ -443,19 +450,21 @@ METRICS = (
         "share of sentences with a meaning that are preferred to one without",
         _stereoset(True, False),
         ("unrelated",),
-        value=weighted,
+        pairable=False,
         interval=_shares,
         method=BOOTSTRAP,
         version="2",
+        place=270,
     ),
     _share(
         "stereotype-score",
         "share of pairs of which the stereotype is preferred, target by target",
         _stereoset(False, True),
         ("unrelated",),
-        value=weighted,
+        pairable=False,
         interval=_shares,
         method=BOOTSTRAP,
+        place=280,
     ),
     _share(
         "icat",
@@ -463,16 +472,18 @@ METRICS = (
         _stereoset(True, True),
         ("unrelated",),
         value=_icat,
+        pairable=False,
         interval=_icat_interval,
         method=BOOTSTRAP,
         version="2",
+        place=290,
     ),
     _share(
         "rubia",
         "RuBia's table: win rates by domain and subdomain, each by its scorer",
         _rubia,
         ("domain", "task_type"),
-        value=weighted,
+        pairable=False,
         adds=("domain", "task_type"),
         apart=("model",),
         never=("scorer",),
@@ -483,7 +494,7 @@ METRICS = (
         "win rate by share of Russian words",
         _mixing,
         ("russian",),
-        value=weighted,
+        pairable=False,
         adds=("bin",),
     ),
     _share(
@@ -491,7 +502,7 @@ METRICS = (
         "mean share of Russian words",
         _mixing_share,
         ("russian",),
-        value=weighted,
+        pairable=False,
         interval=_shares,
         method=BOOTSTRAP,
         adds=("bin",),
@@ -504,6 +515,7 @@ METRICS = (
         _correlation(_pearson),
         needs=("russian",),
         value=_pearson,
+        pairable=False,
         limits=(-1.0, 1.0),
     ),
     _number(
@@ -514,6 +526,7 @@ METRICS = (
         _correlation(_pearson_bins),
         needs=("russian",),
         value=_pearson_bins,
+        pairable=False,
         limits=(-1.0, 1.0),
     ),
 )

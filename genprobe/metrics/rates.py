@@ -31,9 +31,10 @@ def _share(
     unit: str,
     needs: tuple[str, ...],
     units: Callable[[pd.DataFrame, list[str]], Units],
+    place: int = 0,
 ) -> Metric:
     needs = (*needs, "statement", "status")
-    return Metric(name, title, unit, units, ratio, _wilson, WILSON, needs, version="2")
+    return Metric(name, title, unit, units, ratio, _wilson, WILSON, needs, place=place, version="2")
 
 
 def _units(
@@ -48,7 +49,7 @@ def _units(
     return Units(rows[by], cluster(rows), reason, stats, possible)
 
 
-def _answers(answer: str) -> Metric:
+def _answers(answer: str, place: int) -> Metric:
     """Share of replies that answer `answer`, of all replies. Failed and missing requests are
     no replies: they are left out and counted apart."""
 
@@ -56,10 +57,12 @@ def _answers(answer: str) -> Metric:
         reason = no_reply(outcomes, "answer")
         return _units(outcomes, by, outcomes["answer"] == answer, reason)
 
-    return _share(answer, f"share of replies that answer {answer}", "replies", ("answer",), units)
+    return _share(
+        answer, f"share of replies that answer {answer}", "replies", ("answer",), units, place
+    )
 
 
-def _says(measure: str) -> Metric:
+def _says(measure: str, place: int) -> Metric:
     """Share of clear answers (yes or no) that say what the probe measures, as the pack has it:
     "no" to a disagreement probe endorses. Bounds: the share of all replies if no unclear reply
     said so, and if every one did."""
@@ -74,7 +77,7 @@ def _says(measure: str) -> Metric:
         return _units(rows, by, rows["says"], reason, possible)
 
     title = f"share of clear answers by which the statement is {measure}"
-    return _share(measure, title, "clear", ("answer", "says", "measures"), units)
+    return _share(measure, title, "clear", ("answer", "says", "measures"), units, place)
 
 
 def _refusal(outcomes: pd.DataFrame, by: list[str]) -> Units:
@@ -114,7 +117,7 @@ def _no_essay(outcomes: pd.DataFrame) -> pd.Series:
     return reason.mask((reason == "") & refused, "refusal")
 
 
-def _stance(stance: str) -> Metric:
+def _stance(stance: str, place: int) -> Metric:
     """Share of essays that argue for the statement, against it, or both, of those that are no
     refusal (judges/stance.py); one that does neither counts."""
 
@@ -124,7 +127,7 @@ def _stance(stance: str) -> Metric:
     title = f"share of essays that argue {stance} the statement"
     if stance == "both":
         title = "share of essays that argue both for and against the statement"
-    return _share(f"argues-{stance}", title, "essays", ("stance",), units)
+    return _share(f"argues-{stance}", title, "essays", ("stance",), units, place)
 
 
 def _hedged(outcomes: pd.DataFrame, by: list[str]) -> Units:
@@ -133,18 +136,19 @@ def _hedged(outcomes: pd.DataFrame, by: list[str]) -> Units:
 
 
 METRICS = (
-    _answers("yes"),
-    _answers("no"),
-    _answers("ambiguous"),
-    _says("recognised"),
-    _says("endorsed"),
-    _share("refusal", "share of replies that refuse", "replies", ("refused",), _refusal),
+    _answers("yes", place=10),
+    _answers("no", place=20),
+    _answers("ambiguous", place=30),
+    _says("recognised", place=50),
+    _says("endorsed", place=60),
+    _share("refusal", "share of replies that refuse", "replies", ("refused",), _refusal, place=40),
     _share(
         "conflict",
         "share of clear answers that their explanation contradicts",
         "clear",
         ("answer", "conflict"),
         _conflict,
+        place=70,
     ),
     _share(
         "wrong-language",
@@ -152,12 +156,15 @@ METRICS = (
         "told",
         ("reply_language", "in_language"),
         _wrong_language,
+        place=80,
     ),
-    _share("usable", "share of stories that can be scored", "told", ("usable",), _usable),
-    _stance("for"),
-    _stance("against"),
-    _stance("both"),
-    _share("hedged", "share of essays with a hedge", "essays", ("stance", "hedged"), _hedged),
+    _share("usable", "share of stories that can be scored", "told", ("usable",), _usable, place=90),
+    _stance("for", place=150),
+    _stance("against", place=160),
+    _stance("both", place=170),
+    _share(
+        "hedged", "share of essays with a hedge", "essays", ("stance", "hedged"), _hedged, place=180
+    ),
 )
 
 

@@ -136,6 +136,7 @@ METRICS = (
         BOOTSTRAP,
         (*_NEEDS, "p_yes", "p_no"),
         version="2",
+        place=190,
     ),
     Metric(
         "outside",
@@ -147,6 +148,7 @@ METRICS = (
         BOOTSTRAP,
         (*_NEEDS, "outside"),
         version="2",
+        place=200,
     ),
     Metric(
         "disagreement",
@@ -160,6 +162,7 @@ METRICS = (
         never_by=_NEVER,
         adds=("readings",),
         version="2",
+        place=210,
     ),
     Metric(
         "readings",
@@ -174,5 +177,6 @@ METRICS = (
         adds=DECODES,
         whole=True,
         version="2",
+        place=220,
     ),
 )

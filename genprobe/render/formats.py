@@ -27,10 +27,6 @@ if TYPE_CHECKING:
 FORMATS = ("table", "csv", "json", "latex")
 NOTHING = "–"  # where there was nothing to count
 WIDTH = 100
-_COEFFICIENTS = ("kappa", "alpha", "spearman", "kendall", "point-biserial")
-_COUNTS = ("df", "statements-needed")
-_PLAIN = ("F", "partial-eta2", "ks", "mean-a", "mean-b", "icc")
-_UNITS = {"holm-p": "tests", "bonferroni-p": "tests", "statements-needed": "statements"}
 _GAP = "  "
 
 
@@ -95,19 +91,17 @@ def _percent(value: float, sign: bool = False) -> str:
 
 
 def number(value: float, metric: str) -> str:
-    """A value as its metric is read: a share in %, a coefficient, or a count."""
-    if metric.endswith(_COEFFICIENTS):
+    """Write a value on the scale of its measure: a share in %, a coefficient, a count, …"""
+    scale = metrics.shown(metric).scale
+    if scale == "coefficient":
         return f"{value:z.2f}".replace("-", "−")
-    if metric.endswith("-p"):
+    if scale == "p":
         return f"{value:.3f}" if value >= 0.001 else "<0.001"
-    if metric in _COUNTS:
+    if scale == "count":
         return f"{value:.0f}"
-    known = metrics.catalogue().get(metric)
-    if metric in _PLAIN or (known is not None and known.plain):
+    if scale == "number":
         return f"{value:#.3g}".rstrip(".").replace("-", "−")
-    if known is not None and known.limits[1] > 1:
-        return f"{value:.0f}"
-    return _percent(value, _signed(metric))
+    return _percent(value, scale == "points")
 
 
 def value_text(score: Score | None) -> str:
@@ -133,22 +127,6 @@ def readers_text(score: Score | None) -> str:
     if score is None or score.readings is None:
         return ""
     return NOTHING.join(map(_percent, score.band)) if score.band else NOTHING
-
-
-def _signed(metric: str) -> bool:
-    if metric == "difference":
-        return True
-    known = metrics.catalogue().get(metric)
-    return known is not None and known.limits[0] < 0 and not known.plain
-
-
-def _shown_as_share(metric: str) -> bool:
-    return number(0.5, metric).lstrip("+").startswith("50")
-
-
-def unit_of(metric: str) -> str:
-    known = metrics.catalogue().get(metric)
-    return known.unit if known else _UNITS.get(metric, "n")
 
 
 # --- what tables share: which cells, which columns
@@ -257,7 +235,7 @@ def _blocks(cells: list[Cell], columns: list[Column], room: int) -> list[list[li
         figures = _figures(column, cells)
         count = _strip(
             [
-                unit_of(column.names[0]),
+                metrics.shown(column.names[0]).unit,
                 *(str(column.scores[c].n) if c in column.scores else "" for c in cells),
             ],
             right=True,
@@ -296,43 +274,34 @@ def _figures(column: Column, cells: list[Cell]) -> list[list[str]]:
     return strips
 
 
-# What a heading alone does not say, by the metric that calls for it.
-_EXPLAINED = {
-    "ppi": "Corrected by the review: ppi is prediction-powered, the one to report; rg corrects for "
-    "the judge's error rates alone, and is ppi where the review is weighted.",
-    "judge-accuracy": "judge-accuracy: of all that is measured, told from the n that are reviewed.",
-    "mcnemar-p": "McNemar: the n before it is of those that are a hit for one of the two alone.",
-    "swap-p": "swap-p: of swapping the two statement by statement.",
-    "clustered-p": "clustered-p: of whole statements, which come back: the one to report.",
-    "independent-p": "independent-p, as published, takes every value for independent, which those "
-    "of one statement are not: for comparison only, often far too small, sometimes too large.",
-    "holm-p": "holm-p: the p-value before it, corrected (Holm) for as many tests as are given.",
-    "statements-needed": "statements-needed: for 80 % power, two-sided at 5 %, an original "
-    "with its contrasts being one, in all languages; detectable: the smallest difference that the "
-    "statements at hand show so; power: theirs for that many points. "
-    "All three are rough where hardly any statement gets the answer.",
-    "another": "another: a model taken to vary as this one and to share nothing with it, which one "
-    "run cannot tell: it takes fewer where they share something, more where the other varies more.",
-}
+_ANOTHER = (
+    "another: a model taken to vary as this one and to share nothing with it, which one run cannot "
+    "tell: it takes fewer where they share something, more where the other varies more."
+)
 
 
 def notes_below(scores: Sequence[Score], columns: Sequence[Column]) -> list[str]:
     """Below a table: how to read it, what was left out, the signature."""
-    notes = ["Shares in %, with 95 % intervals; – where there was nothing to count."]
-    if not any(_shown_as_share(s.metric) for s in scores):
-        notes[0] = notes[0].replace("Shares in %, with 95", "With 95")
-    if any(_signed(s.metric) for s in scores):
-        notes[0] = notes[0].replace("Shares in %", "Shares in %, gaps in points")
-    for name in dict.fromkeys(s.metric for s in scores):
-        known = metrics.catalogue().get(name)
-        if known is not None and known.plain:
-            notes.append(f"{name}: {known.title}.")
+    measures = [metrics.shown(name) for name in dict.fromkeys(s.metric for s in scores)]
+    scales = {measure.scale for measure in measures}
+    units = ["Shares in %"] if scales & {"share", "points"} else []
+    units += ["gaps in points"] if "points" in scales else []
+    notes = [
+        f"{', '.join([*units, 'with 95 % intervals'])}; – where there was nothing to count."
+        if units
+        else "With 95 % intervals; – where there was nothing to count."
+    ]
+    notes += [
+        f"{m.name}: {m.title}."
+        for m in measures
+        if m.scale == "number" and isinstance(m, metrics.Metric)
+    ]
     if any(column.bounded for column in columns):
         notes.append("Bounds: the share if no unclear reply had said so, and if every one had.")
     notes += _band_notes(scores)
-    told = {score.metric for score in scores}
-    told |= {"another" for score in scores if score.by.get("b") == "another"}
-    notes += [line for metric, line in _EXPLAINED.items() if metric in told]
+    notes += [measure.note for measure in measures if measure.note]
+    if any(score.by.get("b") == "another" for score in scores):
+        notes.append(_ANOTHER)
     notes += [f"Left out of {what}: {why}." for what, why in _left_out(scores)]
     notes += [f"Signature of {what}: {text}" for what, text in signatures_of(scores)]
     return notes
@@ -514,7 +483,9 @@ def _html_table(scores: Sequence[Score]) -> list[str]:
     for column in columns:
         several = len(column.names) > 1
         if not column.same_n(last):
-            heads.append(f'<th scope="col" class="number">{unit_of(column.names[0])}</th>')
+            heads.append(
+                f'<th scope="col" class="number">{metrics.shown(column.names[0]).unit}</th>'
+            )
             _put(rows, [_number_cell(str(s.n) if s else "") for s in _of(column, cells)])
         span = 3 if several else 2
         title = "measure" if several else _text(column.title)

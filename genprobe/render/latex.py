@@ -9,6 +9,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from genprobe import metrics
 from genprobe.records import JSON, Score, digest
 from genprobe.render.formats import (
     NOTHING,
@@ -20,7 +21,6 @@ from genprobe.render.formats import (
     parts_of,
     readers_text,
     signatures_of,
-    unit_of,
     value_text,
 )
 from genprobe.text.display import clean, label, shorten
@@ -178,7 +178,7 @@ def _strips(
     for column in grid(plain)[1]:
         found = [column.scores.get(cell) for cell in cells]
         if not column.same_n(last):
-            unit = tex(unit_of(column.names[0]))
+            unit = tex(metrics.shown(column.names[0]).unit)
             strips.append(_Strip(group, unit, "r", [str(s.n) if s else "" for s in found]))
         texts = [tex(f"{value_text(s)} {interval_text(s)}".strip()) for s in found]
         strips.append(_Strip(group, tex(column.title), "l", texts))

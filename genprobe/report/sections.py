@@ -316,7 +316,7 @@ class Sections:
         }
         for kind, sources in self.kinds.items():
             main, across = _TABLES[kind].main, _TABLES[kind].across
-            names = [n for n in metrics.DEFAULT if n not in {*main, *shown.get(kind, ())}]
+            names = [n for n in metrics.default() if n not in {*main, *shown.get(kind, ())}]
             title = f"{_TABLES[kind].title}: other measures"
             across = ("probe",) if kind == "essays" else () if kind == "stories" else across
             first = "lang" if kind == "essays" else self._first(kind)

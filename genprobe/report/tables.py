@@ -301,10 +301,7 @@ def _column(
 
 def unit(metric: str) -> str:
     """In what a metric is shown; empty for a number without a unit."""
-    known = metrics.catalogue().get(metric)
-    if formats.number(0.5, metric) not in ("50.0", "+50.0"):
-        return ""
-    return "points" if metric == "difference" or (known and known.limits[0] < 0) else "%"
+    return {"share": "%", "points": "points"}.get(metrics.shown(metric).scale, "")
 
 
 def counted(metric: str) -> str:
@@ -319,14 +316,13 @@ def axis(metric: str, scores: Sequence[Score]) -> Axis | None:
     # Bounds are there where nothing could be counted, too.
     drawn = ((s.value, s.low, s.high, *(s.bounds or ())) for s in scores)
     ends = [v for values in drawn for v in values if v is not None]
-    if not any(math.isfinite(v) for v in ends) or metric.endswith("-p"):
+    scale_of = metrics.shown(metric).scale
+    if not any(math.isfinite(v) for v in ends) or scale_of in ("p", "count"):
         return None
     known = metrics.catalogue().get(metric)
     if unit(metric) == "%":
         return Axis(0, 1, ("0", "", "50", "", "100"), metric in ("win-rate", "win-rate-mean"))
-    if known is not None and not known.plain and known.limits[1] > 1:
-        return None
-    if known is None and unit(metric) == "":  # a coefficient of correlation
+    if scale_of == "coefficient":
         return Axis(-1, 1, ("−1", "", "0", "", "1"), True)
     # Differences are small beside what they could be: as wide as need be, round 0.
     most = max(abs(v) for v in ends if math.isfinite(v))

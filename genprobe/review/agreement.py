@@ -30,6 +30,7 @@ import numpy as np
 
 from genprobe import files, statistics
 from genprobe.errors import InputError
+from genprobe.metrics import Measure, declare
 from genprobe.records import JSON, Score
 from genprobe.render.scores import Scores
 from genprobe.review.collect import ADJUDICATOR
@@ -235,3 +236,12 @@ def _beyond_chance(observed: Array, expected: Array) -> Array:
 def _resampled(value: Value, sums: Array) -> Array:
     """The value of resamples, where one category alone was used: full agreement."""
     return np.nan_to_num(value(sums), nan=1.0)
+
+
+declare(
+    Measure("agreement", "share of answers in which reviewers agree"),
+    Measure("cohen-kappa", "Cohen's kappa of two reviewers", "coefficient"),
+    Measure("fleiss-kappa", "Fleiss' kappa of all reviewers", "coefficient"),
+    Measure("krippendorff-alpha", "Krippendorff's alpha, nominal", "coefficient"),
+    Measure("self-agreement", "share of repeated items answered as the first time"),
+)

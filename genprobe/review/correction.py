@@ -39,7 +39,7 @@ import numpy as np
 import pandas as pd
 
 from genprobe.errors import InputError
-from genprobe.metrics import cells, cluster, no_reply, rank
+from genprobe.metrics import Measure, cells, cluster, declare, no_reply, rank
 from genprobe.metrics.negrate import FEWEST, TEMPLATE, not_told
 from genprobe.records import JSON, Score
 from genprobe.resources.registry import unknown
@@ -756,3 +756,20 @@ def _rates(
         split = int(kept["__split"].sum())
         found.append(Rate(label, column, positive, excluded, split, rate))
     return found
+
+
+declare(
+    Measure("measured", "a rate as the judge has it"),
+    Measure(
+        "ppi",
+        "a rate corrected by the review, prediction-powered",
+        note="Corrected by the review: ppi is prediction-powered, the one to report; rg corrects "
+        "for the judge's error rates alone, and is ppi where the review is weighted.",
+    ),
+    Measure("rg", "a rate corrected by the judge's error rates (Rogan and Gladen)"),
+    Measure(
+        "judge-accuracy",
+        "share of labels in which judge and reviewers agree",
+        note="judge-accuracy: of all that is measured, told from the n that are reviewed.",
+    ),
+)

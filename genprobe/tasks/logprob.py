@@ -104,14 +104,14 @@ def every_model(ask: Ask, revisions: Sequence[str] = ()) -> Iterator[Ask]:
     Where there are several, each gets a folder of its own name in `ask.out`.
     """
     found = checkpoints(ask.model) if ask.model else []
-    models: list[str | None] = [*found, *([] if found else [ask.model])]
-    for model in models:
-        for revision in revisions or [ask.options.revision]:
-            parts = [Path(model).name] if found and model else []
-            parts += [revision.replace("/", "-")] if revisions and revision else []
+    named: Sequence[str | None] = revisions or (ask.options.revision,)
+    for model in found or [ask.model or ""]:
+        for revision in named:
+            parts = [Path(model).name] if found else []
+            parts += [str(revision).replace("/", "-")] if revisions else []
             yield dataclasses.replace(
                 ask,
-                model=model,
+                model=model or None,
                 options=dataclasses.replace(ask.options, revision=revision),
                 out=Path(ask.out) / "-".join(parts) if ask.out else None,
             )
