@@ -22,6 +22,7 @@ import genprobe
 from genprobe.analysis import score
 from genprobe.engines import Sampling
 from genprobe.judges import yesno
+from genprobe.outcomes import columns
 from genprobe.pipeline.generate import generate
 from genprobe.pipeline.judge import judge
 from genprobe.records import Failure, Response, Score
@@ -327,7 +328,7 @@ def test_columns_of_the_data_may_hold_anything(run, datasets, tmp_path):
     folder = tmp_path / "run"
     with start(folder) as other:
         other.append(Response(REQUESTS[0].id, "Yes", "stop", "", None, None))
-    other.write_scores([], lambda: rows)
+    other.write_scores([], lambda: rows, columns.kinds())
     assert (folder / "outcomes.jsonl").stat().st_size > 10 << 20
     found = datasets.load_dataset(str(folder), "outcomes", split="train")
     assert found[-1] == rows[-1] and found[0] == rows[0]

@@ -9,7 +9,7 @@ import pytest
 
 from genprobe import metrics
 from genprobe.errors import InputError, RunError
-from genprobe.outcomes import table
+from genprobe.outcomes import columns, table
 from genprobe.records import Failure, Judgment, Request, Response, Statement
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "shades"
@@ -44,7 +44,7 @@ class TinyRun:
         return iter(self._of["failures"])
 
     def judges(self):
-        return list(self._judged)
+        return dict.fromkeys(self._judged, "x@1")
 
     def judgments(self, judge):
         return iter(self._judged[judge])
@@ -112,7 +112,7 @@ def test_one_row_for_every_planned_request(run):
     assert frame["failure"].dropna().tolist() == ["too-long"]
     assert frame["prompt"][0] == "ask a"
     assert frame["response"].isna().tolist() == [False, False, True, True, True, False]
-    assert set(table.COLUMNS) - set(frame) == {
+    assert set(columns.known()) - set(frame) == {
         "reply_language",
         "in_language",
         *table.PROBABILITIES,

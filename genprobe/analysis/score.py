@@ -55,6 +55,7 @@ def score(
     from genprobe import metrics as measures
     from genprobe.analysis.band import Readings
     from genprobe.metrics.rates import recognised_declarations
+    from genprobe.outcomes import columns as known_columns
     from genprobe.outcomes import table
 
     tables = []
@@ -129,7 +130,9 @@ def score(
             raise _about(source, error) from None
     for source, run, outcomes in tables:
         if run:
-            run.write_scores(scores[source], functools.partial(_plain_rows, outcomes))
+            run.write_scores(
+                scores[source], functools.partial(_plain_rows, outcomes), known_columns.kinds()
+            )
     return Scores(_told_apart(scores))
 
 

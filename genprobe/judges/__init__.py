@@ -43,7 +43,42 @@ class Verdict:
     fields: dict[str, JSON] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Column:
+    """A column of the outcomes that a judge fills (`COLUMNS` of its module).
+
+    kind: `text`, `verbatim` (spaces and case as they are), `boolean` or `number`. about: what it
+    says, in a line. of: its value from a judgment; None for a column that is derived from others
+    when the table is made (`outcomes.table`). reply: it describes one reply, and is nothing that
+    scores of several replies could be split by. heading: of the filter of replies on a page, for a
+    column of few values.
+    """
+
+    name: str
+    about: str
+    of: Callable[[Any], Any] | None
+    kind: str = "text"
+    reply: bool = True
+    heading: str = ""
+
+
+TEXT, VERBATIM, BOOLEAN, NUMBER = "text", "verbatim", "boolean", "number"
+
+
+def LABEL(judgment: Any) -> Any:
+    """The label of a judgment, as the value of a column."""
+    return judgment.label
+
+
+def field_of(name: str) -> Callable[[Any], Any]:
+    """A field of a judgment, as the value of a column."""
+    return lambda judgment: judgment.fields.get(name)
+
+
 class Judge(Protocol):
+    """A judge. Its module has `COLUMNS` (of `Column`), `PLACE` (where they stand in the table,
+    small first) and `READS`, what it reads, in a word: `replies`, `stories`."""
+
     name: str
     column: str  # what `label` is called in a table: "answer", "language", "refusal"
     reads: frozenset[str]  # decodes whose answers it reads: `free`, `choice`, `logprob`
@@ -61,14 +96,19 @@ def verdicts(judge: Judge, items: Iterable[tuple[T, Item]]) -> Iterator[tuple[T,
     """The verdict of each item, in order, each with the key it came with.
 
     A judge that is faster on many items at a time has `many(items) -> list of Verdict` beside
-    `__call__`, with the same verdicts.
+    `__call__`, with the same verdicts. One that reads some items together has `together(item)`
+    besides: items one after another with the same key are given to `many` as a whole.
     """
-    many = getattr(judge, "many", None)
+    many, rest = getattr(judge, "many", None), iter(items)
     if many is None:
-        yield from ((key, judge(item)) for key, item in items)
+        yield from ((key, judge(item)) for key, item in rest)
         return
-    rest = iter(items)
-    while part := list(itertools.islice(rest, _TOGETHER)):
+    parts: Iterator[list[tuple[T, Item]]]
+    if together := getattr(judge, "together", None):
+        parts = (list(group) for _, group in itertools.groupby(rest, lambda one: together(one[1])))
+    else:
+        parts = iter(lambda: list(itertools.islice(rest, _TOGETHER)), [])
+    for part in parts:
         found = many([item for _, item in part])
         yield from zip((key for key, _ in part), found, strict=True)
 

@@ -40,12 +40,18 @@ from importlib import metadata
 from typing import Any, NamedTuple
 
 from genprobe.errors import InputError
-from genprobe.judges import Item, Verdict
+from genprobe.judges import BOOLEAN, LABEL, Column, Item, Verdict
 from genprobe.records import JSON, digest
 from genprobe.resources import packs, registry
 from genprobe.text import normalise, strip_echo, tokens
 
 VERSION = "2"
+
+PLACE, READS = 20, "replies"
+COLUMNS = (
+    Column("reply_language", "language of the reply: a code, `mixed` or `und`", LABEL),
+    Column("in_language", "it is the language asked in; empty where none is told", None, BOOLEAN),
+)
 LIMIT = 2000  # characters of the reply that are looked at
 MIXED_SHARE, MIXED_WORDS = 0.2, 3
 SHORT, TIE = 10, 3.0  # below so many words, the asked language and English are so much likelier

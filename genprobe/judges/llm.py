@@ -29,7 +29,7 @@ from typing import NamedTuple
 
 from genprobe.engines import Engine, Sampling
 from genprobe.errors import EngineError, InputError
-from genprobe.judges import Item, Verdict
+from genprobe.judges import LABEL, Column, Item, Verdict
 from genprobe.records import Failure, Judgment, Request, Response, derive_seed, digest, request_id
 from genprobe.resources import packs, registry
 from genprobe.text import strip_echo
@@ -233,6 +233,19 @@ def make(engine: Engine | None = None, rubric: str = "stance") -> LLMJudge:
     if engine is None:
         raise InputError("the judge 'llm' asks a model; name the model with --model or --base-url")
     return LLMJudge(engine, load_rubric(rubric))
+
+
+PLACE, READS = 90, "replies"
+
+
+def columns_of(judge: str) -> tuple[Column, ...]:
+    """The column of one judge of many: a model's word with a rubric is a column of its own."""
+    about = f"what the model said by the rubric {judge.partition('-')[2]}"
+    return (Column(judge.replace("-", "_"), about, LABEL, reply=False),)
+
+
+# One for each rubric.
+COLUMNS = tuple(one for name in registry.names("rubrics") for one in columns_of(f"llm-{name}"))
 
 
 class Bias(NamedTuple):

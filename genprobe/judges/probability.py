@@ -17,10 +17,21 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from genprobe.judges import Item, Verdict
+from genprobe.judges import LABEL, NUMBER, VERBATIM, Column, Item, Verdict, field_of
 from genprobe.resources.packs import ANSWERS
 
 VERSION = 1
+
+PLACE, READS = 40, "probabilities of the answer words"
+COLUMNS = (
+    Column("answer", "the likelier answer", LABEL),
+    Column("kind", "why", field_of("kind")),
+    Column("rule", "the rule that decided", lambda j: j.rule),
+    Column("evidence", "what it rests on", lambda j: j.evidence, VERBATIM),
+    Column("p_yes", "probability of the words of yes", field_of("p_yes"), NUMBER),
+    Column("p_no", "probability of the words of no", field_of("p_no"), NUMBER),
+    Column("outside", "the rest: replies that begin otherwise", field_of("outside"), NUMBER),
+)
 
 
 def make() -> ProbabilityJudge:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 
-from genprobe.judges import Item, Verdict
+from genprobe.judges import BOOLEAN, Column, Item, Verdict
 from genprobe.records import digest
 from genprobe.resources import packs, registry
 from genprobe.text import (
@@ -27,6 +27,9 @@ from genprobe.text import (
 )
 
 VERSION = "1"  # raised whenever a verdict can change without a change of a language file
+
+PLACE, READS = 30, "replies"
+COLUMNS = (Column("refused", "the reply refuses", lambda j: j.label == "yes", BOOLEAN),)
 LIMIT = 20_000  # characters of the reply that are looked at
 
 _SENTENCES = ("agree", "disagree", "stereotype", "not_stereotype")

@@ -13,11 +13,17 @@ from collections.abc import Sequence
 
 from genprobe import classifiers
 from genprobe.classifiers import Card, Classifier, Prediction, decide
-from genprobe.judges import Item, Verdict
+from genprobe.judges import LABEL, NUMBER, Column, Item, Verdict
 from genprobe.linguistics.sentences import sentences
 from genprobe.text import strip_echo
 
 VERSION = 1
+
+PLACE, READS = 60, "stories"
+COLUMNS = (
+    Column("sentiment", "negative, neutral, positive or unscored", LABEL),
+    Column("negative", "calibrated probability that it is negative", lambda j: j.score, NUMBER),
+)
 
 
 def make(classifier: str | None = None) -> SentimentJudge:

@@ -30,11 +30,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 from genprobe import text
-from genprobe.judges import Item, Verdict, refusal
+from genprobe.judges import BOOLEAN, LABEL, Column, Item, Verdict, field_of, refusal
 from genprobe.records import digest
 from genprobe.resources import packs, registry
 
 VERSION = "1"  # raised whenever a verdict can change without a change of a file in prompts/
+
+PLACE, READS = 70, "essays"
+COLUMNS = (
+    Column("stance", "for, against, both, neither or refusal", LABEL),
+    Column("hedged", "it has a hedge", field_of("hedged"), BOOLEAN),
+)
 LIMIT = 20_000  # characters of the reply that are looked at
 GROUPS = ("for", "order", "against", "hedge", "others", "but")
 

@@ -13,9 +13,11 @@ What fails is shown and counted apart, never scored. In this order:
 
 Shown, counted, and scored all the same, as the published study filtered nothing: a number of
 sentences that is not five (`of_five`; a heading does not count, nor does a sentence of the
-prompt), and a story `cut_off` before an end mark. `duplicate_of` is empty here: whether a story
-is another seed's is seen from the stories of one template together, by `near_duplicates`; such a
-story is not scored either.
+prompt), and a story `cut_off` before an end mark.
+
+Stories to one prompt that stand one after another, as a run has them, are read together: a usable
+one that nearly repeats an earlier one of them (`near_duplicates`) is a `duplicate`, which is not
+scored either.
 """
 
 from __future__ import annotations
@@ -23,9 +25,10 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Sequence
+from typing import Any
 
 from genprobe.errors import InputError
-from genprobe.judges import Item, Verdict, language, refusal
+from genprobe.judges import BOOLEAN, NUMBER, Column, Item, Verdict, field_of, language, refusal
 from genprobe.judges.language import LanguageJudge
 from genprobe.judges.refusal import RefusalJudge
 from genprobe.linguistics.sentences import sentences
@@ -33,7 +36,16 @@ from genprobe.records import JSON, digest
 from genprobe.resources import packs, registry
 from genprobe.text import normalise, strip_echo, tokens
 
-VERSION = "1"
+VERSION = "2"
+
+PLACE, READS = 50, "stories"
+COLUMNS = (
+    Column("usable", "the story can be scored", lambda j: j.label == "usable", BOOLEAN),
+    Column("unusable_why", "why not", lambda j: None if j.label == "usable" else j.label),
+    Column("sentences", "how many it has", field_of("sentences"), NUMBER),
+    Column("cut_off", "it ends before an end mark", field_of("cut_off"), BOOLEAN),
+    Column("reply_language", "language of the story", field_of("language")),
+)
 LIMIT = 20_000  # characters of the reply that are looked at
 ASKED = 5  # sentences of a story
 SHINGLE, ALIKE = 5, 0.8  # characters of a shingle; Jaccard similarity of near-duplicates
@@ -52,7 +64,8 @@ class StoryJudge:
     """`story`: see the module's docstring.
 
     fields: `sentences` (how many), `of_five`, `language` and `shares` as the judge of languages
-    has them, `refused`, `echoed`, `unfilled`, `cut_off`, `duplicate_of` (None; see there).
+    has them, `refused`, `echoed`, `unfilled`, `cut_off`, `duplicate_of` (of a duplicate: which
+    story of its prompt, from 0, it repeats).
     evidence: what the label rests on.
     """
 
@@ -105,6 +118,21 @@ class StoryJudge:
         elif _main(told) != _code(item.lang):
             label, evidence = "language", told.evidence
         return Verdict(label, label, evidence, fields=fields)
+
+    def together(self, item: Item) -> Any:
+        """Stories with the same key, one after another, are read by one call of `many`."""
+        return (item.lang, item.probe, item.prompt) if item.prompt else item
+
+    def many(self, items: Sequence[Item]) -> list[Verdict]:
+        """Read the stories of one prompt, in the order of their samples."""
+        found = [self(item) for item in items]
+        usable = [at for at, verdict in enumerate(found) if verdict.label == "usable"]
+        first = near_duplicates([items[at].response for at in usable])
+        for at, repeated in zip(usable, first, strict=True):
+            if repeated is not None:
+                found[at].label = found[at].rule = "duplicate"
+                found[at].fields["duplicate_of"] = usable[repeated]
+        return found
 
     def _slot(self, text: str) -> str:
         """The first open slot of a story, as the story has it."""

@@ -23,12 +23,22 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from genprobe import text
-from genprobe.judges import Item, Verdict
+from genprobe.judges import BOOLEAN, LABEL, VERBATIM, Column, Item, Verdict, field_of
 from genprobe.records import JSON, digest
 from genprobe.resources import packs, registry
 
 # Raised whenever an answer can change without a change of a language file.
 VERSION = 1
+
+PLACE, READS = 10, "replies to yes/no questions"
+COLUMNS = (
+    Column("answer", "what was answered to the question as worded: yes, no, ambiguous", LABEL),
+    Column("kind", "why: answer, refusal, hedge, both, echo, offtopic, empty", field_of("kind")),
+    Column("conflict", "the explanation contradicts the answer", field_of("conflict"), BOOLEAN),
+    Column("rule", "the rule that decided", lambda j: j.rule),
+    Column("evidence", "the words that it rests on", lambda j: j.evidence, VERBATIM),
+    Column("says", "a clear answer says what the probe measures", None, BOOLEAN),
+)
 
 PROBES = ("recognition", "agreement", "disagreement")
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from genprobe.errors import InputError
+from genprobe.outcomes import columns
 from genprobe.records import JSON, Score
 from genprobe.resources import registry
 
@@ -28,12 +29,7 @@ if TYPE_CHECKING:
 SCALES = ("share", "points", "number", "count", "coefficient", "p")
 
 # Columns that describe one reply: what two replies may differ in.
-REPLY = (
-    *("request", "prompt", "response", "status", "failure", "answer", "kind", "conflict", "rule"),
-    *("evidence", "says", "reply_language", "in_language", "refused", "p_yes", "p_no", "outside"),
-    *("usable", "unusable_why", "sentences", "cut_off", "sentiment", "negative", "stance"),
-    "hedged",
-)
+REPLY = tuple(columns.of_replies())
 
 # The order in which exclusions are told; others follow by name.
 REASONS = (
@@ -174,7 +170,9 @@ def score(
     for metric in metrics:
         for column in metric.needs:
             if column not in outcomes:
-                raise InputError(f"{metric.name} needs the column {column!r}{_whose(column)}")
+                raise InputError(
+                    f"{metric.name} needs the column {column!r}{columns.whose(column)}"
+                )
         for column in by:
             if column in metric.never_by:
                 raise InputError(
@@ -186,30 +184,11 @@ def score(
             if column in outcomes and column not in (*by, *metric.never_by)
             if outcomes[column].nunique() > 1
         ]
-        columns = [*several, *by]
-        units = metric.units(outcomes, columns)
-        columns = [*columns, *(c for c in metric.adds if c in units.cells and c not in columns)]
-        scores += _score(metric, units, columns, signature(metric.name))
+        split = [*several, *by]
+        units = metric.units(outcomes, split)
+        split += [c for c in metric.adds if c in units.cells and c not in split]
+        scores += _score(metric, units, split, signature(metric.name))
     return scores
-
-
-# Judge -> what it reads, and the columns that this has then.
-_READ = {
-    "yesno": ("replies to yes/no questions", ("answer", "says", "kind", "conflict")),
-    "language": ("replies", ("in_language", "reply_language")),
-    "refusal": ("replies", ("refused",)),
-    "story": ("stories", ("usable",)),
-    "sentiment": ("stories", ("sentiment",)),
-    "stance": ("essays", ("stance", "hedged")),
-}
-
-
-def _whose(column: str) -> str:
-    """What has a column that is not there, and how it comes by it."""
-    for judge, (read, columns) in _READ.items():
-        if column in columns:
-            return f", which only {read} have, once read by `genprobe judge` with --judge {judge}"
-    return "; the data do not have it"
 
 
 def _score(metric: Metric, units: Units, by: list[str], signature: str) -> list[Score]:

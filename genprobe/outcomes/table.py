@@ -1,28 +1,11 @@
 """Outcomes: one row per planned request, with all that is known of it. What metrics count.
 
-Columns (missing values are NaN/NA; a file may lack those that it cannot tell):
+Its columns are those of `columns.PLANNED` and what the judges declare (`columns.of_judges`); a
+missing value is NaN/NA, and a file may lack those that it cannot tell. `says`: whether a clear
+answer says what the probe measures, NA if unclear. `in_language`: NA where the judge of languages
+could not tell. `refused`: by the refusal judge; without it, by the kind of the answer.
 
-model, revision, decode, lang, probe
-                        who was asked, how, in which language, which question of the pack
-measures, when          what the probe measures (`recognised`, `endorsed`), which answer says so
-statement, pair, role, bias_type, type, entity, text, valid
-                        the statement; valid: the stereotype is known in this language
-sample, request, prompt, response
-status, failure         `answered`, `failed` (with the kind of failure) or `missing`
-answer, kind, conflict, rule, evidence
-                        what the answer reader says
-says                    whether a clear answer says what the probe measures; NA if unclear
-reply_language, in_language
-                        the language judge's word; NA in `in_language` where it could not tell
-refused                 by the refusal judge; without it, by the kind of the answer
-usable, unusable_why, sentences, cut_off
-                        stories: whether it can be scored and why not, one that nearly repeats
-                        another seed's among them (`duplicate`)
-sentiment, negative     by the sentiment judge; P(negative)
-stance, hedged          essays: `for`, `against`, `both`, `neither` or `refusal`
-p_yes, p_no, outside    decode `logprob`: probability of the words of each answer, and the rest
-
-A run of log-probabilities has the table of logprob.py instead: one row a pair, or a choice.
+A run of log-probabilities has the table of `preferences` instead: one row a pair, or a choice.
 
 Columns of the data that genprobe does not know follow, with `_data` after a name of ours.
 Rows add up to what was planned: a request without a response is a row too.
@@ -40,8 +23,9 @@ import pandas as pd
 
 from genprobe.datasets.statements import known_in
 from genprobe.errors import InputError, RunError
+from genprobe.judges import BOOLEAN, NUMBER, VERBATIM
 from genprobe.judges.story import near_duplicates
-from genprobe.outcomes import external, preferences
+from genprobe.outcomes import columns, external, preferences
 from genprobe.records import Failure, Judgment, LogProb, Request, Response, Statement, canonical
 from genprobe.resources import packs, registry
 from genprobe.text import whole
@@ -49,32 +33,9 @@ from genprobe.text import whole
 if TYPE_CHECKING:
     from genprobe.runs.spec import Spec
 
-COLUMNS = (
-    *(
-        "model",
-        "revision",
-        "decode",
-        "lang",
-        "probe",
-        "measures",
-        "when",
-        "statement",
-        "pair",
-        "role",
-        "bias_type",
-    ),
-    *("type", "entity", "text", "valid", "sample", "request", "prompt", "response", "status"),
-    *("failure", "answer", "kind", "conflict", "rule", "evidence", "says", "reply_language"),
-    *("in_language", "refused", "p_yes", "p_no", "outside"),
-    *("usable", "unusable_why", "sentences", "cut_off", "sentiment", "negative"),
-    *("stance", "hedged"),
-)
-VERBATIM = ("text", "prompt", "response", "evidence")  # an empty reply is a reply
-BOOLEAN = ("valid", "conflict", "says", "in_language", "refused", "usable", "cut_off", "hedged")
 DECODES = ("free", "choice", "logprob")
 ANSWERS = ("yes", "no", "ambiguous")
 PROBABILITIES = ("p_yes", "p_no", "outside")
-NUMBERS = (*PROBABILITIES, "sentences", "negative")
 STATUS = ("answered", "failed", "missing")
 
 
@@ -89,7 +50,7 @@ class Readable(Protocol):
     def logprobs(self) -> Iterable[LogProb]: ...
     def answered(self) -> Iterable[str]: ...
     def failures(self) -> Iterable[Failure]: ...
-    def judges(self) -> Iterable[str]: ...
+    def judges(self) -> Mapping[str, str]: ...
     def judgments(self, judge: str) -> Iterable[Judgment]: ...
 
 
@@ -146,67 +107,34 @@ def outcomes(run: Readable, scorers: Sequence[str] = ()) -> pd.DataFrame:
             "failure": failure,
         }
         if request.id in answered:
-            row |= _verdicts({name: found.get(request.id) for name, found in judged.items()})
+            row |= columns.verdicts({name: of.get(request.id) for name, of in judged.items()})
         for name, value in statement.extra.items():
             row[_free(name)] = _scalar(value)
         rows.append(row)
-    _repeated(rows)
+    if (run.judges().get("story") or "").startswith(_UNMARKED):
+        _repeated(rows)
     frame = _frame(rows)
     # A judge that has run, but on nothing yet, still has its columns.
-    for name, columns in _JUDGED.items():
-        for column in columns if name in judged else ():
-            if column not in frame:
-                frame[column] = None
+    for name in judged:
+        for column in columns.filled(name):
+            if column.name not in frame and not name.startswith("llm-"):
+                frame[column.name] = None
     return _finish(frame, pack)
 
 
-def columns(statements: Iterable[Statement]) -> list[str]:
+def possible(statements: Iterable[Statement]) -> list[str]:
     """All columns that the outcomes of a run of these statements can have."""
     extra = dict.fromkeys(_free(name) for s in statements for name in s.extra)
     models = [f"llm_{name}" for name in registry.names("rubrics")]
-    return [*COLUMNS, *models, *extra]
+    return [*columns.known(), *models, *extra]
 
 
-_JUDGED = {
-    "yesno": ("answer", "kind", "conflict", "rule", "evidence"),
-    "language": ("reply_language",),
-    "refusal": ("refused",),
-    "probability": ("answer", "kind", "rule", "evidence", *PROBABILITIES),
-    "story": ("usable", "unusable_why", "sentences", "cut_off", "reply_language"),
-    "sentiment": ("sentiment", "negative"),
-    "stance": ("stance", "hedged"),
-}
-
-
-def _verdicts(judgments: Mapping[str, Judgment | None]) -> dict[str, Any]:
-    """The columns of one row that come from judges."""
-    row: dict[str, Any] = {}
-    if found := judgments.get("yesno"):
-        row = {"answer": found.label, "rule": found.rule, "evidence": found.evidence}
-        row |= {"kind": found.fields.get("kind"), "conflict": found.fields.get("conflict")}
-    if found := judgments.get("probability"):
-        row = {"answer": found.label, "rule": found.rule, "evidence": found.evidence}
-        row |= {name: found.fields.get(name) for name in ("kind", *PROBABILITIES)}
-    if found := judgments.get("language"):
-        row["reply_language"] = found.label
-    if found := judgments.get("refusal"):
-        row["refused"] = found.label == "yes"
-    if found := judgments.get("story"):
-        row |= {"usable": found.label == "usable", "reply_language": found.fields["language"]}
-        row["unusable_why"] = None if row["usable"] else found.label
-        row |= {name: found.fields[name] for name in ("sentences", "cut_off")}
-    if found := judgments.get("sentiment"):
-        row |= {"sentiment": found.label, "negative": found.score}
-    if found := judgments.get("stance"):
-        row |= {"stance": found.label, "hedged": found.fields["hedged"]}
-    for name, judgment in judgments.items():
-        if judgment and name.startswith("llm-"):  # a model's word is a column of its own
-            row[name.replace("-", "_")] = judgment.label
-    return row
+_UNMARKED = "story@1+"  # the judge whose journals do not say which stories repeat another
 
 
 def _repeated(rows: list[dict[str, Any]]) -> None:
-    """Mark the usable stories that nearly repeat an earlier one of the same template."""
+    """Mark the usable stories that nearly repeat an earlier one of the same template, in a run that
+    was judged before the judge of stories did."""
     told: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for row in rows:
         if row.get("usable"):
@@ -224,7 +152,7 @@ def _frame(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
 
 
 def _free(name: str) -> str:
-    return f"{name}_data" if name in COLUMNS else name
+    return f"{name}_data" if name in columns.known() else name
 
 
 # Our column <- the first of these that the file has, with rows judged by `genprobe judge` and
@@ -336,15 +264,15 @@ def _rename(data: pd.DataFrame) -> pd.DataFrame:
         for column, names in _FROM.items()
         if any(name in data for name in names)
     }
-    columns: dict[str, list[Any]] = {}
+    found: dict[str, list[Any]] = {}
     for column, name in used.items():
         cells = data[name].tolist()
-        as_it_is = column in VERBATIM or column == "sample"
-        columns[column] = cells if as_it_is else [_text(cell) for cell in cells]
+        as_it_is = columns.known()[column].kind == VERBATIM or column == "sample"
+        found[column] = cells if as_it_is else [_text(cell) for cell in cells]
     for name in data.columns:
         if name not in used.values():
-            columns[_free(str(name))] = [_scalar(cell) for cell in data[name].tolist()]
-    return pd.DataFrame(columns, data.index, dtype=object)
+            found[_free(str(name))] = [_scalar(cell) for cell in data[name].tolist()]
+    return pd.DataFrame(found, data.index, dtype=object)
 
 
 def _scalar(value: Any) -> Any:
@@ -444,15 +372,17 @@ def _finish(frame: pd.DataFrame, pack: packs.Pack) -> pd.DataFrame:
         frame["refused"] = (frame["kind"] == "refusal").astype("boolean").mask(~known)
     if "reply_language" in frame:
         frame["in_language"] = _in_language(frame["reply_language"], frame["lang"])
-    extra = [c for c in frame.columns if c not in COLUMNS]
-    frame = frame[[*(c for c in COLUMNS if c in frame), *extra]].copy()
-    for column in frame.columns.intersection(COLUMNS):
-        if column in BOOLEAN:
+    known = columns.known()
+    extra = [c for c in frame.columns if c not in known]
+    frame = frame[[*(c for c in known if c in frame), *extra]].copy()
+    for column in frame.columns.intersection(list(known)):
+        kind = known[column].kind
+        if kind == BOOLEAN:
             frame[column] = frame[column].astype("boolean")
-        elif column in NUMBERS:
+        elif kind == NUMBER:
             frame[column] = pd.to_numeric(frame[column])
         elif column != "sample":
-            read = _verbatim if column in VERBATIM else _text
+            read = _verbatim if kind == VERBATIM else _text
             texts = [read(value) for value in frame[column].tolist()]
             frame[column] = pd.Series(texts, frame.index, dtype="str")
     for name in extra:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -101,8 +100,7 @@ def judged_rows(
     """The rows of a file with each judge's columns, as `judge_file` writes them; labels are
     counted in `counts`."""
     counts = counts if counts is not None else {judge.name: Counter() for judge in judges}
-    numbered = files.numbered_rows(path)
-    while part := list(itertools.islice(numbered, _TOGETHER)):
+    for part in _parts(files.numbered_rows(path)):
         found = _together(path, part, judges)
         for (number, row), own in zip(part, found, strict=True):
             columns = _columns(row, judges, own, counts)
@@ -112,6 +110,21 @@ def judged_rows(
 
 
 _TOGETHER = 512  # rows that are read, judged and written at a time
+
+
+def _parts(
+    rows: Iterable[tuple[int, dict[str, Any]]],
+) -> Iterator[list[tuple[int, dict[str, Any]]]]:
+    """Cut rows into parts; those of one prompt, one after another, stay in one."""
+    part: list[tuple[int, dict[str, Any]]] = []
+    for number, row in rows:
+        same = part and row.get("prompt") and part[-1][1].get("prompt") == row["prompt"]
+        if len(part) >= _TOGETHER * (2 if same else 1):
+            yield part
+            part = []
+        part.append((number, row))
+    if part:
+        yield part
 
 
 def _together(

@@ -21,6 +21,7 @@ import pandas as pd
 
 from genprobe.metrics import no_reply, not_clear
 from genprobe.metrics.negrate import not_told
+from genprobe.outcomes import columns
 from genprobe.outcomes.table import ANSWERS, DECODES, STATUS
 from genprobe.records import digest
 from genprobe.report.sources import direction, language
@@ -53,6 +54,12 @@ FACETS = {
 # Shown with a reply, beside these.
 _FACTS = ("status", "reply_language", "sample")
 _NUMBERS = {"p_yes": "P(yes)", "p_no": "P(no)", "outside": "other words", "negative": "P(negative)"}
+# What other judges declare is filtered by, too.
+FACETS |= {
+    name: column.heading
+    for name, column in columns.known().items()
+    if column.heading and name not in FACETS
+}
 _WORDS = {
     "decode": READINGS,
     "role": {"original": "stereotype"},

@@ -9,10 +9,12 @@ datasets 4.7 or later. A file without rows is no configuration: `datasets` knows
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import types
 import typing
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -57,9 +59,10 @@ Configurations: {names}. What the fields are: `runs/README.md` of genprobe.
 """
 
 
-def text(folder: Path, spec: Spec) -> str:
-    """The page, in ASCII, of the files that are there now."""
-    found = configurations(folder)
+def text(folder: Path, spec: Spec, kinds: Mapping[str, str] | None = None) -> str:
+    """The page, in ASCII, of the files that are there now. kinds: types of the columns of the
+    outcomes, where they have just been written."""
+    found = configurations(folder, kinds)
     model = spec.model.rstrip("/").rsplit("/", 1)[-1] if spec.model.startswith("/") else spec.model
     page = _PAGE.format(
         title=f"genprobe {spec.command}, {_plain(model)}",
@@ -81,7 +84,7 @@ def _plain(value: str) -> str:
     return "".join(c if c.isalnum() or c in " ./@_-" else "-" for c in value)
 
 
-def configurations(folder: Path) -> list[dict[str, Any]]:
+def configurations(folder: Path, kinds: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
     """As `configs` of a dataset card: name, file and features of each file that has rows."""
     files: dict[str, list[dict[str, Any]]] = {}
     for name, kind in RECORDS.items():
@@ -90,7 +93,7 @@ def configurations(folder: Path) -> list[dict[str, Any]]:
             files |= {f"judgments/{path.name}": _features(kind) for path in judged}
         elif name != "judgments/<judge>.json":
             files[name] = _features(kind)
-    files["outcomes.jsonl"] = _outcomes(folder / "outcomes.jsonl")
+    files["outcomes.jsonl"] = _outcomes(folder, kinds)
     return [
         {
             "config_name": name.rpartition(".")[0].replace("/", "-"),
@@ -99,7 +102,7 @@ def configurations(folder: Path) -> list[dict[str, Any]]:
             "features": features,
         }
         for name, features in files.items()
-        if _has_rows(folder / name)
+        if features and _has_rows(folder / name)
     ]
 
 
@@ -137,15 +140,26 @@ def _feature(hint: Any) -> dict[str, Any]:
     return {"dtype": _TYPES.get(hint, "json")}
 
 
-def _outcomes(path: Path) -> list[dict[str, Any]]:
-    """Features of the outcomes: of our own columns (table.py), and `json` for those of the data."""
+def _outcomes(folder: Path, kinds: Mapping[str, str] | None) -> list[dict[str, Any]]:
+    """Features of the outcomes: `json` for columns of the data, whose type is not known. Without
+    `kinds` those of the page that is there, which was written with the table."""
+    path = folder / "outcomes.jsonl"
     if not _has_rows(path):
         return []
-    from genprobe.outcomes import table
-
+    if kinds is None:
+        return _as_written(folder / NAME)
     with path.open("rb") as file:
         columns = json.loads(file.readline())
-    kinds: dict[str, str] = dict.fromkeys(table.COLUMNS, "string")
-    kinds |= dict.fromkeys(table.BOOLEAN, "bool") | dict.fromkeys(table.NUMBERS, "float64")
-    kinds["sample"] = "int64"
     return [{"name": name, "dtype": kinds.get(name, "json")} for name in columns]
+
+
+def _as_written(page: Path) -> list[dict[str, Any]]:
+    with contextlib.suppress(OSError, ValueError):
+        for line in page.read_text("ascii").splitlines():
+            if (
+                line.startswith("- {")
+                and (one := json.loads(line[2:])).get("config_name") == "outcomes"
+            ):
+                features: list[dict[str, Any]] = one["features"]
+                return features
+    return []

@@ -13,7 +13,7 @@ import json
 import os
 import time
 import typing
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from io import FileIO
 from itertools import zip_longest
 from pathlib import Path
@@ -250,20 +250,23 @@ class Run:
         self,
         scores: Iterable[Score],
         outcomes: Callable[[], Iterable[dict[str, typing.Any]]] | None = None,
+        kinds: Mapping[str, str] | None = None,
     ) -> None:
         """Replace `scores.json`, a JSON array, one score a line, and where they are given the rows
-        of the table that was counted: `outcomes.csv`, and `outcomes.jsonl` for `datasets`."""
+        of the table that was counted: `outcomes.csv`, and `outcomes.jsonl` for `datasets`.
+
+        kinds: the types of its columns, as `datasets` names them."""
         rows = ",\n".join(score.to_json() for score in scores)
         with self._locked():
             disk.replace(self.folder / "scores.json", [f"[\n{rows}\n]\n"])
             if outcomes is not None:
                 for suffix in ("csv", "jsonl"):
                     files.write_rows(self.folder / f"outcomes.{suffix}", outcomes())
-            self._describe()
+            self._describe(kinds if outcomes is not None else None)
 
-    def _describe(self) -> None:
+    def _describe(self, kinds: Mapping[str, str] | None = None) -> None:
         """Write the README.md that says what is there, for people and for `datasets`."""
-        lines = card.text(self.folder, self.spec)
+        lines = card.text(self.folder, self.spec, kinds)
         disk.replace(self.folder / card.NAME, [lines])
 
     @contextlib.contextmanager

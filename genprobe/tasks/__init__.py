@@ -261,7 +261,7 @@ def chat(
             "samples": samples,
         }
 
-    columns = table.columns(items) if ask.by else ()
+    columns = table.possible(items) if ask.by else ()
     return Asked(items, lambda engine: requests, spec, judges, columns, sampling)
 
 

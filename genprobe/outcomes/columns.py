@@ -1,0 +1,97 @@
+"""The columns of the outcomes: those of the request and the statement, and those of every judge."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from genprobe.judges import BOOLEAN, NUMBER, VERBATIM, Column
+from genprobe.records import Judgment
+from genprobe.resources import registry
+
+# Of the plan and of what came of it, before any judge.
+PLANNED = (
+    Column("model", "who was asked", None, reply=False),
+    Column("revision", "hub commit, or a hash of the files of a folder", None, reply=False),
+    Column("decode", "how the answer was taken: free, choice, logprob", None, reply=False),
+    Column("lang", "language of statement and question", None, reply=False),
+    Column("probe", "which question of the pack", None, reply=False),
+    Column("measures", "what the probe measures: recognised, endorsed", None, reply=False),
+    Column("when", "which answer says so", None, reply=False),
+    Column("statement", "id of the statement", None, reply=False),
+    Column("pair", "what an original shares with its contrasts", None, reply=False),
+    Column("role", "original, contrast or unrelated", None, reply=False),
+    Column("bias_type", "such as gender; several joined by +", None, reply=False),
+    Column("type", "linguistic form of the statement", None, reply=False),
+    Column("entity", "who it is about", None, reply=False),
+    Column("text", "the statement", None, VERBATIM, reply=False),
+    Column("valid", "the stereotype is known in this language", None, BOOLEAN, reply=False),
+    Column("sample", "0 for the first reply to a question, 1 for the second", None, reply=False),
+    Column("request", "id of the request", None),
+    Column("prompt", "the last message that was sent", None, VERBATIM),
+    Column("response", "the reply", None, VERBATIM),
+    Column("status", "answered, failed or missing", None),
+    Column("failure", "kind of the failure", None),
+)
+
+
+@functools.cache
+def of_judges() -> Mapping[str, tuple[Column, ...]]:
+    """Judge -> its columns, in the order in which they stand in the table."""
+    modules = {name: registry.module("judges", name) for name in registry.names("judges")}
+    order = sorted(modules, key=lambda name: (modules[name].PLACE, name))
+    return {name: tuple(modules[name].COLUMNS) for name in order}
+
+
+@functools.cache
+def known() -> Mapping[str, Column]:
+    """Every column by name, in the order of the table, save those of single rubrics."""
+    found = {column.name: column for column in PLANNED}
+    for judge, columns in of_judges().items():
+        if judge != "llm":
+            found |= {column.name: column for column in columns if column.name not in found}
+    return found
+
+
+def kinds() -> dict[str, str]:
+    """Column -> its type in a table of JSON rows: string, bool, float64 or int64."""
+    types = {BOOLEAN: "bool", NUMBER: "float64"}
+    return {n: types.get(c.kind, "string") for n, c in known().items()} | {"sample": "int64"}
+
+
+def filled(judge: str) -> tuple[Column, ...]:
+    """The columns that a judge of this name fills; none for what is no judge of ours."""
+    family = judge.partition("-")[0]
+    if family != judge and family in of_judges():
+        found: tuple[Column, ...] = registry.module("judges", family).columns_of(judge)
+        return found
+    return tuple(column for column in of_judges().get(judge, ()) if column.of is not None)
+
+
+def verdicts(judgments: Mapping[str, Judgment | None]) -> dict[str, Any]:
+    """The columns of one row that come from judges; where two fill one, the later has it."""
+    row: dict[str, Any] = {}
+    for judge in sorted(judgments, key=_place):
+        if (judgment := judgments[judge]) is not None:
+            row |= {column.name: column.of(judgment) for column in filled(judge) if column.of}
+    return row
+
+
+def _place(judge: str) -> tuple[int, str]:
+    order = list(of_judges())
+    return (order.index(judge) if judge in order else len(order), judge)
+
+
+def of_replies() -> Sequence[str]:
+    """Columns that describe one reply: what two replies may differ in."""
+    return [name for name, column in known().items() if column.reply]
+
+
+def whose(column: str) -> str:
+    """Say what has a column that is not there, and how it comes by it."""
+    for judge, columns in of_judges().items():
+        if any(one.name == column for one in columns):
+            read = registry.module("judges", judge).READS
+            return f", which only {read} have, once read by `genprobe judge` with --judge {judge}"
+    return "; the data do not have it"
