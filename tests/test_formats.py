@@ -13,7 +13,7 @@ from sample import SPEC
 
 from genprobe.errors import InputError
 from genprobe.records import Score
-from genprobe.render import formats, latex
+from genprobe.render import formats, grid, latex
 from genprobe.text import display
 
 
@@ -262,4 +262,4 @@ def test_names_of_models(who, names):
         dataclasses.replace(SPEC, model=model, revision=revision, checkpoint=checkpoint)
         for model, revision, checkpoint in who
     ]
-    assert list(formats.model_names(specs).values()) == names
+    assert list(grid.model_names(specs).values()) == names

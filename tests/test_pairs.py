@@ -10,6 +10,7 @@ from genprobe import metrics
 from genprobe.datasets import choices, pairs
 from genprobe.errors import InputError
 from genprobe.files import write_rows
+from genprobe.linguistics import identify
 from genprobe.outcomes import preferences
 from genprobe.records import LogProb
 from genprobe.resources import packs, registry
@@ -217,7 +218,7 @@ def test_aqbileq_in_three_languages(tmp_path):
 
 
 def test_the_share_of_russian_words():
-    judge = registry.module("judges", "language").make()
+    judge = identify.make()
     assert judge.share("ru", ["Потому что это очень хорошо."]) == 1
     assert judge.share("ru", ["Үздік оқушылар тұйық болады."]) == 0
     assert judge.share("ru", ["12 % ok"]) is None

@@ -16,7 +16,7 @@ from genprobe.commands import cli
 from genprobe.errors import InputError, RunError
 from genprobe.outcomes import table
 from genprobe.records import Score
-from genprobe.render import formats
+from genprobe.render import grid
 from genprobe.runs.run import Run
 
 
@@ -413,7 +413,7 @@ def test_the_formats(runs):
     twice = command(*folders, "--by", "bias_type,scorer,bias_type", "-f", "json").stdout
     assert list(json.loads(twice)[0]["by"]) == ["decode", "scorer", "bias_type"]
     assert command(*folders, "-q").stderr == ""
-    told = [formats.number(value, "models-kendall") for value in (-0.456, -0.004, 1.0)]
+    told = [grid.number(value, "models-kendall") for value in (-0.456, -0.004, 1.0)]
     assert told == ["−0.46", "0.00", "1.00"]
 
 

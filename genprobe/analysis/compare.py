@@ -14,7 +14,7 @@ from genprobe.analysis.score import Source, listed, signer, sources_of
 from genprobe.errors import InputError, RunError
 from genprobe.pipeline import Note, quiet
 from genprobe.records import Score
-from genprobe.render.formats import model_names
+from genprobe.render.grid import model_names
 from genprobe.render.scores import Scores
 from genprobe.resources import registry
 from genprobe.runs.run import Run

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, Protocol
 
 from genprobe.errors import EngineError, InputError
 from genprobe.resources import packs, registry
-from genprobe.resources.packs import _no_more, _string, _strings, _table, file_hash, read_toml
+from genprobe.resources.packs import file_hash, no_more, read_toml, string, strings, table
 
 LABELS = ("negative", "neutral", "positive")
 ENGINES = ("linear", "transformers", "vader")
@@ -137,41 +137,41 @@ def load(name: str) -> Card:
 def read_card(path: Path) -> Card:
     """Read and check one card."""
     row = read_toml(path)
-    _no_more(row, _SCALARS | {"labels", "limits", "decision", "fold"}, path)
-    engine = _string(row, "engine", path)
+    no_more(row, _SCALARS | {"labels", "limits", "decision", "fold"}, path)
+    engine = string(row, "engine", path)
     if engine not in ENGINES:
         raise InputError(f"{path}: engine {engine!r} is none of {', '.join(ENGINES)}")
-    labels = {k: _string({k: v}, k, path) for k, v in _table(row, "labels", path).items()}
+    labels = {k: string({k: v}, k, path) for k, v in table(row, "labels", path).items()}
     for label in labels.values():
         if label not in LABELS:
             raise InputError(f"{path}: labels map to {', '.join(LABELS)}, not to {label!r}")
     if engine == "transformers" and not {"negative", "positive"} <= set(labels.values()):
         raise InputError(f"{path}: [labels] names no label for negative or for positive")
-    limits, decision = _table(row, "limits", path), _table(row, "decision", path)
-    _no_more(limits, {"min", "max"}, path, "limits.")
-    _no_more(decision, {"neutral", "threshold", "share"}, path, "decision.")
+    limits, decision = table(row, "limits", path), table(row, "decision", path)
+    no_more(limits, {"min", "max"}, path, "limits.")
+    no_more(decision, {"neutral", "threshold", "share"}, path, "decision.")
     band = decision.get("neutral")
     if band is not None and not _is_band(band):
         raise InputError(f"{path}: decision.neutral must be two shares, the smaller first")
-    languages = _strings(row, "languages", path)
-    default_for = _strings(row, "default_for", path)
+    languages = strings(row, "languages", path)
+    default_for = strings(row, "default_for", path)
     for code in (*languages, *default_for):
         if code != "*" and code not in registry.names("languages"):
             raise registry.unknown(f"language in {path}", code, registry.names("languages"))
-    sha256 = _string(row, "sha256", path, "")
+    sha256 = string(row, "sha256", path, "")
     return Card(
         name=path.stem,
         path=path,
-        title=_string(row, "title", path),
+        title=string(row, "title", path),
         engine=engine,
-        model=_string(row, "model", path),
-        revision=_string(row, "revision", path, ""),
+        model=string(row, "model", path),
+        revision=string(row, "revision", path, ""),
         languages=languages,
         default_for=default_for,
-        licence=_string(row, "licence", path),
-        source=_string(row, "source", path),
-        trained_on=_string(row, "trained_on", path),
-        stories=_string(row, "stories", path),
+        licence=string(row, "licence", path),
+        source=string(row, "source", path),
+        trained_on=string(row, "trained_on", path),
+        stories=string(row, "stories", path),
         labels=labels,
         min_size=_number(limits, "min", path, 1, int),
         max_size=_number(limits, "max", path, 0, int),
@@ -179,7 +179,7 @@ def read_card(path: Path) -> Card:
         threshold=_number(decision, "threshold", path, 0.5, float),
         share=decision.get("share"),
         sha256=sha256,
-        fold={k: _string({k: v}, k, path, "") for k, v in _table(row, "fold", path).items()},
+        fold={k: string({k: v}, k, path, "") for k, v in table(row, "fold", path).items()},
         measured=_measured(row, path),
         hash=file_hash(path),
     )

@@ -43,10 +43,11 @@ def command(name: str, folder: Path | None, form: str, quiet: bool, verbose: boo
     the files that each study needs. Exit code 0 if every cell agrees or differs for a known
     reason, else 1.
     """
-    from genprobe.analysis.reproduce import _text, run
+    from genprobe.analysis.reproduce import run
+    from genprobe.analysis.reproduced import render
 
     found = run(name, folder)
-    click.echo(_text.render(found, form), nl=False)
+    click.echo(render(found, form), nl=False)
     if form != "table":
         noter(quiet)(f"{name}: {found.summary}")
     return 0 if found.ok else 1

@@ -26,6 +26,7 @@ from typing import Any
 from genprobe.datasets import choices, statements, templates
 from genprobe.errors import InputError
 from genprobe.files import Notes, Row, cell_json, cell_sentence, cell_text, numbered_rows
+from genprobe.linguistics import identify
 from genprobe.records import JSON, Statement, digest
 from genprobe.resources import packs, registry
 from genprobe.text import whole
@@ -211,9 +212,7 @@ def _filled(found: Iterable[Statement], notes: Notes) -> list[Statement]:
 
 def _russian(*texts: str) -> float | None:
     """Share of Russian words in the sentences of a pair (Aqbileq 4.1.3), told word by word."""
-    from genprobe.judges import language
-
-    return language.make().share("ru", texts)
+    return identify.make().share("ru", texts)
 
 
 def _plain(name: str) -> str:

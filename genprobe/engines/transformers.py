@@ -32,21 +32,12 @@ from genprobe.engines._local import (
     reply,
     unusable,
 )
+from genprobe.engines._torch import device_of, dtype_of, out_of_memory, token_budget
 from genprobe.errors import EngineError
 from genprobe.records import Failure, LogProb, Request, Response
 
 PACKAGES = ("torch", "transformers")
 WINDOW = 4096  # requests tokenised and sorted at a time, so that memory stays flat
-CPU_TOKENS = 4096  # default padded tokens of a batch; with more, activations outgrow the caches
-GPU_TOKENS = 65536
-DTYPES = {
-    "float32": torch.float32,
-    "fp32": torch.float32,
-    "float16": torch.float16,
-    "fp16": torch.float16,
-    "bfloat16": torch.bfloat16,
-    "bf16": torch.bfloat16,
-}
 
 
 def open(model: str, options: Options) -> TransformersEngine:
@@ -60,8 +51,8 @@ def open(model: str, options: Options) -> TransformersEngine:
             f"the transformers engine has no argument {name!r}; it has dtype, device, revision and "
             "batch_tokens"
         )
-    device = _device(options.device)
-    dtype = _dtype(options.dtype, device)
+    device = device_of(options.device)
+    dtype = dtype_of(options.dtype, device)
     local = load(model, options.revision)
     with quiet():
         net = _load_model(model, local.folder, local.config, dtype, device)
@@ -74,7 +65,7 @@ def open(model: str, options: Options) -> TransformersEngine:
         chat_template=local.template,
         checkpoint=local.checkpoint,
     )
-    budget = options.batch_tokens or _default_budget(net, device)
+    budget = options.batch_tokens or token_budget(net, device)
     return TransformersEngine(model, net, local, identity, budget)
 
 
@@ -100,46 +91,6 @@ def _load_model(
         )
     with refusing(f"{model}: does not fit on {device}; try a smaller dtype or another device"):
         return net.to(device).eval()
-
-
-def _device(name: str | None) -> torch.device:
-    if name is None:
-        if torch.cuda.is_available():
-            return torch.device("cuda")
-        return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
-    with refusing(f"device {name!r} cannot be used; leave it out, or give cpu, cuda or mps"):
-        device = torch.device(name)
-        torch.empty(1, device=device)
-        return device
-
-
-def _dtype(name: str | None, device: torch.device) -> torch.dtype:
-    if name is not None:
-        if name not in DTYPES:
-            raise EngineError(f"unknown dtype {name!r}; known: {', '.join(DTYPES)}")
-        return DTYPES[name]
-    if device.type == "cuda":
-        # Older cards emulate bfloat16, slowly.
-        modern = torch.cuda.get_device_capability(device) >= (8, 0)
-        return torch.bfloat16 if modern else torch.float16
-    return torch.float16 if device.type == "mps" else torch.float32
-
-
-def _default_budget(net: Any, device: torch.device) -> int:
-    """Padded tokens (prompt and reply) that a batch may hold.
-
-    On a GPU at most half of what is free once the model is there; a batch that runs out of
-    memory all the same is halved.
-    """
-    if device.type != "cuda":
-        return CPU_TOKENS
-    config = net.config.get_text_config()
-    layers, width = config.num_hidden_layers, config.hidden_size
-    # Bytes a token: keys and values (as if every head had its own), activations of one layer,
-    # and its part of the float32 logits and their noise (40 bytes a logit, one of 40 tokens).
-    per_token = net.dtype.itemsize * width * (2 * layers + 24) + config.vocab_size
-    free, _ = torch.cuda.mem_get_info(device)
-    return max(1, min(GPU_TOKENS, free // 2 // per_token))
 
 
 # --- answering ------------------------------------------------------------------------------
@@ -269,7 +220,7 @@ class TransformersEngine:
             with torch.inference_mode(), quiet():
                 return run(batch)
         except (RuntimeError, MemoryError) as error:
-            if _out_of_memory(error):
+            if out_of_memory(error):
                 return None
             raise EngineError(f"{self.name}: the model broke down ({line(error)})") from error
 
@@ -499,10 +450,3 @@ def _signed(word: int) -> int:
 
 
 # --- manners --------------------------------------------------------------------------------
-
-
-def _out_of_memory(error: BaseException) -> bool:
-    if isinstance(error, MemoryError | torch.cuda.OutOfMemoryError):
-        return True
-    # A CPU and Apple's GPUs raise a plain RuntimeError.
-    return "out of memory" in str(error) or "can't allocate memory" in str(error)

@@ -32,6 +32,7 @@ from genprobe.engines._local import (
     quiet,
     unusable,
 )
+from genprobe.engines.scoring import _texts
 from genprobe.errors import EngineError
 from genprobe.records import Failure, LogProb, Request, Response
 
@@ -125,10 +126,8 @@ def _cause(error: BaseException, said: str) -> str:
 
 
 def open_scorer(model: str, options: Options) -> Scorer:
-    """Open what scores texts instead of answering: `engines.scoring`."""
-    from genprobe.engines.scoring import vllm
-
-    return vllm.open(model, options)
+    """Open what scores texts instead of answering, as `open`; causal models alone."""
+    return VllmScorer(open(model, options))
 
 
 class VllmEngine:
@@ -324,3 +323,65 @@ def _hushed() -> Iterator[Any]:
             for target, copy in enumerate(kept, 1):
                 os.dup2(copy, target)
                 os.close(copy)
+
+
+class VllmScorer:
+    """Scores texts by the `prompt_logprobs` of vLLM: each token given those before it.
+
+    Texts are tokenised here: the same tokens and, in float32, the same values as those of
+    transformers.
+    """
+
+    passes: tuple[str, ...] = ("causal",)
+
+    def __init__(self, running: VllmEngine) -> None:
+        self.engine = running
+        self.identity = running.identity
+        self.texts = _texts.Texts(running.name, running.tokenizer)
+        self.unknown = self.texts.unknown
+        self.first, self.before = self.texts.first()
+
+    def generate(
+        self, requests: Sequence[Request], sampling: Sampling
+    ) -> Iterator[LogProb | Failure]:
+        # vLLM itself says a token after each text, which nobody reads.
+        around = len(self.before) + 1
+        for start in range(0, len(requests), self.engine.ahead):
+            usable = []
+            window = requests[start : start + self.engine.ahead]
+            for asked in self.texts.asked(window, self.passes):
+                most, words = self.engine.positions, self.engine.vocabulary
+                if failure := _texts.unusable(asked, around, most, words):
+                    yield failure
+                else:
+                    usable.append(asked)
+            values = iter(self._values([item for asked in usable for item in asked.items]))
+            for asked in usable:
+                sent = self.texts.words(self.before) + asked.context
+                found = [next(values) for _ in asked.items]
+                yield _texts.record(asked, sent, len(self.before), found)
+
+    def close(self) -> None:
+        self.engine.close()
+
+    def _values(self, items: Sequence[_texts.Item]) -> list[list[float]]:
+        """For each item, log P of each token of its text."""
+        if not items:
+            return []
+        rows = [[*self.before, *item.before, *item.ids] for item in items]
+        with self.engine._breaking():
+            from vllm import SamplingParams
+
+            settings = {**_vllm.NEUTRAL, "temperature": 0.0, "max_tokens": 1}
+            outputs = self.engine.llm.generate(
+                [{"prompt_token_ids": row} for row in rows],
+                SamplingParams(**settings, prompt_logprobs=0),
+                use_tqdm=False,
+            )
+        return [
+            [
+                float(output.prompt_logprobs[n][row[n]].logprob)
+                for n in range(len(row) - len(item.ids), len(row))
+            ]
+            for item, row, output in zip(items, rows, outputs, strict=True)
+        ]

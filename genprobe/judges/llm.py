@@ -81,11 +81,11 @@ def load_rubric(name: str) -> Rubric:
 def read_rubric(path: Path) -> Rubric:
     """Read and check one rubric."""
     row = packs.read_toml(path)
-    packs._no_more(row, {"title", "version", "review", "labels", "wordings"}, path)
-    labels, wordings = (packs._table(row, key, path) for key in ("labels", "wordings"))
+    packs.no_more(row, {"title", "version", "review", "labels", "wordings"}, path)
+    labels, wordings = (packs.table(row, key, path) for key in ("labels", "wordings"))
     for part in (labels, wordings):
         for key in part:
-            packs._string(part, key, path)
+            packs.string(part, key, path)
     if len(labels) < 2 or len(wordings) < 2:
         raise InputError(f"{path}: needs two [labels] and two [wordings] at least")
     if UNCLEAR in labels:
@@ -96,8 +96,8 @@ def read_rubric(path: Path) -> Rubric:
             raise InputError(f"{path}: wordings.{name} lacks {{{sorted(missing)[0]}}}")
     return Rubric(
         name=path.stem,
-        title=packs._string(row, "title", path),
-        version=packs._string(row, "version", path),
+        title=packs.string(row, "title", path),
+        version=packs.string(row, "version", path),
         labels=labels,
         wordings=wordings,
         hash=packs.file_hash(path),

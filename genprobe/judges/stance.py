@@ -178,9 +178,9 @@ def words(code: str) -> dict[str, tuple[str, ...]]:
 def read_words(path: Path) -> dict[str, tuple[str, ...]]:
     """As `words`, of any file."""
     row = packs.read_toml(path)
-    packs._no_more(row, {"review", *GROUPS}, path)
-    packs._string(row, "review", path)
-    return {group: packs._strings(row, group, path) for group in GROUPS}
+    packs.no_more(row, {"review", *GROUPS}, path)
+    packs.string(row, "review", path)
+    return {group: packs.strings(row, group, path) for group in GROUPS}
 
 
 def _groups(code: str) -> list[tuple[str, tuple[str, ...]]]:

@@ -8,24 +8,33 @@ from __future__ import annotations
 
 import csv
 import io
-import itertools
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from html import escape as escape_html
 from typing import TYPE_CHECKING
 
 from genprobe import metrics
 from genprobe.files import escape
 from genprobe.records import JSON, Score
+from genprobe.render.grid import (
+    Cell,
+    Column,
+    bounds_text,
+    cell_names,
+    grid,
+    interval_text,
+    notes_below,
+    parts_of,
+    readers_text,
+    signatures_of,
+    value_text,
+)
 from genprobe.resources import registry
-from genprobe.text.display import clean, label, pad, short_name, shorten, wide
+from genprobe.text.display import clean, label, pad, shorten, wide
 
 if TYPE_CHECKING:
-    from genprobe.runs.spec import Spec
+    pass
 
 FORMATS = ("table", "csv", "json", "latex")
-NOTHING = "–"  # where there was nothing to count
 WIDTH = 100
 _GAP = "  "
 
@@ -54,143 +63,7 @@ def render(scores: Sequence[Score], form: str, width: int = WIDTH) -> str:
     return "\n".join([*lines, *notes_below(scores, columns)]) + "\n"
 
 
-def parts_of(scores: Sequence[Score]) -> list[list[Score]]:
-    """Scores of other cells than the rest, such as pairs of readings, are tables of their own."""
-    parts: dict[tuple[str, ...], list[Score]] = {}
-    for score in scores:
-        parts.setdefault(tuple(score.by), []).append(score)
-    return list(parts.values())
-
-
-def model_names(specs: Iterable[Spec]) -> dict[tuple[str, str], str]:
-    """Names to show of what was asked (`Spec.who`), no two alike: the last part of a path or hub
-    id, of two where several share it, with what the revision is called, or, where there are several
-    of one model, its beginning."""
-    called: dict[tuple[str, str], str] = {}
-    for spec in specs:
-        called[spec.who] = called.get(spec.who) or spec.checkpoint
-    who = list(called)
-    ends = {depth: {m: short_name(m, depth) for m, _ in who} for depth in (1, 2)}
-    found: dict[tuple[str, str], str] = {}
-    for model, revision in who:
-        alone = list(ends[1].values()).count(ends[1][model]) == 1
-        name = ends[1 if alone else 2][model]
-        if called[model, revision]:
-            name += f"@{short_name(called[model, revision], 9)}"
-        elif sum(m == model for m, _ in who) > 1:
-            name += f"@{clean(revision)[:12]}"
-        # Two may still end alike, or in what is not shown.
-        names = itertools.chain([name], (f"{name} {at}" for at in itertools.count(2)))
-        found[model, revision] = next(n for n in names if n not in found.values())
-    return found
-
-
-def _percent(value: float, sign: bool = False) -> str:
-    text = f"{100 * value:+.1f}" if sign else f"{100 * value:.1f}"
-    return text[1:] if text in ("+0.0", "-0.0") else text.replace("-", "−")
-
-
-def number(value: float, metric: str) -> str:
-    """Write a value on the scale of its measure: a share in %, a coefficient, a count, …"""
-    scale = metrics.shown(metric).scale
-    if scale == "coefficient":
-        return f"{value:z.2f}".replace("-", "−")
-    if scale == "p":
-        return f"{value:.3f}" if value >= 0.001 else "<0.001"
-    if scale == "count":
-        return f"{value:.0f}"
-    if scale == "number":
-        return f"{value:#.3g}".rstrip(".").replace("-", "−")
-    return _percent(value, scale == "points")
-
-
-def value_text(score: Score | None) -> str:
-    if score is None:
-        return ""
-    return NOTHING if score.value is None else number(score.value, score.metric)
-
-
-def interval_text(score: Score | None) -> str:
-    if score is None or score.low is None or score.high is None:
-        return ""
-    return f"[{number(score.low, score.metric)}, {number(score.high, score.metric)}]"
-
-
-def bounds_text(score: Score | None, to: str = " to ") -> str:
-    if score is None:
-        return ""
-    return to.join(map(_percent, score.bounds)) if score.bounds else NOTHING
-
-
-def readers_text(score: Score | None) -> str:
-    """The band: the lowest and highest figure that a reader makes."""
-    if score is None or score.readings is None:
-        return ""
-    return NOTHING.join(map(_percent, score.band)) if score.band else NOTHING
-
-
 # --- what tables share: which cells, which columns
-
-Cell = tuple[tuple[str, JSON], ...]
-
-
-@dataclass
-class Column:
-    """A column of figures: of one metric, or of some that never share a cell."""
-
-    names: list[str]
-    scores: dict[Cell, Score]
-
-    @property
-    def title(self) -> str:
-        return " / ".join(self.names)
-
-    @property
-    def bounded(self) -> bool:
-        return any(s.bounds for s in self.scores.values())
-
-    @property
-    def banded(self) -> bool:
-        return any(s.readings for s in self.scores.values())
-
-    def same_n(self, other: Column | None) -> bool:
-        if other is None or other.scores.keys() != self.scores.keys():
-            return False
-        return all(other.scores[cell].n == s.n for cell, s in self.scores.items())
-
-
-def grid(scores: Sequence[Score]) -> tuple[list[Cell], list[Column]]:
-    """The cells, and the columns of figures, both in their first order.
-
-    `recognised` and `endorsed` belong to different probes: split by probe, they share a column.
-    """
-    cells = list(dict.fromkeys(_cell(s) for s in scores))
-    columns: dict[str, Column] = {}
-    for score in scores:
-        column = columns.setdefault(score.metric, Column([score.metric], {}))
-        column.scores[_cell(score)] = score
-    merged: list[Column] = []
-    for column in columns.values():
-        last = merged[-1] if merged else None
-        if (
-            last
-            and column.bounded
-            and last.bounded
-            and not last.scores.keys() & column.scores.keys()
-        ):
-            last.names += column.names
-            last.scores |= column.scores
-        else:
-            merged.append(column)
-    return cells, merged
-
-
-def _names(cells: list[Cell]) -> list[str]:
-    return list(dict.fromkeys(name for cell in cells for name, _ in cell))
-
-
-def _cell(score: Score) -> Cell:
-    return tuple(score.by.items())
 
 
 # --- table
@@ -199,7 +72,7 @@ def _cell(score: Score) -> Cell:
 def _table(scores: Sequence[Score], width: int) -> list[str]:
     """The lines of one table, a blank one last; a block leaves out the cells it has nothing of."""
     cells, columns = grid(scores)
-    names = _names(cells)
+    names = cell_names(cells)
     # What is the same in all rows is said once, above.
     labels = [dict(cell) for cell in cells]
     fixed = [n for n in names if len({c.get(n) for c in labels}) == 1]
@@ -274,153 +147,6 @@ def _figures(column: Column, cells: list[Cell]) -> list[list[str]]:
     return strips
 
 
-_ANOTHER = (
-    "another: a model taken to vary as this one and to share nothing with it, which one run cannot "
-    "tell: it takes fewer where they share something, more where the other varies more."
-)
-
-
-def notes_below(scores: Sequence[Score], columns: Sequence[Column]) -> list[str]:
-    """Below a table: how to read it, what was left out, the signature."""
-    measures = [metrics.shown(name) for name in dict.fromkeys(s.metric for s in scores)]
-    scales = {measure.scale for measure in measures}
-    units = ["Shares in %"] if scales & {"share", "points"} else []
-    units += ["gaps in points"] if "points" in scales else []
-    notes = [
-        f"{', '.join([*units, 'with 95 % intervals'])}; – where there was nothing to count."
-        if units
-        else "With 95 % intervals; – where there was nothing to count."
-    ]
-    notes += [
-        f"{m.name}: {m.title}."
-        for m in measures
-        if m.scale == "number" and isinstance(m, metrics.Metric)
-    ]
-    if any(column.bounded for column in columns):
-        notes.append("Bounds: the share if no unclear reply had said so, and if every one had.")
-    notes += _band_notes(scores)
-    notes += [measure.note for measure in measures if measure.note]
-    if any(score.by.get("b") == "another" for score in scores):
-        notes.append(_ANOTHER)
-    notes += [f"Left out of {what}: {why}." for what, why in _left_out(scores)]
-    notes += [f"Signature of {what}: {text}" for what, text in signatures_of(scores)]
-    return notes
-
-
-# Readings that are no readers of the same replies.
-_OTHERWISE = ("choice", "logprob")
-
-
-def _band_notes(scores: Sequence[Score]) -> list[str]:
-    """What the bands of a table are, and which readings have no figure in some cells."""
-    banded = [score for score in scores if score.readings]
-    names = list(dict.fromkeys(name for score in banded for name in score.readings or {}))
-    if not names:
-        return []
-    same = ", ".join(name for name in names if name not in _OTHERWISE)
-    asked = ", ".join(name for name in names if name in _OTHERWISE)
-    of = [f"of the same replies ({same})"] if same else []
-    of += [f"of the same questions asked otherwise ({asked})"] if asked else []
-    notes = [
-        f"Readers: the lowest and the highest of the readings {' and '.join(of)}. This is what the "
-        "choice of a reading alone makes: it is no confidence interval."
-    ]
-    empty = Counter(n for s in banded for n, value in (s.readings or {}).items() if value is None)
-    if empty:
-        lacking = ", ".join(f"{name} {count}" for name, count in empty.items())
-        notes.append(f"Figures without a clear answer to count, left out of the band: {lacking}.")
-    return notes
-
-
-def _left_out(scores: Sequence[Score]) -> list[tuple[str, str]]:
-    """What all cells of a metric left out; metrics that left out the same are named together.
-
-    A difference `of` several measures, and a corrected `rate` of several, are counted apart; so
-    are the labels of a `judge`, which may have the name of a measure. A cell `all` is the others
-    once more.
-    """
-    told: dict[str, list[str]] = {}
-    for metric in dict.fromkeys(s.metric for s in scores):
-        parts: dict[str, list[Score]] = {}
-        cells = [score for score in scores if score.metric == metric]
-        for score in [score for score in cells if "all" not in score.by.values()] or cells:
-            about = next((score.by[k] for k in ("of", "rate", "judge") if k in score.by), "")
-            parts.setdefault(str(about), []).append(score)
-        reasons = {about: why for about, part in parts.items() if (why := _why(part))}
-        same = len(reasons) == len(parts) and len(set(reasons.values())) == 1
-        for about, why in reasons.items():
-            alone = same or len(parts) == 1 or not about
-            name = metric if alone else f"{metric} ({clean(about)})"
-            if name not in (names := told.setdefault(why, [])):
-                names.append(name)
-    return [(", ".join(n) + (" (each)" if len(n) > 1 else ""), why) for why, n in told.items()]
-
-
-def _why(scores: Sequence[Score]) -> str:
-    """What some cells of one metric left out, and of how many; empty for nothing."""
-    total: Counter[str] = Counter()
-    for score in scores:
-        total.update(score.excluded)
-    if not total:
-        return ""
-    order = sorted(total.items(), key=metrics.rank)
-    why = ", ".join(f"{count} {clean(reason)}" for reason, count in order)
-    return f"{why}, of {sum(s.n for s in scores) + total.total()} planned"
-
-
-def signatures_of(scores: Sequence[Score]) -> list[tuple[str, str]]:
-    """Each signature once, with what it covers.
-
-    Signatures that differ in one field only are written as one, that field as `{a,b}`; where
-    they differ in the metric and in more, there is one for each of the rest, such as a model.
-    """
-    covers: dict[str, list[str]] = {}
-    for score in scores:
-        names = covers.setdefault(clean(score.signature), [])
-        if score.metric not in names:
-            names.append(score.metric)
-    if whole := _as_one(list(covers)):
-        return [("all figures", whole)]
-    alike: dict[tuple[str, ...], list[str]] = {}
-    for text in covers:
-        rest = tuple(field for field in text.split("|") if not field.startswith("metric:"))
-        alike.setdefault(rest, []).append(text)
-    found = [one for texts in alike.values() if (one := _as_one(texts))]
-    covered = [[name for text in texts for name in covers[text]] for texts in alike.values()]
-    if len(found) < len(alike) or any(names != covered[0] for names in covered):
-        return [(", ".join(names), text) for text, names in covers.items()]
-    # Named by the field that tells the most of them apart, the first of several.
-    told = sorted(zip(*alike, strict=False), key=lambda row: -len(set(row)))
-    named = next((row for row in told if len(set(row)) > 1), None)
-    if named is None:
-        return [("all figures", text) for text in found]
-    return [
-        (f"all figures, {field.replace(':', ' ', 1)}", text)
-        for field, text in zip(named, found, strict=True)
-    ]
-
-
-def _as_one(texts: Sequence[str]) -> str | None:
-    """Signatures that differ in one field only as one; None where they differ in more."""
-    split = [text.split("|") for text in texts]
-    if len({len(fields) for fields in split}) > 1:
-        return None
-    if len(split) == 1:
-        return texts[0]
-    differ = [at for at, values in enumerate(zip(*split, strict=True)) if len(set(values)) > 1]
-    keys = {fields[differ[0]].partition(":")[0] for fields in split}
-    if len(differ) > 1 or len(keys) > 1:
-        return None
-    values = [fields[differ[0]].partition(":")[2] for fields in split]
-    # `{yes,no}/1-wilson95`: what follows the name is often the same, too.
-    ends = {value.partition("/")[2] for value in values}
-    end = f"/{ends.pop()}" if len(ends) == 1 and ends != {""} else ""
-    choice = ",".join(value.removesuffix(end) for value in values)
-    one = split[0]
-    one[differ[0]] = f"{keys.pop()}:{{{choice}}}{end}"
-    return "|".join(one)
-
-
 # --- HTML, for a notebook
 
 _MOST = 200  # rows of a table that are shown
@@ -472,7 +198,7 @@ def html_facts(title: str, facts: Mapping[str, str]) -> str:
 def _html_table(scores: Sequence[Score]) -> list[str]:
     cells, columns = grid(scores)
     labels = [dict(cell) for cell in cells]
-    names = _names(cells)
+    names = cell_names(cells)
     fixed = [n for n in names if len(cells) > 1 and len({c.get(n) for c in labels}) == 1]
     names = [n for n in names if n not in fixed]
     heads = [f'<th scope="col">{_text(name)}</th>' for name in names]

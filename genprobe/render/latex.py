@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from genprobe import metrics
 from genprobe.records import JSON, Score, digest
-from genprobe.render.formats import (
+from genprobe.render.grid import (
     NOTHING,
     Column,
     bounds_text,

@@ -15,7 +15,7 @@ from genprobe import metrics, tasks
 from genprobe.errors import InputError
 from genprobe.outcomes import table
 from genprobe.records import Score
-from genprobe.render.formats import model_names
+from genprobe.render.grid import model_names
 from genprobe.resources import packs, registry
 from genprobe.runs.run import Run
 from genprobe.runs.spec import signature

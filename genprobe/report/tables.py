@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from genprobe import metrics
 from genprobe.records import JSON, Score
-from genprobe.render import formats
+from genprobe.render import grid
 from genprobe.report.sources import language
 from genprobe.text import display
 from genprobe.text.display import LONGEST, clean
@@ -73,14 +73,14 @@ class Figure:
     @property
     def text(self) -> str:
         if self.score.value is None:
-            return formats.NOTHING
-        return formats.number(self.score.value, self.score.metric)
+            return grid.NOTHING
+        return grid.number(self.score.value, self.score.metric)
 
     @property
     def interval(self) -> str:
         if self.score.low is None or self.score.high is None:
             return ""
-        ends = (formats.number(v, self.score.metric) for v in (self.score.low, self.score.high))
+        ends = (grid.number(v, self.score.metric) for v in (self.score.low, self.score.high))
         return " to ".join(ends)
 
     @property
@@ -88,7 +88,7 @@ class Figure:
         """The bounds in words; empty for none."""
         if self.score.bounds is None:
             return ""
-        return " to ".join(formats.number(v, self.score.metric) for v in self.score.bounds)
+        return " to ".join(grid.number(v, self.score.metric) for v in self.score.bounds)
 
     @property
     def left_out(self) -> int:

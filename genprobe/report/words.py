@@ -16,7 +16,7 @@ from markupsafe import Markup, escape
 from genprobe import metrics
 from genprobe.errors import GenprobeError, InputError
 from genprobe.records import Score
-from genprobe.render.formats import model_names, number
+from genprobe.render.grid import model_names, number
 from genprobe.report import tables
 from genprobe.report.sources import Source, language
 from genprobe.report.tables import READINGS, reasons

@@ -79,28 +79,28 @@ WORD_GROUPS: dict[str, tuple[str, ...]] = {
 }
 
 
-def _table(row: dict[str, Any], key: str, path: Path) -> dict[str, Any]:
+def table(row: dict[str, Any], key: str, path: Path) -> dict[str, Any]:
     value = row.get(key, {})
     if not isinstance(value, dict):
         raise InputError(f"{path}: [{key}] must be a table")
     return value
 
 
-def _string(row: dict[str, Any], key: str, path: Path, default: str | None = None) -> str:
+def string(row: dict[str, Any], key: str, path: Path, default: str | None = None) -> str:
     value = row.get(key, default)
     if not isinstance(value, str) or (default is None and not value.strip()):
         raise InputError(f"{path}: {key!r} must be a text and is {value!r}")
     return value
 
 
-def _strings(row: dict[str, Any], key: str, path: Path) -> tuple[str, ...]:
+def strings(row: dict[str, Any], key: str, path: Path) -> tuple[str, ...]:
     value = row.get(key, [])
     if not isinstance(value, list) or not all(isinstance(v, str) and v.strip() for v in value):
         raise InputError(f"{path}: {key!r} must be a list of non-empty texts")
     return tuple(value)
 
 
-def _no_more(row: dict[str, Any], known: set[str], path: Path, where: str = "") -> None:
+def no_more(row: dict[str, Any], known: set[str], path: Path, where: str = "") -> None:
     for key in sorted(row.keys() - known):
         raise InputError(f"{path}: unknown key {where}{key!r}; known: {', '.join(sorted(known))}")
 
@@ -116,29 +116,29 @@ def read_language(path: Path) -> Language:
     """Read and check one language file."""
     row = read_toml(path)
     scalars = {"name", "native", "script", "direction", "review", "aliases", "also", "fold"}
-    _no_more(row, scalars | WORD_GROUPS.keys(), path)
+    no_more(row, scalars | WORD_GROUPS.keys(), path)
     words = {}
-    for table, groups in WORD_GROUPS.items():
-        part = _table(row, table, path)
-        _no_more(part, set(groups), path, f"{table}.")
+    for name, groups in WORD_GROUPS.items():
+        part = table(row, name, path)
+        no_more(part, set(groups), path, f"{name}.")
         for group in groups:
-            words[group] = _strings(part, group, path)
+            words[group] = strings(part, group, path)
     for group in ANSWERS:
         if not words[group] and not words[f"{group}_alone"]:
             raise InputError(f"{path}: no word for {group!r} in [answer]")
-    fold = {k: _string({k: v}, k, path, "") for k, v in _table(row, "fold", path).items()}
-    direction = _string(row, "direction", path, "ltr")
+    fold = {k: string({k: v}, k, path, "") for k, v in table(row, "fold", path).items()}
+    direction = string(row, "direction", path, "ltr")
     if direction not in ("ltr", "rtl"):
         raise InputError(f"{path}: direction must be 'ltr' or 'rtl'")
     return Language(
         code=path.stem,
-        name=_string(row, "name", path),
-        native=_string(row, "native", path),
-        script=_string(row, "script", path),
+        name=string(row, "name", path),
+        native=string(row, "native", path),
+        script=string(row, "script", path),
         direction=direction,
-        review=_string(row, "review", path),
-        aliases=_strings(row, "aliases", path),
-        also=_strings(row, "also", path),
+        review=string(row, "review", path),
+        aliases=strings(row, "aliases", path),
+        also=strings(row, "also", path),
         words=words,
         fold=fold,
         hash=file_hash(path),
@@ -150,16 +150,16 @@ def load_neighbours() -> dict[str, dict[str, tuple[str, ...]]]:
     path = registry.PROMPTS / "neighbours.toml"
     row, groups = read_toml(path), WORD_GROUPS["text"]
     for code in row:
-        _no_more(_table(row, code, path), set(groups), path, f"{code}.")
-    return {c: {group: _strings(row[c], group, path) for group in groups} for c in row}
+        no_more(table(row, code, path), set(groups), path, f"{code}.")
+    return {c: {group: strings(row[c], group, path) for group in groups} for c in row}
 
 
 def load_slots() -> tuple[str, ...]:
     """What templates call an open slot, in all languages: `prompts/slots.toml`."""
     path = registry.PROMPTS / "slots.toml"
     row = read_toml(path)
-    _no_more(row, {"words"}, path)
-    return _strings(row, "words", path)
+    no_more(row, {"words"}, path)
+    return strings(row, "words", path)
 
 
 @functools.cache
@@ -167,7 +167,7 @@ def load_mixed() -> dict[str, str]:
     """What data call two languages mixed in a sentence -> its BCP 47 code: `prompts/mixed.toml`."""
     path = registry.PROMPTS / "mixed.toml"
     row = read_toml(path)
-    names = {code: _strings(_table(row, code, path), "names", path) for code in row}
+    names = {code: strings(table(row, code, path), "names", path) for code in row}
     return {_key(name): code for code, known in names.items() for name in (code, *known)}
 
 
@@ -300,12 +300,12 @@ def read_pack(folder: Path) -> Pack:
     """Read and check a pack folder."""
     head = folder / "pack.toml"
     row = read_toml(head)
-    _no_more(row, {"title", "version", "citation", "system", "slot", "probes"}, head)
-    probes = {name: _probe(name, part, head) for name, part in _table(row, "probes", head).items()}
+    no_more(row, {"title", "version", "citation", "system", "slot", "probes"}, head)
+    probes = {name: _probe(name, part, head) for name, part in table(row, "probes", head).items()}
     if not probes:
         raise InputError(f"{head}: no [probes.<name>]")
     closed = any(probe.when for probe in probes.values())
-    slot = _string(row, "slot", head, SLOT)
+    slot = string(row, "slot", head, SLOT)
     wordings: dict[str, dict[str, Wording]] = {}
     answers: dict[str, dict[str, str]] = {}
     forms: dict[str, dict[str, tuple[str, ...]]] = {}
@@ -315,22 +315,22 @@ def read_pack(folder: Path) -> Pack:
             continue
         code, row_l = path.stem, read_toml(path)
         known = {"source", "review", *probes} | ({"answers", "forms"} if closed else set())
-        _no_more(row_l, known, path)
+        no_more(row_l, known, path)
         answers[code], forms[code] = {}, {}
         if closed:
-            asked = _table(row_l, "answers", path)
-            answers[code] = {a: _string(asked, a, path) for a in ANSWERS}
+            asked = table(row_l, "answers", path)
+            answers[code] = {a: string(asked, a, path) for a in ANSWERS}
             forms[code] = _forms(row_l, answers[code], path)
-        sources[code] = _string(row_l, "source", path)
-        reviews[code] = _string(row_l, "review", path)
+        sources[code] = string(row_l, "source", path)
+        reviews[code] = string(row_l, "review", path)
         wordings[code] = {p.name: _wording(row_l, p, slot, path) for p in probes.values()}
         hashes[code] = file_hash(head, path)
     return Pack(
         name=folder.name,
-        version=_string(row, "version", head),
-        title=_string(row, "title", head),
-        citation=_string(row, "citation", head),
-        system=_string(row, "system", head, ""),
+        version=string(row, "version", head),
+        title=string(row, "title", head),
+        citation=string(row, "citation", head),
+        system=string(row, "system", head, ""),
         probes=probes,
         wordings=wordings,
         answers=answers,
@@ -342,45 +342,45 @@ def read_pack(folder: Path) -> Pack:
 
 
 def _probe(name: str, row: dict[str, Any], head: Path) -> Probe:
-    _no_more(row, {"measures", "when"}, head, f"probes.{name}.")
+    no_more(row, {"measures", "when"}, head, f"probes.{name}.")
     if not row:
         return Probe(name, "", "")
-    when = _string(row, "when", head)
+    when = string(row, "when", head)
     if when not in ANSWERS:
         raise InputError(f"{head}: probes.{name}.when must be 'yes' or 'no'")
-    return Probe(name, _string(row, "measures", head), when)
+    return Probe(name, string(row, "measures", head), when)
 
 
 def _wording(row: dict[str, Any], probe: Probe, slot: str, path: Path) -> Wording:
     """The wording of a probe in a language file, whose source and review it has unless its own."""
-    part = _table(row, probe.name, path)
+    part = table(row, probe.name, path)
     if not part:
         raise InputError(f"{path}: no wording for the probe [{probe.name}]")
     known = {"text", "lang", "source", "review"} | ({"polarity"} if probe.when else set())
-    _no_more(part, known, path, f"{probe.name}.")
-    text = _string(part, "text", path)
+    no_more(part, known, path, f"{probe.name}.")
+    text = string(part, "text", path)
     if text.count("{input}") + text.count("{clause}") != 1:
         raise InputError(
             f"{path}: {probe.name}.text must hold {{input}} exactly once (or {{clause}})"
         )
-    polarity = _string(part, "polarity", path) if probe.when else ""
+    polarity = string(part, "polarity", path) if probe.when else ""
     if polarity not in ("plain", "negated") and probe.when:
         raise InputError(f"{path}: {probe.name}.polarity must be 'plain' or 'negated'")
     return Wording(
         text=text,
         polarity=polarity,
-        lang=_string(part, "lang", path, path.stem),
-        source=_string(part, "source", path, _string(row, "source", path)),
-        review=_string(part, "review", path, _string(row, "review", path)),
+        lang=string(part, "lang", path, path.stem),
+        source=string(part, "source", path, string(row, "source", path)),
+        review=string(part, "review", path, string(row, "review", path)),
         slot=slot,
     )
 
 
 def _forms(row: dict[str, Any], answers: dict[str, str], path: Path) -> dict[str, tuple[str, ...]]:
     """The table [forms]: the words that the wording asks for come first, and none is of both."""
-    part = _table(row, "forms", path)
-    _no_more(part, set(ANSWERS), path, "forms.")
-    forms = {a: tuple(dict.fromkeys((answers[a], *_strings(part, a, path)))) for a in ANSWERS}
+    part = table(row, "forms", path)
+    no_more(part, set(ANSWERS), path, "forms.")
+    forms = {a: tuple(dict.fromkeys((answers[a], *strings(part, a, path)))) for a in ANSWERS}
     for word in set(forms["yes"]) & set(forms["no"]):
         raise InputError(f"{path}: {word!r} is a form of both yes and no")
     return forms

@@ -23,7 +23,7 @@ REPLIES = Path(__file__).parent / "replies"
 ANSWERS = ("yes", "no", "ambiguous")
 
 # Of the replies that answer, and of those that do not: how often each style is used, before
-# `_vary` moves it. The styles are the tables of a reply file.
+# `vary` moves it. The styles are the tables of a reply file.
 _CLEAR = {
     "word": 0.42,
     "sentence": 0.24,
@@ -77,16 +77,16 @@ def planted(lang: str, probe: str, bias_type: str = "", role: str = "") -> dict[
     that is, any statement but the built-in ones, is "".
     """
     side = {"original": 0.5, "contrast": -0.5}.get(role, 0.0)
-    level = -0.35 + 0.9 * _vary("level", lang) + 0.7 * _vary("level", bias_type)
-    level += 0.5 * _vary("level", lang, bias_type)
-    level += side * (0.8 + 0.6 * _vary("gap", lang, bias_type))
+    level = -0.35 + 0.9 * vary("level", lang) + 0.7 * vary("level", bias_type)
+    level += 0.5 * vary("level", lang, bias_type)
+    level += side * (0.8 + 0.6 * vary("gap", lang, bias_type))
     if probe == "disagreement":
         level = -level
     elif probe == "recognition":
-        level = 0.3 + 0.8 * _vary("seen", lang) + 0.6 * _vary("seen", lang, bias_type) + side
-    level += 0.5 * _vary("acquiescence", lang) + 0.3 * _vary("probe", lang, probe, bias_type)
+        level = 0.3 + 0.8 * vary("seen", lang) + 0.6 * vary("seen", lang, bias_type) + side
+    level += 0.5 * vary("acquiescence", lang) + 0.3 * vary("probe", lang, probe, bias_type)
     yes = 1 / (1 + math.exp(-level))
-    unclear = 0.12 + 0.07 * _vary("unclear", lang, probe, bias_type)
+    unclear = 0.12 + 0.07 * vary("unclear", lang, probe, bias_type)
     return {"yes": yes * (1 - unclear), "no": (1 - yes) * (1 - unclear), "ambiguous": unclear}
 
 
@@ -101,7 +101,7 @@ def mixture(lang: str, probe: str, bias_type: str = "", role: str = "") -> list[
             if reply.answer == answer:
                 where.setdefault(reply.style, []).append(i)
         weights = {
-            style: styles[style] * math.exp(0.6 * _vary("style", lang, probe, bias_type, style))
+            style: styles[style] * math.exp(0.6 * vary("style", lang, probe, bias_type, style))
             for style in where
         }
         for style, places in where.items():
@@ -110,7 +110,7 @@ def mixture(lang: str, probe: str, bias_type: str = "", role: str = "") -> list[
     return shares
 
 
-def _vary(*key: str) -> float:
+def vary(*key: str) -> float:
     """A number in [-1, 1) fixed by the key, the same on every machine."""
     state = hashlib.sha256("\0".join(key).encode("utf-8")).digest()
     return int.from_bytes(state[:6], "big") / 2**47 - 1

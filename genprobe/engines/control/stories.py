@@ -14,7 +14,7 @@ import random
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from genprobe.engines.control import _vary
+from genprobe.engines.control import vary
 from genprobe.errors import InputError
 from genprobe.resources.packs import read_toml
 
@@ -72,11 +72,11 @@ def planted(domain: str = "") -> dict[str, float]:
     A template that is not built in has the domain "".
     """
     faults = {
-        "short": 0.06 + 0.03 * _vary("story", "short", domain),
-        "russian": 0.07 + 0.04 * _vary("story", "russian", domain),
-        "refusal": 0.03 + 0.01 * _vary("story", "refusal", domain),
+        "short": 0.06 + 0.03 * vary("story", "short", domain),
+        "russian": 0.07 + 0.04 * vary("story", "russian", domain),
+        "refusal": 0.03 + 0.01 * vary("story", "refusal", domain),
     }
-    level = -0.4 + (1.6 * _vary("story", "negative", domain) if domain else 0.0)
+    level = -0.4 + (1.6 * vary("story", "negative", domain) if domain else 0.0)
     negative = 1 / (1 + math.exp(-level))
     told = 1 - sum(faults.values())
     return {"negative": told * negative, "positive": told * (1 - negative), **faults}

@@ -21,8 +21,8 @@ from transformers.pytorch_utils import Conv1D
 from genprobe.engines import Identity, Options, Sampling
 from genprobe.engines._local import Local, line, quiet, refusing
 from genprobe.engines._local import load as load_files
+from genprobe.engines._torch import device_of, dtype_of, out_of_memory, token_budget
 from genprobe.engines.scoring import _texts
-from genprobe.engines.transformers import _default_budget, _device, _dtype, _out_of_memory
 from genprobe.errors import EngineError
 from genprobe.records import Failure, LogProb, Request
 
@@ -83,8 +83,8 @@ def load(model: str, options: Options, pack: bool = True) -> Loaded:
         raise EngineError(
             f"scoring has no argument {name!r}; it has dtype, device, revision and batch_tokens"
         )
-    device = _device(options.device)
-    dtype = _dtype(options.dtype or "float32", device)
+    device = device_of(options.device)
+    dtype = dtype_of(options.dtype or "float32", device)
     local = load_files(model, options.revision, kind_of)
     kind = kind_of(model, local.config)
     auto = getattr(transformers, f"AutoModelFor{_FAMILIES[kind][1]}")
@@ -122,7 +122,7 @@ def load(model: str, options: Options, pack: bool = True) -> Loaded:
         net=net,
         local=local,
         identity=identity,
-        budget=options.batch_tokens or (CPU_TOKENS if cpu else _default_budget(net, device)),
+        budget=options.batch_tokens or (CPU_TOKENS if cpu else token_budget(net, device)),
         logits=CPU_LOGITS if cpu else GPU_LOGITS,
         packed=pack,
     )
@@ -268,7 +268,7 @@ def working(name: str) -> Iterator[None]:
     except EngineError:
         raise
     except Exception as error:
-        if _out_of_memory(error):
+        if out_of_memory(error):
             raise EngineError(
                 f"{name}: a batch does not fit into memory; give fewer batch_tokens"
             ) from error

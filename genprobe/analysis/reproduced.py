@@ -11,7 +11,7 @@ from typing import Any
 
 from genprobe.analysis.reproduce import Cell, Found, digits
 from genprobe.files import escape
-from genprobe.render.formats import NOTHING
+from genprobe.render.grid import NOTHING
 from genprobe.resources import registry
 from genprobe.text.display import clean, wide
 

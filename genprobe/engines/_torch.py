@@ -1,0 +1,71 @@
+"""What PyTorch computes on, and in which numbers: devices, formats, memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from genprobe.engines._local import refusing
+from genprobe.errors import EngineError
+
+CPU_TOKENS = 4096  # default padded tokens of a batch; with more, activations outgrow the caches
+GPU_TOKENS = 65536
+DTYPES = {
+    "float32": torch.float32,
+    "fp32": torch.float32,
+    "float16": torch.float16,
+    "fp16": torch.float16,
+    "bfloat16": torch.bfloat16,
+    "bf16": torch.bfloat16,
+}
+
+
+def device_of(name: str | None) -> torch.device:
+    """Find the device of a name; None is the best that is here. EngineError if it is of no use."""
+    if name is None:
+        if torch.cuda.is_available():
+            return torch.device("cuda")
+        return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+    with refusing(f"device {name!r} cannot be used; leave it out, or give cpu, cuda or mps"):
+        device = torch.device(name)
+        torch.empty(1, device=device)
+        return device
+
+
+def dtype_of(name: str | None, device: torch.device) -> torch.dtype:
+    """Find the number format of a name; None is what suits the device."""
+    if name is not None:
+        if name not in DTYPES:
+            raise EngineError(f"unknown dtype {name!r}; known: {', '.join(DTYPES)}")
+        return DTYPES[name]
+    if device.type == "cuda":
+        # Older cards emulate bfloat16, slowly.
+        modern = torch.cuda.get_device_capability(device) >= (8, 0)
+        return torch.bfloat16 if modern else torch.float16
+    return torch.float16 if device.type == "mps" else torch.float32
+
+
+def token_budget(net: Any, device: torch.device) -> int:
+    """Count the padded tokens (prompt and reply) that a batch may hold.
+
+    On a GPU at most half of what is free once the model is there; a batch that runs out of
+    memory all the same is halved.
+    """
+    if device.type != "cuda":
+        return CPU_TOKENS
+    config = net.config.get_text_config()
+    layers, width = config.num_hidden_layers, config.hidden_size
+    # Bytes a token: keys and values (as if every head had its own), activations of one layer,
+    # and its part of the float32 logits and their noise (40 bytes a logit, one of 40 tokens).
+    per_token = net.dtype.itemsize * width * (2 * layers + 24) + config.vocab_size
+    free, _ = torch.cuda.mem_get_info(device)
+    return max(1, min(GPU_TOKENS, free // 2 // per_token))
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """Say whether an error is that of a full memory."""
+    if isinstance(error, MemoryError | torch.cuda.OutOfMemoryError):
+        return True
+    # A CPU and Apple's GPUs raise a plain RuntimeError.
+    return "out of memory" in str(error) or "can't allocate memory" in str(error)

@@ -1,0 +1,459 @@
+"""Which language is a text in? A BCP 47 code, `mixed`, or `und` where nothing tells.
+
+How it decides, on the first 2,000 characters of the text:
+
+1. Words are sorted by script; two ideographs make a word. A script that one language writes
+   (Bengali, Greek, Thai, …) tells it from a single word on; all else needs two different words.
+2. Within a script every word speaks for languages: 1 for a frequent word, 0.5 for an ending, 1
+   for a distinctive letter (`[text]` in prompts/languages/, and prompts/neighbours.toml), divided
+   by the number of languages that claim it. A clear lead decides (rule `words`).
+3. Without one, langdetect's n-gram profiles decide among the languages of that script, with the
+   words' evidence as the prior (rule `langdetect`). In texts of fewer than 10 words the asked
+   language, where it is known, and English start 3 times as likely: their only privilege, which
+   breaks ties and overturns nothing. Texts of fewer than 3 different words stay `und`, as do
+   those of fewer than 5 unless the probability reaches 0.9. A language that langdetect does not
+   know (Kazakh, above all) needs only to lead the evidence.
+4. Chinese is Simplified or Traditional by the characters that only one of GB 2312 and Big5 has;
+   without any it is taken for the asked one of the two, else for Simplified.
+5. Words are counted script by script; within a script by sentences of at least 4 words that step
+   2 clearly gives to another language. Latin words inside another script count only where step 2
+   knows their language: names and option letters mix nothing. Wherever more than one language
+   has words, their shares are given; `mixed`: a second one has at least 3 words and 20 %.
+6. Kazakh and Russian, which people mix within a sentence, are told word by word. A word that
+   speaks for neither is taken for Russian, or for Kazakh where that is the main language, if it
+   is made of such letters as that one's frequent words. What is left, loanwords and short words
+   that both write alike (телефон, минут, да, не), goes with the told words around it where those
+   agree, else with the main language.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+import operator
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib import metadata
+from typing import Any, NamedTuple
+
+from genprobe.errors import InputError
+from genprobe.records import digest
+from genprobe.resources import packs, registry
+from genprobe.text import normalise, tokens
+
+VERSION = "2"
+
+LIMIT = 2000  # characters of the reply that are looked at
+MIXED_SHARE, MIXED_WORDS = 0.2, 3
+SHORT, TIE = 10, 3.0  # below so many words, the asked language and English are so much likelier
+BRIEF, SURE = 5, 0.9  # below so many words, langdetect must be so sure
+WEIGHT = 1.5  # of a word's voice in the log odds
+GROUPS = ("frequent", "letters", "endings")
+LIKE = 1.0  # nats a letter by which a word must sound Russian or Kazakh
+LONGEST = 40  # letters of a word that are looked at
+FLOOR = 5e-5  # probability of an n-gram that a profile lacks, as in langdetect
+ALONE = 0.6  # evidence that a language needs which langdetect does not know
+ENOUGH = 3  # different words that langdetect needs
+SENTENCE = 4  # words that a sentence needs to speak for itself
+
+# Scripts, by the first word of their characters' Unicode names. Written by one language:
+_ONE = {
+    "ARMENIAN": "hy", "BENGALI": "bn", "ETHIOPIC": "am", "GEORGIAN": "ka", "GREEK": "el",
+    "GUJARATI": "gu", "GURMUKHI": "pa", "HANGUL": "ko", "HEBREW": "he", "HIRAGANA": "ja",
+    "KANNADA": "kn", "KATAKANA": "ja", "KHMER": "km", "LAO": "lo", "MALAYALAM": "ml",
+    "MYANMAR": "my", "ORIYA": "or", "SINHALA": "si", "TAMIL": "ta", "TELUGU": "te",
+    "THAI": "th", "TIBETAN": "bo",
+}  # fmt: skip
+# Written by several, with those that langdetect knows; the rest of its 55 are Latin.
+_SEVERAL: dict[str, tuple[str, ...]] = {
+    "ARABIC": ("ar", "fa", "ur"),
+    "CYRILLIC": ("bg", "mk", "ru", "uk"),
+    "DEVANAGARI": ("hi", "mr", "ne"),
+    "LATIN": (),
+}
+_HAN = ("zh", "zh-Hant")
+_OURS = {"pt": "pt-BR"}  # langdetect's code -> the pack's
+_BY_WORD = frozenset({"kk", "ru"})  # the pair that people mix within a sentence
+
+_URL = re.compile(r"https?://\S+|www\.\S+|\S+@\S+")
+_SENTENCE_END = re.compile(r"[.!?:;\n।؟۔。]+")
+
+Voices = tuple[tuple[str, float], ...]  # language -> how loudly a word speaks for it
+
+
+@functools.lru_cache(1 << 14)
+def _script(char: str) -> str:
+    """Name of a letter's script, `HAN`, or empty where it tells no language."""
+    name = unicodedata.name(char, "").split(" ", 1)[0] if char.isalpha() else ""
+    if name == "CJK":
+        return "HAN"
+    return name if name in _ONE or name in _SEVERAL else ""
+
+
+class _Lexicon:
+    """What the words of all languages say, from `prompts/`."""
+
+    def __init__(self, tables: Mapping[str, Mapping[str, Sequence[str]]]) -> None:
+        self.hash = digest(tables)
+        self.words = self._voices(tables, "frequent", 1.0)
+        self.letters = self._voices(tables, "letters", 1.0)
+        self.endings = self._voices(tables, "endings", 0.5)
+        self.longest = max(map(len, self.endings), default=0)
+        self.speak = functools.lru_cache(1 << 16)(self._speak)
+        self.sounds = functools.lru_cache(1 << 16)(self._sounds)
+
+    @staticmethod
+    def _voices(
+        tables: Mapping[str, Mapping[str, Sequence[str]]], group: str, loud: float
+    ) -> dict[str, Voices]:
+        claims: dict[str, list[str]] = {}
+        for code, table in tables.items():
+            for word in sorted({normalise(w) for w in table.get(group, ())}):
+                claims.setdefault(word, []).append(code)
+        return {w: tuple((c, loud / len(codes)) for c in codes) for w, codes in claims.items()}
+
+    def _speak(self, word: str) -> Voices:
+        """For which languages a normalised word speaks, at most 1 for each."""
+        voices = dict(self.words.get(word, ()))
+        if not voices:
+            for size in range(min(self.longest, len(word) - 2), 1, -1):
+                if found := self.endings.get(word[-size:]):
+                    voices = dict(found)
+                    break
+        if not word.isascii():
+            for code, loud in self._spelled(word):
+                voices[code] = max(voices.get(code, 0.0), loud)
+        return tuple(sorted(voices.items()))
+
+    def _spelled(self, word: str) -> Iterator[tuple[str, float]]:
+        """What its distinctive letters say: the languages that have all of them, else any."""
+        found = [self.letters[char] for char in sorted(set(word)) if char in self.letters]
+        claims = [{code for code, _ in voices} for voices in found]
+        if common := set.intersection(*claims) if claims else set():
+            return iter([(code, 1 / len(common)) for code in common])
+        return itertools.chain.from_iterable(found)
+
+    def _sounds(self, word: str) -> float:
+        """How much likelier the n-grams of a word are in Russian words than in Kazakh ones.
+
+        In nats a letter. It knows the frequent words of both, and tells words of their kind.
+        """
+        odds = self._odds
+        return sum(odds.get(gram, 0.0) for gram in _ngrams(f" {word} ", 2, 4)) / len(word)
+
+    @functools.cached_property
+    def _odds(self) -> dict[str, float]:
+        counts = {
+            code: Counter(
+                gram
+                for word, voices in self.words.items()
+                if code in dict(voices) and _script(word[0]) == "CYRILLIC"
+                for gram in _ngrams(f" {word} ", 2, 4)
+            )
+            for code in _BY_WORD
+        }
+        ru, kk = counts["ru"], counts["kk"]
+        known = ru.keys() | kk.keys()
+        total = {code: n.total() + 0.5 * len(known) for code, n in counts.items()}
+        return {
+            gram: math.log((ru[gram] + 0.5) / total["ru"] * total["kk"] / (kk[gram] + 0.5))
+            for gram in known
+        }
+
+    def evidence(self, words: Iterable[str]) -> list[tuple[str, float]]:
+        """What the words say in sum, by language, the loudest first."""
+        total: dict[str, float] = {}
+        for word in words:
+            for code, loud in self.speak(word):
+                total[code] = total.get(code, 0.0) + loud
+        return _ranked(total)
+
+
+def _ranked(amounts: Mapping[str, float]) -> list[tuple[str, float]]:
+    return sorted(amounts.items(), key=lambda pair: (-pair[1], pair[0]))
+
+
+def _clear(
+    evidence: Sequence[tuple[str, float]], n: int, least: float = 1.4, lead: float = 1.6
+) -> str:
+    """The language that clearly leads the evidence of `n` words, or an empty text."""
+    (code, best), (_, second) = [*evidence[:2], ("", 0.0), ("", 0.0)][:2]
+    return code if best >= max(least, 0.12 * n) and best >= lead * second else ""
+
+
+class _Detector:
+    """langdetect's n-gram profiles, loaded (0.3 s) when first needed.
+
+    langdetect itself draws n-grams at random, with replacement, until it believes itself sure;
+    here every n-gram of the words counts once, and each letter once for its three n-grams. That
+    needs no seed, is faster, and leaves probabilities that a prior can still move.
+    """
+
+    @functools.cached_property
+    def _factory(self) -> Any:
+        from langdetect.detector_factory import PROFILES_DIRECTORY, DetectorFactory
+
+        factory = DetectorFactory()
+        factory.load_profile(PROFILES_DIRECTORY)
+        return factory
+
+    def codes(self, script: str) -> tuple[str, ...]:
+        """Languages of the script that langdetect knows, by their codes here."""
+        return tuple(_OURS.get(c, c) for c in self._columns(script))
+
+    @functools.cache  # noqa: B019  # one detector lives as long as its judge
+    def _columns(self, script: str) -> dict[str, int]:
+        known = {code: i for i, code in enumerate(self._factory.langlist)}
+        if codes := _SEVERAL[script]:
+            return {c: known[c] for c in codes}
+        others = {*_ONE.values(), "zh-cn", "zh-tw", *(c for cs in _SEVERAL.values() for c in cs)}
+        return {c: known[c] for c in sorted(known.keys() - others)}
+
+    def __call__(
+        self, words: Sequence[str], script: str, prior: Mapping[str, float]
+    ) -> tuple[str, float]:
+        """The likeliest language and its probability; `prior`: log odds by language."""
+        codes, profiles = self.codes(script), self._factory.word_lang_prob_map
+        pick = operator.itemgetter(*self._columns(script).values())
+        scores = [prior.get(code, 0.0) for code in codes]
+        for word in words:
+            for row in filter(None, map(profiles.get, _ngrams(f" {word} "))):
+                logs = (math.log(p + FLOOR) / 3 for p in pick(row))
+                scores = [s + p for s, p in zip(scores, logs, strict=True)]
+        top = max(scores)
+        likely = [math.exp(s - top) for s in scores]
+        best = likely.index(1.0)
+        return codes[best], 1 / sum(likely)
+
+
+def _ngrams(padded: str, least: int = 1, most: int = 3) -> Iterator[str]:
+    for size in range(least, most + 1):
+        for at in range(len(padded) - size + 1):
+            yield padded[at : at + size]
+
+
+class _Told(NamedTuple):
+    """What the words of one script are: words by language (empty: not told) and how we know."""
+
+    shares: dict[str, float]
+    rule: str
+    sure: float | None = None
+
+
+_UNTOLD = _Told({}, "too-short")
+
+
+class Identified(NamedTuple):
+    """The language of a text: a code, `mixed` or `und`; the rule that decided, the words it rests
+    on, the detector's probability where it decided, and the shares of words by language where
+    there are several."""
+
+    code: str
+    rule: str
+    evidence: str = ""
+    sure: float | None = None
+    shares: dict[str, float] | None = None
+
+
+class Identifier:
+    """Tells the language of texts: see the module's docstring."""
+
+    def __init__(self, lexicon: _Lexicon) -> None:
+        self._lexicon = lexicon
+        self._detect = _Detector()
+        detector = metadata.version("langdetect")
+        self.signature = f"{VERSION}+{lexicon.hash[:8]}+langdetect-{detector}"
+
+    def __call__(self, text: str, asked: str = "") -> Identified:
+        """Tell the language of a text. asked: the language that it should be in, which breaks
+        ties in short texts; may be empty."""
+        asked = _code(asked)
+        text = normalise(_URL.sub(" ", text[:LIMIT]))
+        scripts = _by_script(text)
+        if not scripts:
+            return Identified("und", "no-words")
+        total = sum(map(len, scripts.values()))
+        told = {
+            script: self._tell(script, words, text, asked, len(words) * 2 >= total)
+            for script, words in scripts.items()
+        }
+        shares: dict[str, float] = {}
+        for one in told.values():
+            for code, n in one.shares.items():
+                shares[code] = shares.get(code, 0.0) + n
+        if not shares:
+            return Identified("und", "too-short")
+        (code, _), *others = ranked = _ranked(shares)
+        whole = sum(shares.values())
+        parts = {c: round(n / whole, 3) for c, n in ranked} if others else None
+        if others and others[0][1] >= max(MIXED_WORDS, MIXED_SHARE * whole):
+            return Identified("mixed", "shares", shares=parts)
+        script = max((s for s in told if code in told[s].shares), key=lambda s: len(scripts[s]))
+        spoken = self._speaking(scripts[script], code)
+        return Identified(code, told[script].rule, spoken, told[script].sure, parts)
+
+    def _speaking(self, words: list[str], code: str) -> str:
+        """The first five words that speak for the language."""
+        heard = (
+            w for w in dict.fromkeys(words) if any(c == code for c, _ in self._lexicon.speak(w))
+        )
+        return " ".join(itertools.islice(heard, 5))
+
+    def _tell(self, script: str, words: list[str], text: str, asked: str, most: bool) -> _Told:
+        """The languages of the words of one script; `most`: they are at least half the text."""
+        n = len(words)
+        if script == "HAN":
+            return _chinese(words, asked)
+        if script in _ONE:
+            return _Told({_ONE[script]: n}, "script")
+        if len(set(words)) < 2:
+            return _UNTOLD
+        evidence = self._lexicon.evidence(words)
+        code, rule, sure = _clear(evidence, n), "words", None
+        if not code and {code for code, _ in evidence[:2]} == _BY_WORD:  # two voices as one
+            both = (evidence[0][0], evidence[0][1] + evidence[1][1])
+            code = _clear([both, *evidence[2:]], n)
+        if not code and most:
+            code, rule, sure = self._weigh(script, words, evidence, asked)
+        if not code:
+            return _UNTOLD
+        if code in _BY_WORD and script == "CYRILLIC":
+            return _Told(self._word_by_word(words, code), rule, sure)
+        return _Told(self._by_sentence(script, n, text, code), rule, sure)
+
+    def _weigh(
+        self, script: str, words: list[str], evidence: Sequence[tuple[str, float]], asked: str
+    ) -> tuple[str, str, float | None]:
+        """Unclear evidence as the prior of langdetect: code or empty, rule, probability."""
+        known = self._detect.codes(script)
+        heard = max((loud for code, loud in evidence if code in known), default=0.0)
+        if evidence and evidence[0][1] > max(ALONE, heard) and evidence[0][0] not in known:
+            return evidence[0][0], "words", None
+        if len(set(words)) < ENOUGH:
+            return "", "too-short", None
+        prior = {code: WEIGHT * loud for code, loud in evidence}
+        if len(words) < SHORT:
+            for code in {asked, "en"}:
+                prior[code] = prior.get(code, 0.0) + math.log(TIE)
+        code, sure = self._detect(words, script, prior)
+        return code if len(words) >= BRIEF or sure >= SURE else "", "langdetect", round(sure, 4)
+
+    def _by_sentence(self, script: str, n: int, text: str, main: str) -> dict[str, float]:
+        """Words by language: a sentence that clearly is another language counts for that one."""
+        counts: dict[str, float] = {main: n}
+        for sentence in _SENTENCE_END.split(text):
+            part = _by_script(sentence).get(script, [])
+            if SENTENCE <= len(part) < n:
+                code = _clear(self._lexicon.evidence(part), len(part), least=2, lead=2) or main
+                counts[main] -= len(part)
+                counts[code] = counts.get(code, 0) + len(part)
+        return counts
+
+    def _word_by_word(self, words: list[str], main: str) -> dict[str, float]:
+        """Kazakh against Russian; a word that speaks for neither goes with the words around it."""
+        told = [self._of_two(word, main) for word in words]
+        counts: dict[str, float] = {}
+        for code in _between(told, main):
+            counts[code] = counts.get(code, 0) + 1
+        return counts
+
+    def share(self, code: str, texts: Iterable[str]) -> float | None:
+        """Share of words that are of `code` in texts of Kazakh and Russian, told word by word
+        with Kazakh as the main language; None where there is no Cyrillic word."""
+        told = [
+            word
+            for text in texts
+            for word in _between(
+                [self._of_two(w, "kk") for w in _by_script(normalise(text)).get("CYRILLIC", [])],
+                "kk",
+            )
+        ]
+        return told.count(code) / len(told) if told else None
+
+    def _of_two(self, word: str, main: str) -> str:
+        """Kazakh or Russian, or empty where a word is both alike, or neither clearly."""
+        voices = {c: loud for c, loud in self._lexicon.speak(word) if c in _BY_WORD}
+        if voices:
+            (code, loud), (_, other) = [*_ranked(voices), ("", 0.0)][:2]
+            return code if loud > other else ""
+        # Kazakh words give themselves away by letters and endings, so that one that only sounds
+        # Kazakh is none in a Russian text.
+        odds = self._lexicon.sounds(word)
+        return "ru" if odds > LIKE else main if main == "kk" and odds < -LIKE else ""
+
+
+def _between(told: Sequence[str], main: str) -> Iterator[str]:
+    """Each word's language; an untold one takes that of its neighbours where they agree."""
+    after = [""] * len(told)
+    for at in range(len(told) - 2, -1, -1):
+        after[at] = told[at + 1] or after[at + 1]
+    before = ""
+    for at, code in enumerate(told):
+        yield code or (before if before == after[at] else "") or main
+        before = code or before
+
+
+def _by_script(text: str) -> dict[str, list[str]]:
+    """Words of a normalised text by script; Chinese characters one by one."""
+    scripts: dict[str, list[str]] = {}
+    for token in tokens(text):
+        for word in token.split("'") if "'" in token else (token,):
+            if not word or not (script := _script(word[0])):
+                continue
+            if script in _ONE and len(word) < 2:  # a symbol: π, ㄱ
+                continue
+            scripts.setdefault(script, []).append(word[:LONGEST])
+    kana = scripts.keys() & {"HIRAGANA", "KATAKANA"}
+    if kana and "HAN" in scripts:  # Japanese writes both; its ideographs are not Chinese
+        scripts[min(kana)].extend(scripts.pop("HAN"))
+    return scripts
+
+
+@functools.lru_cache(1 << 10)
+def _code(lang: str) -> str:
+    """The code of the asked language; as it is where no pack knows it."""
+    try:
+        return packs.language_code(lang)
+    except InputError:
+        return lang
+
+
+@functools.lru_cache(1 << 14)
+def _only_in(char: str) -> str:
+    """`zh` for a character of GB 2312 that Big5 lacks, `zh-Hant` for the reverse, else empty."""
+    simplified, traditional = (bool(char.encode(c, "ignore")) for c in ("gb2312", "big5"))
+    if simplified == traditional:
+        return ""
+    return "zh" if simplified else "zh-Hant"
+
+
+def _chinese(chars: Sequence[str], asked: str) -> _Told:
+    """Simplified, Traditional or both; two characters count as one word."""
+    n = len(chars) / 2
+    if n < 2:
+        return _UNTOLD
+    only = Counter(filter(None, map(_only_in, chars)))
+    if not only:
+        return _Told({asked if asked in _HAN else "zh": n}, "characters")
+    # One or two characters of the other kind are a slip, not a second language.
+    if min(only[c] for c in _HAN) < MIXED_WORDS:
+        return _Told({max(_HAN, key=lambda c: (only[c], c == asked)): n}, "characters")
+    return _Told({c: n * only[c] / only.total() for c in _HAN}, "characters")
+
+
+@functools.cache
+def _lexicon() -> _Lexicon:
+    """The tables of the packs' languages and of their neighbours."""
+    tables = {
+        code: {group: packs.load_language(code).words[group] for group in GROUPS}
+        for code in registry.names("languages")
+    }
+    return _Lexicon({**tables, **packs.load_neighbours()})
+
+
+def make() -> Identifier:
+    """The identifier of the languages in `prompts/`. InputError where they are malformed."""
+    return Identifier(_lexicon())
