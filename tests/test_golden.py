@@ -1,0 +1,65 @@
+"""Runs made by version 0.1.0 still open, verify, resume, and score to the same bytes."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from genprobe.analysis.score import score
+from genprobe.pipeline.generate import pending
+from genprobe.report import figures
+from genprobe.runs.run import Run
+
+GOLDEN = Path(__file__).parent / "golden"
+KINDS = ("yesno", "stories", "essays", "pairs", "choices")
+# What the next versions of genprobe say of a run besides, in columns of their own.
+SINCE: frozenset[str] = frozenset()
+
+
+@pytest.fixture(params=KINDS)
+def run(request, tmp_path) -> Path:
+    return Path(shutil.copytree(GOLDEN / request.param, tmp_path / request.param))
+
+
+def test_the_run_is_whole_and_its_spec_has_the_same_hash(run):
+    opened = Run.open(run)
+    assert opened.verify() == []
+    assert opened.spec.version == "0.1.0"
+    assert json.loads((run / "run.json").read_text())["command"] == opened.spec.command
+
+
+def test_it_scores_to_the_same_bytes(run):
+    wanted = json.loads((run / "scores.json").read_text())
+    score(run)
+    found = json.loads((run / "scores.json").read_text())
+    assert [one for one in found if one["metric"] not in SINCE] == wanted
+
+
+def test_its_outcomes_are_the_same(run):
+    import pandas as pd
+
+    wanted = pd.read_csv(run / "outcomes.csv", dtype=str)
+    score(run)
+    found = pd.read_csv(run / "outcomes.csv", dtype=str)
+    pd.testing.assert_frame_equal(found[wanted.columns], wanted)
+
+
+def test_the_figures_of_the_report_are_the_same(tmp_path):
+    folders = [Path(shutil.copytree(GOLDEN / kind, tmp_path / kind)) for kind in KINDS]
+    drawn = figures.draw(folders, tmp_path / "figures")
+    made = {path.name: path for path in map(Path, drawn) if path.suffix == ".csv"}
+    for path in sorted((GOLDEN / "figures").glob("*.csv")):
+        assert made[path.name].read_bytes() == path.read_bytes(), path.name
+
+
+def test_it_resumes_where_it_was(run):
+    """With its last answer gone it asks for that one, and for no other."""
+    opened = Run.open(run)
+    name = "logprobs.jsonl" if opened.spec.decode == ("score",) else "responses.jsonl"
+    lines = (run / name).read_text().splitlines(keepends=True)
+    (run / name).write_text("".join(lines[:-1]) + lines[-1][:20])  # cut off by a crash
+    statements, requests = list(opened.statements()), list(opened.requests())
+    with Run.start(run, opened.spec, statements, requests) as again:
+        assert [one.id for one in pending(again)] == [json.loads(lines[-1])["request"]]
+    assert (run / name).read_text() == "".join(lines[:-1])
