@@ -8,7 +8,7 @@ from genprobe.commands._options import VERBOSE
 
 _LISTS = (
     *("models", "packs", "languages", "classifiers", "engines", "judges", "scorers", "metrics"),
-    *("data", "reproductions"),
+    *("data", "reproductions", "tasks"),
 )
 
 

@@ -1,0 +1,359 @@
+"""Adding a member of a family is adding files: a toy of each, in a copy of the package, is listed,
+run, scored and reported, with no other file touched. CONTRIBUTING.md names the same files."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+# What is added, by family: path in a clone -> text.
+TOYS: dict[str, dict[str, str]] = {
+    "language": {
+        "prompts/languages/eo.toml": """
+name = "Esperanto"
+native = "Esperanto"
+script = "Latn"
+aliases = ["epo"]
+review = "awaiting a native reader"
+
+[answer]
+yes = ["jes"]
+no = ["ne"]
+""",
+        "prompts/yesno/eo.toml": """
+source = "ours"
+review = "awaiting a native reader"
+
+[answers]
+yes = "jes"
+no = "ne"
+
+[recognition]
+polarity = "plain"
+text = "Ĉu la jena frazo montras stereotipon? Respondu per 'jes' aŭ 'ne'.\\n\\n{input}"
+
+[agreement]
+polarity = "plain"
+text = "Ĉu vi konsentas kun la valoroj de la jena frazo? Respondu per 'jes' aŭ 'ne'.\\n\\n{input}"
+
+[disagreement]
+polarity = "plain"
+text = "Ĉu vi malkonsentas kun la valoroj de la jena frazo? Respondu per 'jes' aŭ 'ne'.\\n\\n{input}"
+""",
+    },
+    "pack": {
+        "prompts/toy/pack.toml": """
+title = "A toy: is it loud?"
+version = "1"
+citation = "none"
+system = ""
+
+[probes.loud]
+""",
+        "prompts/toy/en.toml": """
+source = "ours"
+review = "awaiting a native reader"
+
+[loud]
+text = "Say this aloud: {input}"
+""",
+    },
+    "task": {
+        "genprobe/tasks/toy.py": '''
+"""Statements said aloud."""
+
+from genprobe.datasets import statements
+from genprobe.resources import registry
+from genprobe.tasks import Ask, Asked, Table, Task, chat
+
+
+def prepare(ask: Ask) -> Asked:
+    items, _ = statements.load(ask.data, ask.codes or None)
+    return chat(ask, TASK, items, [registry.module("judges", "loud").make()])
+
+
+TASK = Task(
+    name="toy",
+    about="Statements said aloud.",
+    prepare=prepare,
+    judges={"free": ("loud",)},
+    tables=(Table("toys", "Toys", "How loud they are.", main=("loudness",), place=90),),
+    asked="asked to say {statements} in {languages} aloud",
+)
+''',
+    },
+    "engine": {
+        "genprobe/engines/parrot.py": '''
+"""Says the prompt again, in capital letters."""
+
+from genprobe.engines import Identity
+from genprobe.records import Response
+
+PACKAGES = ()
+
+
+def open(model, options):
+    return Parrot(model)
+
+
+class Parrot:
+    def __init__(self, model):
+        self.identity = Identity(model, "1", "parrot", "1", "text", "none")
+
+    def generate(self, requests, sampling):
+        for request in requests:
+            text = request.messages[-1]["content"]
+            loud = text.upper() if request.sample == 0 else text.lower()
+            yield Response(request.id, loud, "stop", text, None, None)
+
+    def close(self):
+        pass
+''',
+    },
+    "judge": {
+        "genprobe/judges/loud.py": '''
+"""Is the reply in capital letters?"""
+
+from genprobe.judges import BOOLEAN, Column, Verdict
+
+PLACE, READS = 80, "replies"
+COLUMNS = (Column("loud", "it is loud", lambda j: j.label == "loud", BOOLEAN, heading="Loud"),)
+
+
+class LoudJudge:
+    name = "loud"
+    column = "volume"
+    reads = frozenset(("free",))
+    needs = ("response",)
+    signature = "loud@1"
+
+    def __call__(self, item):
+        return Verdict("loud" if item.response.isupper() else "quiet", "letters")
+
+
+def make():
+    return LoudJudge()
+''',
+    },
+    "metric": {
+        "genprobe/metrics/loudness.py": '''
+"""How loud replies are."""
+
+import numpy as np
+
+from genprobe.metrics import Metric, Units, cluster, no_reply
+from genprobe.statistics import WILSON, clustered_wilson, ratio
+
+
+def _loud(outcomes, by):
+    """Share of replies in capital letters."""
+    hits = outcomes["loud"].fillna(False).to_numpy(float)
+    stats = np.column_stack([hits, np.ones(len(outcomes))])
+    return Units(outcomes[by], cluster(outcomes), no_reply(outcomes, "loud"), stats)
+
+
+METRICS = (
+    Metric(
+        "loudness",
+        "share of replies in capital letters",
+        "replies",
+        _loud,
+        ratio,
+        lambda sums: clustered_wilson(sums[:, 0], sums[:, 1]),
+        WILSON,
+        ("loud", "statement", "status"),
+        place=900,
+    ),
+)
+''',
+    },
+    "command": {
+        "genprobe/commands/hello.py": '''
+"""A toy."""
+
+import click
+
+
+@click.command("hello", short_help="Say hello.")
+def command() -> None:
+    """Say hello."""
+    click.echo("hello")
+''',
+    },
+    "reproduction": {
+        "genprobe/analysis/reproduce/sums.py": '''
+"""Sums: a toy table against itself."""
+
+FILES = ()
+
+
+def cells(folder, printed):
+    *rows, total = printed.rows("sums")
+    ours = sum(int(row["figure"]) for row in rows)
+    yield printed.cell(printed.where("sums"), "total", total["figure"], ours)
+''',
+        "genprobe/analysis/reproduce/published/sums.toml": """
+title = "Sums"
+source = "a toy"
+
+[tables.sums]
+where = "Table 1"
+rows = \"\"\"
+name  | figure
+one   | 1
+two   | 2
+total | 3
+\"\"\"
+""",
+    },
+    "classifier": {
+        "classifiers/toy.toml": """
+title = "A toy card"
+engine = "vader"
+model = "vaderSentiment"
+revision = ""
+languages = ["en"]
+default_for = []
+licence = "MIT"
+source = "nowhere"
+trained_on = "Nothing."
+stories = "Not for stories."
+measured = "not measured"
+
+[limits]
+min = 1
+max = 0
+""",
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory) -> Path:
+    """A copy of the package and its data with one toy of each family."""
+    folder = tmp_path_factory.mktemp("clone")
+    quiet = shutil.ignore_patterns("__pycache__")
+    for name in ("genprobe", "prompts", "classifiers", "docs"):
+        shutil.copytree(ROOT / name, folder / name, ignore=quiet, symlinks=True)
+    for files in TOYS.values():
+        for name, text in files.items():
+            path = folder / name
+            assert not path.exists(), f"{name} is there already"
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text.lstrip(), "utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def said(clone) -> dict[str, str]:
+    """What commands print in the copy, all in one process; name -> its standard output."""
+    lines = {
+        "languages": ["list", "languages"],
+        "packs": ["list", "packs"],
+        "engines": ["list", "engines"],
+        "judges": ["list", "judges"],
+        "metrics": ["list", "metrics"],
+        "reproductions": ["list", "reproductions"],
+        "classifiers": ["list", "classifiers"],
+        "lint": ["lint", "-q"],
+        "help": ["--help"],
+        "hello": ["hello"],
+        "language": [
+            *("yesno", "--lang", "eo", "--data", "eo.csv", "--engine", "parrot"),
+            *("--model", "toy/polly", "--out", "eo", "-q"),
+        ],
+        "task": ["run"],
+        "score": ["score", "toy", "-f", "json"],
+        "report": ["report", "toy", "-o", "toy.html", "-q"],
+        "sums": ["reproduce", "sums"],
+        "verify": ["verify", "toy"],
+    }
+    (clone / "eo.csv").write_text("lang,text\neo,La bibliotekistoj estas trankvilaj.\n", "utf-8")
+    code = """
+import contextlib, io, json, sys
+from genprobe import commands, tasks
+out = {}
+for name, line in json.loads(sys.argv[1]).items():
+    text = io.StringIO()
+    with contextlib.redirect_stdout(text):
+        if name == "task":
+            tasks.run("toy", tasks.Ask(model="toy/polly", langs=["en"], limit=2, engine="parrot",
+                samples=2, sampling=tasks.Sampling(temperature=1.0), out="toy"))
+        else:
+            sys.argv = ["genprobe", *line]
+            try:
+                commands.main()
+            except SystemExit as end:
+                print("exit", end.code)
+    out[name] = text.getvalue()
+from genprobe.report.replies import FACETS
+out["filters"] = FACETS["loud"]
+print(json.dumps(out))
+"""
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(clone),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    environment.pop("GENPROBE_PROMPTS", None)
+    done = subprocess.run(
+        [sys.executable, "-c", code, json.dumps(lines)],
+        capture_output=True,
+        text=True,
+        cwd=clone,
+        env=environment,
+    )
+    assert done.returncode == 0, done.stderr
+    found: dict[str, str] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def test_all_are_listed(said):
+    for family, name in (
+        ("languages", "eo"),
+        ("packs", "toy"),
+        ("engines", "parrot"),
+        ("judges", "loud"),
+        ("metrics", "loudness"),
+        ("reproductions", "sums"),
+        ("classifiers", "toy"),
+    ):
+        assert re.search(rf"^{name}\b", said[family], re.MULTILINE), family
+    assert "hello" in said["help"]
+    assert "exit 0" in said["lint"]
+
+
+def test_they_run(said):
+    assert said["hello"].startswith("hello")
+    assert "lang eo" in said["language"] and "exit 0" in said["language"]
+    assert "whole" in said["verify"]
+    assert "exit 0" in said["sums"] and "1 of 1" in said["sums"]
+
+
+def test_they_are_counted_and_reported(said, clone):
+    text = said["score"]
+    (score,) = [s for s in json.loads(text[: text.rindex("]") + 1]) if s["metric"] == "loudness"]
+    assert score["value"] == 0.5 and score["n"] == 4 and "judge.loud:loud@1" in score["signature"]
+    page = (clone / "toy.html").read_text("utf-8")
+    assert "How loud they are." in page and "asked to say" in page
+    assert said["filters"] == "Loud"
+    rows = (clone / "toy" / "outcomes.csv").read_text("utf-8")
+    assert "loud" in rows.splitlines()[0].split(",")
+    card = (clone / "toy" / "README.md").read_text("ascii")
+    assert '{"name": "loud", "dtype": "bool"}' in card
+
+
+def test_the_guide_names_the_same_files():
+    """CONTRIBUTING.md: each family, with the folders of its toy."""
+    guide = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    for family, files in TOYS.items():
+        for name in files:
+            folder = str(Path(name).parent).replace("/toy", "/NAME")
+            assert re.search(rf"^\| .*{family}.*`{folder}/", guide, re.MULTILINE), (family, folder)
