@@ -15,8 +15,8 @@ import functools
 import re
 from typing import NamedTuple
 
-from genprobe import inputs, registry
 from genprobe.errors import InputError
+from genprobe.resources import packs, registry
 
 # Raised whenever a separation can change without a change of prompts/thoughts.toml.
 VERSION = 1
@@ -36,7 +36,7 @@ class _Shapes(NamedTuple):
     tags: re.Pattern[str]  # every opening and closing tag
     closing: frozenset[str]
     pairs: dict[str, str]  # opening -> closing
-    first: frozenset[str]  # first characters of the tags, to tell most replies at once
+    first: re.Pattern[str]  # first characters of the tags, to tell most replies at once
     wrapped: re.Pattern[str]  # a reply that begins with an answer's tag
     answers: dict[str, str]
     channel: re.Pattern[str]
@@ -45,6 +45,7 @@ class _Shapes(NamedTuple):
     glued: re.Pattern[str]
     glued_final: re.Pattern[str]
     plain: tuple[tuple[re.Pattern[str], re.Pattern[str]], ...]
+    begins: re.Pattern[str]  # what a reply without tags begins with, where it holds a thought
     signature: str
 
 
@@ -64,7 +65,7 @@ def _any(texts: list[str]) -> str:
 def _shapes() -> _Shapes:
     """The shapes of `prompts/thoughts.toml`, compiled. InputError where it is malformed."""
     path = registry.PROMPTS / "thoughts.toml"
-    row = inputs.read_toml(path)
+    row = packs.read_toml(path)
     try:
         pairs = {str(k).lower(): str(v).lower() for k, v in row["tags"].items()}
         answers = {str(k).lower(): str(v).lower() for k, v in row["answers"].items()}
@@ -74,7 +75,9 @@ def _shapes() -> _Shapes:
             tags=re.compile(_any([*pairs, *pairs.values()]), flags),
             closing=frozenset(pairs.values()),
             pairs=pairs,
-            first=frozenset(tag[0] for tag in (*pairs, *pairs.values())),
+            first=re.compile(
+                "[" + re.escape("".join({t[0] for t in (*pairs, *pairs.values())})) + "]"
+            ),
             wrapped=re.compile(rf"\s*(?:{_any(list(answers))})", flags),
             answers=answers,
             channel=re.compile(
@@ -92,7 +95,17 @@ def _shapes() -> _Shapes:
                 )
                 for part in row["plain"]
             ),
-            signature=f"thoughts@{VERSION}.{int(row['version'])}+{inputs.file_hash(path)[:8]}",
+            begins=re.compile(
+                _any(
+                    [
+                        *channels["glued"],
+                        *channels["glued_answer"],
+                        *(head for part in row["plain"] for head in part["head"]),
+                    ]
+                ),
+                flags,
+            ),
+            signature=f"thoughts@{VERSION}.{int(row['version'])}+{packs.file_hash(path)[:8]}",
         )
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise InputError(
@@ -115,6 +128,11 @@ def opens(prompt: str) -> bool:
     return last is not None and last.end() == len(tail) and last.group().lower() in shapes.pairs
 
 
+def marked(text: str) -> bool:
+    """Tell whether a text holds a character that begins a tag, which most texts do not."""
+    return _shapes().first.search(text) is not None
+
+
 def part(text: str, opened: bool = False) -> Parted:
     """Take a reply apart into its thought and what stands behind it.
 
@@ -123,10 +141,14 @@ def part(text: str, opened: bool = False) -> Parted:
     """
     shapes = _shapes()
     start = _BEFORE.match(text).end()  # type: ignore[union-attr]  # matches the empty text
-    found = _channels(shapes, text, start)
-    if found is None and not shapes.first.isdisjoint(text):
+    found = None
+    tags = shapes.first.search(text) is not None
+    plain = shapes.begins.match(text, start) is not None
+    if tags or plain:
+        found = _channels(shapes, text, start)
+    if found is None and tags:
         found = _tagged(shapes, text, start, opened)
-    if found is None:
+    if found is None and plain:
         found = _plain(shapes, text, start)
     if found is None:
         if opened:
