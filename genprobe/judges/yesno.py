@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 from genprobe import text
 from genprobe.judges import BOOLEAN, LABEL, VERBATIM, Column, Item, Verdict, field_of
-from genprobe.linguistics import clauses, verdicts
+from genprobe.linguistics import clauses, thoughts, verdicts
 from genprobe.records import JSON, digest
 from genprobe.resources import packs, registry
 
@@ -34,7 +34,11 @@ VERSION = 2
 PLACE, READS = 10, "replies to yes/no questions"
 COLUMNS = (
     Column("answer", "what was answered to the question as worded: yes, no, ambiguous", LABEL),
-    Column("kind", "why: answer, refusal, hedge, both, echo, offtopic, empty, unfinished, undecided", field_of("kind")),
+    Column(
+        "kind",
+        "why: answer, refusal, hedge, both, echo, offtopic, empty, unfinished, undecided",
+        field_of("kind"),
+    ),
     Column("conflict", "the explanation contradicts the answer", field_of("conflict"), BOOLEAN),
     Column("rule", "the rule that decided", lambda j: j.rule),
     Column("evidence", "the words that it rests on", lambda j: j.evidence, VERBATIM),
@@ -119,7 +123,9 @@ _WORD_RULES = frozenset(("word", "word-alone", "foreign-word"))
 _UNCLEAR = ("hedge", "both", "refusal")
 _AROUND = " \t\r\n\"'“”„‘’«»「」『』【】()[]{}*_`~.。।!！،,，:;$\\❌✅🚫👍👎➡️→-–—>#=🙅"
 # A new turn that the model writes for somebody else.
-_DRIFT = re.compile(r"\n\s*(?:#+\s*)?(?:user|human|question|q|statement|prompt|instruction)\s*\d*\s*:")
+_DRIFT = re.compile(
+    r"\n\s*(?:#+\s*)?(?:user|human|question|q|statement|prompt|instruction)\s*\d*\s*:"
+)
 
 
 class _Said(NamedTuple):
@@ -843,12 +849,7 @@ class _Reading:
         k = j = 0
         while True:
             event = events[k] if k < len(events) else None
-            if (
-                event is None
-                or event.first > 0
-                or event.group not in _POLARITY
-                or self._runs_on(k)
-            ):
+            if event is None or event.first > 0 or event.group not in _POLARITY or self._runs_on(k):
                 said = self.said
                 if j < len(said) and (event is None or said[j].start <= event.start):
                     one = said[j]
@@ -938,9 +939,7 @@ class _Reading:
                         doubtful = True
                     else:
                         rule = event.group.replace("_", "-")
-                        one = _Said(
-                            said_so, event.start, event.end, event.first, event.last, False
-                        )
+                        one = _Said(said_so, event.start, event.end, event.first, event.last, False)
                         if self.weighs(one):
                             return "both"
                         return said_so, rule, event.start, event.end, k
@@ -1230,7 +1229,9 @@ class YesNo:
 
     def __init__(self) -> None:
         hashes = [packs.load_language(code).hash for code in registry.names("languages")]
-        self.signature = f"yesno@{VERSION}+{digest(hashes, 8)}"
+        readers = f"{clauses.VERSION}.{verdicts.VERSION}"
+        thought = thoughts.signature()
+        self.signature = f"yesno@{VERSION}.{readers}+{digest(hashes, 8)}+{thought}"
         self._codes: dict[str, str] = {}
 
     def __call__(self, item: Item) -> Verdict:
@@ -1260,6 +1261,19 @@ class YesNo:
             fields: dict[str, JSON] = {"kind": "answer", "conflict": conflict}
             return Verdict(answer, rule, evidence, None, fields)
         return _none(_why_not(reading, bool(offset), found))
+
+    def comes_to(self, lang: str, probe: str, prompt: str, thought: str) -> str:
+        """What a thought comes to: its last commitment, where a reply's first one counts."""
+        lexicon = _lexicon(packs.language_code(lang))
+        reading = _Reading(lexicon, probe, prompt, thought)
+        marked = reading.marked() or reading.verdict()
+        if marked is not None:
+            return marked[0]
+        said = [one.answer for one in reading.said if one.answer]
+        if said:
+            return said[-1] if said[-1] in _OTHER else "ambiguous"
+        found = reading.commitment()
+        return "ambiguous" if isinstance(found, str) else found[0]
 
 
 # A reply that is an answer word and nothing else needs no reading.
@@ -1339,7 +1353,8 @@ class Strict:
             language = packs.load_language(packs.language_code(item.lang))
             self._words[item.lang] = _answer_words(language), language.fold
         words, fold = self._words[item.lang]
-        reply = item.response[text.strip_echo(item.prompt, item.response) :]
+        behind = item.reply
+        reply = behind[text.strip_echo(item.prompt, behind) :]
         norm = text.replace(text.normalise(reply[:_HEAD_OF_REPLY]), fold)
         first = _FIRST_WORD.search(norm)
         answer = words.get(first.group()) if first else None

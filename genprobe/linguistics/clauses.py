@@ -25,24 +25,20 @@ _BITS = {group: 1 << at for at, group in enumerate(packs.CLAUSE_GROUPS) if group
 OR = 1 << len(packs.CLAUSE_GROUPS)  # the words of [answer] or
 FOR, AGAINST = _BITS["for"], _BITS["against"]
 FOR_ME, AGAINST_ME = _BITS["for_if_me"], _BITS["against_if_me"]
-ME, OTHERS, NOT, NONE, WITHOUT = (
-    _BITS[g] for g in ("me", "others", "not", "none", "without")
-)
+ME, OTHERS, NOT, NONE, WITHOUT = (_BITS[g] for g in ("me", "others", "not", "none", "without"))
 CERTAIN, AND, FULLY, PARTLY = (_BITS[g] for g in ("certain", "and", "fully", "partly"))
-STEREOTYPE, COUNTER, FINE, FAULTY = (
-    _BITS[g] for g in ("stereotype", "counter", "fine", "faulty")
-)
-STATEMENT, SUCH, THAT, ALTHOUGH = (
-    _BITS[g] for g in ("statement", "such", "that", "although")
-)
+STEREOTYPE, COUNTER, FINE, FAULTY = (_BITS[g] for g in ("stereotype", "counter", "fine", "faulty"))
+STATEMENT, SUCH, THAT, ALTHOUGH = (_BITS[g] for g in ("statement", "such", "that", "although"))
 THEREFORE, VERDICT, EXTENT, POLITE, SERVICE = (
     _BITS[g] for g in ("therefore", "verdict", "extent", "polite", "service")
 )
-HERE, HELP, SAY, SHARE = (_BITS[g] for g in ("here", "help", "say", "share"))
+HERE, HELP, SAY, SHARE, TESTED = (_BITS[g] for g in ("here", "help", "say", "share", "tested"))
 STANCES = FOR | AGAINST | FOR_ME | AGAINST_ME
 NEGATIONS = NOT | NONE | WITHOUT
 # A longer match of these hides the shorter ones inside it.
-_WHOLE = STANCES | NEGATIONS | CERTAIN | STEREOTYPE | COUNTER | FINE | FAULTY | OTHERS | FULLY | EXTENT
+_WHOLE = (
+    STANCES | NEGATIONS | CERTAIN | STEREOTYPE | COUNTER | FINE | FAULTY | OTHERS | FULLY | EXTENT
+)
 # What a clause says that says both.
 BOTH = 2
 _CORE = STANCES | STEREOTYPE | FINE | FAULTY
@@ -199,9 +195,7 @@ def _elements(phrase: str) -> list[str]:
     return found
 
 
-def _follow(
-    rest: tuple[str, ...], tokens: Sequence[str], at: int, last: int
-) -> tuple[int, bool]:
+def _follow(rest: tuple[str, ...], tokens: Sequence[str], at: int, last: int) -> tuple[int, bool]:
     """Where the rest of a pattern ends, 0 if it does not fit; whether it went over a gap."""
     gap = False
     k = 0
@@ -481,7 +475,12 @@ def clauses(
         hits = gram.hits(tokens, start, high)
         if hidden is not None:
             hits = [h for h in hits if not hidden[h.first]]
-        if high < last and start == low and high - low > 1 and not any(h.bits & _CORE for h in hits):
+        if (
+            high < last
+            and start == low
+            and high - low > 1
+            and not any(h.bits & _CORE for h in hits)
+        ):
             ended = gram.negation == "before" and tokens[high - 1] not in answers
             if ended and any(h.bits & NOT and h.last == high for h in hits):
                 continue  # the negation is of what follows
