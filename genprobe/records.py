@@ -146,6 +146,19 @@ class Response(Record):
     sent: str = _field("What was really sent: the prompt after the chat template, or the JSON.")
     tokens_in: int | None = _field("Tokens of the prompt.")
     tokens_out: int | None = _field("Tokens of the reply.")
+    reasoning: str | None = _field(
+        "The thought, where the server delivers it apart; null where it does not. A thought inside "
+        "`text` stays there: what is separated is read from the kept text.",
+        default=None,
+    )
+    reasoning_from: str = _field(
+        "Where the thought came from, such as `reasoning_content`; `hidden` where the server "
+        "only says that there was one; empty where nothing came apart.",
+        default="",
+    )
+    reasoning_tokens: int | None = _field(
+        "Tokens of the thought, null where nobody counted them.", default=None
+    )
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,10 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+from genprobe import text
 from genprobe.errors import InputError
-from genprobe.records import JSON
+from genprobe.linguistics import thoughts
+from genprobe.records import JSON, Response
 from genprobe.resources import registry
 
 
@@ -27,6 +29,45 @@ class Item(NamedTuple):
     response: str
     # Instead of a reply, the probabilities of the answer words (`LogProb.continuations`).
     continuations: Sequence[Mapping[str, Any]] = ()
+    # What the server delivered apart from the text, and how the text ended: see `Response`.
+    reasoning: str | None = None
+    reasoning_from: str = ""
+    finish: str = ""
+    opened: bool = False  # whether the prompt, as it was sent, ended inside a thought
+
+    @property
+    def parted(self) -> thoughts.Parted:
+        """The thought, the reply behind it, and whether there is one (`thoughts.STATES`).
+
+        Every judge, sheet and page reads a reply through this. The echo of the prompt stays in a
+        reply without a thought.
+        """
+        apart = (self.reasoning, self.reasoning_from, self.opened, self.finish)
+        parted = thoughts.read(self.response, *apart)
+        if parted.state == "none" and self.prompt and thoughts.marked(self.response):
+            behind = self.response[text.strip_echo(self.prompt, self.response) :]
+            again = thoughts.read(behind, *apart)
+            return again if again.state != "none" else parted
+        return parted
+
+    @property
+    def reply(self) -> str:
+        """The text behind the thought; empty where the reply was cut off inside it."""
+        return self.parted.reply
+
+
+def seen(lang: str, probe: str, prompt: str, response: Response) -> Item:
+    """What a judge sees of a response: its text, and what its server delivered apart."""
+    return Item(
+        lang,
+        probe,
+        prompt,
+        response.text,
+        reasoning=response.reasoning,
+        reasoning_from=response.reasoning_from,
+        finish=response.finish,
+        opened=thoughts.opens(response.sent),
+    )
 
 
 @dataclass(slots=True)

@@ -30,8 +30,9 @@ class LanguageJudge:
         self.signature = f"language@{identifier.signature}"
 
     def __call__(self, item: Item) -> Verdict:
-        start = strip_echo(item.prompt, item.response)
-        text = item.response[start : start + identify.LIMIT]
+        reply = item.reply
+        start = strip_echo(item.prompt, reply)
+        text = reply[start : start + identify.LIMIT]
         found = self._identify(text, item.lang)
         shares: JSON = None if found.shares is None else {**found.shares}
         return Verdict(found.code, found.rule, found.evidence, found.sure, {"shares": shares})

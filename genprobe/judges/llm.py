@@ -156,7 +156,8 @@ class LLMJudge:
         return _bias(self._total)
 
     def _requests(self, item: Item) -> list[Request]:
-        text = item.response[strip_echo(item.prompt, item.response) :]
+        reply = item.reply
+        text = reply[strip_echo(item.prompt, reply) :]
         labels = list(self._rubric.labels)
         requests = []
         for wording, order in self._questions:

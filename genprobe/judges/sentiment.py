@@ -31,6 +31,12 @@ def make(classifier: str | None = None) -> SentimentJudge:
     return SentimentJudge(classifier)
 
 
+def _told(item: Item) -> str:
+    """The reply behind its thought and the echo of the prompt."""
+    reply = item.reply
+    return reply[strip_echo(item.prompt, reply) :]
+
+
 class SentimentJudge:
     """label: `negative`, `neutral`, `positive`, `unscored`; score: P(negative).
 
@@ -70,7 +76,7 @@ class SentimentJudge:
             by_lang.setdefault(item.lang, []).append(at)
         for lang, places in by_lang.items():
             replies = [items[at] for at in places]
-            texts = [i.response[strip_echo(i.prompt, i.response) :] for i in replies]
+            texts = [_told(item) for item in replies]
             found.update(zip(places, self._judge(texts, lang), strict=True))
         return [found[at] for at in range(len(items))]
 

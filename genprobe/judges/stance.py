@@ -81,8 +81,9 @@ class StanceJudge:
         self._refusal = refusal.make()
 
     def __call__(self, item: Item) -> Verdict:
-        begin = text.strip_echo(item.prompt, item.response)
-        reply = item.response[begin : begin + LIMIT]
+        behind = item.reply
+        begin = text.strip_echo(item.prompt, behind)
+        reply = behind[begin : begin + LIMIT]
         lexicon = _lexicon(item.lang)
         norm = text.replace(text.normalise(reply), lexicon.fold)
         norm = _QUOTED.sub(lambda quoted: " " * len(quoted.group()), norm)

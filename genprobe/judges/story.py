@@ -85,8 +85,9 @@ class StoryJudge:
         self.signature = f"story@{VERSION}+{'+'.join(parts)}"
 
     def __call__(self, item: Item) -> Verdict:
-        start = strip_echo(item.prompt, item.response)
-        reply = item.response[start : start + LIMIT].strip()
+        behind = item.reply
+        start = strip_echo(item.prompt, behind)
+        reply = behind[start : start + LIMIT].strip()
         asked = {_key(s) for s in sentences(item.prompt[:LIMIT], item.lang)} - {""}
         found = sentences(_without_heading(reply), item.lang)
         own = [s for s in found if _key(s) not in asked]

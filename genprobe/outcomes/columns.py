@@ -30,7 +30,9 @@ PLANNED = (
     Column("sample", "0 for the first reply to a question, 1 for the second", None, reply=False),
     Column("request", "id of the request", None),
     Column("prompt", "the last message that was sent", None, VERBATIM),
-    Column("response", "the reply", None, VERBATIM),
+    Column("response", "the reply, behind its thought where it has one", None, VERBATIM),
+    Column("thought", "the reasoning before the reply, which is no part of it", None, VERBATIM),
+    Column("thought_state", "none, closed, open (cut off inside the thought), hidden", None),
     Column("status", "answered, failed or missing", None),
     Column("failure", "kind of the failure", None),
 )

@@ -23,7 +23,7 @@ import pandas as pd
 
 from genprobe.datasets.statements import known_in
 from genprobe.errors import InputError, RunError
-from genprobe.judges import BOOLEAN, NUMBER, VERBATIM
+from genprobe.judges import BOOLEAN, NUMBER, VERBATIM, seen
 from genprobe.judges.story import near_duplicates
 from genprobe.outcomes import columns, external, preferences
 from genprobe.records import Failure, Judgment, LogProb, Request, Response, Statement, canonical
@@ -71,11 +71,12 @@ def outcomes(run: Readable, scorers: Sequence[str] = ()) -> pd.DataFrame:
             f"score it with genprobe {run.spec.version}"
         )
     statements = {(s.id, s.lang): s for s in run.statements()}
-    responses = {r.request: r.text for r in run.responses()}
+    responses = {r.request: r for r in run.responses()}
     answered = set(run.answered())
     failures = {f.request: f.kind for f in run.failures() if f.request not in answered}
     judged = {name: {j.request: j for j in run.judgments(name)} for name in run.judges()}
     rows: list[dict[str, Any]] = []
+    thoughtful = False
     for request in run.requests():
         statement = statements.get((request.statement, request.lang))
         if statement is None:
@@ -83,7 +84,9 @@ def outcomes(run: Readable, scorers: Sequence[str] = ()) -> pd.DataFrame:
                 f"request {request.id}: no statement {request.statement!r} in {request.lang}; "
                 "`genprobe verify` says what else is damaged"
             )
-        response = responses.get(request.id)
+        prompt = request.messages[-1]["content"] if request.messages else ""
+        said = responses.get(request.id)
+        parted = seen(request.lang, request.probe, prompt, said).parted if said else None
         failure = failures.get(request.id)
         row = {
             "model": run.spec.model,
@@ -101,11 +104,14 @@ def outcomes(run: Readable, scorers: Sequence[str] = ()) -> pd.DataFrame:
             "valid": known_in(statement.lang, statement.valid_in),
             "sample": request.sample,
             "request": request.id,
-            "prompt": request.messages[-1]["content"] if request.messages else "",
-            "response": response,
+            "prompt": prompt,
+            "response": parted.reply if parted else None,
             "status": "answered" if request.id in answered else "failed" if failure else "missing",
             "failure": failure,
         }
+        if parted is not None and parted.state != "none":
+            thoughtful = True
+            row |= {"thought": parted.thought, "thought_state": parted.state}
         if request.id in answered:
             row |= columns.verdicts({name: of.get(request.id) for name, of in judged.items()})
         for name, value in statement.extra.items():
@@ -114,6 +120,9 @@ def outcomes(run: Readable, scorers: Sequence[str] = ()) -> pd.DataFrame:
     if (run.judges().get("story") or "").startswith(_UNMARKED):
         _repeated(rows)
     frame = _frame(rows)
+    if thoughtful:
+        none = frame["thought_state"].isna() & (frame["status"] == "answered")
+        frame.loc[none, "thought_state"] = "none"
     # A judge that has run, but on nothing yet, still has its columns.
     for name in judged:
         for column in columns.filled(name):

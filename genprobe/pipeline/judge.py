@@ -10,7 +10,8 @@ from typing import Any
 
 from genprobe import files
 from genprobe.errors import InputError
-from genprobe.judges import Item, Judge, Verdict, verdicts
+from genprobe.judges import Item, Judge, Verdict, seen, verdicts
+from genprobe.linguistics import thoughts
 from genprobe.pipeline import Progress, quiet
 from genprobe.records import Judgment, LogProb
 from genprobe.resources import registry
@@ -58,7 +59,7 @@ def _items(run: Run, judge: Judge) -> Iterator[tuple[str, Item]]:
         if isinstance(answer, LogProb):
             yield request.id, Item(request.lang, request.probe, prompt, "", answer.continuations)
         else:
-            yield request.id, Item(request.lang, request.probe, prompt, answer.text)
+            yield request.id, seen(request.lang, request.probe, prompt, answer)
 
 
 def judge_file(
@@ -167,12 +168,16 @@ def _columns(
 ) -> dict[str, Any]:
     """The judges' columns of a row, the same for every row; all null where there is no reply."""
     columns: dict[str, Any] = {}
+    parted = None
     for judge, verdict in zip(judges, found, strict=True):
         # One judge's columns are plain; more judges than one need their names on them.
         own = f"{judge.name}_" if columns else ""
         columns[judge.column] = verdict.label
         for name, value in verdict.fields.items():
             columns[name if name not in columns else f"{judge.name}_{name}"] = value
+        if judge.name == "yesno" and parted is None:
+            parted = _item(row, judge).parted
+            columns["thought"], columns["thought_state"] = parted.thought, parted.state
         columns[f"{own}rule"] = verdict.rule
         columns[f"{own}evidence"] = verdict.evidence
         counts[judge.name]["no reply" if row["response"] is None else verdict.label] += 1
@@ -201,4 +206,7 @@ def _item(row: dict[str, Any], judge: Judge) -> Item:
     lang, probe, prompt, response = (
         v if isinstance(v, str) else files.cell_text(v) for v in values.values()
     )
-    return Item(lang, probe, prompt, response)
+    apart = (row.get("reasoning"), row.get("reasoning_from"), row.get("finish"))
+    reasoning, source, finish = (v if isinstance(v, str) else "" for v in apart)
+    opened = thoughts.opens(prompt)
+    return Item(lang, probe, prompt, response, (), reasoning or None, source, finish, opened)

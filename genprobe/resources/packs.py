@@ -59,7 +59,17 @@ class Language:
     words: dict[str, tuple[str, ...]]
     fold: dict[str, str]
     hash: str
+    clause: dict[str, tuple[str, ...]]  # stems that sentences are read by: `CLAUSE_GROUPS`
+    negation: str  # where a negation stands: `before` what it negates, or on `both` sides
 
+
+# The lists of [clause]; prompts/languages/README.md says what goes where.
+CLAUSE_GROUPS = (
+    *("for", "against", "for_if_me", "against_if_me", "me", "others", "not", "none", "without"),
+    *("certain", "and", "fully", "partly", "stereotype", "counter", "fine", "faulty", "statement"),
+    *("such", "that", "although", "therefore", "verdict", "extent", "polite", "service"),
+    *("here", "help", "say", "share", "tested", "clitics"),
+)
 
 # table of the TOML -> its lists; prompts/languages/README.md says what goes where.
 WORD_GROUPS: dict[str, tuple[str, ...]] = {
@@ -116,6 +126,7 @@ def read_language(path: Path) -> Language:
     """Read and check one language file."""
     row = read_toml(path)
     scalars = {"name", "native", "script", "direction", "review", "aliases", "also", "fold"}
+    scalars |= {"clause"}
     no_more(row, scalars | WORD_GROUPS.keys(), path)
     words = {}
     for name, groups in WORD_GROUPS.items():
@@ -126,6 +137,12 @@ def read_language(path: Path) -> Language:
     for group in ANSWERS:
         if not words[group] and not words[f"{group}_alone"]:
             raise InputError(f"{path}: no word for {group!r} in [answer]")
+    part = table(row, "clause", path)
+    no_more(part, {"negation", *CLAUSE_GROUPS}, path, "clause.")
+    clause = {group: strings(part, group, path) for group in CLAUSE_GROUPS}
+    negation = string(part, "negation", path, "before")
+    if negation not in ("before", "both"):
+        raise InputError(f"{path}: clause.negation must be 'before' or 'both'")
     fold = {k: string({k: v}, k, path, "") for k, v in table(row, "fold", path).items()}
     direction = string(row, "direction", path, "ltr")
     if direction not in ("ltr", "rtl"):
@@ -142,6 +159,8 @@ def read_language(path: Path) -> Language:
         words=words,
         fold=fold,
         hash=file_hash(path),
+        clause=clause,
+        negation=negation,
     )
 
 

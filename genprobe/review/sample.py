@@ -30,6 +30,7 @@ from genprobe import tasks
 from genprobe._version import __version__
 from genprobe.errors import InputError
 from genprobe.files import sheets
+from genprobe.judges import seen
 from genprobe.records import Request, Response
 from genprobe.resources import packs
 from genprobe.review import guide
@@ -331,7 +332,9 @@ def _texts(runs: Sequence[Run], sample: Iterable[_Reply]) -> dict[str, tuple[str
             item = wanted.get((at, request.id))
             if item is not None and isinstance(answer, Response):
                 name = packs.load_language(request.lang).name
-                shown = (f"{name} ({request.lang})", _asked(request), answer.text)
+                asked = _asked(request)
+                reply = seen(request.lang, request.probe, asked, answer).reply
+                shown = (f"{name} ({request.lang})", asked, reply)
                 texts[item] = (shown[0], *map(sheets.show, shown[1:]))
     return texts
 

@@ -35,6 +35,7 @@ TASK = Task(
         "choice": ("yesno",),
         "logprob": ("probability",),
     },
+    also=("thought",),
     questions={"answer": (("yesno", None),)},
     tables=(
         Table(

@@ -1,0 +1,319 @@
+"""Sets a thought apart from the reply behind it: reasoning traces in the shapes that models write.
+
+A pure function of kept text: nothing is lost, and a run that was made before is read anew by
+`genprobe judge RUN`. The shapes are data (`prompts/thoughts.toml`): tags, a lone closing tag
+because the chat template opened the thought, several and nested ones, channels with and without
+their special tokens, heads in plain words. Shapes and families: docs/reading.md.
+
+State of a reply: `none` (no thought), `closed`, `open` (cut off inside the thought: there is no
+answer), `hidden` (the server only says that there was one).
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from typing import NamedTuple
+
+from genprobe.errors import InputError
+from genprobe.resources import packs, registry
+
+# Raised whenever a separation can change without a change of prompts/thoughts.toml.
+VERSION = 1
+
+STATES = ("none", "closed", "open", "hidden")
+
+
+class Parted(NamedTuple):
+    """A reply taken apart. `reply` is the text as it came where there is no thought."""
+
+    thought: str
+    reply: str
+    state: str
+
+
+class _Shapes(NamedTuple):
+    tags: re.Pattern[str]  # every opening and closing tag
+    closing: frozenset[str]
+    pairs: dict[str, str]  # opening -> closing
+    first: re.Pattern[str]  # first characters of the tags, to tell most replies at once
+    wrapped: re.Pattern[str]  # a reply that begins with an answer's tag
+    answers: dict[str, str]
+    channel: re.Pattern[str]
+    ends: re.Pattern[str]
+    final: frozenset[str]
+    glued: re.Pattern[str]
+    glued_final: re.Pattern[str]
+    plain: tuple[tuple[re.Pattern[str], re.Pattern[str]], ...]
+    begins: re.Pattern[str]  # what a reply without tags begins with, where it holds a thought
+    signature: str
+
+
+# What chat templates put before a reply: special tokens, white space, the role.
+_BEFORE = re.compile(
+    r"(?:\s|\ufeff|<s>|<bos>|<\|im_start\|>|<\|assistant\|>|<\|start\|>|assistant\b)*"
+)
+_LINE = 400  # how far back the beginning of a tag's line is looked for, in characters
+_QUOTES = "\"'`“”‘’«»„「」*"
+
+
+def _any(texts: list[str]) -> str:
+    return "|".join(re.escape(text) for text in sorted(texts, key=len, reverse=True))
+
+
+@functools.cache
+def _shapes() -> _Shapes:
+    """The shapes of `prompts/thoughts.toml`, compiled. InputError where it is malformed."""
+    path = registry.PROMPTS / "thoughts.toml"
+    row = packs.read_toml(path)
+    try:
+        pairs = {str(k).lower(): str(v).lower() for k, v in row["tags"].items()}
+        answers = {str(k).lower(): str(v).lower() for k, v in row["answers"].items()}
+        channels = row["channels"]
+        flags = re.IGNORECASE
+        return _Shapes(
+            tags=re.compile(_any([*pairs, *pairs.values()]), flags),
+            closing=frozenset(pairs.values()),
+            pairs=pairs,
+            first=re.compile(
+                "[" + re.escape("".join({t[0] for t in (*pairs, *pairs.values())})) + "]"
+            ),
+            wrapped=re.compile(rf"\s*(?:{_any(list(answers))})", flags),
+            answers=answers,
+            channel=re.compile(
+                rf"{re.escape(channels['mark'])}\s*(\w{{1,40}})[^<]{{0,80}}"
+                rf"(?:<\|constrain\|>\w{{0,20}})?(?:{re.escape(channels['text'])}|\Z)"
+            ),
+            ends=re.compile(_any(channels["ends"])),
+            final=frozenset(channels["answer"]),
+            glued=re.compile(rf"(?:{_any(channels['glued'])})(?![\s:.,;*#)(-]|$)"),
+            glued_final=re.compile(_any(channels["glued_answer"])),
+            plain=tuple(
+                (
+                    re.compile(rf"(?:{_any(part['head'])})", flags),
+                    re.compile(rf"^[ \t]*(?:{_any(part['answer'])})[ \t]*", flags | re.MULTILINE),
+                )
+                for part in row["plain"]
+            ),
+            begins=re.compile(
+                _any(
+                    [
+                        *channels["glued"],
+                        *channels["glued_answer"],
+                        *(head for part in row["plain"] for head in part["head"]),
+                    ]
+                ),
+                flags,
+            ),
+            signature=f"thoughts@{VERSION}.{int(row['version'])}+{packs.file_hash(path)[:8]}",
+        )
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise InputError(
+            f"{path}: not as genprobe/linguistics/thoughts.py reads it: {error!r}"
+        ) from None
+
+
+def signature() -> str:
+    """Name the version of the separation and the hash of its shapes."""
+    return _shapes().signature
+
+
+def opens(prompt: str) -> bool:
+    """Tell whether a prompt, as it was sent, ends inside a thought that its template opened."""
+    tail = prompt[-200:].rstrip()
+    shapes = _shapes()
+    last = None
+    for match in shapes.tags.finditer(tail):
+        last = match
+    return last is not None and last.end() == len(tail) and last.group().lower() in shapes.pairs
+
+
+def marked(text: str) -> bool:
+    """Tell whether a text holds a character that begins a tag, which most texts do not."""
+    return _shapes().first.search(text) is not None
+
+
+def part(text: str, opened: bool = False) -> Parted:
+    """Take a reply apart into its thought and what stands behind it.
+
+    text: the reply as it came. opened: whether the prompt ended inside a thought (`opens`), so
+    that a reply without any mark never left it. Linear in the length of the text.
+    """
+    shapes = _shapes()
+    start = _BEFORE.match(text).end()  # type: ignore[union-attr]  # matches the empty text
+    found = None
+    tags = shapes.first.search(text) is not None
+    plain = shapes.begins.match(text, start) is not None
+    if tags or plain:
+        found = _channels(shapes, text, start)
+    if found is None and tags:
+        found = _tagged(shapes, text, start, opened)
+    if found is None and plain:
+        found = _plain(shapes, text, start)
+    if found is None:
+        if opened:
+            return Parted(text.strip(), "", "open")
+        return Parted("", text, "none")
+    thought, reply, state = found
+    return Parted(thought.strip(), _unwrapped(shapes, reply), state)
+
+
+def read(
+    text: str,
+    reasoning: str | None = None,
+    reasoning_from: str = "",
+    opened: bool = False,
+    finish: str = "",
+) -> Parted:
+    """Take a reply apart beside what its server delivered apart (fields of `Response`).
+
+    reasoning: the thought of the server's own field, None where it delivered none; it stands
+    before a thought that is still in the text. A reply without a text behind such a thought is
+    `open`, unless the engine says that it stopped by itself.
+    """
+    parted = part(text, opened and not reasoning)
+    if reasoning and reasoning.strip():
+        thought = "\n\n".join(t for t in (reasoning.strip(), parted.thought) if t)
+        state = "closed" if parted.state == "none" else parted.state
+        if not parted.reply.strip() and finish != "stop":
+            state = "open"
+        return Parted(thought, parted.reply, state)
+    if reasoning_from == "hidden" and parted.state == "none":
+        state = "open" if not text.strip() and finish == "length" else "hidden"
+        return Parted("", text, state)
+    return parted
+
+
+def _unwrapped(shapes: _Shapes, reply: str) -> str:
+    """The reply without an answer's tags around all of it."""
+    match = shapes.wrapped.match(reply)
+    if match is None:
+        return reply
+    inner = reply[match.end() :]
+    closing = shapes.answers[match.group().strip().lower()]
+    at = inner.lower().rfind(closing) if len(inner) == len(inner.lower()) else inner.rfind(closing)
+    if at >= 0 and not inner[at + len(closing) :].strip(" \t\r\n>"):
+        return inner[:at]
+    return inner if at < 0 else reply
+
+
+def _channels(shapes: _Shapes, text: str, start: int) -> tuple[str, str, str] | None:
+    """A reply in channels; None where it is not in any."""
+    marks = list(shapes.channel.finditer(text)) if "<|channel|>" in text else []
+    if marks and marks[0].start() == start:
+        thoughts, answer, state = [], "", "open"
+        for at, mark in enumerate(marks):
+            stop = marks[at + 1].start() if at + 1 < len(marks) else len(text)
+            end = shapes.ends.search(text, mark.end(), stop)
+            body = text[mark.end() : end.start() if end else stop]
+            if mark.group(1).lower() in shapes.final:
+                answer, state = body, "closed"
+            else:
+                thoughts.append(body.strip())
+                state = "open"
+        if not thoughts and state == "closed":
+            return "", answer, "none"
+        return "\n\n".join(thoughts), answer if state == "closed" else "", state
+    glued = shapes.glued.match(text, start)
+    if glued is not None:
+        final = None
+        for match in shapes.glued_final.finditer(text, glued.end()):
+            final = match
+        if final is None:
+            return text[glued.end() :], "", "open"
+        return text[glued.end() : final.start()], text[final.end() :], "closed"
+    final = shapes.glued_final.match(text, start)
+    return ("", text[final.end() :], "none") if final else None
+
+
+def _quoted(text: str, match: re.Match[str]) -> bool:
+    """Whether a tag is only spoken of: in quotation marks or in code."""
+    before, after = text[match.start() - 1 : match.start()], text[match.end() : match.end() + 1]
+    return bool(before and after) and before in _QUOTES and after in _QUOTES
+
+
+def _spoken(text: str, match: re.Match[str]) -> bool:
+    """Whether a closing tag stands inside a sentence that goes on: "the tag </think> ends it"."""
+    before = text[match.start() - 2 : match.start()]
+    after = text[match.end() : match.end() + 2]
+    return (
+        len(before) == 2
+        and before[0].isalnum()
+        and before[1] == " "
+        and len(after) == 2
+        and after[0] == " "
+        and after[1].islower()
+    )
+
+
+def _tagged(shapes: _Shapes, text: str, start: int, opened: bool) -> tuple[str, str, str] | None:
+    """A reply with tags; None where none of them opens or closes a thought."""
+    depth = 1 if opened else 0
+    at = start if opened else -1  # where the thought that is open began
+    done = start  # behind the last thought that was closed
+    thoughts: list[str] = []
+    before: list[str] = []  # what stood before and between the thoughts
+    wanted: list[str] = []
+    marks = [mark for mark in shapes.tags.finditer(text, start) if not _quoted(text, mark)]
+    last = {mark.group().lower(): mark.start() for mark in marks}
+    for match in marks:
+        tag = match.group().lower()
+        if tag in shapes.pairs:
+            if depth == 0:
+                line = max(start, done, match.start() - _LINE)
+                line = max(line, text.rfind("\n", line, match.start()))
+                if text[line : match.start()].strip() and (
+                    _spoken(text, match) or last.get(shapes.pairs[tag], -1) < match.start()
+                ):
+                    continue  # a reply that speaks of the tag
+                before.append(text[done : match.start()])
+                at = match.end()
+            depth += 1
+            wanted.append(shapes.pairs[tag])
+        elif depth:
+            if wanted and tag != wanted[-1] and tag not in wanted:
+                continue  # of another kind than what was opened
+            if wanted:
+                wanted.pop()
+            depth -= 1
+            if depth == 0:
+                thoughts.append(text[at : match.start()])
+                done = match.end()
+        else:
+            if _spoken(text, match):
+                continue
+            # The template opened it, or what was closed before was not the end yet.
+            thoughts.append(text[done : match.start()])
+            done = match.end()
+    if depth and at >= 0 and (thoughts or before or opened):
+        thoughts.append(text[at:])
+        return _joined(thoughts), "", "open"
+    if not thoughts:
+        tail = text[start:].strip().lower()
+        if tail and len(tail) > 2 and any(tag.startswith(tail) for tag in shapes.pairs):
+            return "", "", "open"  # the opening tag itself is cut off
+        return None
+    reply = text[done:]
+    if not reply.strip():
+        # Nothing behind the last thought: what stood between two of them, or before.
+        reply = next((b for b in reversed(before) if b.strip()), reply)
+    return _joined(thoughts), reply, "closed"
+
+
+def _joined(thoughts: list[str]) -> str:
+    return "\n\n".join(t.strip() for t in thoughts if t.strip())
+
+
+def _plain(shapes: _Shapes, text: str, start: int) -> tuple[str, str, str] | None:
+    """A thought under a head in plain words."""
+    for head, answer in shapes.plain:
+        opening = head.match(text, start)
+        if opening is None:
+            continue
+        last = None
+        for match in answer.finditer(text, opening.end()):
+            last = match
+        if last is None:
+            return text[opening.end() :], "", "open"
+        return text[opening.end() : last.start()], text[last.end() :], "closed"
+    return None

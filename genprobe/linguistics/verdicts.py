@@ -1,0 +1,112 @@
+r"""Finds answers in the formats that models mark them by: JSON, `\boxed{}`, tags, ticked boxes.
+
+Only what is marked is found; what it means is for the reader (`judges/yesno.py`), who knows the
+language. Works on normalised text (`text.normalise`); linear in its length.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+VERSION = 1
+
+
+class Marked(NamedTuple):
+    """A marked value: `how` it is marked, the `key` it belongs to, its text and where it stands."""
+
+    how: str  # `json`, `boxed`, `tag`, `ticked`, `bold`
+    key: str
+    value: str
+    start: int
+    end: int
+
+
+_PAIR = re.compile(
+    r"[\"'“”]?(?P<key>[^\"'“”{}\[\]:,\n]{1,60})[\"'“”]?\s{0,8}:\s{0,8}"
+    r"(?:[\"“](?P<text>(?:[^\"”\\\n]|\\.){0,300})[\"”]?|(?P<plain>true|false|null|[^\W\d]{1,12}\b))"
+)
+_BOXED = re.compile(r"\\f?box(?:ed)?\s{0,4}\{(?P<text>(?:[^{}]|\{[^{}]{0,80}\}){0,120})\}")
+_COMMAND = re.compile(r"\\[a-z]{1,14}\s?|[{}$\\]")
+_TAG = re.compile(
+    r"<(?P<tag>answer|final_answer|final|verdict|response|output|result|solution|label|choice)>"
+    r"(?P<text>[^<]{0,300})"
+)
+_TICK = re.compile(
+    r"(?P<on>\[\s?[x✓✔]\s?\]|\(\s?[x✓✔•]\s?\)|[☑✅✔✓🗹◉●🔘])"
+    r"|(?P<off>\[\s?\]|\(\s?\)|[☐○◯□❌✗✘✖⬜❎])|(?P<cross>☒)"
+)
+_BOLD = re.compile(
+    r"(?P<b1>\*\*|__)?(?P<one>[^\W\d_]{1,12})(?:\*\*|__)?\s{0,3}[/|]\s{0,3}"
+    r"(?P<b2>\*\*|__)?(?P<two>[^\W\d_]{1,12})(?:\*\*|__)?"
+)
+_STRUCK = re.compile(r"~~[^~\n]{1,80}~~")
+
+
+def unstruck(norm: str) -> str:
+    """The text with what is struck through (`~~yes~~ no`) blanked, its length kept."""
+    if "~~" not in norm:
+        return norm
+    return _STRUCK.sub(lambda m: " " * len(m.group()), norm)
+
+
+def marked(norm: str) -> list[Marked]:
+    """Every marked value that is not a ticked box, in the order in which they stand."""
+    found: list[Marked] = []
+    if "{" in norm:
+        low = norm.index("{")
+        if '"' in norm or "'" in norm or "“" in norm:
+            for m in _PAIR.finditer(norm, low + 1):
+                group = "text" if m["text"] is not None else "plain"
+                found.append(Marked("json", m["key"].strip(), m[group], *m.span(group)))
+        if "box" in norm:
+            for m in _BOXED.finditer(norm):
+                value = _COMMAND.sub(" ", m["text"])
+                found.append(Marked("boxed", "", value, *m.span("text")))
+    if "<" in norm:
+        for m in _TAG.finditer(norm):
+            found.append(Marked("tag", m["tag"], m["text"], *m.span("text")))
+    return found
+
+
+def ticked(norm: str, means: Callable[[str], str | None]) -> Marked | None:
+    """The option that is ticked where boxes stand before the two answers; None without a choice.
+
+    means: says which answer a short text is, if any.
+    """
+    marks = list(_TICK.finditer(norm)) if _TICK.search(norm) else []
+    if not marks:
+        return None
+    crossed = any(m["off"] for m in marks) and not any(m["on"] for m in marks)
+    options: list[tuple[bool, str, int, int]] = []
+    for at, m in enumerate(marks):
+        stop = marks[at + 1].start() if at + 1 < len(marks) else len(norm)
+        line = norm[m.end() : min(stop, m.end() + 60)].split("\n", 1)[0]
+        answer = means(line) or means(re.split(r"[,.:;(–—-]", line, maxsplit=1)[0])
+        if answer is None:
+            before = norm[max(0, m.start() - 20) : m.start()].rsplit("\n", 1)[-1]
+            before = before[marks[at - 1].end() - m.start() :] if at else before
+            answer = means(before)
+        if answer is not None:
+            on = bool(m["on"]) or (crossed and bool(m["cross"]))
+            options.append((on, answer, m.start(), min(stop, m.end() + len(line))))
+    on = {answer for ticked_, answer, _, _ in options if ticked_}
+    off = {answer for ticked_, answer, _, _ in options if not ticked_}
+    drawn = any(m.group()[0] in "[(☑🗹◉🔘" for m in marks if m["on"])
+    if len(on) == 1 and on != off and (off or drawn) and not on & off:
+        chosen = next(o for o in options if o[0])
+        return Marked("ticked", "", chosen[1], chosen[2], chosen[3])
+    return None
+
+
+def bold(norm: str, means: Callable[[str], str | None]) -> Marked | None:
+    """The one of the two options that is bold: "yes / **no**"."""
+    if ("**" not in norm and "__" not in norm) or ("/" not in norm and "|" not in norm):
+        return None
+    for m in _BOLD.finditer(norm):
+        one, two = means(m["one"]), means(m["two"])
+        if one and two and one != two and bool(m["b1"]) != bool(m["b2"]):
+            group = "one" if m["b1"] else "two"
+            return Marked("bold", "", one if m["b1"] else two, *m.span(group))
+    return None
