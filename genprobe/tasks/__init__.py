@@ -147,6 +147,7 @@ class Task:
     about: str
     prepare: Callable[[Ask], Asked]
     judges: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    also: tuple[str, ...] = ()
     questions: Mapping[str, tuple[tuple[str, str | None], ...]] = field(default_factory=dict)
     tables: tuple[Table, ...] = ()
     kind_of: Callable[[Run], str] | None = None
