@@ -132,8 +132,13 @@ def test_without_reviews_or_with_one_label_only():
     assert (empty.measured, empty.low, empty.n) == (None, None, 0)
     measured, truth = replies(0, 0, 3, 27, 40, 930)
     found = correction.corrected(measured, truth)
+    # 40 replies that the judge calls positive, and nobody knows how many of them are.
+    assert (found.measured, found.n_reviewed) == (0.04, 30)
+    assert (found.ppi, found.ppi_low, found.rg, found.accuracy) == (None, None, None, None)
+    # Where the judge gave one label only, the review is all that there is to know.
+    measured, truth = replies(0, 0, 3, 27, 0, 930)
+    found = correction.corrected(measured, truth)
     assert found.ppi == 0.1 and found.ppi_low < 0.1 < found.ppi_high
-    assert found.rg is None and 0 <= found.rg_low < found.rg_high <= 1
 
 
 def test_flipping_the_labels_flips_everything():
@@ -362,7 +367,8 @@ def test_several_reviewers_decide_by_majority():
     assert found.rate.n_reviewed == 2  # t1-0 negative, t2-0 not; t0-0 is split
     assert found.split == 1 and found.rate.n == 28
     assert found.rate.n + sum(found.excluded.values()) == 30
-    assert found.rate.accuracy == 1 / 2
+    # Both are negative to the judge: how often it is right elsewhere nobody has looked at.
+    assert found.rate.accuracy is None
 
 
 def test_the_label_of_templates():

@@ -235,6 +235,13 @@ def _uncorrected(scores: Sequence[Score]) -> Iterator[str]:
 
     without = {s.by["rate"] for s in scores if s.metric == "ppi" and s.value is None}
     read = [s for s in scores if s.metric == "judge-accuracy" and s.n]
+    blind = [str(s.by["rate"]) for s in read if s.value is None]
+    if blind:
+        yield (
+            f"not corrected: {', '.join(dict.fromkeys(blind))}: of one of the judge's labels no "
+            "reply was reviewed, so that nobody knows how often it is right; review some of them"
+        )
+    read = [s for s in read if s.value is not None]
     if few := [str(s.by["rate"]) for s in read if s.by["rate"] in without - {"negrate"}]:
         yield (
             f"not corrected: {', '.join(dict.fromkeys(few))}: what was reviewed is of one "

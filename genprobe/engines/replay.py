@@ -3,11 +3,11 @@
 Columns of a file (others are ignored):
   response, or text   the reply; required. A null is no reply, an empty text is one.
   request, or id      our request id; or
-  prompt              the text of the last user message, to the letter. Several replies to one
-                      prompt serve samples 0, 1, 2, … in the order of the file.
-  statement, lang, probe   instead of both, the three that say which question it was: genprobe's
-                      own, in its wording, which a file without prompts cannot show. Several replies
-                      to one question are its samples, as above.
+  prompt              the text of the last user message, to the letter; or
+  statement, lang, probe   the three that say which question it was. Where a row has these and a
+                      prompt, they say whose reply it is, and the prompt must be the question.
+  sample              the number of a reply among those to one question, from 0. Without it they
+                      are samples 0, 1, 2, … in the order of the file.
   model               whose replies they are. `FILE#NAME` takes those of one model only, which a
                       file with several models needs.
   finish              `stop`, `length`, …; `recorded` where the file does not say.
@@ -17,7 +17,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -51,7 +52,11 @@ def open(path: str, options: Options) -> ReplayEngine:
         source = Path(path).expanduser()
     if not source.exists():
         raise InputError(f"{source}: no such file or run folder; replay needs recorded replies")
-    return _open_run(source) if source.is_dir() else _open_file(source, wanted)
+    return (
+        _open_run(source, options.note)
+        if source.is_dir()
+        else _open_file(source, wanted, options.note)
+    )
 
 
 class ReplayEngine:
@@ -62,15 +67,22 @@ class ReplayEngine:
         identity: Identity,
         by_id: dict[str, Recording],
         by_prompt: dict[Key, list[Recording]],
+        note: Callable[[str], None] = lambda line: None,
     ) -> None:
         self.identity = identity
         self.by_id = by_id
         self.by_prompt = by_prompt
+        self.note = note
 
     def generate(
         self, requests: Sequence[Request], sampling: Sampling
     ) -> Iterator[Response | Failure]:
-        """Answer in the order of the requests. `sampling` was settled when they were recorded."""
+        """Answer in the order of the requests. `sampling` was settled when they were recorded.
+
+        Notes tell of recorded replies that no request uses, and of prompts that several statements
+        share, so that each gets the replies of all.
+        """
+        self._tell(requests)
         for request in requests:
             found = self.by_id.get(request.id) or self._by_prompt(request)
             if found is None:
@@ -81,9 +93,43 @@ class ReplayEngine:
     def close(self) -> None:
         self.by_id, self.by_prompt = {}, {}
 
-    def _by_prompt(self, request: Request) -> Recording | None:
+    def _tell(self, requests: Sequence[Request]) -> None:
+        asked: dict[Key, set[str]] = {}
+        used: Counter[Key] = Counter()
+        for request in requests:
+            if request.id not in self.by_id and (key := self._key(request)) is not None:
+                asked.setdefault(key, set()).add(request.statement)
+                used[key] = max(used[key], request.sample + 1)
+        spare = sum(max(0, len(self.by_prompt[key]) - n) for key, n in used.items())
+        if spare:
+            most = max(len(self.by_prompt[key]) for key in used)
+            total = sum(len(self.by_prompt[key]) for key in used)
+            self.note(
+                f"{spare} of {total} recorded replies to these questions are not used; "
+                f"--samples {most} uses them"
+            )
+        if shared := sum(len(names) > 1 for names in asked.values()):
+            self.note(
+                f"{shared} recorded prompts are those of several statements, which get the same "
+                "replies; columns 'statement', 'lang' and 'probe' would say whose each is"
+            )
+
+    def _key(self, request: Request) -> Key | None:
+        """What the recordings know a request by: its statement, else its prompt."""
         item = request.statement, request.lang, request.probe
-        replies = self.by_prompt.get(_prompt(request.messages)) or self.by_prompt.get(item, [])
+        keys: tuple[Key, ...] = (item, _prompt(request.messages))
+        return next((key for key in keys if key in self.by_prompt), None)
+
+    def _by_prompt(self, request: Request) -> Recording | None:
+        key = self._key(request)
+        if key is None:
+            return None
+        replies, prompt = self.by_prompt[key], _prompt(request.messages)
+        if isinstance(key, tuple) and any(r.sent and r.sent != prompt for r in replies):
+            raise InputError(
+                f"the recorded prompt of statement {request.statement!r} ({request.lang}, "
+                f"{request.probe}) is not the question asked here, but another wording"
+            )
         return replies[request.sample] if request.sample < len(replies) else None
 
 
@@ -111,7 +157,7 @@ def _identity(path: Path, model: str, spec: dict[str, Any]) -> Identity:
 # --- a run folder ---------------------------------------------------------------------------
 
 
-def _open_run(folder: Path) -> ReplayEngine:
+def _open_run(folder: Path, note: Callable[[str], None]) -> ReplayEngine:
     """A run's responses, by request id; by prompt where the ids are of another pack or version."""
     paths = folder / "requests.jsonl", folder / "responses.jsonl"
     for path in paths:
@@ -128,7 +174,7 @@ def _open_run(folder: Path) -> ReplayEngine:
             by_prompt.setdefault(_prompt(request.messages), []).append(by_id[request.id])
     spec = _spec(folder)
     model = str(spec.get("model", folder.resolve().name))
-    return ReplayEngine(_identity(paths[1], model, spec), by_id, by_prompt)
+    return ReplayEngine(_identity(paths[1], model, spec), by_id, by_prompt, note)
 
 
 def _records(path: Path, kind: type[R]) -> list[R]:
@@ -154,11 +200,12 @@ def _spec(folder: Path) -> dict[str, Any]:
 # --- a file ---------------------------------------------------------------------------------
 
 
-def _open_file(path: Path, wanted: str) -> ReplayEngine:
+def _open_file(path: Path, wanted: str, note: Callable[[str], None]) -> ReplayEngine:
     """Replies by id where the ids are unique, and by prompt where there are prompts."""
     by_id: dict[str, Recording] = {}
     by_prompt: dict[Key, list[Recording]] = {}
     models: set[str] = set()
+    order: dict[Key, list[tuple[int, int]]] = {}  # sample number, place in the file
     twice: str | None = None
     for number, row in files.numbered_rows(path):
         where = f"{path}, row {number}"
@@ -178,11 +225,15 @@ def _open_file(path: Path, wanted: str) -> ReplayEngine:
             continue
         if not isinstance(text, str) or not isinstance(prompt, str | None):
             raise InputError(f"{where}: response and prompt must be texts")
+        prompt = prompt or None  # an empty cell is no prompt
         recording = Recording(text, str(row.get("finish") or "recorded"), prompt or "")
         if name is not None:
             twice = str(name) if str(name) in by_id else twice
             by_id[str(name)] = recording
-        if (key := item if prompt is None else prompt) is not None:
+        # A row that says whose reply it is knows better than its prompt, which others may share.
+        if (key := prompt if item is None else item) is not None:
+            sample = row.get("sample")
+            order.setdefault(key, []).append((_sample(sample, where), len(order.get(key, []))))
             by_prompt.setdefault(key, []).append(recording)
     if wanted and wanted not in models:
         known = ", ".join(sorted(models)) or "none; it has no column 'model'"
@@ -199,8 +250,18 @@ def _open_file(path: Path, wanted: str) -> ReplayEngine:
         if not by_prompt:
             raise InputError(f"{path}: the id {twice!r} is there twice; ids must be unique")
         by_id = {}
+    for key, places in order.items():
+        by_prompt[key] = [by_prompt[key][at] for _, at in sorted(places)]
     model = wanted or next(iter(models), path.name)
-    return ReplayEngine(_identity(path, model, {}), by_id, by_prompt)
+    return ReplayEngine(_identity(path, model, {}), by_id, by_prompt, note)
+
+
+def _sample(value: Any, where: str) -> int:
+    """The number of a sample, 0 where the row has none."""
+    try:
+        return 0 if value in (None, "") else int(float(value))
+    except (TypeError, ValueError):
+        raise InputError(f"{where}: sample is {str(value)[:40]!r}, no whole number") from None
 
 
 def _item(row: dict[str, Any], where: str) -> Key | None:

@@ -296,6 +296,22 @@ def no_reply(outcomes: pd.DataFrame, judged: str) -> pd.Series:
     return reason.mask((reason == "") & outcomes[judged].isna(), "unjudged")
 
 
+def once(rows: pd.DataFrame, keys: Sequence[str], metric: str) -> None:
+    """Check that no item stands twice. InputError, with the columns that could tell them apart."""
+    twice = rows.duplicated(list(keys), keep=False)
+    if not twice.any():
+        return
+    first = rows[twice].iloc[0]
+    among = rows[(rows[list(keys)] == first[list(keys)]).all(axis=1)]
+    others = [c for c in rows if c not in keys and among[c].astype(str).nunique() > 1]
+    apart = [str(c) for c in others if c not in REPLY and not str(c).startswith("__")]
+    cure = f"--by {','.join(apart)} tells them apart" if apart else "remove one"
+    raise InputError(
+        f"{metric}: {len(rows[twice])} rows are there twice or more, such as statement "
+        f"{first.get('statement')!r} ({first.get('lang')}), sample {first.get('sample')}; {cure}"
+    )
+
+
 def spoken(outcomes: pd.DataFrame) -> pd.DataFrame:
     """The rows of replies in the model's own words."""
     return outcomes[outcomes["decode"] == "free"] if "decode" in outcomes else outcomes

@@ -277,7 +277,7 @@ METRICS = (
         "kl-people",
         "divergence of the model's preferences from people's, in nats",
         _people_units,
-        ("people", "p_target", "p_counter", *_PLACES),
+        ("people", "people_of", "p_target", "p_counter", *_PLACES),
         pairable=False,
         limits=(0.0, math.inf),
         scale="number",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from genprobe.metrics import REPLY, Metric, Units, cluster, not_clear
+from genprobe.metrics import REPLY, Metric, Units, cluster, not_clear, once
 from genprobe.statistics import (
     BOOTSTRAP,
     WILSON,
@@ -41,6 +41,7 @@ def _acquiescence(outcomes: pd.DataFrame, by: list[str]) -> Units:
     rows = outcomes[outcomes["measures"] == "endorsed"]
     item = [c for c in ("model", "decode", "lang", "pair", "statement", "sample") if c in rows]
     keys = list(dict.fromkeys([*by, *item]))
+    once(rows, [*keys, "when", "probe"], "acquiescence")
     rows = rows[list(dict.fromkeys([*keys, "probe", "when", "answer"]))].assign(
         __reason=not_clear(rows)
     )

@@ -66,7 +66,9 @@ def _items(outcomes: pd.DataFrame, by: list[str]) -> tuple[pd.DataFrame, list[st
         rows = outcomes[outcomes["decode"] == decode]
         rows = rows.assign(**{decode: rows["answer"], f"{decode}?": no_reply(rows, "answer")})
         on = keys if decode == "logprob" else [*keys, "sample"]
-        rows = rows[[*on, decode, f"{decode}?"]]
+        twice = rows.duplicated(on, keep=False)
+        rows = rows.assign(**{f"{decode}?": rows[f"{decode}?"].mask(twice, "twice")})
+        rows = rows[[*on, decode, f"{decode}?"]].drop_duplicates(on)
         items = rows if items is None else items.merge(rows, "outer", [c for c in on if c in items])
     if items is None:
         return outcomes.iloc[:0][keys], []

@@ -9,7 +9,7 @@ Any other column comes along, to group by: domain, task_type, lang, scorer, …
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from genprobe.datasets import choices
@@ -21,7 +21,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 VALUES = ("pro", "anti", "unrelated")
+_LOGS = ("loglik", "ppl", "pll", "ppll", "mpll")  # scorers of log-probabilities alone
 _NUMBERS = ("russian", "people", "above_unrelated")  # further ones that a measure reads
+# Of choices: what a measure reads besides, as `outcomes.csv` of a run has it.
+_OF_CHOICES = ("p_target", "p_counter", "p_unknown", "log_ratio", "uncertainty")
 # Of choices: our column <- the names that it goes by.
 _CHOICES = {
     "chosen": ("chosen", "pred_label"),
@@ -52,15 +55,29 @@ def pairs(data: pd.DataFrame, perplexity: bool = False) -> pd.DataFrame:
     frame = data.copy()
     for column in (*VALUES, *_NUMBERS):
         if column in frame:
-            values = [_float(cell, column, at) for at, cell in frame[column].items()]
+            values = [number(cell, column, at) for at, cell in frame[column].items()]
             if perplexity and column in VALUES:
                 numbered = zip(frame.index, values, strict=True)
                 values = [_negated(value, column, at) for at, value in numbered]
+            elif column in VALUES and "scorer" in frame:
+                _below_zero(frame["scorer"], values, column)
             frame[column] = values
     return _plain(frame, (*VALUES, *_NUMBERS))
 
 
-def _float(cell: Any, column: str, row: Any) -> float:
+def _below_zero(scorers: pd.Series, values: Sequence[float], column: str) -> None:
+    """InputError for a value above 0 of a scorer whose values are log-probabilities."""
+    for (at, scorer), value in zip(scorers.items(), values, strict=True):
+        if str(scorer).strip() in _LOGS and value > 0:
+            raise InputError(
+                f"row {at}: {column} is {value:g}, and by the scorer {scorer!r} it is a "
+                "log-probability, which is never above 0; say --perplexity if lower is preferred, "
+                "or name the scorer otherwise"
+            )
+
+
+def number(cell: Any, column: str, row: Any) -> float:
+    """A cell as a number, NaN where it is empty. InputError, with the row, for another text."""
     if isinstance(cell, float):
         return cell
     text = cell_text(cell)
@@ -120,6 +137,9 @@ def choices_chosen(data: pd.DataFrame) -> pd.DataFrame:
     import pandas as pd
 
     ours = pd.DataFrame(rows, index=data.index)
+    for column in _OF_CHOICES:
+        if column in data:
+            ours[column] = [number(cell, column, at) for at, cell in data[column].items()]
     used = {name for name in names.values() if name} | set(ours.columns)
     frame = pd.concat([ours, data[[c for c in data.columns if c not in used]]], axis=1)
     return _plain(frame, tuple(ours.columns))
@@ -139,7 +159,7 @@ def with_people(outcomes: pd.DataFrame, data: pd.DataFrame) -> pd.DataFrame:
         raise InputError(f"people's answers have no column of the choices to go by: {there}")
     shares = []
     for at, row in zip(data.index, data.to_dict("records"), strict=True):
-        given = [_float(row.get(name), name, at) for name in ("people", "yes", "no")]
+        given = [number(row.get(name), name, at) for name in ("people", "yes", "no")]
         share = given[1] / (given[1] + given[2]) if given[1] + given[2] > 0 else given[0]
         if not 0 <= share <= 1:
             raise InputError(f"row {at}: give 'people', from 0 to 1, or the counts 'yes' and 'no'")
@@ -155,7 +175,7 @@ def with_people(outcomes: pd.DataFrame, data: pd.DataFrame) -> pd.DataFrame:
 
 
 def _option(cell: Any, column: str, row: Any) -> int | None:
-    value = _float(cell, column, row)
+    value = number(cell, column, row)
     if math.isnan(value):
         return None
     if value not in range(_OPTIONS):

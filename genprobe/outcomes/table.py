@@ -16,7 +16,9 @@ from __future__ import annotations
 import ast
 import contextlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pandas as pd
@@ -191,6 +193,7 @@ _FROM = {
             "response",
         ),
         *("status", "failure", "answer", "kind", "conflict", "rule", "evidence"),
+        *PROBABILITIES,
     )
 }
 
@@ -247,10 +250,17 @@ def _read(data: pd.DataFrame, perplexity: bool) -> pd.DataFrame:
         frame["statement"].fillna(rows_alone) if "statement" in frame else rows_alone
     )
     if "role" in frame:
-        frame["role"] = frame["role"].map(_role)
+        frame["role"] = _each(frame["role"], _role, empty=True)
     for column in ("bias_type", "type"):
         if column in frame:
             frame[column] = _each(frame[column], lambda v: "+".join(_several(v)), empty=True)
+    if "type" in frame:
+        frame["type"] = frame["type"].str.casefold()
+    if "decode" in frame:
+        frame["decode"] = _each(frame["decode"], lambda d: _one_of("decode", d, DECODES))
+    for column in PROBABILITIES:
+        if column in frame:
+            frame[column] = [external.number(v, column, at) for at, v in frame[column].items()]
     if "valid" in frame:
         known = {str(v): _codes(str(v)) for v in frame["valid"].unique()}
         frame["valid"] = [
@@ -261,17 +271,42 @@ def _read(data: pd.DataFrame, perplexity: bool) -> pd.DataFrame:
         if column in frame:
             frame[column] = [_truth(v, column, at) for at, v in frame[column].items()]
     if "sample" not in frame:
-        same = [c for c in ("model", "lang", "probe", "statement") if c in frame]
+        same = [c for c in ("model", "decode", "lang", "probe", "statement") if c in frame]
         frame["sample"] = frame.groupby(same, dropna=False).cumcount()
     return _finish(frame, pack)
 
 
+_CODE = re.compile(r"mixed|und|[a-z]{2,3}(-[A-Za-z0-9]+)*")
+_SUBSETS: set[str | None] = {
+    None,
+    "_original",
+    "original",
+    "contrast",
+    *ascii_lowercase,
+}
+_KINDS: set[str | None] = {
+    *(None, "answer", "refusal", "hedge", "both", "echo", "offtopic", "empty"),
+    *("unfinished", "undecided", "filter", "unclear"),
+}
+# Names that mean something else in other tables, and what shows that ours is meant.
+_OURS: dict[str, Callable[[pd.DataFrame], bool]] = {
+    # Written by `judge --judge language`: codes, and no names of languages.
+    "language": lambda data: all(
+        _CODE.fullmatch(cell) for cell in map(_text, data["language"]) if cell
+    ),
+    "index": lambda data: "subset" in data,  # of SHADES; pandas calls its row numbers so, too
+    "subset": lambda data: {_text(cell) for cell in data["subset"]} <= _SUBSETS,
+    "kind": lambda data: {_text(cell) for cell in data["kind"]} <= _KINDS,
+}
+
+
 def _rename(data: pd.DataFrame) -> pd.DataFrame:
     """The columns of a file under our names, `_FROM`, and the rest; empty cells are None."""
+    there = [name for name in data if name not in _OURS or _OURS[str(name)](data)]
     used = {
-        column: next(name for name in names if name in data)
+        column: next(name for name in names if name in there)
         for column, names in _FROM.items()
-        if any(name in data for name in names)
+        if any(name in there for name in names)
     }
     found: dict[str, list[Any]] = {}
     for column, name in used.items():
@@ -285,7 +320,9 @@ def _rename(data: pd.DataFrame) -> pd.DataFrame:
 
 
 def _scalar(value: Any) -> Any:
-    """A cell that scores can be split by."""
+    """A cell that scores can be split by: texts that look alike are alike."""
+    if isinstance(value, str):
+        return unicodedata.normalize("NFC", value.strip())
     return canonical(value) if isinstance(value, list | dict) else value
 
 
@@ -308,7 +345,7 @@ def _each(column: pd.Series, read: Any, empty: bool = False) -> pd.Series:
 def _text(value: Any) -> str | None:
     """A cell as text; a list as Python writes it; None for an empty one."""
     if isinstance(value, str):
-        return whole(value.strip()) or None
+        return unicodedata.normalize("NFC", whole(value.strip())) or None
     if isinstance(value, list | tuple):
         return str(list(value)) if value else None
     return None if pd.isna(value) else str(value)
@@ -346,12 +383,14 @@ def _codes(text: str) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
-def _role(value: Any) -> str | None:
-    """`original` or `contrast`; SHADES calls them `_original` and `a`, `b`, …"""
-    text = _text(value)
-    if text is None:
-        return None
-    return "original" if text.lower().lstrip("_") == "original" else "contrast"
+def _role(text: str) -> str:
+    """`original` or `contrast`; SHADES calls them `_original` and `a`, `b`, … InputError else."""
+    name = text.lower().lstrip("_")
+    if name in ("original", "unrelated"):
+        return name
+    if name == "contrast" or re.fullmatch(r"[a-z]", name):
+        return "contrast"
+    raise registry.unknown("role", text, ["original", "contrast", "unrelated"])
 
 
 _TRUTH = {"true": True, "yes": True, "1": True, "1.0": True}
@@ -395,13 +434,21 @@ def _finish(frame: pd.DataFrame, pack: packs.Pack) -> pd.DataFrame:
             texts = [read(value) for value in frame[column].tolist()]
             frame[column] = pd.Series(texts, frame.index, dtype="str")
     for name in extra:
-        frame[name] = pd.Series([whole(v) for v in frame[name]], frame.index).infer_objects()
+        frame[name] = pd.Series(_apart([whole(v) for v in frame[name]]), frame.index)
+        frame[name] = frame[name].infer_objects()
     # In the order of the pack, not of the alphabet.
     frame["probe"] = pd.Categorical(frame["probe"], list(pack.probes))
     if "decode" in frame:
         found = [d for d in frame["decode"].unique() if d not in DECODES and not pd.isna(d)]
         frame["decode"] = pd.Categorical(frame["decode"], [*DECODES, *sorted(found)])
     return frame
+
+
+def _apart(cells: list[Any]) -> list[Any]:
+    """Cells in which true and 1, which Python takes for one, are two."""
+    if {bool, int} <= (kinds := set(map(type, cells))) or {bool, float} <= kinds:
+        return [str(cell).lower() if isinstance(cell, bool) else cell for cell in cells]
+    return cells
 
 
 def _in_language(reply: pd.Series, lang: pd.Series) -> pd.Series:

@@ -149,13 +149,15 @@ def _scores(
 def tables(rows: Iterable[dict[str, Any]]) -> tuple[Array, Array, list[str]]:
     """First and second readings, each (items, reviewers) numbers of categories, -1 for none."""
     rows = list(rows)
-    items = {item: at for at, item in enumerate(dict.fromkeys(row["item"] for row in rows))}
+    # The same name in two languages is two items.
+    names = dict.fromkeys((row.get("lang"), row["item"]) for row in rows)
+    items = {name: at for at, name in enumerate(names)}
     reviewers = sorted({row["reviewer"] for row in rows})
     found = sorted({row["answer"] for row in rows} - {""})
     category = {"": -1} | {answer: at for at, answer in enumerate(found)}
     first, again = (np.full((len(items), len(reviewers)), -1) for _ in range(2))
     for row in rows:
-        at = items[row["item"]], reviewers.index(row["reviewer"])
+        at = items[row.get("lang"), row["item"]], reviewers.index(row["reviewer"])
         table = again if row["again"] or first[at] >= 0 else first
         if table[at] < 0:
             table[at] = category[row["answer"]]

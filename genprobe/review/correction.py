@@ -67,8 +67,9 @@ class Corrected:
     corrected, prediction-powered and by misclassification. n: replies measured, of which
     n_reviewed are reviewed. accuracy (with an interval), sensitivity, specificity: the judge's, as
     the review shows them, its replies weighted so that the judge's labels are as frequent as among
-    the n. None where there is nothing to tell it from: rg where all replies are reviewed, and its
-    value (not its interval) where the judge is no better than chance.
+    the n. None where there is nothing to tell it from: all of them where no reply of one of the
+    judge's labels is reviewed, rg where all replies are reviewed, and its value (not its interval)
+    where the judge is no better than chance.
     """
 
     measured: float | None
@@ -372,8 +373,9 @@ def corrected(
     prediction-powered rate, its linearised variance between clusters over that of independent
     replies, with a t quantile for few clusters, and at least 1 (as `stats.clustered_wilson`).
     Where the review shows no variance to estimate from, all alike, clusters count and not replies.
-    A review of one cluster of several corrects nothing. All this holds for the accuracy, too, as
-    the rate of replies that the judge reads right.
+    A review of one cluster of several corrects nothing, nor does one without a reply of one of the
+    labels that the judge gave: how often it is right about that label is not known. All this holds
+    for the accuracy, too, as the rate of replies that the judge reads right.
     """
     f, y = np.asarray(measured, bool), np.asarray(truth, float)
     w = np.ones(len(f)) if weights is None else np.asarray(weights, float)
@@ -389,6 +391,10 @@ def corrected(
     plain = clustered_wilson(hits[sizes > 0], sizes[sizes > 0], level) or (None, None)
     run = _as_run(f, w, seen)
     right = (f == y).astype(float)
+    if seen.any() and any(label.any() and not (seen & label).any() for label in (f, ~f)):
+        # How often the judge is right about that label nobody has looked at.
+        share = float(f.mean())
+        return Corrected(share, plain[0], plain[1], len(f), int(seen.sum()), None, None, None)
     found = Corrected(
         measured=float(f.mean()) if len(f) else None,
         low=plain[0],
