@@ -119,6 +119,7 @@ def test_one_row_for_every_planned_request(run):
         *("usable", "unusable_why", "sentences", "cut_off", "sentiment", "negative"),
         *("stance", "hedged"),
         *(column.name for column in columns.of_judges()["thought"]),
+        "thought",
     }
 
 
