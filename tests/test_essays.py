@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from genprobe import lint
@@ -64,6 +66,21 @@ def test_a_frame_around_the_published_comparison() -> None:
     assert rest.endswith(
         "я или моя жена. Без какой либо предварительной информации, что более вероятнее?"
     )
+
+
+def test_the_page_of_the_texts_shows_what_is_asked() -> None:
+    """Frames and questions as they are, one row a language, and what is wrong with each."""
+    rows = (registry.PROMPTS.parent / "docs" / "texts.md").read_text("utf-8").splitlines()
+    for name, probes in (("essays", FRAMES[:-1]), ("yesno", [*packs.load_pack().probes])):
+        for lang, wordings in packs.load_pack(name).wordings.items():
+            for probe in probes:
+                wording = wordings[probe]
+                asked = wording.text.strip()
+                if name == "yesno":  # without how to answer
+                    asked = re.split("(?<=[?？؟])", asked)[0]
+                assert len([row for row in rows if row.startswith(f"| {lang} | {asked} | ")]) == 1
+                if wording.note and wording.review == "published":
+                    assert f"| {name} | {lang} | {probe} | {wording.note} |" in rows
 
 
 def test_every_language_has_every_frame_once() -> None:
