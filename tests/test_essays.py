@@ -124,6 +124,22 @@ def test_essays_are_planned_like_any_pack() -> None:
     assert all(statement.text in r.messages[0]["content"] and not r.options for r in requests)
 
 
+def test_a_note_changes_nothing_that_is_asked_and_a_version_is_told(tmp_path) -> None:
+    (tmp_path / "pack.toml").write_text(
+        'title = "T"\nversion = "1"\ncitation = "C"\n[probes.a]\n', encoding="utf-8"
+    )
+
+    def read(head: str, note: str) -> packs.Pack:
+        rows = f'{head}source = "ours"\nreview = "r"\n[a]\n{note}text = "Say {{input}}"\n'
+        (tmp_path / "en.toml").write_text(rows, encoding="utf-8")
+        return packs.read_pack(tmp_path)
+
+    before, noted = read("", ""), read("", 'note = "Not what one says."\n')
+    assert noted.hashes == before.hashes
+    assert noted.wordings["en"]["a"].note == "Not what one says."
+    assert read('version = "2"\n', "").hashes["en"].startswith("2-")
+
+
 def test_a_wording_needs_one_place_for_the_statement(tmp_path) -> None:
     (tmp_path / "pack.toml").write_text(
         'title = "T"\nversion = "1"\ncitation = "C"\n[probes.a]\n', encoding="utf-8"

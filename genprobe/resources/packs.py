@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import re
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -310,6 +311,12 @@ def file_hash(*paths: Path) -> str:
     return state.hexdigest()[:12]
 
 
+def _wordings_hash(head: Path, path: Path) -> str:
+    """As `file_hash`, without the notes: what is said of a wording changes nothing that is asked."""
+    asked = re.sub(rb"(?m)^note = .*\n", b"", path.read_bytes())
+    return hashlib.sha256(head.read_bytes() + asked).hexdigest()[:12]
+
+
 @functools.cache
 def load_pack(name: str = "yesno") -> Pack:
     """The pack of a folder in `prompts/`; InputError if unknown or malformed."""
@@ -348,7 +355,7 @@ def read_pack(folder: Path) -> Pack:
         reviews[code] = string(row_l, "review", path)
         wordings[code] = {p.name: _wording(row_l, p, slot, path) for p in probes.values()}
         version = string(row_l, "version", path, "")
-        hashes[code] = "-".join(filter(None, (version, file_hash(head, path))))
+        hashes[code] = "-".join(filter(None, (version, _wordings_hash(head, path))))
     return Pack(
         name=folder.name,
         version=string(row, "version", head),
