@@ -312,7 +312,7 @@ def file_hash(*paths: Path) -> str:
 
 
 def _wordings_hash(head: Path, path: Path) -> str:
-    """As `file_hash`, without the notes: what is said of a wording changes nothing that is asked."""
+    """As `file_hash`, without the notes: what is said of a wording changes nothing asked."""
     asked = re.sub(rb"(?m)^note = .*\n", b"", path.read_bytes())
     return hashlib.sha256(head.read_bytes() + asked).hexdigest()[:12]
 
