@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from genprobe import lint
@@ -66,6 +68,21 @@ def test_a_frame_around_the_published_comparison() -> None:
     )
 
 
+def test_the_page_of_the_texts_shows_what_is_asked() -> None:
+    """Frames and questions as they are, one row a language, and what is wrong with each."""
+    rows = (registry.PROMPTS.parent / "docs" / "texts.md").read_text("utf-8").splitlines()
+    for name, probes in (("essays", FRAMES[:-1]), ("yesno", [*packs.load_pack().probes])):
+        for lang, wordings in packs.load_pack(name).wordings.items():
+            for probe in probes:
+                wording = wordings[probe]
+                asked = wording.text.strip()
+                if name == "yesno":  # without how to answer
+                    asked = re.split("(?<=[?？؟])", asked)[0]
+                assert len([row for row in rows if row.startswith(f"| {lang} | {asked} | ")]) == 1
+                if wording.note and wording.review == "published":
+                    assert f"| {name} | {lang} | {probe} | {wording.note} |" in rows
+
+
 def test_every_language_has_every_frame_once() -> None:
     pack = packs.load_pack("essays")
     assert list(pack.probes) == FRAMES
@@ -105,6 +122,22 @@ def test_essays_are_planned_like_any_pack() -> None:
     assert [r.probe for r in requests] == [f for f in FRAMES for _ in range(2)]
     assert len({r.seed for r in requests}) == 10
     assert all(statement.text in r.messages[0]["content"] and not r.options for r in requests)
+
+
+def test_a_note_changes_nothing_that_is_asked_and_a_version_is_told(tmp_path) -> None:
+    (tmp_path / "pack.toml").write_text(
+        'title = "T"\nversion = "1"\ncitation = "C"\n[probes.a]\n', encoding="utf-8"
+    )
+
+    def read(head: str, note: str) -> packs.Pack:
+        rows = f'{head}source = "ours"\nreview = "r"\n[a]\n{note}text = "Say {{input}}"\n'
+        (tmp_path / "en.toml").write_text(rows, encoding="utf-8")
+        return packs.read_pack(tmp_path)
+
+    before, noted = read("", ""), read("", 'note = "Not what one says."\n')
+    assert noted.hashes == before.hashes
+    assert noted.wordings["en"]["a"].note == "Not what one says."
+    assert read('version = "2"\n', "").hashes["en"].startswith("2-")
 
 
 def test_a_wording_needs_one_place_for_the_statement(tmp_path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import gzip
 import html
 import itertools
@@ -10,6 +11,7 @@ import json
 import re
 import shutil
 from html.parser import HTMLParser
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
@@ -479,6 +481,26 @@ def test_wordings_and_frames_are_no_questions(folders):
     assert heads("answers") == {"Question"}
     assert heads("essays") == {"Frame"}
     assert heads("answers", "essays") == {"Frame", "Question, frame"}
+
+
+def test_what_is_wrong_with_a_wording_stands_on_the_page(folders):
+    """Of a published wording always, of ours only where the run has the one that is here."""
+    pack = packs.load_pack("yesno")
+    (run,) = sources.load([folders["answers"]])
+    said = words.notes([run])
+    assert said == [("Arabic", p, pack.wordings["ar"][p].note) for p in pack.probes]
+    shown = "".join(Page(unpacked(report.render([folders["answers"]]))).text)
+    assert all(text in shown for _, _, text in said)
+
+    def of(hashes):
+        changed = dataclasses.replace(
+            run.run.spec, languages=("ar", "en", "kk"), pack_hashes=hashes
+        )
+        other = SimpleNamespace(run=SimpleNamespace(spec=changed))
+        return {lang for lang, _, _ in words.notes([other])}
+
+    assert of({"ar": "0" * 12, "kk": "0" * 12}) == {"Arabic"}
+    assert of(pack.hashes) == {"Arabic", "Kazakh"}
 
 
 @pytest.mark.parametrize("verb", ["yesno", "logprob"])

@@ -58,6 +58,20 @@ def test_builtin_is_parallel():
     assert set(pairs.values()) == {2}
 
 
+def test_where_the_stereotype_is_of_the_other_group_the_halves_change_roles():
+    found = {
+        (s.lang, s.id): s for s in statements.load("builtin", ["de", "pt-BR", "zh", "zh-Hant"])[0]
+    }
+    north, south = "region-1/original", "region-1/contrast"
+    for lang, roles in (("de", "oc"), ("zh-Hant", "oc"), ("pt-BR", "co"), ("zh", "co")):
+        two = [found[lang, name] for name in (north, south)]
+        assert [s.role[0] for s in two] == list(roles), lang
+        for s in two:
+            assert statements.known_in(lang, s.valid_in) == (s.role == "original"), s
+    assert found["zh", south].text == "南方人性格内敛。"
+    assert all(s.role == s.id.split("/")[1] for s in found.values() if s.pair != "region-1")
+
+
 def test_builtin_has_one_source_whatever_the_languages():
     one, _ = statements.load("builtin", ["kk"])
     all_, _ = statements.load("builtin")

@@ -75,7 +75,7 @@ def test_plurals_of_kazakh_words_follow_the_harmony_of_vowels_and_consonants():
     found = templates.load("builtin", ["kk"])[0]
     text = " ".join(f"{t.extra['prototypical']} {t.extra['counter']}" for t in found)
     checked = 0
-    for word in set(re.findall(r"\w+", text.lower())) - {"теледидар"}:
+    for word in set(re.findall(r"\w+", text.lower())) - {"теледидар", "пәтер"}:
         match = PLURAL.fullmatch(word)
         vowels = [c for c in match[1] if c in BACK + FRONT] if match else []
         if not match or not vowels:
@@ -260,7 +260,7 @@ def test_what_is_shipped_has_no_errors_and_awaits_readers():
     [
         ("templates/kk.toml", "[PLACEHOLDER]", "", "once, this one 0 times"),
         ("templates/kk.toml", "[PLACEHOLDER]", " [PLACEHOLDER]", "white space"),
-        ("templates/kk.toml", 'prototypical = "мол"', 'prototypical = "қарапайым"', "the same"),
+        ("templates/kk.toml", 'prototypical = "мол"', 'prototypical = "шағын"', "the same"),
         ("templates/kk.toml", 'prototypical = "мол"', 'prototypical = "мoл"', "script Cyrl: o"),
         ("templates/kk.toml", 'prototypical = "мол"', 'prototypical = "мол\u200b"', "U+200B"),
         ("templates/kk.toml", 'prototypical = "мол"\n', "", "see 'prototypical'"),

@@ -255,9 +255,14 @@ def _unknown(row: Row, options: Sequence[str], lang: str) -> int | None:
     return found[0] if len(found) == 1 else None
 
 
+# Spellings that tell no two options apart: apostrophes, Arabic letters in Persian, half-spaces.
+_SAME = str.maketrans({"’": "'", "ي": "ی", "ك": "ک", "\u200c": ""})
+
+
 def bare(text: str) -> str:
-    """An option without case, and without what may stand around it."""
-    return " ".join(text.casefold().replace("’", "'").strip(" .!?؟。").split())
+    """An option without case, white space and half-spaces, and without what may stand around it."""
+    joined = "".join(text.casefold().translate(_SAME).split())
+    return joined.strip(".!?؟。।")
 
 
 def _stereotyped(row: Row, count: int) -> int | None:

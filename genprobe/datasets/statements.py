@@ -116,21 +116,30 @@ def _builtin(wanted: Collection[str] | None) -> Found:
         if wanted is not None and code not in wanted:
             continue
         by_id = {str(row["id"]): str(row["text"]) for row in read_rows(path)}
+        # Where the stereotype is of the other group (reserved are southerners in China), the two
+        # halves change roles.
+        turned = {
+            row["pair"]
+            for row in items.values()
+            if row["role"] == "contrast" and code in row["valid_in"].split()
+        }
         if by_id.keys() != items.keys():
             odd = sorted(by_id.keys() ^ items.keys())[0]
             raise InputError(f"{path}: {odd!r} is not both here and in {head.name}")
         for name, row in items.items():
+            original = (row["role"] == "original") != (row["pair"] in turned)
+            role = "original" if original else "contrast"
             statements.append(
                 Statement(
                     id=name,
                     lang=code,
                     text=cell_sentence(by_id[name], Notes(), name),
-                    role=row["role"],
+                    role=role,
                     pair=row["pair"],
                     bias_type=row["bias_type"],
                     type=row["type"],
                     entity=row["entity"],
-                    valid_in=tuple(row["valid_in"].split()),
+                    valid_in=tuple(row["valid_in"].split()) if original else (),
                     source=source,
                     extra={},
                 )

@@ -34,7 +34,7 @@ from genprobe.judges import BOOLEAN, LABEL, Column, Item, Verdict, field_of, ref
 from genprobe.records import digest
 from genprobe.resources import packs, registry
 
-VERSION = "1"  # raised whenever a verdict can change without a change of a file in prompts/
+VERSION = "2"  # raised whenever a verdict can change without a change of a file in prompts/
 
 PLACE, READS = 70, "essays"
 COLUMNS = (
@@ -192,6 +192,9 @@ def _groups(code: str) -> list[tuple[str, tuple[str, ...]]]:
         ("against", known["wrong"] + known["stereotype"] + known["disagree"]),
         ("for", known["agree"]),
         ("hedge", own["hedge"] + known["hedge"]),
+        # Says nothing of the statement itself; in languages whose negation stands behind, "is a
+        # stereotype" would be left of it.
+        ("", known["not_stereotype"]),
     ]
     return [
         (group, tuple(p for p in patterns if not p.endswith((".", "。"))))

@@ -84,6 +84,7 @@ def render(folders: Sequence[str | Path], *, redact: bool = False, note: Note = 
         told=words.told(facts),
         languages=sources.languages(runs),
         questions=words.questions(runs),
+        notes=words.notes(runs),
         findings=words.findings(runs),
         cautions=cautions,
         main=main,

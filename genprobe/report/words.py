@@ -20,7 +20,7 @@ from genprobe.render.grid import model_names, number
 from genprobe.report import tables
 from genprobe.report.sources import Source, language
 from genprobe.report.tables import READINGS, reasons
-from genprobe.resources import packs
+from genprobe.resources import packs, registry
 from genprobe.runs.spec import both_signatures
 from genprobe.text import many
 from genprobe.text.display import clean, short_name
@@ -160,6 +160,30 @@ def questions(sources: Sequence[Source]) -> list[tuple[str, str]]:
     wordings = packs.load_pack("yesno").wordings.get("en", {})
     # The question alone: how to answer it follows.
     return [(p, f"{wordings[p].text.partition('?')[0].strip()}?") for p in asked if p in wordings]
+
+
+def notes(sources: Sequence[Source]) -> list[tuple[str, str, str]]:
+    """What is known to be wrong with the wordings that were used: language, probe, note.
+
+    Of wordings that may have been mended since, only where the run has today's.
+    """
+    found = {}
+    for source in sources:
+        spec = source.run.spec
+        name = spec.pack.partition("@")[0]
+        if name not in registry.names("packs"):
+            continue
+        pack = packs.load_pack(name)
+        for code in sorted(set(spec.languages) & pack.wordings.keys(), key=language):
+            same = spec.pack_hashes.get(code) == pack.hashes[code]
+            for probe, wording in pack.wordings[code].items():
+                if (
+                    probe in spec.probes
+                    and wording.note
+                    and (same or wording.review == "published")
+                ):
+                    found[language(code), probe] = wording.note
+    return [(*key, note) for key, note in found.items()]
 
 
 def title(sources: Sequence[Source]) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import re
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -230,6 +231,7 @@ class Wording:
     source: str
     review: str
     slot: str  # what a reader sees in place of SLOT
+    note: str = ""  # what is known to be wrong with it: published wordings stay as they are
 
     def ask(self, statement: str) -> str:
         statement = statement.replace(SLOT, self.slot)
@@ -278,7 +280,8 @@ class Pack:
     forms: dict[str, dict[str, tuple[str, ...]]]
     sources: dict[str, str]
     reviews: dict[str, str]
-    hashes: dict[str, str]  # language -> hash of its file and of pack.toml
+    # language -> the version of its wordings, where it has one, and the hash of file and pack.toml
+    hashes: dict[str, str]
 
     @property
     def id(self) -> str:
@@ -308,6 +311,12 @@ def file_hash(*paths: Path) -> str:
     return state.hexdigest()[:12]
 
 
+def _wordings_hash(head: Path, path: Path) -> str:
+    """As `file_hash`, without the notes: what is said of a wording changes nothing asked."""
+    asked = re.sub(rb"(?m)^note = .*\n", b"", path.read_bytes())
+    return hashlib.sha256(head.read_bytes() + asked).hexdigest()[:12]
+
+
 @functools.cache
 def load_pack(name: str = "yesno") -> Pack:
     """The pack of a folder in `prompts/`; InputError if unknown or malformed."""
@@ -333,7 +342,9 @@ def read_pack(folder: Path) -> Pack:
         if path == head:
             continue
         code, row_l = path.stem, read_toml(path)
-        known = {"source", "review", *probes} | ({"answers", "forms"} if closed else set())
+        known = {"version", "source", "review", *probes} | (
+            {"answers", "forms"} if closed else set()
+        )
         no_more(row_l, known, path)
         answers[code], forms[code] = {}, {}
         if closed:
@@ -343,7 +354,8 @@ def read_pack(folder: Path) -> Pack:
         sources[code] = string(row_l, "source", path)
         reviews[code] = string(row_l, "review", path)
         wordings[code] = {p.name: _wording(row_l, p, slot, path) for p in probes.values()}
-        hashes[code] = file_hash(head, path)
+        version = string(row_l, "version", path, "")
+        hashes[code] = "-".join(filter(None, (version, _wordings_hash(head, path))))
     return Pack(
         name=folder.name,
         version=string(row, "version", head),
@@ -375,7 +387,7 @@ def _wording(row: dict[str, Any], probe: Probe, slot: str, path: Path) -> Wordin
     part = table(row, probe.name, path)
     if not part:
         raise InputError(f"{path}: no wording for the probe [{probe.name}]")
-    known = {"text", "lang", "source", "review"} | ({"polarity"} if probe.when else set())
+    known = {"text", "lang", "source", "review", "note"} | ({"polarity"} if probe.when else set())
     no_more(part, known, path, f"{probe.name}.")
     text = string(part, "text", path)
     if text.count("{input}") + text.count("{clause}") != 1:
@@ -392,6 +404,7 @@ def _wording(row: dict[str, Any], probe: Probe, slot: str, path: Path) -> Wordin
         source=string(part, "source", path, string(row, "source", path)),
         review=string(part, "review", path, string(row, "review", path)),
         slot=slot,
+        note=string(part, "note", path, ""),
     )
 
 

@@ -44,7 +44,7 @@ class Spec(Record):
         "Further arguments of the engine that may change a reply."
     )
     pack: str = _field("Pack name and version.")
-    pack_hashes: dict[str, str] = _field("Language -> hash of its wordings in the pack.")
+    pack_hashes: dict[str, str] = _field("Language -> version, if any, and hash of its wordings.")
     data: str = _field("Where the statements come from: `builtin`, `shades`, a file's name.")
     statements: str = _field("Hash over the content of the statements, in their order.")
     languages: tuple[str, ...] = _field("BCP 47 codes.")
