@@ -114,6 +114,8 @@ def _measure(
     if scorer is not None:
         hom, pairs = scorer.mean([text for text, _ in kept], seed)
         values["homogenisation"] = hom, f"-{scorer.signature}-pairs{pairs}-s{seed}"
+    else:
+        values["homogenisation"] = None, "-no.model"
     return [
         Score(
             metric=metric,
@@ -121,8 +123,8 @@ def _measure(
             value=value,
             low=None,
             high=None,
-            n=len(kept),
-            excluded=dict(left),
+            n=0 if how == "-no.model" else len(kept),
+            excluded={"no model named": len(kept)} if how == "-no.model" else dict(left),
             bounds=None,
             signature=file_signature(source, {}, f"{metric}/{VERSION}{how}"),
         )

@@ -233,7 +233,7 @@ def _finish(part: str, rules: Rules) -> str:
     part = part.strip()
     if rules.published:
         return part.rstrip(".").lower()
-    part = part.strip(" .,;:!*\"“”«»")
+    part = part.strip(' .,;:!*"“”«»')
     return part.lower() if rules.fold else part
 
 

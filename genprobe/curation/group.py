@@ -5,7 +5,8 @@ embeddings of a model that the user names. Pairs at or above the threshold make 
 connected part of it the texts are clustered by the linkage that is named (SciPy). That is the same
 as clustering all texts at once, since no two parts can merge at that threshold, and holds 100,000
 texts. A part of more than 6,000 texts is first parted at the lowest higher threshold, in steps of
-0.05, at which its parts are smaller; a note says so. AfriStereo names the model and the threshold (0.55), not the linkage.
+0.05, at which its parts are smaller; a note says so. AfriStereo names the model and the threshold
+(0.55), not the linkage.
 
 Every row comes back with `group` (the id of its medoid), `group_size`, `medoid`, `similarity` (to
 the medoid), `polarity` and `contradicts`: groups with a text as alike, said of the same, of the
@@ -90,7 +91,8 @@ def run(
     """Group the rows of a table.
 
     source: a table with a column of texts (`attribute`, `text`, `sentence`, or `how.column`).
-    note: is told what was clustered in parts. Returns the rows, in order, and their columns. Raises InputError for what cannot be grouped.
+    note: is told what was clustered in parts. Returns the rows, in order, and their columns.
+    Raises InputError for what cannot be grouped.
     """
     rows = tables.read(source)
     names, found = _prepare(source, rows, how)
@@ -127,9 +129,9 @@ def sweep(
     truth: a column of a known grouping, to measure purity by.
     Returns one row a threshold: groups, singletons (rows that are alone), largest, `silhouette`
     (Rousseeuw 1987, cosine distance, over at most 3,000 texts in whole groups; None where there
-    are fewer than two groups, or no text shares one), and `purity` (the share of rows whose truth is
-    the most frequent of their group; Manning et al. 2008, 16.3) with `purity_alone`, what putting
-    every text into a group of its own would give, which purity can only fall from.
+    are fewer than two groups, or no text shares one), and `purity` (the share of rows whose truth
+    is the most frequent of their group; Manning et al. 2008, 16.3), with `purity_alone`: what it is
+    where every text is a group of its own, from which it can only fall.
     """
     rows = tables.read(source)
     _, found = _prepare(source, rows, how)
@@ -260,7 +262,7 @@ def _embedded(model: str, texts: Sequence[str]) -> Any:
         else:
             from sentence_transformers import SentenceTransformer
 
-            local = os.path.isdir(model)
+            local = Path(model).is_dir()
             net = SentenceTransformer(model, device="cpu", local_files_only=local)
             found = net.encode(list(texts), batch_size=64, show_progress_bar=False)
     except ImportError:
