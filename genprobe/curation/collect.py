@@ -33,8 +33,10 @@ KINDS = ("one", "text")
 ORDERS = ("all", "drawn")
 FIXED = ("id", "respondent", "pack", "lang", "domain", "task")
 _SIGNS = "23456789abcdefghjkmnpqrstuvwxyz"  # of a code: none is taken for another
-_TEXTS = ("title", "source", "review", "order", "warning")
-_TEXTS += ("consent", "consent_yes", "consent_no", "consent_about")
+_TEXTS = (
+    *("title", "source", "review", "order", "warning"),
+    *("consent", "consent_yes", "consent_no", "consent_about"),
+)
 _WORDS = (
     *("next", "back", "skip", "switch", "leave", "save", "stored", "done", "code", "again"),
     *("wipe", "sure", "optional", "example", "task", "other", "answered", "choose", "required"),
@@ -107,7 +109,7 @@ def load(name: str, lang: str) -> Pack:
     """Read a pack in a language. Raises InputError where there is none, or it is wrong."""
     if name not in names():
         raise registry.unknown("pack of elicitation", name, names())
-    code = packs.language_code(lang)
+    code = tables.language(lang)
     path = registry.PROMPTS / FOLDER / name / f"{code}.toml"
     if not path.is_file():
         there = ", ".join(sorted(p.stem for p in path.parent.glob("*.toml")))
@@ -203,7 +205,8 @@ def interview(
     before = _answers(Path(out), pack)
     drawn = random.Random(seed)
     code = _code()
-    words, rows = pack.words, []
+    words = pack.words
+    rows: list[Row] = []
     say(pack.texts["title"])
     say(pack.texts["warning"])
     yes, no = pack.texts["consent_yes"], pack.texts["consent_no"]

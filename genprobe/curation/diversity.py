@@ -71,7 +71,7 @@ def run(
             raise InputError(f"{source}: no language; give a column 'lang', or --lang")
         cell = tuple(cell_text(row.get(one)) for one in by)
         text = unicodedata.normalize("NFC", cell_text(row.get(name)))
-        cells.setdefault(cell, []).append((text, packs.language_code(code, True)))
+        cells.setdefault(cell, []).append((text, tables.language(code)))
     scorer = _Homogeneity(model) if model else None
     scores = []
     for cell, texts in cells.items():

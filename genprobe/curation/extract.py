@@ -114,7 +114,7 @@ def read_rules(path: Path) -> Rules:
         raise InputError(f"{path}: no [[rules]]")
     return Rules(
         name=path.stem,
-        lang=packs.language_code(row["lang"]),
+        lang=tables.language(row["lang"]),
         # The longest first, so that "old people" is found before "people".
         known=tuple(sorted(known, key=lambda word: -len(word))),
         types=dict(row.get("types", {})),

@@ -22,6 +22,7 @@ from genprobe.errors import InputError
 from genprobe.files import Row, cell_text
 from genprobe.files.disk import replace_bytes
 from genprobe.records import digest
+from genprobe.resources import packs
 
 HISTORY = "history"
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # of every part of a workbook
@@ -83,6 +84,17 @@ def need(path: object, there: Iterable[str], names: Sequence[str], what: str) ->
     return found
 
 
+def language(name: str) -> str:
+    """The code of a language, of genprobe or any other by its BCP 47 code: a data set may be made
+    before the language is added. Raises InputError for what is neither."""
+    try:
+        return packs.language_code(name, True)
+    except InputError:
+        if re.fullmatch(r"[a-z]{2,3}(-[A-Za-z0-9]{1,8})*", name.strip()):
+            return name.strip()
+        raise
+
+
 def _plain(name: str) -> str:
     return re.sub(r"[\s-]+", "_", name.strip().lower())
 
@@ -125,7 +137,7 @@ def history(parents: Sequence[Mapping[str, Any]], step: str, *names: str) -> lis
 def columns(rows: Iterable[Mapping[str, Any]], last: Sequence[str] = ()) -> list[str]:
     """All columns of some rows: `id` first, then in the order first seen, then `last`, history."""
     found = dict.fromkeys(name for row in rows for name in row)
-    tail = [*(name for name in last if name in found), HISTORY]
+    tail = [*(name for name in last if name in found and name != HISTORY), HISTORY]
     return ["id", *(name for name in found if name != "id" and name not in tail), *tail]
 
 

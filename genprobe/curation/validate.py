@@ -34,8 +34,10 @@ UNITS = ("pair", "sentence")
 MODELS = ("dawid-skene", "glad")
 VOTES = ("item", "rater", "question", "label", "lang", "repeat", "age_group", "gender")
 COLUMNS = ("votes", "kept", "why")
-_PAIRS = (("pro", "anti"), ("pro_trope", "anti_trope"), ("sent_more", "sent_less"))
-_PAIRS += (("stereotype", "antistereotype"), ("original", "contrast"))
+_PAIRS = (
+    *(("pro", "anti"), ("pro_trope", "anti_trope"), ("sent_more", "sent_less")),
+    *(("stereotype", "antistereotype"), ("original", "contrast")),
+)
 _TEXT = ("text", "sentence", "statement")
 
 
@@ -95,7 +97,7 @@ def read_questions(path: Path) -> Questions:
     for name, question in questions.items():
         if not question.keep or not set(question.keep) <= labels[name]:
             raise InputError(f"{path}: {name}.keep must be answers of the question")
-    Rule.of(found.rule, str(path))
+    Rule.parse(found.rule, str(path))
     return found
 
 
@@ -322,16 +324,12 @@ class Rule:
 
     text: str
     least: int
-    of: int
+    votes: int
     share: Fraction | None
     strict: bool
 
     @classmethod
-    def of_text(cls, text: str) -> Rule:
-        return cls.of(text, "the rule")
-
-    @classmethod
-    def of(cls, text: str, where: str) -> Rule:
+    def parse(cls, text: str, where: str) -> Rule:
         """Read a rule. Raises InputError for none."""
         plain = text.replace(" ", "")
         if found := re.fullmatch(r"(\d+)/(\d+)", plain):
@@ -346,8 +344,8 @@ class Rule:
 
     def decide(self, votes_for: int, votes: int) -> tuple[bool, str]:
         """Whether an item is kept, and why not."""
-        if votes < self.of:
-            return False, f"{votes} of {self.of} votes"
+        if votes < self.votes:
+            return False, f"{votes} of {self.votes} votes"
         if self.share is None:
             kept = votes_for >= self.least
         else:
@@ -385,7 +383,7 @@ def keep(
     self-agreement, not here. Raises InputError for what cannot be counted.
     """
     questions = load(name)
-    decide = Rule.of(rule or questions.rule, "--rule")
+    decide = Rule.parse(rule or questions.rule, "--rule")
     rows, found = items(source, questions.unit, lang)
     table = list(read_votes(votes))
     named = {item.name for item in found}
