@@ -482,3 +482,90 @@ def document(
         note(f"not to be published: {done.held_back}")
     if done.lacking:
         note(f"without two rewordings that differ: {many(done.lacking, 'row')}")
+
+
+@command.command(short_help="To and from Label Studio, doccano, Potato, Google Forms, KoboToolbox.")
+@click.argument(
+    "sources", nargs=-1, type=click.Path(path_type=Path), metavar="FILE...", required=True
+)
+@click.option("--to", "to", metavar="TOOL", help="Write for a tool.")
+@click.option("--from", "from_", metavar="TOOL", help="Read what a tool exports.")
+@_QUESTIONS
+@click.option("--pack", default="", metavar="P", help="For forms: the elicitation pack.")
+@click.option("--lang", default="en", show_default=True, metavar="CODE", help="Of the pack.")
+@click.option(
+    "--votes",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Where votes of annotators go: item, rater, question, label.",
+)
+@click.option(
+    "-o",
+    "out",
+    required=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="What is made.",
+)
+@together(QUIET, VERBOSE)
+def convert(
+    sources: tuple[Path, ...],
+    to: str | None,
+    from_: str | None,
+    name: str,
+    pack: str,
+    lang: str,
+    votes: Path | None,
+    out: Path,
+    quiet: bool,
+    verbose: bool,
+) -> None:
+    """Hand rows, or answers, to the tool that you use, and take them back without loss.
+
+    \b
+    genprobe dataset convert pairs.csv --to label-studio -o tasks.json
+    genprobe dataset convert export.json --from label-studio --votes votes.csv -o pairs.csv
+    genprobe dataset convert survey --to xlsform --pack afristereo -o form.xlsx
+    genprobe dataset convert responses.csv --from google-forms --pack afristereo -o answers.csv
+
+    TOOL is label-studio, doccano or potato, for rows that annotators judge, or google-forms or
+    xlsform, for answers of an elicitation pack. With `--to xlsform` and FILE `survey` the form
+    itself is written; with a table of answers, a CSV of submissions.
+    """
+    from genprobe.curation import collect as packs
+    from genprobe.curation import exchange as step
+    from genprobe.curation import tables
+    from genprobe.errors import InputError
+    from genprobe.resources.registry import unknown
+
+    tool = to or from_
+    if tool is None or (to and from_):
+        raise InputError("convert: give --to TOOL or --from TOOL")
+    if tool not in step.TOOLS:
+        raise unknown("tool", tool, step.TOOLS)
+    if tool in step.FORMS and not pack:
+        raise InputError(f"{tool} carries answers of an elicitation pack: name it with --pack")
+    note = noter(quiet)
+    if tool in step.ITEMS and to:
+        for path in step.write(sources[0], tool, out, name):
+            note(f"for {tool}: {path}")
+    elif tool in step.ITEMS:
+        rows, found = step.read(sources, tool)
+        if rows:
+            tables.write(out, rows, list(dict.fromkeys(n for row in rows for n in row)))
+        if votes is not None:
+            tables.write(votes, found, step.VOTES)
+        note(f"{many(len(rows), 'row')}, {many(len(found), 'vote')}")
+    elif to and str(sources[0]) == "survey":
+        step.form(packs.load(pack, lang), out)
+        note(f"{out}: a form for KoboToolbox or ODK")
+    elif to:
+        people = step.write_answers(sources[0], tool, packs.load(pack, lang), out)
+        note(f"{out}: {many(people, 'respondent')}")
+    else:
+        answers, notes = step.read_answers(sources, tool, packs.load(pack, lang))
+        names = packs.load(pack, lang).columns
+        tables.write(out, answers, names)
+        for line in notes:
+            note(line)
+        note(f"{out}: {many(len(answers), 'answer')}")

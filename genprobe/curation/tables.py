@@ -208,14 +208,29 @@ def _value(cell: Any) -> Any:
 
 
 def _write_workbook(path: Path, rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> None:
-    openpyxl = _openpyxl(path)
     if len(rows) >= _ROWS:
         raise InputError(f"{path}: a sheet holds {_ROWS - 1} rows and not {len(rows)}; write .csv")
+    _write_book(path, {"rows": (rows, names)})
+
+
+def write_sheets(path: str | os.PathLike[str], found: Mapping[str, Sequence[Row]]) -> None:
+    """Write a workbook of several sheets: name -> rows, whose columns are those of the first."""
+    sheets = {name: (rows, list(rows[0])) for name, rows in found.items()}
+    _write_book(Path(path), sheets)
+
+
+def _write_book(
+    path: Path, sheets: Mapping[str, tuple[Sequence[Mapping[str, Any]], Sequence[str]]]
+) -> None:
+    openpyxl = _openpyxl(path)
+    if path.suffix.lower() != ".xlsx":
+        raise InputError(f"{path}: a workbook is called FILE.xlsx")
     book = openpyxl.Workbook(write_only=True)
-    sheet = book.create_sheet("rows")
-    sheet.append([_cell(openpyxl, sheet, name, path, 1) for name in names])
-    for number, row in enumerate(rows, 2):
-        sheet.append([_cell(openpyxl, sheet, row.get(name), path, number) for name in names])
+    for name, (rows, names) in sheets.items():
+        sheet = book.create_sheet(name)
+        sheet.append([_cell(openpyxl, sheet, head, path, 1) for head in names])
+        for number, row in enumerate(rows, 2):
+            sheet.append([_cell(openpyxl, sheet, row.get(head), path, number) for head in names])
     made = io.BytesIO()
     book.save(made)
     if path.is_dir():
