@@ -84,7 +84,8 @@ def slot_names() -> tuple[str, ...]:
 
 
 @functools.cache
-def _slot_pattern() -> re.Pattern[str]:
+def slot_pattern() -> re.Pattern[str]:
+    """What a slot looks like: its categories, and its tags."""
     name = f"(?:{'|'.join(map(re.escape, slot_names()))})"
     return re.compile(
         rf"(?<![A-Z_])({name}(?:\+{name})*)((?:[-:](?:{_TAGS})(?![A-Za-z]))*)(?![A-Z_])"
@@ -94,7 +95,7 @@ def _slot_pattern() -> re.Pattern[str]:
 def slots(template: str) -> list[Slot]:
     """The slots of a template, in order."""
     found = []
-    for match in _slot_pattern().finditer(template):
+    for match in slot_pattern().finditer(template):
         tags = re.findall(_TAGS, match[2])
         found.append(
             Slot(
@@ -357,7 +358,7 @@ def run(
         if errors:
             more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
             raise InputError(f"{errors[0].where}: {errors[0].message}{more}")
-        if limit and len(found) > limit:
+        if limit and sum(len(pair.contrasts) for pair in found) > limit:
             found = _balanced(found, limit, drawn)
         step = f"fill/{VERSION}|lexicon:{words.name}@{words.hash or 'none'}"
         step += f"|limit:{limit}-s{seed}" if limit else ""
@@ -502,7 +503,7 @@ def _pair(
     texts = []
     for entities in chosen:
         phrases = iter([forms[slot.written, entities[slot.key]] for slot in found])
-        pieces = _slot_pattern().sub("\0", template).split("\0")
+        pieces = slot_pattern().sub("\0", template).split("\0")
         text = pieces[0] + "".join(next(phrases) + piece for piece in pieces[1:])
         texts.append(words.capital(text))
     named = tuple(entities[main.key] for entities in chosen)

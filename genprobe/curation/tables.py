@@ -131,7 +131,7 @@ def history(parents: Sequence[Mapping[str, Any]], step: str, *names: str) -> lis
     """
     before = [line for row in parents for line in row.get(HISTORY) or ()]
     source = f"|from:{'+'.join(names)}" if names else ""
-    return [*dict.fromkeys(before), f"{step}{source}"]
+    return list(dict.fromkeys([*before, f"{step}{source}"]))
 
 
 def columns(rows: Iterable[Mapping[str, Any]], last: Sequence[str] = ()) -> list[str]:

@@ -14,6 +14,7 @@ import json
 import random
 import re
 import unicodedata
+import warnings
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -473,7 +474,9 @@ def _modelled(votes: Sequence[Row], model: str) -> dict[str, tuple[str, float]]:
     if len(labels) < 2:
         return dict.fromkeys(table["task"].unique(), (labels[0], 1.0))
     fitted = DawidSkene(n_iter=100) if model == "dawid-skene" else GLAD(n_iter=100, silent=True)
-    found = fitted.fit_predict_proba(table)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of pandas, meant for the library
+        found = fitted.fit_predict_proba(table)
     return {
         str(item): (str(row.idxmax()), round(float(row.max()), 4)) for item, row in found.iterrows()
     }
