@@ -29,6 +29,7 @@ from typing import Any
 from genprobe.curation import tables
 from genprobe.errors import InputError
 from genprobe.files import cell_text
+from genprobe.metrics import Measure, declare
 from genprobe.records import JSON, Score
 from genprobe.render.scores import Scores
 from genprobe.resources import packs
@@ -37,7 +38,6 @@ from genprobe.runs.spec import file_signature
 VERSION = "1"
 ORDER = 4
 TEXT = ("text", "sentence", "statement", "attribute")
-METRICS = ("self-bleu", "ttr", "ngd-mean", "ngd-sum", "compression-ratio", "homogenisation")
 PAIRS = 2_000  # of texts, drawn for BERTScore where there are more
 _CHARACTERS = ("zh", "zh-Hant", "ja", "th")  # written without spaces: a character is a token
 
@@ -291,3 +291,13 @@ def _f1(one: Any, other: Any) -> float:
     precision = float(cosines.max(dim=1).values.mean())
     recall = float(cosines.max(dim=0).values.mean())
     return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
+
+
+declare(
+    Measure("self-bleu", "mean BLEU of a text against all others", "coefficient", "texts"),
+    Measure("ttr", "distinct over all words, stop words left out", "coefficient", "texts"),
+    Measure("ngd-mean", "distinct over all n-grams, mean of n = 1 to 4", "coefficient", "texts"),
+    Measure("ngd-sum", "the same, summed, as PBBQ's formula has it", "coefficient", "texts"),
+    Measure("compression-ratio", "bytes over bytes compressed", "coefficient", "texts"),
+    Measure("homogenisation", "mean BERTScore F1 of pairs of texts", "coefficient", "pairs"),
+)

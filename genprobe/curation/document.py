@@ -232,7 +232,8 @@ def _agreement(scores: Sequence[Score]) -> list[Row]:
 
 
 def _published(kept: Sequence[Row], canary: str, keep_about: bool) -> list[Row]:
-    """The rows as they go out: without codes of respondents, rewordings or answers on them."""
+    """The rows as they go out: without codes of respondents, rewordings or answers on them; a
+    pair in one row (`pro`, `anti`) as two statements, which every instrument reads."""
     codes = dict.fromkeys(cell_text(row.get("respondent")) for row in kept)
     codes.pop("", None)
     number = {code: f"r{n}" for n, code in enumerate(codes, 1)}
@@ -245,8 +246,19 @@ def _published(kept: Sequence[Row], canary: str, keep_about: bool) -> list[Row]:
         if code:
             # The code stands in ids and in the history as well.
             one = {name: _renamed(value, code, number[code]) for name, value in one.items()}
-        made.append(one | {"canary": canary})
+        made += [part | {"canary": canary} for part in _statements(one)]
     return made
+
+
+def _statements(row: Row) -> list[Row]:
+    if not row.get("pro") or not row.get("anti"):
+        return [row]
+    rest = {name: value for name, value in row.items() if name not in ("id", "pro", "anti")}
+    parts = (("o", row["pro"], "original"), ("c1", row["anti"], "contrast"))
+    return [
+        {"id": f"{row['id']}-{end}", "text": text, "role": role, "pair": row["id"]} | rest
+        for end, text, role in parts
+    ]
 
 
 def _renamed(value: Any, code: str, name: str) -> Any:
