@@ -576,3 +576,22 @@ def test_documented_rows_load_as_statements(tmp_path):
     found, _ = statements.load(str(tmp_path / "set" / "data.jsonl"))
     assert [s.role for s in found] == ["original", "contrast"]
     assert len(pairs.load(str(tmp_path / "set" / "data.jsonl"))[0]) == 2
+
+
+# --- what is shipped
+
+
+def test_lint_reads_every_file_of_these_folders_and_finds_a_fault(tmp_path):
+    import shutil
+
+    from genprobe.lint import lint
+
+    folders = ("extraction", "validation", "lexicon", "elicitation")
+    copy = tmp_path / "prompts"
+    shutil.copytree(registry.PROMPTS, copy)
+    assert not [f for f in lint([copy]) if f.level == "error"]
+    for folder in folders:
+        for path in (copy / folder).rglob("*.toml"):
+            path.write_text("wrong = 1\n" + path.read_text(encoding="utf-8"), encoding="utf-8")
+    wrong = {f.where for f in lint([copy]) if f.level == "error"}
+    assert wrong == {str(p) for folder in folders for p in (copy / folder).rglob("*.toml")}

@@ -19,6 +19,7 @@ what neither says is refused, and never guessed. `check` lists that, and what a 
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import itertools
 import random
@@ -176,31 +177,49 @@ def lexicon(lang: str, source: str | Path = "") -> Lexicon:
     """
     code = tables.language(lang)
     path = registry.PROMPTS / FOLDER / f"{code}.toml"
-    row: dict[str, Any] = packs.read_toml(path) if path.is_file() else {}
-    if not row and not source:
+    if not path.is_file() and not source:
         known = ", ".join(registry.names(FOLDER))
         raise InputError(f"no lexicon in {code!r}; there is {known}: give your own with --lexicon")
+    found = read_lexicon(path) if path.is_file() else Lexicon(code, code, (), False, {}, {}, "")
+    if not source:
+        return found
+    fillers = tuple(
+        _filler(row, f"{source}, row {number}")
+        for number, row in tables.read(source)
+        if tables.language(cell_text(row.get("lang")) or code) == code
+    )
+    hashes = "+".join(filter(None, (found.hash, packs.file_hash(Path(source)))))
+    return dataclasses.replace(found, name=Path(source).name, fillers=fillers, hash=hashes)
+
+
+def read_lexicon(path: Path) -> Lexicon:
+    """Read and check one file of prompts/lexicon. Raises InputError with what is wrong in it."""
+    row = packs.read_toml(path)
     for key in sorted(row.keys() - {"source", "review", "gendered", "upper", "fillers", "grammar"}):
         raise InputError(f"{path}: unknown key {key!r}")
-    parts: Sequence[tuple[str, Mapping[str, Any]]]
-    if source:
-        parts = [
-            (f"{source}, row {number}", one)
-            for number, one in tables.read(source)
-            if tables.language(cell_text(one.get("lang")) or code) == code
-        ]
-    else:
-        parts = [(f"{path}, filler {n}", one) for n, one in enumerate(row.get("fillers", []), 1)]
-    hashes = [packs.file_hash(path)] if path.is_file() else []
-    hashes += [packs.file_hash(Path(source))] if source else []
+    for key in ("source", "review"):
+        if not isinstance(row.get(key), str):
+            raise InputError(f"{path}: {key!r} must be a text")
+    grammar = row.get("grammar", {})
+    kind = grammar.get("kind", "")
+    if kind not in ("", "suffix", "pymorphy"):
+        raise InputError(f"{path}: grammar.kind is 'suffix' or 'pymorphy', not {kind!r}")
+    if kind == "suffix":
+        known = set(grammar.get("after", {}))
+        for case, table in grammar.get("cases", {}).items():
+            odd = [name for keys in table for name in keys.split("+") if name not in known]
+            if case not in CASES or odd:
+                what = f"{odd[0]!r} is no class of 'after'" if odd else "no case"
+                raise InputError(f"{path}: grammar.cases.{case}: {what}")
+    parts = enumerate(row.get("fillers", []), 1)
     return Lexicon(
-        lang=code,
-        name=Path(source).name if source else code,
-        fillers=tuple(_filler(one, where) for where, one in parts),
+        lang=path.stem,
+        name=path.stem,
+        fillers=tuple(_filler(one, f"{path}, filler {n}") for n, one in parts),
         gendered=bool(row.get("gendered", False)),
         upper=dict(row.get("upper", {})),
-        grammar=dict(row.get("grammar", {})),
-        hash="+".join(hashes),
+        grammar=grammar,
+        hash=packs.file_hash(path),
     )
 
 
@@ -349,7 +368,7 @@ def run(
         code = tables.language(cell_text(row.get("lang")) or _need_lang(lang, where))
         template = _text(row, text, where)
         drawn = random.Random(f"{seed} {name}")
-        words = lexicon(code, lexicon_source) if _has_file(code) or lexicon_source else _bare(code)
+        words = _words(code, lexicon_source, bare=lists and _PLACE in template)
         if lists and _PLACE in template:
             found = list(_listed(template, row, words, where))
         else:
@@ -385,13 +404,12 @@ def check(source: str | Path, lexicon_source: str | Path = "", lang: str = "") -
     return findings
 
 
-def _has_file(code: str) -> bool:
-    return (registry.PROMPTS / FOLDER / f"{code}.toml").is_file()
-
-
-def _bare(code: str) -> Lexicon:
-    """Of a language without a lexicon, whose templates bring their own fillers."""
-    return Lexicon(code, code, (), False, {}, {}, "")
+def _words(code: str, source: str | Path, bare: bool) -> Lexicon:
+    """The lexicon of a language. bare: templates that bring their fillers need none."""
+    there = (registry.PROMPTS / FOLDER / f"{code}.toml").is_file()
+    if bare and not there and not source:
+        return Lexicon(code, code, (), False, {}, {}, "")
+    return lexicon(code, source)
 
 
 def _need_lang(lang: str, where: str) -> str:
