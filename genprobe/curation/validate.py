@@ -73,6 +73,10 @@ def load(name: str) -> Questions:
 def read_questions(path: Path) -> Questions:
     """Read and check one file of questions. Raises InputError with what is wrong in it."""
     row = packs.read_toml(path)
+    known = {"title", "source", "review", "unit", "rule", "about", "questions"}
+    for key in sorted(row.keys() ^ known):
+        what = "unknown key" if key in row else "no key"
+        raise InputError(f"{path}: {what} {key!r}; a file has {', '.join(sorted(known))}")
     try:
         questions = {
             name: Question(
