@@ -197,7 +197,7 @@ def extract(sentence: str, rules: Rules, kind: str = "") -> Extraction:
         if found is not None:
             identity, attribute = (_finish(part, rules) for part in found)
             if not rules.published:
-                identity = _normal(identity, rules)
+                identity = normal(identity, rules)
                 attribute = rules.after.sub("", attribute) if rules.after else attribute
             return Extraction(identity, attribute, rule.name, rule.confidence)
     return Extraction("", "", "", "", "no group named")
@@ -237,8 +237,8 @@ def _finish(part: str, rules: Rules) -> str:
     return part.lower() if rules.fold else part
 
 
-def _normal(identity: str, rules: Rules) -> str:
-    """The identity without article and quantity, and by the name that the rules give it."""
+def normal(identity: str, rules: Rules) -> str:
+    """Give an identity without article and quantity, by the name that the rules have for it."""
     for pattern, other in rules.identity:
         identity = pattern.sub(other, identity).strip()
     return rules.same.get(identity, identity)
