@@ -10,7 +10,7 @@ import click
 
 from genprobe.commands._console import columns as columns_of
 from genprobe.commands._console import noter, print_scores
-from genprobe.commands._options import FORMAT, QUIET, VERBOSE, together
+from genprobe.commands._options import ASKED, FORMAT, QUIET, VERBOSE, together
 from genprobe.text import many
 
 _SOURCE = click.argument("source", type=click.Path(path_type=Path), metavar="FILE")
@@ -569,3 +569,44 @@ def convert(
         for line in notes:
             note(line)
         note(f"{out}: {many(len(answers), 'answer')}")
+
+
+@command.command(short_help="Have a model continue ambiguous contexts, for people to read.")
+@_SOURCE
+@together(*(ASKED[name] for name in ("model", "engine", "base_url", "concurrency", "engine_args")))
+@_SEED
+@_OUT
+@together(QUIET, VERBOSE)
+def disambiguate(
+    source: Path,
+    model: str | None,
+    engine: str,
+    base_url: str | None,
+    concurrency: int | None,
+    engine_args: tuple[str, ...],
+    seed: int,
+    out: Path | None,
+    quiet: bool,
+    verbose: bool,
+) -> None:
+    """Write `disambiguated` where a table of contexts lacks it, with PBBQ's prompt.
+
+    A reader looks at each, as `to_read` says, and writes yes into `read_by_person`; until then
+    `fill` refuses the row.
+    """
+    import contextlib
+    import dataclasses
+
+    from genprobe.curation import disambiguate as step
+    from genprobe.curation import tables
+    from genprobe.errors import InputError
+    from genprobe.pipeline.open import engine_options, open_engine
+
+    if model is None and base_url is None:
+        raise InputError("disambiguate: name a model that writes, with --model or --base-url")
+    note = noter(quiet)
+    options = dataclasses.replace(engine_options(engine_args, base_url, concurrency), note=note)
+    with contextlib.closing(open_engine(engine, model, options)) as opened:
+        rows, names = step.run(source, opened, seed)
+    tables.write(out, rows, names)
+    note(f"to be read by a person: {many(sum(bool(row['to_read']) for row in rows), 'row')}")

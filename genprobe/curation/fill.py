@@ -678,6 +678,12 @@ def _contexts(
                 raise InputError(f"{where}: the context lacks {place}")
         if "{LEXICAL}" in " ".join(texts.values()) and not lists["lexical"]:
             raise InputError(f"{where}: {{LEXICAL}} is in the context, and 'lexical' is empty")
+        read = cell_text(row.get("read_by_person")).lower()
+        if texts["disambig"] and cell_text(row.get("disambiguated_by")) and read != "yes":
+            raise InputError(
+                f"{where}: 'disambiguated' is a model's; write yes into 'read_by_person' when "
+                "somebody has read it"
+            )
         if not texts["disambig"]:
             findings.append(
                 Finding("warning", where, "no 'disambiguated': ambiguous contexts only")
@@ -746,6 +752,11 @@ def _choices(
 
 def _put(text: str, parts: Mapping[str, str]) -> str:
     """Each part in its place, once: a brace within a part is no place."""
+
+    def place(found: re.Match[str]) -> str:
+        phrase, before = parts[found[0]], text[: found.start()].rstrip()
+        begins = not before or before[-1] in ".!?؟。"
+        return phrase[:1].upper() + phrase[1:] if begins else phrase
+
     pattern = re.compile("|".join(map(re.escape, parts)))
-    filled = " ".join(pattern.sub(lambda found: parts[found[0]], text).split())
-    return filled[:1].upper() + filled[1:] if text.startswith("{") else filled
+    return " ".join(pattern.sub(place, text).split())
