@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from genprobe import text
+from genprobe.curation import collect, extract, fill, validate
 from genprobe.datasets import choices, templates
 from genprobe.errors import InputError
 from genprobe.judges import llm, stance
@@ -47,8 +48,20 @@ _SCRIPTS = {
 # A character that one national character set has and the other lacks is of that script.
 _CODECS = {"Hans": ("gb2312", "big5"), "Hant": ("big5", "gb2312")}
 _QUOTES = {"“": "”", "„": "“”", "«": "»", "「": "」", "『": "』"}
-FOLDERS = ("languages", "templates", "stance", "rubrics", "choices")  # beside the packs
+# Beside the packs; of elicitation, which has a folder a pack, all that lies below.
+FOLDERS = ("languages", "templates", "stance", "rubrics", "choices")
+FOLDERS += ("extraction", "validation", "lexicon", "elicitation/*")
 _ZWNJ = "\u200c"  # Persian orthography needs it
+
+
+# Folder -> what refuses a file that cannot be used.
+_READ: dict[str, Callable[[Path], object]] = {
+    "stance": stance.read_words,
+    "rubrics": llm.read_rubric,
+    "extraction": extract.read_rules,
+    "validation": validate.read_questions,
+    "lexicon": fill.read_lexicon,
+}
 
 
 class Finding(NamedTuple):
@@ -102,10 +115,9 @@ def _file(path: Path) -> Iterator[Finding]:
             yield from _templates(path)
     elif folder == "choices":
         yield from _choices(path)
-    elif folder in ("stance", "rubrics"):
-        read = {"stance": stance.read_words, "rubrics": llm.read_rubric}[folder]
+    elif folder in _READ or path.parent.parent.name == "elicitation":
         try:
-            read(path)
+            _READ.get(folder, collect.read_pack)(path)
         except InputError as error:
             yield Finding("error", str(path), str(error).removeprefix(f"{path}: "))
     else:

@@ -201,7 +201,7 @@ def test_files_are_one_table_and_signed(tmp_path):
 @pytest.mark.parametrize(
     "text, says",
     [
-        ("item,reviewer,answer\n1,a,yes\n", "no column 'question'"),
+        ("item,reviewer,question\n1,a,q\n", "no column 'answer'"),
         ("item,reviewer,question,answer\n1,a,q,yes\n1,,q,yes\n", "row 3: 'reviewer' is empty"),
     ],
 )

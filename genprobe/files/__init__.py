@@ -45,6 +45,8 @@ Row = dict[str, Any]
 _FORMULA = "=+\\-@\t\r\n＝＋－＠"
 _TO_ESCAPE = re.compile(f"'*[{_FORMULA}]")
 _ESCAPED = re.compile(f"'+[{_FORMULA}]")
+# A dash, alone or before words: no sign that calls a function or names another cell.
+_DASH = re.compile(r"-(?:\s+[\w\s,.:;&/'’-]*)?")
 # Not text in CSV (a NUL) or in UTF-8 (half of a surrogate pair, which models do produce).
 _UNWRITABLE = re.compile("[\0\ud800-\udfff]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -256,6 +258,7 @@ def write_rows(
     path: str | os.PathLike[str] | None,
     rows: Iterable[Mapping[str, Any]],
     columns: Sequence[str] | None = None,
+    dashes: Sequence[str] = (),
 ) -> int:
     """Write rows to a file by its suffix, or to stdout as JSONL (`-`, None). Returns how many.
 
@@ -267,6 +270,9 @@ def write_rows(
     run as a formula (it starts with `=`, `+`, `-`, `@`, tab or a line end) gets an apostrophe
     before it, which `read_rows` takes off again; null is an empty cell, a list is JSON. In
     Parquet an object is JSON, and a column's type is that of its first rows.
+
+    dashes: columns of CSV in which a dash before plain words (`- quiet`), which nothing runs, gets
+    no apostrophe, where a program compares the text.
 
     The columns of CSV and Parquet are `columns`, else those of the first row. InputError for a
     later row that has others, for a value that does not fit, and for a file that cannot be
@@ -288,7 +294,9 @@ def write_rows(
     try:
         with _writing(path):
             file = temporary.open("xb")
-        count = _fill(writer_class(path, file, columns), rows)
+        writer = writer_class(path, file, columns)
+        writer.dashes = frozenset(dashes)
+        count = _fill(writer, rows)
         with _writing(path):
             temporary.replace(target)
     except BaseException:
@@ -386,6 +394,8 @@ def _finite(value: Any) -> Any:
 class _Writer:
     """Writes rows to an open file."""
 
+    dashes: frozenset[str] = frozenset()
+
     def __init__(self, path: Path, file: IO[bytes], columns: Sequence[str] | None) -> None:
         self.path, self.file = path, file
         self.columns = None if columns is None else list(columns)
@@ -430,16 +440,17 @@ class _CsvWriter(_Writer):
     def write(self, number: int, row: Mapping[str, Any]) -> None:
         columns = self.check(number, row)
         self._header()
-        self.csv.writerow([self._cell(number, row.get(name)) for name in columns])
+        self.csv.writerow([self._cell(number, name, row.get(name)) for name in columns])
 
     def _header(self) -> None:
         if not self.headed and self.columns is not None:
             self.csv.writerow([escape(name) for name in self.columns])
             self.headed = True
 
-    def _cell(self, number: int, value: Any) -> object:
+    def _cell(self, number: int, name: str, value: Any) -> object:
         if isinstance(value, str):
-            return escape(value)
+            plain = name in self.dashes and _DASH.fullmatch(value)
+            return value if plain else escape(value)
         if value is None or (isinstance(value, float) and not math.isfinite(value)):
             return ""
         if isinstance(value, int | float | decimal.Decimal) and not isinstance(value, bool):

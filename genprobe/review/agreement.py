@@ -29,8 +29,8 @@ from typing import Any
 import numpy as np
 
 from genprobe import files, statistics
-from genprobe.errors import InputError
 from genprobe.metrics import Measure, declare
+from genprobe.outcomes import votes
 from genprobe.records import JSON, Score
 from genprobe.render.scores import Scores
 from genprobe.review.collect import ADJUDICATOR
@@ -43,7 +43,8 @@ Value = Callable[[Array], Array]
 
 def agreement(paths: Sequence[str | Path]) -> Scores:
     """Scores of files with the columns `item, reviewer, question, answer`, by question and, where
-    there is a column `lang`, language.
+    there is a column `lang`, language. The columns may have other usual names (`item, rater,
+    label`; outcomes/votes.py); without one for the question there is one question, `label`.
 
     The files are one table. An empty answer is a missing one; answers are compared without regard
     to case. A second answer of a reviewer to the same item is a repeat (or one whose `repeat` says
@@ -69,21 +70,9 @@ def agreement(paths: Sequence[str | Path]) -> Scores:
 
 
 def _rows(path: Path) -> Iterable[dict[str, Any]]:
-    for number, row in files.numbered_rows(path):
-        cells = {}
-        for name in ("item", "reviewer", "question", "answer"):
-            if name not in row:
-                raise InputError(f"{path}: no column {name!r}; agreement needs it")
-            cells[name] = files.cell_text(row[name])
-            if not cells[name] and name != "answer":
-                raise InputError(f"{path}, row {number}: {name!r} is empty")
-        again = files.cell_text(row.get("repeat")).casefold() in ("1", "1.0", "true", "yes")
-        if cells["reviewer"] != ADJUDICATOR:
-            yield cells | {
-                "answer": cells["answer"].casefold(),
-                "lang": files.cell_text(row.get("lang")) or None,
-                "again": again,
-            }
+    for row in votes.read(path, files.numbered_rows(path)):
+        if row["reviewer"] != ADJUDICATOR:
+            yield row
 
 
 def _signer(paths: Sequence[Path]) -> Callable[[str], str]:

@@ -1,0 +1,154 @@
+"""Have a model continue ambiguous contexts, for people to read before anything is made of them.
+
+A table of contexts (see `fill`) comes back with `disambiguated` written by a model, with the prompt
+of PBBQ (Appendix D; prompts/disambiguation): the logic is the stereotype's, reversed. The names of
+the two entities become `{STEREOTYPED}` and `{OTHER}` again, so that the continuation serves every
+pair of entities and both orders. Each row says in `to_read` what a reader has to look at; `fill`
+refuses rows until a reader writes yes into `read_by_person`.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from genprobe.curation import tables
+from genprobe.engines import Engine, Sampling
+from genprobe.errors import EngineError, InputError
+from genprobe.files import Row, cell_list, cell_text
+from genprobe.linguistics import thoughts
+from genprobe.records import Request, Response, derive_seed, request_id
+from genprobe.resources import packs, registry
+
+VERSION = "1"
+FOLDER = "disambiguation"
+NEEDS = ("context", "stereotyped", "other", "question_negative", "question_nonnegative")
+COLUMNS = ("disambiguated", "disambiguated_by", "to_read", "read_by_person")
+_PLACES = ("stereotype", "other", "stereotyped", *NEEDS[3:], "context")
+
+
+def load(name: str = "pbbq") -> tuple[str, int, str]:
+    """Read a prompt of prompts/disambiguation: its text, the tokens that a reply may have, hash.
+
+    Raises InputError where there is none, or a place is missing in it.
+    """
+    registry.check(FOLDER, name)
+    path = registry.PROMPTS / FOLDER / f"{name}.toml"
+    row = packs.read_toml(path)
+    text, most = row.get("text"), row.get("max_tokens")
+    if not isinstance(text, str) or not isinstance(most, int):
+        raise InputError(f"{path}: 'text' must be a text, 'max_tokens' a whole number")
+    for place in _PLACES:
+        if text.count(f"{{{place}}}") != 1:
+            raise InputError(f"{path}: 'text' must hold {{{place}}} once")
+    return text.strip(), most, packs.file_hash(path)
+
+
+def run(source: str | Path, engine: Engine, seed: int = 0) -> tuple[list[Row], list[str]]:
+    """Have a model write `disambiguated` for the rows of a table that lack it.
+
+    source: contexts, with `stereotype` (the stereotype in words) besides what `fill` needs. engine:
+    opened, and closed by the caller. seed: of sampling. Returns the rows and their columns. Raises
+    InputError for a row that lacks something, before anything is asked, EngineError where the
+    model leaves questions unanswered.
+    """
+    prompt, most, version = load()
+    rows = tables.read(source)
+    there = list(dict.fromkeys(name for _, row in rows for name in row))
+    for name in (*NEEDS, "stereotype"):
+        tables.need(source, there, (name,), "for the prompt")
+    names = tables.name_rows(rows, ["context", "lang"], source)
+    asked: dict[str, tuple[int, dict[str, str]]] = {}
+    requests = []
+    for at, ((number, row), name) in enumerate(zip(rows, names, strict=True)):
+        if cell_text(row.get("disambiguated")):
+            continue
+        parts = _parts(row, f"{source}, row {number}")
+        messages = [{"role": "user", "content": _put(prompt, parts)}]
+        lang = cell_text(row.get("lang"))
+        key = request_id(name, lang, f"disambiguate/{VERSION}", "continue", messages, 0)
+        asked[key] = (at, parts)
+        requests.append(
+            Request(
+                id=key,
+                statement=name,
+                lang=lang,
+                pack=f"disambiguate/{VERSION}",
+                probe="continue",
+                messages=messages,
+                sample=0,
+                seed=derive_seed(seed, key, 0),
+            )
+        )
+    replies: dict[int, str] = {}
+    for record in engine.generate(requests, Sampling(max_tokens=most)) if requests else ():
+        at, _ = asked[record.request]
+        replies[at] = _reply(record) if isinstance(record, Response) else ""
+    if len(replies) < len(requests):
+        raise EngineError(f"{len(requests) - len(replies)} of {len(requests)} were not answered")
+    who = f"{Path(engine.identity.model).name}@{engine.identity.revision[:12]}"
+    step = f"disambiguate/{VERSION}|prompt:{version}|model:{who}|s{seed}"
+    made = []
+    for at, ((_, row), name) in enumerate(zip(rows, names, strict=True)):
+        one = {"id": name} | row | {"id": name}
+        one |= {column: row.get(column, "") for column in COLUMNS}
+        if at in replies:
+            parts = next(p for n, p in asked.values() if n == at)
+            text, odd = _placed(replies[at], parts)
+            one |= {"disambiguated": text, "disambiguated_by": who, "to_read": odd}
+            one |= {"read_by_person": "", tables.HISTORY: tables.history([row], step, name)}
+        made.append(one)
+    return made, tables.columns(made, COLUMNS)
+
+
+def _parts(row: Row, where: str) -> dict[str, str]:
+    """What the prompt says of a row, with its first two entities, in the order of the context."""
+    lists = {name: cell_list(row.get(name), ",;|") for name in ("stereotyped", "other", "lexical")}
+    if not lists["stereotyped"] or not lists["other"]:
+        raise InputError(f"{where}: needs 'stereotyped' and 'other'")
+    first, second = lists["stereotyped"][0], lists["other"][0]
+    context = cell_text(row.get("context"))
+    for place, name in (("{FIRST}", first), ("{SECOND}", second)):
+        context = context.replace(place, name)
+    context = context.replace("{LEXICAL}", lists["lexical"][0] if lists["lexical"] else "")
+    parts = {"stereotyped": first, "other": second, "context": " ".join(context.split())}
+    for name in ("stereotype", "question_negative", "question_nonnegative"):
+        text = cell_text(row.get(name))
+        if not text:
+            raise InputError(f"{where}: {name!r} is empty")
+        parts[name] = text.replace("{STEREOTYPED}", first).replace("{OTHER}", second)
+    return parts
+
+
+def _put(prompt: str, parts: dict[str, str]) -> str:
+    """Each part in its place, once: a brace within a part is no place."""
+    pattern = re.compile("|".join(f"{{{name}}}" for name in map(re.escape, parts)))
+    return pattern.sub(lambda found: parts[found[0][1:-1]], prompt)
+
+
+def _reply(response: Response) -> str:
+    """What stands behind a thought, on one line, without quotes around it."""
+    answer = thoughts.part(response.text, thoughts.opens(response.sent)).reply
+    return " ".join(answer.split()).strip('"“”«» ')
+
+
+def _placed(reply: str, parts: dict[str, str]) -> tuple[str, str]:
+    """The continuation with places for the entities, and what is odd about it."""
+    odd = []
+    if not reply:
+        return "", "the model wrote nothing"
+    if parts["context"].casefold() in reply.casefold():
+        reply = re.sub(re.escape(parts["context"]), "", reply, flags=re.IGNORECASE).strip()
+        odd.append("it repeated the initial text, which was taken away")
+    pattern = re.compile(
+        "|".join(rf"(?<!\w){re.escape(parts[name])}(?!\w)" for name in ("stereotyped", "other")),
+        re.IGNORECASE,
+    )
+    same = {parts["stereotyped"].casefold(): "{STEREOTYPED}", parts["other"].casefold(): "{OTHER}"}
+    text = pattern.sub(lambda found: same[found[0].casefold()], reply)
+    lacks = [place for place in same.values() if place not in text]
+    if lacks:
+        odd.append(f"it does not name {' nor '.join(lacks)}")
+    if len(re.findall(r"[.!?؟。]+(?:\s|$)", text)) > 2:
+        odd.append("it is longer than two sentences")
+    return text, "; ".join([*odd, "does it reverse the stereotype, and read well?"])

@@ -1,0 +1,303 @@
+"""How diverse texts are, by the measures of PBBQ (section 3.5, Table 2, Appendix C).
+
+- `self-bleu`: mean over the texts of the BLEU of one against all others (Zhu et al. 2018, Texygen);
+  higher is less diverse. sacrebleu's BLEU: its tokens, smoothing and effective order.
+- `ttr`: types over tokens of all texts, without stop words where there is a list of them.
+- `ngd-mean`: mean over n = 1..4 of distinct over all n-grams of the texts laid end to end
+  (Padmakumar & He 2023; Meister et al. 2023); `ngd-sum`: their sum. PBBQ's formula is a sum, up to
+  4; the values that it prints, 0.68 to 0.80, can only be means.
+- `compression-ratio`: bytes over bytes compressed (Shaib et al. 2024): higher is less diverse.
+- `homogenisation`: mean over pairs of texts of BERTScore F1 (Zhang et al. 2020) under a model that
+  is named; no value without one. PBBQ divides the sum over all pairs by |D| - 1 only, which grows
+  with |D|; its printed values, 0.39 to 0.64, can only be means.
+
+All depend on the number and the length of the texts: compare sets of one size. None has an
+interval: distinct n-grams are no mean over texts, and a resample repeats texts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import unicodedata
+import zlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from genprobe.curation import tables
+from genprobe.errors import InputError
+from genprobe.files import cell_text
+from genprobe.metrics import Measure, declare
+from genprobe.records import JSON, Score
+from genprobe.render.scores import Scores
+from genprobe.resources import packs
+from genprobe.runs.spec import file_signature
+
+VERSION = "1"
+ORDER = 4
+TEXT = ("text", "sentence", "statement", "attribute")
+PAIRS = 2_000  # of texts, drawn for BERTScore where there are more
+_CHARACTERS = ("zh", "zh-Hant", "ja", "th")  # written without spaces: a character is a token
+
+
+def run(
+    source: str | Path,
+    by: Sequence[str] = (),
+    column: str = "",
+    lang: str = "",
+    model: str = "",
+    seed: int = 0,
+) -> Scores:
+    """Measure the diversity of the texts of a table.
+
+    source: a table with a column of texts. by: columns whose values make the cells. column: of
+    the texts, where it is not `text`, `sentence` or `statement`. lang: of all texts, where no
+    column `lang` says it. model: folder or hub id of a BERT for `homogenisation`. seed: of the
+    pairs that are drawn for it. Returns one score a metric and cell; texts that are empty are left
+    out. Raises InputError for what cannot be measured.
+    """
+    rows = [row for _, row in tables.read(source)]
+    there = list(dict.fromkeys(name for row in rows for name in row))
+    name = tables.need(source, there, (column,) if column else TEXT, "the texts")
+    for one in by:
+        tables.need(source, there, (one,), "of --by")
+    speaks = tables.column(there, ("lang", "language"))
+    cells: dict[tuple[str, ...], list[tuple[str, str]]] = {}
+    for row in rows:
+        code = cell_text(row.get(speaks)) if speaks else lang
+        if not code:
+            raise InputError(f"{source}: no language; give a column 'lang', or --lang")
+        cell = tuple(cell_text(row.get(one)) for one in by)
+        text = unicodedata.normalize("NFC", cell_text(row.get(name)))
+        cells.setdefault(cell, []).append((text, tables.language(code)))
+    scorer = _Homogeneity(model) if model else None
+    scores = []
+    for cell, texts in cells.items():
+        where = dict(zip(by, cell, strict=True))
+        scores += _measure(texts, where, source, scorer, seed)
+    return Scores(scores)
+
+
+def _measure(
+    texts: Sequence[tuple[str, str]],
+    by: Mapping[str, JSON],
+    source: str | Path,
+    scorer: _Homogeneity | None,
+    seed: int,
+) -> list[Score]:
+    kept = [(text, lang) for text, lang in texts if text]
+    langs = sorted({lang for _, lang in kept})
+    tokenised = [tokens(text, lang) for text, lang in kept]
+    stop = {lang: stop_words(lang) for lang in langs}
+    content = [
+        word
+        for words, (_, lang) in zip(tokenised, kept, strict=True)
+        for word in words
+        if word not in stop[lang]
+    ]
+    left = {"empty": len(texts) - len(kept)} if len(texts) > len(kept) else {}
+    listed = [lang for lang in langs if stop[lang]]
+    stops = "+".join(f"{lang}-{_hash(stop[lang])}" for lang in listed) or "none"
+    values: dict[str, tuple[float | None, str]] = {}
+    bleu, how = self_bleu([text for text, _ in kept], langs)
+    values["self-bleu"] = bleu, how
+    values["ttr"] = (len(set(content)) / len(content) if content else None), f"-stop.{stops}"
+    ratios = ngram_ratios(tokenised)
+    mean = sum(ratios) / ORDER if len(ratios) == ORDER else None
+    values["ngd-mean"] = mean, "-1to4"
+    values["ngd-sum"] = (None if mean is None else mean * ORDER), "-1to4"
+    raw = "\n".join(text for text, _ in kept).encode("utf-8", "replace")
+    ratio = len(raw) / len(zlib.compress(raw, 9)) if raw else None
+    values["compression-ratio"] = ratio, "-zlib9"
+    if scorer is not None:
+        hom, pairs = scorer.mean([text for text, _ in kept], seed)
+        values["homogenisation"] = hom, f"-{scorer.signature}-pairs{pairs}-s{seed}"
+    else:
+        values["homogenisation"] = None, "-no.model"
+    return [
+        Score(
+            metric=metric,
+            by=dict(by),
+            value=value,
+            low=None,
+            high=None,
+            n=0 if how == "-no.model" else len(kept),
+            excluded={"no model named": len(kept)} if how == "-no.model" else dict(left),
+            bounds=None,
+            signature=file_signature(source, {}, f"{metric}/{VERSION}{how}"),
+        )
+        for metric, (value, how) in values.items()
+    ]
+
+
+def tokens(text: str, lang: str) -> list[str]:
+    """Words in small letters; characters in a language that writes no spaces."""
+    folded = unicodedata.normalize("NFC", text).casefold()
+    if lang in _CHARACTERS:
+        return [sign for sign in folded if sign.isalnum()]
+    # A mark belongs to its letter: Indic vowel signs are no word characters to `re`.
+    return ["".join(part) for part in _words(folded)]
+
+
+def _words(text: str) -> list[list[str]]:
+    found: list[list[str]] = []
+    open_ = False
+    for at, sign in enumerate(text):
+        inner = sign in "'’-\u200c" and open_ and at + 1 < len(text) and text[at + 1].isalnum()
+        if sign.isalnum() or unicodedata.category(sign)[0] == "M" or inner or sign == "\u200d":
+            if not open_:
+                found.append([])
+            found[-1].append(sign)
+            open_ = True
+        else:
+            open_ = False
+    return found
+
+
+def stop_words(lang: str) -> frozenset[str]:
+    """The frequent words of a language file ([text] frequent), by which languages are told."""
+    try:
+        words = packs.load_language(lang).words["frequent"]
+    except InputError:
+        return frozenset()
+    return frozenset(word.casefold() for word in words)
+
+
+def ngram_ratios(texts: Sequence[Sequence[str]], order: int = ORDER) -> list[float]:
+    """Distinct over all n-grams, for n = 1..order, of the texts laid end to end.
+
+    Shorter than `order` where there are too few words for n-grams of some length.
+    """
+    words = [word for text in texts for word in text]
+    found = []
+    for n in range(1, order + 1):
+        grams = list(zip(*(words[start:] for start in range(n)), strict=False))
+        if grams:
+            found.append(len(set(grams)) / len(grams))
+    return found
+
+
+def self_bleu(texts: Sequence[str], langs: Sequence[str]) -> tuple[float | None, str]:
+    """Mean BLEU, 0 to 1, of each text against all others; None for fewer than two.
+
+    What sacrebleu's `sentence_score(text, others)` gives, in time that does not grow with the
+    square: of each n-gram the two greatest counts say what the others have. Returns the value and
+    its settings. Raises InputError without sacrebleu.
+    """
+    try:
+        from sacrebleu import __version__ as version
+        from sacrebleu.metrics.bleu import BLEU
+        from sacrebleu.metrics.helpers import extract_all_word_ngrams
+    except ImportError:
+        raise InputError("diversity needs sacrebleu; install genprobe[diversity]") from None
+    tokenize = "char" if langs and all(lang in _CHARACTERS for lang in langs) else "13a"
+    how = f"-sacrebleu{version}-tok.{tokenize}-lc-exp-eff"
+    if len(texts) < 2:
+        return None, how
+    bleu = BLEU(lowercase=True, tokenize=tokenize, effective_order=True, smooth_method="exp")
+    grams, lengths = [], []
+    for text in texts:
+        counts, length = extract_all_word_ngrams(bleu._preprocess_segment(text), 1, ORDER)
+        grams.append(counts)
+        lengths.append(length)
+    top: dict[Any, tuple[int, int]] = {}
+    for counts in grams:
+        for gram, n in counts.items():
+            first, second = top.get(gram, (0, 0))
+            top[gram] = (n, first) if n > first else (first, max(second, n))
+    by_length = Counter(lengths)
+    total = 0.0
+    for counts, length in zip(grams, lengths, strict=True):
+        correct, sizes = [0] * ORDER, [0] * ORDER
+        for gram, n in counts.items():
+            first, second = top[gram]
+            others = second if n == first else first
+            correct[len(gram) - 1] += min(n, others)
+            sizes[len(gram) - 1] += n
+        near = [one for one, n in by_length.items() if n - (one == length) > 0]
+        closest = min(near, key=lambda one: (abs(one - length), one))
+        total += BLEU.compute_bleu(
+            correct, sizes, length, closest, smooth_method="exp", effective_order=True
+        ).score
+    return total / len(texts) / 100, how
+
+
+def _hash(words: frozenset[str]) -> str:
+    return hashlib.sha256("\n".join(sorted(words)).encode()).hexdigest()[:6]
+
+
+class _Homogeneity:
+    """BERTScore F1 of pairs of texts: greedy matching of token vectors of the last layer, no idf
+    weights, no rescaling, without the special tokens."""
+
+    def __init__(self, model: str) -> None:
+        import torch
+        from transformers import AutoModel, AutoTokenizer
+
+        try:
+            self.tokenizer = AutoTokenizer.from_pretrained(model)
+            self.net = AutoModel.from_pretrained(model, dtype=torch.float32).eval()
+        except (OSError, ValueError) as error:
+            reason = (str(error).splitlines() or [""])[0]
+            raise InputError(f"{model}: cannot be loaded ({reason})") from None
+        config = self.net.config
+        self.longest = min(getattr(config, "max_position_embeddings", 512) or 512, 512)
+        self.signature = f"bertscore-last-{Path(model).name}"
+
+    def mean(self, texts: Sequence[str], seed: int) -> tuple[float | None, int]:
+        """The mean over pairs, and how many: all, or `PAIRS` drawn without replacement."""
+        n = len(texts)
+        count = n * (n - 1) // 2
+        if not count:
+            return None, 0
+        chosen: Sequence[int] = range(count)
+        if count > PAIRS:
+            chosen = sorted(random.Random(seed).sample(range(count), PAIRS))
+        pairs = [_pair(at) for at in chosen]
+        vectors = {at: self._vectors(texts[at]) for at in sorted({a for p in pairs for a in p})}
+        scores = [_f1(vectors[a], vectors[b]) for a, b in pairs]
+        return sum(scores) / len(scores), len(scores)
+
+    def _vectors(self, text: str) -> Any:
+        import torch
+
+        row = self.tokenizer(
+            text,
+            return_tensors="pt",
+            truncation=True,
+            max_length=self.longest,
+            return_special_tokens_mask=True,
+        )
+        special = row.pop("special_tokens_mask")[0].bool()
+        row.pop("token_type_ids", None)
+        with torch.no_grad():
+            states = self.net(**row).last_hidden_state[0]
+        kept = states[~special] if (~special).any() else states
+        return torch.nn.functional.normalize(kept, dim=-1)
+
+
+def _pair(at: int) -> tuple[int, int]:
+    """The pair of a number: (1, 0), (2, 0), (2, 1), (3, 0), …"""
+    from math import isqrt
+
+    high = (isqrt(8 * at + 1) + 1) // 2
+    return high, at - high * (high - 1) // 2
+
+
+def _f1(one: Any, other: Any) -> float:
+    cosines = one @ other.T
+    precision = float(cosines.max(dim=1).values.mean())
+    recall = float(cosines.max(dim=0).values.mean())
+    return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
+
+
+declare(
+    Measure("self-bleu", "mean BLEU of a text against all others", "coefficient", "texts"),
+    Measure("ttr", "distinct over all words, stop words left out", "coefficient", "texts"),
+    Measure("ngd-mean", "distinct over all n-grams, mean of n = 1 to 4", "coefficient", "texts"),
+    Measure("ngd-sum", "the same, summed, as PBBQ's formula has it", "coefficient", "texts"),
+    Measure("compression-ratio", "bytes over bytes compressed", "coefficient", "texts"),
+    Measure("homogenisation", "mean BERTScore F1 of pairs of texts", "coefficient", "pairs"),
+)

@@ -1,0 +1,455 @@
+"""Document a data set: a folder with its rows, a card, and Croissant with responsible-AI fields.
+
+The folder holds `data.jsonl`, `README.md` (the card, which `datasets.load_dataset` reads) and
+`croissant.json` (Croissant 1.1 and its RAI fields, as `mlcroissant validate` checks them). Every
+row carries a canary, a string to be looked for in training data; two rewordings of each row are
+held back, in a file beside the folder that is not to be published: a model that knows the published
+wording and not those has seen the data. The hash of what is held back is in the card, so that it
+can be shown later to have been there.
+
+What the card says of the people and the purpose comes from a file `about.toml`, of which nothing
+that matters may be missing; what can be counted is counted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import uuid
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from genprobe._version import __version__
+from genprobe.curation import tables
+from genprobe.errors import InputError
+from genprobe.files import Row, cell_text
+from genprobe.files.disk import replace_bytes
+from genprobe.records import Score
+from genprobe.resources import packs
+
+VERSION = "1"
+DATA, CARD, CROISSANT = "data.jsonl", "README.md", "croissant.json"
+REWORDINGS = ("rewording_1", "rewording_2")
+# What about.toml must say -> the heading of the card, and the property of Croissant's RAI.
+NEEDED = {
+    "title": ("", ""),
+    "description": ("", ""),
+    "licence": ("", ""),
+    "url": ("", ""),
+    "creators": ("", ""),
+    "purpose": ("What it is for", "dataUseCases"),
+    "limitations": ("What it does not show", "dataLimitations"),
+    "biases": ("Whose view it is", "dataBiases"),
+    "collection": ("How it was collected", "dataCollection"),
+    "people": ("Who was asked", "annotatorDemographics"),
+    "sensitive": ("Personal and sensitive content", "personalSensitiveInformation"),
+    "warning": ("", ""),
+}
+MORE = {
+    "published": ("", ""),
+    "cite": ("", ""),
+    "annotation": ("How it was judged", "dataAnnotationProtocol"),
+    "platform": ("", "dataAnnotationPlatform"),
+    "preprocessing": ("What was done to it", "dataPreprocessingProtocol"),
+    "impact": ("What harm it may do", "dataSocialImpact"),
+    "maintenance": ("Who looks after it", "dataReleaseMaintenancePlan"),
+    "timeframe": ("When it was collected", ""),
+}
+_COEFFICIENTS = {
+    "cohen-kappa": "mean Cohen's kappa",
+    "fleiss-kappa": "Fleiss' kappa",
+    "krippendorff-alpha": "Krippendorff's alpha",
+}
+_PRIVATE = "about_"  # columns of answers about a respondent
+_NAMESPACE = uuid.UUID("6e4f0d2e-8f5a-5d3b-9a52-6d1f0a8f7b11")
+_CONTEXT: dict[str, Any] = {
+    "@language": "en",
+    "@vocab": "https://schema.org/",
+    **{
+        name: f"cr:{name}"
+        for name in (
+            *("citeAs", "column", "equivalentProperty", "extract", "field", "fileProperty"),
+            *("fileObject", "fileSet", "format", "includes", "isLiveDataset", "jsonPath", "key"),
+            *("md5", "parentField", "path", "recordSet", "references", "regex", "repeated"),
+            *("replace", "samplingRate", "separator", "source", "subField", "transform"),
+        )
+    },
+    "conformsTo": "dct:conformsTo",
+    "cr": "http://mlcommons.org/croissant/",
+    "rai": "http://mlcommons.org/croissant/RAI/",
+    "data": {"@id": "cr:data", "@type": "@json"},
+    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
+    "dct": "http://purl.org/dc/terms/",
+    "examples": {"@id": "cr:examples", "@type": "@json"},
+    "sc": "https://schema.org/",
+}
+
+
+@dataclass(frozen=True)
+class Documented:
+    """rows: published. left_out: rows that were not kept. lacking: rows without two rewordings.
+    held_back: the file of rewordings, or None where there are none."""
+
+    rows: int
+    left_out: int
+    lacking: int
+    held_back: Path | None
+    canary: str
+
+
+def read_about(path: str | Path) -> dict[str, Any]:
+    """Read about.toml. Raises InputError for what it lacks, or has too much."""
+    row = packs.read_toml(Path(path))
+    for key in sorted(row.keys() - NEEDED.keys() - MORE.keys()):
+        known = ", ".join([*NEEDED, *MORE])
+        raise InputError(f"{path}: unknown key {key!r}; known: {known}")
+    for key in NEEDED:
+        value = row.get(key)
+        if key == "creators":
+            if not isinstance(value, list) or not value or not all(map(_is_text, value)):
+                raise InputError(f"{path}: 'creators' must be a list of names")
+        elif not _is_text(value):
+            raise InputError(f"{path}: {key!r} must be a text; say what is not known, too")
+    for key in row.keys() & MORE.keys():
+        if not _is_text(row[key]):
+            raise InputError(f"{path}: {key!r} must be a text")
+    return row
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
+def run(
+    source: str | Path,
+    about: str | Path,
+    out: str | Path,
+    agreement: Sequence[Score] = (),
+    rewordings: str | Path = "",
+    keep_about: bool = False,
+) -> Documented:
+    """Write the folder of a data set.
+
+    source: the table. Rows with `kept` false are left out and counted. about: the file about.toml.
+    out: a folder, whose three files are written anew. agreement: scores of annotators, of `review
+    agreement`. rewordings: a table `id, rewording_1, rewording_2`; else the columns of the source.
+    keep_about: publish the columns `about_…` of respondents, if all consented to that. The codes of
+    respondents become r1, r2, … in any case. The same input gives the same bytes. Raises
+    InputError, before anything is written, for what is missing.
+    """
+    said = read_about(about)
+    numbered = tables.read(source)
+    there = list(dict.fromkeys(name for _, row in numbered for name in row))
+    texts = [name for name in there if name in ("text", "sentence", "pro", "anti", "context")]
+    if not texts:
+        tables.need(source, there, ("text", "sentence", "pro", "anti", "context"), "what is said")
+    names = tables.name_rows(numbered, texts, source)
+    rows = [row | {"id": name} for (_, row), name in zip(numbered, names, strict=True)]
+    kept = [row for row in rows if cell_text(row.get("kept", "true")).lower() in ("true", "1", "")]
+    if not kept:
+        raise InputError(f"{source}: no row is kept")
+    again, lacking = _rewordings(kept, rewordings)
+    scores = _agreement(agreement)
+    content = json.dumps([[row[name] for name in ("id", *texts)] for row in kept], default=str)
+    canary = f"genprobe canary {uuid.uuid5(_NAMESPACE, said['title'] + content)}"
+    published = _published(kept, canary, keep_about)
+    columns = list(dict.fromkeys(name for row in published for name in row))
+    lines = [
+        json.dumps({name: row.get(name, "") for name in columns}, ensure_ascii=False) + "\n"
+        for row in published
+    ]
+    data = "".join(lines).encode("utf-8", "replace")
+    held = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in again).encode("utf-8")
+    why = Counter(cell_text(row.get("why")) or "not kept" for row in rows if row not in kept)
+    facts = {
+        "rows": len(published),
+        "langs": _count(published, "lang"),
+        "bias": _count(published, "bias_type"),
+        "roles": _count(published, "role"),
+        "why": why,
+        "people": len({cell_text(row.get("respondent")) for row in kept} - {""}),
+        "steps": _steps(published),
+        "agreement": scores,
+        "held": hashlib.sha256(held).hexdigest() if again else "",
+        "held_rows": len(again),
+        "canary": canary,
+        "columns": columns,
+    }
+    kinds = {name: _kind([row.get(name, "") for row in published]) for name in columns}
+    folder = Path(out)
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{out}: is a file; name a folder")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{out}: cannot be made ({error.strerror})") from None
+    replace_bytes(folder / DATA, [data])
+    replace_bytes(folder / CARD, [_card(said, facts, kinds).encode("utf-8")])
+    croissant = json.dumps(_croissant(said, facts, kinds, data), indent=2, ensure_ascii=False)
+    replace_bytes(folder / CROISSANT, [croissant.encode("utf-8"), b"\n"])
+    beside = folder.with_name(f"{folder.name}-held-back.jsonl")
+    if again:
+        replace_bytes(beside, [held])
+    return Documented(
+        rows=len(published),
+        left_out=len(rows) - len(kept),
+        lacking=lacking,
+        held_back=beside if again else None,
+        canary=canary,
+    )
+
+
+def _rewordings(kept: Sequence[Row], source: str | Path) -> tuple[list[Row], int]:
+    """The two rewordings of each row that has them, and how many lack one."""
+    given = {cell_text(row.get("id")): row for _, row in tables.read(source)} if source else {}
+    known = {row["id"] for row in kept}
+    extra = next((name for name in given if name not in known), None)
+    if extra is not None:
+        raise InputError(f"{source}: {extra!r} is the id of no row")
+    found = []
+    for row in kept:
+        texts = [cell_text(given.get(row["id"], row).get(name)) for name in REWORDINGS]
+        shown = {cell_text(row.get(name)) for name in ("text", "sentence", "pro", "anti")}
+        if all(texts) and len({*texts}) == 2 and not set(texts) & shown:
+            found.append({"id": row["id"], **dict(zip(REWORDINGS, texts, strict=True))})
+    return found, len(kept) - len(found)
+
+
+def _agreement(scores: Sequence[Score]) -> list[Row]:
+    """One row a question (and language): items, and each coefficient of all annotators."""
+    found: dict[str, Row] = {}
+    for score in scores:
+        if "reviewers" in score.by or "reviewer" in score.by:
+            continue
+        name = ", ".join(str(value) for value in score.by.values())
+        one = found.setdefault(name, {"question": name, "items": 0})
+        one["items"] = max(one["items"], score.n)
+        one[score.metric] = (score.value, score.low, score.high)
+    return list(found.values())
+
+
+def _published(kept: Sequence[Row], canary: str, keep_about: bool) -> list[Row]:
+    """The rows as they go out: without codes of respondents, rewordings or answers on them; a
+    pair in one row (`pro`, `anti`) as two statements, which every instrument reads."""
+    codes = dict.fromkeys(cell_text(row.get("respondent")) for row in kept)
+    codes.pop("", None)
+    number = {code: f"r{n}" for n, code in enumerate(codes, 1)}
+    made = []
+    for row in kept:
+        hidden = {*REWORDINGS, "kept", "why"}
+        hidden |= set() if keep_about else {name for name in row if name.startswith(_PRIVATE)}
+        one = {name: _plain(value) for name, value in row.items() if name not in hidden}
+        code = cell_text(row.get("respondent"))
+        if code:
+            # The code stands in ids and in the history as well.
+            one = {name: _renamed(value, code, number[code]) for name, value in one.items()}
+        made += [part | {"canary": canary} for part in _statements(one)]
+    return made
+
+
+def _statements(row: Row) -> list[Row]:
+    if not row.get("pro") or not row.get("anti"):
+        return [row]
+    rest = {name: value for name, value in row.items() if name not in ("id", "pro", "anti")}
+    parts = (("o", row["pro"], "original"), ("c1", row["anti"], "contrast"))
+    return [
+        {"id": f"{row['id']}-{end}", "text": text, "role": role, "pair": row["id"]} | rest
+        for end, text, role in parts
+    ]
+
+
+def _renamed(value: Any, code: str, name: str) -> Any:
+    if isinstance(value, list):
+        return [_renamed(part, code, name) for part in value]
+    return value.replace(code, name) if isinstance(value, str) else value
+
+
+def _plain(value: Any) -> Any:
+    """A text, a number, or a list of texts."""
+    if isinstance(value, Mapping):
+        return json.dumps(value, ensure_ascii=False, sort_keys=True)
+    if isinstance(value, list | tuple):
+        return [part if isinstance(part, str) else json.dumps(part) for part in value]
+    if value is None:
+        return ""
+    return value if isinstance(value, str | int | float) else str(value)
+
+
+def _kind(values: Sequence[Any]) -> str:
+    """The type of a column: as `datasets` calls it, or `list`."""
+    if any(isinstance(value, list) for value in values):
+        return "list"
+    if all(isinstance(value, bool) for value in values):
+        return "bool"
+    if all(isinstance(value, int) and not isinstance(value, bool) for value in values):
+        return "int64"
+    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
+        return "float64"
+    return "string"
+
+
+def _count(rows: Sequence[Row], column: str) -> Counter[str]:
+    return Counter(cell_text(row.get(column)) for row in rows if cell_text(row.get(column)))
+
+
+def _steps(rows: Sequence[Row]) -> list[str]:
+    """The steps that rows went through, without the ids of single rows."""
+    found = dict.fromkeys(
+        line.split("|from:")[0] for row in rows for line in row.get(tables.HISTORY) or ()
+    )
+    return list(found)
+
+
+# --- the card
+
+
+def _card(said: Mapping[str, Any], facts: Mapping[str, Any], kinds: Mapping[str, str]) -> str:
+    features = [
+        {"name": name, "list": "string"} if kind == "list" else {"name": name, "dtype": kind}
+        for name, kind in kinds.items()
+    ]
+    config = {
+        "config_name": "default",
+        "data_files": [{"split": "test", "path": DATA}],
+        "features": features,
+    }
+    head = {
+        "license": "other",
+        "license_name": said["licence"],
+        "pretty_name": said["title"],
+        "language": sorted(facts["langs"]),
+        "tags": ["not-for-all-audiences", "bias", "stereotypes", "croissant"],
+        "configs": [config],
+        "extra_gated_prompt": said["warning"],
+    }
+    # JSON is YAML.
+    lines = ["---", *(f"{key}: {json.dumps(v, ensure_ascii=False)}" for key, v in head.items())]
+    lines += ["---", f"# {_line(said['title'])}", ""]
+    lines += [f"> **Content warning.** {_line(said['warning'])}", ""]
+    lines += ["> For evaluation, never for training.", "", _block(said["description"]), ""]
+    lines += [f"Licence: {_line(said['licence'])}. By {_line(', '.join(said['creators']))}.", ""]
+    for key, (heading, _) in {**NEEDED, **MORE}.items():
+        if heading and said.get(key):
+            lines += [f"## {heading}", "", _block(said[key]), ""]
+    lines += ["## What is in it", "", f"{facts['rows']:,} rows."]
+    for name, what in (("langs", "Languages"), ("roles", "Roles"), ("bias", "Bias types")):
+        if facts[name]:
+            counted = ", ".join(f"{_line(k)} {n:,}" for k, n in sorted(facts[name].items()))
+            lines += ["", f"{what}: {counted}."]
+    if facts["people"]:
+        lines += ["", f"Answers of {facts['people']:,} respondents, under numbers."]
+    lines += ["", "## What was left out", ""]
+    left = facts["why"]
+    lines += [f"- {n:,}: {_line(why)}" for why, n in sorted(left.items())] or ["Nothing is known."]
+    lines += ["", "## How far annotators agree", ""]
+    if facts["agreement"]:
+        lines += ["| question | items | " + " | ".join(_COEFFICIENTS.values()) + " |"]
+        lines += ["|---" * (2 + len(_COEFFICIENTS)) + "|"]
+        for one in facts["agreement"]:
+            cells = [_figure(one.get(name, (None,) * 3)) for name in _COEFFICIENTS]
+            lines += [f"| {_line(one['question'])} | {one['items']} | {' | '.join(cells)} |"]
+        lines += ["", "With 95 % intervals of a bootstrap over items."]
+    else:
+        lines += ["Not measured: the rows were documented without votes."]
+    lines += ["", "## How it was made", "", f"With genprobe {__version__}, step by step:", ""]
+    lines += [f"- `{_line(step)}`" for step in facts["steps"]] or ["- no step of it is on record"]
+    lines += ["", "## Contamination", "", f"Canary, in every row: `{facts['canary']}`.", ""]
+    if facts["held"]:
+        lines += [
+            f"Of {facts['held_rows']:,} rows two rewordings are held back, in a file with the "
+            f"SHA-256 `{facts['held']}`."
+        ]
+    else:
+        lines += ["No rewordings are held back."]
+    return "\n".join(lines) + "\n"
+
+
+def _figure(found: Sequence[float | None]) -> str:
+    value, low, high = found
+    if value is None:
+        return "none"
+    return f"{value:.2f} [{low:.2f}, {high:.2f}]" if low is not None else f"{value:.2f}"
+
+
+def _line(text: str) -> str:
+    """A text of a stranger on one line, without what is Markdown or HTML."""
+    for sign in "\\`*_{}[]<>|#":
+        text = text.replace(sign, "\\" + sign if sign != "`" else "'")
+    return " ".join(text.split())
+
+
+def _block(text: str) -> str:
+    return "\n\n".join(_line(part) for part in text.split("\n\n"))
+
+
+# --- Croissant
+
+
+def _croissant(
+    said: Mapping[str, Any], facts: Mapping[str, Any], kinds: Mapping[str, str], data: bytes
+) -> dict[str, Any]:
+    types = {"bool": "sc:Boolean", "int64": "sc:Integer", "float64": "sc:Float"}
+    fields = []
+    for name, kind in kinds.items():
+        one: dict[str, Any] = {
+            "@type": "cr:Field",
+            "@id": f"rows/{name}",
+            "name": name,
+            "dataType": types.get(kind, "sc:Text"),
+            "source": {"fileObject": {"@id": "data"}, "extract": {"column": name}},
+        }
+        if kind == "list":
+            one |= {"isArray": True, "arrayShape": "-1"}
+        fields.append(one)
+    rai: dict[str, Any] = {
+        f"rai:{prop}": said[key]
+        for key, (_, prop) in {**NEEDED, **MORE}.items()
+        if prop and said.get(key)
+    }
+    rai["rai:dataCollectionType"] = "Surveys"
+    if facts["agreement"]:
+        rai["rai:dataAnnotationAnalysis"] = "; ".join(
+            f"{one['question']}: {what} {_figure(one[name])} over {one['items']} items"
+            for one in facts["agreement"]
+            for name, what in _COEFFICIENTS.items()
+            if name in one
+        )
+    if facts["why"]:
+        rai["rai:dataManipulationProtocol"] = "left out: " + ", ".join(
+            f"{n} ({why})" for why, n in sorted(facts["why"].items())
+        )
+    context = _CONTEXT | {"isArray": "cr:isArray", "arrayShape": "cr:arrayShape"}
+    found: dict[str, Any] = {
+        "@context": dict(sorted(context.items())),
+        "@type": "sc:Dataset",
+        "conformsTo": [
+            "http://mlcommons.org/croissant/1.1",
+            "http://mlcommons.org/croissant/RAI/1.0",
+        ],
+        "name": said["title"],
+        "description": said["description"],
+        "license": said["licence"],
+        "url": said["url"],
+        "version": "1.0.0",
+        "creator": [{"@type": "sc:Organization", "name": name} for name in said["creators"]],
+        "inLanguage": sorted(facts["langs"]),
+        "isLiveDataset": False,
+        **({"datePublished": said["published"]} if said.get("published") else {}),
+        **({"citeAs": said["cite"]} if said.get("cite") else {}),
+        **rai,
+        "distribution": [
+            {
+                "@type": "cr:FileObject",
+                "@id": "data",
+                "name": DATA,
+                "contentUrl": DATA,
+                "encodingFormat": "application/jsonlines",
+                "sha256": hashlib.sha256(data).hexdigest(),
+            }
+        ],
+        "recordSet": [{"@type": "cr:RecordSet", "@id": "rows", "name": "rows", "field": fields}],
+    }
+    return found

@@ -1,0 +1,428 @@
+"""Tables and votes to and from the tools that people annotate with already.
+
+- `label-studio`: a JSON list of tasks, and FILE-config.xml, its labelling interface.
+- `doccano`: JSONL of texts with labels; votes come from one export an annotator, named after them.
+- `potato`: JSONL of items, and FILE-config.yaml; its annotations come as JSONL.
+- `google-forms`: the CSV of responses of a form, one row a respondent, one column a question.
+- `xlsform`: a survey for KoboToolbox or ODK; submissions come as their CSV, one row a submission.
+
+The first three carry rows of any table, whole, in a field that the tool hands back, so nothing is
+lost on the way; the last two carry answers of an elicitation pack. `read` tells votes apart from
+rows; both are tables like any other.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from xml.sax.saxutils import quoteattr
+
+from genprobe.curation import collect, tables, validate
+from genprobe.errors import InputError
+from genprobe.files import Row, cell_text, escape, read_rows, unescape
+from genprobe.files.disk import replace_bytes
+from genprobe.records import digest
+from genprobe.resources import packs, registry
+
+ITEMS = ("label-studio", "doccano", "potato")
+FORMS = ("google-forms", "xlsform")
+TOOLS = (*ITEMS, *FORMS)
+VOTES = ("item", "rater", "question", "label")
+_ROW = "genprobe_row"
+# What a form adds by itself; names with an underscore first are KoboToolbox's, too.
+_FORM_COLUMNS = {"google-forms": ("Timestamp",), "xlsform": ("start", "end", "deviceid")}
+
+
+# --- items to be judged
+
+
+def write(source: str | Path, tool: str, out: str | Path, questions: str = "aqbileq") -> list[Path]:
+    """Write the rows of a table for a tool, with the questions that annotators are asked.
+
+    source: the table. tool: of ITEMS. out: the file; a configuration is written beside it. Returns
+    the files. Raises InputError for another tool, and for a table without pairs or sentences.
+    """
+    if tool not in ITEMS:
+        raise registry.unknown("tool", tool, ITEMS)
+    asked = validate.load(questions)
+    rows, items = validate.items(source, asked.unit)
+    out = Path(out)
+    lines: list[Row] = []
+    for item in items:
+        whole = json.dumps([rows[at] for at in item.rows], ensure_ascii=False)
+        lines.append(
+            {"id": item.name, "text": "\n".join(item.texts), "lang": item.lang, _ROW: whole}
+        )
+    labels = {name: list(dict.fromkeys(q.answers.values())) for name, q in asked.questions.items()}
+    heads = {name: q.text.get(items[0].lang) or q.text["en"] for name, q in asked.questions.items()}
+    if tool == "label-studio":
+        tasks = [{"data": line} for line in lines]
+        replace_bytes(out, [_dumps(tasks)])
+        config = _beside(out, "xml")
+        replace_bytes(config, [_label_studio(labels, heads).encode("utf-8")])
+        return [out, config]
+    if tool == "doccano":
+        # doccano numbers texts itself: the name goes along under another one.
+        made = [
+            {"text": one["text"], "label": [], "item": one["id"], _ROW: one[_ROW]} for one in lines
+        ]
+        replace_bytes(out, [_dumps(line, None) for line in made])
+        return [out]
+    replace_bytes(out, [_dumps(line, None) for line in lines])
+    config = _beside(out, "yaml")
+    replace_bytes(config, [_potato(out, labels, heads).encode("utf-8")])
+    return [out, config]
+
+
+def _dumps(value: object, indent: int | None = 1) -> bytes:
+    return (json.dumps(value, ensure_ascii=False, indent=indent) + "\n").encode("utf-8", "replace")
+
+
+def _beside(out: Path, suffix: str) -> Path:
+    return out.with_name(f"{out.stem}-config.{suffix}")
+
+
+def _label_studio(labels: Mapping[str, Sequence[str]], heads: Mapping[str, str]) -> str:
+    parts = ["<View>", '  <Text name="text" value="$text"/>']
+    for name, known in labels.items():
+        parts += [f"  <Header value={quoteattr(heads[name])}/>"]
+        parts += [f'  <Choices name={quoteattr(name)} toName="text" choice="single">']
+        parts += [f"    <Choice value={quoteattr(label)}/>" for label in known]
+        parts += ["  </Choices>"]
+    return "\n".join([*parts, "</View>"]) + "\n"
+
+
+def _potato(out: Path, labels: Mapping[str, Sequence[str]], heads: Mapping[str, str]) -> str:
+    """A task of Potato; JSON is YAML."""
+    config = {
+        "annotation_task_name": "genprobe",
+        "data_files": [out.name],
+        "item_properties": {"id_key": "id", "text_key": "text"},
+        "output_annotation_dir": "annotation_output",
+        "output_annotation_format": "jsonl",
+        "annotation_schemes": [
+            {
+                "annotation_type": "radio",
+                "name": name,
+                "description": heads[name],
+                "labels": list(known),
+            }
+            for name, known in labels.items()
+        ],
+    }
+    return json.dumps(config, ensure_ascii=False, indent=1) + "\n"
+
+
+def read(paths: Sequence[str | Path], tool: str) -> tuple[list[Row], list[Row]]:
+    """Read what a tool hands back.
+
+    paths: its exports; of doccano one an annotator, whose name the file has. Returns the rows as
+    they were, each once, and the votes (`item, rater, question, label`). Raises InputError for a
+    file of another kind, and for a row that comes back as two different ones.
+    """
+    if tool not in ITEMS:
+        raise registry.unknown("tool", tool, ITEMS)
+    rows: dict[str, Row] = {}
+    votes: list[Row] = []
+    for path in map(Path, paths):
+        parts = _tasks(path) if tool == "label-studio" else list(read_rows(path))
+        for number, part in enumerate(parts, 1):
+            where = f"{path}, task {number}"
+            data = part.get("data", {}) if tool == "label-studio" else part
+            for row in _whole(data.get(_ROW), where):
+                if rows.setdefault(cell_text(row.get("id")), row) != row:
+                    raise InputError(f"{where}: the row {row.get('id')!r} is another one elsewhere")
+            votes += {
+                "label-studio": _label_studio_votes,
+                "doccano": _doccano_votes,
+                "potato": _potato_votes,
+            }[tool](part, path, where)
+    return list(rows.values()), votes
+
+
+def _tasks(path: Path) -> list[Row]:
+    try:
+        found = json.loads(packs.read_text(path))
+    except ValueError as error:
+        raise InputError(f"{path}: not JSON ({error})") from None
+    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+        raise InputError(f"{path}: not a list of tasks, as Label Studio exports it (JSON)")
+    return found
+
+
+def _whole(text: object, where: str) -> list[Row]:
+    if text is None:
+        return []  # a task of somebody else's: votes only
+    try:
+        found = json.loads(str(text))
+    except ValueError:
+        raise InputError(f"{where}: {_ROW!r} is no JSON any more") from None
+    return [row for row in found if isinstance(row, dict)]
+
+
+def _vote(item: object, rater: object, question: object, label: object) -> Row:
+    return dict(zip(VOTES, map(cell_text, (item, rater, question, label)), strict=True))
+
+
+def _label_studio_votes(task: Row, path: Path, where: str) -> list[Row]:
+    found = []
+    data = task.get("data") or {}
+    item = data.get("id") or task.get("id")
+    for one in task.get("annotations") or ():
+        if one.get("was_cancelled"):
+            continue
+        by = one.get("completed_by")
+        rater = by.get("email") or by.get("id") if isinstance(by, Mapping) else by
+        for result in one.get("result") or ():
+            value = result.get("value") or {}
+            given = value.get("choices") or value.get("text") or value.get("rating")
+            labels = given if isinstance(given, list) else [given]
+            found += [
+                _vote(item, rater, result.get("from_name"), label) for label in labels if label
+            ]
+    return found
+
+
+def _doccano_votes(part: Row, path: Path, where: str) -> list[Row]:
+    item = part.get("item") or part.get("id")
+    labels = part.get("label") or part.get("labels") or ()
+    if isinstance(labels, str):
+        labels = [labels]
+    return [_vote(item, path.stem, "label", label) for label in labels]
+
+
+def _potato_votes(part: Row, path: Path, where: str) -> list[Row]:
+    item = part.get("instance_id") or part.get("id")
+    rater = part.get("user_id") or part.get("user") or path.parent.name
+    found = []
+    for question, given in (part.get("label_annotations") or {}).items():
+        if not isinstance(given, Mapping):
+            raise InputError(f"{where}: 'label_annotations' is not as Potato writes it")
+        found += [_vote(item, rater, question, label) for label, value in given.items() if value]
+    return found
+
+
+# --- answers of a form
+
+
+def form(pack: collect.Pack, out: str | Path) -> None:
+    """Write an elicitation pack as an XLSForm, the workbook of KoboToolbox and ODK.
+
+    A task that is drawn again and again is asked once. The second message shows when the first is
+    answered, questions about the respondent when that was consented to.
+    """
+    survey: list[Row] = [
+        _survey("note", "warning", pack.texts["warning"]),
+        _survey("select_one consent", "consent", pack.texts["consent"], required="yes"),
+        _survey("begin_group", "all", pack.texts["title"], "${consent} = 'yes'"),
+    ]
+    yes_no = [("yes", pack.texts["consent_yes"]), ("no", pack.texts["consent_no"])]
+    choices = [{"list_name": "consent", "name": n, "label": text} for n, text in yes_no]
+    if pack.about:
+        survey.append(_survey("select_one consent", "consent_about", pack.texts["consent_about"]))
+    for one in pack.about:
+        relevant = "${consent_about} = 'yes'"
+        name = f"about_{one.id}"
+        if one.kind == "one" and not one.other:
+            survey.append(_survey(f"select_one {name}", name, one.text, relevant))
+            choices += [{"list_name": name, "name": c, "label": c} for c in one.choices]
+        else:
+            hint = " / ".join(one.choices)
+            survey.append(_survey("text", name, one.text, relevant) | {"hint": hint})
+    for domain in pack.domains:
+        survey.append(_survey("begin_group", f"domain_{domain.id}", domain.title))
+        for task in domain.tasks:
+            first = _name(domain, task, task.gives[0])
+            survey.append(_survey("text", first, task.first))
+            if task.second:
+                second = _name(domain, task, task.gives[1])
+                survey.append(_survey("text", second, task.second, f"${{{first}}} != ''"))
+        survey.append(_survey("end_group", "", ""))
+    survey.append(_survey("end_group", "", ""))
+    settings = [
+        {
+            "form_title": pack.texts["title"],
+            "form_id": f"genprobe_{pack.name}_{pack.lang}",
+            "version": pack.hash,
+        }
+    ]
+    tables.write_sheets(out, {"survey": survey, "choices": choices, "settings": settings})
+
+
+def _survey(kind: str, name: str, label: str, relevant: str = "", required: str = "") -> Row:
+    row = {"type": kind, "name": name, "label": label, "hint": ""}
+    return row | {"relevant": relevant, "required": required}
+
+
+def _name(domain: collect.Domain, task: collect.Task, column: str) -> str:
+    return f"{domain.id}__{task.id}__{column}"
+
+
+def _heads(pack: collect.Pack, tool: str) -> dict[str, tuple[str, str, str]]:
+    """Head of a column -> the domain, task and column that it is of."""
+    found = {}
+    for domain in pack.domains:
+        for task in domain.tasks:
+            for column, text in zip(task.gives, (task.first, task.second), strict=False):
+                name = _name(domain, task, column)
+                head = f"{' '.join(text.split())} [{name}]" if tool == "google-forms" else name
+                found[head] = (domain.id, task.id, column)
+    return found
+
+
+def write_answers(source: str | Path, tool: str, pack: collect.Pack, out: str | Path) -> int:
+    """Write answers as the CSV that a form's responses come in, one row a respondent.
+
+    Returns how many rows there are. `read_answers` gives the same answers back.
+    """
+    rows, _ = collect.merge([source], pack)
+    heads = {of: head for head, of in _heads(pack, tool).items()}
+    abouts = [f"about_{one.id}" for one in pack.about]
+    extra = _FORM_COLUMNS[tool][0]
+    people: dict[str, Row] = {}
+    for row in rows:
+        one = people.setdefault(row["respondent"], {extra: "", "genprobe_code": row["respondent"]})
+        one |= {name: cell_text(row.get(name)) for name in abouts}
+        gives = next(
+            t.gives
+            for d in pack.domains
+            for t in d.tasks
+            if (d.id, t.id) == (row["domain"], row["task"])
+        )
+        turn = 1
+        # A task that was drawn again is a further column.
+        while any(_again(heads[row["domain"], row["task"], c], turn) in one for c in gives):
+            turn += 1
+        for column in gives:
+            head = _again(heads[row["domain"], row["task"], column], turn)
+            one[head] = cell_text(row.get(column))
+        one.setdefault("genprobe_ids", []).append(row["id"])
+        one.setdefault("genprobe_order", []).append(f"{row['domain']}__{row['task']}__{turn}")
+        one["genprobe_history"] = json.dumps(row["history"], ensure_ascii=False)
+    for one in people.values():
+        one["genprobe_ids"] = " ".join(one["genprobe_ids"])
+        one["genprobe_order"] = " ".join(one["genprobe_order"])
+    names = list(dict.fromkeys(name for one in people.values() for name in one))
+    text = io.StringIO(newline="")
+    lines = csv.DictWriter(text, names, restval="", lineterminator="\r\n")
+    lines.writeheader()
+    for one in people.values():
+        lines.writerow({name: escape(str(value)) for name, value in one.items()})
+    replace_bytes(Path(out), [text.getvalue().encode("utf-8-sig", "replace")])
+    return len(people)
+
+
+def _again(head: str, turn: int) -> str:
+    return head if turn == 1 else f"{head} ({turn})"
+
+
+def read_answers(
+    paths: Sequence[str | Path], tool: str, pack: collect.Pack
+) -> tuple[list[Row], list[str]]:
+    """Read the responses of a form as answers of a pack.
+
+    paths: CSV of responses. A column is known by its name, by the name in brackets at its end, or
+    by the wording of the question. Returns the answers and a line on each column that is not used.
+    Raises InputError where no column is a question of the pack.
+    """
+    known = _heads(pack, tool)
+    by_name = {_name_of(head): of for head, of in known.items()}
+    by_text = {
+        _squash(head.rsplit(" [", 1)[0]): of for head, of in _heads(pack, "google-forms").items()
+    }
+    abouts = {f"about_{one.id}": one for one in pack.about}
+    by_about = {_squash(one.text): name for name, one in abouts.items()}
+    rows: list[Row] = []
+    notes: list[str] = []
+    for path in paths:
+        lines = _responses(Path(path))
+        heads = list(lines[0]) if lines else []
+        meaning: dict[str, tuple[tuple[str, str, str], int]] = {}
+        about: dict[str, str] = {}
+        for head in heads:
+            plain, turn = _turn(head)
+            last = plain.rsplit("/", 1)[-1]
+            of = by_name.get(_name_of(plain)) or by_name.get(last) or by_text.get(_squash(plain))
+            if of is not None:
+                meaning[head] = (of, turn)
+            elif last in abouts or _squash(plain) in by_about:
+                about[head] = last if last in abouts else by_about[_squash(plain)]
+            elif not last.startswith(("genprobe_", "_", "consent")) and last not in (
+                *_FORM_COLUMNS[tool],
+                "warning",
+            ):
+                notes.append(f"{path}: the column {head[:60]!r} is no question of the pack")
+        if not meaning:
+            raise InputError(f"{path}: no column is a question of {pack.name}-{pack.lang}")
+        for line in lines:
+            rows += _answers_of(line, meaning, about, pack, tool)
+    return rows, notes
+
+
+def _answers_of(
+    line: Row,
+    meaning: Mapping[str, tuple[tuple[str, str, str], int]],
+    about: Mapping[str, str],
+    pack: collect.Pack,
+    tool: str,
+) -> list[Row]:
+    """The answers of one respondent, in the order in which they were given, if that is known."""
+    given: dict[tuple[str, str, int], Row] = {}
+    for head, ((domain, task, column), turn) in meaning.items():
+        if line[head].strip():
+            given.setdefault((domain, task, turn), {})[column] = line[head].strip()
+    gives = {(d.id, t.id): t.gives for d in pack.domains for t in d.tasks}
+    # An answer to the first message alone is no pair.
+    whole = {key: one for key, one in given.items() if set(one) == set(gives[key[:2]])}
+    code = line.get("genprobe_code") or digest([tool, *line.values()], 12)
+    ids = line.get("genprobe_ids", "").split()
+    order = line.get("genprobe_order", "").split()
+    keys = sorted(whole, key=lambda k: order.index(f"{k[0]}__{k[1]}__{k[2]}") if order else 0)
+    said = {f"about_{one.id}": "" for one in pack.about}
+    said |= {name: line[head].strip() for head, name in about.items()}
+    steps = line.get("genprobe_history")
+    history = json.loads(steps) if steps else [f"{pack.step}|via:{tool}"]
+    rows = []
+    for n, key in enumerate(keys, 1):
+        row = {"id": ids[n - 1] if ids else f"{code}-{n}", "respondent": code, "pack": pack.name}
+        row |= {"lang": pack.lang, "domain": key[0], "task": key[1]}
+        row |= {column: whole[key][column] for column in gives[key[:2]]}
+        rows.append(row | said | {tables.HISTORY: list(history)})
+    return rows
+
+
+def _responses(path: Path) -> list[Row]:
+    """The rows of a CSV file, whose separator and encoding a form chose."""
+    text = packs.read_text(path)
+    first = text.split("\n", 1)[0]
+    separator = max(",;\t", key=first.count)
+    lines = list(csv.reader(io.StringIO(text, newline=""), delimiter=separator))
+    if len(lines) < 2:
+        raise InputError(f"{path}: the file holds no responses")
+    head = lines[0]
+    if len(set(head)) < len(head):
+        twice = next(name for name in head if head.count(name) > 1)
+        raise InputError(f"{path}: two columns are called {twice[:60]!r}")
+    return [
+        dict(zip(head, map(unescape, cells + [""] * (len(head) - len(cells))), strict=False))
+        for cells in lines[1:]
+        if any(cells)
+    ]
+
+
+def _turn(head: str) -> tuple[str, int]:
+    found = re.fullmatch(r"(.*) \((\d+)\)", head, re.DOTALL)
+    return (found[1], int(found[2])) if found else (head, 1)
+
+
+def _name_of(head: str) -> str:
+    found = re.search(r"\[([^\]]+)\]\s*\Z", head)
+    return found[1] if found else head
+
+
+def _squash(text: str) -> str:
+    return " ".join(text.casefold().split())

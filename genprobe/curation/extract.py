@@ -1,0 +1,299 @@
+"""Extract who is spoken of, and what is said of them, from sentences that people gave.
+
+A set of rules is a file of `prompts/extraction`: a cascade, of which the first rule that fits a
+sentence decides, as in AfriStereo (section 3.3.1). `afristereo` gives what that study's extractor
+gives, its slips too; the file of a language (`en`, the default) is ours, and says no more than it
+sees: a sentence without a group is left out, with the reason, and not forced into two parts.
+
+Every row comes back, with `identity`, `attribute`, the `rule` that decided, its `confidence` (high,
+medium or low, as its author sees it; docs/datasets.md has the share of each that two readers
+found right) and, where nothing was extracted, `excluded`, the reason.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from genprobe.curation import tables
+from genprobe.errors import InputError
+from genprobe.files import Row, cell_text
+from genprobe.resources import packs, registry
+
+VERSION = "1"
+FOLDER = "extraction"
+CONFIDENCE = ("high", "medium", "low")
+COLUMNS = ("identity", "attribute", "rule", "confidence", "excluded")
+SENTENCE = ("sentence", "text", "statement", "stereotype")
+ANSWER = ("answer", "response", "answers", "responses")
+TYPE = ("stereotype_type", "type", "category", "task")
+_LISTS = re.compile(r"<(\w+)>")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One rule of the cascade.
+
+    pattern: matched against the sentence, with the groups `identity` and `attribute`. identity:
+    what stands for a group that the pattern has not, `{type}` for that of the question. types:
+    the questions for which it holds, all where empty. find: `known` looks for a known identity
+    anywhere, as a whole word, longest first; `first` takes the first word.
+    """
+
+    name: str
+    find: str
+    pattern: re.Pattern[str] | None
+    identity: str
+    types: tuple[str, ...]
+    confidence: str
+
+
+@dataclass(frozen=True)
+class Rules:
+    """A set of rules, as its file has it, its word lists put into its patterns."""
+
+    name: str
+    lang: str
+    known: tuple[str, ...]
+    types: dict[str, str]
+    split: re.Pattern[str] | None
+    strip: tuple[re.Pattern[str], ...]
+    exclude: tuple[tuple[str, re.Pattern[str]], ...]
+    rules: tuple[Rule, ...]
+    after: re.Pattern[str] | None
+    identity: tuple[tuple[re.Pattern[str], str], ...]
+    same: dict[str, str]
+    fold: bool
+    published: bool
+    hash: str
+
+
+@dataclass(frozen=True)
+class Extraction:
+    """What was found in a sentence; `excluded` says why nothing was."""
+
+    identity: str
+    attribute: str
+    rule: str
+    confidence: str
+    excluded: str = ""
+
+
+@functools.cache
+def load(name: str) -> Rules:
+    """Read the rules of a name. Raises InputError where there are none, or they are wrong."""
+    registry.check(FOLDER, name)
+    return read_rules(registry.PROMPTS / FOLDER / f"{name}.toml")
+
+
+_KEYS = {
+    *("title", "lang", "source", "review", "published", "split", "fold", "after"),
+    *("words", "known", "types", "strip", "exclude", "identity", "same", "rules"),
+}
+
+
+def read_rules(path: Path) -> Rules:
+    """Read and check one file of rules. Raises InputError with what is wrong in it."""
+    row = packs.read_toml(path)
+    for key in sorted(row.keys() - _KEYS):
+        raise InputError(f"{path}: unknown key {key!r}; known: {', '.join(sorted(_KEYS))}")
+    for key in ("title", "lang", "source", "review"):
+        if not isinstance(row.get(key), str):
+            raise InputError(f"{path}: {key!r} must be a text")
+    lists = {name: list(words) for name, words in row.get("words", {}).items()}
+    known = tuple(dict.fromkeys(w.lower() for ws in row.get("known", {}).values() for w in ws))
+    lists["known"] = list(known)
+    compiled = functools.partial(_compile, path=path, lists=lists)
+    rules = tuple(_rule(part, compiled, path) for part in row.get("rules", []))
+    if not rules:
+        raise InputError(f"{path}: no [[rules]]")
+    return Rules(
+        name=path.stem,
+        lang=tables.language(row["lang"]),
+        # The longest first, so that "old people" is found before "people".
+        known=tuple(sorted(known, key=lambda word: -len(word))),
+        types=dict(row.get("types", {})),
+        split=compiled(row["split"]) if "split" in row else None,
+        strip=tuple(map(compiled, row.get("strip", []))),
+        exclude=tuple((why, compiled(text)) for why, text in row.get("exclude", {}).items()),
+        rules=rules,
+        after=compiled(row["after"]) if "after" in row else None,
+        identity=tuple((compiled(a), b) for a, b in row.get("identity", [])),
+        same={a: b for b, others in row.get("same", {}).items() for a in others},
+        fold=bool(row.get("fold", True)),
+        published=bool(row.get("published", False)),
+        hash=packs.file_hash(path),
+    )
+
+
+def _compile(text: str, path: Path, lists: dict[str, list[str]]) -> re.Pattern[str]:
+    """A pattern in which `<name>` stands for the words of a list, the longest first."""
+
+    def words(found: re.Match[str]) -> str:
+        if found[1] not in lists:
+            return found[0]  # a group: (?P<identity>…)
+        return "(?:" + "|".join(map(re.escape, sorted(lists[found[1]], key=len)[::-1])) + ")"
+
+    try:
+        return re.compile(_LISTS.sub(words, text), re.IGNORECASE)
+    except re.error as error:
+        raise InputError(f"{path}: {text[:60]!r} is no pattern ({error})") from None
+
+
+def _rule(part: dict[str, Any], compiled: Any, path: Path) -> Rule:
+    name = part.get("name")
+    where = f"{path}: the rule {name!r}"
+    known = {"name", "find", "pattern", "identity", "types", "confidence"}
+    if not isinstance(name, str) or part.keys() - known:
+        raise InputError(f"{where}: has a name, and no more than {', '.join(sorted(known))}")
+    find = part.get("find", "pattern")
+    pattern = compiled(part["pattern"]) if "pattern" in part else None
+    if find not in ("pattern", "known", "first") or (find == "pattern") != (pattern is not None):
+        raise InputError(f"{where}: has a 'pattern', or find = 'known' or 'first'")
+    if pattern is not None and "attribute" not in pattern.groupindex:
+        raise InputError(f"{where}: the pattern has no group (?P<attribute>…)")
+    if pattern is not None and "identity" not in pattern.groupindex and "identity" not in part:
+        raise InputError(f"{where}: neither a group (?P<identity>…) nor 'identity'")
+    if part.get("confidence") not in CONFIDENCE:
+        raise InputError(f"{where}: 'confidence' is one of {', '.join(CONFIDENCE)}")
+    return Rule(
+        name=name,
+        find=find,
+        pattern=pattern,
+        identity=part.get("identity", ""),
+        types=tuple(part.get("types", ())),
+        confidence=part["confidence"],
+    )
+
+
+# --- one sentence
+
+
+def extract(sentence: str, rules: Rules, kind: str = "") -> Extraction:
+    """Find the identity and the attribute in a sentence.
+
+    kind: the question that it answers, as the rules' `types` have it (`women`, `age`), or empty.
+    Returns what the first rule that fits gives. Both texts are in small letters where the rules
+    say `fold`; ours are also trimmed, without markup, and normalised by the rules' `same`.
+    """
+    text = sentence.strip()
+    if not rules.published:
+        text = " ".join(unicodedata.normalize("NFC", text).replace("’", "'").split())
+        for pattern in rules.strip:
+            text = pattern.sub("", text).strip()
+    for why, pattern in rules.exclude:
+        if pattern.search(text):
+            return Extraction("", "", "", "", why)
+    group = rules.types.get(kind, kind)
+    for rule in rules.rules:
+        if rule.types and kind not in rule.types:
+            continue
+        found = _apply(rule, text, rules, group)
+        if found is not None:
+            identity, attribute = (_finish(part, rules) for part in found)
+            if not rules.published:
+                identity = normal(identity, rules)
+                attribute = rules.after.sub("", attribute) if rules.after else attribute
+            return Extraction(identity, attribute, rule.name, rule.confidence)
+    return Extraction("", "", "", "", "no group named")
+
+
+def _apply(rule: Rule, text: str, rules: Rules, group: str) -> tuple[str, str] | None:
+    """The two parts as they stand in the sentence, or None where the rule does not fit."""
+    if rule.pattern is not None:
+        match = rule.pattern.match(text)
+        if match is None:
+            return None
+        parts = match.groupdict()
+        identity = rule.identity.replace("{type}", group) or parts["identity"]
+        return (identity, parts["attribute"] or "") if identity else None
+    if rule.find == "first":
+        first, _, rest = text.partition(" ") if not rules.published else _words(text)
+        return (first, rest) if rest else None
+    lowered = text.lower()
+    for name in rules.known:
+        if re.search(rf"\b{re.escape(name)}\b", lowered):
+            # From its first place, also inside a word: so the study's extractor does.
+            rest = lowered[lowered.find(name) + len(name) :].strip()
+            return name, rules.after.sub("", rest) if rules.after else rest
+    return None
+
+
+def _words(text: str) -> tuple[str, str, str]:
+    words = text.split()
+    return words[0], " ", " ".join(words[1:])
+
+
+def _finish(part: str, rules: Rules) -> str:
+    part = part.strip()
+    if rules.published:
+        return part.rstrip(".").lower()
+    part = part.strip(' .,;:!*"“”«»')
+    return part.lower() if rules.fold else part
+
+
+def normal(identity: str, rules: Rules) -> str:
+    """Give an identity without article and quantity, by the name that the rules have for it."""
+    for pattern, other in rules.identity:
+        identity = pattern.sub(other, identity).strip()
+    return rules.same.get(identity, identity)
+
+
+# --- a table
+
+
+def run(source: str | Path, rules_name: str = "en") -> tuple[list[Row], list[str]]:
+    """Extract from a table.
+
+    source: a table with a column `sentence`, one sentence a row, which come back in order; or
+    `answer`, in which one person gave several, parted by commas: each becomes a row, and one
+    that names no group takes that of the part before it. A column `stereotype_type` (or `type`,
+    `category`) says which question was asked. rules_name: a file of prompts/extraction.
+    Returns the rows and the columns that they have. Raises InputError for what cannot be read.
+    """
+    rules = load(rules_name)
+    rows = tables.read(source)
+    there = list(dict.fromkeys(name for _, row in rows for name in row))
+    sentence = tables.column(there, SENTENCE)
+    answer = None if sentence else tables.column(there, ANSWER)
+    if sentence is None and answer is None:
+        tables.need(source, there, SENTENCE, "one sentence a row, or 'answer', several")
+    kind = tables.column(there, TYPE)
+    step = f"extract/{VERSION}|rules:{rules.name}@{rules.hash}"
+    made: list[Row] = []
+    keys = [name for name in (kind, sentence or answer) if name]
+    for (_, row), name in zip(rows, tables.name_rows(rows, keys, source), strict=True):
+        asked = cell_text(row.get(kind)) if kind else ""
+        if sentence is not None:
+            found = extract(cell_text(row.get(sentence)), rules, asked)
+            made.append(_row(row, name, found, tables.history([row], step)))
+            continue
+        parts = list(_parts(cell_text(row.get(str(answer))), rules, asked))
+        for at, (text, found) in enumerate(parts, 1):
+            one = {"sentence": text} | {k: v for k, v in row.items() if k != answer}
+            own = f"{name}-{at}" if len(parts) > 1 else name
+            made.append(_row(one, own, found, tables.history([row], step, name)))
+    return made, tables.columns(made, COLUMNS)
+
+
+def _row(row: Row, name: str, found: Extraction, history: list[str]) -> Row:
+    values = {column: getattr(found, column) for column in COLUMNS}
+    return {"id": name} | row | {"id": name} | values | {tables.HISTORY: history}
+
+
+def _parts(answer: str, rules: Rules, kind: str) -> Iterator[tuple[str, Extraction]]:
+    """The sentences of an answer; one without a group of its own is said of the one before."""
+    before = ""
+    parts: Sequence[str] = rules.split.split(answer) if rules.split else [answer]
+    for part in filter(None, (part.strip() for part in parts)):
+        found = extract(part, rules, kind)
+        carried = found.excluded == "no group named" or found.rule == "of the question"
+        if carried and before and not rules.published:
+            found = Extraction(before, _finish(part, rules), "of the part before", "medium")
+        before = found.identity or before
+        yield part, found

@@ -1,0 +1,461 @@
+"""Group near-duplicates and paraphrases, of one polarity only (AfriStereo, section 3.3.2).
+
+Two texts are alike by the cosine of their vectors: character n-grams weighted by TF-IDF, or the
+embeddings of a model that the user names. Pairs at or above the threshold make a graph; in each
+connected part of it the texts are clustered by the linkage that is named (SciPy). That is the same
+as clustering all texts at once, since no two parts can merge at that threshold, and holds 100,000
+texts. A part of more than 6,000 texts is first parted at the lowest higher threshold, in steps of
+0.05, at which its parts are smaller; a note says so. AfriStereo names the model and the threshold
+(0.55), not the linkage.
+
+Every row comes back with `group` (the id of its medoid), `group_size`, `medoid`, `similarity` (to
+the medoid), `polarity` and `contradicts`: groups with a text as alike, said of the same, of the
+other polarity.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import unicodedata
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from genprobe.curation import tables
+from genprobe.errors import InputError
+from genprobe.files import Row, cell_text
+from genprobe.resources.packs import language_code
+
+if TYPE_CHECKING:
+    import numpy as np
+
+VERSION = "1"
+LINKAGES = ("average", "complete", "single")
+COLUMNS = ("group", "group_size", "medoid", "similarity", "polarity", "contradicts")
+TEXT = ("attribute", "text", "sentence", "statement")
+NEAREST = 64  # pairs that a text brings to the graph: its own nearest
+_MOST = 6_000  # texts of a connected part, for whose pairs there is memory (0.3 GB)
+_STEP = 0.05  # by which the threshold rises where a part is larger
+_SHOWN = 3_000  # texts, in whole groups, that a silhouette is taken of
+_OPPOSITE = {"positive": "negative", "negative": "positive"}
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """What makes groups what they are.
+
+    threshold: the least cosine, 0 to 1. linkage: between two groups the mean (`average`), least
+    (`complete`) or greatest (`single`) cosine of their texts. column: of the texts. within: a
+    column; only rows of the same value can be of one group, such as `identity`. polarity: a
+    column of polarities, or a sentiment classifier by name. model: a folder of embeddings
+    (sentence-transformers or model2vec); without one, character n-grams. lang: of all texts, where
+    no column says it and a classifier asks.
+    """
+
+    threshold: float = 0.55
+    linkage: str = "average"
+    column: str = ""
+    within: str = ""
+    polarity: str = ""
+    model: str = ""
+    lang: str = ""
+
+    def step(self) -> str:
+        """The step and its settings, for the history of a row."""
+        parts = [f"{self.linkage}-{self.threshold:g}", self.vectors()]
+        parts += [f"polarity:{self.polarity}"] if self.polarity else []
+        parts += [f"within:{self.within}"] if self.within else []
+        return f"group/{VERSION}|{'|'.join(parts)}"
+
+    def vectors(self) -> str:
+        """What the texts are compared by."""
+        return f"model:{Path(self.model).name}" if self.model else "char-3-4-tfidf"
+
+
+@dataclass(frozen=True)
+class _Texts:
+    """The texts to be grouped, each once; `of` says which one a row has."""
+
+    texts: list[str]
+    cells: list[tuple[str, str]]  # (polarity, within) of each text
+    of: list[int]
+    vectors: Any
+
+
+def run(
+    source: str | Path, how: Grouping, note: Callable[[str], None] = lambda line: None
+) -> tuple[list[Row], list[str]]:
+    """Group the rows of a table.
+
+    source: a table with a column of texts (`attribute`, `text`, `sentence`, or `how.column`).
+    note: is told what was clustered in parts. Returns the rows, in order, and their columns.
+    Raises InputError for what cannot be grouped.
+    """
+    rows = tables.read(source)
+    names, found = _prepare(source, rows, how)
+    graph = _graph(found, how.threshold)
+    groups = _cluster(found, graph, how, note)
+    medoid, similarity = _medoids(found, groups)
+    first = {text: at for at, text in reversed(list(enumerate(found.of)))}
+    size: dict[int, int] = defaultdict(int)
+    for text in found.of:
+        size[groups[text]] += 1
+    name = {group: names[first[text]] for group, text in medoid.items()}
+    against = _contradictions(found, graph, groups)
+    step = how.step()
+    made = []
+    for (_, row), own, text, at in zip(rows, names, found.of, range(len(rows)), strict=True):
+        group = groups[text]
+        values = {
+            "group": name[group],
+            "group_size": size[group],
+            "medoid": at == first[medoid[group]],
+            "similarity": round(similarity[text], 4),
+            "polarity": found.cells[text][0],
+            "contradicts": " ".join(sorted(name[other] for other in against.get(group, ()))),
+        }
+        made.append({"id": own} | row | values | {tables.HISTORY: tables.history([row], step)})
+    return made, tables.columns(made, COLUMNS)
+
+
+def sweep(
+    source: str | Path, how: Grouping, thresholds: Sequence[float], truth: str = ""
+) -> list[Row]:
+    """Say what groups each threshold makes.
+
+    truth: a column of a known grouping, to measure purity by.
+    Returns one row a threshold: groups, singletons (rows that are alone), largest, `silhouette`
+    (Rousseeuw 1987, cosine distance, over at most 3,000 texts in whole groups; None where there
+    are fewer than two groups, or no text shares one), and `purity` (the share of rows whose truth
+    is the most frequent of their group; Manning et al. 2008, 16.3), with `purity_alone`: what it is
+    where every text is a group of its own, from which it can only fall.
+    """
+    rows = tables.read(source)
+    _, found = _prepare(source, rows, how)
+    labels = None
+    if truth:
+        tables.need(source, rows[0][1], (truth,), "the known grouping")
+        labels = [cell_text(row.get(truth)) for _, row in rows]
+    widest = _graph(found, min(thresholds))
+    made = []
+    for threshold in thresholds:
+        one = Grouping(**(how.__dict__ | {"threshold": threshold}))
+        graph = widest.multiply(widest >= threshold).tocsr()
+        groups = _cluster(found, graph, one)
+        sizes: dict[int, int] = defaultdict(int)
+        for text in found.of:
+            sizes[groups[text]] += 1
+        row: Row = {
+            "threshold": threshold,
+            "linkage": how.linkage,
+            "vectors": how.vectors(),
+            "rows": len(rows),
+            "texts": len(found.texts),
+            "groups": len(sizes),
+            "singletons": sum(n == 1 for n in sizes.values()),
+            "largest": max(sizes.values()),
+            "silhouette": _silhouette(found, groups),
+        }
+        if labels is not None:
+            row["purity"] = _purity([groups[text] for text in found.of], labels)
+            row["purity_alone"] = _purity(found.of, labels)
+        made.append(row)
+    return made
+
+
+def _prepare(
+    source: str | Path, rows: Sequence[tuple[int, Row]], how: Grouping
+) -> tuple[list[str], _Texts]:
+    if not 0 < how.threshold <= 1:
+        raise InputError(f"the threshold is above 0 and at most 1, not {how.threshold:g}")
+    if how.linkage not in LINKAGES:
+        raise InputError(f"unknown linkage {how.linkage!r}; known: {', '.join(LINKAGES)}")
+    there = list(dict.fromkeys(name for _, row in rows for name in row))
+    wanted = (how.column,) if how.column else TEXT
+    column = tables.need(source, there, wanted, "the texts to group")
+    names = tables.name_rows(rows, [column], source)
+    texts = [_plain(row.get(column)) for _, row in rows]
+    if how.within:
+        tables.need(source, there, (how.within,), "the groups to stay within")
+    polarity = _polarities(source, rows, texts, there, how)
+    within = [_plain(row.get(how.within)) for _, row in rows] if how.within else [""] * len(rows)
+    keys = list(zip(texts, polarity, within, strict=True))
+    unique = {key: at for at, key in enumerate(dict.fromkeys(keys))}
+    distinct = list(unique)
+    plain = [key[0] for key in distinct]
+    vectors = _embedded(how.model, plain) if how.model else _ngrams(plain)
+    return names, _Texts(
+        texts=[key[0] for key in distinct],
+        cells=[key[1:] for key in distinct],
+        of=[unique[key] for key in keys],
+        vectors=vectors,
+    )
+
+
+def _plain(value: object) -> str:
+    return " ".join(unicodedata.normalize("NFC", cell_text(value)).casefold().split())
+
+
+def _polarities(
+    source: str | Path,
+    rows: Sequence[tuple[int, Row]],
+    texts: Sequence[str],
+    there: Sequence[str],
+    how: Grouping,
+) -> list[str]:
+    """The polarity of each row: of a column, or as a classifier has it, or all the same."""
+    if not how.polarity:
+        return [""] * len(rows)
+    if how.polarity in there:
+        return [_plain(row.get(how.polarity)) for _, row in rows]
+    from genprobe import classifiers
+
+    judge = classifiers.open(how.polarity)
+    column = tables.column(there, ("lang", "language"))
+    langs = [cell_text(row.get(column)) if column else how.lang for _, row in rows]
+    if not all(langs):
+        raise InputError(f"{source}: no column 'lang'; say the texts' language with --lang")
+    found = [""] * len(rows)
+    for lang in dict.fromkeys(langs):
+        at = [n for n, one in enumerate(langs) if one == lang]
+        labels = judge.predict([texts[n] for n in at], language_code(lang))
+        for n, prediction in zip(at, labels, strict=True):
+            found[n] = prediction.label
+    return found
+
+
+# --- vectors, rows of length one
+
+
+def _ngrams(texts: Sequence[str]) -> Any:
+    """TF-IDF of the 3- and 4-grams of characters within words (scikit-learn)."""
+    import numpy as np
+
+    try:
+        from sklearn.feature_extraction.text import TfidfVectorizer
+    except ImportError:
+        raise InputError("grouping needs scikit-learn; install genprobe[group]") from None
+    make = TfidfVectorizer(
+        analyzer="char_wb", ngram_range=(3, 4), sublinear_tf=True, dtype=np.float32
+    )
+    try:
+        return make.fit_transform(texts)
+    except ValueError:
+        raise InputError("no text holds a letter or sign to compare") from None
+
+
+def _embedded(model: str, texts: Sequence[str]) -> Any:
+    """Embeddings of a folder or of a model of the hub, by the library that it was made for."""
+    import numpy as np
+
+    folder = Path(model)
+    static = (folder / "model.safetensors").is_file() and not (folder / "modules.json").is_file()
+    library = "model2vec" if static else "sentence_transformers"
+    try:
+        if static:
+            from model2vec import StaticModel
+
+            found = StaticModel.from_pretrained(model).encode(list(texts))
+        else:
+            from sentence_transformers import SentenceTransformer
+
+            local = Path(model).is_dir()
+            net = SentenceTransformer(model, device="cpu", local_files_only=local)
+            found = net.encode(list(texts), batch_size=64, show_progress_bar=False)
+    except ImportError:
+        raise InputError(f"{model}: needs {library}; install it with pip") from None
+    except (OSError, ValueError, KeyError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise InputError(f"{model}: no embeddings can be made ({reason})") from None
+    vectors = np.asarray(found, dtype=np.float32)
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors / np.maximum(lengths, 1e-12)
+
+
+# --- the graph of pairs
+
+
+def _graph(found: _Texts, threshold: float) -> Any:
+    """Cosines of pairs at or above the threshold, as a sparse symmetric matrix."""
+    from scipy import sparse
+
+    vectors = found.vectors
+    if sparse.issparse(vectors):
+        pairs = _sparse_pairs(vectors, threshold)
+    else:
+        pairs = _dense_pairs(vectors, threshold)
+    pairs.setdiag(0)
+    pairs.eliminate_zeros()
+    return pairs.maximum(pairs.T).tocsr()
+
+
+def _sparse_pairs(vectors: Any, threshold: float) -> Any:
+    try:
+        from sparse_dot_topn import sp_matmul_topn
+    except ImportError:
+        raise InputError("grouping needs sparse_dot_topn; install genprobe[group]") from None
+    return sp_matmul_topn(
+        vectors.tocsr(),
+        vectors.T.tocsr(),
+        top_n=NEAREST + 1,
+        threshold=math.nextafter(threshold, 0),
+        n_threads=max(1, min(8, len(os.sched_getaffinity(0)))),
+    )
+
+
+def _dense_pairs(vectors: np.ndarray[Any, Any], threshold: float) -> Any:
+    import numpy as np
+    from scipy import sparse
+
+    parts = []
+    for start in range(0, len(vectors), 1024):
+        cosines = vectors[start : start + 1024] @ vectors.T
+        if cosines.shape[1] > NEAREST + 1:
+            least = np.partition(cosines, -(NEAREST + 1), axis=1)[:, -(NEAREST + 1), None]
+            cosines = np.where(cosines >= least, cosines, 0)
+        parts.append(sparse.csr_matrix(np.where(cosines >= threshold, cosines, 0)))
+    return sparse.vstack(parts).tocsr()
+
+
+def _cosines(vectors: Any, rows: Sequence[int]) -> np.ndarray[Any, Any]:
+    """Cosines of some texts, each with each, dense."""
+    import numpy as np
+    from scipy import sparse
+
+    part = vectors[list(rows)]
+    found = (part @ part.T).toarray() if sparse.issparse(part) else part @ part.T
+    return np.clip(np.asarray(found, dtype=np.float64), -1.0, 1.0)
+
+
+def _dense(vector: Any) -> Any:
+    return vector.toarray().ravel() if hasattr(vector, "toarray") else vector
+
+
+def _allowed(found: _Texts, graph: Any) -> Any:
+    """The pairs of the graph that may share a group: of one polarity, and within one value."""
+    import numpy as np
+
+    pairs = graph.tocoo()
+    cells = {cell: at for at, cell in enumerate(dict.fromkeys(found.cells))}
+    code = np.array([cells[cell] for cell in found.cells])
+    keep = code[pairs.row] == code[pairs.col]
+    return type(pairs)((pairs.data[keep], (pairs.row[keep], pairs.col[keep])), pairs.shape).tocsr()
+
+
+def _cluster(
+    found: _Texts, graph: Any, how: Grouping, note: Callable[[str], None] = lambda line: None
+) -> list[int]:
+    """The group of each text."""
+    import numpy as np
+    from scipy.cluster.hierarchy import fcluster, linkage
+    from scipy.sparse.csgraph import connected_components
+    from scipy.spatial.distance import squareform
+
+    pairs = _allowed(found, graph)
+    if how.linkage == "single":
+        return [int(part) for part in connected_components(pairs, directed=False)[1]]
+    groups = [-1] * len(found.texts)
+    free = 0
+    for texts in _parts(pairs, np.arange(len(groups)), how.threshold, note):
+        if len(texts) == 1:
+            groups[texts[0]], free = free, free + 1
+            continue
+        distance = 1 - _cosines(found.vectors, texts)
+        np.fill_diagonal(distance, 0)
+        tree = linkage(squareform(np.maximum(distance, 0), checks=False), how.linkage)
+        own = fcluster(tree, 1 - how.threshold + 1e-9, "distance")
+        for text, label in zip(texts, own, strict=True):
+            groups[text] = free + int(label) - 1
+        free += int(own.max())
+    return groups
+
+
+def _parts(
+    pairs: Any, texts: Any, threshold: float, note: Callable[[str], None]
+) -> Iterator[list[int]]:
+    """The connected parts of some texts, the large ones parted at higher thresholds."""
+    import numpy as np
+    from scipy.sparse.csgraph import connected_components
+
+    part = pairs[texts][:, texts]
+    part = part.multiply(part >= threshold).tocsr()
+    _, label = connected_components(part, directed=False)
+    order = np.argsort(label, kind="stable")
+    for members in np.split(texts[order], np.flatnonzero(np.diff(label[order])) + 1):
+        if len(members) <= _MOST:
+            yield members.tolist()
+        elif threshold >= 1:
+            raise InputError(
+                f"{len(members):,} different texts are the same to {_MOST:,} others and more; "
+                "group within a column, or take --linkage single"
+            )
+        else:
+            higher = min(1.0, round(threshold + _STEP, 6))
+            note(f"{len(members):,} texts hang together at {threshold:g}: parted at {higher:g}")
+            yield from _parts(pairs, members, higher, note)
+
+
+def _medoids(found: _Texts, groups: Sequence[int]) -> tuple[dict[int, int], list[float]]:
+    """The text of each group that is nearest to its others, and each text's cosine to it."""
+    members: dict[int, list[int]] = defaultdict(list)
+    for text, group in enumerate(groups):
+        members[group].append(text)
+    count: dict[int, int] = defaultdict(int)
+    for text in found.of:
+        count[text] += 1
+    medoid, similarity = {}, [1.0] * len(groups)
+    for group, texts in members.items():
+        # The sum of cosines to all is the cosine to their sum, which needs no pairs.
+        part = found.vectors[texts]
+        total = part.T @ [float(count[text]) for text in texts]
+        # To six digits: rounding errors decide no tie, the first in the table does.
+        best = int((part @ total).round(6).argmax())
+        medoid[group] = texts[best]
+        near = part @ _dense(part[best])
+        for text, cosine in zip(texts, near.tolist(), strict=True):
+            similarity[text] = min(1.0, float(cosine))
+    return medoid, similarity
+
+
+def _contradictions(found: _Texts, graph: Any, groups: Sequence[int]) -> dict[int, set[int]]:
+    """Group -> groups of the other polarity, within the same value, with a pair in the graph."""
+    against: dict[int, set[int]] = defaultdict(set)
+    pairs = graph.tocoo()
+    for a, b in zip(pairs.row.tolist(), pairs.col.tolist(), strict=True):
+        (pole, within), (other, elsewhere) = found.cells[a], found.cells[b]
+        if within == elsewhere and _OPPOSITE.get(pole) == other:
+            against[groups[a]].add(groups[b])
+    return against
+
+
+# --- how good a grouping is
+
+
+def _silhouette(found: _Texts, groups: Sequence[int]) -> float | None:
+    import numpy as np
+
+    members: dict[int, list[int]] = defaultdict(list)
+    for text, group in enumerate(groups):
+        members[group].append(text)
+    chosen: list[int] = []
+    for texts in members.values():
+        if len(chosen) + len(texts) <= _SHOWN:
+            chosen += texts
+    labels = [groups[text] for text in chosen]
+    if not 1 < len(set(labels)) < len(labels):
+        return None
+    from sklearn.metrics import silhouette_score
+
+    distance = np.maximum(1 - _cosines(found.vectors, chosen), 0)
+    np.fill_diagonal(distance, 0)
+    return round(float(silhouette_score(distance, labels, metric="precomputed")), 4)
+
+
+def _purity(groups: Sequence[int], labels: Sequence[str]) -> float:
+    counts: dict[int, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    for group, label in zip(groups, labels, strict=True):
+        counts[group][label] += 1
+    return round(sum(max(one.values()) for one in counts.values()) / len(labels), 4)

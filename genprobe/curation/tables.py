@@ -1,0 +1,268 @@
+"""The tables that steps hand on to each other: JSONL, CSV, Parquet or XLSX, told by the suffix.
+
+Every row of a step has an `id` and a `history`: a list of one line a step, oldest first, each with
+the step, its version and settings, and the row or rows that it was made of. The same input gives
+the same bytes, in a workbook too.
+"""
+
+from __future__ import annotations
+
+import datetime
+import io
+import json
+import os
+import re
+import zipfile
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from genprobe import files
+from genprobe.errors import InputError
+from genprobe.files import Row, cell_text
+from genprobe.files.disk import replace_bytes
+from genprobe.records import digest
+from genprobe.resources import packs
+
+HISTORY = "history"
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # of every part of a workbook
+_LONGEST = 32_767  # characters that a cell of a workbook holds
+_ROWS = 1_048_576  # of a sheet
+_NO_XML = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+
+
+def read(path: str | os.PathLike[str]) -> list[tuple[int, Row]]:
+    """Read a table.
+
+    path: .jsonl, .csv, .tsv, .parquet, or .xlsx (its first sheet; needs the extra `xlsx`).
+    Returns (number, row) of each row, numbered as the file shows them. `history` is a list.
+    Raises InputError, in one line, for what is no such table.
+    """
+    path = Path(path)
+    rows = list(_workbook(path) if path.suffix.lower() == ".xlsx" else files.numbered_rows(path))
+    for number, row in rows:
+        if HISTORY in row:
+            row[HISTORY] = _history(row[HISTORY], f"{path}, row {number}")
+    return rows
+
+
+def write(
+    path: str | os.PathLike[str] | None,
+    rows: Sequence[Mapping[str, Any]],
+    columns: Sequence[str],
+    dashes: Sequence[str] = (),
+) -> int:
+    """Write a table whole, or nothing of it, and return how many rows it has.
+
+    path: by its suffix, or None for JSONL on standard output. columns: all that a row may have, in
+    order. dashes: columns of a CSV file in which a dash before plain words stands as it is (see
+    `files.write_rows`). Raises InputError where it cannot be written.
+    """
+    if path is not None and Path(path).suffix.lower() == ".xlsx":
+        _write_workbook(Path(path), rows, columns)
+        return len(rows)
+    return files.write_rows(path, rows, columns, dashes=dashes)
+
+
+def column(there: Iterable[str], names: Sequence[str]) -> str | None:
+    """Find the column that goes by one of some names.
+
+    there: the columns of a table. names: in order of preference, in small letters with `_` between
+    words. Returns the table's own spelling, or None.
+    """
+    plain = {_plain(name): name for name in reversed(list(there))}
+    return next((plain[name] for name in names if name in plain), None)
+
+
+def need(path: object, there: Iterable[str], names: Sequence[str], what: str) -> str:
+    """Find a column that must be there, as `column` does. Raises InputError where it is not."""
+    there = list(there)
+    found = column(there, names)
+    if found is None:
+        shown = ", ".join(there[:12]) + (", …" if len(there) > 12 else "")
+        raise InputError(f"{path}: no column {names[0]!r} ({what}); there is: {shown}")
+    return found
+
+
+def language(name: str) -> str:
+    """The code of a language, of genprobe or any other by its BCP 47 code: a data set may be made
+    before the language is added. Raises InputError for what is neither."""
+    try:
+        return packs.language_code(name, True)
+    except InputError:
+        if re.fullmatch(r"[a-z]{2,3}(-[A-Za-z0-9]{1,8})*", name.strip()):
+            return name.strip()
+        raise
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\s-]+", "_", name.strip().lower())
+
+
+def name_rows(rows: Sequence[tuple[int, Row]], keys: Sequence[str], path: object) -> list[str]:
+    """Give every row an id: its own, or a hash of some of its cells.
+
+    rows: as `read` returns them. keys: the columns that make a row what it is. Returns the ids, no
+    two the same: rows of the same content without an id are told apart by a number. Raises
+    InputError where a file gives one id twice.
+    """
+    names: list[str] = []
+    seen: dict[str, int] = {}
+    for number, row in rows:
+        name = cell_text(row.get("id"))
+        if name and name in seen:
+            raise InputError(f"{path}, row {number}: the id {name!r} stands in row {seen[name]}")
+        if not name:
+            stem = digest([cell_text(row.get(key)) for key in keys], 12)
+            name, copy = stem, 1
+            while name in seen:
+                copy += 1
+                name = f"{stem}-{copy}"
+        seen[name] = number
+        names.append(name)
+    return names
+
+
+def history(parents: Sequence[Mapping[str, Any]], step: str, *names: str) -> list[str]:
+    """The history of a new row: that of the rows it is made of, and this step.
+
+    parents: the rows. step: what was done, with version and settings (`extract/1|rules:en@1a2b`).
+    names: ids of the parents, where the row has another.
+    """
+    before = [line for row in parents for line in row.get(HISTORY) or ()]
+    source = f"|from:{'+'.join(names)}" if names else ""
+    return list(dict.fromkeys([*before, f"{step}{source}"]))
+
+
+def columns(rows: Iterable[Mapping[str, Any]], last: Sequence[str] = ()) -> list[str]:
+    """All columns of some rows: `id` first, then in the order first seen, then `last`, history."""
+    found = dict.fromkeys(name for row in rows for name in row)
+    tail = [*(name for name in last if name in found and name != HISTORY), HISTORY]
+    return ["id", *(name for name in found if name != "id" and name not in tail), *tail]
+
+
+def _history(value: object, where: str) -> list[str]:
+    if isinstance(value, str) and value.startswith("["):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            raise InputError(f"{where}: 'history' is not a list of texts") from None
+    if isinstance(value, list | tuple) and all(isinstance(line, str) for line in value):
+        return list(value)
+    text = cell_text(value)
+    return [text] if text else []
+
+
+# --- workbooks
+
+
+def _openpyxl(path: Path) -> Any:
+    try:
+        import openpyxl
+    except ImportError:
+        raise InputError(
+            f"{path}: a workbook needs openpyxl; install genprobe[xlsx], or save it as CSV (UTF-8)"
+        ) from None
+    return openpyxl
+
+
+def _workbook(path: Path) -> list[tuple[int, Row]]:
+    """The rows of the first sheet, under the heads of its first row."""
+    openpyxl = _openpyxl(path)
+    try:
+        book = openpyxl.load_workbook(io.BytesIO(path.read_bytes()), data_only=True)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+    except Exception as error:  # openpyxl: zip, XML and value errors of a dozen kinds
+        raise InputError(f"{path}: not a workbook ({type(error).__name__})") from None
+    sheet = book.worksheets[0] if book.worksheets else None
+    lines = list(sheet.iter_rows(values_only=True)) if sheet is not None else []
+    if not lines:
+        raise InputError(f"{path}: the file holds no rows")
+    heads = [cell_text(head) for head in lines[0]]
+    while heads and not heads[-1]:
+        heads.pop()
+    twice = next((head for head in heads if heads.count(head) > 1), None)
+    if twice is not None:
+        raise InputError(f"{path}: two columns are called {twice!r}")
+    rows = []
+    for number, line in enumerate(lines[1:], 2):
+        cells = [_value(cell) for cell in line]
+        if any(cell != "" for cell in cells[len(heads) :]):
+            raise InputError(f"{path}, row {number}: more cells than the first row has heads")
+        if any(cell != "" for cell in cells):
+            cells += [""] * (len(heads) - len(cells))
+            rows.append((number, dict(zip(heads, cells, strict=False))))
+    if not rows:
+        raise InputError(f"{path}: the file holds no rows")
+    return rows
+
+
+def _value(cell: Any) -> Any:
+    """A cell as CSV would hold it, but a number stays one."""
+    if cell is None:
+        return ""
+    if isinstance(cell, datetime.date | datetime.time):
+        return cell.isoformat()
+    return cell
+
+
+def _write_workbook(path: Path, rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> None:
+    if len(rows) >= _ROWS:
+        raise InputError(f"{path}: a sheet holds {_ROWS - 1} rows and not {len(rows)}; write .csv")
+    _write_book(path, {"rows": (rows, names)})
+
+
+def write_sheets(path: str | os.PathLike[str], found: Mapping[str, Sequence[Row]]) -> None:
+    """Write a workbook of several sheets: name -> rows, whose columns are those of the first."""
+    sheets = {name: (rows, list(rows[0])) for name, rows in found.items()}
+    _write_book(Path(path), sheets)
+
+
+def _write_book(
+    path: Path, sheets: Mapping[str, tuple[Sequence[Mapping[str, Any]], Sequence[str]]]
+) -> None:
+    openpyxl = _openpyxl(path)
+    if path.suffix.lower() != ".xlsx":
+        raise InputError(f"{path}: a workbook is called FILE.xlsx")
+    book = openpyxl.Workbook(write_only=True)
+    for name, (rows, names) in sheets.items():
+        sheet = book.create_sheet(name)
+        sheet.append([_cell(openpyxl, sheet, head, path, 1) for head in names])
+        for number, row in enumerate(rows, 2):
+            sheet.append([_cell(openpyxl, sheet, row.get(head), path, number) for head in names])
+    made = io.BytesIO()
+    book.save(made)
+    if path.is_dir():
+        raise InputError(f"{path}: is a folder, not a file")
+    replace_bytes(path, [_dated(made.getvalue())])
+
+
+def _cell(openpyxl: Any, sheet: Any, value: Any, path: Path, number: int) -> Any:
+    if isinstance(value, bool) or not isinstance(value, str | int | float | None):
+        value = json.dumps(value, ensure_ascii=False)
+    if not isinstance(value, str):
+        return value
+    text = _NO_XML.sub("\ufffd", value)
+    if len(text) > _LONGEST:
+        raise InputError(
+            f"{path}, row {number}: a text of {len(text)} characters, where a workbook's cell "
+            f"holds {_LONGEST}; write .csv or .jsonl"
+        )
+    cell = openpyxl.cell.WriteOnlyCell(sheet, text)
+    cell.data_type = "s"  # a text that begins with = is no formula
+    return cell
+
+
+def _dated(book: bytes) -> bytes:
+    """The workbook as if made in 1980: its parts, and what it says of itself."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(book)) as old, zipfile.ZipFile(out, "w") as new:
+        for part in sorted(old.infolist(), key=lambda part: part.filename):
+            data = old.read(part)
+            if part.filename == "docProps/core.xml":
+                data = re.sub(rb"\d{4}-\d\d-\d\dT[\d:.]+Z", b"1980-01-01T00:00:00Z", data)
+            info = zipfile.ZipInfo(part.filename, _EPOCH)
+            info.compress_type = zipfile.ZIP_DEFLATED
+            new.writestr(info, data)
+    return out.getvalue()

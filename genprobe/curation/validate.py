@@ -1,0 +1,486 @@
+"""Have several people judge pairs or sentences, and keep what enough of them confirm.
+
+`export` writes one blind sheet an annotator, `collect` takes the sheets back into a table of votes
+(`item, rater, question, label`), `keep` counts the votes and gives the table of what is kept. What
+is asked, and what must be answered to keep a row, is a file of `prompts/validation`: Aqbileq (five
+of seven), RuBia (two questions), PBBQ (above 60 %). Votes of other tools come in by `convert`, or
+as any table that `review agreement` reads.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import random
+import re
+import unicodedata
+import warnings
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from genprobe.curation import tables
+from genprobe.errors import InputError
+from genprobe.files import Row, cell_text, disk, sheets
+from genprobe.outcomes import votes as ballots
+from genprobe.records import digest
+from genprobe.resources import packs, registry
+
+VERSION = "1"
+FOLDER = "validation"
+UNITS = ("pair", "sentence")
+MODELS = ("dawid-skene", "glad")
+VOTES = ("item", "rater", "question", "label", "lang", "repeat", "age_group", "gender")
+COLUMNS = ("votes", "kept", "why")
+_PAIRS = (
+    *(("pro", "anti"), ("pro_trope", "anti_trope"), ("sent_more", "sent_less")),
+    *(("stereotype", "antistereotype"), ("original", "contrast")),
+)
+_TEXT = ("text", "sentence", "statement")
+
+
+@dataclass(frozen=True)
+class Question:
+    """text: by language. answers: folded word -> label. keep: the labels that speak for a row."""
+
+    text: dict[str, str]
+    answers: dict[str, str]
+    keep: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Questions:
+    """What annotators are asked of each `unit`, and the rule by which rows are kept."""
+
+    name: str
+    unit: str
+    rule: str
+    about: tuple[str, ...]
+    questions: dict[str, Question]
+    hash: str
+
+
+@functools.cache
+def load(name: str) -> Questions:
+    """Read the questions of a name. Raises InputError where there are none, or they are wrong."""
+    registry.check(FOLDER, name)
+    return read_questions(registry.PROMPTS / FOLDER / f"{name}.toml")
+
+
+def read_questions(path: Path) -> Questions:
+    """Read and check one file of questions. Raises InputError with what is wrong in it."""
+    row = packs.read_toml(path)
+    known = {"title", "source", "review", "unit", "rule", "about", "questions"}
+    for key in sorted(row.keys() ^ known):
+        what = "unknown key" if key in row else "no key"
+        raise InputError(f"{path}: {what} {key!r}; a file has {', '.join(sorted(known))}")
+    try:
+        questions = {
+            name: Question(
+                text=dict(part["text"]),
+                answers={_fold(w): label for label, ws in part["answers"].items() for w in ws},
+                keep=tuple(part["keep"]),
+            )
+            for name, part in row["questions"].items()
+        }
+        found = Questions(
+            name=path.stem,
+            unit=row["unit"],
+            rule=row["rule"],
+            about=tuple(row["about"]),
+            questions=questions,
+            hash=packs.file_hash(path),
+        )
+        labels = {name: set(part["answers"]) for name, part in row["questions"].items()}
+    except (KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"{path}: something is missing or no text ({error})") from None
+    if found.unit not in UNITS:
+        raise InputError(f"{path}: 'unit' is one of {', '.join(UNITS)}")
+    for name, question in questions.items():
+        if not question.keep or not set(question.keep) <= labels[name]:
+            raise InputError(f"{path}: {name}.keep must be answers of the question")
+    Rule.parse(found.rule, str(path))
+    return found
+
+
+def _fold(text: str) -> str:
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split()).strip(" .,;:!")
+
+
+# --- out
+
+
+@dataclass(frozen=True)
+class Item:
+    """What is judged at once: a sentence, or a pair as its two sentences."""
+
+    name: str
+    lang: str
+    texts: tuple[str, ...]
+    rows: tuple[int, ...]  # places in the table
+
+
+def items(source: str | Path, unit: str, lang: str = "") -> tuple[list[Row], list[Item]]:
+    """Read a table as items to be judged.
+
+    unit: `pair` (a row with two sentences, such as `pro` and `anti`; or rows of one `pair` and
+    language, original and contrasts) or `sentence`. lang: of all, where no column says it.
+    Returns the rows, each with an id, and the items. Raises InputError where the table has none.
+    """
+    numbered = tables.read(source)
+    there = list(dict.fromkeys(name for _, row in numbered for name in row))
+    speaks = tables.column(there, ("lang", "language"))
+    two = next((p for p in _PAIRS if all(tables.column(there, (name,)) for name in p)), None)
+    text = tables.column(there, _TEXT)
+    joined = {"pair", "role"} <= set(there) and text is not None
+    if unit == "pair" and two is None and not joined:
+        raise InputError(
+            f"{source}: no pairs; give columns 'pro' and 'anti', or 'text', 'pair' and 'role'"
+        )
+    if unit == "sentence" and text is None:
+        tables.need(source, there, _TEXT, "what is judged")
+    columns = [str(tables.column(there, (name,))) for name in two or ()]
+    if unit == "sentence" or two is None:
+        columns = [str(text)]
+    names = tables.name_rows(numbered, columns, source)
+    rows = [
+        {"id": name} | row | {"id": name} for (_, row), name in zip(numbered, names, strict=True)
+    ]
+    langs = [(cell_text(row.get(speaks)) if speaks else "") or lang for row in rows]
+    if unit == "sentence" or two is not None:
+        return rows, [
+            Item(row["id"], langs[at], tuple(cell_text(row.get(name)) for name in columns), (at,))
+            for at, row in enumerate(rows)
+        ]
+    by_pair: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for at, row in enumerate(rows):
+        by_pair[cell_text(row["pair"]) or row["id"], langs[at]].append(at)
+    many = len({pair for pair, _ in by_pair}) < len(by_pair)
+    found = []
+    for (pair, code), places in by_pair.items():
+        ordered = sorted(places, key=lambda at: cell_text(rows[at]["role"]) != "original")
+        texts = tuple(cell_text(rows[at][columns[0]]) for at in ordered)
+        found.append(Item(f"{pair}/{code}" if many else pair, code, texts, tuple(places)))
+    return rows, found
+
+
+def export(
+    source: str | Path,
+    out: str | Path,
+    name: str = "aqbileq",
+    annotators: int = 7,
+    each: int = 0,
+    repeats: float = 0.1,
+    seed: int = 0,
+    lang: str = "",
+) -> list[Path]:
+    """Write one sheet an annotator, and the key that `collect` needs.
+
+    out: FILE.csv; the sheets are FILE-1.csv, …, the key FILE-key.json. name: of the questions.
+    annotators: how many people. each: how many of them read each item, all where 0; dealt out so
+    that all read as many and any two overlap by chance. repeats: the share of a sheet that comes
+    once more. seed: of the dealing and of each sheet's order. lang: of the items, where no column
+    says it. Returns the files. Raises InputError, before anything is written, for what is wrong.
+    """
+    questions = load(name)
+    _, found = items(source, questions.unit, lang)
+    each = each or annotators
+    if not 1 <= each <= annotators:
+        raise InputError(f"each item has 1 to {annotators} of the {annotators} readers, not {each}")
+    if not 0 <= repeats <= 1:
+        raise InputError(f"the share of repeats is from 0 to 1, not {repeats:g}")
+    out = Path(out)
+    paths = [out.with_name(f"{out.stem}-{n}.csv") for n in range(1, annotators + 1)]
+    key_path = out.with_name(f"{out.stem}-key.json")
+    for path in (*paths, key_path):
+        if path.exists():
+            raise InputError(f"{path}: is there already; choose another name")
+    dealer = random.Random(f"deal {seed}")
+    dealt: list[list[Item]] = [[] for _ in range(annotators)]
+    order = list(range(annotators))
+    for at, item in enumerate(dealer.sample(found, len(found))):
+        if at % annotators == 0:
+            dealer.shuffle(order)
+        for step in range(each):
+            dealt[order[(at + step) % annotators]].append(item)
+    key: dict[str, Any] = {"questions": name, "hash": questions.hash, "source": Path(source).name}
+    codes: dict[str, dict[str, Any]] = {}
+    for n, (path, mine) in enumerate(zip(paths, dealt, strict=True), 1):
+        drawn = random.Random(f"sheet {seed} {n}")
+        again = drawn.sample(mine, round(repeats * len(mine)))
+        shown = drawn.sample(mine, len(mine)) + drawn.sample(again, len(again))
+        lines = [_head(questions, shown)]
+        for place, item in enumerate(shown):
+            code = digest([seed, n, place, item.name], 10)
+            codes[code] = {"item": item.name, "lang": item.lang, "rater": str(n)}
+            codes[code] |= {"repeat": place >= len(mine), "shown": _prints(item)}
+            blank = [""] * (len(questions.questions) + len(questions.about))
+            lines.append([code, *map(sheets.show, _padded(item, questions)), *blank])
+        sheets.write(path, lines)
+    disk.replace_bytes(key_path, [json.dumps(key | {"rows": codes}, indent=1).encode() + b"\n"])
+    return [*paths, key_path]
+
+
+def _padded(item: Item, questions: Questions) -> tuple[str, ...]:
+    """As many cells as there are heads: a pair has two, further contrasts go below the first."""
+    if questions.unit == "sentence":
+        return item.texts
+    return (item.texts[0], "\n".join(item.texts[1:]))
+
+
+def _prints(item: Item) -> str:
+    return digest(list(item.texts), 12)
+
+
+def _head(questions: Questions, shown: Sequence[Item]) -> list[str]:
+    texts = ["sentence"] if questions.unit == "sentence" else ["first", "second"]
+    lang = shown[0].lang if shown else ""
+    asked = [
+        f"{name}: {question.text.get(lang) or question.text['en']}"
+        for name, question in questions.questions.items()
+    ]
+    return [
+        "row",
+        *texts,
+        *asked,
+        *(f"{name} (only if you want it stored)" for name in questions.about),
+    ]
+
+
+# --- back
+
+
+def collect(paths: Sequence[str | Path], key: str | Path) -> tuple[list[Row], list[str]]:
+    """Take back what annotators answered.
+
+    paths: their sheets, as any spreadsheet saved them. key: of the export. Returns the votes
+    (`item, rater, question, label, …`), and a line on each cell that cannot be used. A respondent's
+    age group and gender are what the first row with one says. Raises InputError for no such files.
+    """
+    try:
+        known = json.loads(packs.read_text(Path(key)))
+        questions, codes = load(known["questions"]), known["rows"]
+    except (ValueError, KeyError, TypeError):
+        raise InputError(f"{key}: is no key of an export") from None
+    votes: list[Row] = []
+    problems: list[str] = []
+    if questions.hash != known["hash"]:
+        problems.append(f"{key}: the questions {questions.name!r} have changed since the export")
+    seen: dict[str, str] = {}
+    for path in map(Path, paths):
+        sheet = sheets.read(path, ["row"])
+        place = {
+            sheets.head_key(head.split(":")[0].split("(")[0]): at
+            for at, head in enumerate(sheet.heads)
+        }
+        lacks = [
+            name for name in ("row", *questions.questions) if sheets.head_key(name) not in place
+        ]
+        if lacks:
+            raise InputError(f"{path}: no column {lacks[0]!r}; is this a sheet of the export?")
+        about = {
+            name: next((c for _, cells in sheet.rows if (c := _cell(cells, place, name))), "")
+            for name in questions.about
+        }
+        for number, cells in sheet.rows:
+            where = f"{path}, row {number}"
+            code = _cell(cells, place, "row")
+            row = codes.get(code)
+            if row is None:
+                problems.append(f"{where}: {code!r} is no row of the export")
+                continue
+            if code in seen:
+                problems.append(f"{where}: this row is in {seen[code]} already")
+                continue
+            seen[code] = str(path)
+            for name, question in questions.questions.items():
+                said = _cell(cells, place, name)
+                label = question.answers.get(_fold(said), "")
+                if said and not label:
+                    problems.append(f"{where}: {said[:40]!r} is no answer to {name!r}")
+                vote = {
+                    "item": row["item"],
+                    "rater": row["rater"],
+                    "question": name,
+                    "label": label,
+                }
+                vote |= {"lang": row["lang"], "repeat": int(row["repeat"])}
+                votes.append(vote | {"age_group": "", "gender": ""} | about)
+    missing = [code for code in codes if code not in seen]
+    if missing:
+        problems.append(f"{len(missing)} of {len(codes)} rows did not come back")
+    return votes, problems
+
+
+def _cell(cells: Sequence[str], place: Mapping[str, int], name: str) -> str:
+    return cells[place[sheets.head_key(name)]].strip() if sheets.head_key(name) in place else ""
+
+
+# --- what is kept
+
+
+@dataclass(frozen=True)
+class Rule:
+    """`5/7`: at least 5 votes for a row, of at least 7; `>60%`, `>=60%`: more than, or at least,
+    that share of the votes that it has."""
+
+    text: str
+    least: int
+    votes: int
+    share: Fraction | None
+    strict: bool
+
+    @classmethod
+    def parse(cls, text: str, where: str) -> Rule:
+        """Read a rule. Raises InputError for none."""
+        plain = text.replace(" ", "")
+        if found := re.fullmatch(r"(\d+)/(\d+)", plain):
+            k, n = int(found[1]), int(found[2])
+            if 1 <= k <= n:
+                return cls(plain, k, n, None, False)
+        if found := re.fullmatch(r"(>=?)(\d+(?:\.\d+)?)%", plain):
+            share = Fraction(found[2]) / 100
+            if share <= 1 and not (share == 1 and found[1] == ">"):
+                return cls(plain, 0, 1, share, found[1] == ">")
+        raise InputError(f"{where}: {text!r} is no rule such as 5/7, >60% or >=50%")
+
+    def decide(self, votes_for: int, votes: int) -> tuple[bool, str]:
+        """Whether an item is kept, and why not."""
+        if votes < self.votes:
+            return False, f"{votes} of {self.votes} votes"
+        if self.share is None:
+            kept = votes_for >= self.least
+        else:
+            share = Fraction(votes_for, votes)
+            kept = share > self.share if self.strict else share >= self.share
+        return kept, "" if kept else f"{votes_for} of {votes} for it"
+
+
+@dataclass(frozen=True)
+class Kept:
+    """rows: all, with `votes`, `kept` and `why`; those that are kept come by the flag. columns:
+    theirs. questions: those voted on. unknown: items of votes that the table has not."""
+
+    rows: list[Row]
+    columns: list[str]
+    counts: dict[str, int]
+    unknown: list[str]
+
+
+def keep(
+    source: str | Path,
+    votes: Sequence[str | Path],
+    name: str = "aqbileq",
+    rule: str = "",
+    model: str = "",
+    lang: str = "",
+) -> Kept:
+    """Count votes, and say of every row whether it is kept.
+
+    source: the table that was judged. votes: tables of votes (`collect`, or any `item, rater,
+    label`, under the names that `review agreement` knows). name: of the questions; a question that
+    it has not must be voted `yes`. rule: instead of that of the questions; every question must
+    pass. model: `dawid-skene` or `glad` (crowd-kit) gives each item a label and its probability
+    beside the majority, and decides nothing. A rater's second vote on an item counts for
+    self-agreement, not here. Raises InputError for what cannot be counted.
+    """
+    questions = load(name)
+    decide = Rule.parse(rule or questions.rule, "--rule")
+    rows, found = items(source, questions.unit, lang)
+    table = list(read_votes(votes))
+    named = {item.name for item in found}
+    # A vote may name the row of an item by its id, as other tools do.
+    by_row = {rows[at]["id"]: item.name for item in found for at in item.rows}
+    counted: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
+    unknown = []
+    usable = []
+    for vote in table:
+        item = vote["item"] if vote["item"] in named else by_row.get(vote["item"])
+        if item is None:
+            unknown.append(vote["item"])
+        elif vote["label"] and not vote["repeat"]:
+            usable.append(vote | {"item": item})
+            counted[item][vote["question"]][vote["label"]] += 1
+    asked = list(dict.fromkeys(vote["question"] for vote in usable)) or list(questions.questions)
+    if not usable:
+        raise InputError(f"{', '.join(map(str, votes))}: no vote on an item of {source}")
+    models = {
+        q: _modelled([v for v in usable if v["question"] == q], model) for q in asked if model
+    }
+    step = f"validate/{VERSION}|{questions.name}@{questions.hash}|rule:{decide.text}"
+    counts: Counter[str] = Counter()
+    for item in found:
+        why = []
+        for question in asked:
+            wanted = (
+                questions.questions[question].keep if question in questions.questions else ("yes",)
+            )
+            one = counted[item.name][question]
+            kept, reason = decide.decide(sum(one[label] for label in wanted), one.total())
+            if not kept:
+                why.append(f"{question}: {reason}")
+        counts["left out" if why else "kept"] += 1
+        for at in item.rows:
+            old = rows[at]
+            values: Row = {
+                "votes": {q: dict(sorted(counted[item.name][q].items())) for q in asked},
+                "kept": not why,
+                "why": "; ".join(why),
+            }
+            for question, labels in models.items():
+                label, probability = labels.get(item.name, ("", None))
+                values |= {f"{question}_model": label, f"{question}_model_p": probability}
+            rows[at] = old | values | {tables.HISTORY: tables.history([old], step)}
+    extra = [f"{q}_model{end}" for q in models for end in ("", "_p")]
+    columns = tables.columns(rows, [*COLUMNS, *extra])
+    return Kept(rows, columns, dict(counts), list(dict.fromkeys(unknown)))
+
+
+def read_votes(paths: Sequence[str | Path]) -> Iterable[Row]:
+    """Votes of long tables: item, rater, question (`label` where there is none), label, repeat."""
+    seen: set[tuple[str, str, str]] = set()
+    for path in paths:
+        for row in ballots.read(path, tables.read(path)):
+            key = (row["item"], row["reviewer"], row["question"])
+            again = row["again"] or key in seen
+            if row["answer"]:
+                seen.add(key)
+            yield {
+                "item": row["item"],
+                "rater": row["reviewer"],
+                "question": row["question"],
+                "label": row["answer"],
+                "repeat": again,
+            }
+
+
+def _modelled(votes: Sequence[Row], model: str) -> dict[str, tuple[str, float]]:
+    """The label that a model of annotators gives each item, and its probability.
+
+    Dawid & Skene 1979 (Applied Statistics 28:20): every annotator has a matrix of errors; GLAD
+    (Whitehill et al. 2009): every annotator a skill, every item a difficulty; two labels at most.
+    """
+    if model not in MODELS:
+        raise registry.unknown("model of annotators", model, MODELS)
+    try:
+        from crowdkit.aggregation import GLAD, DawidSkene
+    except ImportError:
+        raise InputError(f"{model} needs crowd-kit; install genprobe[annotators]") from None
+    import pandas as pd
+
+    table = pd.DataFrame(
+        [(v["item"], v["rater"], v["label"]) for v in votes], columns=["task", "worker", "label"]
+    ).sort_values(["task", "worker"])
+    labels = sorted(table["label"].unique())
+    if len(labels) < 2:
+        return dict.fromkeys(table["task"].unique(), (labels[0], 1.0))
+    fitted = DawidSkene(n_iter=100) if model == "dawid-skene" else GLAD(n_iter=100, silent=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of pandas, meant for the library
+        found = fitted.fit_predict_proba(table)
+    return {
+        str(item): (str(row.idxmax()), round(float(row.max()), 4)) for item, row in found.iterrows()
+    }

@@ -1,0 +1,46 @@
+"""What people said of items, one answer a row, under the names that tools give the columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from genprobe.errors import InputError
+from genprobe.files import Row, cell_text
+
+# Our column -> the names that it goes by, in small letters with `_` between words.
+COLUMNS = {
+    "item": ("item", "item_id", "id", "task", "task_id", "unit", "unit_id", "instance_id"),
+    "reviewer": ("reviewer", "rater", "annotator", "annotator_id", "worker", "worker_id", "coder"),
+    "question": ("question", "criterion", "dimension", "schema"),
+    "answer": ("answer", "label", "annotation", "rating", "category", "value", "vote"),
+}
+ALONE = "label"  # the question of a table that has no column for it
+
+
+def column(there: Sequence[str], name: str) -> str | None:
+    """The column of a table that is one of ours by another name."""
+    plain = {one.strip().lower().replace(" ", "_"): one for one in reversed(there)}
+    return next((plain[known] for known in COLUMNS[name] if known in plain), None)
+
+
+def read(path: str | Path, rows: Iterable[tuple[int, Row]]) -> Iterator[Row]:
+    """Read answers: item, reviewer, question, answer (small letters, or empty), lang, repeat.
+
+    path: for errors. rows: with their numbers. InputError, with the row, for what is missing.
+    """
+    for number, row in rows:
+        cells: Row = {}
+        for name in COLUMNS:
+            found = column(list(row), name)
+            if found is None and name != "question":
+                raise InputError(f"{path}: no column {name!r}; agreement needs it")
+            cells[name] = cell_text(row[found]) if found else ALONE
+            if not cells[name] and name != "answer":
+                raise InputError(f"{path}, row {number}: {name!r} is empty")
+        again = cell_text(row.get("repeat")).casefold() in ("1", "1.0", "true", "yes")
+        yield cells | {
+            "answer": cells["answer"].casefold(),
+            "lang": cell_text(row.get("lang")) or None,
+            "again": again,
+        }

@@ -1,0 +1,47 @@
+"""Kappa of every two annotators as a figure (Aqbileq, Appendix F, Figure 10)."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+
+from genprobe.errors import InputError
+from genprobe.files import disk
+from genprobe.records import Score
+from genprobe.report.figures import _plot
+
+FORMS = (".svg", ".pdf")
+
+
+def kappas(scores: Sequence[Score], path: str | Path) -> None:
+    """Draw Cohen's kappa of every two annotators, one panel a question.
+
+    scores: of `review.agreement.agreement`. path: .svg or .pdf. A kappa below 0 has the colour of
+    0 and its own number. The same scores give the same bytes. Raises InputError where there are no
+    two annotators, or the file is of another kind.
+    """
+    path = Path(path)
+    if path.suffix not in FORMS:
+        raise InputError(f"{path}: the figure is drawn as {' or '.join(FORMS)}")
+    cells: dict[tuple[str, str, str], tuple[float, str]] = {}
+    names: dict[str, None] = {}
+    for score in scores:
+        both = str(score.by.get("reviewers", "")).split(", ")
+        if score.metric != "cohen-kappa" or score.by.get("lang", "all") not in ("all", None):
+            one_language = len({s.by.get("lang") for s in scores}) == 1
+            if score.metric != "cohen-kappa" or not one_language:
+                continue
+        if len(both) != 2 or score.value is None:
+            continue
+        names |= dict.fromkeys(both)
+        text = f"{score.value:.2f}".replace("0.", ".", 1)
+        cells[str(score.by["question"]), both[0], both[1]] = (max(0.0, score.value), text)
+    if not cells:
+        raise InputError(f"{path}: no kappa to draw; it takes three annotators who share items")
+    with _plot.style():
+        canvas = _plot.heat(cells, sorted(names), "Cohen's kappa")
+        file = io.BytesIO()
+        gone = ("Date", "Creator") if path.suffix == ".svg" else ("CreationDate", "Producer")
+        canvas.savefig(file, format=path.suffix[1:], metadata={**dict.fromkeys((*gone, "Creator"))})
+    disk.replace_bytes(path, [file.getvalue()])

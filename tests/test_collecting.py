@@ -1,0 +1,453 @@
+"""Answers of people: in the terminal, by the form in a real browser, and through other tools."""
+
+import json
+import shutil
+
+import pytest
+from test_dataset import run, write
+
+from genprobe.curation import collect, exchange, tables
+from genprobe.errors import InputError
+from genprobe.files import read_rows
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")
+PACKS = [
+    (path.parent.name, path.stem)
+    for path in sorted((collect.registry.PROMPTS / "elicitation").glob("*/*.toml"))
+]
+
+
+# --- packs and the terminal
+
+
+@pytest.mark.parametrize(("name", "lang"), PACKS)
+def test_every_pack_reads_and_makes_a_form_and_an_xlsform(name, lang, tmp_path):
+    pack = collect.load(name, lang)
+    collect.form(pack, tmp_path / "form.html")
+    page = (tmp_path / "form.html").read_text(encoding="utf-8")
+    assert f'lang="{lang}"' in page and ('dir="rtl"' in page) == (lang == "fa")
+    exchange.form(pack, tmp_path / "form.xlsx")
+    sheet = tables.read(tmp_path / "form.xlsx")
+    names = [row["name"] for _, row in sheet if row["name"]]
+    assert len(names) == len(set(names))
+    opened = sum(row["type"] == "begin_group" for _, row in sheet)
+    assert opened == sum(row["type"] == "end_group" for _, row in sheet)
+    questions = sum(len(task.gives) for domain in pack.domains for task in domain.tasks)
+    assert sum("__" in name for name in names) == questions
+
+
+def test_pyxform_accepts_the_xlsform(tmp_path):
+    convert = pytest.importorskip("pyxform.xls2xform", reason="pyxform is not installed").convert
+    exchange.form(collect.load("rubia", "ru"), tmp_path / "form.xlsx")
+    assert not convert(str(tmp_path / "form.xlsx")).warnings
+
+
+def answers(lines, pack, out, seed=1):
+    """An interview with these lines; what was said to the respondent."""
+    said, given = [], iter(lines)
+
+    def ask(prompt):
+        try:
+            return next(given)
+        except StopIteration:
+            raise EOFError from None
+
+    return collect.interview(pack, out, ask, said.append, seed), said
+
+
+def test_an_interview_in_the_terminal(tmp_path):
+    pack, out = collect.load("afristereo", "en"), tmp_path / "a.jsonl"
+    about = ["1", "woman", "3", "gardener", "2", "", "1", "", ""]
+    count, said = answers(
+        ["1", *about, "Women sing, women hum", "/switch", "", "Monks hum", "/leave", "never"],
+        pack,
+        out,
+    )
+    assert count == 2
+    rows = [row for _, row in tables.read(out)]
+    assert [(r["domain"], r["task"], r["answer"]) for r in rows] == [
+        ("women", "women", "Women sing, women hum"),
+        ("religion", "religion", "Monks hum"),
+    ]
+    assert rows[0]["about_age_range"] == "26–35" and rows[0]["about_employment"] == "gardener"
+    assert rows[0]["about_country"] == "Nigeria" or rows[0]["about_sector"] == "2"
+    code = rows[0]["respondent"]
+    assert said[-1].endswith(code) and pack.texts["warning"] in said
+    answers(["1", "2", "Women bake"], pack, out)
+    rows = [row for _, row in tables.read(out)]
+    assert len(rows) == 3 and rows[2]["about_age_range"] == ""
+    assert collect.delete(out, code.upper()) == 2
+    assert [row["answer"] for _, row in tables.read(out)] == ["Women bake"]
+    with pytest.raises(InputError, match="no answer of"):
+        collect.delete(out, code)
+
+
+def test_who_does_not_consent_is_asked_nothing(tmp_path):
+    count, _said = answers(["2", "1"], collect.load("rubia", "kk"), tmp_path / "a.jsonl")
+    assert count == 0 and not (tmp_path / "a.jsonl").exists()
+
+
+def test_tasks_are_drawn_and_a_second_message_follows_the_first(tmp_path):
+    pack, out = collect.load("rubia", "tr"), tmp_path / "a.csv"
+    _count, said = answers(
+        ["1", "2", "Bir.", "İki.", "Üç.", "", "/switch", "Dört.", "Beş."], pack, out
+    )
+    rows = list(read_rows(out))
+    assert [(r["pro"], r["anti"]) for r in rows] == [("Bir.", "İki."), ("Dört.", "Beş.")]
+    seconds = {task.second for domain in pack.domains for task in domain.tasks}
+    assert sum(line in seconds for line in said) == 3
+
+
+def test_a_pack_is_checked(tmp_path):
+    good = (collect.registry.PROMPTS / "elicitation" / "rubia" / "en.toml").read_text("utf-8")
+    path = tmp_path / "en.toml"
+    for old, new, said in [
+        ('order = "drawn"', 'order = "once"', "'order' is one of"),
+        ('gives = ["pro", "anti"]', 'gives = ["pro"]', "'gives'"),
+        ("weight = 1", "weight = 0", "'weight'"),
+        ('skip = "', 'skips = "', "[words] lacks 'skip'"),
+        ('warning = "', 'warnin = "', "unknown key 'warnin'"),
+    ]:
+        path.write_text(good.replace(old, new, 1), encoding="utf-8")
+        with pytest.raises(InputError) as raised:
+            collect.read_pack(path)
+        assert said in str(raised.value)
+
+
+# --- the form
+
+
+@pytest.fixture(scope="module")
+def browser():
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield found
+        found.close()
+
+
+@pytest.fixture
+def visit(browser, tmp_path):
+    """Opens a form; `.asked` are its requests, `.faults` what went wrong in it."""
+    contexts = []
+
+    def open_(name, lang, context=None):
+        path = tmp_path / f"{name}-{lang}.html"
+        collect.form(collect.load(name, lang), path)
+        context = context or browser.new_context(accept_downloads=True)
+        contexts.append(context)
+        page = context.new_page()
+        page.asked, page.faults = [], []
+        page.on("request", lambda request: page.asked.append(request.url))
+        page.on("pageerror", lambda error: page.faults.append(str(error)))
+        page.on(
+            "console",
+            lambda message: page.faults.append(message.text) if message.type == "error" else None,
+        )
+        page.goto(path.as_uri())
+        return page
+
+    yield open_
+    for context in set(contexts):
+        context.close()
+
+
+def heading(page):
+    return page.locator("h2").inner_text()
+
+
+@needs_chromium
+def test_a_respondent_with_a_keyboard_alone(visit, tmp_path):
+    pack = collect.load("rubia", "kk")
+    page = visit("rubia", "kk")
+    assert page.evaluate("document.activeElement.tagName") == "H2"
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")  # yes, go on
+    assert heading(page) == pack.texts["consent_about"]
+    page.keyboard.press("Tab")
+    page.keyboard.press("Space")  # the first age group
+    page.keyboard.press("ArrowDown")
+    for _ in range(20):
+        if page.evaluate("document.activeElement.type") == "submit":
+            break
+        page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    page.keyboard.type("Наубайшылар ән салады. <b>")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    seconds = {task.second for domain in pack.domains for task in domain.tasks}
+    assert any(heading(page).endswith(second) for second in seconds)
+    assert page.locator(".before").inner_text() == "Наубайшылар ән салады. <b>"
+    page.keyboard.press("Tab")
+    page.keyboard.type("Ақындар ән салады.")
+    # The tab is closed, and opened again: nothing is lost.
+    context = page.context
+    page.close()
+    page = visit("rubia", "kk", context)
+    assert page.locator("textarea").input_value() == "Ақындар ән салады."
+    page.get_by_role("button", name=pack.words["next"]).click()
+    assert page.get_by_role("status").inner_text() == f"1 {pack.words['answered']}"
+    page.get_by_role("button", name=pack.words["leave"]).click()
+    code = page.locator("code").inner_text()
+    with page.expect_download() as saved:
+        page.get_by_role("button", name=pack.words["save"]).click()
+    path = tmp_path / saved.value.suggested_filename
+    saved.value.save_as(path)
+    assert path.name == f"answers-{code}.jsonl"
+    assert page.asked == [page.url] or all(
+        url.startswith(("file:", "blob:", "data:")) for url in page.asked
+    )
+    assert page.faults == []
+    out = tmp_path / "all.csv"
+    run("collect", "rubia", path, path, "--lang", "kk", "-o", out, "-q")
+    (row,) = read_rows(out)
+    assert (row["pro"], row["anti"]) == ("Наубайшылар ән салады. <b>", "Ақындар ән салады.")
+    assert row["respondent"] == code and row["about_age_group"] == "18–25"
+    assert row["about_gender"] == "" and json.loads(row["history"]) == [pack.step]
+    run("collect", "rubia", "--lang", "kk", "-o", out, "--delete", code, "-q")
+    assert code not in out.read_text()
+
+
+@needs_chromium
+def test_the_form_asks_for_nothing_and_can_be_left(visit):
+    pack = collect.load("afristereo", "en")
+    page = visit("afristereo", "en")
+    page.get_by_role("button", name=pack.texts["consent_yes"]).click()
+    page.get_by_role("button", name=pack.words["skip"]).click()
+    tasks = [task for domain in pack.domains for task in domain.tasks]
+    page.get_by_role("button", name=pack.words["next"]).click()  # empty: said, not stored
+    assert page.get_by_role("status").inner_text() == pack.words["required"]
+    for n, task in enumerate(tasks):
+        assert heading(page).endswith(task.first)
+        page.locator("textarea").fill(f"Answer {n}")
+        page.get_by_role("button", name=pack.words["next"]).click()
+    assert heading(page) == pack.words["done"]
+    kept = page.evaluate("Object.values(localStorage)[0]")
+    rows = json.loads(kept)["rows"]
+    assert [row["answer"] for row in rows] == [f"Answer {n}" for n in range(7)]
+    assert all(not row[name] for row in rows for name in row if name.startswith("about_"))
+    page.on("dialog", lambda dialog: dialog.accept())
+    page.get_by_role("button", name=pack.words["wipe"]).click()
+    assert page.evaluate("localStorage.length") == 0
+    assert heading(page) == pack.texts["consent"]
+    assert all(url.startswith(("file:", "data:")) for url in page.asked)
+    assert page.faults == []
+
+
+@needs_chromium
+@pytest.mark.parametrize("lang", ["fa", "en"])
+def test_a_screen_reader_finds_its_way(visit, lang):
+    from axe_playwright_python.sync_playwright import Axe
+
+    pack = collect.load("rubia", lang)
+    page = visit("rubia", lang)
+    assert page.locator("html").get_attribute("dir") == ("rtl" if lang == "fa" else "ltr")
+    for button in (pack.texts["consent_yes"], pack.words["next"], None):
+        found = Axe().run(page)
+        assert found.violations_count == 0, found.generate_report()
+        if button:
+            page.get_by_role("button", name=button).click()
+    assert page.get_by_role("textbox").count() == 1
+    if lang == "fa":
+        box = page.get_by_role("button", name=pack.words["next"]).bounding_box()
+        other = page.get_by_role("button", name=pack.words["switch"]).bounding_box()
+        assert box["x"] > other["x"]
+
+
+# --- other tools
+
+
+def collected(pack, count):
+    """Answers of two respondents, some tasks answered more than once."""
+    rows = []
+    for n in range(count):
+        domain = pack.domains[n % len(pack.domains)]
+        task = domain.tasks[n % len(domain.tasks)]
+        code = ("aaaa-bbbb-cccc", "dddd-eeee-ffff")[n % 2]
+        row = {
+            "id": f"{code}-{n // 2 + 1}",
+            "respondent": code,
+            "pack": pack.name,
+            "lang": pack.lang,
+        }
+        row |= {"domain": domain.id, "task": task.id}
+        row |= {c: f'=Said {n}, "so";\n{c} (2)' for c in task.gives}
+        row |= {f"about_{one.id}": "x" * (n % 2) for one in pack.about}
+        rows.append(row | {"history": [pack.step]})
+    return sorted(rows, key=lambda row: row["respondent"])
+
+
+@pytest.mark.parametrize("tool", exchange.FORMS)
+@pytest.mark.parametrize("name", ["afristereo", "rubia"])
+def test_answers_go_through_a_form_and_back(tool, name, tmp_path):
+    pack = collect.load(name, "en")
+    rows = collected(pack, 24)
+    source = tmp_path / "a.jsonl"
+    tables.write(source, rows, pack.columns)
+    run("convert", source, "--to", tool, "--pack", name, "-o", tmp_path / "w.csv", "-q")
+    run(
+        "convert",
+        tmp_path / "w.csv",
+        "--from",
+        tool,
+        "--pack",
+        name,
+        "-o",
+        tmp_path / "b.jsonl",
+        "-q",
+    )
+    back = [row for _, row in tables.read(tmp_path / "b.jsonl")]
+    squeeze = lambda row: {k: v.strip() if isinstance(v, str) else v for k, v in row.items()}  # noqa: E731
+    assert [squeeze(row) for row in rows] == back
+
+
+def test_responses_of_a_form_that_people_made(tmp_path):
+    pack = collect.load("afristereo", "en")
+    tasks = [task for domain in pack.domains for task in domain.tasks]
+    path = write(
+        tmp_path / "r.csv",
+        [
+            {
+                "Timestamp": "1",
+                tasks[0].first: "Women hum",
+                "What is your age range?": "18–25",
+                "Shoe size": "40",
+            },
+            {"Timestamp": "2", tasks[0].first: "", "What is your age range?": "", "Shoe size": ""},
+        ],
+    )
+    rows, notes = exchange.read_answers([path], "google-forms", pack)
+    assert [(r["task"], r["answer"], r["about_age_range"]) for r in rows] == [
+        ("women", "Women hum", "18–25")
+    ]
+    assert rows[0]["history"] == [f"{pack.step}|via:google-forms"]
+    assert notes == [f"{path}: the column 'Shoe size' is no question of the pack"]
+    other = write(tmp_path / "o.csv", [{"a": "1"}])
+    assert "no column is a question" in run(
+        "convert",
+        other,
+        "--from",
+        "google-forms",
+        "--pack",
+        "afristereo",
+        "-o",
+        tmp_path / "x.csv",
+        code=2,
+    )
+
+
+PAIRS = [
+    {
+        "id": f"i{n}",
+        "lang": "ru",
+        "text": f"{who} «поют»\t{n}.",
+        "role": role,
+        "pair": f"p{n}",
+        "note": '{"a": 1}',
+        "history": json.dumps(["made by hand"]),
+    }
+    for n in range(3)
+    for who, role in (("=Пекари", "original"), ("Поэты", "contrast"))
+]
+for at, pair_row in enumerate(PAIRS):
+    pair_row["id"] += f"-{at % 2}"
+
+
+@pytest.mark.parametrize(
+    ("tool", "suffix"), [("label-studio", "json"), ("doccano", "jsonl"), ("potato", "jsonl")]
+)
+def test_rows_go_through_a_tool_and_back(tool, suffix, tmp_path):
+    source = tmp_path / "p.csv"
+    tables.write(source, [row | {"history": ["made by hand"]} for row in PAIRS], list(PAIRS[0]))
+    tasks = tmp_path / f"t.{suffix}"
+    run("convert", source, "--to", tool, "-o", tasks, "-q")
+    run("convert", tasks, "--from", tool, "-o", tmp_path / "back.csv", "-q")
+    assert (tmp_path / "back.csv").read_bytes() == source.read_bytes()
+
+
+def test_votes_of_label_studio(tmp_path):
+    source = write(tmp_path / "p.csv", PAIRS)
+    run("convert", source, "--to", "label-studio", "-o", tmp_path / "t.json", "-q")
+    config = (tmp_path / "t-config.xml").read_text()
+    assert '<Choices name="bias"' in config and '<Choice value="yes"/>' in config
+    tasks = json.loads((tmp_path / "t.json").read_text())
+    for number, task in enumerate(tasks, 1):
+        task["id"] = number  # as its export has it
+        task["annotations"] = [
+            {
+                "completed_by": by,
+                "was_cancelled": by == 3,
+                "result": [
+                    {
+                        "from_name": "bias",
+                        "to_name": "text",
+                        "type": "choices",
+                        "value": {"choices": [label]},
+                    }
+                ],
+            }
+            for by, label in ((1, "yes"), ({"id": 2, "email": "b@example.org"}, "no"), (3, "yes"))
+        ]
+    (tmp_path / "e.json").write_text(json.dumps(tasks))
+    run(
+        "convert",
+        tmp_path / "e.json",
+        "--from",
+        "label-studio",
+        "--votes",
+        tmp_path / "v.csv",
+        "-o",
+        tmp_path / "b.csv",
+        "-q",
+    )
+    votes = list(read_rows(tmp_path / "v.csv"))
+    assert [(v["item"], v["rater"], v["label"]) for v in votes[:2]] == [
+        ("p0", "1", "yes"),
+        ("p0", "b@example.org", "no"),
+    ]
+    assert len(votes) == 6
+    run(
+        "validate",
+        "keep",
+        tmp_path / "b.csv",
+        "--votes",
+        tmp_path / "v.csv",
+        "--rule",
+        ">=50%",
+        "-o",
+        tmp_path / "k.csv",
+        "-q",
+    )
+    assert len(list(read_rows(tmp_path / "k.csv"))) == 6
+
+
+def test_votes_of_doccano_and_potato(tmp_path):
+    source = write(tmp_path / "p.csv", PAIRS)
+    run("convert", source, "--to", "doccano", "-o", tmp_path / "d.jsonl", "-q")
+    lines = [json.loads(line) for line in (tmp_path / "d.jsonl").read_text().splitlines()]
+    for by, label in (("ann", "yes"), ("bob", "no")):
+        made = [line | {"id": n, "label": [label]} for n, line in enumerate(lines, 10)]
+        (tmp_path / f"{by}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in made))
+    _, votes = exchange.read([tmp_path / "ann.jsonl", tmp_path / "bob.jsonl"], "doccano")
+    assert [(v["item"], v["rater"], v["label"]) for v in votes] == [
+        (f"p{n}", by, label) for by, label in (("ann", "yes"), ("bob", "no")) for n in range(3)
+    ]
+    potato = {"user_id": "cy", "instance_id": "p1", "label_annotations": {"bias": {"yes": "1"}}}
+    (tmp_path / "annotated_instances.jsonl").write_text(json.dumps(potato) + "\n")
+    rows, votes = exchange.read([tmp_path / "annotated_instances.jsonl"], "potato")
+    assert rows == [] and votes == [
+        {"item": "p1", "rater": "cy", "question": "bias", "label": "yes"}
+    ]
+
+
+def test_exports_of_another_kind(tmp_path):
+    path = tmp_path / "x.json"
+    path.write_text("{}")
+    assert "not a list of tasks" in run(
+        "convert", path, "--from", "label-studio", "-o", path, code=2
+    )
+    assert "unknown tool 'brat'" in run("convert", path, "--from", "brat", "-o", path, code=2)
+    assert "name it with --pack" in run("convert", path, "--from", "xlsform", "-o", path, code=2)
