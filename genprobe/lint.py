@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from genprobe import text
-from genprobe.datasets import choices, templates
+from genprobe.datasets import choices, frames, templates
 from genprobe.errors import InputError
-from genprobe.judges import llm, stance
+from genprobe.judges import choice, llm, stance
 from genprobe.resources import packs as inputs
 from genprobe.resources import registry
 
@@ -47,7 +47,21 @@ _SCRIPTS = {
 # A character that one national character set has and the other lacks is of that script.
 _CODECS = {"Hans": ("gb2312", "big5"), "Hant": ("big5", "gb2312")}
 _QUOTES = {"“": "”", "„": "“”", "«": "»", "「": "」", "『": "』"}
-FOLDERS = ("languages", "templates", "stance", "rubrics", "choices")  # beside the packs
+FOLDERS = (
+    "languages",
+    "templates",
+    "stance",
+    "rubrics",
+    "choices",
+    "options",
+    "choosing",
+)  # beside the packs
+_READ: dict[str, Callable[[Path], object]] = {
+    "stance": stance.read_words,
+    "rubrics": llm.read_rubric,
+    "options": choice.read_words,
+    "choosing": frames.read_frames,
+}
 _ZWNJ = "\u200c"  # Persian orthography needs it
 
 
@@ -102,8 +116,8 @@ def _file(path: Path) -> Iterator[Finding]:
             yield from _templates(path)
     elif folder == "choices":
         yield from _choices(path)
-    elif folder in ("stance", "rubrics"):
-        read = {"stance": stance.read_words, "rubrics": llm.read_rubric}[folder]
+    elif folder in _READ:
+        read = _READ[folder]
         try:
             read(path)
         except InputError as error:

@@ -283,11 +283,11 @@ def prompts(statement: Statement) -> list[tuple[str, dict[str, list[str]]]]:
         listed = "\n".join(said.option.replace("{option}", option) for option in order)
         parts = {"{context}": extra["context"], "{question}": extra["question"]}
         parts |= {"{options}": listed}
-        found.append((_fill(said.text, {k: str(v) for k, v in parts.items()}), behind))
+        found.append((fill(said.text, {k: str(v) for k, v in parts.items()}), behind))
     return found
 
 
-def _fill(text: str, parts: Mapping[str, str]) -> str:
+def fill(text: str, parts: Mapping[str, str]) -> str:
     """Each part put into its place once: what a part says in braces is no place."""
     places = sorted(parts, key=text.index)
     found, rest = "", text
