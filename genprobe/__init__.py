@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # for editors and type checkers; `_PUBLIC` says the same
     from genprobe.analysis.compare import paradigms as compare_paradigms
     from genprobe.analysis.reproduce import run as reproduce_study
     from genprobe.analysis.score import score
-    from genprobe.api import essays, logprobs, stories, yesno
+    from genprobe.api import choices, essays, logprobs, stories, yesno
     from genprobe.engines import Options, Sampling
     from genprobe.errors import GenprobeError
     from genprobe.lint import lint as lint_prompts
@@ -48,6 +48,7 @@ __all__ = [
     "Statement",
     "__version__",
     "build_report",
+    "choices",
     "compare_paradigms",
     "compare_runs",
     "essays",
@@ -70,6 +71,7 @@ __all__ = [
 _PUBLIC = {
     "yesno": "api.yesno",
     "stories": "api.stories",
+    "choices": "api.choices",
     "essays": "api.essays",
     "logprobs": "api.logprobs",
     "judge_run": "tasks.judge_run",

@@ -98,6 +98,34 @@ def essays(
     return tasks.run("essays", _ask(**locals()))
 
 
+def choices(
+    model: str | None = None,
+    *,
+    data: str,
+    langs: Sequence[str] = (),
+    probes: Sequence[str] = (),
+    orders: str = "all",
+    shots: str | Path | None = None,
+    limit: int | None = None,
+    engine: str = "auto",
+    sampling: Sampling | None = None,
+    seed: int = 0,
+    samples: int = 1,
+    decodes: Sequence[str] = ("free",),
+    options: Options | None = None,
+    out: str | Path | None = None,
+    by: Sequence[str] = (),
+    note: Note = quiet,
+    progress: Progress = quiet,
+) -> Run:
+    """Ask a model questions with options (BBQ's layout); read which one it chooses.
+
+    probes: frames, `letters` where empty. orders: `all` orders of the options, a `balanced`
+    rotation, or `given`. shots: a file of examples. The rest as in `yesno`.
+    """
+    return tasks.run("choices", _ask(**locals()))
+
+
 def logprobs(
     model: str | None = None,
     *,

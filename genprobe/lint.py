@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 from genprobe import text
 from genprobe.curation import collect, extract, fill, validate
-from genprobe.datasets import choices, templates
+from genprobe.datasets import choices, frames, templates
 from genprobe.errors import InputError
-from genprobe.judges import llm, stance
+from genprobe.judges import choice, llm, stance
 from genprobe.resources import packs as inputs
 from genprobe.resources import registry
 
@@ -49,7 +49,7 @@ _SCRIPTS = {
 _CODECS = {"Hans": ("gb2312", "big5"), "Hant": ("big5", "gb2312")}
 _QUOTES = {"“": "”", "„": "“”", "«": "»", "「": "」", "『": "』"}
 # Beside the packs; of elicitation, which has a folder a pack, all that lies below.
-FOLDERS = ("languages", "templates", "stance", "rubrics", "choices")
+FOLDERS = ("languages", "templates", "stance", "rubrics", "choices", "options", "choosing")
 FOLDERS += ("extraction", "validation", "lexicon", "elicitation/*")
 _ZWNJ = "\u200c"  # Persian orthography needs it
 
@@ -61,6 +61,8 @@ _READ: dict[str, Callable[[Path], object]] = {
     "extraction": extract.read_rules,
     "validation": validate.read_questions,
     "lexicon": fill.read_lexicon,
+    "options": choice.read_words,
+    "choosing": frames.read_frames,
 }
 
 

@@ -7,6 +7,7 @@ import json
 import math
 import tomllib
 from decimal import ROUND_HALF_DOWN, ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -144,7 +145,7 @@ def test_figures_only_are_shipped():
 def test_the_list_names_them():
     done = CliRunner().invoke(cli, ["list", "reproductions"])
     assert [line.split()[0] for line in done.stdout.splitlines()] == NAMES
-    assert {"shades", "rubia", "bbq", "afristereo", "crows-pairs", "aqbileq"} <= set(NAMES)
+    assert {"shades", "rubia", "bbq", "afristereo", "crows-pairs", "aqbileq", "pbbq"} <= set(NAMES)
 
 
 # --- RuBia in small, with published figures of our own
@@ -500,3 +501,19 @@ def test_cells_make_a_frame():
     frame = pd.DataFrame([cell.row() for cell in reproduce.run("aqbileq").cells])
     assert list(frame.columns) == ["table", "cell", "published", "ours", "slack", "verdict", "why"]
     assert (frame["verdict"] == "agrees").sum() == 59
+
+
+# --- PBBQ
+
+
+def test_pbbq_says_where_its_tables_contradict_each_other():
+    found = reproduce.run("pbbq")
+    assert Counter(cell.verdict for cell in found.cells) == {"agrees": 105, "known": 50}
+    cells = {cell.name: cell for cell in found.cells}
+    assert (cells["samples, sum"].published, cells["samples, sum"].ours) == ("37742", 39274)
+    # Of Table 3, by hand: Qwen2.5's 16 ambiguous accuracies of Table 5.
+    assert cells["Qwen2.5-7B-Instruct, amb-accuracy"].ours == pytest.approx(0.5976, abs=5e-5)
+    # Two rows of Table 4 hold each other's means.
+    one, other = cells["household, amb-accuracy"], cells["property, amb-accuracy"]
+    assert one.ours == pytest.approx(float(other.published), abs=1e-4)
+    assert other.ours == pytest.approx(float(one.published), abs=1e-4)

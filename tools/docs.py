@@ -33,6 +33,7 @@ COMMANDS = (
         "yesno",
         "stories",
         "essays",
+        "choices",
         "logprob",
         "judge",
         "score",

@@ -461,13 +461,19 @@ def paradigms(
 def _by_model(runs: Sequence[Run]) -> dict[str, dict[str, list[Run]]]:
     """Name of a model -> its runs of each kind, at least one. RunError for a run of another kind,
     and for a model that lacks a kind."""
-    kinds = [task.name for task in tasks.every() if task.paradigm]
+    ways = {task.name: task.paradigm for task in tasks.every() if task.paradigm}
+    asked = {run.spec.command for run in runs if ways.get(run.spec.command) == "says"}
+    if len(asked) > 1:
+        raise RunError(f"runs of {' and '.join(sorted(asked))} ask for different things; give one")
+    says = asked or {"yesno"}
+    kinds = [name for name, way in ways.items() if way == "prefers" or name in says]
     known: dict[tuple[str, str], dict[str, list[Run]]] = {}
     for run in runs:
         kind = run.spec.command
         if kind not in kinds:
             raise RunError(
-                f"{run.folder} is a run of `{kind}`; give those of `yesno` and `logprob`"
+                f"{run.folder} is a run of `{kind}`; give those of `yesno` (or `choices`) and "
+                "`logprob`"
             )
         of = known.setdefault(run.spec.who, {k: [] for k in kinds})
         of[kind].append(run)

@@ -1,6 +1,7 @@
 """What a model says against what it prefers, item by item.
 
-An item is a stereotype in one language: the original of a pair. `says` is how far the model
+An item is a stereotype in one language: the original of a pair, or a question with options
+(`_choices`). `says` is how far the model
 endorses it when it is asked, 0 to 1: the mean over clear answers to the questions of agreement and
 disagreement, by reading (decode); of `logprob` the mean of P(yes) / (P(yes) + P(no)), P(no) taken
 where "no" endorses. `prefers` is how much likelier the model finds it than its contrasts: the mean
@@ -69,27 +70,11 @@ def items(said: pd.DataFrame, preferred: pd.DataFrame, by: Sequence[str] = ()) -
     as `table.outcomes` gives them. InputError where one is not such a table, a text differs
     between them, nothing is in both, or a column is unknown or not one of an item.
     """
-    for column, cure in (
-        ("says", "no judge has read the answers; run `genprobe judge` with --judge yesno first"),
-        ("p_yes", "no judge has read P(yes); run `genprobe judge` with --judge probability first"),
-    ):
-        if column not in said and (column == "says" or (said["decode"] == "logprob").any()):
-            raise InputError(cure)
-    if "pro" not in preferred:
-        raise InputError("the log-prob run holds choices; pairs of sentences are compared")
-    asked = said[(said["measures"] == "endorsed") & (said["role"] == "original")]
-    if not len(asked):
-        raise InputError("no original was asked about by agreement or disagreement")
-    # A column of the data may have the name that an item has among the answers.
-    preferred = preferred.drop(columns="statement", errors="ignore")
-    preferred = preferred.rename(columns={"item": "statement"})
-    _same_texts(said, preferred)
-    facts = _facts(asked, preferred, [c for c in dict.fromkeys(by) if c not in _KEY])
-    asked = asked[["decode", *_KEY]].assign(decode=asked["decode"].astype(str), says=_says(asked))
-    one = asked.groupby(["decode", *_KEY], observed=True)["says"].mean().reset_index()
-    with np.errstate(invalid="ignore"):  # infinite values
-        scored = preferred[["scorer", *_KEY]].assign(prefers=preferred["pro"] - preferred["anti"])
-    two = scored.groupby(["scorer", *_KEY], observed=True)["prefers"].mean().reset_index()
+    asked_choices, scored_choices = "chosen" in said, "chosen" in preferred
+    if asked_choices != scored_choices:
+        holds = "choices" if scored_choices else "pairs"
+        raise InputError(f"the log-prob run holds {holds}, and the other does not; give two alike")
+    one, two, facts = (_choices if asked_choices else _pairs)(said, preferred, by)
     parts = []
     for decode, mine in one.groupby("decode"):
         for scorer, theirs in two.groupby("scorer"):
@@ -110,6 +95,67 @@ def items(said: pd.DataFrame, preferred: pd.DataFrame, by: Sequence[str] = ()) -
     ]
     found["decode"] = pd.Categorical(found["decode"], order)
     return found.sort_values(["decode", "scorer", *_KEY], ignore_index=True)
+
+
+Sides = tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]  # what is said, what is preferred, facts
+
+
+def _pairs(said: pd.DataFrame, preferred: pd.DataFrame, by: Sequence[str]) -> Sides:
+    """The two sides of originals and their contrasts."""
+    if "pro" not in preferred:
+        raise InputError("the log-prob run holds no pairs")
+    for column, cure in (
+        ("says", "no judge has read the answers; run `genprobe judge` with --judge yesno first"),
+        ("p_yes", "no judge has read P(yes); run `genprobe judge` with --judge probability first"),
+    ):
+        if column not in said and (column == "says" or (said["decode"] == "logprob").any()):
+            raise InputError(cure)
+    asked = said[(said["measures"] == "endorsed") & (said["role"] == "original")]
+    if not len(asked):
+        raise InputError("no original was asked about by agreement or disagreement")
+    # A column of the data may have the name that an item has among the answers.
+    preferred = preferred.drop(columns="statement", errors="ignore")
+    preferred = preferred.rename(columns={"item": "statement"})
+    _same_texts(said, preferred)
+    facts = _facts(asked, preferred, [c for c in dict.fromkeys(by) if c not in _KEY])
+    asked = asked[["decode", *_KEY]].assign(decode=asked["decode"].astype(str), says=_says(asked))
+    one = asked.groupby(["decode", *_KEY], observed=True)["says"].mean().reset_index()
+    with np.errstate(invalid="ignore"):  # infinite values
+        scored = preferred[["scorer", *_KEY]].assign(prefers=preferred["pro"] - preferred["anti"])
+    two = scored.groupby(["scorer", *_KEY], observed=True)["prefers"].mean().reset_index()
+    return one, two, facts
+
+
+def _choices(said: pd.DataFrame, preferred: pd.DataFrame, by: Sequence[str]) -> Sides:
+    """The two sides of choices. says: of the answers to a question that name one of the two
+    groups, over its frames, orders and samples, the share that name the one that the stereotype
+    would have; prefers: the mean of log p(target) - log p(counter) over the orders."""
+    said, preferred = (
+        side.drop(columns="statement", errors="ignore").rename(columns={"item": "statement"})
+        for side in (said, preferred)
+    )
+    _same_questions(said, preferred)
+    facts = _facts(said, preferred, [c for c in dict.fromkeys(by) if c not in _KEY])
+    masses = said[["p_target", "p_counter"]].where(said["left_out"] == "", 0.0).fillna(0.0)
+    keys = ["decode", *_KEY]
+    total = pd.concat([said[keys], masses], axis=1).groupby(keys, observed=True).sum()
+    both = total["p_target"] + total["p_counter"]
+    one = (total["p_target"] / both.where(both > 0)).rename("says").reset_index()
+    scored = preferred.groupby(["scorer", *_KEY], observed=True)["log_ratio"].mean()
+    return one, scored.rename("prefers").reset_index(), facts
+
+
+def _same_questions(said: pd.DataFrame, preferred: pd.DataFrame) -> None:
+    """InputError if a choice reads otherwise in the other table."""
+    texts = [side[[*_KEY, "text"]].drop_duplicates(_KEY) for side in (said, preferred)]
+    both = texts[0].merge(texts[1], "inner", _KEY)
+    wrong = both[both["text_x"] != both["text_y"]]
+    if len(wrong):
+        first = wrong.iloc[0]
+        raise InputError(
+            f"{first['statement']} ({first['lang']}) has other words in the other run; give both "
+            "runs the same --data"
+        )
 
 
 def _says(asked: pd.DataFrame) -> Array:

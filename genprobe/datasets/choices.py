@@ -22,6 +22,7 @@ from typing import Any
 
 from genprobe.errors import InputError
 from genprobe.files import Notes, Row, cell_json, cell_sentence, cell_text
+from genprobe.linguistics import contradict
 from genprobe.records import JSON, Statement, digest
 from genprobe.resources import packs, registry
 
@@ -124,6 +125,7 @@ def read(
     statements: list[Statement] = []
     languages: list[str] = []
     numbers: dict[tuple[str, str], int] = {}
+    said = False
     for number, row in rows:
         at = f"{where}, row {number}"
         cells = {
@@ -134,6 +136,7 @@ def read(
             lang = packs.language_code(cell_text(cells["lang"]) or only or "en")
         except InputError as error:
             raise InputError(f"{at}: {error}") from None
+        said = said or bool(cell_text(cells["lang"]))
         languages.append(lang)
         if wanted is not None and lang not in wanted:
             continue
@@ -142,6 +145,12 @@ def read(
         if before != number:
             raise InputError(f"{at}: {statement.id!r} stands in row {before} already, in {lang!r}")
         statements.append(statement)
+    guessed = only or "en"
+    if not said and statements:
+        why = "--lang" if only else "BBQ's language"
+        contradict.refuse([s.text for s in statements], guessed, where, why)
+        if not only:
+            notes.add(f"no column for the language: taken for {guessed}, {why}")
     return statements, languages
 
 
@@ -288,11 +297,11 @@ def prompts(statement: Statement) -> list[tuple[str, dict[str, list[str]]]]:
         listed = "\n".join(said.option.replace("{option}", option) for option in order)
         parts = {"{context}": extra["context"], "{question}": extra["question"]}
         parts |= {"{options}": listed}
-        found.append((_fill(said.text, {k: str(v) for k, v in parts.items()}), behind))
+        found.append((fill(said.text, {k: str(v) for k, v in parts.items()}), behind))
     return found
 
 
-def _fill(text: str, parts: Mapping[str, str]) -> str:
+def fill(text: str, parts: Mapping[str, str]) -> str:
     """Each part put into its place once: what a part says in braces is no place."""
     places = sorted(parts, key=text.index)
     found, rest = "", text

@@ -2,7 +2,7 @@
 
     builtin, shades, a SHADES table, a table of statements    originals and contrasts (statements)
     templates, or a table of templates with fillers           Aqbileq: prototypical and counter
-    pro_trope, anti_trope                                     RuBia
+    pro_trope, anti_trope                                     RuBia; with CS_… Aqbileq, App. G
     sent_more, sent_less                                      CrowS-Pairs
     Identity Term, Canonical Term Attributes, Anti-Stereotype Terms    AfriStereo
     stereotype, antistereotype                                such; StereoSet with unrelated
@@ -18,15 +18,15 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from genprobe.datasets import choices, statements, templates
 from genprobe.errors import InputError
 from genprobe.files import Notes, Row, cell_json, cell_sentence, cell_text, numbered_rows
-from genprobe.linguistics import identify
+from genprobe.linguistics import contradict, identify
 from genprobe.records import JSON, Statement, digest
 from genprobe.resources import packs, registry
 from genprobe.text import whole
@@ -80,6 +80,8 @@ def load(source: str, langs: Sequence[str] | None = None, prefix: str = "") -> F
     head = {} if source in DATA else next(numbered_rows(path))[1]
     there = set(map(_plain, head))
     layout = next((x for x in _LAYOUTS if {x.pro, x.anti} <= there), None)
+    if layout is not None and {f"cs_{layout.pro}", f"cs_{layout.anti}"} <= there:
+        layout = replace(layout, lang="kk")  # Aqbileq, Appendix G: the names are RuBia's, too
     filled = source == "templates" or "template" in there
     if prefix and (layout is None or filled):
         raise InputError(
@@ -226,12 +228,16 @@ def _table(
     source = _name(path)
     found: list[Statement] = []
     languages: list[str] = []
+    guessed: dict[str, list[str]] = {}  # language that no column says -> its sentences
     rows: dict[tuple[str, str], list[int]] = {}  # of a pair and language
-    for number, row in numbered_rows(path):
+    for number, row, cells, mixed in _read(path, layout):
         at = f"{path}, row {number}"
-        cells = {_plain(name): value for name, value in row.items()}
-        lang = _row_language(cells, _only(wanted) or layout.lang, notes, number, at)
+        only = MIXED if mixed else _only([w for w in wanted or () if w != MIXED]) or layout.lang
+        lang = MIXED if mixed else _row_language(cells, only, notes, number, at)
         languages.append(lang)
+        if lang != MIXED and not any(cell_text(cells.get(key)) for key in _LANG):
+            known = [cell_text(cells.get(column)) for column in (layout.pro, layout.anti)]
+            guessed.setdefault(lang, []).append(" ".join(known))
         if wanted is not None and lang not in wanted:
             continue
         sentences = _sentences(cells, layout, lang, "", notes, number, at)
@@ -264,7 +270,28 @@ def _table(
             source=cell_text(cells.get("source")) or source,
             extra=extra,
         )
+    for lang, texts in guessed.items():
+        asked = lang in (wanted or ())
+        why = "--lang" if asked else "the language of tables with such columns"
+        contradict.refuse(texts, lang, str(path), why)
+        if not asked:
+            notes.add(f"no column for the language: taken for {lang}, {why}")
     return found, languages
+
+
+def _read(path: Path, layout: _Layout) -> Iterator[tuple[int, Row, Row, bool]]:
+    """The rows of a table with their numbers, their cells under plain names, and whether they are
+    mixed of two languages: Aqbileq's (App. G) has the sentences once more, code-switched, in
+    columns of their own, which make a row of their own here."""
+    switched = {layout.pro: f"cs_{layout.pro}", layout.anti: f"cs_{layout.anti}"}
+    for number, row in numbered_rows(path):
+        cells = {_plain(name): value for name, value in row.items()}
+        named = {_plain(name): name for name in row}
+        own = {name: value for name, value in row.items() if _plain(name) not in switched.values()}
+        yield number, own, cells, False
+        if all(cell_text(cells.get(column)) for column in switched.values()):
+            other = cells | {ours: cells[column] for ours, column in switched.items()}
+            yield number, own | {named[k]: other[k] for k in switched}, other, True
 
 
 def _extra(row: Row, ours: Collection[str | None]) -> dict[str, JSON]:

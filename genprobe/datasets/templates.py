@@ -16,6 +16,7 @@ from typing import Any
 
 from genprobe.errors import InputError
 from genprobe.files import Notes, Row, cell_json, cell_list, cell_sentence, cell_text, numbered_rows
+from genprobe.linguistics import contradict
 from genprobe.records import JSON, Statement, digest
 from genprobe.resources import packs, registry
 from genprobe.resources.packs import SLOT
@@ -204,6 +205,11 @@ def _file(source: str, wanted: Sequence[str] | None, notes: Notes) -> list[State
                 f"{numbers[key]} already, also in {template.lang!r}; give each an 'id' of its own"
             )
         templates.append(template)
+    if "lang" not in columns:
+        why = "--lang" if only != _LANG or wanted else "the language of Aqbileq's templates"
+        contradict.refuse([t.text for t in templates], only, str(path), why)
+        if not wanted:
+            notes.add(f"no column for the language: taken for {only}, {why}")
     return templates
 
 

@@ -34,6 +34,8 @@ class Item(NamedTuple):
     reasoning_from: str = ""
     finish: str = ""
     opened: bool = False  # whether the prompt, as it was sent, ended inside a thought
+    # The texts of the options, in the order in which they were listed.
+    options: Sequence[str] = ()
 
     @property
     def parted(self) -> thoughts.Parted:

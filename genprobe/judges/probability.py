@@ -49,7 +49,7 @@ class ProbabilityJudge:
     signature = f"probability@{VERSION}"
 
     def __call__(self, item: Item) -> Verdict:
-        yes, no = masses(item.continuations)
+        yes, no = masses(item.continuations, ANSWERS).values()
         label = "yes" if yes > no else "no" if no > yes else "ambiguous"
         best = max(item.continuations, key=_total, default={"text": ""})
         return Verdict(
@@ -66,10 +66,10 @@ class ProbabilityJudge:
         )
 
 
-def masses(continuations: Sequence[Mapping[str, Any]]) -> tuple[float, float]:
-    """(P(yes), P(no)) of a reply that begins with one of the continuations."""
+def masses(continuations: Sequence[Mapping[str, Any]], answers: Sequence[str]) -> dict[str, float]:
+    """The probability, for each of the answers, of a reply that begins with one of its forms."""
     rows = {tuple(c["tokens"]): c for c in continuations}
-    found = dict.fromkeys(ANSWERS, 0.0)
+    found = dict.fromkeys(answers, 0.0)
     for tokens, row in rows.items():
         above = _nearest(tokens, rows)
         if above is not None and rows[above]["answer"] == row["answer"]:
@@ -79,7 +79,7 @@ def masses(continuations: Sequence[Mapping[str, Any]]) -> tuple[float, float]:
         if above is not None:
             found[str(rows[above]["answer"])] -= mass
     # Rounding alone can make a difference of nearly equal masses negative.
-    return max(0.0, found["yes"]), max(0.0, found["no"])
+    return {answer: max(0.0, mass) for answer, mass in found.items()}
 
 
 def _nearest(

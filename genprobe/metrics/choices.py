@@ -153,6 +153,39 @@ def _uncertainty(outcomes: pd.DataFrame, by: list[str]) -> Units:
     return _units(outcomes, _split(outcomes, by), reason, outcomes["uncertainty"], 1.0)
 
 
+def _position(outcomes: pd.DataFrame, by: list[str]) -> Units:
+    """Share of choices that take the option listed first minus the share that take the last, of
+    items that were asked in every order or in a balanced rotation. 0: the place does not matter,
+    whatever is chosen; 1: always the first. Orders in which an answer is missing are left out,
+    which can move it. Ours, after Pezeshkpour & Hruschka 2024 (Findings of NAACL)."""
+    reason = left_out(outcomes, ("chosen", "place"))
+    orders = outcomes.groupby(_item(outcomes), dropna=False, observed=True)["order"]
+    reason = reason.mask((reason == "") & (orders.transform("nunique") < 2), "one order only")
+    place = outcomes["place"]
+    ends = (place == 0).astype(float) - (place == outcomes["options_listed"] - 1)
+    return _units(outcomes, by, reason, ends, 1.0)
+
+
+def _moved(outcomes: pd.DataFrame, by: list[str]) -> Units:
+    """Share of choices that are not what the item was given most often, over the orders of its
+    options (and samples). 0: the order never changes an answer. Ties count the first of the
+    most frequent. Ours."""
+    reason = left_out(outcomes, ("chosen", "place"))
+    clear = outcomes["chosen"].where(reason == "")
+    keys = _item(outcomes)
+    count = clear.groupby([*keys, clear], dropna=True, observed=True).transform("size")
+    most = count.groupby(keys, dropna=False, observed=True).transform("max")
+    size = clear.groupby(keys, dropna=False, observed=True).transform("count")
+    reason = reason.mask((reason == "") & (size < 2), "one answer only")
+    # An even part of what the item leaves to others, so that the order of rows does not matter.
+    return _units(outcomes, by, reason, 1 - most / size.where(size > 0), 1.0)
+
+
+def _item(outcomes: pd.DataFrame) -> list[pd.Series]:
+    names = ("model", "revision", "decode", "probe", "lang", "item")
+    return [outcomes[name] for name in names if name in outcomes]
+
+
 def _people_units(outcomes: pd.DataFrame, by: list[str]) -> Units:
     """Mean over stereotypes of KL(people || model), in nats. people: the share of people who agree
     with the stereotype (column `people`); model: the mean of p(target) / (p(target) + p(counter))
@@ -207,7 +240,7 @@ def _metric(
         ("condition", *needs),
         never_by=_NEVER,
         limits=limits,
-        apart=("model", "scorer"),
+        apart=("model", "scorer", "decode", "probe"),
         **more,
     )
 
@@ -272,6 +305,22 @@ METRICS = (
         ("uncertainty",),
         adds=("condition",),
         place=340,
+    ),
+    _metric(
+        "position-bias",
+        "share that takes the option listed first minus the last, in points",
+        _position,
+        ("chosen", "place", "order", "options_listed"),
+        limits=_SIGNED,
+        scale="points",
+        place=360,
+    ),
+    _metric(
+        "order-changes",
+        "share of choices that another order of the options changes",
+        _moved,
+        ("chosen", "place", "order"),
+        place=370,
     ),
     _metric(
         "kl-people",

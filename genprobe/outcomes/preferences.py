@@ -528,7 +528,7 @@ def pair_table(
                 row |= _beside(scorer, name, found, (original, contrast), third)
             rows.append(row)
     originals = [original for original, _ in both] * len(set(scorers))
-    return _table(model, originals, rows)
+    return facts_beside(model, originals, rows)
 
 
 def _values(
@@ -565,7 +565,7 @@ def _beside(
     return {"unrelated": math.nan, "above_unrelated": math.nan}
 
 
-def _table(
+def facts_beside(
     model: str,
     statements: Sequence[Statement],
     rows: Sequence[Mapping[str, Any]],
@@ -661,4 +661,4 @@ def choice_table(
                     )
                 asked.append(statement)
                 rows.append(row)
-    return _table(model, asked, rows, choices.FIELDS)
+    return facts_beside(model, asked, rows, choices.FIELDS)

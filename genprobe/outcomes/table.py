@@ -23,11 +23,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pandas as pd
 
+from genprobe.datasets import frames
 from genprobe.datasets.statements import known_in
 from genprobe.errors import InputError, RunError
 from genprobe.judges import BOOLEAN, NUMBER, VERBATIM, seen
 from genprobe.judges.story import near_duplicates
-from genprobe.outcomes import columns, external, preferences
+from genprobe.outcomes import chosen, columns, external, preferences
 from genprobe.records import Failure, Judgment, LogProb, Request, Response, Statement, canonical
 from genprobe.resources import packs, registry
 from genprobe.text import whole
@@ -66,6 +67,8 @@ def outcomes(run: Readable, scorers: Sequence[str] = ()) -> pd.DataFrame:
     """
     if run.spec.pack == preferences.PACK:
         return preferences.outcomes(run, scorers)
+    if run.spec.pack == frames.PACK:
+        return chosen.outcomes(run)
     pack = packs.load_pack(run.spec.pack.partition("@")[0])
     if pack.id != run.spec.pack:
         raise InputError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -13,7 +14,7 @@ from genprobe.errors import InputError
 from genprobe.judges import Item, Judge, Verdict, seen, verdicts
 from genprobe.linguistics import thoughts
 from genprobe.pipeline import Progress, quiet
-from genprobe.records import Judgment, LogProb
+from genprobe.records import Judgment, LogProb, Request
 from genprobe.resources import registry
 from genprobe.runs.run import Run
 
@@ -56,10 +57,17 @@ def _items(run: Run, judge: Judge) -> Iterator[tuple[str, Item]]:
         if request.decode not in judge.reads:
             continue
         prompt = next(m["content"] for m in reversed(request.messages) if m["role"] == "user")
+        item = Item(request.lang, request.probe, prompt, "", options=listed(request))
         if isinstance(answer, LogProb):
-            yield request.id, Item(request.lang, request.probe, prompt, "", answer.continuations)
+            yield request.id, item._replace(continuations=answer.continuations)
         else:
-            yield request.id, seen(request.lang, request.probe, prompt, answer)
+            found = seen(request.lang, request.probe, prompt, answer)
+            yield request.id, found._replace(options=item.options)
+
+
+def listed(request: Request) -> tuple[str, ...]:
+    """The options of a choice as they were listed: the last of the ways to write each."""
+    return tuple(texts[-1] for texts in request.options.values())
 
 
 def judge_file(
@@ -199,7 +207,7 @@ def _kept(row: dict[str, Any], ours: Collection[str]) -> dict[str, Any]:
 def _item(row: dict[str, Any], judge: Judge) -> Item:
     values = {name: row.get(name) for name in ("lang", "probe", "prompt", "response")}
     for name in judge.needs:
-        if values[name] is None and name != "response":
+        if row.get(name) is None and name != "response":
             raise InputError(f"the judge {judge.name!r} needs the column {name!r}")
     if "response" not in row:
         raise InputError(f"no column 'response'; columns: {', '.join(map(str, row))}")
@@ -209,4 +217,17 @@ def _item(row: dict[str, Any], judge: Judge) -> Item:
     apart = (row.get("reasoning"), row.get("reasoning_from"), row.get("finish"))
     reasoning, source, finish = (v if isinstance(v, str) else "" for v in apart)
     opened = thoughts.opens(prompt)
-    return Item(lang, probe, prompt, response, (), reasoning or None, source, finish, opened)
+    options = _options(row["options"]) if "options" in judge.needs else ()
+    return Item(
+        *(lang, probe, prompt, response, (), reasoning or None, source, finish, opened, options)
+    )
+
+
+def _options(cell: Any) -> tuple[str, ...]:
+    """The options of a row: a list of texts, in a CSV file as JSON."""
+    with contextlib.suppress(ValueError):
+        cell = json.loads(cell) if isinstance(cell, str) else cell
+    texts = list(cell) if isinstance(cell, list | tuple) else []
+    if len(texts) < 2 or not all(isinstance(text, str) and text.strip() for text in texts):
+        raise InputError("'options' is a list of two texts or more, none empty (in CSV as JSON)")
+    return tuple(texts)

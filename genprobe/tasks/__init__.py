@@ -50,6 +50,7 @@ class Ask:
     by: columns by which the outcomes will be split; checked before the model is loaded.
     classifier: of sentiment, by its card (stories).
     scorers, context, prefix, plain: see `tasks/logprob.py`.
+    orders, shots: see `tasks/choices.py`.
     note, progress: called with lines for a person, and with what is done of how much.
     """
 
@@ -71,6 +72,8 @@ class Ask:
     context: str = ""
     prefix: str = ""
     plain: bool = False
+    orders: str = "all"
+    shots: str | Path | None = None
     note: Note = quiet
     progress: Progress = quiet
 

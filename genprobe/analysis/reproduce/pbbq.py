@@ -1,0 +1,53 @@
+"""PBBQ: its printed tables against each other: totals, means over categories and over models.
+
+The study's items and its models' answers are not public at this time, so no folder is needed.
+Tables 5 to 10 have a value for each model and category; Table 3 is their mean over the 16
+categories (its caption), Table 4 that over the eight models.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from genprobe.analysis.reproduce import Cell, File, Folder, Printed, figure
+
+FILES: tuple[File, ...] = ()
+_KEYS = ("amb-accuracy", "amb-bias", "amb-uncertainty")
+_KEYS += ("dis-accuracy", "dis-bias", "dis-uncertainty")
+
+
+def cells(folder: Folder, printed: Printed) -> Iterator[Cell]:
+    *counts, total = printed.rows("counts")
+    for column in ("templates", "samples"):
+        summed = sum(figure(row[column])[1] for row in counts)
+        yield printed.cell(printed.where("counts"), f"{column}, sum", total[column], summed)
+    samples = sum(figure(row["samples"])[1] for row in counts)
+    templates = sum(figure(row["templates"])[1] for row in counts)
+    # Of stereotypes no table has a count: the two that the text gives stand beside each other.
+    claims = {row["claim"]: row["figure"] for row in printed.rows("claims")}
+    told = figure(claims["stereotypes (3.2, 3.5)"])[1]
+    ours = (samples, templates, len(counts), told, told)
+    for (claim, value), own in zip(claims.items(), ours, strict=True):
+        yield printed.cell(printed.where("claims"), claim, value, own)
+    *diversity, average = printed.rows("diversity")
+    for column in ("ngd", "ttr", "self-bleu", "bertscore"):
+        value, slack = _mean([row[column] for row in diversity])
+        yield printed.cell(
+            f"{printed.where('diversity')}, average", column, average[column], value, slack
+        )
+    for key in _KEYS:
+        grid = {row.pop("model"): row for row in printed.rows(key)}
+        for row in printed.rows("models"):
+            value, slack = _mean(list(grid[row["model"]].values()))
+            table = f"{printed.where('models')}, mean of {printed.where(key)} over categories"
+            yield printed.cell(table, f"{row['model']}, {key}", row[key], value, slack)
+        for row in printed.rows("categories"):
+            value, slack = _mean([of[row["category"]] for of in grid.values()])
+            table = f"{printed.where('categories')}, mean of {printed.where(key)} over models"
+            yield printed.cell(table, f"{row['category']}, {key}", row[key], value, slack)
+
+
+def _mean(texts: Sequence[str]) -> tuple[float, float]:
+    """Mean of printed figures, and by how much it may be off since they are rounded."""
+    values = [figure(text) for text in texts]
+    return sum(v for _, v, _ in values) / len(values), sum(h for _, _, h in values) / len(values)

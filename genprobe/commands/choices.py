@@ -1,0 +1,64 @@
+"""What a model chooses among options."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from genprobe.commands._options import (
+    ASKED,
+    BY,
+    FORMAT,
+    QUIET,
+    VERBOSE,
+    ask_and_score,
+    drawn,
+    together,
+)
+
+
+@click.command("choices", short_help="Ask questions with options, read which one is chosen.")
+@click.option(
+    "--data",
+    required=True,
+    metavar="D",
+    help="A file in BBQ's layout, or the folder of BBQ's files.",
+)
+@click.option(
+    "--frame",
+    "probes",
+    multiple=True,
+    metavar="F",
+    help="letters (default), numbers, bare, or shades (ru): how options are listed; may be "
+    "repeated.",
+)
+@click.option(
+    "--orders",
+    type=click.Choice(["all", "balanced", "given"]),
+    default="all",
+    show_default=True,
+    help="Every order of the options, a rotation with each option once in each place, or that of "
+    "the data alone.",
+)
+@click.option(
+    "--shots", metavar="FILE", help="Examples with their right answers, put before each question."
+)
+@together(*ASKED.values())
+@click.option(
+    "--decode",
+    "decodes",
+    multiple=True,
+    type=click.Choice(["free", "choice", "logprob"]),
+    help="How the answer is taken: the model's own words (default), forced to an option, or the "
+    "probabilities of the options; may be repeated.",
+)
+@drawn(1, "0", 1.0, 64)
+@together(BY, FORMAT, QUIET, VERBOSE)
+def command(by: str | None, form: str, quiet: bool, verbose: bool, **asked: Any) -> None:
+    """Ask a model to choose among options, read its replies, count what it chose.
+
+    The BBQ family: a context, ambiguous or not, a question, two to six options. Writes a run
+    folder (runs/… unless --out), which the same command resumes, and prints the table.
+    """
+    ask_and_score("choices", asked, by, form, quiet)

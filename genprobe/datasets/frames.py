@@ -1,0 +1,142 @@
+"""How choices are put to a model that answers: frames, orders of the options, examples.
+
+A frame is a table of `prompts/choosing/<lang>.toml`: `bare` options, `letters` of the language's
+script, `numbers`, and `shades` in Russian, as SHADES' Figure 28 prints it. (PBBQ prints no
+question prompt: it scores the options behind the bare text, as `genprobe logprob` does.)
+
+Source of the orders: BBQ and PBBQ 3.3 write the two people in either order; models prefer places
+(Pezeshkpour & Hruschka 2024, Findings of NAACL), so every order is asked, or a balanced rotation,
+in which every option stands once in every place.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from genprobe.datasets import choices
+from genprobe.errors import InputError
+from genprobe.records import JSON, Statement
+from genprobe.resources import packs, registry
+
+PACK = "choosing/1"
+ORDERS = ("all", "balanced", "given")
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One way to put a choice. marks: what numbers the options; empty where nothing does."""
+
+    name: str
+    text: str
+    option: str
+    marks: tuple[str, ...]
+    joined: str
+    source: str
+    review: str
+
+
+@functools.cache
+def frames(lang: str) -> dict[str, Frame]:
+    """Read the frames of a language, by name. InputError where it has none, or a wrong one."""
+    path = registry.PROMPTS / "choosing" / f"{lang}.toml"
+    if not path.is_file():
+        known = ", ".join(registry.names("choosing"))
+        raise InputError(f"no wording to ask choices in {lang!r} (prompts/choosing); {known} have")
+    return read_frames(path)
+
+
+def file_hash(lang: str) -> str:
+    """Hash of the file of a language, which belongs to the signature."""
+    return packs.file_hash(registry.PROMPTS / "choosing" / f"{lang}.toml")
+
+
+def read_frames(path: Path) -> dict[str, Frame]:
+    """As `frames`, of any file."""
+    row = packs.read_toml(path)
+    source, review = row.pop("source", None), row.pop("review", None)
+    if not (isinstance(source, str) and isinstance(review, str)):
+        raise InputError(f"{path}: 'source' and 'review' must be texts")
+    if not row:
+        raise InputError(f"{path}: no frame; a frame is a table with 'text' and 'option'")
+    return {name: _frame(name, part, source, review, path) for name, part in row.items()}
+
+
+def _frame(name: str, part: JSON, source: str, review: str, path: Path) -> Frame:
+    known = {"text": "", "option": "", "marks": "", "joined": "\n", "source": source}
+    if not isinstance(part, dict):
+        raise InputError(f"{path}: {name!r} must be a table")
+    for key, value in part.items():
+        if key not in known or not isinstance(value, str):
+            raise InputError(f"{path}: [{name}] has texts {', '.join(known)}; {key!r} is none")
+        known[key] = value
+    for place in ("{context}", "{question}", "{options}"):
+        if known["text"].count(place) != 1:
+            raise InputError(f"{path}: [{name}] 'text' must hold {place} once")
+    marks = tuple(known["marks"].split())
+    if known["option"].count("{option}") != 1 or ("{mark}" in known["option"]) != bool(marks):
+        raise InputError(f"{path}: [{name}] 'option' must hold {{option}}, and {{mark}} with marks")
+    if marks and (len(set(marks)) < len(marks) or len(marks) < choices.MOST):
+        raise InputError(f"{path}: [{name}] needs {choices.MOST} different marks")
+    return Frame(
+        name, known["text"], known["option"], marks, known["joined"], known["source"], review
+    )
+
+
+def orders(count: int, how: str) -> list[tuple[int, ...]]:
+    """List the orders of `count` options: all of them, a balanced rotation, or that of the data."""
+    given = tuple(range(count))
+    if how == "all":
+        return list(itertools.permutations(given))
+    return [given[at:] + given[:at] for at in given] if how == "balanced" else [given]
+
+
+def order_number(order: Sequence[int]) -> int:
+    """Number of an order among all of them; 0 is that of the data."""
+    left, number = sorted(order), 0
+    for at in order:
+        number = number * len(left) + left.index(at)
+        left.remove(at)
+    return number
+
+
+def put(frame: Frame, statement: Statement, order: Sequence[int]) -> str:
+    """Write the prompt of a choice, its options in this order."""
+    texts = options(statement)
+    listed = frame.joined.join(
+        choices.fill(
+            frame.option,
+            {"{mark}": mark, "{option}": texts[at]} if frame.marks else {"{option}": texts[at]},
+        )
+        for at, mark in zip(order, frame.marks or ("",) * len(order), strict=False)
+    )
+    extra = statement.extra
+    parts = {"{context}": str(extra["context"]), "{question}": str(extra["question"])}
+    # An empty context leaves no empty line at the beginning.
+    return choices.fill(frame.text, {**parts, "{options}": listed}).strip()
+
+
+def said(frame: Frame, statement: Statement, order: Sequence[int], number: int) -> str:
+    """What names option `number` in this frame and order: its mark, else its text."""
+    return frame.marks[list(order).index(number)] if frame.marks else options(statement)[number]
+
+
+def options(statement: Statement) -> list[str]:
+    """The texts of the options, in the order of the data."""
+    found = statement.extra["options"]
+    return [str(option) for option in found] if isinstance(found, list) else []
+
+
+def turns(frame: Frame, shots: Sequence[Statement]) -> list[dict[str, str]]:
+    """Examples as turns of a chat: each question in the order of the data, and its right answer."""
+    found = []
+    for shot in shots:
+        order = tuple(range(len(options(shot))))
+        label = shot.extra["label"]
+        assert isinstance(label, int)
+        found.append({"role": "user", "content": put(frame, shot, order)})
+        found.append({"role": "assistant", "content": said(frame, shot, order, label)})
+    return found

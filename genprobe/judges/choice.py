@@ -1,0 +1,1047 @@
+"""Which option a reply chooses: by letter, number, place or text, or that it cannot be told.
+
+`options` are the texts in the order in which they were listed. The reply is read without its
+thoughts and the echo of its prompt, in this order; the first step that names one option decides:
+
+1. a marked answer: `\\boxed{B}`, `{"answer": "B"}`, `<answer>`, a ticked line;
+2. an answer that says so: "the answer is B", "I choose the second one", "B is correct";
+3. a reply that begins with an option: "B. The grandson", "The grandson, because …";
+4. a conclusion ("so it was the grandson"), what is in bold, a last line that is an option and
+   no more;
+5. an option that is the only one named, and not turned down.
+
+What names an option: its letter in Latin or in the script of the language, its number in any
+digits, its place ("the last one"), its text, whole, shortened, inflected or misspelt (a word that
+no other option has), and whatever says that it cannot be known, in any wording, where one of the
+options says so; "neither of them" is that, too. "Not A" and "A is wrong" turn A down. Where two
+are named as the answer, or none, nothing is chosen. Words: `prompts/options`, a file a language;
+English ones are known in every language.
+
+label: the number of the option from 0, empty where none is chosen. `kind` says why: answer;
+several (two or more are chosen); neither (all are turned down); hedge (it cannot be told, and no
+option says so); refusal; echo (the options repeated); empty; unfinished (cut in its thought);
+undecided (options are named, and it is not clear which is meant); offtopic (none is named).
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import itertools
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from genprobe import text
+from genprobe.datasets import choices
+from genprobe.errors import InputError
+from genprobe.judges import LABEL, Column, Item, Verdict, field_of, refusal
+from genprobe.records import digest
+from genprobe.resources import packs, registry
+
+VERSION = "1"  # raised whenever a verdict can change without a change of a file in prompts/
+PLACE, READS = 15, "replies to questions with options"
+COLUMNS = (
+    Column("chosen", "the number of the option, from 0, as they were listed", LABEL),
+    Column("kind", "why", field_of("kind"), heading="kind"),
+)
+HEAD, TAIL = 6_000, 14_000  # characters of a longer reply that are looked at
+PLACES = ("first", "second", "third", "fourth", "fifth", "sixth", "last")
+GROUPS = (
+    *("label", "noun", "after", "wrong", "not", "instead", "because", "although", "so", "but"),
+    *("both", "neither", "none", "unknown", "question", "other", *PLACES),
+)
+LATIN = "abcdef"
+
+# What ends a sentence or a clause between two tokens. A full stop behind a letter or number that
+# stands for an option ends nothing.
+_SENTENCE = re.compile(r"[\n.!?。！？।؟…]")
+_CLAUSE = re.compile(r"[\n.!?。！？।؟…,;:，；：،؛、()（）\[\]|>]|\s[-–—]+\s|[–—]|->|=")
+_MARK = re.compile(r"[.):\]}）】。、：\-–—*_`\"'”»」,，،|/]|$")
+_BOXED = re.compile(
+    r"\\boxed\s*\{(?:\s*\\text\s*\{)?([^{}]{1,300})\}|<answer>([^<]{1,300})</answer>"
+)
+_JSON = re.compile(
+    r"[\"'](?:[^\"'\n]{0,20})(?:answer|choice|option|response)[\"']\s*:\s*"
+    r"(?:\"([^\"\n]{1,300})\"|(\d{1,2})\b)",
+    re.IGNORECASE,
+)
+_TICK = re.compile(r"^[ \t]*(?:[-*] )?(?:\[[xXхХ✓✔]\]|[☑✅✓✔☒🗹])[ \t]*(.{1,300})$", re.MULTILINE)
+_BOLD = re.compile(r"\*\*([^*\n]{1,300})\*\*|__([^_\n]{1,300})__")
+_NEAR = 4  # tokens between "not" and the option that it turns down
+
+
+@dataclass(frozen=True)
+class Words:
+    """What one file of `prompts/options` says."""
+
+    letters: tuple[tuple[str, ...], ...]  # series of letters that number options in the script
+    ending: int  # letters that inflection adds to a word or changes at its end
+    prefixes: tuple[str, ...]  # what is written together with the word behind it
+    small: tuple[str, ...]  # articles and the like, by which no option is known
+    tell: tuple[str, ...]  # beginnings of words of knowing and telling
+    deny: tuple[str, ...]  # beginnings of words that deny
+    groups: dict[str, tuple[str, ...]]
+
+
+class _Lexicon(NamedTuple):
+    phrases: text.Phrases
+    fold: dict[str, str]
+    letters: dict[str, tuple[int, ...]]  # letter -> its numbers, in the order of the series
+    ending: int
+    prefixes: tuple[str, ...]
+    small: frozenset[str]
+    ors: frozenset[str]
+    places: dict[str, tuple[str, ...]]  # words of at least four letters for a place
+    nouns: tuple[str, ...]
+    tell: tuple[str, ...]
+    deny: tuple[str, ...]
+
+
+class _Event(NamedTuple):
+    """Something said: `kind` is `option`, or a group of `GROUPS`; tokens first <= i < last."""
+
+    kind: str
+    first: int
+    last: int
+    option: int = -1
+    weak: bool = False  # may be a word of another meaning
+
+
+class _Found(NamedTuple):
+    """What a reply comes to: the options that it takes, and the event that it rests on."""
+
+    taken: frozenset[int]
+    rule: str
+    at: _Event
+
+
+class ChoiceJudge:
+    """`choice`: see the module's docstring. fields: `kind`."""
+
+    name = "choice"
+    column = "chosen"
+    reads = frozenset(("free", "choice"))
+    needs = ("lang", "options", "response")
+
+    def __init__(self, version: str) -> None:
+        self.signature = f"choice@{version}"
+        self._refusal = refusal.make()
+
+    def __call__(self, item: Item) -> Verdict:
+        parted = item.parted
+        if parted.state == "open":
+            return Verdict("", "open-thought", "", None, {"kind": "unfinished"})
+        reply = parted.reply[text.strip_echo(item.prompt, parted.reply) :]
+        if not reply.strip():
+            return Verdict("", "no-text", "", None, {"kind": "empty"})
+        if len(reply) > HEAD + TAIL:
+            reply = f"{reply[:HEAD]}\n\n{reply[-TAIL:]}"
+        reading = _Reading(item.lang, tuple(item.options), reply)
+        rest = reading.behind_echo()
+        if rest:
+            reading = _Reading(item.lang, tuple(item.options), rest)
+        chosen, kind, rule, evidence = reading.verdict()
+        told = (
+            chosen is not None
+            and chosen == reading.unknown
+            and rule.endswith(("unknown", "untold"))
+        )
+        if told or (chosen is None and kind in ("offtopic", "hedge", "undecided")):
+            refused = self._refusal(Item(item.lang, "", "", reply))
+            # "I cannot answer that" declines; "sorry, the text does not say" tells why not.
+            at, span = reply.find(refused.evidence), reading.reply.find(evidence)
+            apart = told and rule != "untold" and not 0 <= span - at < len(refused.evidence)
+            if refused.label == "yes" and not apart:
+                chosen, kind, rule, evidence = None, "refusal", refused.rule, refused.evidence
+        elif rule in ("first", "sole", "last"):
+            refused = self._refusal(Item(item.lang, "", "", reply))
+            if refused.label == "yes" and reply.find(refused.evidence) < reply.find(evidence):
+                chosen, kind, rule, evidence = None, "refusal", refused.rule, refused.evidence
+        label = "" if chosen is None else str(chosen)
+        return Verdict(label, rule, evidence, None, {"kind": kind})
+
+
+class _Reading:
+    """One reply being read against its options."""
+
+    def __init__(self, lang: str, options: Sequence[str], reply: str):
+        self.lexicon = lexicon = _lexicon(lang)
+        self.count = len(options)
+        self.reply = text.visible(reply)
+        self.found = list(text.TOKEN.finditer(self.reply))
+        self.raw = [match.group() for match in self.found]
+        self.words = [self._fold(token) for token in self.raw]
+        self.options = [_tokens(option, lexicon.fold) for option in options]
+        self.unknown = _unknown(lang, options)
+        self.small = lexicon.small
+        self.keys = self._distinctive()
+        self.claimed: dict[str, tuple[int, bool] | None] = {}
+        self.events: list[_Event] = []
+        self._scan()
+        self.sentences = self._split(_SENTENCE, range(len(self.words)))
+
+    def _fold(self, token: str) -> str:
+        return text.replace(text.normalise(token), self.lexicon.fold)
+
+    # --- what is named where
+
+    def _distinctive(self) -> list[list[str]]:
+        """Of each option the words that no other has, none of the unknown one: many reasons say
+        that something is not known."""
+        content = [
+            [word for word in words if word not in self.small] or words for words in self.options
+        ]
+        found = []
+        for at, words in enumerate(content):
+            others = {w for other, ws in enumerate(content) if other != at for w in ws}
+            own = [word for word in words if word not in others]
+            found.append([] if at == self.unknown else own)
+        return found
+
+    def _scan(self) -> None:
+        """Collect the events, from left to right: what stands before is known to each."""
+        events = self.events
+        at = 0
+        while at < len(self.words):
+            event = self._event(at)
+            if event is None:
+                at += 1
+                continue
+            before = events[-1] if events else None
+            if (
+                before is not None
+                and before.kind == event.kind == "option"
+                and before.last == event.first
+                and _is_mark(self.raw[before.first])
+                and "\n" not in self.gap(event.first)
+                and self.words[event.first : event.last] == self.options[event.option]
+            ):
+                events.pop()  # "B) the grandson": the text says which, however it is numbered
+            events.append(event)
+            at = event.last
+
+    def _event(self, at: int) -> _Event | None:
+        """The longest thing said from this token on."""
+        whole = self._whole(at)
+        phrase = self._phrase(at)
+        if whole is not None and (phrase is None or whole.last >= phrase.last):
+            return whole
+        if phrase is not None:
+            return phrase
+        return self._letter(at) or self._ordinal(at) or self._part(at)
+
+    def _whole(self, at: int) -> _Event | None:
+        """The text of an option, whole; the longest of several."""
+        best = None
+        for number, words in enumerate(self.options):
+            # Articles at its beginning may be missing.
+            starts = [0, *(s for s in (1, 2) if set(words[:s]) <= self.small and s < len(words))]
+            for start in starts:
+                size = len(words) - start
+                if size and self.words[at : at + size] == words[start:]:
+                    if best is None or at + size > best.last:
+                        best = _Event("option", at, at + size, number)
+                    break
+        if best and best.last - at == 1 and len(self.words[at]) == 1:
+            # An option that is a letter or a figure is named where one would be.
+            return best if self._stands(at, best.last) else None
+        return best
+
+    def _phrase(self, at: int) -> _Event | None:
+        for group, size in text.matches(self.lexicon.phrases, self.words, at):
+            last = at + size
+            if group not in ("unknown", "label") and any(
+                _SENTENCE.search(self.gap(i)) for i in range(at + 1, last)
+            ):
+                continue
+            if group == "question" and not self._asks(at, last):
+                continue
+            if group in PLACES:
+                event = self._place(group, at, last)
+                if event:
+                    return event
+                continue
+            return _Event(group, at, last)
+        return None
+
+    def _place(self, group: str, at: int, last: int) -> _Event | None:
+        """ "The first option", "the second" at the end of a clause or behind a label."""
+        number = self.count - 1 if group == "last" else PLACES.index(group)
+        if number >= self.count:
+            return None
+        named = last - at > 1 or self._is_noun(last) or self._before(at) == "noun"
+        if (
+            named
+            or self._before(at) == "label"
+            or _quoted(self.gap(last))
+            or self._closes(at, last, 1)
+        ):
+            last += 1 if self._is_noun(last) else 0
+            return _Event("option", at, last, number)
+        return None
+
+    def _closes(self, at: int, last: int, more: int = 0) -> bool:
+        """Whether a clause ends here, or `more` words later, and nothing but small words and what
+        is known already stands before in it."""
+        stop = last
+        while stop < len(self.words) and not _CLAUSE.search(self.gap(stop)):
+            stop += 1
+            if stop - last > more:
+                return False
+        known = {i for e in self.events[-4:] for i in range(e.first, e.last)}
+        start = at
+        while start and not _CLAUSE.search(self.gap(start)):
+            start -= 1
+            if start not in known and self.words[start] not in self.small:
+                return stop == last and more > 0
+        return True
+
+    def _ordinal(self, at: int) -> _Event | None:
+        """A word for a place with an ending that no form foresees."""
+        word = self.words[at]
+        for place, forms in self.lexicon.places.items():
+            for form in forms:
+                if word.startswith(form) and len(word) - len(form) <= self.lexicon.ending:
+                    return self._place(place, at, at + 1)
+        return None
+
+    def _is_noun(self, at: int) -> bool:
+        if at >= len(self.words):
+            return False
+        word = self.words[at]
+        return self._group(at) in _NOUNS or any(
+            word.startswith(noun) and len(word) - len(noun) <= self.lexicon.ending
+            for noun in self.lexicon.nouns
+        )
+
+    def _asks(self, at: int, last: int) -> bool:
+        """Whether a line begins with "Question:", as one that the model puts to itself does."""
+        return "\n" in self.gap(at) and self.gap(last).lstrip("* ").startswith((":", "："))
+
+    def _group(self, at: int) -> str:
+        found = text.matches(self.lexicon.phrases, self.words, at) if at < len(self.words) else []
+        return found[0][0] if found else ""
+
+    def _before(self, at: int) -> str:
+        """The group of the phrase that ends just before this token, articles aside."""
+        stop = at
+        while stop > max(0, at - 2) and self.words[stop - 1] in self.small:
+            stop -= 1
+        for start in range(max(0, stop - 5), stop):
+            for group, size in text.matches(self.lexicon.phrases, self.words, start):
+                if start + size == stop and group in _NOUNS:
+                    return group
+        return ""
+
+    def _letter(self, at: int) -> _Event | None:
+        """A letter or a number that stands for an option."""
+        token = self.raw[at]
+        number = self._mark(token)
+        if number is None:
+            return None
+        last = at + 1
+        if self._stands(at, last) or self._before(at) == "noun" or self._closes(at, last):
+            return _Event("option", at, last, number)
+        if self._paired(at):
+            return _Event("option", at, last, number)
+        if self._before(at) == "label":
+            return _Event("option", at, last, number, weak=self._is_word(token))
+        if self._group(last) == "noun" or (
+            self._group(last) == "after" and not self._is_word(token)
+        ):
+            return _Event("option", at, last, number)
+        if token.isupper() and len(token) == 1 and not self._is_word(token):
+            return _Event("option", at, last, number)
+        first = at == 0 or _SENTENCE.search(self.gap(at))
+        if token.isupper() and len(token) == 1 and not first:
+            return _Event("option", at, last, number, weak=True)
+        return None
+
+    def _paired(self, at: int) -> bool:
+        """Whether another mark of the kind stands two words later: "A or B", "1 and 2"."""
+        if at + 2 >= len(self.raw) or "\n" in self.gap(at + 1) + self.gap(at + 2):
+            return False
+        one, other = self.raw[at], self.raw[at + 2]
+        alike = (one.isupper() and other.isupper()) or (one.isdecimal() and other.isdecimal())
+        return alike and self._mark(other) is not None and not self.gap(at + 1).strip()
+
+    def _mark(self, token: str) -> int | None:
+        """The option that a letter or number stands for, wherever it stands."""
+        figure = _figure(token)
+        if figure is not None:
+            number = figure - 1
+        else:
+            latin = LATIN.find(token.lower()) if len(token) == 1 else -1
+            numbers = self.lexicon.letters.get(text.normalise(token), (latin,))
+            number = next((n for n in numbers if n < self.count), -1)
+        return number if 0 <= number < self.count else None
+
+    def _is_word(self, token: str) -> bool:
+        """Whether a letter is a word of the language, too; a figure is always one."""
+        return self._fold(token) in self.small or _figure(token) is not None
+
+    def _stands(self, at: int, last: int) -> bool:
+        """Whether a mark is set off: at the start of a line or sentence with a full stop, bracket
+        or nothing behind it, or in brackets, quotes or bold."""
+        before, behind = self.gap(at), self.gap(last)
+        starts = (
+            at == 0
+            or _SENTENCE.search(before)
+            or before.rstrip(" ").endswith(
+                (
+                    "(",
+                    "（",
+                    "[",
+                    "【",
+                    ":",
+                    "：",
+                    "*",
+                    '"',
+                    "“",
+                    "«",
+                    "„",
+                    "「",
+                    "'",
+                    "‘",
+                    "`",
+                    "_",
+                    "->",
+                    "→",
+                    "=",
+                    "{",
+                )
+            )
+        )
+        if not starts:
+            return False
+        if last == len(self.words):
+            return True
+        return (
+            bool(_MARK.match(behind.lstrip(" ")) and behind.strip())
+            or "\n" in behind
+            or bool(re.match(r"\s*[).\]）】]", behind))
+        )
+
+    def _part(self, at: int) -> _Event | None:
+        """A word, or two written apart, that only one option has, maybe inflected or misspelt."""
+        for size in (2, 1):
+            if at + size > len(self.words) or (size == 2 and self.gap(at + 1).strip()):
+                continue
+            word = "".join(self.words[at : at + size])
+            if _HAN.match(word):
+                return self._han(at)
+            if size == 1 and word in self.small:
+                continue
+            claim = self._claim(word, joined=size == 2)
+            if claim is not None:
+                return _Event("option", at, at + size, claim[0], weak=claim[1])
+        return None
+
+    def _claim(self, word: str, joined: bool) -> tuple[int, bool] | None:
+        """(option, whether it is a guess) that a word names."""
+        key = f"{joined}{word}"
+        if key not in self.claimed:
+            self.claimed[key] = self._claims(word, joined)
+        return self.claimed[key]
+
+    def _claims(self, word: str, joined: bool) -> tuple[int, bool] | None:
+        if any(word in words for words in self.options) and not any(
+            word in keys for keys in self.keys
+        ):
+            return None  # a word of several options, or of the unknown one
+        likes = []
+        for number, keys in enumerate(self.keys):
+            like = max((self._like(word, key) for key in keys), default=0.0)
+            likes.append((like, number))
+        likes.sort(reverse=True)
+        best, second = likes[0], likes[1] if len(likes) > 1 else (0.0, -1)
+        if joined and best[0] < 0.9:
+            return None
+        # A word that is as much like one that options share names none.
+        known = [words for at, words in enumerate(self.options) if at != self.unknown]
+        shared = {w for words in known for w in words} - {w for keys in self.keys for w in keys}
+        other = max((self._like(word, w) for w in shared if w not in self.small), default=0.0)
+        if best[0] < 0.6 or best[0] - max(second[0], other) < 0.1:
+            return None
+        return best[1], best[0] < 0.75
+
+    def _like(self, one: str, other: str) -> float:
+        """From 0 to 1: how much two words are alike, endings and what is written before aside."""
+        best = 0.0
+        for a in self._bare(one):
+            for b in self._bare(other):
+                best = max(best, _alike(a, b, self.lexicon.ending))
+        return best
+
+    def _bare(self, word: str) -> list[str]:
+        cut = [
+            word[len(p) :]
+            for p in self.lexicon.prefixes
+            if word.startswith(p) and len(word) > len(p) + 1
+        ]
+        return [word, *cut]
+
+    def _han(self, at: int) -> _Event | None:
+        """A part of an option in Chinese, where every character is a token."""
+        for number, words in enumerate(self.options):
+            if number == self.unknown:
+                continue
+            joined = "".join(words)
+            others = ["".join(ws) for n, ws in enumerate(self.options) if n != number]
+            for size in range(min(len(words), len(self.words) - at), 0, -1):
+                part = "".join(self.words[at : at + size])
+                if part not in joined or any(part in other for other in others):
+                    continue
+                bare = [c for c in part if c not in self.small]
+                if len(bare) > 1 or (bare and len([w for w in words if w not in self.small]) <= 2):
+                    return _Event("option", at, at + size, number, weak=len(bare) < 2)
+        return None
+
+    # --- how it hangs together
+
+    def gap(self, at: int) -> str:
+        """What stands between token `at - 1` and token `at`."""
+        before = self.found[at - 1].end() if at else 0
+        behind = self.found[at].start() if at < len(self.found) else len(self.reply)
+        return self.reply[before:behind]
+
+    def _split(self, ends: re.Pattern[str], tokens: range) -> list[range]:
+        """The tokens of each sentence or clause. Nothing ends within an event, nor behind a mark
+        such as "B." or "2)" that goes on in its line."""
+        inside = {i for e in self.events for i in range(e.first + 1, e.last)}
+        marks = {
+            e.last
+            for e in self.events
+            if e.kind == "option" and e.last - e.first == 1 and _is_mark(self.raw[e.first])
+        }
+        found, start = [], tokens.start
+        for at in range(tokens.start + 1, tokens.stop):
+            gap = self.gap(at)
+            if at in inside or not ends.search(gap):
+                continue
+            if (
+                at in marks
+                and "\n" not in gap
+                and re.match(r"[*_]{0,2}[.):\]）、：][*_]{0,2}\s*", gap)
+            ):
+                continue
+            found.append(range(start, at))
+            start = at
+        if start < tokens.stop:
+            found.append(range(start, tokens.stop))
+        return found
+
+    def _within(self, tokens: range) -> list[_Event]:
+        return [e for e in self.events if e.first >= tokens.start and e.last <= tokens.stop]
+
+    def _takes(self, tokens: range) -> tuple[list[_Event], set[int]]:
+        """The events by which these tokens take an option, and the options that they turn down.
+        One clause decides; clauses that are an option and no more add theirs."""
+        down: set[int] = set()
+        taken: list[_Event] = []
+        skipping = False
+        for clause in self._split(_CLAUSE, tokens):
+            events = self._within(clause)
+            if not events and taken:
+                continue
+            starts = self.gap(clause.start) if clause.start else ""
+            if "(" in starts and taken:
+                skipping = False
+            own: list[_Event] = []
+            aside = False
+            deny = -99
+            for k, event in enumerate(events):
+                if event.kind == "because":
+                    skipping = True
+                elif event.kind in ("so", "but"):
+                    skipping = aside = False
+                    deny = -99
+                elif event.kind == "although":
+                    aside = True
+                elif event.kind in ("not", "instead"):
+                    deny = event.last
+                    if (
+                        event.kind == "not"
+                        and own
+                        and event.first - own[-1].last <= 1
+                        and (event.last == clause.stop or self._ends(events, k))
+                    ):
+                        down.add(own[-1].option)  # "A no", "A is not"
+                        own.pop()
+                elif event.kind == "wrong":
+                    if own and own[-1].kind == "option":
+                        down.add(own[-1].option)
+                        own.pop()
+                elif skipping or aside:
+                    continue
+                elif event.kind == "option":
+                    if event.first - deny <= _NEAR:
+                        down.add(event.option)
+                        joined = (
+                            event.last < len(self.words)
+                            and self.words[event.last] in self.lexicon.ors
+                        )
+                        deny = event.last if joined else -99  # "not A or B"
+                        continue
+                    own.append(event)
+                elif event.kind in ("unknown", "neither", "both", "none"):
+                    own.append(event)
+                    if event.kind != "both":
+                        break  # "neither A nor B", "unknown whether A or B"
+            own = [e for e in own if e.option not in down or e.kind != "option"]
+            if taken:
+                if own and self._only(clause, own) and not skipping:
+                    taken += own
+                continue
+            taken = own
+        return taken, down
+
+    def _ends(self, events: Sequence[_Event], k: int) -> bool:
+        """Whether another option or "but" follows event k at once: "A no B yes"."""
+        return (
+            k + 1 < len(events)
+            and events[k + 1].kind in ("option", "but")
+            and events[k + 1].first - events[k].last <= 1
+        )
+
+    def _only(self, tokens: range, events: Sequence[_Event]) -> bool:
+        """Whether tokens are these events, small words aside."""
+        held = {i for e in self._within(tokens) for i in range(e.first, e.last)}
+        held |= {i for e in events for i in range(e.first, e.last)}
+        return all(i in held or self.words[i] in self.small for i in tokens)
+
+    def _result(self, tokens: range, rule: str) -> _Found | None:
+        """What these tokens take: options, or `unknown`, `neither`, … by the name of the rule."""
+        taken, _ = self._takes(tokens)
+        if not taken:
+            return None
+        strong = [e for e in taken if not e.weak] or taken
+        first = strong[0]
+        later = [e for e in self._within(tokens) if e.kind == "unknown" and e.first >= first.last]
+        if first.kind == "both" and later:
+            first = later[0]  # "both are possible, so one cannot tell"
+        if first.kind in ("both", "none"):
+            return _Found(frozenset(), "several" if first.kind == "both" else "neither", first)
+        if first.kind in ("unknown", "neither"):
+            if self.unknown is None:
+                return _Found(frozenset(), "hedge" if first.kind == "unknown" else "neither", first)
+            return _Found(frozenset((self.unknown,)), f"{rule}-{first.kind}", first)
+        numbers = frozenset(e.option for e in strong if e.kind == "option")
+        if any(e.kind in ("unknown", "neither") for e in strong[1:]) and len(numbers) > 1:
+            late = next(e for e in strong if e.kind in ("unknown", "neither"))
+            if self.unknown is None:
+                return _Found(frozenset(), "hedge", late)
+            return _Found(frozenset((self.unknown,)), f"{rule}-unknown", late)
+        if any(e.kind == "both" for e in strong):
+            return _Found(frozenset(), "several", first)
+        return _Found(numbers, rule, first)
+
+    # --- the verdict
+
+    def verdict(self) -> tuple[int | None, str, str, str]:
+        """(option or None, kind, rule, evidence)."""
+        found = self._marked()
+        if found is None:
+            found = self._decide()
+        if found is None:
+            named = [e for e in self.events if e.kind == "option"]
+            if not named:
+                return None, "offtopic", "no-option", ""
+            kind = "echo" if self._echo() else "undecided"
+            return None, kind, f"{kind}-options", self._text(named[0])
+        evidence = self._text(found.at)
+        if len(found.taken) == 1:
+            return next(iter(found.taken)), "answer", found.rule, evidence
+        if found.taken:
+            return None, "several", "several-options", evidence
+        return None, found.rule, f"{found.rule}-phrase", evidence
+
+    def _text(self, event: _Event) -> str:
+        return self.reply[self.found[event.first].start() : self.found[event.last - 1].end()]
+
+    def _marked(self) -> _Found | None:
+        """An answer in a box, a field, a tag or a ticked line; the last one."""
+        for pattern in (_BOXED, _JSON, _TICK):
+            found = [
+                (m, next(g for g in range(1, 3) if m.group(g)))
+                for m in pattern.finditer(self.reply)
+            ]
+            results = []
+            for match, group in found:
+                tokens = self._tokens(match.start(group), match.end(group))
+                one = self._result(tokens, "marked") or self._alone(tokens, "marked")
+                if one:
+                    results.append(one)
+            if results and pattern is _TICK:
+                taken = frozenset().union(*(one.taken for one in results))
+                return results[-1]._replace(taken=taken)
+            if results:
+                return results[-1]
+        return None
+
+    def _alone(self, tokens: range, rule: str) -> _Found | None:
+        """A letter or number that is all there is."""
+        if len(tokens) != 1:
+            return None
+        number = self._mark(self.raw[tokens.start])
+        if number is None:
+            return None
+        return _Found(
+            frozenset((number,)), rule, _Event("option", tokens.start, tokens.stop, number)
+        )
+
+    def _tokens(self, start: int, end: int) -> range:
+        inside = [i for i, m in enumerate(self.found) if m.start() >= start and m.end() <= end]
+        return range(inside[0], inside[-1] + 1) if inside else range(0)
+
+    def _decide(self) -> _Found | None:
+        begins = self._begins()
+        said = self._said()
+        if begins is not None and said is not None and begins.taken != said.taken:
+            # The last word counts, unless it is of another question that the model asks itself.
+            asked = [
+                e.first for e in self.events if e.kind == "question" and e.first >= begins.at.last
+            ]
+            return begins if asked and asked[0] < said.at.first else said
+        if said is not None:
+            return said
+        if begins is not None and self._pure(begins):
+            return begins
+        return (
+            self._concludes()
+            or self._bold()
+            or self._last()
+            or begins
+            or self._sole()
+            or self._untold()
+        )
+
+    def _pure(self, found: _Found) -> bool:
+        """Whether the clause of an answer is an option and no more."""
+        sentence = next(s for s in self.sentences if s.stop > found.at.first)
+        clause = next(c for c in self._split(_CLAUSE, sentence) if c.stop > found.at.first)
+        if len(found.taken) != 1:
+            return False
+        stop = min([clause.stop, *(e.first for e in self._within(clause) if e.kind == "because")])
+        return self._only(range(clause.start, stop), [found.at])
+
+    def _said(self) -> _Found | None:
+        """The last answer that is called one: "the answer is B", "B is the right one"."""
+        results = []
+        for event in self.events:
+            if event.kind == "label":
+                one = self._behind(event)
+            elif event.kind == "after":
+                one = self._ahead(event)
+            else:
+                continue
+            if one is not None:
+                results.append(one)
+        strong = [one for one in results if len(one.taken) == 1]
+        found = strong or results
+        return found[-1] if found else None
+
+    def _behind(self, label: _Event) -> _Found | None:
+        """What a label announces: in its sentence, else in the next one."""
+        at = next(i for i, s in enumerate(self.sentences) if s.stop > label.first)
+        rest = range(label.last, self.sentences[at].stop)
+        if len(rest) == 0 and at + 1 < len(self.sentences):
+            return self._result(self.sentences[at + 1], "said") or self._alone(
+                self.sentences[at + 1], "said"
+            )
+        before = self._within(range(self.sentences[at].start, label.first))
+        if before and before[-1].kind == "not" and before[-1].last == label.first:
+            return None  # "I do not choose A"
+        clauses = self._split(_CLAUSE, rest)
+        close = [e for e in self._within(rest) if e.kind in ("option", *_WHOLE)]
+        if not close or (close[0].first - label.last > 8 and len(clauses) > 1):
+            return None
+        return self._result(rest, "said") or (self._alone(rest, "said") if rest else None)
+
+    def _ahead(self, after: _Event) -> _Found | None:
+        """The option before "is the right answer", in its clause."""
+        at = next(s for s in self.sentences if s.stop > after.first)
+        clause = next(c for c in self._split(_CLAUSE, at) if c.stop > after.first)
+        events = [e for e in self._within(clause) if e.last <= after.first]
+        if any(e.kind in ("not", "although", "because") for e in events):
+            return None
+        behind = [e for e in self._within(clause) if e.first >= after.last]
+        if behind and behind[0].kind in ("not", "wrong") and behind[0].first == after.last:
+            return None
+        options = [e for e in events if e.kind == "option"]
+        if not options:
+            return None
+        return _Found(frozenset((options[-1].option,)), "said", options[-1])
+
+    def _begins(self) -> _Found | None:
+        """A first sentence that is an answer from its start."""
+        if not self.sentences or self._echo():
+            return None
+        first = self.sentences[0]
+        events = [e for e in self._within(first) if e.kind in ("option", *_WHOLE)]
+        if not events or any(
+            e.kind == "although" and e.last <= events[0].first for e in self.events
+        ):
+            return None
+        clause = next(c for c in self._split(_CLAUSE, first) if c.stop > events[0].first)
+        spoken = {i for e in self.events if e.kind != "not" for i in range(e.first, e.last)}
+        lead = range(clause.start, events[0].first)
+        if events[0].kind == "option" and not self._only(first, events):
+            if len([i for i in lead if self.words[i] not in self.small and i not in spoken]) > 1:
+                return None
+            if clause.start - first.start > 6:
+                return None
+        return self._result(first, "first")
+
+    def _concludes(self) -> _Found | None:
+        """The last sentence that draws a conclusion and names an option."""
+        for event in reversed([e for e in self.events if e.kind == "so"]):
+            sentence = next(s for s in self.sentences if s.stop > event.first)
+            found = self._result(range(event.last, sentence.stop), "conclusion")
+            if found is not None:
+                return found
+        return None
+
+    def _bold(self) -> _Found | None:
+        """The only option that is written in bold."""
+        taken: dict[int, _Found] = {}
+        for match in _BOLD.finditer(self.reply):
+            group = 1 if match.group(1) else 2
+            found = self._result(self._tokens(match.start(group), match.end(group)), "bold")
+            if found is not None and len(found.taken) == 1:
+                taken.setdefault(next(iter(found.taken)), found)
+        return next(iter(taken.values())) if len(taken) == 1 else None
+
+    def _last(self) -> _Found | None:
+        """A last sentence that is an option and no more."""
+        last = self.sentences[-1]
+        events = [e for e in self._within(last) if e.kind in ("option", *_WHOLE)]
+        if len(self.sentences) < 2 or not events or self._echo():
+            return None
+        found = self._result(last, "last")
+        if found is None or self._only(last, events):
+            return found
+        few = len([i for i in last if self.words[i] not in self.small]) <= 6
+        return found if few and len(found.taken) == 1 else None
+
+    def _sole(self) -> _Found | None:
+        """The one option that any sentence takes; else whatever else is said."""
+        taken: dict[int, _Found] = {}
+        other: list[_Found] = []
+        down: set[int] = set()
+        for sentence in self.sentences:
+            down |= self._takes(sentence)[1]
+            found = self._result(sentence, "sole")
+            if found is None:
+                continue
+            if found.taken:
+                taken.update(dict.fromkeys(found.taken, found))
+            else:
+                other.append(found)
+        left = {number: found for number, found in taken.items() if number not in down}
+        if len(left) == 1:
+            number, found = next(iter(left.items()))
+            return found._replace(taken=frozenset((number,)))
+        if self.unknown in left and left[self.unknown].at.kind == "unknown":
+            return left[self.unknown]._replace(taken=frozenset((self.unknown,)))
+        if not left and other:
+            return other[-1]
+        rest = set(range(self.count)) - down
+        if not left and len(down) > 1 and rest == {self.unknown}:
+            event = next(e for e in self.events if e.option in down)
+            return _Found(frozenset(rest), "all-others-rejected", event)
+        return None
+
+    def _untold(self) -> _Found | None:
+        """That something is not known, in words that no phrase foresees."""
+        named = any(e.kind == "option" for e in self.events)
+        for sentence in () if self._echo() else self.sentences:
+            for clause in self._split(_CLAUSE, sentence) if named else [sentence]:
+                held = [self.words[i] for i in clause]
+                if any(w.startswith(self.lexicon.tell) for w in held) and any(
+                    w.startswith(self.lexicon.deny) for w in held
+                ):
+                    event = _Event("unknown", clause.start, clause.stop)
+                    taken = frozenset(() if self.unknown is None else (self.unknown,))
+                    return _Found(taken, "untold" if taken else "hedge", event)
+        return None
+
+    def behind_echo(self) -> str:
+        """What follows the options where they stand there as they were listed, one a line."""
+        order = [e for e in self.events if e.kind in ("option", "unknown")]
+        numbers = [self.unknown if e.kind == "unknown" else e.option for e in order]
+        if list(dict.fromkeys(numbers))[: self.count] != list(range(self.count)):
+            return ""
+        ends = [numbers.index(n) for n in range(self.count)]
+        starts = [self.found[order[k].first].start() for k in ends]
+        if any("\n" not in self.reply[a:b] for a, b in itertools.pairwise(starts)):
+            return ""
+        last = order[ends[-1]]
+        line = self.reply.find("\n", self.found[last.last - 1].end())
+        return self.reply[line:].strip() if line >= 0 else ""
+
+    def _echo(self) -> bool:
+        """Whether the options stand there as they were listed, one a line, and nothing else."""
+        named = [e for e in self.events if e.kind in ("option", "unknown")]
+        numbers = [self.unknown if e.kind == "unknown" else e.option for e in named]
+        lines = [line for line in self.reply.split("\n") if line.strip()]
+        return list(dict.fromkeys(numbers)) == list(range(self.count)) and len(lines) >= self.count
+
+
+_NOUNS = ("noun", "label")
+_WHOLE = ("unknown", "neither", "both", "none")
+_HAN = re.compile(rf"[{text.HAN}]")
+
+
+def _quoted(gap: str) -> bool:
+    return bool(re.match(r"[\"'”“’»」』*_`)）]", gap))
+
+
+def _is_mark(token: str) -> bool:
+    return len(token) == 1 or _figure(token) is not None
+
+
+def _figure(token: str) -> int | None:
+    """The whole number that a token is, in the digits of any script."""
+    if len(token) > 2 or not token.isdecimal():
+        return None
+    return int("".join(str(unicodedata.decimal(digit)) for digit in token))
+
+
+def _tokens(option: str, fold: dict[str, str]) -> list[str]:
+    return text.tokens(text.replace(text.normalise(option), fold))
+
+
+def _alike(a: str, b: str, ending: int) -> float:
+    """1 for one word; 0.9 for one with endings; else the share of letters in common order."""
+    if a == b:
+        return 1.0
+    short, long = sorted((a, b), key=len)
+    same = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), len(short))
+    best = 0.0
+    begins = same >= 3 or (same == 2 and len(short) == 2 and len(long) <= 4)
+    if begins and len(long) - same <= ending + (same > 5):
+        best = 0.9 * same / len(short)
+    if len(short) >= 4 and len(long) - len(short) <= 2:
+        best = max(best, difflib.SequenceMatcher(None, a, b, autojunk=False).ratio())
+    return best
+
+
+# --- words
+
+
+@functools.cache
+def words(code: str) -> Words:
+    """What `prompts/options/<code>.toml` says. InputError where it is malformed."""
+    return read_words(registry.PROMPTS / "options" / f"{code}.toml")
+
+
+def read_words(path: Path) -> Words:
+    """As `words`, of any file."""
+    row = packs.read_toml(path)
+    packs.no_more(
+        row, {"review", "letters", "ending", "prefixes", "small", "tell", "deny", "words"}, path
+    )
+    packs.string(row, "review", path)
+    part = packs.table(row, "words", path)
+    packs.no_more(part, set(GROUPS), path, "words.")
+    ending = row.get("ending", 0)
+    if not isinstance(ending, int):
+        raise InputError(f"{path}: 'ending' is a number of letters")
+    return Words(
+        letters=tuple(tuple(s.split()) for s in packs.strings(row, "letters", path)),
+        ending=ending,
+        prefixes=packs.strings(row, "prefixes", path),
+        small=packs.strings(row, "small", path),
+        tell=packs.strings(row, "tell", path),
+        deny=packs.strings(row, "deny", path),
+        groups={group: packs.strings(part, group, path) for group in GROUPS},
+    )
+
+
+def _groups(code: str) -> Iterator[tuple[str, Iterable[str]]]:
+    """The phrases of a language; the option words last, which are in others, too."""
+    own = words(code)
+    known = choices.wording(code).unknown
+    yield "unknown", (*own.groups["unknown"], *known)
+    yield from ((group, own.groups[group]) for group in GROUPS if group != "unknown")
+
+
+@functools.cache
+def _lexicon(code: str) -> _Lexicon:
+    code = code if code in registry.names("options") else "en"
+    language, own, english = packs.load_language(code), words(code), words("en")
+
+    def folded(*lists: Iterable[str]) -> list[str]:
+        return [text.replace(text.normalise(w), language.fold) for ws in lists for w in ws]
+
+    groups = [*_groups(code), *(_groups("en") if code != "en" else ())]
+    letters: dict[str, tuple[int, ...]] = {}
+    for series in own.letters:
+        for number, letter in enumerate(series):
+            known = letters.get(text.normalise(letter), ())
+            letters[text.normalise(letter)] = (*known, number)
+    return _Lexicon(
+        text.compile_phrases(groups, language.fold),
+        language.fold,
+        letters,
+        own.ending,
+        tuple(folded(own.prefixes)),
+        frozenset(folded(own.small, english.small)),
+        frozenset(folded(language.words["or"], packs.load_language("en").words["or"])),
+        {place: _long(own.groups[place], language.fold) for place in PLACES},
+        _long(own.groups["noun"], language.fold),
+        tuple(folded(own.tell, english.tell)),
+        tuple(folded(own.deny, english.deny)),
+    )
+
+
+def _long(patterns: Iterable[str], fold: dict[str, str]) -> tuple[str, ...]:
+    """The single words of some patterns that have four letters or more."""
+    found = [split for pattern in patterns for _, split in text.plain_phrases(pattern)]
+    folded = [text.replace(split[0], fold) for split in found if len(split) == 1]
+    return tuple(word for word in folded if len(word) > 3)
+
+
+@functools.cache
+def _unknown(lang: str, options: tuple[str, ...]) -> int | None:
+    """The one option that says that it cannot be known: as `choices` knows it, else by a phrase
+    that is all that it says."""
+    lexicon = _lexicon(lang)
+    code = lang if lang in registry.names("options") else "en"
+    known = {
+        choices.bare(word)
+        for word in (*choices.wording(code).unknown, *choices.wording("en").unknown)
+    }
+    found = [at for at, option in enumerate(options) if choices.bare(option) in known]
+    if not found:
+        found = [at for at, option in enumerate(options) if _says(lexicon, option, "unknown")]
+    if not found:
+        found = [at for at, option in enumerate(options) if _says(lexicon, option, "neither")]
+    return found[0] if len(found) == 1 else None
+
+
+def _says(lexicon: _Lexicon, option: str, group: str) -> bool:
+    """Whether a phrase of this group covers more than half of an option's words."""
+    tokens = _tokens(option, lexicon.fold)
+    at = held = 0
+    while at < len(tokens):
+        found = [size for kind, size in text.matches(lexicon.phrases, tokens, at) if kind == group]
+        held += found[0] if found else 0
+        at += found[0] if found else 1
+    return held * 2 > len([t for t in tokens if t not in lexicon.small])
+
+
+@functools.cache
+def make() -> ChoiceJudge:
+    """The judge; it takes no options. InputError where `prompts/` is malformed."""
+    codes = registry.names("options")
+    known = [
+        [code, repr(words(code)), packs.load_language(code).hash, choices.wording(code).hash]
+        for code in codes
+    ]
+    return ChoiceJudge(f"{VERSION}+{digest([known, refusal.make().signature], 8)}")

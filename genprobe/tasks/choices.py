@@ -1,0 +1,178 @@
+"""Choices by generation: a context, a question, two to six options (BBQ and its family, PBBQ).
+
+Of `Ask` it reads besides the common fields: probes, the frames in which a choice is put; decodes;
+orders, of `datasets.frames.ORDERS`; shots, a file of examples that stand before every question.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from genprobe.datasets import choices, frames, pairs
+from genprobe.engines import Sampling
+from genprobe.errors import InputError
+from genprobe.outcomes import chosen, preferences
+from genprobe.records import Request, Statement, derive_seed, digest, request_id
+from genprobe.resources import registry
+from genprobe.runs.spec import WHO
+from genprobe.tasks import Ask, Asked, Table, Task
+
+DECODES = ("free", "choice", "logprob")
+
+
+def prepare(ask: Ask) -> Asked:
+    """Check what is asked: choices, frames, orders, examples."""
+    decodes = tuple(decode for decode in DECODES if decode in ask.decodes) or ("free",)
+    if ask.engine == "replay" and decodes != ("free",):
+        raise InputError("recorded replies are free ones; leave --decode out")
+    if ask.control and "free" in decodes:
+        raise InputError(
+            "the control model answers no questions with options in its own words; name a model "
+            "with --model, or see the way with --decode choice or logprob"
+        )
+    if ask.orders not in frames.ORDERS:
+        raise registry.unknown("order", ask.orders, frames.ORDERS)
+    items, notes = pairs.load(ask.data, ask.langs or None)
+    for line in notes:
+        ask.note(line)
+    if not items or not all(map(choices.is_choice, items)):
+        raise InputError(
+            f"{ask.data} holds no choices (columns context, question, and options or ans0, ans1, "
+            "…); pairs of sentences go with `genprobe logprob`"
+        )
+    items = preferences.first(items, ask.limit)
+    shots = _shots(ask)
+    sampling, samples = ask.sampling or TASK.sampling, ask.samples or TASK.samples
+    if samples > 1 and not sampling.temperature and ask.engine != "replay":
+        raise InputError(
+            f"{samples} samples at temperature 0 are one reply {samples} times; raise --temperature"
+        )
+    probes = tuple(dict.fromkeys(ask.probes)) or ("letters",)
+    langs = dict.fromkeys(item.lang for item in items)
+    for lang in langs:
+        for probe in probes:
+            if probe not in frames.frames(lang):
+                raise registry.unknown(f"frame in {lang}", probe, list(frames.frames(lang)))
+    names = dict.fromkeys(name for decode in decodes for name in TASK.judges[decode])
+    judges = [registry.module("judges", name).make() for name in names]
+    requests = plan(items, probes, decodes, ask.orders, shots, ask.seed, samples)
+
+    def spec(engine: Any) -> dict[str, Any]:
+        recorded = engine.identity.engine == "replay"
+        drawn: dict[str, Any] = dataclasses.asdict(sampling)
+        hashes = {lang: frames.file_hash(lang) for lang in langs} | {"orders": ask.orders}
+        if shots:
+            hashes["shots"] = digest([vars(shot) for shot in shots])
+        return {
+            "pack": frames.PACK,
+            "pack_hashes": hashes,
+            "data": Path(ask.data).name,
+            "probes": probes,
+            "decode": ("recorded",) if recorded else decodes,
+            **(dict.fromkeys(drawn) if recorded else drawn),
+            "seed": ask.seed,
+            "samples": samples,
+        }
+
+    columns = chosen.columns(items) if ask.by else ()
+    return Asked(items, lambda engine: requests, spec, judges, columns, sampling)
+
+
+def _shots(ask: Ask) -> list[Statement]:
+    """The examples of `ask.shots`; each has a right answer."""
+    if not ask.shots:
+        return []
+    found, notes = pairs.load(str(ask.shots))
+    for line in notes:
+        ask.note(f"{ask.shots}: {line}")
+    for shot in found:
+        if not choices.is_choice(shot) or shot.extra["label"] is None:
+            raise InputError(f"{ask.shots}: an example is a choice with its 'label'; {shot.id!r}")
+    return found
+
+
+def plan(
+    items: Sequence[Statement],
+    probes: Sequence[str],
+    decodes: Sequence[str],
+    orders: str,
+    shots: Sequence[Statement],
+    seed: int,
+    samples: int = 1,
+) -> list[Request]:
+    """Plan every choice in every frame, decode, order of its options and sample.
+
+    shots: examples; a choice gets those of its language. InputError for a choice that is there
+    twice.
+    """
+    requests: dict[str, Request] = {}
+    for item, probe, decode in itertools.product(items, probes, decodes):
+        frame = frames.frames(item.lang)[probe]
+        before = frames.turns(frame, [shot for shot in shots if shot.lang == item.lang])
+        for order in frames.orders(len(frames.options(item)), orders):
+            messages = [*before, {"role": "user", "content": frames.put(frame, item, order)}]
+            options = {str(at): _ways(frame, item, order, at, decode) for at in order}
+            for sample in range(1 if decode == "logprob" else samples):
+                # The content tells the orders apart; a hash has no order of keys.
+                asked = (messages, sample, decode, options)
+                name = request_id(item.id, item.lang, frames.PACK, probe, *asked)
+                if name in requests:
+                    raise InputError(f"choice {item.id!r} ({item.lang}) is there twice; remove one")
+                requests[name] = Request(
+                    id=name,
+                    statement=item.id,
+                    lang=item.lang,
+                    pack=frames.PACK,
+                    probe=probe,
+                    messages=messages,
+                    sample=sample,
+                    seed=derive_seed(seed, name, sample),
+                    decode=decode,
+                    options=options,
+                )
+    return list(requests.values())
+
+
+def _ways(
+    frame: frames.Frame, item: Statement, order: Sequence[int], at: int, decode: str
+) -> list[str]:
+    """The ways to name an option: what a reply may be forced to, or is read against."""
+    if decode == "free":
+        return [frames.options(item)[at]]
+    name = frames.said(frame, item, order, at)
+    return [f" {name}", name] if decode == "logprob" else [name]
+
+
+TASK = Task(
+    name="choices",
+    about="Questions with options, answered: which one is chosen.",
+    prepare=prepare,
+    judges={
+        "free": ("choice", "refusal", "language"),
+        "choice": ("choice",),
+        "logprob": ("likeliest",),
+    },
+    tables=(
+        Table(
+            "chosen",
+            "Choices by answer",
+            "Of the questions: how often the right option was chosen.",
+            main=("accuracy", "bbq-bias"),
+            across=("condition",),
+            place=15,
+            says=("chooses about", "choose about"),
+            read=("chosen", "choice"),
+        ),
+    ),
+    asked="asked to choose in {statements} in {languages}, in the frames {probes}",
+    probe="frame",
+    thing="choice",
+    sampling=Sampling(max_tokens=64),
+    paradigm="says",
+    may_differ=(*WHO, "decode", "probes"),
+    row=("decode", "lang", "probe", "item", "order", "sample"),
+)
