@@ -134,6 +134,12 @@ class Request(Record):
     options: dict[str, list[str]] = _field(
         "Answer -> the ways to write it; empty where the reply is free.", default_factory=dict
     )
+    facets: dict[str, str] = _field(
+        "What varies besides the model: `wording`, by its name in the panel, and `order`, in "
+        "which the question names the answers; empty where the published questions alone are "
+        "asked.",
+        default_factory=dict,
+    )
 
 
 @dataclass(frozen=True)

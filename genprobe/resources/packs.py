@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -279,21 +280,26 @@ class Pack:
     sources: dict[str, str]
     reviews: dict[str, str]
     hashes: dict[str, str]  # language -> hash of its file and of pack.toml
+    panel: dict[str, str]  # further wordings (panel.py) -> what each is
 
     @property
     def id(self) -> str:
         return f"{self.name}@{self.version}"
 
-    def options(self, lang: str, decode: str) -> dict[str, list[str]]:
+    def options(
+        self, lang: str, decode: str, own: Mapping[str, str] | None = None
+    ) -> dict[str, list[str]]:
         """Answer -> the answer words of a language, in the ways in which a model writes them.
 
-        Each in small letters, with a capital, in capitals; for `logprob` also behind a space, as
-        many tokenizers begin a word. Empty where the reply is free.
+        own: those of a wording that asks for other words. Each in small letters, with a capital,
+        in capitals; for `logprob` also behind a space, as many tokenizers begin a word. Empty
+        where the reply is free.
         """
         if decode == "free":
             return {}
         found: dict[str, list[str]] = {}
-        for answer, words in self.forms[lang].items():
+        known = {a: (word,) for a, word in own.items()} if own else self.forms[lang]
+        for answer, words in known.items():
             cases = [c for w in words for c in (w, w[:1].upper() + w[1:], w.upper())]
             spaced = [f" {case}" for case in cases] if decode == "logprob" else []
             found[answer] = list(dict.fromkeys([*cases, *spaced]))
@@ -357,6 +363,7 @@ def read_pack(folder: Path) -> Pack:
         sources=sources,
         reviews=reviews,
         hashes=hashes,
+        panel={k: _string(panel, k, head) for k in panel},
     )
 
 
