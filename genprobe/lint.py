@@ -6,6 +6,7 @@ published wordings are an instrument, used as they were: their faults are warnin
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
@@ -191,7 +192,8 @@ def _panel(path: Path, pack: inputs.Pack) -> Iterator[Finding]:
                     for message in _read_back(wording, probe, answers):
                         yield Finding("error", at, message)
             if closed:
-                yield from _polarity(at, wording, language)
+                asks = dataclasses.replace(wording, text=worded.texts[probe])  # no answer words
+                yield from _polarity(at, asks, language)
 
 
 def _read_back(wording: inputs.Wording, probe: str, answers: dict[str, str]) -> Iterator[str]:
