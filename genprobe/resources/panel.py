@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from genprobe import text
 from genprobe.errors import InputError
+from genprobe.records import Statement, digest
 from genprobe.resources import registry
 from genprobe.resources.packs import (
     ANSWERS,
@@ -29,7 +30,6 @@ from genprobe.resources.packs import (
     file_hash,
     read_toml,
 )
-from genprobe.records import Statement, digest
 
 FOLDER = "wordings"
 PUBLISHED = "published"
