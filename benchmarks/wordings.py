@@ -1,9 +1,9 @@
 """How often the interval for a new wording holds, and what the analysis around it recovers.
 
-    python benchmarks/wordings.py coverage [REPS]     a table by spread, size, rate and what is missing
+    python benchmarks/wordings.py coverage [REPS]     by spread, size, rate, what is missing
     python benchmarks/wordings.py components [REPS]   planted components, and those estimated
     python benchmarks/wordings.py dstudy [REPS]       widths forecast, and widths then found
-    python benchmarks/wordings.py ranking [REPS]      no order where there is none; one where there is
+    python benchmarks/wordings.py ranking [REPS]      orders found where there are any, and not else
     python benchmarks/wordings.py gate [REPS]         false alarms, and flips that are found
     python benchmarks/wordings.py speed               a million outcomes: seconds and memory
 
@@ -183,7 +183,7 @@ def recovered(reps: int) -> None:
     from genprobe.analysis.components import components
 
     print(
-        "spread  statements  wordings  samples  rate  missing  effect                estimated / planted"
+        "spread  statements  wordings  samples  rate  missing  effect                found / planted"
     )
     for spread, statements, wordings, samples, rate, missing in (
         (0.5, 48, 6, 2, 0.5, 0.3), (1.0, 48, 8, 2, 0.2, 0.0), (1.5, 100, 12, 2, 0.1, 0.3),
