@@ -183,7 +183,7 @@ def recovered(reps: int) -> None:
     from genprobe.analysis.components import components
 
     print(
-        "spread  statements  wordings  samples  rate  missing  effect                found / planted"
+        "spread  statements  wordings  samples  rate  missing  effect               found / planted"
     )
     for spread, statements, wordings, samples, rate, missing in (
         (0.5, 48, 6, 2, 0.5, 0.3), (1.0, 48, 8, 2, 0.2, 0.0), (1.5, 100, 12, 2, 0.1, 0.3),

@@ -132,7 +132,8 @@ def components(
     freedom = _freedom(order, groups, n, repeated, whole)
     sizes = [n / groups[e].count for e in effects] + [1.0]
     keys: list[frozenset[str]] = [*effects, whole | {""}]
-    bounds = _bounds(found, keys, sizes, [freedom[e] for e in effects] + [freedom[None]], level)
+    degrees = np.array([*(freedom[e] for e in effects), freedom[None]])
+    bounds = _bounds(found, keys, sizes, degrees, level)
     parts = [
         Component(
             effect=tuple(f for f in names if f in key) if i < len(effects) else RESIDUAL,
@@ -248,7 +249,7 @@ def _bounds(
     found: Array,
     keys: Sequence[frozenset[str]],
     sizes: Sequence[float],
-    freedom: Sequence[int],
+    freedom: Array,
     level: float,
 ) -> list[tuple[float | None, float | None]]:
     """Intervals by the modified large-sample method, of each component and the residual (last).
@@ -266,7 +267,7 @@ def _bounds(
             out.append((None, None))
             continue
         terms = weights[i][used] * squares[used]
-        below, over = _mls(terms, np.array([freedom[j] for j in used]), level)
+        below, over = _mls(terms, freedom[used], level)
         out.append((max(0.0, found[i] - below), max(0.0, found[i] + over)))
     return out
 

@@ -105,6 +105,7 @@ def forecast(
     noise = (given.interaction + given.reply / samples) / (statements * each)
     between = given.wording / wordings + noise
     drawn = given.statement / statements + noise
+    alone = given.statement + given.interaction + given.reply
     rng = np.random.default_rng(1)
     even = (np.arange(_LOOKS) + 0.5) / _LOOKS
     looks = [
@@ -118,6 +119,7 @@ def forecast(
             centre=given.centre + float(away),
             between=between * float(more),
             statements=drawn * float(less),
+            least=alone / (statements * each * samples),
             noise=noise,
             wordings=wordings,
             statements_n=statements,

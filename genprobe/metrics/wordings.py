@@ -45,13 +45,14 @@ class Spread:
     """What a table of statements by wordings says of the logits of the wordings' rates.
 
     centre: their mean. between: its variance by the wordings as they differ, noise included.
-    statements: by the statements drawn, the wordings held. noise: what is in both. wordings,
-    statements_n: how many there are of each.
+    statements: by the statements drawn, the wordings held. least: what that is at the least, every
+    reply independent. noise: what is in both. wordings, statements_n: how many there are of each.
     """
 
     centre: float
     between: float
     statements: float
+    least: float
     noise: float
     wordings: int
     statements_n: int
@@ -77,7 +78,8 @@ class Spread:
     def _drawn(self) -> tuple[Array, Array]:
         """Centres and spreads that the estimates leave possible."""
         normal, wordings, statements, _ = _draws(self.wordings, self.statements_n)
-        between, drawn = self.between / wordings, self.statements / statements
+        between = self.between / wordings
+        drawn = np.maximum(self.statements / statements, self.least)
         variance = np.maximum(between - self.noise + drawn, _LEAST * drawn)
         spread = np.sqrt(np.maximum(0.0, self.wordings * (between - self.noise)))
         return self.centre - normal * np.sqrt(variance), spread
@@ -108,13 +110,14 @@ def spread(hits: Array, sizes: Array) -> Spread | None:
     grow = statements / (statements - 1)
     own = grow * float((parts**2).sum())
     both = grow * float((parts.sum(1) ** 2).sum())
-    alone = float((1 / weight).sum()) / wordings**2  # if every reply were independent
     noise = (own - (both - own) / (wordings - 1)) / wordings**2
+    alike = not 0 < all_hits < all_of  # no wording differs from any other
     return Spread(
         centre=float(logits.mean()),
-        between=float((apart**2).sum()) / (wordings - 1) / wordings,
-        statements=max(both / wordings**2, alone),
-        noise=max(noise, 0.0) if 0 < all_hits < all_of else 0.0,
+        between=0.0 if alike else float((apart**2).sum()) / (wordings - 1) / wordings,
+        statements=both / wordings**2,
+        least=float((1 / weight).sum()) / wordings**2,
+        noise=0.0 if alike else max(noise, 0.0),
         wordings=wordings,
         statements_n=statements,
     )

@@ -177,6 +177,15 @@ def ways(
             yield Asked(name, order, worded.wording(probe, order, pack, panel), answers)
 
 
+def hashes(pack: Pack, langs: Iterable[str], wordings: str) -> dict[str, str]:
+    """Language -> hash of its questions, and where a panel is asked `<language>/wordings` of it."""
+    langs = list(langs)
+    found = {lang: pack.hashes[lang] for lang in langs}
+    if wordings != PUBLISHED:
+        found |= {f"{lang}/{FOLDER}": load(pack.name, lang).hash for lang in langs}
+    return found
+
+
 def order_of(said: str, answers: dict[str, str]) -> str:
     """In which order a text names its two answers last: of `ORDERS`, empty where it does not."""
     words = text.tokens(text.normalise(said))
@@ -227,7 +236,8 @@ class _Deck:
     """Cards dealt one after another, each again only when all have been."""
 
     def __init__(self, names: Sequence[str], seed: str) -> None:
-        self.names, self.cards = list(names), []
+        self.names = list(names)
+        self.cards: list[str] = []
         self.random = random.Random(int(digest(["wordings", seed], 12), 16))
         self.turns = {name: self.random.randrange(2) for name in names}
 
@@ -235,7 +245,7 @@ class _Deck:
         hand: list[str] = []
         while len(hand) < count:
             if not self.cards:
-                self.cards: list[str] = self.random.sample(self.names, len(self.names))
+                self.cards = self.random.sample(self.names, len(self.names))
             # A card that the hand has waits for the next one.
             name = next((card for card in self.cards if card not in hand), None)
             if name is None:
