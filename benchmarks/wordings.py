@@ -236,7 +236,51 @@ def widths(reps: int) -> None:
 
 
 def ranking(reps: int) -> None:
-    raise SystemExit("not yet")
+    """Five models that differ by wording (spread 0.3) about a common order, or none at all."""
+    from genprobe.analysis.ranking import ranking as rank
+
+    def study(
+        rng: np.random.Generator, logits: Array, statements: int, wordings: int
+    ) -> tuple[Array, Array]:
+        logit = (
+            logits[:, None, None]
+            + rng.standard_normal((1, statements, 1))
+            + 0.5 * rng.standard_normal((len(logits), statements, 1))
+            + rng.standard_normal((1, 1, wordings))
+            + 0.3 * rng.standard_normal((len(logits), 1, wordings))
+        )
+        sizes = rng.binomial(1, 0.9, logit.shape)
+        return rng.binomial(sizes, special.expit(logit)), sizes
+
+    names = ["a", "b", "c", "d", "e"]
+    print("statements  wordings  truth                     ranked %  as it is %  power foretold")
+    rng = np.random.default_rng(3)
+    for statements, wordings in ((48, 3), (48, 8), (200, 8), (400, 12)):
+        none = 0
+        for _ in range(reps):
+            found = rank(names, *study(rng, np.zeros(5), statements, wordings))
+            assert found is not None
+            none += found.groups is not None
+        print(f"{statements:10} {wordings:9}  {'none differs':24} {100 * none / reps:9.1f}")
+    order = np.array([1.2, 0.4, 0.4, -0.4, -1.2]) * 1.5
+    truth = (("a",), ("b", "c"), ("d",), ("e",))
+    for statements, wordings in ((48, 8), (200, 12), (400, 16)):
+        ranked = right = powered = 0
+        for _ in range(reps):
+            found = rank(names, *study(rng, order, statements, wordings))
+            assert found is not None
+            tied = found.groups and tuple(tuple(sorted(group)) for group in found.groups)
+            ranked += found.groups is not None
+            right += tied == truth
+            powered += all(
+                pair.shown <= abs(pair.difference)
+                for pair in found.pairs
+                if {pair.a, pair.b} != {"b", "c"}
+            )
+        print(
+            f"{statements:10} {wordings:9}  {'a > b = c > d > e':24} {100 * ranked / reps:9.1f}"
+            f"{100 * right / reps:13.1f} {100 * powered / reps:15.1f}"
+        )
 
 
 def gate(reps: int) -> None:

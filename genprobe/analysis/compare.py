@@ -74,7 +74,10 @@ def compare(
             if power is not None
             else _paired(sides, metrics, by, between)
         )
-        return Scores(significance.corrected(scores))
+        found = Scores(significance.corrected(scores))
+        if power is None and column == "model":
+            found.rankings = _ranked(asked, metrics, by, note)
+        return found
     pooled = asked.pooled()
     columns = list(between) or (list(significance.FACTORS) if test == "anova" else ["model"])
     parts = []
@@ -220,6 +223,27 @@ def _paired(
         sign = two.sign(f"{name}/{measures.find(name).version}-{how}")
         scores += paired.scores([paired.tested(name, cell, draws)], two.a, two.b, sign)
     return scores
+
+
+def _ranked(
+    asked: _Asked, metrics: Sequence[str], by: Sequence[str], note: Note
+) -> list[dict[str, Any]]:
+    """Whether the models can be ranked by a figure, in each cell; `ranking.Ranking.json`."""
+    from genprobe.analysis import ranking
+
+    name = metrics[0] if metrics else _main(asked.tables, by)
+    outcomes = asked.pooled()
+    try:
+        cells = ranking.of_outcomes(outcomes, name, [*_apart(outcomes, name, (*by, "model")), *by])
+    except InputError as error:
+        note(f"no ranking: {error}")
+        return []
+    out = []
+    for cell, one, left in cells:
+        about = {"metric": name, "by": cell, "told": one.told(), "left_out": left}
+        sign = asked.sign(f"{name}+{ranking.METHOD}")
+        out.append({**one.json(), **about, "signature": sign})
+    return out
 
 
 def _power(

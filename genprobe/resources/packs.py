@@ -325,7 +325,7 @@ def read_pack(folder: Path) -> Pack:
     """Read and check a pack folder."""
     head = folder / "pack.toml"
     row = read_toml(head)
-    no_more(row, {"title", "version", "citation", "system", "slot", "probes"}, head)
+    no_more(row, {"title", "version", "citation", "system", "slot", "probes", "wordings"}, head)
     probes = {name: _probe(name, part, head) for name, part in table(row, "probes", head).items()}
     if not probes:
         raise InputError(f"{head}: no [probes.<name>]")
