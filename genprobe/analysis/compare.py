@@ -229,6 +229,7 @@ def _ranked(
     asked: _Asked, metrics: Sequence[str], by: Sequence[str], note: Note
 ) -> list[dict[str, Any]]:
     """Whether the models can be ranked by a figure, in each cell; `ranking.Ranking.json`."""
+    from genprobe import metrics as measures
     from genprobe.analysis import ranking
 
     name = metrics[0] if metrics else _main(asked.tables, by)
@@ -241,7 +242,7 @@ def _ranked(
     out = []
     for cell, one, left in cells:
         about = {"metric": name, "by": cell, "told": one.told(), "left_out": left}
-        sign = asked.sign(f"{name}+{ranking.METHOD}")
+        sign = asked.sign(f"{name}/{measures.find(name).version}-{ranking.METHOD}")
         out.append({**one.json(), **about, "signature": sign})
     return out
 

@@ -89,7 +89,7 @@ class Components:
 
 
 class _Groups(NamedTuple):
-    count: int
+    groups: int
     within: float  # sum over groups of squared differences of all pairs in the group
     pairs: float
 
@@ -130,7 +130,7 @@ def components(
     unknown = _untold(design)
     n = len(values)
     freedom = _freedom(order, groups, n, repeated, whole)
-    sizes = [n / groups[e].count for e in effects] + [1.0]
+    sizes = [n / groups[e].groups for e in effects] + [1.0]
     keys: list[frozenset[str]] = [*effects, whole | {""}]
     degrees = np.array([*(freedom[e] for e in effects), freedom[None]])
     bounds = _bounds(found, keys, sizes, degrees, level)
@@ -140,7 +140,7 @@ def components(
             value=float(found[i]),
             low=bounds[i][0],
             high=bounds[i][1],
-            levels=groups[key].count if i < len(effects) else n,
+            levels=groups[key].groups if i < len(effects) else n,
             freedom=freedom[key] if i < len(effects) else freedom[None],
         )
         for i, key in enumerate(keys)
@@ -153,9 +153,9 @@ def components(
         parts=tuple(parts),
         alone=alone,
         unknown=tuple(tuple(f for f in names if f in keys[i]) for i in sorted(unknown)),
-        complete=n % groups[whole].count == 0
-        and groups[whole].count == math.prod(groups[frozenset((f,))].count for f in names)
-        and groups[whole].pairs * 2 == n * (n / groups[whole].count - 1),
+        complete=n % groups[whole].groups == 0
+        and groups[whole].groups == math.prod(groups[frozenset((f,))].groups for f in names)
+        and groups[whole].pairs * 2 == n * (n / groups[whole].groups - 1),
     )
 
 
@@ -206,7 +206,7 @@ def _closed(names: Sequence[str], groups: Mapping[frozenset[str], _Groups]) -> l
     return [
         s
         for s in groups
-        if not any(groups[s | {f}].count == groups[s].count for f in names if f not in s)
+        if not any(groups[s | {f}].groups == groups[s].groups for f in names if f not in s)
     ]
 
 
@@ -239,8 +239,8 @@ def _freedom(
     freedom: dict[frozenset[str] | None, int] = {}
     for s in order:
         below = sum(freedom[t] for t in order if t < s and t in freedom)
-        freedom[s] = max(groups[s].count - below, 0)
-    cells = groups[whole].count
+        freedom[s] = max(groups[s].groups - below, 0)
+    cells = groups[whole].groups
     freedom[None] = n - cells if repeated else freedom[whole]
     return freedom
 

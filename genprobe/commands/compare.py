@@ -76,6 +76,7 @@ def command(
     """
     from genprobe.analysis import compare
     from genprobe.render import formats
+    from genprobe.text.display import clean
 
     if paradigms and metrics:
         raise InputError("--metric goes without --paradigms, which has measures of its own")
