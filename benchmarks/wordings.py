@@ -284,7 +284,54 @@ def ranking(reps: int) -> None:
 
 
 def gate(reps: int) -> None:
-    raise SystemExit("not yet")
+    """300 items asked twice. An answer is yes with a chance near 0 or 1, drawn anew each time."""
+    import pandas as pd
+
+    from genprobe.analysis.flips import flips
+    from genprobe.analysis.gate import check
+
+    rng = np.random.default_rng(4)
+
+    def table(chance: Array, drawn: bool) -> pd.DataFrame:
+        says = rng.random((len(chance), 2)) < (chance[:, None] if drawn else chance[:, None] > 0.5)
+        items = np.repeat([f"s{i:03}" for i in range(len(chance))], 2)
+        says = says.ravel()
+        return pd.DataFrame(
+            {"statement": items, "sample": np.tile([0, 1], len(chance)), "status": "answered",
+             "measures": "endorsed", "probe": "agreement", "lang": "en", "says": says.astype(object),
+             "response": says.astype(str)}
+        )  # fmt: skip
+
+    print("replies  version                      gate stops %   flips found %   share beyond")
+    for drawn in (True, False):
+        for what in ("the same", "10 % of flips, symmetric", "rise at the limit, 5 points"):
+            stopped, found, beyond = 0, 0, []
+            for _ in range(reps):
+                chance = rng.beta(0.15, 0.15, 300)
+                new = chance.copy()
+                if what.startswith("10"):
+                    halves = (np.flatnonzero(chance > 0.5), np.flatnonzero(chance <= 0.5))
+                    turn = np.concatenate([rng.choice(half, 15, False) for half in halves])
+                    new[turn] = 1 - new[turn]
+                if what.startswith("rise"):
+                    gain = np.maximum(1 - 2 * chance, 0) if drawn else chance < 0.5
+                    turn = (rng.random(300) < 0.05 / gain.mean()) & (chance < 0.5)
+                    new = np.where(turn, 1 - chance, chance)
+                a, b = table(chance, drawn), table(new, drawn)
+                one = flips(a, b, "endorsed", drawn)
+                found += one.p is not None and one.p < 0.05
+                beyond.append(one.share - (one.by_itself or 0.0))
+                sums = np.column_stack(
+                    [t["says"].to_numpy(float).reshape(-1, 2).sum(1) for t in (a, b)]
+                    + [np.full(300, 2.0)]
+                )
+                limit = 0.05 if what.startswith("rise") else 0.0
+                stopped += not check(sums, "endorsed", limit).passed
+            print(
+                f"{'drawn' if drawn else 'greedy':8} {what:28} {100 * stopped / reps:12.1f}"
+                f"{100 * found / reps:15.1f} {100 * np.mean(beyond):14.1f}",
+                flush=True,
+            )
 
 
 def speed(_: int) -> None:

@@ -130,7 +130,7 @@ class _Asked:
                 f"{twice[0]} is given twice, and a run is no evidence beside itself; give another"
             )
         for a, b in itertools.combinations(runs, 2):
-            _asked_alike(a, b)
+            asked_alike(a, b)
         for run in runs:
             if tasks.of(run.spec).judges and not run.judges():
                 raise RunError(f"{run.folder}: nothing is judged; run `genprobe judge` on it first")
@@ -412,7 +412,7 @@ def _ks(
     return scores
 
 
-def _asked_alike(a: Run, b: Run, but: Collection[str] = WHO) -> None:
+def asked_alike(a: Run, b: Run, but: Collection[str] = WHO) -> None:
     """RunError where two runs differ in more than the fields `but`, or in who read the answers."""
     if {tasks.of(a.spec).paradigm, tasks.of(b.spec).paradigm} == {"says", "prefers"}:
         raise RunError(
@@ -460,7 +460,7 @@ def paradigms(
                     for r in first[kind]
                     if not r.spec.differences(run.spec, tasks.find(kind).may_differ)
                 )
-                _asked_alike(next(like, first[kind][0]), run, tasks.find(kind).may_differ)
+                asked_alike(next(like, first[kind][0]), run, tasks.find(kind).may_differ)
         try:
             said, preferred = (
                 _whole([table.outcomes(run) for run in of_kind], list(tasks.find(kind).row))

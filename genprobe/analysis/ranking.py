@@ -45,7 +45,7 @@ class Pair:
 
     @property
     def differ(self) -> bool:
-        return self.low > 0 or self.high < 0
+        return bool(self.low > 0 or self.high < 0)
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,8 @@ def _pair(
     freedom = max(freedom, 1.0)
     reach = float(qsturng(level, models, freedom)) / 2**0.5  # SciPy's takes 300 times as long
     more = float(stats.t.ppf(POWER, freedom))
-    return Pair(a, b, gap, gap - reach * error, gap + reach * error, (reach + more) * error)
+    ends = gap, gap - reach * error, gap + reach * error, (reach + more) * error
+    return Pair(a, b, *map(float, ends))
 
 
 def _chances(

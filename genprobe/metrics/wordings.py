@@ -181,7 +181,7 @@ def _interval(sums: Array) -> Interval | None:
     return (0.0 if rate <= 0 else min(low, rate)), (1.0 if rate >= 1 else max(high, rate))
 
 
-def _over(measure: str) -> Metric:
+def _over(measure: str, place: int) -> Metric:
     """Mean over the wordings of a panel of `{measure}`, with an interval for a new wording."""
 
     def units(outcomes: pd.DataFrame, by: list[str]) -> Units:
@@ -203,7 +203,9 @@ def _over(measure: str) -> Metric:
         METHOD,
         ("answer", "says", "measures", "statement", "status", "wording"),
         never_by=("wording",),
+        pairable=False,
+        place=place,
     )
 
 
-METRICS = (_over("recognised"), _over("endorsed"))
+METRICS = (_over("recognised", 51), _over("endorsed", 61))

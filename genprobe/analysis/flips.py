@@ -1,0 +1,178 @@
+"""Two versions of a model, item by item: how many answers turned round, and which way.
+
+The share of items that change says what averages hide: as many may turn one way as the other
+(quantised models change up to a fifth of their answers and keep their rates). A model whose
+replies are drawn changes some answers by itself; that share is known from its own samples of one
+item, and is taken off.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from genprobe.errors import InputError
+from genprobe.statistics import Array, Interval, bootstrap, clustered_wilson
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# What makes an item of one version the same as one of the other.
+ITEM = ("decode", "lang", "probe", "statement", "wording", "order")
+
+
+@dataclass(frozen=True)
+class Flips:
+    """How two versions answer the same items; of a measure such as `endorsed`.
+
+    n: answers of both that are clear, by item and sample. up, down: how many changed to the hit,
+    and away from it. share: of answers that change; low, high its interval over statements.
+    by_itself: of two answers of one version to one item, the share that differ, mean of both
+    versions; None where nothing was asked twice; 0 where replies are not drawn. beyond: share less
+    by_itself, with its interval. p: that the share is no more than by itself; None without it.
+    left: pairs that do not count, by reason. same_text: share of replies alike to the letter.
+    """
+
+    n: int
+    statements: int
+    up: int
+    down: int
+    share: float
+    low: float
+    high: float
+    by_itself: float | None
+    beyond: Interval | None
+    p: float | None
+    left: dict[str, int]
+    same_text: float
+
+    @property
+    def nothing_changed(self) -> bool:
+        """Whether every reply is the same to the letter: the new version may not be in use."""
+        return self.same_text == 1.0
+
+
+def flips(old: pd.DataFrame, new: pd.DataFrame, measure: str, drawn: bool) -> Flips:
+    """Set two versions' outcomes beside each other, item by item and sample by sample.
+
+    old, new: outcomes of runs that asked the same. measure: `endorsed` or `recognised`. drawn:
+    whether replies are sampled; at temperature 0 nothing changes by itself. InputError where no
+    item has a clear answer of both.
+    """
+    sides = [_sides(table, measure) for table in (old, new)]
+    keys = [*(c for c in ITEM if c in sides[0] and c in sides[1]), "sample"]
+    both = sides[0].merge(sides[1], "outer", keys, suffixes=("_old", "_new"))
+    clear = both["says_old"].notna() & both["says_new"].notna()
+    there = both["status_old"].notna() & both["status_new"].notna()
+    unclear = {
+        "unclear in the old": there & both["says_old"].isna() & both["says_new"].notna(),
+        "unclear in the new": there & both["says_old"].notna() & both["says_new"].isna(),
+        "unclear in both": there & both["says_old"].isna() & both["says_new"].isna(),
+        "asked of one only": ~there,
+    }
+    kept = both[clear]
+    if not len(kept):
+        raise InputError(f"no item has a clear answer of both versions that says {measure}")
+    was, now = (kept[f"says_{side}"].to_numpy(bool) for side in ("old", "new"))
+    cluster = kept["cluster_old"].to_numpy()
+    names, at = np.unique(cluster.astype(str), return_inverse=True)
+    changed = np.bincount(at, was != now)
+    sizes = np.bincount(at).astype(float)
+    interval = clustered_wilson(changed, sizes) or (0.0, 1.0)
+    same = both["response_old"].eq(both["response_new"])[there]
+    itself = _by_itself(sides, keys[:-1], names, drawn)
+    share = float(changed.sum() / sizes.sum())
+    beyond = p = None
+    rate: float | None = None
+    if itself is not None:
+        rate, own = itself
+        beyond, p = _beyond(np.column_stack([changed, sizes, own]), share - rate)
+    return Flips(
+        n=len(kept),
+        statements=len(names),
+        up=int((~was & now).sum()),
+        down=int((was & ~now).sum()),
+        share=share,
+        low=interval[0],
+        high=interval[1],
+        by_itself=rate,
+        beyond=beyond,
+        p=p,
+        left={why: int(rows.sum()) for why, rows in unclear.items() if rows.any()},
+        same_text=float(same.mean()) if len(same) else math.nan,
+    )
+
+
+def _sides(table: pd.DataFrame, measure: str) -> pd.DataFrame:
+    from genprobe.metrics import cluster
+
+    rows = table[table["measures"] == measure]
+    columns = [c for c in (*ITEM, "sample", "says", "status", "response") if c in rows]
+    return rows[columns].assign(cluster=cluster(rows))
+
+
+def _by_itself(
+    sides: Sequence[pd.DataFrame], keys: Sequence[str], names: Array, drawn: bool
+) -> tuple[float, Array] | None:
+    """The share of pairs of samples of one item that differ, mean of both versions, and by
+    statement of `names` the sums that it is made of: (statements, 4)."""
+    if not drawn:
+        return 0.0, np.tile([0.0, 1.0, 0.0, 1.0], (len(names), 1))
+    sums = []
+    for side in sides:
+        clear = side[side["says"].notna()]
+        grouped = clear.assign(says=clear["says"].astype(float)).groupby([*keys, "cluster"])["says"]
+        n, k = grouped.size().to_numpy(float), grouped.sum().to_numpy(float)
+        at = grouped.size().index.get_level_values("cluster").astype(str)
+        known = np.isin(at, names)
+        place = np.searchsorted(names, at[known])
+        pairs = np.maximum(n - 1, 0) * n / 2
+        differ, of = (k * (n - k))[known], pairs[known]
+        sums += [np.bincount(place, x, len(names)) for x in (differ, of)]
+    own = np.column_stack(sums)
+    if not own[:, 1].sum() or not own[:, 3].sum():
+        return None
+    total = own.sum(0)
+    return float(total[0] / total[1] + total[2] / total[3]) / 2, own
+
+
+def _gap(sums: Array) -> Array:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        itself = sums[..., 2] / sums[..., 3] + sums[..., 4] / sums[..., 5]
+        return np.asarray(sums[..., 0] / sums[..., 1] - itself / 2)
+
+
+def _beyond(units: Array, gap: float) -> tuple[Interval | None, float]:
+    """Interval of what changes beyond what changes by itself, and the p-value of no more.
+
+    One-sided: a t of the linearised gap over statements; where nothing changes by itself a single
+    change is more than none, and p is 0."""
+    from scipy import stats
+
+    sums = units.sum(0)
+    n = len(units)
+    if not sums[2] and not sums[4]:
+        return bootstrap(units, _gap, limits=(0.0, 1.0)), 0.0 if gap > 0 else 1.0
+    parts = (units[:, 0] - sums[0] / sums[1] * units[:, 1]) / sums[1]
+    for a, b in ((2, 3), (4, 5)):
+        parts = parts - (units[:, a] - sums[a] / sums[b] * units[:, b]) / sums[b] / 2
+    error = (n / max(n - 1, 1) * float((parts**2).sum())) ** 0.5
+    p = float(stats.t.sf(gap / error, max(n - 1, 1))) if error else float(gap <= 0)
+    return bootstrap(units, _gap, limits=(-1.0, 1.0)), p
+
+
+def changed(old: pd.DataFrame, new: pd.DataFrame, measure: str) -> list[dict[str, Any]]:
+    """The items whose clear answer changed: the columns of `ITEM`, sample, `old` and `new` replies,
+    and `says_old`, `says_new`; in the order of the old run."""
+    sides = [_sides(table, measure) for table in (old, new)]
+    keys = [*(c for c in ITEM if c in sides[0] and c in sides[1]), "sample"]
+    both = sides[0].merge(sides[1], "inner", keys, suffixes=("_old", "_new"))
+    both = both[both["says_old"].notna() & both["says_new"].notna()]
+    rows = both[both["says_old"].astype(bool) != both["says_new"].astype(bool)]
+    names = {"response_old": "old", "response_new": "new"}
+    kept = [*keys, "says_old", "says_new", *names]
+    return [dict(row) for row in rows[kept].rename(columns=names).to_dict("records")]
