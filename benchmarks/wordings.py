@@ -298,7 +298,7 @@ def gate(reps: int) -> None:
         says = says.ravel()
         return pd.DataFrame(
             {"statement": items, "sample": np.tile([0, 1], len(chance)), "status": "answered",
-             "measures": "endorsed", "probe": "agreement", "lang": "en", "says": says.astype(object),
+             "measures": "endorsed", "probe": "agreement", "says": says.astype(object),
              "response": says.astype(str)}
         )  # fmt: skip
 

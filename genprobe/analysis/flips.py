@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from genprobe.errors import InputError
-from genprobe.statistics import Array, Interval, bootstrap, clustered_wilson
+from genprobe.statistics import SEED, Array, Interval, bootstrap, clustered_wilson
 
 if TYPE_CHECKING:
     import pandas as pd
 
 # What makes an item of one version the same as one of the other.
 ITEM = ("decode", "lang", "probe", "statement", "wording", "order")
+DEALS = 1999
 
 
 @dataclass(frozen=True)
@@ -89,8 +90,11 @@ def flips(old: pd.DataFrame, new: pd.DataFrame, measure: str, drawn: bool) -> Fl
     beyond = p = None
     rate: float | None = None
     if itself is not None:
-        rate, own = itself
-        beyond, p = _beyond(np.column_stack([changed, sizes, own]), share - rate)
+        rate, own, p = itself
+        limits = (-1.0, 1.0) if drawn else (0.0, 1.0)
+        beyond = bootstrap(np.column_stack([changed, sizes, own]), _gap, limits=limits)
+        if not drawn:  # nothing changes by itself, so that one change is more
+            p = 0.0 if share else 1.0
     return Flips(
         n=len(kept),
         statements=len(names),
@@ -117,52 +121,55 @@ def _sides(table: pd.DataFrame, measure: str) -> pd.DataFrame:
 
 def _by_itself(
     sides: Sequence[pd.DataFrame], keys: Sequence[str], names: Array, drawn: bool
-) -> tuple[float, Array] | None:
-    """The share of pairs of samples of one item that differ, mean of both versions, and by
-    statement of `names` the sums that it is made of: (statements, 4)."""
+) -> tuple[float, Array, float] | None:
+    """The share of pairs of samples of one item that differ, mean of both versions; by statement of
+    `names` the sums that it is made of, (statements, 4); and the p-value of no more flips."""
     if not drawn:
-        return 0.0, np.tile([0.0, 1.0, 0.0, 1.0], (len(names), 1))
-    sums = []
+        return 0.0, np.tile([0.0, 1.0, 0.0, 1.0], (len(names), 1)), math.nan
+    counts = []
     for side in sides:
         clear = side[side["says"].notna()]
         grouped = clear.assign(says=clear["says"].astype(float)).groupby([*keys, "cluster"])["says"]
-        n, k = grouped.size().to_numpy(float), grouped.sum().to_numpy(float)
-        at = grouped.size().index.get_level_values("cluster").astype(str)
-        known = np.isin(at, names)
-        place = np.searchsorted(names, at[known])
-        pairs = np.maximum(n - 1, 0) * n / 2
-        differ, of = (k * (n - k))[known], pairs[known]
-        sums += [np.bincount(place, x, len(names)) for x in (differ, of)]
-    own = np.column_stack(sums)
-    if not own[:, 1].sum() or not own[:, 3].sum():
+        counts.append(grouped.agg(n="size", k="sum"))
+    both = counts[0].join(counts[1], how="inner", lsuffix="_old", rsuffix="_new")
+    both = both[(both["n_old"] > 1) & (both["n_new"] > 1)]
+    at = both.index.get_level_values("cluster").astype(str)
+    both = both[np.isin(at, names)]
+    if not len(both):
         return None
-    total = own.sum(0)
-    return float(total[0] / total[1] + total[2] / total[3]) / 2, own
+    place = np.searchsorted(names, both.index.get_level_values("cluster").astype(str))
+    n = both[["n_old", "n_new"]].to_numpy(int)
+    k = both[["k_old", "k_new"]].to_numpy(int)
+    differ, of = k * (n - k), n * (n - 1) / 2
+    own = [np.bincount(place, x[:, i], len(names)) for i in (0, 1) for x in (differ, of)]
+    rates = differ.sum(0) / of.sum(0)
+    return float(rates.mean()), np.column_stack(own), _dealt(k, n)
+
+
+def _dealt(k: Array, n: Array) -> float:
+    """One-sided p-value that two versions answer every item with one chance: their samples of an
+    item are dealt anew between them (Good 2005, Permutation, Parametric and Bootstrap Tests, 3.6),
+    which leaves nothing to assume. k, n: (items, 2), hits and samples of either."""
+    rng = np.random.default_rng(SEED)
+    total, size = k.sum(1), n.sum(1)
+
+    def apart(old: Array) -> Array:
+        new = total - old
+        cross = old * (n[:, 1] - new) + (n[:, 0] - old) * new
+        own = old * (n[:, 0] - old) / (n[:, 0] - 1) * n[:, 1]
+        own = own + new * (n[:, 1] - new) / (n[:, 1] - 1) * n[:, 0]
+        return np.asarray(((cross - own) / n.prod(1)).sum(-1))
+
+    seen = float(apart(k[:, 0]))
+    dealt = apart(rng.hypergeometric(total, size - total, n[:, 0], (DEALS, len(n))))
+    more, same = (dealt > seen + 1e-9).sum(), (np.abs(dealt - seen) <= 1e-9).sum()
+    return float((more + (same + 1) / 2) / (DEALS + 1))
 
 
 def _gap(sums: Array) -> Array:
     with np.errstate(invalid="ignore", divide="ignore"):
         itself = sums[..., 2] / sums[..., 3] + sums[..., 4] / sums[..., 5]
         return np.asarray(sums[..., 0] / sums[..., 1] - itself / 2)
-
-
-def _beyond(units: Array, gap: float) -> tuple[Interval | None, float]:
-    """Interval of what changes beyond what changes by itself, and the p-value of no more.
-
-    One-sided: a t of the linearised gap over statements; where nothing changes by itself a single
-    change is more than none, and p is 0."""
-    from scipy import stats
-
-    sums = units.sum(0)
-    n = len(units)
-    if not sums[2] and not sums[4]:
-        return bootstrap(units, _gap, limits=(0.0, 1.0)), 0.0 if gap > 0 else 1.0
-    parts = (units[:, 0] - sums[0] / sums[1] * units[:, 1]) / sums[1]
-    for a, b in ((2, 3), (4, 5)):
-        parts = parts - (units[:, a] - sums[a] / sums[b] * units[:, b]) / sums[b] / 2
-    error = (n / max(n - 1, 1) * float((parts**2).sum())) ** 0.5
-    p = float(stats.t.sf(gap / error, max(n - 1, 1))) if error else float(gap <= 0)
-    return bootstrap(units, _gap, limits=(-1.0, 1.0)), p
 
 
 def changed(old: pd.DataFrame, new: pd.DataFrame, measure: str) -> list[dict[str, Any]]:
