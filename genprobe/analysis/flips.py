@@ -131,7 +131,7 @@ def _by_itself(
         clear = side[side["says"].notna()]
         grouped = clear.assign(says=clear["says"].astype(float)).groupby([*keys, "cluster"])["says"]
         counts.append(grouped.agg(n="size", k="sum"))
-    both = counts[0].join(counts[1], how="inner", lsuffix="_old", rsuffix="_new")
+    both = counts[0].merge(counts[1], left_index=True, right_index=True, suffixes=("_old", "_new"))
     both = both[(both["n_old"] > 1) & (both["n_new"] > 1)]
     at = both.index.get_level_values("cluster").astype(str)
     both = both[np.isin(at, names)]
