@@ -257,7 +257,7 @@ def chat(
         return {
             "pack": pack.id,
             "pack_hashes": panel.hashes(pack, languages, ask.wordings),
-            "wordings": ask.wordings,
+            "wordings": "" if ask.wordings == panel.PUBLISHED else ask.wordings,
             "data": ask.data if ask.data in datasets.names() else Path(ask.data).name,
             "probes": tuple(asked),
             "decode": ("recorded",) if recorded else tuple(ask.decodes),
