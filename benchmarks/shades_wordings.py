@@ -101,7 +101,9 @@ def taken_apart(part: pd.DataFrame) -> split.Components:
 
 def said(found: split.Components, effect: tuple[str, ...]) -> str:
     one = found[effect]
-    return f"{one.value:+.3f}" if one.negative else f"{one.value:.3f} ({100 * found.share(one):.0f} %)"
+    if one.negative:
+        return f"{one.value:+.3f}"
+    return f"{one.value:.3f} ({100 * found.share(one):.0f} %)"
 
 
 def pooled(kept: pd.DataFrame) -> None:

@@ -141,6 +141,11 @@ class Request(Record):
         default_factory=dict,
     )
 
+    def to_json(self) -> str:
+        # Without a panel a request is the line that it was before there were any.
+        row = vars(self) if self.facets else {k: v for k, v in vars(self).items() if k != "facets"}
+        return json.dumps(row, separators=(",", ":"), ensure_ascii=True)
+
 
 @dataclass(frozen=True)
 class Response(Record):

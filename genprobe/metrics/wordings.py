@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 DRAWS = 4000
-METHOD = f"wordings95x{DRAWS}s{SEED}"
+METHOD = f"gci95s{SEED}"  # generalized confidence interval, 95 %
 # What stands in for a wording's first replies, so that the logit of none of them is a number: of
 # the weight of a quarter of a hit.
 _PRIOR = 0.25

@@ -331,6 +331,7 @@ def read_pack(folder: Path) -> Pack:
         raise InputError(f"{head}: no [probes.<name>]")
     closed = any(probe.when for probe in probes.values())
     slot = string(row, "slot", head, SLOT)
+    panel = table(row, "wordings", head)
     wordings: dict[str, dict[str, Wording]] = {}
     answers: dict[str, dict[str, str]] = {}
     forms: dict[str, dict[str, tuple[str, ...]]] = {}
@@ -363,7 +364,7 @@ def read_pack(folder: Path) -> Pack:
         sources=sources,
         reviews=reviews,
         hashes=hashes,
-        panel={k: _string(panel, k, head) for k in panel},
+        panel={k: string(panel, k, head) for k in panel},
     )
 
 

@@ -23,12 +23,12 @@ from genprobe.resources.packs import (
     ANSWERS,
     Pack,
     Wording,
-    _no_more,
-    _string,
-    _strings,
-    _table,
     file_hash,
+    no_more,
     read_toml,
+    string,
+    strings,
+    table,
 )
 
 FOLDER = "wordings"
@@ -118,15 +118,15 @@ def read(path: Path, pack: Pack) -> Panel:
     lang = path.stem
     if lang not in pack.wordings:
         raise InputError(f"{path}: the pack {pack.name!r} has no questions in {lang!r}")
-    _no_more(row, {"source", "review", *pack.panel}, path)
+    no_more(row, {"source", "review", *pack.panel}, path)
     for name in pack.panel:
         if name not in row:
             raise InputError(f"{path}: no wording [{name}], which the pack names")
     return Panel(
         lang=lang,
-        source=_string(row, "source", path),
-        review=_string(row, "review", path),
-        wordings={name: _read(name, _table(row, name, path), pack, path) for name in pack.panel},
+        source=string(row, "source", path),
+        review=string(row, "review", path),
+        wordings={name: _read(name, table(row, name, path), pack, path) for name in pack.panel},
         hash=file_hash(path),
     )
 
@@ -134,25 +134,25 @@ def read(path: Path, pack: Pack) -> Panel:
 def _read(name: str, row: dict[str, Any], pack: Pack, path: Path) -> Worded:
     closed = [probe.name for probe in pack.probes.values() if probe.when]
     known = {*pack.probes} | ({"answers", "negated"} if closed else set())
-    _no_more(row, known, path, f"{name}.")
-    texts = {probe: _string(row, probe, path) for probe in pack.probes}
+    no_more(row, known, path, f"{name}.")
+    texts = {probe: string(row, probe, path) for probe in pack.probes}
     for probe, said in texts.items():
         for slot in ("{input}", *(_SLOTS if probe in closed else ())):
             count = said.count(slot)
             if count != 1 and (slot == "{input}" or not count):
                 once = "exactly once" if slot == "{input}" else "at least once"
                 raise InputError(f"{path}: {name}.{probe} must hold {slot} {once}")
-    negated = _strings(row, "negated", path)
-    own = _table(row, "answers", path)
+    negated = strings(row, "negated", path)
+    own = table(row, "answers", path)
     for key, probes in (("negated", negated), ("answers", own)):
         for probe in probes:
             if probe not in closed:
                 raise InputError(f"{path}: {name}.{key}: no question {probe!r} of yes or no")
     answers = {}
     for probe in closed:
-        part = _table(own, probe, path) or pack.answers[path.stem]
-        _no_more(part, set(ANSWERS), path, f"{name}.answers.{probe}.")
-        answers[probe] = {answer: _string(part, answer, path) for answer in ANSWERS}
+        part = table(own, probe, path) or pack.answers[path.stem]
+        no_more(part, set(ANSWERS), path, f"{name}.answers.{probe}.")
+        answers[probe] = {answer: string(part, answer, path) for answer in ANSWERS}
     return Worded(name, texts, frozenset(negated), answers, frozenset(own))
 
 
