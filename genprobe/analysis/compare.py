@@ -39,8 +39,10 @@ def compare(
     """Runs compared by a test, and what it would take to show a difference (docs/inference.md).
 
     test: `paired` (`analysis.paired`: each of the other runs with the first, item by item), `anova`
-    or `ks` (`analysis.significance`). between: the column whose values are compared, of `anova`
-    the factors; the model where empty, of `anova` all of `significance.FACTORS`. Two
+    or `ks` (`analysis.significance`), or `components` of the variance of an answer, over the
+    columns `between` (`components.FACETS` where empty). between: the column whose values are
+    compared, of `anova` the factors; the model where empty, of `anova` all of
+    `significance.FACTORS`. Two
     values of another column of one run are `paired`, too: all with all. metrics: where empty, of
     `paired` those that both sides have; of the rest the one that is most asked for. by: columns
     that make the cells; one cell of all where empty. power: points to plan for, in place of a
@@ -57,7 +59,7 @@ def compare(
         raise registry.unknown("test", test, list(TESTS))
     if power is not None and test != "paired":
         raise InputError("--power plans a paired comparison; leave --test out")
-    if test != "anova" and len(between) > 1:
+    if test not in ("anova", "components") and len(between) > 1:
         raise InputError(
             f"--test {test} compares the values of one column; --test anova of several"
         )
@@ -79,6 +81,12 @@ def compare(
             found.rankings = _ranked(asked, metrics, by, note)
         return found
     pooled = asked.pooled()
+    if test == "components":
+        from genprobe.analysis import components
+
+        name = metrics[0] if metrics else _main([pooled], by, share=True)
+        apart = _apart(pooled, name, (*between, *by, "model"))
+        return Scores(components.of_outcomes(pooled, name, [*apart, *by], between, asked.sign))
     columns = list(between) or (list(significance.FACTORS) if test == "anova" else ["model"])
     parts = []
     for name in metrics or [_main([pooled], by)]:
@@ -104,7 +112,7 @@ def compare(
     return Scores(significance.corrected(scores, more))
 
 
-TESTS = ("paired", "anova", "ks")
+TESTS = ("paired", "anova", "ks", "components")
 # What is tested of a run where nobody says: the first that it has.
 _MAIN = ("bias-score", "endorsed", "negative-stories", "win-rate", "accuracy", "argues-for")
 

@@ -17,17 +17,25 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from genprobe.errors import InputError
+from genprobe.metrics import Measure, declare
+from genprobe.records import Score
 from genprobe.statistics import LEVEL, Array
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Effect = tuple[str, ...]
 RESIDUAL: Effect = ()
+METHOD = "symmetric+mls95"
+# What an outcome may depend on, of the columns that have several values.
+FACETS = ("statement", "wording", "order", "probe", "model")
 MOST_FACETS = 6
 
 
@@ -292,3 +300,68 @@ def _mls(terms: Array, freedom: Array, level: float) -> tuple[float, float]:
             f = stats.f.ppf(tail, freedom[q], freedom[r])
             up += ((1 - f) ** 2 - h[q] ** 2 * f**2 - g[r] ** 2) / f * product
     return max(down, 0.0) ** 0.5, max(up, 0.0) ** 0.5
+
+
+def of_outcomes(
+    outcomes: pd.DataFrame,
+    metric: str,
+    by: Sequence[str],
+    facets: Sequence[str],
+    signature: Callable[[str], str],
+) -> list[Score]:
+    """The components of a figure, in each cell of `by`: `variance-share` of each effect.
+
+    outcomes: of one run or several. metric: a mean over units that count alike. facets: columns
+    that are crossed, `FACETS` where empty, of which those with one value are left out. The value
+    is the component over the sum of all that are not negative, and negative where the component is.
+    InputError where nothing varies, or a column does not fit.
+    """
+    from genprobe.analysis import significance
+    from genprobe.metrics import cells, find
+
+    chosen = list(facets) or [name for name in FACETS if name in outcomes]
+    if not facets and "order" in chosen and not _crossed_orders(outcomes):
+        chosen.remove("order")
+    columns = [name for name in chosen if name != "statement" and name not in by]
+    kept, left = significance.values(outcomes, metric, [*by, *columns])
+    at, labels = cells(kept, list(by))
+    sign = signature(f"{metric}/{find(metric).version}-{METHOD}")
+    scores = []
+    for number, label in enumerate(labels):
+        part = kept[at == number]
+        names = [n for n in ("statement", *columns) if n in chosen and part[n].nunique() > 1]
+        found = components(part["value"].to_numpy(float), {n: part[n] for n in names})
+        total = found.total or 1.0
+        for one in found.parts:
+            scores.append(
+                Score(
+                    metric="variance-share",
+                    by={"of": metric, **label, "effect": one.name},
+                    value=one.value / total,
+                    low=None if one.low is None else min(1.0, one.low / total),
+                    high=None if one.high is None else min(1.0, one.high / total),
+                    n=found.n,
+                    excluded=left,
+                    bounds=None,
+                    signature=sign,
+                )
+            )
+    return scores
+
+
+def _crossed_orders(outcomes: pd.DataFrame) -> bool:
+    """Whether most questions were asked in both orders of the answers, and not in one that was
+    dealt, which leaves the order's interactions to few cells."""
+    cells = [c for c in ("model", "lang", "statement", "probe", "wording") if c in outcomes]
+    return bool((outcomes.groupby(cells, observed=True)["order"].nunique() > 1).mean() > 0.5)
+
+
+declare(
+    Measure(
+        "variance-share",
+        "share of the variance of one answer that an effect has",
+        unit="answers",
+        note="variance-share: below 0 the data show less of an effect than chance would; a facet "
+        "of two values has hardly any interval.",
+    )
+)

@@ -16,10 +16,11 @@ from genprobe.errors import InputError
 @click.argument("others", nargs=-1, type=click.Path(path_type=Path), metavar="[RUN]...")
 @click.option(
     "--test",
-    type=click.Choice(["paired", "anova", "ks"]),
+    type=click.Choice(["paired", "anova", "ks", "components"]),
     default="paired",
     show_default=True,
-    help="Item by item; analysis of variance; distributions, pair by pair (Kolmogorov-Smirnov).",
+    help="Item by item; analysis of variance; distributions, pair by pair (Kolmogorov-Smirnov); "
+    "what an answer depends on (variance components; also of one run).",
 )
 @click.option(
     "--between",
