@@ -439,3 +439,49 @@ def test_a_run_of_a_panel_is_scored_over_its_wordings(runs, monkeypatch, capsys)
     _, out = said(monkeypatch, capsys, "score", runs[0], "-f", "json")
     names = [score["metric"] for score in json.loads(out)]
     assert "endorsed-over-wordings" in names
+
+
+def test_a_dry_run_asks_nothing_and_says_what_it_would_cost(monkeypatch, capsys, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    arguments = ["yesno", "--lang", "en", "--limit", "10", "--dry-run"]
+    code, out = said(monkeypatch, capsys, *arguments)
+    assert code == 0
+    assert out.startswith("30 requests: questions of ")
+    assert "one wording says nothing of others" in out
+    code, out = said(monkeypatch, capsys, *arguments, "--wordings", "4")
+    assert out.startswith("120 requests")
+    assert "an interval over wordings of ±" in out
+    assert not list(tmp_path.iterdir())
+
+
+def test_power_tells_the_cheapest_plans_of_a_panel(runs, monkeypatch, capsys):
+    from genprobe.analysis import compare
+
+    notes = []
+    compare.compare(runs[0], power=25, note=notes.append)
+    plans = [line for line in notes if "over wordings" in line or "no number" in line]
+    assert plans
+    requests = [
+        int(line.split(" = ")[1].split()[0].replace(",", "")) for line in plans if " = " in line
+    ]
+    assert requests == sorted(requests)
+
+
+def test_components_of_a_run_add_up(runs, monkeypatch, capsys):
+    _, out = said(monkeypatch, capsys, "compare", runs[0], "--test", "components", "-f", "json")
+    found = {score["by"]["effect"]: score["value"] for score in json.loads(out)}
+    assert {"statement", "wording", "probe", "residual"} <= found.keys()
+    assert sum(max(0, value) for value in found.values()) == pytest.approx(1)
+
+
+def test_the_report_and_the_figures_lead_with_the_wording(runs, tmp_path):
+    from genprobe.report import build, figures
+
+    page = build([runs[0]], tmp_path / "page.html").read_text("utf-8")
+    assert "What the wording does" in page
+    assert "Over wordings, by language" in page
+    assert "What an answer depends on" in page
+    found = {figure.name: figure for figure in figures.found([runs[0]])}
+    shown = {score.by["wording"] for score in found["wordings-by-model"].scores}
+    assert {"published", "over wordings"} <= shown
+    assert {"wording", "residual"} <= {s.by["effect"] for s in found["components-by-model"].scores}

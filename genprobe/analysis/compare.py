@@ -301,9 +301,28 @@ def _power(
                 found = significance.power_single(hits, units, points, limits)
                 about = {"of": name, "a": asked.names[0], "b": "another", **label}
                 scores += significance.power_scores(found, about, asked.sign(ids[name]))
+    for line in _over_wordings(asked, names[0], points / 100):
+        note(line)
     if not scores:
         raise InputError("no cell has two statements, and one cannot tell how statements vary")
     return scores
+
+
+def _over_wordings(asked: _Asked, name: str, points: float) -> list[str]:
+    """The cheapest studies with an interval of so many points over wordings, by the first run; none
+    where no panel was asked."""
+    from genprobe.analysis import dstudy, ranking, significance
+
+    outcomes = asked.tables[0]
+    if "wording" not in outcomes or outcomes["wording"].nunique() < 2:
+        return []
+    kept, _ = significance.values(outcomes, name, ["model", "wording"])
+    _, hits, sizes = ranking.tables(kept)
+    given = dstudy.parts(hits[0], sizes[0])
+    used = [(r.tokens_in, r.tokens_out) for r in asked.runs[0].responses()]
+    known = [one + other for one, other in used if one is not None and other is not None]
+    tokens = sum(known) / len(known) if known else None
+    return dstudy.told(given, points, sizes.shape[2], tokens) if given else []
 
 
 _LONE = "fewer than two statements, which cannot tell how statements vary"

@@ -8,14 +8,17 @@ the interval of `metrics.wordings`, on whose scale, logits, all is kept here.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from genprobe.metrics.wordings import Spread, spread
+from genprobe.records import Request
 from genprobe.statistics import LEVEL, Array
+from genprobe.text import many
 
 _LOOKS = 48  # studies of a size that a forecast looks at
 MOST_STATEMENTS = 100_000
@@ -92,6 +95,7 @@ def parts(hits: Array, sizes: Array) -> Parts | None:
     )
 
 
+@functools.lru_cache(maxsize=4096)
 def forecast(
     given: Parts, statements: int, wordings: int, each: int, samples: int, level: float = LEVEL
 ) -> float:
@@ -171,3 +175,65 @@ def wordings_for(given: Parts, points: float, most: int = 200) -> int | None:
         if forecast(known, MOST_STATEMENTS, count, count, 1) <= 2 * points:
             return count
     return None
+
+
+def told(given: Parts, points: float, wordings: int, tokens: float | None = None) -> list[str]:
+    """The cheapest plans for an interval of `points` (a share) to either side, one a line.
+
+    tokens: of a request and its reply, on average; None where that is not known.
+    """
+    plans = cheapest(given, points, wordings)
+    if not plans:
+        need = wordings_for(given, points)
+        more = f"{need} wordings like these" if need else "more wordings than can be written"
+        return [
+            f"no number of statements gives ±{100 * points:g} points over {wordings} wordings; "
+            f"it takes {more}"
+        ]
+    lines = []
+    for plan in plans:
+        cost = f", about {plan.requests * tokens:,.0f} tokens" if tokens else ""
+        each = "all" if plan.each == wordings else str(plan.each)
+        lines.append(
+            f"±{100 * plan.width / 2:.1f} points over wordings: "
+            f"{many(plan.statements, 'statement')} × {each} of {wordings} wordings × "
+            f"{many(plan.samples, 'sample')} = {many(plan.requests, 'request')} a question{cost}"
+        )
+    return lines
+
+
+def of_plan(requests: Iterable[Request], max_tokens: int | None) -> list[str]:
+    """What a plan costs, and how wide its intervals over wordings can be expected, in lines.
+
+    requests: of chat. max_tokens: of a reply. Before there is any study the parts are `USUAL`.
+    """
+    requests = list(requests)
+    size = sum(len(m["content"]) for request in requests for m in request.messages)
+    most = f", replies of at most {len(requests) * max_tokens:,} tokens" if max_tokens else ""
+    lines = [f"{many(len(requests), 'request')}: questions of {size:,} characters{most}"]
+    questions = dict.fromkeys((r.lang, r.probe, r.decode) for r in requests)
+    for lang in dict.fromkeys(lang for lang, _, _ in questions):
+        lang_, probe, decode = next(key for key in questions if key[0] == lang)
+        mine = [r for r in requests if (r.lang, r.probe, r.decode) == (lang_, probe, decode)]
+        statements = len({r.statement for r in mine})
+        wordings = len({r.facets.get("wording", "") for r in mine})
+        samples = len({r.sample for r in mine})
+        each = max(1, round(len(mine) / statements / samples))
+        about = f"{lang}: {many(statements, 'statement')} × {each} × {many(samples, 'sample')}"
+        if wordings < 2 or statements < 2:
+            lines.append(f"{about} a question; one wording says nothing of others, see --wordings")
+            continue
+        half = forecast(USUAL, statements, wordings, min(each, wordings), samples) / 2
+        lines.append(
+            f"{about} a question, {wordings} wordings: an interval over wordings of "
+            f"±{100 * half:.0f} points at a share of one half, if wordings differ by 1 in logits"
+        )
+        best = cheapest(USUAL, half, wordings, (1, samples))
+        if best and best[0].requests < 0.9 * len(mine):
+            plan = best[0]
+            lines.append(
+                f"{lang}: as much for {many(plan.requests, 'request')} a question: "
+                f"{many(plan.statements, 'statement')}, --wordings {plan.each}, "
+                f"--samples {plan.samples}"
+            )
+    return lines

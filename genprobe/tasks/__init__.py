@@ -24,7 +24,7 @@ from genprobe.judges import Judge
 from genprobe.pipeline import Note, Progress, generate, plan, quiet
 from genprobe.pipeline import judge as judging
 from genprobe.pipeline.open import is_control, open_engine
-from genprobe.records import Statement
+from genprobe.records import Request, Statement
 from genprobe.render import notebook
 from genprobe.resources import packs, panel, registry
 from genprobe.runs.run import Run
@@ -219,6 +219,12 @@ def run(task: str | Task, ask: Ask) -> notebook.Run:
             return found
     finally:
         engine.close()
+
+
+def planned(task: str | Task, ask: Ask) -> list[Request]:
+    """The requests that a run would ask in chat, without opening an engine. InputError as `run`."""
+    task = find(task) if isinstance(task, str) else task
+    return list(task.prepare(ask).requests(None))
 
 
 def chat(
