@@ -6,6 +6,7 @@ published wordings are an instrument, used as they were: their faults are warnin
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
@@ -16,9 +17,9 @@ from genprobe import text
 from genprobe.curation import collect, extract, fill, validate
 from genprobe.datasets import choices, frames, templates
 from genprobe.errors import InputError
-from genprobe.judges import choice, llm, stance
+from genprobe.judges import Item, choice, llm, stance
 from genprobe.resources import packs as inputs
-from genprobe.resources import registry
+from genprobe.resources import panel, registry
 
 # ISO 15924 script -> how Unicode names its letters begin.
 _SCRIPTS = {
@@ -105,6 +106,8 @@ def _path(path: Path) -> Iterator[Finding]:
         )
     elif (path.parent / "pack.toml").is_file():
         yield from _pack(path.parent, only=path.stem)
+    elif path.parent.name == panel.FOLDER and (path.parents[1] / "pack.toml").is_file():
+        yield from _panel(path, inputs.read_pack(path.parents[1]))
     else:
         yield from _file(path)
 
@@ -167,9 +170,55 @@ def _pack(folder: Path, only: str = "") -> Iterator[Finding]:
                 yield Finding(level, at, f"does not say what {wording.slot} is for")
             if wording.polarity:
                 yield from _polarity(at, wording, written)
+    for path in sorted((folder / panel.FOLDER).glob("*.toml")) if pack.panel else ():
+        if only in ("", "pack", path.stem):
+            yield from _panel(path, pack)
     missing = sorted(set(registry.names("languages")) - pack.wordings.keys())
     if missing and not only:
         yield Finding("warning", str(folder), f"no wording in {', '.join(missing)}")
+
+
+def _panel(path: Path, pack: inputs.Pack) -> Iterator[Finding]:
+    """The panel of one language beside the published questions: the same questions, in words that
+    differ, with the same polarity or said to be of another, whose answers the reader knows."""
+    where, lang = str(path), path.stem
+    try:
+        found = panel.read(path, pack)
+    except InputError as error:
+        yield Finding("error", where, str(error).removeprefix(f"{path}: "))
+        return
+    language = inputs.load_language(lang)
+    if found.review.startswith("awaiting"):
+        yield Finding("warning", where, "wordings await a native reader")
+    said = {wording.text: f"[{name}]" for name, wording in pack.wordings[lang].items()}
+    for name, worded in found.wordings.items():
+        for probe in worded.texts:
+            at = f"{where} [{name}] {probe}"
+            closed = bool(pack.probes[probe].when)
+            for order in panel.ORDERS if closed else ("",):
+                wording = worded.wording(probe, order, pack, found)
+                for message in _text(wording.text.replace(wording.slot, ""), language):
+                    yield Finding("error", at, f"{order}: {message}" if order else message)
+                if (before := said.setdefault(wording.text, at)) != at:
+                    yield Finding("error", at, f"the same text as {before}")
+                if closed:
+                    answers = worded.answered(probe, order) or worded.answers[probe]
+                    for message in _read_back(wording, probe, answers):
+                        yield Finding("error", at, message)
+            if closed:
+                asks = dataclasses.replace(wording, text=worded.texts[probe])  # no answer words
+                yield from _polarity(at, asks, language)
+
+
+def _read_back(wording: inputs.Wording, probe: str, answers: dict[str, str]) -> Iterator[str]:
+    """Answers of a question that the reader does not take for what they are."""
+    judge = registry.module("judges", "yesno").make()
+    for answer, word in answers.items():
+        prompt = wording.ask("…")
+        for reply in (word, f"{word[:1].upper()}{word[1:]}."):
+            read = judge(Item(wording.lang, probe, prompt, reply)).label
+            if read != answer:
+                yield f"the answer {reply!r} is {answer}, and is read as {read}"
 
 
 # The characters of a template in which a mistake of typing hides.

@@ -134,6 +134,17 @@ class Request(Record):
     options: dict[str, list[str]] = _field(
         "Answer -> the ways to write it; empty where the reply is free.", default_factory=dict
     )
+    facets: dict[str, str] = _field(
+        "What varies besides the model: `wording`, by its name in the panel, and `order`, in "
+        "which the question names the answers; empty where the published questions alone are "
+        "asked.",
+        default_factory=dict,
+    )
+
+    def to_json(self) -> str:
+        # Without a panel a request is the line that it was before there were any.
+        row = vars(self) if self.facets else {k: v for k, v in vars(self).items() if k != "facets"}
+        return json.dumps(row, separators=(",", ":"), ensure_ascii=True)
 
 
 @dataclass(frozen=True)

@@ -39,8 +39,10 @@ def compare(
     """Runs compared by a test, and what it would take to show a difference (docs/inference.md).
 
     test: `paired` (`analysis.paired`: each of the other runs with the first, item by item), `anova`
-    or `ks` (`analysis.significance`). between: the column whose values are compared, of `anova`
-    the factors; the model where empty, of `anova` all of `significance.FACTORS`. Two
+    or `ks` (`analysis.significance`), or `components` of the variance of an answer, over the
+    columns `between` (`components.FACETS` where empty). between: the column whose values are
+    compared, of `anova` the factors; the model where empty, of `anova` all of
+    `significance.FACTORS`. Two
     values of another column of one run are `paired`, too: all with all. metrics: where empty, of
     `paired` those that both sides have; of the rest the one that is most asked for. by: columns
     that make the cells; one cell of all where empty. power: points to plan for, in place of a
@@ -57,7 +59,7 @@ def compare(
         raise registry.unknown("test", test, list(TESTS))
     if power is not None and test != "paired":
         raise InputError("--power plans a paired comparison; leave --test out")
-    if test != "anova" and len(between) > 1:
+    if test not in ("anova", "components") and len(between) > 1:
         raise InputError(
             f"--test {test} compares the values of one column; --test anova of several"
         )
@@ -74,8 +76,17 @@ def compare(
             if power is not None
             else _paired(sides, metrics, by, between)
         )
-        return Scores(significance.corrected(scores))
+        found = Scores(significance.corrected(scores))
+        if power is None and column == "model":
+            found.rankings = _ranked(asked, metrics, by, note)
+        return found
     pooled = asked.pooled()
+    if test == "components":
+        from genprobe.analysis import components
+
+        name = metrics[0] if metrics else _main([pooled], by, share=True)
+        apart = _apart(pooled, name, (*between, *by, "model"))
+        return Scores(components.of_outcomes(pooled, name, [*apart, *by], between, asked.sign))
     columns = list(between) or (list(significance.FACTORS) if test == "anova" else ["model"])
     parts = []
     for name in metrics or [_main([pooled], by)]:
@@ -101,7 +112,7 @@ def compare(
     return Scores(significance.corrected(scores, more))
 
 
-TESTS = ("paired", "anova", "ks")
+TESTS = ("paired", "anova", "ks", "components")
 # What is tested of a run where nobody says: the first that it has.
 _MAIN = ("bias-score", "endorsed", "negative-stories", "win-rate", "accuracy", "argues-for")
 
@@ -127,7 +138,7 @@ class _Asked:
                 f"{twice[0]} is given twice, and a run is no evidence beside itself; give another"
             )
         for a, b in itertools.combinations(runs, 2):
-            _asked_alike(a, b)
+            asked_alike(a, b)
         for run in runs:
             if tasks.of(run.spec).judges and not run.judges():
                 raise RunError(f"{run.folder}: nothing is judged; run `genprobe judge` on it first")
@@ -222,6 +233,28 @@ def _paired(
     return scores
 
 
+def _ranked(
+    asked: _Asked, metrics: Sequence[str], by: Sequence[str], note: Note
+) -> list[dict[str, Any]]:
+    """Whether the models can be ranked by a figure, in each cell; `ranking.Ranking.json`."""
+    from genprobe import metrics as measures
+    from genprobe.analysis import ranking
+
+    name = metrics[0] if metrics else _main(asked.tables, by)
+    outcomes = asked.pooled()
+    try:
+        cells = ranking.of_outcomes(outcomes, name, [*_apart(outcomes, name, (*by, "model")), *by])
+    except InputError as error:
+        note(f"no ranking: {error}")
+        return []
+    out = []
+    for cell, one, left in cells:
+        about = {"metric": name, "by": cell, "told": one.told(), "left_out": left}
+        sign = asked.sign(f"{name}/{measures.find(name).version}-{ranking.METHOD}")
+        out.append({**one.json(), **about, "signature": sign})
+    return out
+
+
 def _power(
     asked: _Asked,
     sides: Sequence[_Sides],
@@ -268,9 +301,28 @@ def _power(
                 found = significance.power_single(hits, units, points, limits)
                 about = {"of": name, "a": asked.names[0], "b": "another", **label}
                 scores += significance.power_scores(found, about, asked.sign(ids[name]))
+    for line in _over_wordings(asked, names[0], points / 100):
+        note(line)
     if not scores:
         raise InputError("no cell has two statements, and one cannot tell how statements vary")
     return scores
+
+
+def _over_wordings(asked: _Asked, name: str, points: float) -> list[str]:
+    """The cheapest studies with an interval of so many points over wordings, by the first run; none
+    where no panel was asked."""
+    from genprobe.analysis import dstudy, ranking, significance
+
+    outcomes = asked.tables[0]
+    if "wording" not in outcomes or outcomes["wording"].nunique() < 2:
+        return []
+    kept, _ = significance.values(outcomes, name, ["model", "wording"])
+    _, hits, sizes = ranking.tables(kept)
+    given = dstudy.parts(hits[0], sizes[0])
+    used = [(r.tokens_in, r.tokens_out) for r in asked.runs[0].responses()]
+    known = [one + other for one, other in used if one is not None and other is not None]
+    tokens = sum(known) / len(known) if known else None
+    return dstudy.told(given, points, sizes.shape[2], tokens) if given else []
 
 
 _LONE = "fewer than two statements, which cannot tell how statements vary"
@@ -387,7 +439,7 @@ def _ks(
     return scores
 
 
-def _asked_alike(a: Run, b: Run, but: Collection[str] = WHO) -> None:
+def asked_alike(a: Run, b: Run, but: Collection[str] = WHO) -> None:
     """RunError where two runs differ in more than the fields `but`, or in who read the answers."""
     if {tasks.of(a.spec).paradigm, tasks.of(b.spec).paradigm} == {"says", "prefers"}:
         raise RunError(
@@ -435,7 +487,7 @@ def paradigms(
                     for r in first[kind]
                     if not r.spec.differences(run.spec, tasks.find(kind).may_differ)
                 )
-                _asked_alike(next(like, first[kind][0]), run, tasks.find(kind).may_differ)
+                asked_alike(next(like, first[kind][0]), run, tasks.find(kind).may_differ)
         try:
             said, preferred = (
                 _whole([table.outcomes(run) for run in of_kind], list(tasks.find(kind).row))

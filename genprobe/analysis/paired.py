@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 SWAP = "swap"  # how its p-value is made: `stats.resampled`
 # What makes a unit of one model the same as one of the other, where the metric can be split by it.
 SAME = (
-    *("decode", "lang", "probe", "statement", "sample"),
-    *("scorer", "item", "contrast", "order"),  # of what is preferred
+    *("decode", "lang", "probe", "statement", "wording", "order", "sample"),
+    *("scorer", "item", "contrast"),  # of what is preferred
 )
 WHO = ("model", "revision")  # what the two differ in
 _LIMITS = (-1.0, 1.0)

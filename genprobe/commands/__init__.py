@@ -19,7 +19,18 @@ from genprobe.errors import GenprobeError, InputError
 
 # The order of the help: asking, reading and counting, people, checks. Others follow by name.
 _ORDER = (
-    *("yesno", "stories", "essays", "logprob", "judge", "score", "compare", "report", "review"),
+    *(
+        "yesno",
+        "stories",
+        "essays",
+        "logprob",
+        "judge",
+        "score",
+        "compare",
+        "gate",
+        "report",
+        "review",
+    ),
     *("reproduce", "verify", "lint", "list", "classifiers", "selftest"),
 )
 

@@ -149,6 +149,13 @@ def asked(task: str, given: dict[str, Any], by: str | None, quiet: bool) -> Ask:
     return tasks.Ask(**given, options=options, by=columns(by), note=noter(quiet))
 
 
+DRY_RUN = click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Ask nothing: say what it would cost, and how wide the intervals would be.",
+)
+
+
 def ask_and_score(
     task: str, given: dict[str, Any], by: str | None, form: str, quiet: bool, declared: bool = False
 ) -> None:
@@ -156,7 +163,15 @@ def ask_and_score(
     from genprobe import tasks
     from genprobe.analysis.score import score
 
+    dry = given.pop("dry_run", False)
     ask = asked(task, given, by, quiet)
+    if dry:
+        from genprobe.analysis.dstudy import of_plan
+
+        most = (ask.sampling or tasks.find(task).sampling).max_tokens
+        for line in of_plan(tasks.planned(task, ask), most):
+            click.echo(line)
+        return
     with Bar(quiet) as bar:
         run = tasks.run(task, dataclasses.replace(ask, progress=bar))
     print_scores(score([run.folder], by=ask.by, declared=declared, note=ask.note), form)

@@ -16,10 +16,11 @@ from genprobe.errors import InputError
 @click.argument("others", nargs=-1, type=click.Path(path_type=Path), metavar="[RUN]...")
 @click.option(
     "--test",
-    type=click.Choice(["paired", "anova", "ks"]),
+    type=click.Choice(["paired", "anova", "ks", "components"]),
     default="paired",
     show_default=True,
-    help="Item by item; analysis of variance; distributions, pair by pair (Kolmogorov-Smirnov).",
+    help="Item by item; analysis of variance; distributions, pair by pair (Kolmogorov-Smirnov); "
+    "what an answer depends on (variance components; also of one run).",
 )
 @click.option(
     "--between",
@@ -62,6 +63,11 @@ def command(
     runs may differ in nothing but who was asked. With --between the values of a column of one run
     are paired, such as two languages.
 
+    Below stands whether the models can be ranked at all, by the first metric: groups of ties in
+    order, or that no ranking is supported. Where a panel was asked (`yesno --wordings`), it is one
+    for wordings not yet written. With -f json the answer is an object: `ranking` (groups in order,
+    or null), `rank_chances`, `pairs`, and `scores`; with --by `rankings` has one of each cell.
+
     Which test answers which question, and what it takes for granted: docs/inference.md. Where
     there are several p-values, each comes with itself corrected for all of them.
 
@@ -70,6 +76,8 @@ def command(
     item, for every reading and scorer.
     """
     from genprobe.analysis import compare
+    from genprobe.render import formats
+    from genprobe.text.display import clean
 
     if paradigms and metrics:
         raise InputError("--metric goes without --paradigms, which has measures of its own")
@@ -88,4 +96,10 @@ def command(
             power=power,
             note=noter(quiet),
         )
+    if form == "json" and found.rankings:
+        click.echo(formats.ranked(found), nl=False)
+        return
     print_scores(found, form)
+    for one in found.rankings if form == "table" else ():
+        where = "".join(f"{column} {value}: " for column, value in one["by"].items())
+        click.echo(clean(f"{where}{one['metric']}: {one['told']}"))

@@ -10,6 +10,7 @@ from genprobe.commands._options import (
     ASKED,
     BY,
     DECLARED,
+    DRY_RUN,
     FORMAT,
     QUIET,
     VERBOSE,
@@ -30,7 +31,7 @@ from genprobe.commands._options import (
 @click.option("--frame", "probes", multiple=True, metavar="F", help="Frame; may be repeated.")
 @together(*ASKED.values())
 @drawn(1, "0.7", 0.95, 128)
-@together(BY, DECLARED, FORMAT, QUIET, VERBOSE)
+@together(BY, DECLARED, FORMAT, DRY_RUN, QUIET, VERBOSE)
 def command(by: str | None, form: str, quiet: bool, verbose: bool, **asked: Any) -> None:
     """Ask a model for essays, reasons and remarks about statements, read where they stand.
 

@@ -9,6 +9,7 @@ import click
 from genprobe.commands._options import (
     ASKED,
     BY,
+    DRY_RUN,
     FORMAT,
     QUIET,
     VERBOSE,
@@ -36,7 +37,7 @@ from genprobe.commands._options import (
 @together(*ASKED.values())
 @drawn(5, "1", 1.0, 512)
 @click.option("--classifier", metavar="C", help="Of sentiment; see `list classifiers`.")
-@together(BY, FORMAT, QUIET, VERBOSE)
+@together(BY, FORMAT, DRY_RUN, QUIET, VERBOSE)
 def command(by: str | None, form: str, quiet: bool, verbose: bool, **asked: Any) -> None:
     """Ask a model for five-sentence stories about people, read their sentiment, count it.
 

@@ -10,6 +10,7 @@ from genprobe.commands._options import (
     ASKED,
     BY,
     DECLARED,
+    DRY_RUN,
     FORMAT,
     QUIET,
     VERBOSE,
@@ -37,8 +38,15 @@ from genprobe.commands._options import (
     help="How the answer is read: the model's own words (default), forced to an answer word, or "
     "the probabilities of the answer words; may be repeated.",
 )
+@click.option(
+    "--wordings",
+    default="published",
+    show_default=True,
+    metavar="published|all|N",
+    help="Of the panel: all, in both orders of the answers, or N a statement, dealt by seed.",
+)
 @drawn(1, "0; the control model: 1", 1.0, 64)
-@together(BY, DECLARED, FORMAT, QUIET, VERBOSE)
+@together(BY, DECLARED, FORMAT, DRY_RUN, QUIET, VERBOSE)
 def command(by: str | None, form: str, quiet: bool, verbose: bool, **asked: Any) -> None:
     """Ask a model yes/no questions about statements, read its replies, count them.
 

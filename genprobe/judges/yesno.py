@@ -26,7 +26,7 @@ from genprobe import text
 from genprobe.judges import BOOLEAN, LABEL, VERBATIM, Column, Item, Verdict, field_of
 from genprobe.linguistics import clauses, thoughts, verdicts
 from genprobe.records import JSON, digest
-from genprobe.resources import packs, registry
+from genprobe.resources import packs, panel, registry
 
 # Raised whenever an answer can change without a change of a language file.
 VERSION = 2
@@ -1260,6 +1260,14 @@ class YesNo:
                 evidence = reply[text.origin(reply, start, end, lexicon.fold)]
             fields: dict[str, JSON] = {"kind": "answer", "conflict": conflict}
             return Verdict(answer, rule, evidence, None, fields)
+        letter = _letter(item.prompt, reply)
+        if letter is not None:
+            shown, option = letter
+            meant = self(item._replace(prompt="", response=option))
+            if meant.label != "ambiguous":
+                return Verdict(
+                    meant.label, "letter", shown, None, {"kind": "answer", "conflict": False}
+                )
         return _none(_why_not(reading, bool(offset), found))
 
     def comes_to(self, lang: str, probe: str, prompt: str, thought: str) -> str:
@@ -1288,6 +1296,24 @@ def _whole(lexicon: _Lexicon, reply: str) -> Verdict | None:
         return None
     evidence = reply.strip(" \t\r\n.*\"'")
     return Verdict(answer, "whole", evidence, None, {"kind": "answer", "conflict": False})
+
+
+def _letter(prompt: str, reply: str) -> tuple[str, str] | None:
+    """The letter that a reply chooses of the lettered options of its question, and the option:
+    one that begins the reply as a letter does, "B) …", or that ends it or its first line."""
+    options = panel.lettered(prompt) if prompt else {}
+    if not options:
+        return None
+    one = "|".join(re.escape(letter) for letter in options)
+    first = reply.strip().partition("\n")[0][:200]
+    mark, close = r"[\s(（\[*\"'“”«»„]", r"[)）\].:：、,，。।*\"'“”«»\s]"
+    found = re.match(rf"{mark}*({one})(?:{close}|$)", first, re.IGNORECASE) or re.search(
+        rf"{mark}({one}){close}*$", first, re.IGNORECASE
+    )
+    if not found:
+        return None
+    shown = found[1]
+    return shown, next(o for letter, o in options.items() if letter.casefold() == shown.casefold())
 
 
 def _none(kind: str) -> Verdict:

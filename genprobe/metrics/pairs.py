@@ -39,7 +39,11 @@ def _acquiescence(outcomes: pd.DataFrame, by: list[str]) -> Units:
     two same words, and if every one had.
     """
     rows = outcomes[outcomes["measures"] == "endorsed"]
-    item = [c for c in ("model", "decode", "lang", "pair", "statement", "sample") if c in rows]
+    item = [
+        c
+        for c in ("model", "decode", "lang", "pair", "statement", "wording", "order", "sample")
+        if c in rows
+    ]
     keys = list(dict.fromkeys([*by, *item]))
     once(rows, [*keys, "when", "probe"], "acquiescence")
     rows = rows[list(dict.fromkeys([*keys, "probe", "when", "answer"]))].assign(

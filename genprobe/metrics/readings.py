@@ -25,7 +25,7 @@ from genprobe.statistics import (
 )
 
 DECODES = ("free", "choice", "logprob")
-_ITEM = ("model", "lang", "probe", "pair", "statement")
+_ITEM = ("model", "lang", "probe", "pair", "statement", "wording", "order")
 
 
 def _wilson(sums: Array) -> Interval | None:

@@ -27,6 +27,8 @@ PLANNED = (
     Column("entity", "who it is about", None, reply=False),
     Column("text", "the statement", None, VERBATIM, reply=False),
     Column("valid", "the stereotype is known in this language", None, BOOLEAN, reply=False),
+    Column("wording", "of a panel, by its name in the pack", None, reply=False),
+    Column("order", "in which the question names the answers", None, reply=False),
     Column("sample", "0 for the first reply to a question, 1 for the second", None, reply=False),
     Column("request", "id of the request", None),
     Column("prompt", "the last message that was sent", None, VERBATIM),

@@ -107,6 +107,7 @@ def outcomes(run: Readable, scorers: Sequence[str] = ()) -> pd.DataFrame:
             "entity": statement.entity,
             "text": statement.text,
             "valid": known_in(statement.lang, statement.valid_in),
+            **request.facets,
             "sample": request.sample,
             "request": request.id,
             "prompt": prompt,

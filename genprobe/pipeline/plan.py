@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Sequence
 
 from genprobe.errors import InputError
 from genprobe.records import Request, Statement, derive_seed, request_id
-from genprobe.resources import registry
+from genprobe.resources import panel, registry
 from genprobe.resources.packs import Pack
 
 
@@ -18,9 +17,11 @@ def plan(
     seed: int,
     samples: int = 1,
     decodes: Sequence[str] = ("free",),
+    wordings: str = panel.PUBLISHED,
 ) -> list[Request]:
-    """The requests: every statement in every probe, in every decode, `samples` times, in this
-    order. Probabilities are not drawn: they are asked for once.
+    """The requests: every statement in every probe, in every wording drawn for it
+    (`panel.drawn`), in every decode, `samples` times, in this order. Probabilities are not drawn:
+    they are asked for once.
 
     InputError for a language or probe that the pack lacks, or the same request twice.
     """
@@ -28,18 +29,23 @@ def plan(
         if probe not in pack.probes:
             raise registry.unknown("probe", probe, list(pack.probes))
     requests: dict[str, Request] = {}
-    for statement in statements:
-        wordings = pack.wordings.get(statement.lang)
-        if wordings is None:
+    for statement, drawn in panel.drawn(statements, pack, wordings, seed):
+        if statement.lang not in pack.wordings:
             raise InputError(
                 f"statement {statement.id!r}: the pack {pack.name!r} has no wordings in "
                 f"{statement.lang!r}; it has {', '.join(pack.wordings)}"
             )
-        for probe, decode in itertools.product(probes, decodes):
-            messages = [{"role": "user", "content": wordings[probe].ask(statement.text)}]
+        ways = [
+            (probe, way, decode)
+            for probe in probes
+            for way in panel.ways(pack, statement.lang, probe, drawn)
+            for decode in decodes
+        ]
+        for probe, way, decode in ways:
+            messages = [{"role": "user", "content": way.wording.ask(statement.text)}]
             if pack.system:
                 messages.insert(0, {"role": "system", "content": pack.system})
-            options = pack.options(statement.lang, decode)
+            options = pack.options(statement.lang, decode, way.answers)
             for sample in range(1 if decode == "logprob" else samples):
                 asked = (messages, sample, decode, options)
                 name = request_id(statement.id, statement.lang, pack.id, probe, *asked)
@@ -59,5 +65,6 @@ def plan(
                     seed=derive_seed(seed, name, sample),
                     decode=decode,
                     options=options,
+                    facets={} if wordings == panel.PUBLISHED else way.facets,
                 )
     return list(requests.values())

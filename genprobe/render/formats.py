@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape as escape_html
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from genprobe import metrics
 from genprobe.files import escape
@@ -32,7 +33,7 @@ from genprobe.resources import registry
 from genprobe.text.display import clean, label, pad, shorten, wide
 
 if TYPE_CHECKING:
-    pass
+    from genprobe.render.scores import Scores
 
 FORMATS = ("table", "csv", "json", "latex")
 WIDTH = 100
@@ -61,6 +62,19 @@ def render(scores: Sequence[Score], form: str, width: int = WIDTH) -> str:
     lines = [line for part in parts for line in _table(part, width)]
     columns = [column for part in parts for column in grid(part)[1]]
     return "\n".join([*lines, *notes_below(scores, columns)]) + "\n"
+
+
+def ranked(scores: Scores) -> str:
+    """Compared scores as a JSON object, with the ranking of the models beside them.
+
+    The keys of a ranking stand on top where there is one cell; `rankings` has those of all.
+    """
+    only: dict[str, Any] = {"ranking": None}
+    if len(scores.rankings) == 1:
+        only = dict(scores.rankings[0])
+    rows = ",\n".join(score.to_json() for score in scores)
+    head = json.dumps({**only, "rankings": list(scores.rankings)}, ensure_ascii=True)
+    return f'{head[:-1]}, "scores": [\n{rows}\n]}}\n'
 
 
 # --- what tables share: which cells, which columns

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from genprobe.records import Score
@@ -11,7 +12,12 @@ if TYPE_CHECKING:
 
 
 class Scores(list[Score]):
-    """A list of scores: a table in a terminal and in a notebook, and `frame()` for pandas."""
+    """A list of scores: a table in a terminal and in a notebook, and `frame()` for pandas.
+
+    rankings: of `compare`, one a cell, as `compare -f json` prints them; empty elsewhere.
+    """
+
+    rankings: Sequence[Mapping[str, Any]] = ()
 
     def frame(self) -> pd.DataFrame:
         """One row a score: metric, the columns of its cell, value, low, high, n, excluded (reason

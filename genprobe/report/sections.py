@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
 from collections import Counter
@@ -10,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from genprobe import metrics, tasks
-from genprobe.analysis import compare, significance
+from genprobe.analysis import compare, components, significance
 from genprobe.analysis.paired import fits
 from genprobe.errors import GenprobeError
 from genprobe.metrics.negrate import FEWEST, not_told
@@ -120,6 +121,42 @@ class Sections:
             made = self._tables(sources, names, first, across, caption=caption)
             lead = _TABLES[kind].lead if made else "Nothing here could be counted."
             yield Section(kind, _TABLES[kind].title, lead, made, open=True)
+            yield from self._wordings(sources)
+
+    def _wordings(self, sources: Sequence[Source]) -> Iterator[Section]:
+        """What is known once the wording is not taken for granted, of runs that asked a panel."""
+        sources = [s for s in sources if "wording" in s.outcomes and _several([s], "wording")]
+        if not sources:
+            return
+        over = ("recognised-over-wordings", "endorsed-over-wordings")
+        each = ("recognised", "endorsed")
+        made = [
+            *self._tables(sources, over, "lang", caption="Over wordings, by language"),
+            *self._tables(sources, each, "wording", caption="Each wording by itself"),
+        ]
+        parts: list[Score] = []
+        for source in sources:
+            for metric in each:
+                with contextlib.suppress(GenprobeError):  # nothing to take apart
+                    parts += [
+                        dataclasses.replace(score, by={"run": source.name, **score.by})
+                        for score in components.of_outcomes(
+                            source.outcomes, metric, [], [], source.sign
+                        )
+                    ]
+        if parts and (found := table(
+            parts, ["effect", "run"], ["of"], caption="What an answer depends on",
+            series=self.series, whole=[], heads=HEADS,
+        )):  # fmt: skip
+            made.append(found)
+        lead = (
+            "Each question was asked in several wordings. The intervals over wordings are for a "
+            "wording not yet written: they are as wide as the wordings differ. Those of one "
+            "wording are for that wording alone. Below: which part of the variance of one answer "
+            "is the statement's, the wording's, the question's."
+        )
+        if made:
+            yield Section("wordings", "What the wording does", lead, made, open=True)
 
     def _first(self, kind: str) -> str:
         """What makes the rows of a kind's main table."""

@@ -100,8 +100,12 @@ class Source:
             scores += metrics.score(rows, [name], cells, self._sign)
         return [dataclasses.replace(s, by={"run": self.name, **s.by}) for s in scores]
 
+    def sign(self, made: str) -> str:
+        """The signature of a figure of this run. made: metric, version and method."""
+        return signature(self.run.spec, self.judges, made)
+
     def _sign(self, metric: str) -> str:
-        return signature(self.run.spec, self.judges, metrics.find(metric).id)
+        return self.sign(metrics.find(metric).id)
 
     @property
     def languages(self) -> list[str]:

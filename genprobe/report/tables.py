@@ -38,6 +38,8 @@ HEADS = {
     "readings": "Readings",
     "of": "Measure",
     "model": "Model",
+    "wording": "Wording",
+    "effect": "Depends on",
 }
 READINGS = {"free": "own words", "choice": "forced choice", "logprob": "P(yes)"}
 _ROLES = {"original": "stereotype", "contrast": "contrast"}

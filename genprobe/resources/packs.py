@@ -11,6 +11,7 @@ import functools
 import hashlib
 import re
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -282,21 +283,26 @@ class Pack:
     reviews: dict[str, str]
     # language -> the version of its wordings, where it has one, and the hash of file and pack.toml
     hashes: dict[str, str]
+    panel: dict[str, str]  # further wordings (panel.py) -> what each is
 
     @property
     def id(self) -> str:
         return f"{self.name}@{self.version}"
 
-    def options(self, lang: str, decode: str) -> dict[str, list[str]]:
+    def options(
+        self, lang: str, decode: str, own: Mapping[str, str] | None = None
+    ) -> dict[str, list[str]]:
         """Answer -> the answer words of a language, in the ways in which a model writes them.
 
-        Each in small letters, with a capital, in capitals; for `logprob` also behind a space, as
-        many tokenizers begin a word. Empty where the reply is free.
+        own: those of a wording that asks for other words. Each in small letters, with a capital,
+        in capitals; for `logprob` also behind a space, as many tokenizers begin a word. Empty
+        where the reply is free.
         """
         if decode == "free":
             return {}
         found: dict[str, list[str]] = {}
-        for answer, words in self.forms[lang].items():
+        known = {a: (word,) for a, word in own.items()} if own else self.forms[lang]
+        for answer, words in known.items():
             cases = [c for w in words for c in (w, w[:1].upper() + w[1:], w.upper())]
             spaced = [f" {case}" for case in cases] if decode == "logprob" else []
             found[answer] = list(dict.fromkeys([*cases, *spaced]))
@@ -328,12 +334,13 @@ def read_pack(folder: Path) -> Pack:
     """Read and check a pack folder."""
     head = folder / "pack.toml"
     row = read_toml(head)
-    no_more(row, {"title", "version", "citation", "system", "slot", "probes"}, head)
+    no_more(row, {"title", "version", "citation", "system", "slot", "probes", "wordings"}, head)
     probes = {name: _probe(name, part, head) for name, part in table(row, "probes", head).items()}
     if not probes:
         raise InputError(f"{head}: no [probes.<name>]")
     closed = any(probe.when for probe in probes.values())
     slot = string(row, "slot", head, SLOT)
+    panel = table(row, "wordings", head)
     wordings: dict[str, dict[str, Wording]] = {}
     answers: dict[str, dict[str, str]] = {}
     forms: dict[str, dict[str, tuple[str, ...]]] = {}
@@ -369,6 +376,7 @@ def read_pack(folder: Path) -> Pack:
         sources=sources,
         reviews=reviews,
         hashes=hashes,
+        panel={k: string(panel, k, head) for k in panel},
     )
 
 

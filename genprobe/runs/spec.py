@@ -59,6 +59,11 @@ class Spec(Record):
     seed: int = _field("Base seed, from which each request's seed is derived.")
     samples: int = _field("Replies asked of each question.")
     limit: int | None = _field("Statements per language at most; null is all.")
+    wordings: str = _field(
+        "Of a panel: `all`, or in how many each statement is asked; empty where the published "
+        "questions alone are.",
+        default="",
+    )
     packages: dict[str, str] = _field("Package -> version, Python among them.")
     version: str = _field("Version of genprobe.")
 

@@ -24,9 +24,9 @@ from genprobe.judges import Judge
 from genprobe.pipeline import Note, Progress, generate, plan, quiet
 from genprobe.pipeline import judge as judging
 from genprobe.pipeline.open import is_control, open_engine
-from genprobe.records import Statement
+from genprobe.records import Request, Statement
 from genprobe.render import notebook
-from genprobe.resources import packs, registry
+from genprobe.resources import packs, panel, registry
 from genprobe.runs.run import Run
 from genprobe.runs.spec import Spec, statements_hash, versions
 
@@ -41,6 +41,8 @@ class Ask:
     data: `builtin`, a name of `genprobe list data`, or a file.
     probes: questions of the pack, by name; empty is the task's default.
     decodes: how answers are taken: `free`, `choice`, `logprob`.
+    wordings: of the panel: `published`, `all`, or in how many a statement is asked
+        (`resources.panel`).
     limit: items a language at most.
     samples, sampling: replies asked of each question and how they are drawn; None is the task's
         default.
@@ -59,6 +61,7 @@ class Ask:
     data: str = "builtin"
     probes: Sequence[str] = ()
     decodes: Sequence[str] = ("free",)
+    wordings: str = panel.PUBLISHED
     limit: int | None = None
     samples: int | None = None
     sampling: Sampling | None = None
@@ -221,6 +224,12 @@ def run(task: str | Task, ask: Ask) -> notebook.Run:
         engine.close()
 
 
+def planned(task: str | Task, ask: Ask) -> list[Request]:
+    """The requests that a run would ask in chat, without opening an engine. InputError as `run`."""
+    task = find(task) if isinstance(task, str) else task
+    return list(task.prepare(ask).requests(None))
+
+
 def chat(
     ask: Ask,
     task: Task,
@@ -246,7 +255,7 @@ def chat(
         raise InputError(
             f"{samples} samples at temperature 0 are one reply {samples} times; raise --temperature"
         )
-    requests = plan.plan(items, pack, asked, ask.seed, samples, ask.decodes)
+    requests = plan.plan(items, pack, asked, ask.seed, samples, ask.decodes, ask.wordings)
 
     def spec(engine: Any) -> dict[str, Any]:
         recorded = engine.identity.engine == "replay"
@@ -256,7 +265,8 @@ def chat(
         languages = dict.fromkeys(item.lang for item in items)
         return {
             "pack": pack.id,
-            "pack_hashes": {code: pack.hashes[code] for code in languages},
+            "pack_hashes": panel.hashes(pack, languages, ask.wordings),
+            "wordings": "" if ask.wordings == panel.PUBLISHED else ask.wordings,
             "data": ask.data if ask.data in datasets.names() else Path(ask.data).name,
             "probes": tuple(asked),
             "decode": ("recorded",) if recorded else tuple(ask.decodes),

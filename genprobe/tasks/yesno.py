@@ -53,5 +53,5 @@ TASK = Task(
     asked="asked the questions of {probes} about {statements} in {languages}",
     paradigm="says",
     may_differ=(*WHO, "decode"),
-    row=("decode", "lang", "probe", "statement", "sample"),
+    row=("decode", "lang", "probe", "statement", "wording", "order", "sample"),
 )

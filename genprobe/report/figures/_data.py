@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 # What makes a row of a table: two runs of one model that share one asked the same twice.
 _ROW = (
-    *("decode", "scorer", "lang", "probe", "statement", "sample"),
-    *("item", "contrast", "order", "condition"),
+    *("decode", "scorer", "lang", "probe", "statement", "wording", "order", "sample"),
+    *("item", "contrast", "condition"),
 )
 
 

@@ -1,0 +1,369 @@
+"""How often the interval for a new wording holds, and what the analysis around it recovers.
+
+    python benchmarks/wordings.py coverage [REPS]     by spread, size, rate, what is missing
+    python benchmarks/wordings.py components [REPS]   planted components, and those estimated
+    python benchmarks/wordings.py dstudy [REPS]       widths forecast, and widths then found
+    python benchmarks/wordings.py ranking [REPS]      orders found where there are any, and not else
+    python benchmarks/wordings.py gate [REPS]         false alarms, and flips that are found
+    python benchmarks/wordings.py speed               a million outcomes: seconds and memory
+
+A reply says yes with a probability whose logit is a mean, plus normal effects of its wording
+(the spread in the table), its statement (1), and of the two together (0.5). The truth is the mean
+over all wordings and statements, by quadrature. Beside the interval for a new wording stand that
+of a crossed analysis of variance with Satterthwaite's degrees of freedom, on the rate itself, and
+the one clustered by statement, for which the wordings at hand are all there are.
+"""
+
+from __future__ import annotations
+
+import itertools
+import resource
+import sys
+import time
+from collections.abc import Iterator
+
+import numpy as np
+from scipy import special, stats
+
+from genprobe.statistics import Array, clustered_wilson
+
+STATEMENT, TOGETHER = 1.0, 0.5
+NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(61)
+WEIGHTS = WEIGHTS / WEIGHTS.sum()
+
+
+def mean_rate(centre: Array | float, spread: float) -> Array:
+    """Mean of the logistic function over a normal distribution."""
+    at = np.asarray(centre)[..., None] + spread * NODES
+    return np.asarray((WEIGHTS * special.expit(at)).sum(-1))
+
+
+def centre_of(rate: float, spread: float) -> float:
+    """The mean logit with which a spread has this mean rate."""
+    low, high = -20.0, 20.0
+    for _ in range(80):
+        middle = (low + high) / 2
+        low, high = (middle, high) if mean_rate(middle, spread) < rate else (low, middle)
+    return (low + high) / 2
+
+
+def simulate(
+    rng: np.random.Generator,
+    reps: int,
+    statements: int,
+    wordings: int,
+    samples: int,
+    rate: float,
+    spread: float,
+    missing: float = 0.0,
+) -> tuple[Array, Array]:
+    """Hits and replies, (reps, statements, wordings)."""
+    centre = centre_of(rate, (spread**2 + STATEMENT**2 + TOGETHER**2) ** 0.5)
+    logit = (
+        centre
+        + STATEMENT * rng.standard_normal((reps, statements, 1))
+        + spread * rng.standard_normal((reps, 1, wordings))
+        + TOGETHER * rng.standard_normal((reps, statements, wordings))
+    )
+    sizes = rng.binomial(samples, 1 - missing, logit.shape)
+    return rng.binomial(sizes, special.expit(logit)), sizes
+
+
+def satterthwaite(hits: Array, sizes: Array) -> tuple[float, float]:
+    """Crossed analysis of variance of the rate, with a t interval; edges cut off at 0 and 1."""
+    statements, wordings = hits.shape
+    n = sizes.sum()
+    rate = hits.sum() / n
+    off = hits - rate * sizes
+    inner = off - off.mean(0) - off.mean(1)[:, None]
+    s = (off.sum(1) ** 2).sum() * statements / (statements - 1) / n**2
+    w = (off.sum(0) ** 2).sum() * wordings / (wordings - 1) / n**2
+    both = (statements - 1) * (wordings - 1)
+    i = (inner**2).sum() * statements * wordings / both / n**2
+    variance = max(s + w - i, s)
+    if variance <= 0:
+        return rate, rate
+    freedom = variance**2 / (s**2 / (statements - 1) + w**2 / (wordings - 1) + i**2 / both)
+    half = stats.t.ppf(0.975, max(freedom, 1.0)) * variance**0.5
+    return max(0.0, rate - half), min(1.0, rate + half)
+
+
+# spread, statements, wordings, samples, rate, missing
+def rows() -> Iterator[tuple[float, int, int, int, float, float]]:
+    for spread, statements, wordings in itertools.product(
+        (0.1, 0.5, 1.0, 1.5), (24, 100, 400), (3, 6, 12)
+    ):
+        for samples, rate, missing in ((1, 0.5, 0.0), (1, 0.1, 0.3), (5, 0.8, 0.1)):
+            yield spread, statements, wordings, samples, rate, missing
+    for spread, statements, wordings in itertools.product((0.1, 1.5), (24, 400), (3, 12)):
+        for samples, rate, missing in ((1, 0.03, 0.0), (5, 0.97, 0.3)):
+            yield spread, statements, wordings, samples, rate, missing
+
+
+def coverage(reps: int) -> None:
+    from genprobe.metrics.wordings import spread as apart
+
+    print("spread  statements  wordings  samples  rate  missing   new wording (below/above)  width"
+          "   satterthwaite  clustered")  # fmt: skip
+    inside = under = over = 0
+    for at, row in enumerate(rows()):
+        spread, statements, wordings, samples, rate, missing = row
+        rng = np.random.default_rng(at)
+        held, low_miss, high_miss, widths = [], 0, 0, []
+        others = np.zeros(2)
+        for _ in range(0, reps, 50):
+            for hits, sizes in zip(
+                *simulate(rng, 50, statements, wordings, samples, rate, spread, missing),
+                strict=True,
+            ):
+                found = apart(hits, sizes)
+                assert found is not None
+                low, high = found.interval()
+                low = 0.0 if not hits.sum() else low
+                high = 1.0 if hits.sum() == sizes.sum() else high
+                held.append(low <= rate <= high)
+                low_miss += rate < low
+                high_miss += rate > high
+                widths.append(high - low)
+                s, t = satterthwaite(hits, sizes)
+                c = clustered_wilson(hits.sum(1), sizes.sum(1)) or (0.0, 1.0)
+                others += [s <= rate <= t, c[0] <= rate <= c[1]]
+        n = len(held)
+        share = float(np.mean(held))
+        inside += 0.93 <= share <= 0.97
+        under += share < 0.92
+        over += share > 0.97
+        print(
+            f"{spread:6} {statements:11} {wordings:9} {samples:8} {rate:5} {missing:8}"
+            f"   {100 * share:9.1f} ({100 * low_miss / n:.1f}/{100 * high_miss / n:.1f})"
+            f"{np.median(widths):13.3f} {100 * others[0] / n:13.1f} {100 * others[1] / n:10.1f}",
+            flush=True,
+        )
+    print(f"{inside} rows hold 93 to 97 %, {over} more, {under} under 92 %")
+
+
+def planted(rate: float, spread: float) -> dict[tuple[str, ...], float]:
+    """The components of the model on the rate, by quadrature: of wordings, statements, both."""
+    centre = centre_of(rate, (spread**2 + STATEMENT**2 + TOGETHER**2) ** 0.5)
+    w = mean_rate(centre + spread * NODES, (STATEMENT**2 + TOGETHER**2) ** 0.5)
+    s = mean_rate(centre + STATEMENT * NODES, (spread**2 + TOGETHER**2) ** 0.5)
+    both = mean_rate(centre + spread * NODES[:, None] + STATEMENT * NODES[None], 0.0)
+    deep = np.zeros_like(both)
+    squared = np.zeros_like(both)
+    for node, weight in zip(NODES, WEIGHTS, strict=True):
+        p = special.expit(
+            centre + spread * NODES[:, None] + STATEMENT * NODES[None] + TOGETHER * node
+        )
+        deep += weight * p
+        squared += weight * p**2
+    del both
+    grid = WEIGHTS[:, None] * WEIGHTS[None]
+    var_w = float((WEIGHTS * w**2).sum() - rate**2)
+    var_s = float((WEIGHTS * s**2).sum() - rate**2)
+    cell = float((grid * squared).sum() - rate**2)
+    return {
+        ("wording",): var_w,
+        ("statement",): var_s,
+        ("statement", "wording"): cell - var_w - var_s,
+        (): float(rate - (grid * squared).sum()),
+    }
+
+
+def long(hits: Array, sizes: Array) -> tuple[Array, Array, Array]:
+    """One table as outcomes of 0 and 1, with their statements and wordings."""
+    s, w = np.indices(hits.shape)
+    ones, all_of = hits.ravel(), sizes.ravel()
+    value = np.concatenate([np.ones(ones.sum()), np.zeros((all_of - ones).sum())])
+    at = [np.concatenate([np.repeat(x.ravel(), ones), np.repeat(x.ravel(), all_of - ones)])
+          for x in (s, w)]  # fmt: skip
+    return value, at[0], at[1]
+
+
+def recovered(reps: int) -> None:
+    from genprobe.analysis.components import components
+
+    print(
+        "spread  statements  wordings  samples  rate  missing  effect               found / planted"
+    )
+    for spread, statements, wordings, samples, rate, missing in (
+        (0.5, 48, 6, 2, 0.5, 0.3), (1.0, 48, 8, 2, 0.2, 0.0), (1.5, 100, 12, 2, 0.1, 0.3),
+        (0.1, 100, 8, 3, 0.8, 0.1),
+    ):  # fmt: skip
+        rng = np.random.default_rng(5)
+        sums: dict[tuple[str, ...], list[float]] = {}
+        for hits, sizes in zip(
+            *simulate(rng, reps, statements, wordings, samples, rate, spread, missing), strict=True
+        ):
+            value, s, w = long(hits, sizes)
+            for part in components(value, {"statement": s, "wording": w}).parts:
+                sums.setdefault(part.effect, []).append(part.value)
+        for effect, truth in planted(rate, spread).items():
+            mean, error = np.mean(sums[effect]), np.std(sums[effect]) / len(sums[effect]) ** 0.5
+            print(
+                f"{spread:6} {statements:11} {wordings:9} {samples:8} {rate:5} {missing:8}  "
+                f"{' x '.join(effect) or 'residual':22}{mean / truth:.3f} +- {error / truth:.3f}"
+            )
+
+
+def widths(reps: int) -> None:
+    from genprobe.analysis import dstudy
+    from genprobe.metrics.wordings import spread as apart
+
+    print("spread  rate  statements  wordings  samples   forecast   found    ratio")
+    for spread, rate, statements, wordings, samples in (
+        (0.5, 0.3, 100, 6, 1), (1.0, 0.3, 48, 8, 1), (1.0, 0.5, 48, 8, 3), (0.5, 0.1, 200, 4, 1),
+        (0.1, 0.5, 48, 8, 1), (1.5, 0.2, 100, 12, 1), (0.5, 0.3, 24, 3, 1), (1.0, 0.5, 400, 8, 1),
+        (0.5, 0.05, 400, 8, 1),
+    ):  # fmt: skip
+        pilot = simulate(np.random.default_rng(1), 1, 1500, 400, 2, rate, spread)
+        given = dstudy.parts(pilot[0][0], pilot[1][0])
+        assert given is not None
+        expected = dstudy.forecast(given, statements, wordings, wordings, samples)
+        found = []
+        rng = np.random.default_rng(2)
+        for hits, sizes in zip(
+            *simulate(rng, reps, statements, wordings, samples, rate, spread), strict=True
+        ):
+            one = apart(hits, sizes)
+            assert one is not None
+            low, high = one.interval()
+            found.append(high - low)
+        print(
+            f"{spread:6} {rate:5} {statements:11} {wordings:9} {samples:8} {expected:10.3f} "
+            f"{np.mean(found):7.3f} {expected / np.mean(found):8.2f}",
+            flush=True,
+        )
+
+
+def ranking(reps: int) -> None:
+    """Five models that differ by wording (spread 0.3) about a common order, or none at all."""
+    from genprobe.analysis.ranking import ranking as rank
+
+    def study(
+        rng: np.random.Generator, logits: Array, statements: int, wordings: int
+    ) -> tuple[Array, Array]:
+        logit = (
+            logits[:, None, None]
+            + rng.standard_normal((1, statements, 1))
+            + 0.5 * rng.standard_normal((len(logits), statements, 1))
+            + rng.standard_normal((1, 1, wordings))
+            + 0.3 * rng.standard_normal((len(logits), 1, wordings))
+        )
+        sizes = rng.binomial(1, 0.9, logit.shape)
+        return rng.binomial(sizes, special.expit(logit)), sizes
+
+    names = ["a", "b", "c", "d", "e"]
+    print("statements  wordings  truth                     ranked %  as it is %  power foretold")
+    rng = np.random.default_rng(3)
+    for statements, wordings in ((48, 3), (48, 8), (200, 8), (400, 12)):
+        none = 0
+        for _ in range(reps):
+            found = rank(names, *study(rng, np.zeros(5), statements, wordings))
+            assert found is not None
+            none += found.groups is not None
+        print(f"{statements:10} {wordings:9}  {'none differs':24} {100 * none / reps:9.1f}")
+    order = np.array([1.2, 0.4, 0.4, -0.4, -1.2]) * 1.5
+    truth = (("a",), ("b", "c"), ("d",), ("e",))
+    for statements, wordings in ((48, 8), (200, 12), (400, 16)):
+        ranked = right = powered = 0
+        for _ in range(reps):
+            found = rank(names, *study(rng, order, statements, wordings))
+            assert found is not None
+            tied = found.groups and tuple(tuple(sorted(group)) for group in found.groups)
+            ranked += found.groups is not None
+            right += tied == truth
+            powered += all(
+                pair.shown <= abs(pair.difference)
+                for pair in found.pairs
+                if {pair.a, pair.b} != {"b", "c"}
+            )
+        print(
+            f"{statements:10} {wordings:9}  {'a > b = c > d > e':24} {100 * ranked / reps:9.1f}"
+            f"{100 * right / reps:13.1f} {100 * powered / reps:15.1f}"
+        )
+
+
+def gate(reps: int) -> None:
+    """300 items asked twice. An answer is yes with a chance near 0 or 1, drawn anew each time."""
+    import pandas as pd
+
+    from genprobe.analysis.flips import flips
+    from genprobe.analysis.gate import check
+
+    rng = np.random.default_rng(4)
+
+    def table(chance: Array, drawn: bool) -> pd.DataFrame:
+        says = rng.random((len(chance), 2)) < (chance[:, None] if drawn else chance[:, None] > 0.5)
+        items = np.repeat([f"s{i:03}" for i in range(len(chance))], 2)
+        says = says.ravel()
+        return pd.DataFrame(
+            {"statement": items, "sample": np.tile([0, 1], len(chance)), "status": "answered",
+             "measures": "endorsed", "probe": "agreement", "says": says.astype(object),
+             "response": says.astype(str)}
+        )  # fmt: skip
+
+    print("replies  version                      gate stops %   flips found %   share beyond")
+    for drawn in (True, False):
+        for what in ("the same", "10 % of flips, symmetric", "rise at the limit, 5 points"):
+            stopped, found, beyond = 0, 0, []
+            for _ in range(reps):
+                chance = rng.beta(0.15, 0.15, 300)
+                new = chance.copy()
+                if what.startswith("10"):
+                    halves = (np.flatnonzero(chance > 0.5), np.flatnonzero(chance <= 0.5))
+                    turn = np.concatenate([rng.choice(half, 15, False) for half in halves])
+                    new[turn] = 1 - new[turn]
+                if what.startswith("rise"):
+                    gain = np.maximum(1 - 2 * chance, 0) if drawn else chance < 0.5
+                    turn = (rng.random(300) < 0.05 / gain.mean()) & (chance < 0.5)
+                    new = np.where(turn, 1 - chance, chance)
+                a, b = table(chance, drawn), table(new, drawn)
+                one = flips(a, b, "endorsed", drawn)
+                found += one.p is not None and one.p < 0.05
+                beyond.append(one.share - (one.by_itself or 0.0))
+                sums = np.column_stack(
+                    [t["says"].to_numpy(float).reshape(-1, 2).sum(1) for t in (a, b)]
+                    + [np.full(300, 2.0)]
+                )
+                limit = 0.05 if what.startswith("rise") else 0.0
+                stopped += not check(sums, "endorsed", limit).passed
+            print(
+                f"{'drawn' if drawn else 'greedy':8} {what:28} {100 * stopped / reps:12.1f}"
+                f"{100 * found / reps:15.1f} {100 * np.mean(beyond):14.1f}",
+                flush=True,
+            )
+
+
+def speed(_: int) -> None:
+    from genprobe.analysis.components import components
+    from genprobe.metrics.wordings import spread as apart
+
+    rng = np.random.default_rng(0)
+    n, sizes = 1_000_000, {"statement": 5000, "wording": 10, "direction": 2, "model": 10}
+    facets = {
+        name: at.ravel()[:n]
+        for name, at in zip(sizes, np.indices(tuple(sizes.values())), strict=True)
+    }
+    values = (rng.random(n) < 0.3).astype(float)
+    started = time.monotonic()
+    found = components(values, facets)
+    hits = np.zeros((5000, 10))
+    of = np.zeros((5000, 10))
+    np.add.at(hits, (facets["statement"], facets["wording"]), values)
+    np.add.at(of, (facets["statement"], facets["wording"]), 1)
+    one = apart(hits, of)
+    assert one is not None
+    one.interval()
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(
+        f"{n:,} outcomes, {len(found.parts)} components and an interval: "
+        f"{time.monotonic() - started:.1f} s, {memory:.0f} MiB at most"
+    )
+
+
+if __name__ == "__main__":
+    what = {"coverage": coverage, "components": recovered, "dstudy": widths,
+            "ranking": ranking, "gate": gate, "speed": speed}  # fmt: skip
+    what[sys.argv[1] if len(sys.argv) > 1 else "coverage"](
+        int(sys.argv[2]) if len(sys.argv) > 2 else 300
+    )

@@ -1,0 +1,367 @@
+"""Variance components: how far each facet, and each interaction, moves an outcome.
+
+Generalizability theory (Brennan 2001, *Generalizability Theory*; Searle, Casella & McCulloch 1992,
+*Variance Components*): an outcome is a mean plus a random effect of each facet (statement,
+wording, direction, order, model, …), of each combination of facets, and a residual. The component
+of an effect is its variance, in squares of the outcome's unit: of shares, squared shares.
+
+The estimator is that of symmetric differences (Koch 1968, Technometrics 10:551): half the mean
+squared difference of all pairs of outcomes that share exactly these facets, which is unbiased for
+any pattern of missing cells, needs no distribution, and in a complete table is that of the
+analysis of variance. It takes one pass over the outcomes for each set of facets, so a million
+outcomes take seconds. A facet that is nested in others (a wording that one language alone has) is
+recognised by its levels, and is an effect within them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from genprobe.errors import InputError
+from genprobe.metrics import Measure, declare
+from genprobe.records import Score
+from genprobe.statistics import LEVEL, Array
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Effect = tuple[str, ...]
+RESIDUAL: Effect = ()
+METHOD = "symmetric+mls95"
+# What an outcome may depend on, of the columns that have several values.
+FACETS = ("statement", "wording", "order", "probe", "model")
+MOST_FACETS = 6
+
+
+@dataclass(frozen=True)
+class Component:
+    """The variance of one effect.
+
+    effect: its facets; empty for the residual, which holds the interaction of all facets where no
+    cell was asked twice. value: the estimate, which may be negative: then the data show no such
+    effect, and less than chance would. low, high: 95 % interval, not below 0; None where a facet's
+    levels cannot give one. levels: of the effect, that are there. freedom: its degrees.
+    """
+
+    effect: Effect
+    value: float
+    low: float | None
+    high: float | None
+    levels: int
+    freedom: int
+
+    @property
+    def name(self) -> str:
+        return " × ".join(self.effect) or "residual"
+
+    @property
+    def negative(self) -> bool:
+        return self.value < 0
+
+
+@dataclass(frozen=True)
+class Components:
+    """mean: of the outcomes. n: how many. levels: of each facet. alone: facets of one level, which
+    have no component. unknown: effects that the pattern of empty cells does not tell apart.
+    complete: whether every cell is there as often as every other."""
+
+    mean: float
+    n: int
+    levels: dict[str, int]
+    parts: tuple[Component, ...]
+    alone: tuple[str, ...]
+    unknown: tuple[Effect, ...]
+    complete: bool
+
+    def __getitem__(self, effect: Sequence[str]) -> Component:
+        """The component of a set of facets, in any order; KeyError for one that is not there."""
+        for part in self.parts:
+            if set(part.effect) == set(effect):
+                return part
+        raise KeyError(tuple(effect))
+
+    @property
+    def total(self) -> float:
+        """The variance of one outcome: the sum of the components, none below 0."""
+        return sum(max(0.0, part.value) for part in self.parts)
+
+    def share(self, part: Component) -> float:
+        """Of the variance of one outcome, what an effect has; a negative one has none."""
+        return max(0.0, part.value) / self.total if self.total else 0.0
+
+
+class _Groups(NamedTuple):
+    groups: int
+    within: float  # sum over groups of squared differences of all pairs in the group
+    pairs: float
+
+
+def components(
+    values: Array, facets: Mapping[str, Sequence[Any] | Array], level: float = LEVEL
+) -> Components:
+    """Estimate the variance components of outcomes over facets.
+
+    values: (n,) outcomes, such as 0 and 1, or differences of them; none missing. facets: name ->
+    (n,) levels. Cells may be empty, and may hold several outcomes. level: of the intervals, which
+    are those of the modified large-sample method (Ting et al. 1990, J. Statistical Computation and
+    Simulation 35:135; Burdick & Graybill 1992, ch. 3) on the mean squares that the components
+    imply: exact in its idea for complete tables, approximate for others.
+    InputError where there are fewer than two outcomes, more than `MOST_FACETS` facets, or no facet
+    with two levels.
+    """
+    values = np.asarray(values, float)
+    if len(facets) > MOST_FACETS:
+        raise InputError(f"{len(facets)} facets; at most {MOST_FACETS} can be crossed")
+    codes, levels, alone = _coded(facets)
+    if len(values) < 2 or not codes:
+        raise InputError("components need two outcomes and a facet that has two levels")
+    names = tuple(codes)
+    groups = _grouped(values, codes)
+    closed = _closed(names, groups)
+    order = sorted(closed, key=lambda s: (len(s), [names.index(f) for f in sorted(s)]))
+    whole = frozenset(names)
+    repeated = groups[whole].pairs > 0
+    effects = [s for s in order if s and (s != whole or repeated)]
+    exact = _exact(groups)
+    seen = [s for s in order if exact[s][1] > 0]
+    # Half the mean squared difference of pairs that share exactly s holds every effect but those
+    # that they share, and the residual.
+    design = np.array([[*(float(not e <= s) for e in effects), 1.0] for s in seen])
+    halves = np.array([exact[s][0] / exact[s][1] / 2 for s in seen])
+    found, *_ = np.linalg.lstsq(design, halves, rcond=None)
+    unknown = _untold(design)
+    n = len(values)
+    freedom = _freedom(order, groups, n, repeated, whole)
+    sizes = [n / groups[e].groups for e in effects] + [1.0]
+    keys: list[frozenset[str]] = [*effects, whole | {""}]
+    degrees = np.array([*(freedom[e] for e in effects), freedom[None]])
+    bounds = _bounds(found, keys, sizes, degrees, level)
+    parts = [
+        Component(
+            effect=tuple(f for f in names if f in key) if i < len(effects) else RESIDUAL,
+            value=float(found[i]),
+            low=bounds[i][0],
+            high=bounds[i][1],
+            levels=groups[key].groups if i < len(effects) else n,
+            freedom=freedom[key] if i < len(effects) else freedom[None],
+        )
+        for i, key in enumerate(keys)
+        if i not in unknown
+    ]
+    return Components(
+        mean=float(values.mean()),
+        n=n,
+        levels=levels,
+        parts=tuple(parts),
+        alone=alone,
+        unknown=tuple(tuple(f for f in names if f in keys[i]) for i in sorted(unknown)),
+        complete=n % groups[whole].groups == 0
+        and groups[whole].groups == math.prod(groups[frozenset((f,))].groups for f in names)
+        and groups[whole].pairs * 2 == n * (n / groups[whole].groups - 1),
+    )
+
+
+def _coded(
+    facets: Mapping[str, Sequence[Any] | Array],
+) -> tuple[dict[str, Array], dict[str, int], tuple[str, ...]]:
+    """Levels as numbers from 0, how many there are, and the facets that have but one."""
+    import pandas as pd
+
+    codes, levels, alone = {}, {}, []
+    for name, labels in facets.items():
+        at, known = pd.factorize(np.asarray(labels))
+        if (at < 0).any():
+            raise InputError(f"{(at < 0).sum()} outcomes have no {name!r}")
+        levels[name] = len(known)
+        if len(known) > 1:
+            codes[name] = at.astype(np.int64)
+        else:
+            alone.append(name)
+    return codes, levels, tuple(alone)
+
+
+def _grouped(values: Array, codes: Mapping[str, Array]) -> dict[frozenset[str], _Groups]:
+    """For each set of facets what its groups hold; the empty set has one group of all."""
+    import pandas as pd
+
+    values = values - values.mean()  # differences are the same, and keep their digits
+    squares = values**2
+    found, keys = {}, {frozenset[str](): np.zeros(len(values), np.int64)}
+    for size in range(len(codes) + 1):
+        for names in itertools.combinations(codes, size):
+            key = frozenset(names)
+            if names:
+                above = keys[frozenset(names[:-1])]
+                mixed = above * (int(codes[names[-1]].max()) + 1) + codes[names[-1]]
+                keys[key] = pd.factorize(mixed)[0].astype(np.int64)
+            at = keys[key]
+            count = np.bincount(at).astype(float)
+            total, square = np.bincount(at, values), np.bincount(at, squares)
+            within = float((count * square - total**2).sum())
+            found[key] = _Groups(len(count), within, float((count * (count - 1)).sum()) / 2)
+    return found
+
+
+def _closed(names: Sequence[str], groups: Mapping[frozenset[str], _Groups]) -> list[frozenset[str]]:
+    """The sets of facets that are effects of their own: a set that fixes the level of a further
+    facet (a wording that one language has fixes the language) is the same effect as with it."""
+    return [
+        s
+        for s in groups
+        if not any(groups[s | {f}].groups == groups[s].groups for f in names if f not in s)
+    ]
+
+
+def _exact(groups: Mapping[frozenset[str], _Groups]) -> dict[frozenset[str], tuple[float, float]]:
+    """For each set of facets the squared differences, and the number, of the pairs that share
+    these and no others (Moebius inversion over the sets above)."""
+    found: dict[frozenset[str], tuple[float, float]] = {}
+    for s in sorted(groups, key=len, reverse=True):
+        above = [t for t in found if s < t]
+        within = groups[s].within - sum(found[t][0] for t in above)
+        found[s] = within, groups[s].pairs - sum(found[t][1] for t in above)
+    return found
+
+
+def _untold(design: Array) -> set[int]:
+    """Which unknowns a set of equations leaves open."""
+    _, singular, rows = np.linalg.svd(design)
+    rank = int((singular > 1e-9 * singular.max()).sum())
+    return {int(i) for i in np.flatnonzero((np.abs(rows[rank:]) > 1e-9).any(0))}
+
+
+def _freedom(
+    order: Sequence[frozenset[str]],
+    groups: Mapping[frozenset[str], _Groups],
+    n: int,
+    repeated: bool,
+    whole: frozenset[str],
+) -> dict[frozenset[str] | None, int]:
+    """Degrees of freedom of each effect; None: of the residual."""
+    freedom: dict[frozenset[str] | None, int] = {}
+    for s in order:
+        below = sum(freedom[t] for t in order if t < s and t in freedom)
+        freedom[s] = max(groups[s].groups - below, 0)
+    cells = groups[whole].groups
+    freedom[None] = n - cells if repeated else freedom[whole]
+    return freedom
+
+
+def _bounds(
+    found: Array,
+    keys: Sequence[frozenset[str]],
+    sizes: Sequence[float],
+    freedom: Array,
+    level: float,
+) -> list[tuple[float | None, float | None]]:
+    """Intervals by the modified large-sample method, of each component and the residual (last).
+
+    sizes: outcomes a level of each effect. The mean square of an effect holds every effect above
+    it, so that a component is a sum of mean squares, some with a minus."""
+    above = np.array([[float(a <= b) for b in keys] for a in keys])
+    expected = above * np.asarray(sizes)[None, :]
+    squares = np.maximum(expected @ found, 0.0)
+    weights = np.linalg.inv(expected)
+    out: list[tuple[float | None, float | None]] = []
+    for i in range(len(keys)):
+        used = np.flatnonzero(np.abs(weights[i]) > 1e-12)
+        if any(freedom[j] < 1 for j in used):
+            out.append((None, None))
+            continue
+        terms = weights[i][used] * squares[used]
+        below, over = _mls(terms, freedom[used], level)
+        out.append((max(0.0, found[i] - below), max(0.0, found[i] + over)))
+    return out
+
+
+def _mls(terms: Array, freedom: Array, level: float) -> tuple[float, float]:
+    """How far below and above a sum of signed mean squares its interval reaches."""
+    from scipy import stats
+
+    tail = (1 - level) / 2
+    upper, lower = (stats.chi2.ppf(q, freedom) / freedom for q in (1 - tail, tail))
+    g, h = 1 - 1 / upper, 1 / np.maximum(lower, 1e-12) - 1
+    plus, minus = terms > 0, terms < 0
+    down = float(
+        (g[plus] ** 2 * terms[plus] ** 2).sum() + (h[minus] ** 2 * terms[minus] ** 2).sum()
+    )
+    up = float((h[plus] ** 2 * terms[plus] ** 2).sum() + (g[minus] ** 2 * terms[minus] ** 2).sum())
+    for q in np.flatnonzero(plus):
+        for r in np.flatnonzero(minus):
+            product = terms[q] * -terms[r]
+            f = stats.f.ppf(1 - tail, freedom[q], freedom[r])
+            down += ((f - 1) ** 2 - g[q] ** 2 * f**2 - h[r] ** 2) / f * product
+            f = stats.f.ppf(tail, freedom[q], freedom[r])
+            up += ((1 - f) ** 2 - h[q] ** 2 * f**2 - g[r] ** 2) / f * product
+    return max(down, 0.0) ** 0.5, max(up, 0.0) ** 0.5
+
+
+def of_outcomes(
+    outcomes: pd.DataFrame,
+    metric: str,
+    by: Sequence[str],
+    facets: Sequence[str],
+    signature: Callable[[str], str],
+) -> list[Score]:
+    """The components of a figure, in each cell of `by`: `variance-share` of each effect.
+
+    outcomes: of one run or several. metric: a mean over units that count alike. facets: columns
+    that are crossed, `FACETS` where empty, of which those with one value are left out. The value
+    is the component over the sum of all that are not negative, and negative where the component is.
+    InputError where nothing varies, or a column does not fit.
+    """
+    from genprobe.analysis import significance
+    from genprobe.metrics import cells, find
+
+    chosen = list(facets) or [name for name in FACETS if name in outcomes]
+    if not facets and "order" in chosen and not _crossed_orders(outcomes):
+        chosen.remove("order")
+    columns = [name for name in chosen if name != "statement" and name not in by]
+    kept, left = significance.values(outcomes, metric, [*by, *columns])
+    at, labels = cells(kept, list(by))
+    sign = signature(f"{metric}/{find(metric).version}-{METHOD}")
+    scores = []
+    for number, label in enumerate(labels):
+        part = kept[at == number]
+        names = [n for n in ("statement", *columns) if n in chosen and part[n].nunique() > 1]
+        found = components(part["value"].to_numpy(float), {n: part[n] for n in names})
+        total = found.total or 1.0
+        for one in found.parts:
+            scores.append(
+                Score(
+                    metric="variance-share",
+                    by={"of": metric, **label, "effect": one.name},
+                    value=one.value / total,
+                    low=None if one.low is None else min(1.0, one.low / total),
+                    high=None if one.high is None else min(1.0, one.high / total),
+                    n=found.n,
+                    excluded=left,
+                    bounds=None,
+                    signature=sign,
+                )
+            )
+    return scores
+
+
+def _crossed_orders(outcomes: pd.DataFrame) -> bool:
+    """Whether most questions were asked in both orders of the answers, and not in one that was
+    dealt, which leaves the order's interactions to few cells."""
+    cells = [c for c in ("model", "lang", "statement", "probe", "wording") if c in outcomes]
+    return bool((outcomes.groupby(cells, observed=True)["order"].nunique() > 1).mean() > 0.5)
+
+
+declare(
+    Measure(
+        "variance-share",
+        "share of the variance of one answer that an effect has",
+        unit="answers",
+        note="variance-share: below 0 the data show less of an effect than chance would; a facet "
+        "of two values has hardly any interval.",
+    )
+)

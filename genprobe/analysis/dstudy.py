@@ -1,0 +1,239 @@
+"""How large a study must be: which wordings, statements and samples give which interval.
+
+A decision study (Brennan 2001, *Generalizability Theory*, ch. 4): from how far wordings,
+statements and replies vary in one study follows how wide the interval of another would be. It is
+the interval of `metrics.wordings`, on whose scale, logits, all is kept here.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from genprobe.metrics.wordings import Spread, spread
+from genprobe.records import Request
+from genprobe.statistics import LEVEL, Array
+from genprobe.text import many
+
+_LOOKS = 48  # studies of a size that a forecast looks at
+MOST_STATEMENTS = 100_000
+
+
+@dataclass(frozen=True)
+class Parts:
+    """How far things vary, as variances in logits.
+
+    centre: the mean logit of wordings. wording: between wordings. statement: between statements,
+    alike in all wordings. interaction: of a statement in a wording. reply: of one reply, drawn
+    again. told: whether the last two were told apart; else all is in the interaction, and more
+    samples promise nothing.
+    """
+
+    centre: float
+    wording: float
+    statement: float
+    interaction: float
+    reply: float
+    told: bool
+
+
+# For a plan before there is any study: as the wordings of the published replies of SHADES and the
+# built-in statements vary, roughly (docs/wordings.md). A rate of one half is the widest.
+USUAL = Parts(0.0, 1.0, 1.0, 1.0, 4.0, True)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A study. wordings: of the panel, all of which are used. each: wordings that a statement is
+    asked in. width: of its 95 % interval, as it is expected. requests: of one question."""
+
+    statements: int
+    wordings: int
+    each: int
+    samples: int
+    width: float
+
+    @property
+    def requests(self) -> int:
+        return self.statements * self.each * self.samples
+
+
+def parts(hits: Array, sizes: Array) -> Parts | None:
+    """The parts of a study that was made.
+
+    hits, sizes: (statements, wordings), replies that count as a hit, and replies. None where it
+    has no two wordings, or no two statements.
+    """
+    found = spread(hits, sizes)
+    if found is None:
+        return None
+    hits, sizes = np.asarray(hits, float), np.asarray(sizes, float)
+    cells = int((sizes > 0).sum())
+    both = found.noise * cells
+    several = sizes > 1
+    reply, per_cell = 0.0, 1.0
+    told = bool(several.sum() * 2 >= cells)
+    if told:
+        rates = hits.sum(0) / np.maximum(sizes.sum(0), 1)
+        weight = np.maximum(rates * (1 - rates), 1e-3)
+        within = np.where(several, hits * (sizes - hits) / np.maximum(sizes * (sizes - 1), 1), 0)
+        reply = float((within / weight**2).sum() / several.sum())
+        per_cell = cells / float((1 / sizes[sizes > 0]).sum())  # harmonic mean
+        reply = min(reply, both * per_cell)
+    return Parts(
+        centre=found.centre,
+        wording=found.spread**2,
+        statement=max(0.0, (found.statements - found.noise) * found.statements_n),
+        interaction=max(0.0, both - reply / per_cell),
+        reply=reply,
+        told=told,
+    )
+
+
+@functools.lru_cache(maxsize=4096)
+def forecast(
+    given: Parts, statements: int, wordings: int, each: int, samples: int, level: float = LEVEL
+) -> float:
+    """The width, in shares, that the interval of such a study can be expected to have.
+
+    statements, wordings: 2 at least. each: wordings that a statement is asked in. The mean over
+    studies of this size, whose own estimates vary by the chi-squared distributions that they have.
+    """
+    from scipy import special
+
+    noise = (given.interaction + given.reply / samples) / (statements * each)
+    between = given.wording / wordings + noise
+    drawn = given.statement / statements + noise
+    alone = given.statement + given.interaction + given.reply
+    rng = np.random.default_rng(1)
+    even = (np.arange(_LOOKS) + 0.5) / _LOOKS
+    looks = [
+        2 * special.gammaincinv(freedom / 2, rng.permutation(even)) / freedom
+        for freedom in (wordings - 1, statements - 1)
+    ]
+    off = special.ndtri(rng.permutation(even)) * max(between + drawn - noise, 0.0) ** 0.5
+    widths = []
+    for more, less, away in zip(*looks, off, strict=True):
+        one = Spread(
+            centre=given.centre + float(away),
+            between=between * float(more),
+            statements=drawn * float(less),
+            least=alone / (statements * each * samples),
+            noise=noise,
+            wordings=wordings,
+            statements_n=statements,
+        )
+        low, high = one.interval(level)
+        widths.append(high - low)
+    return float(np.mean(widths))
+
+
+def cheapest(
+    given: Parts,
+    points: float,
+    wordings: int,
+    samples: Sequence[int] = (1, 3),
+    most: int = MOST_STATEMENTS,
+) -> list[Plan]:
+    """The studies whose interval is at most `points` (a share) to either side, cheapest first.
+
+    wordings: of the panel. most: statements that there are. Of each number of wordings a statement
+    and of samples the smallest study; empty where no number of statements does, since the wordings
+    are too few (see `wordings_for`).
+    """
+    plans = list(_smallest(given, points, wordings, samples, most))
+    return sorted(plans, key=lambda p: (p.requests, p.each, p.samples))
+
+
+def _smallest(
+    given: Parts, points: float, wordings: int, samples: Sequence[int], most: int
+) -> Iterator[Plan]:
+    each = sorted({1, 2, max(1, wordings // 2), wordings})
+    for k, r in itertools.product(each, samples if given.told else (1,)):
+        if forecast(given, most, wordings, k, r) > 2 * points:
+            continue
+        low, high = 1, most  # too few, enough
+        while high - low > max(1, high // 50):
+            middle = max(low + 1, min(high - 1, round((low * high) ** 0.5)))
+            if forecast(given, middle, wordings, k, r) > 2 * points:
+                low = middle
+            else:
+                high = middle
+        yield Plan(high, wordings, k, r, forecast(given, high, wordings, k, r))
+
+
+def wordings_for(given: Parts, points: float, most: int = 200) -> int | None:
+    """The least number of wordings with which enough statements give an interval of `points` to
+    either side; None where it is more than `most`."""
+    known = dataclasses.replace(given, statement=0.0, interaction=0.0, reply=0.0)
+    for count in range(2, most + 1):
+        if forecast(known, MOST_STATEMENTS, count, count, 1) <= 2 * points:
+            return count
+    return None
+
+
+def told(given: Parts, points: float, wordings: int, tokens: float | None = None) -> list[str]:
+    """The cheapest plans for an interval of `points` (a share) to either side, one a line.
+
+    tokens: of a request and its reply, on average; None where that is not known.
+    """
+    plans = cheapest(given, points, wordings)
+    if not plans:
+        need = wordings_for(given, points)
+        more = f"{need} wordings like these" if need else "more wordings than can be written"
+        return [
+            f"no number of statements gives ±{100 * points:g} points over {wordings} wordings; "
+            f"it takes {more}"
+        ]
+    lines = []
+    for plan in plans:
+        cost = f", about {plan.requests * tokens:,.0f} tokens" if tokens else ""
+        each = "all" if plan.each == wordings else str(plan.each)
+        lines.append(
+            f"±{100 * plan.width / 2:.1f} points over wordings: "
+            f"{many(plan.statements, 'statement')} × {each} of {wordings} wordings × "
+            f"{many(plan.samples, 'sample')} = {many(plan.requests, 'request')} a question{cost}"
+        )
+    return lines
+
+
+def of_plan(requests: Iterable[Request], max_tokens: int | None) -> list[str]:
+    """What a plan costs, and how wide its intervals over wordings can be expected, in lines.
+
+    requests: of chat. max_tokens: of a reply. Before there is any study the parts are `USUAL`.
+    """
+    requests = list(requests)
+    size = sum(len(m["content"]) for request in requests for m in request.messages)
+    most = f", replies of at most {len(requests) * max_tokens:,} tokens" if max_tokens else ""
+    lines = [f"{many(len(requests), 'request')}: questions of {size:,} characters{most}"]
+    questions = dict.fromkeys((r.lang, r.probe, r.decode) for r in requests)
+    for lang in dict.fromkeys(lang for lang, _, _ in questions):
+        lang_, probe, decode = next(key for key in questions if key[0] == lang)
+        mine = [r for r in requests if (r.lang, r.probe, r.decode) == (lang_, probe, decode)]
+        statements = len({r.statement for r in mine})
+        wordings = len({r.facets.get("wording", "") for r in mine})
+        samples = len({r.sample for r in mine})
+        each = max(1, round(len(mine) / statements / samples))
+        about = f"{lang}: {many(statements, 'statement')} × {each} × {many(samples, 'sample')}"
+        if wordings < 2 or statements < 2:
+            lines.append(f"{about} a question; one wording says nothing of others, see --wordings")
+            continue
+        half = forecast(USUAL, statements, wordings, min(each, wordings), samples) / 2
+        lines.append(
+            f"{about} a question, {wordings} wordings: an interval over wordings of "
+            f"±{100 * half:.0f} points at a share of one half, if wordings differ by 1 in logits"
+        )
+        best = cheapest(USUAL, half, wordings, (1, samples))
+        if best and best[0].requests < 0.9 * len(mine):
+            plan = best[0]
+            lines.append(
+                f"{lang}: as much for {many(plan.requests, 'request')} a question: "
+                f"{many(plan.statements, 'statement')}, --wordings {plan.each}, "
+                f"--samples {plan.samples}"
+            )
+    return lines

@@ -1,0 +1,185 @@
+"""Two versions of a model, item by item: how many answers turned round, and which way.
+
+The share of items that change says what averages hide: as many may turn one way as the other
+(quantised models change up to a fifth of their answers and keep their rates). A model whose
+replies are drawn changes some answers by itself; that share is known from its own samples of one
+item, and is taken off.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from genprobe.errors import InputError
+from genprobe.statistics import SEED, Array, Interval, bootstrap, clustered_wilson
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# What makes an item of one version the same as one of the other.
+ITEM = ("decode", "lang", "probe", "statement", "wording", "order")
+DEALS = 1999
+
+
+@dataclass(frozen=True)
+class Flips:
+    """How two versions answer the same items; of a measure such as `endorsed`.
+
+    n: answers of both that are clear, by item and sample. up, down: how many changed to the hit,
+    and away from it. share: of answers that change; low, high its interval over statements.
+    by_itself: of two answers of one version to one item, the share that differ, mean of both
+    versions; None where nothing was asked twice; 0 where replies are not drawn. beyond: share less
+    by_itself, with its interval. p: that the share is no more than by itself; None without it.
+    left: pairs that do not count, by reason. same_text: share of replies alike to the letter.
+    """
+
+    n: int
+    statements: int
+    up: int
+    down: int
+    share: float
+    low: float
+    high: float
+    by_itself: float | None
+    beyond: Interval | None
+    p: float | None
+    left: dict[str, int]
+    same_text: float
+
+    @property
+    def nothing_changed(self) -> bool:
+        """Whether every reply is the same to the letter: the new version may not be in use."""
+        return self.same_text == 1.0
+
+
+def flips(old: pd.DataFrame, new: pd.DataFrame, measure: str, drawn: bool) -> Flips:
+    """Set two versions' outcomes beside each other, item by item and sample by sample.
+
+    old, new: outcomes of runs that asked the same. measure: `endorsed` or `recognised`. drawn:
+    whether replies are sampled; at temperature 0 nothing changes by itself. InputError where no
+    item has a clear answer of both.
+    """
+    sides = [_sides(table, measure) for table in (old, new)]
+    keys = [*(c for c in ITEM if c in sides[0] and c in sides[1]), "sample"]
+    both = sides[0].merge(sides[1], "outer", keys, suffixes=("_old", "_new"))
+    clear = both["says_old"].notna() & both["says_new"].notna()
+    there = both["status_old"].notna() & both["status_new"].notna()
+    unclear = {
+        "unclear in the old": there & both["says_old"].isna() & both["says_new"].notna(),
+        "unclear in the new": there & both["says_old"].notna() & both["says_new"].isna(),
+        "unclear in both": there & both["says_old"].isna() & both["says_new"].isna(),
+        "asked of one only": ~there,
+    }
+    kept = both[clear]
+    if not len(kept):
+        raise InputError(f"no item has a clear answer of both versions that says {measure}")
+    was, now = (kept[f"says_{side}"].to_numpy(bool) for side in ("old", "new"))
+    cluster = kept["cluster_old"].to_numpy()
+    names, at = np.unique(cluster.astype(str), return_inverse=True)
+    changed = np.bincount(at, was != now)
+    sizes = np.bincount(at).astype(float)
+    interval = clustered_wilson(changed, sizes) or (0.0, 1.0)
+    same = both["response_old"].eq(both["response_new"])[there]
+    itself = _by_itself(sides, keys[:-1], names, drawn)
+    share = float(changed.sum() / sizes.sum())
+    beyond = p = None
+    rate: float | None = None
+    if itself is not None:
+        rate, own, p = itself
+        limits = (-1.0, 1.0) if drawn else (0.0, 1.0)
+        beyond = bootstrap(np.column_stack([changed, sizes, own]), _gap, limits=limits)
+        if not drawn:  # nothing changes by itself, so that one change is more
+            p = 0.0 if share else 1.0
+    return Flips(
+        n=len(kept),
+        statements=len(names),
+        up=int((~was & now).sum()),
+        down=int((was & ~now).sum()),
+        share=share,
+        low=interval[0],
+        high=interval[1],
+        by_itself=rate,
+        beyond=beyond,
+        p=p,
+        left={why: int(rows.sum()) for why, rows in unclear.items() if rows.any()},
+        same_text=float(same.mean()) if len(same) else math.nan,
+    )
+
+
+def _sides(table: pd.DataFrame, measure: str) -> pd.DataFrame:
+    from genprobe.metrics import cluster
+
+    rows = table[table["measures"] == measure]
+    columns = [c for c in (*ITEM, "sample", "says", "status", "response") if c in rows]
+    return rows[columns].assign(cluster=cluster(rows))
+
+
+def _by_itself(
+    sides: Sequence[pd.DataFrame], keys: Sequence[str], names: Array, drawn: bool
+) -> tuple[float, Array, float] | None:
+    """The share of pairs of samples of one item that differ, mean of both versions; by statement of
+    `names` the sums that it is made of, (statements, 4); and the p-value of no more flips."""
+    if not drawn:
+        return 0.0, np.tile([0.0, 1.0, 0.0, 1.0], (len(names), 1)), math.nan
+    counts = []
+    for side in sides:
+        clear = side[side["says"].notna()]
+        grouped = clear.assign(says=clear["says"].astype(float)).groupby([*keys, "cluster"])["says"]
+        counts.append(grouped.agg(n="size", k="sum"))
+    both = counts[0].merge(counts[1], left_index=True, right_index=True, suffixes=("_old", "_new"))
+    both = both[(both["n_old"] > 1) & (both["n_new"] > 1)]
+    at = both.index.get_level_values("cluster").astype(str)
+    both = both[np.isin(at, names)]
+    if not len(both):
+        return None
+    place = np.searchsorted(names, both.index.get_level_values("cluster").astype(str))
+    n = both[["n_old", "n_new"]].to_numpy(int)
+    k = both[["k_old", "k_new"]].to_numpy(int)
+    differ, of = k * (n - k), n * (n - 1) / 2
+    own = [np.bincount(place, x[:, i], len(names)) for i in (0, 1) for x in (differ, of)]
+    rates = differ.sum(0) / of.sum(0)
+    return float(rates.mean()), np.column_stack(own), _dealt(k, n)
+
+
+def _dealt(k: Array, n: Array) -> float:
+    """One-sided p-value that two versions answer every item with one chance: their samples of an
+    item are dealt anew between them (Good 2005, Permutation, Parametric and Bootstrap Tests, 3.6),
+    which leaves nothing to assume. k, n: (items, 2), hits and samples of either."""
+    rng = np.random.default_rng(SEED)
+    total, size = k.sum(1), n.sum(1)
+
+    def apart(old: Array) -> Array:
+        new = total - old
+        cross = old * (n[:, 1] - new) + (n[:, 0] - old) * new
+        own = old * (n[:, 0] - old) / (n[:, 0] - 1) * n[:, 1]
+        own = own + new * (n[:, 1] - new) / (n[:, 1] - 1) * n[:, 0]
+        return np.asarray(((cross - own) / n.prod(1)).sum(-1))
+
+    seen = float(apart(k[:, 0]))
+    dealt = apart(rng.hypergeometric(total, size - total, n[:, 0], (DEALS, len(n))))
+    more, same = (dealt > seen + 1e-9).sum(), (np.abs(dealt - seen) <= 1e-9).sum()
+    return float((more + (same + 1) / 2) / (DEALS + 1))
+
+
+def _gap(sums: Array) -> Array:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        itself = sums[..., 2] / sums[..., 3] + sums[..., 4] / sums[..., 5]
+        return np.asarray(sums[..., 0] / sums[..., 1] - itself / 2)
+
+
+def changed(old: pd.DataFrame, new: pd.DataFrame, measure: str) -> list[dict[str, Any]]:
+    """The items whose clear answer changed: the columns of `ITEM`, sample, `old` and `new` replies,
+    and `says_old`, `says_new`; in the order of the old run."""
+    sides = [_sides(table, measure) for table in (old, new)]
+    keys = [*(c for c in ITEM if c in sides[0] and c in sides[1]), "sample"]
+    both = sides[0].merge(sides[1], "inner", keys, suffixes=("_old", "_new"))
+    both = both[both["says_old"].notna() & both["says_new"].notna()]
+    rows = both[both["says_old"].astype(bool) != both["says_new"].astype(bool)]
+    names = {"response_old": "old", "response_new": "new"}
+    kept = [*keys, "says_old", "says_new", *names]
+    return [dict(row) for row in rows[kept].rename(columns=names).to_dict("records")]

@@ -1,0 +1,254 @@
+"""Whether a new version of a model may pass: no figure rose by more than is allowed.
+
+A limit is tested one-sided, so that a version that rose by no more than is allowed is stopped in at
+most 5 % of cases; what the sample could not have seen is said with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from xml.sax.saxutils import quoteattr
+
+import numpy as np
+
+from genprobe.analysis import paired
+from genprobe.analysis.compare import asked_alike
+from genprobe.analysis.flips import Flips, flips
+from genprobe.analysis.score import Source
+from genprobe.errors import InputError
+from genprobe.outcomes import table
+from genprobe.runs.run import Run
+from genprobe.runs.spec import WHO
+from genprobe.statistics import LEVEL, Array
+from genprobe.text.display import clean
+
+ALPHA = 0.05
+
+
+@dataclass(frozen=True)
+class Check:
+    """One limit of a gate. metric: the figure; most: the rise allowed, a share. rise, low, high:
+    new minus old over the items that both have, with its interval. p: that the rise is no more
+    than allowed. seen: the least rise beyond the limit that a sample like this would show in 80 %
+    of cases. passed: False where the rise is shown to be more than allowed."""
+
+    metric: str
+    most: float
+    old: float
+    new: float
+    rise: float
+    low: float
+    high: float
+    p: float
+    seen: float
+    n: int
+    statements: int
+    passed: bool
+
+    def told(self) -> str:
+        """In a line, in points."""
+        points = f"{self.metric} rose by {100 * self.rise:+.1f} points"
+        points += f" [{100 * self.low:+.1f}, {100 * self.high:+.1f}] on {self.n} units"
+        limit = f"{100 * self.most:g} allowed"
+        if not self.passed:
+            return f"{points}, more than the {limit} (p {self.p:.3g})"
+        if self.rise > self.most:
+            return f"{points}; {limit}: more, but not more than chance may give (p {self.p:.2g})"
+        return f"{points}; {limit}"
+
+    @property
+    def weak(self) -> str:
+        """What the sample could not have seen, in words; empty where it would see twice the rise
+        that is allowed."""
+        if self.seen <= max(self.most, 0.01):
+            return ""
+        return (
+            f"{self.metric}: {self.statements} statements like these miss a rise of "
+            f"{100 * (self.most + self.seen):.1f} points in one case of five, and smaller ones "
+            "more often; ask more statements"
+        )
+
+
+def check(units: Array, metric: str, most: float) -> Check:
+    """Test whether a figure rose by more than is allowed.
+
+    units: (statements, 3), sums over the units of a statement: of the old version, of the new, and
+    how many units. most: the rise allowed, a share. One-sided, by the t of the mean difference
+    over statements at 5 %. InputError where fewer than two statements count.
+    """
+    from scipy import stats
+
+    units = np.asarray(units, float)
+    statements = len(units)
+    if statements < 2:
+        raise InputError(f"{metric}: fewer than two statements count for both; nothing to test")
+    old, new, n = units.sum(0)
+    rise = float((new - old) / n)
+    parts = (units[:, 1] - units[:, 0] - rise * units[:, 2]) / n
+    error = (statements / (statements - 1) * float((parts**2).sum())) ** 0.5
+    freedom = statements - 1
+    # Where no item differs, as many as one in the sample may be hidden behind chance.
+    least = max(error, 1 / n / 2)
+    p = float(stats.t.sf((rise - most) / least, freedom))
+    reach = float(stats.t.ppf((1 + LEVEL) / 2, freedom)) * least
+    seen = _seen(float(stats.t.ppf(1 - ALPHA, freedom) + stats.t.ppf(0.8, freedom)), least, most, n)
+    return Check(
+        metric=metric,
+        most=most,
+        old=float(old / n),
+        new=float(new / n),
+        rise=rise,
+        low=rise - reach,
+        high=rise + reach,
+        p=p,
+        seen=seen,
+        n=int(n),
+        statements=statements,
+        passed=p >= ALPHA,
+    )
+
+
+def _seen(quantiles: float, error: float, most: float, n: float) -> float:
+    """The least rise beyond the limit that is shown in 80 % of cases: it brings units that differ,
+    and with them an error of its own, also where the two versions at hand are all alike."""
+    rise = quantiles * error
+    for _ in range(50):
+        share = min(0.5, most + rise)
+        rise = quantiles * max(error, (share * (1 - share) / n) ** 0.5)
+    return rise
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a gate found. checks: one a limit. flips: by measure. most_flips: the share of answers
+    that may change beyond what changes by itself; None where nobody asked. notes: what a person
+    must know before trusting it, one line each."""
+
+    new: str
+    old: str
+    checks: tuple[Check, ...]
+    flips: Mapping[str, Flips]
+    most_flips: float | None
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def failures(self) -> list[str]:
+        """Why it does not pass, one line each; empty where it does."""
+        found = [check.told() for check in self.checks if not check.passed]
+        for measure, one in self.flips.items():
+            if self.most_flips is not None and one.beyond and one.beyond[0] > self.most_flips:
+                found.append(f"{measure}: {told(one)}; {100 * self.most_flips:g} points allowed")
+        return found
+
+    @property
+    def passed(self) -> bool:
+        return not self.failures
+
+    def lines(self) -> list[str]:
+        """For a person: pass or fail with why, then all figures and notes."""
+        head = "pass" if self.passed else f"FAIL: {self.failures[0]}"
+        figures = [check.told() for check in self.checks]
+        figures += [f"{measure}: {told(one)}" for measure, one in self.flips.items()]
+        return [head, *figures, *(f"note: {note}" for note in self.notes)]
+
+    def json(self) -> dict[str, Any]:
+        """All of it, for a program."""
+        return {
+            "passed": self.passed,
+            "failures": self.failures,
+            "new": self.new,
+            "old": self.old,
+            "checks": [vars(check) for check in self.checks],
+            "flips": {m: vars(one) for m, one in self.flips.items()},
+            "notes": list(self.notes),
+        }
+
+    def junit(self) -> str:
+        """As JUnit XML: a test case a limit."""
+        cases = [(c.metric, "" if c.passed else c.told(), c.told()) for c in self.checks]
+        for measure, one in self.flips.items():
+            failed = [line for line in self.failures if line.startswith(f"{measure}: ")]
+            cases.append((f"{measure} flips", failed[0] if failed else "", told(one)))
+        failures = sum(bool(why) for _, why, _ in cases)
+        out = [
+            '<?xml version="1.0" encoding="UTF-8"?>',
+            f'<testsuite name="genprobe gate" tests="{len(cases)}" failures="{failures}">',
+        ]
+        for name, why, said in cases:
+            inner = f"<failure message={quoteattr(clean(why))}/>" if why else ""
+            out.append(
+                f'  <testcase classname="genprobe.gate" name={quoteattr(name)}>{inner}'
+                f"<system-out>{_escaped(said)}</system-out></testcase>"
+            )
+        notes = "".join(f"{_escaped(note)}\n" for note in self.notes)
+        return "\n".join([*out, f"  <system-out>{notes}</system-out>", "</testsuite>"]) + "\n"
+
+
+def _escaped(text: str) -> str:
+    return clean(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def told(one: Flips) -> str:
+    """Flips in a line."""
+    said = (
+        f"{one.up + one.down} of {one.n} answers changed ({100 * one.share:.1f} % "
+        f"[{100 * one.low:.1f}, {100 * one.high:.1f}]), {one.up} up and {one.down} down"
+    )
+    if one.beyond is None or one.by_itself is None:
+        return f"{said}; how many change by themselves is not known"
+    low, high = (100 * end for end in one.beyond)
+    return (
+        f"{said}; {100 * one.by_itself:.1f} % change by themselves, beyond that "
+        f"{100 * (one.share - one.by_itself):+.1f} points [{low:+.1f}, {high:+.1f}]"
+    )
+
+
+def gate(
+    new: Source, old: Source, limits: Mapping[str, float], most_flips: float | None = None
+) -> Verdict:
+    """Test a new version's run against an old one's.
+
+    limits: metric -> the rise allowed, a share. most_flips: share of answers that may change beyond
+    what changes by itself. RunError where the two asked differently; InputError for a metric that
+    is no mean over items, or limits that are none.
+    """
+    runs = [Run.open(folder) for folder in (old, new)]
+    asked_alike(runs[0], runs[1], (*WHO, "seed"))
+    before, after = (table.outcomes(run) for run in runs)
+    checks, notes = [], []
+    for metric, most in limits.items():
+        for cell in paired.matched(before, after, metric):
+            one = check(cell.sums, metric, most)
+            checks.append(one)
+            if cell.alone:
+                notes.append(f"{metric}: {cell.alone} units count in one of the two runs only")
+            if one.weak:
+                notes.append(one.weak)
+    drawn = any(run.spec.temperature != 0 for run in runs)
+    turned: dict[str, Flips] = {}
+    for measure in ("endorsed", "recognised"):
+        if all("measures" in t and (t["measures"] == measure).any() for t in (before, after)):
+            try:
+                turned[measure] = flips(before, after, measure, drawn)
+            except InputError as error:
+                notes.append(str(error))
+    if turned and all(found.nothing_changed for found in turned.values()):
+        notes.append(
+            "every reply is the same to the letter: is the new version in use? An adapter that is "
+            "not loaded changes nothing"
+        )
+    for measure, found in turned.items():
+        if found.by_itself is None:
+            notes.append(
+                f"{measure}: replies are drawn and each was asked for once, so that flips cannot "
+                "be told from drawing anew; ask with --samples 2"
+            )
+    if most_flips is not None and not turned:
+        raise InputError("--max-flips counts yes/no answers, and these runs have none")
+    if most_flips is not None and all(found.beyond is None for found in turned.values()):
+        raise InputError(
+            "--max-flips: replies are drawn and each was asked for once; ask with --samples 2"
+        )
+    return Verdict(str(new), str(old), tuple(checks), turned, most_flips, tuple(notes))

@@ -1,0 +1,232 @@
+"""Can models be ranked, and how far: simultaneous intervals, groups of ties, chances of ranks.
+
+Models are compared on the same statements in the same wordings, both taken as samples: what is
+asked is whether an order would hold for statements and wordings not yet seen. The difference of
+two models varies between wordings (Brennan 2001, ch. 4: the variance of a difference in a crossed
+design), between statements, and by noise that is in both. Differences of all pairs get
+simultaneous intervals: Tukey's studentized range with each pair's own variance and Satterthwaite's
+degrees of freedom (Games & Howell 1976, J. Educational Statistics 1:113).
+
+Models are put in order by their figure. The order is cut between two neighbours where every model
+above the cut differs from every model below it. What no cut divides is a group of ties; without
+any cut no ranking is supported. The measure is ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from genprobe.statistics import LEVEL, SEED, Array
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+DRAWS = 4_000
+METHOD = "games-howell95"
+POWER = 0.9
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two models. difference: a's figure minus b's; low, high: simultaneous with all other pairs.
+    shown: the least difference that data like these show in nine of ten studies."""
+
+    a: str
+    b: str
+    difference: float
+    low: float
+    high: float
+    shown: float
+
+    @property
+    def differ(self) -> bool:
+        return bool(self.low > 0 or self.high < 0)
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """models: by their figure, highest first; values: the figures, means over wordings. groups:
+    ties together, in that order, None where no ranking is supported. chances: model -> chance of
+    each rank, the highest figure's first. wordings, statements: how many were shared by all."""
+
+    models: tuple[str, ...]
+    values: tuple[float, ...]
+    groups: tuple[tuple[str, ...], ...] | None
+    pairs: tuple[Pair, ...]
+    chances: dict[str, tuple[float, ...]]
+    wordings: int
+    statements: int
+
+    @property
+    def over(self) -> str:
+        """What the ranking is for, in words."""
+        if self.wordings < 2:
+            return "new statements in this wording alone; another wording may turn it round"
+        return "new statements and new wordings"
+
+    def told(self) -> str:
+        """The ranking in a line."""
+        if self.groups is None:
+            return f"no ranking of {', '.join(self.models)} is supported, for {self.over}"
+        groups = " > ".join(" = ".join(group) for group in self.groups)
+        return f"{groups} (ties joined by =), for {self.over}"
+
+    def json(self) -> dict[str, Any]:
+        """As `compare -f json` prints it."""
+        return {
+            "ranking": None if self.groups is None else [list(group) for group in self.groups],
+            "ranking_over": self.over,
+            "wordings": self.wordings,
+            "statements": self.statements,
+            "values": dict(zip(self.models, self.values, strict=True)),
+            "rank_chances": {model: list(chances) for model, chances in self.chances.items()},
+            "pairs": [{**vars(pair), "differ": pair.differ} for pair in self.pairs],
+        }
+
+
+def ranking(
+    models: Sequence[str], hits: Array, sizes: Array, level: float = LEVEL
+) -> Ranking | None:
+    """Rank models, or say that they cannot be.
+
+    models: names, two at least. hits, sizes: (models, statements, wordings), replies that count as
+    a hit, and replies; a cell may be empty. A statement or wording that a model has no reply to
+    counts for none. level: of all differences together. None where fewer than two statements are
+    left.
+    """
+    hits, sizes = np.asarray(hits, float), np.asarray(sizes, float)
+    shared = (sizes.sum(2) > 0).all(0)
+    hits, sizes = hits[:, shared], sizes[:, shared]
+    shared = (sizes.sum(1) > 0).all(0)
+    hits, sizes = hits[:, :, shared], sizes[:, :, shared]
+    _, statements, wordings = sizes.shape
+    if statements < 2 or not wordings:
+        return None
+    rates = hits.sum(1) / sizes.sum(1)  # (models, wordings)
+    parts = (hits - rates[:, None] * sizes) / sizes.sum(1)[:, None]
+    values = rates.mean(1)
+    order = np.argsort(-values, kind="stable")
+    names = [models[i] for i in order]
+    pairs, freedoms = [], []
+    for i, j in combinations(order, 2):
+        one = _difference(rates[i] - rates[j], parts[i] - parts[j])
+        freedoms.append(one[1])
+        pairs.append(_pair(models[i], models[j], values[i] - values[j], *one, len(names), level))
+    differ = {(pair.a, pair.b) for pair in pairs if pair.differ}
+    groups: list[list[str]] = [names[:1]]
+    for at in range(1, len(names)):
+        if all((a, b) in differ for a in names[:at] for b in names[at:]):
+            groups.append([])
+        groups[-1].append(names[at])
+    return Ranking(
+        models=tuple(names),
+        values=tuple(float(values[i]) for i in order),
+        groups=tuple(map(tuple, groups)) if len(groups) > 1 else None,
+        pairs=tuple(pairs),
+        chances=_chances(names, values[order], rates[order], parts[order], min(freedoms)),
+        wordings=wordings,
+        statements=statements,
+    )
+
+
+def _difference(rates: Array, parts: Array) -> tuple[float, float]:
+    """Variance of a mean difference over wordings, and its degrees of freedom.
+
+    rates: (wordings,) differences; parts: (statements, wordings), what each statement adds to the
+    error of them."""
+    statements, wordings = parts.shape
+    grow = statements / (statements - 1)
+    drawn = grow * float((parts.sum(1) ** 2).sum()) / wordings**2
+    if wordings < 2:
+        return drawn, statements - 1.0
+    own = grow * float((parts**2).sum()) / wordings**2
+    noise = max(0.0, own - (drawn - own) / (wordings - 1))
+    between = float(rates.var(ddof=1)) / wordings
+    variance = max(between - noise, 0.0) + drawn
+    terms = between**2 / (wordings - 1) + drawn**2 / (statements - 1)
+    terms += noise**2 / ((wordings - 1) * (statements - 1))
+    return variance, variance**2 / terms if terms else statements - 1.0
+
+
+def _pair(
+    a: str, b: str, gap: float, variance: float, freedom: float, models: int, level: float
+) -> Pair:
+    from scipy import stats
+    from statsmodels.stats.libqsturng import qsturng
+
+    error = variance**0.5
+    freedom = max(freedom, 1.0)
+    reach = float(qsturng(level, models, freedom)) / 2**0.5  # SciPy's takes 300 times as long
+    more = float(stats.t.ppf(POWER, freedom))
+    ends = gap, gap - reach * error, gap + reach * error, (reach + more) * error
+    return Pair(a, b, *map(float, ends))
+
+
+def _chances(
+    names: Sequence[str], values: Array, rates: Array, parts: Array, freedom: float
+) -> dict[str, tuple[float, ...]]:
+    """Chance of each rank, of figures that vary together as a multivariate t about those found."""
+    models, statements, wordings = parts.shape
+    grow = statements / (statements - 1)
+    sums = parts.sum(2) / wordings
+    covariance = grow * sums @ sums.T
+    if wordings > 1:
+        flat = parts.reshape(models, -1) / wordings
+        own = grow * flat @ flat.T
+        noise = own - (covariance - own) / (wordings - 1)
+        covariance = covariance + np.cov(rates) / wordings - noise
+    lengths, axes = np.linalg.eigh((covariance + covariance.T) / 2)
+    rng = np.random.default_rng(SEED)
+    freedom = max(freedom, 1.0)
+    drawn = rng.standard_normal((DRAWS, models)) * np.sqrt(np.maximum(lengths, 0.0))
+    drawn = drawn @ axes.T * np.sqrt(freedom / rng.chisquare(freedom, (DRAWS, 1)))
+    # Equal figures share their ranks by lot.
+    ranks = np.argsort(np.argsort(-(values + drawn) + 1e-12 * rng.random(drawn.shape)))
+    return {
+        name: tuple(float((ranks[:, i] == rank).mean()) for rank in range(models))
+        for i, name in enumerate(names)
+    }
+
+
+def of_outcomes(
+    outcomes: pd.DataFrame, metric: str, by: Sequence[str] = ()
+) -> list[tuple[dict[str, Any], Ranking, dict[str, int]]]:
+    """The ranking of the models in a table of outcomes, in each cell of `by`.
+
+    metric: a mean over units that count alike, such as `endorsed`. Returns cell, ranking and what
+    was left out, by reason. InputError for a metric or column that does not fit.
+    """
+    from genprobe.analysis import significance
+    from genprobe.metrics import cells
+
+    facets = ["model", *(["wording"] if "wording" in outcomes else [])]
+    kept, left = significance.values(outcomes, metric, [*facets, *by])
+    at, labels = cells(kept, list(by))
+    found = []
+    for number, label in enumerate(labels):
+        names, hits, sizes = tables(kept[at == number])
+        if len(names) > 1 and (one := ranking(names, hits, sizes)):
+            found.append((label, one, left))
+    return found
+
+
+def tables(kept: pd.DataFrame) -> tuple[list[str], Array, Array]:
+    """Rows of `model`, `statement`, `value` and perhaps `wording` as (models, statements, wordings)
+    hits and replies; the names of the models."""
+    import pandas as pd
+
+    model, models = pd.factorize(kept["model"], sort=True)
+    statement, statements = pd.factorize(kept["statement"], sort=True)
+    wording = np.zeros(len(kept), int)
+    if "wording" in kept:
+        wording = pd.factorize(kept["wording"], sort=True)[0]
+    shape = (len(models), len(statements), int(wording.max(initial=0)) + 1)
+    flat = np.ravel_multi_index((model, statement, wording), shape)
+    size = int(np.prod(shape))
+    hits = np.bincount(flat, kept["value"].to_numpy(float), size).reshape(shape)
+    return [str(m) for m in models], hits, np.bincount(flat, minlength=size).reshape(shape)

@@ -1,0 +1,210 @@
+"""Do measures agree that should, and do they measure one thing: reliability and validity.
+
+Reliability: how far two measurements of the same items agree that differ in nothing that should
+matter, such as seed, day, engine or precision: the intraclass correlation of single measurements,
+two-way random, absolute agreement (McGraw & Wong 1996, Psychological Methods 1:30, ICC(A,1)).
+
+Validity: traits (such as bias types) are each measured in several ways (said, explained, chosen,
+told, preferred). In the multitrait-multimethod matrix (Campbell & Fiske 1959, Psychological
+Bulletin 56:81) the same trait should correlate between methods (convergent), and more so than
+different traits do (discriminant). Noise lowers every correlation; divided by the root of both
+reliabilities (Spearman 1904, American J. of Psychology 15:72) it is what measures without noise
+would have, and may then lie above 1 by chance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from genprobe.errors import InputError
+from genprobe.statistics import LEVEL, RESAMPLES, SEED, Array, Interval
+
+LEAST = 5  # units that a correlation needs
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """value: the intraclass correlation; None where the items do not differ. low, high: 95 %,
+    bootstrap over items. n: items that every measurement has. times: measurements. same: share of
+    pairs of measurements that are equal."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int
+    times: int
+    same: float
+
+
+def reliability(values: Array, level: float = LEVEL) -> Reliability:
+    """How far measurements of the same items agree.
+
+    values: (items, times) measurements, such as 0 and 1 or rates; NaN where one is missing: such
+    an item is left out. InputError with fewer than two whole items, or two measurements.
+    """
+    values = np.asarray(values, float)
+    values = values[~np.isnan(values).any(1)]
+    n, times = values.shape
+    if n < 2 or times < 2:
+        raise InputError("reliability needs two items that were each measured twice")
+    rng = np.random.default_rng(SEED)
+    drawn = np.array([_icc(values[rng.integers(0, n, n)]) for _ in range(RESAMPLES)])
+    drawn = drawn[~np.isnan(drawn)]
+    found = float(_icc(values))
+    ends = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2]) if len(drawn) else (None, None)
+    pairs = [values[:, a] == values[:, b] for a, b in combinations(range(times), 2)]
+    alike = bool(np.isnan(found))
+    return Reliability(
+        value=None if alike else found,
+        low=None if alike else float(ends[0]),
+        high=None if alike else float(ends[1]),
+        n=n,
+        times=times,
+        same=float(np.mean(pairs)),
+    )
+
+
+def _icc(values: Array) -> float:
+    """ICC(A,1) of (items, times)."""
+    n, k = values.shape
+    grand = values.mean()
+    rows = k * ((values.mean(1) - grand) ** 2).sum() / (n - 1)
+    columns = n * ((values.mean(0) - grand) ** 2).sum() / (k - 1)
+    left = values - values.mean(1, keepdims=True) - values.mean(0) + grand
+    error = (left**2).sum() / ((n - 1) * (k - 1))
+    below = rows + (k - 1) * error + k * (columns - error) / n
+    return float((rows - error) / below) if below > 1e-12 else float("nan")
+
+
+@dataclass(frozen=True)
+class Correlation:
+    """Of two measures over units. value: Pearson's; low, high: 95 %, bootstrap over units. true:
+    disattenuated, with its interval; None where a reliability is not known or not above 0. n:
+    units with both. kind: `convergent` (one trait, two methods), `one method` (two traits), or
+    `neither`."""
+
+    a: tuple[str, str]
+    b: tuple[str, str]
+    value: float | None
+    interval: Interval | None
+    true: float | None
+    true_interval: Interval | None
+    n: int
+    kind: str
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """measures: (trait, method) of each. reliabilities: of each, None where measured once."""
+
+    measures: tuple[tuple[str, str], ...]
+    reliabilities: dict[tuple[str, str], float | None]
+    cells: tuple[Correlation, ...]
+
+    def mean(self, kind: str, true: bool = False) -> float | None:
+        """Mean correlation of a kind, as measured or disattenuated; None without any."""
+        values = [cell.true if true else cell.value for cell in self.cells if cell.kind == kind]
+        known = [value for value in values if value is not None]
+        return float(np.mean(known)) if known else None
+
+    def told(self) -> str:
+        """In words for a reader of reports."""
+        same, methods, neither = (self.mean(k) for k in ("convergent", "one method", "neither"))
+        if same is None:
+            return "One way of measuring alone cannot show what it measures."
+        said = f"The same thing measured in two ways correlates {same:.2f} on average"
+        true = self.mean("convergent", true=True)
+        said += f" ({true:.2f} with the noise taken out)" if true is not None else ""
+        others = [value for value in (methods, neither) if value is not None]
+        if not others:
+            return f"{said}; with one thing measured, nothing shows that it is no other."
+        said += f", and different things {max(others):.2f}"
+        if methods is not None and methods >= same:
+            return (
+                f"{said} where they are measured in one way: the way of measuring says more than "
+                "what is measured."
+            )
+        if same - max(others) < 0.1:
+            return f"{said}: hardly more than different things, so they are not told apart."
+        return f"{said}: the ways agree on what they measure, and tell things apart."
+
+
+def multitrait(
+    measures: Mapping[tuple[str, str], Mapping[str, tuple[float, ...]]], level: float = LEVEL
+) -> Matrix:
+    """The multitrait-multimethod matrix of measures over units.
+
+    measures: (trait, method) -> unit (such as an item) -> its measurements, one or several; the
+    correlation is of their means, the reliability that of a mean of so many. InputError with fewer
+    than two measures.
+    """
+    if len(measures) < 2:
+        raise InputError("a matrix needs two measures at least")
+    names = tuple(measures)
+    reliabilities = {name: _of_means(measures[name]) for name in names}
+    cells = []
+    for a, b in combinations(names, 2):
+        kind = "neither"
+        if a[0] == b[0]:
+            kind = "convergent"
+        elif a[1] == b[1]:
+            kind = "one method"
+        cells.append(_correlation(a, b, measures, reliabilities, kind, level))
+    return Matrix(names, reliabilities, tuple(cells))
+
+
+def _of_means(units: Mapping[str, tuple[float, ...]]) -> float | None:
+    """Reliability of the means, by Spearman and Brown; None where units were measured once."""
+    several = [values for values in units.values() if len(values) > 1]
+    if len(several) < LEAST:
+        return None
+    times = min(map(len, several))
+    single = _consistency(np.array([values[:times] for values in several], float))
+    if np.isnan(single):
+        return None
+    mean = float(np.mean([len(values) for values in units.values()]))
+    return mean * single / (1 + (mean - 1) * single)
+
+
+def _consistency(values: Array) -> float:
+    """ICC(C,1): agreement up to a shift of a whole measurement, which no correlation sees."""
+    n, k = values.shape
+    left = values - values.mean(1, keepdims=True) - values.mean(0) + values.mean()
+    error = (left**2).sum() / ((n - 1) * (k - 1))
+    rows = k * values.mean(1).var(ddof=1)
+    below = rows + (k - 1) * error
+    return float((rows - error) / below) if below > 1e-12 else float("nan")
+
+
+def _correlation(
+    a: tuple[str, str],
+    b: tuple[str, str],
+    measures: Mapping[tuple[str, str], Mapping[str, tuple[float, ...]]],
+    reliabilities: Mapping[tuple[str, str], float | None],
+    kind: str,
+    level: float,
+) -> Correlation:
+    shared = sorted(measures[a].keys() & measures[b].keys())
+    x, y = (np.array([np.mean(measures[m][u]) for u in shared]) for m in (a, b))
+    n = len(shared)
+    if n < LEAST or np.ptp(x) < 1e-12 or np.ptp(y) < 1e-12:
+        return Correlation(a, b, None, None, None, None, n, kind)
+    value = float(np.corrcoef(x, y)[0, 1])
+    rng = np.random.default_rng(SEED)
+    at = rng.integers(0, n, (RESAMPLES, n))
+    drawn_x, drawn_y = x[at], y[at]
+    drawn_x = drawn_x - drawn_x.mean(1, keepdims=True)
+    drawn_y = drawn_y - drawn_y.mean(1, keepdims=True)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        drawn = (drawn_x * drawn_y).sum(1)
+        drawn = drawn / np.sqrt((drawn_x**2).sum(1) * (drawn_y**2).sum(1))
+    low, high = map(float, np.nanquantile(drawn, [(1 - level) / 2, (1 + level) / 2]))
+    one, other = reliabilities[a], reliabilities[b]
+    if one is None or other is None or one <= 0 or other <= 0:
+        return Correlation(a, b, value, (low, high), None, None, n, kind)
+    root = (one * other) ** 0.5
+    return Correlation(a, b, value, (low, high), value / root, (low / root, high / root), n, kind)

@@ -1,0 +1,77 @@
+"""What is left of an answer when the question is turned: its content, and the habit of a word.
+
+An item asked "do you agree" and "do you disagree" has one of four pairs of answer words. Two
+say the same of the statement whichever way it is asked: endorsed both ways (yes, no), rejected
+both ways (no, yes). Two say the same word whatever is asked: yes-saying (yes, yes), no-saying (no,
+no), of which no word depends on the statement. The four add up to 1 (Cronbach 1946; the split of
+content and acquiescence of balanced scales, Billiet & McClendon 2000, Structural Equation Modeling
+7:608). Rates that pool the two questions hold half of either habit.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from genprobe.metrics import Metric, Units, cluster, not_clear
+from genprobe.statistics import WILSON, Array, Interval, clustered_wilson, ratio
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# What is asked once in either direction.
+ITEM = ("model", "decode", "lang", "pair", "statement", "wording", "order", "sample")
+
+
+def both_ways(outcomes: pd.DataFrame, by: list[str]) -> tuple[pd.DataFrame, pd.Series]:
+    """Each item with its answer word to the question (`answer_1`) and to its reverse (`answer_2`),
+    and why it does not count, "" where it does: both words must be clear."""
+    rows = outcomes[outcomes["measures"] == "endorsed"]
+    keys = list(dict.fromkeys([*by, *(c for c in ITEM if c in rows)]))
+    rows = rows[list(dict.fromkeys([*keys, "probe", "when", "answer"]))].assign(
+        __reason=not_clear(rows)
+    )
+    rows = rows.sort_values("probe", kind="stable")
+    plain, reverse = (
+        rows[rows["when"] == when].drop_duplicates(keys)[[*keys, "answer", "__reason"]]
+        for when in ("yes", "no")
+    )
+    both = plain.merge(reverse, "outer", keys, suffixes=("_1", "_2"))
+    first, second = (both[f"__reason_{side}"].astype(object) for side in (1, 2))
+    alone = first.isna() | second.isna()
+    return both, first.where(first != "", second).mask(alone, "one question only")
+
+
+def _wilson(sums: Array) -> Interval | None:
+    return clustered_wilson(sums[:, 0], sums[:, 1])
+
+
+def _share(name: str, title: str, first: str, second: str, place: int) -> Metric:
+    def units(outcomes: pd.DataFrame, by: list[str]) -> Units:
+        both, reason = both_ways(outcomes, by)
+        hit = (both["answer_1"] == first) & (both["answer_2"] == second)
+        counted = (reason == "").to_numpy(bool)
+        hits = (hit.to_numpy(bool, na_value=False) & counted).astype(float)
+        return Units(both[by], cluster(both), reason, np.column_stack([hits, np.ones(len(both))]))
+
+    return Metric(
+        name,
+        f"share of items, asked both ways, that are {title}",
+        "items",
+        units,
+        ratio,
+        _wilson,
+        WILSON,
+        ("answer", "when", "measures", "statement", "status", "probe"),
+        never_by=("probe", "when"),
+        place=place,
+    )
+
+
+METRICS = (
+    _share("endorsed-both-ways", "endorsed whichever way they are asked", "yes", "no", 0),
+    _share("rejected-both-ways", "rejected whichever way they are asked", "no", "yes", 0),
+    _share("yes-saying", "answered with yes whichever way they are asked", "yes", "yes", 0),
+    _share("no-saying", "answered with no whichever way they are asked", "no", "no", 0),
+)

@@ -1,0 +1,211 @@
+"""The rate over wordings: an interval for a wording not yet written, not for those at hand.
+
+Of runs that asked a panel (`--wordings`). The figure is the mean over wordings, each of which
+weighs alike, of the share among a wording's clear answers. Statements and wordings are both a
+sample: the interval is for the rate that a new panel of the same kind, about new statements of the
+same kind, would tend to. docs/wordings.md has the definition, and how often the interval holds.
+
+Logits of the rates of the wordings vary about a centre m, with a spread s. Their means over the
+same statements vary together, too, by the statements that were drawn. The interval is a
+generalized one (Weerahandi 1993, J. American Statistical Association 88:899; of the mean of a
+skewed distribution Krishnamoorthy & Mathew 2003, J. Statistical Planning and Inference 115:103):
+the values of m and s that the estimates leave possible are drawn, each with the chi-squared
+distribution of its own degrees of freedom in place of Satterthwaite's one for all, and the rate is
+the mean of the logistic function over a normal with these two. On the rate itself, with
+Satterthwaite's degrees of freedom, the same analysis of variance is too sure of itself where few
+wordings are given a rare answer at very different rates.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from genprobe.metrics import Metric, Units, find
+from genprobe.statistics import LEVEL, SEED, Array, Interval
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+DRAWS = 4000
+METHOD = f"gci95s{SEED}"  # generalized confidence interval, 95 %
+# What stands in for a wording's first replies, so that the logit of none of them is a number: of
+# the weight of a quarter of a hit.
+_PRIOR = 0.25
+# How far wordings that agree more than their noise would have them may narrow the interval that
+# statements alone give: to this part of its variance.
+_LEAST = 0.5
+
+
+@dataclass(frozen=True)
+class Spread:
+    """What a table of statements by wordings says of the logits of the wordings' rates.
+
+    centre: their mean. between: its variance by the wordings as they differ, noise included.
+    statements: by the statements drawn, the wordings held. least: what that is at the least, every
+    reply independent. noise: what is in both. wordings, statements_n: how many there are of each.
+    """
+
+    centre: float
+    between: float
+    statements: float
+    least: float
+    noise: float
+    wordings: int
+    statements_n: int
+
+    @property
+    def spread(self) -> float:
+        """Standard deviation of wordings, in logits, their noise taken out; 0 where it is more."""
+        return max(0.0, self.wordings * (self.between - self.noise)) ** 0.5
+
+    def interval(self, level: float = LEVEL) -> Interval:
+        """Of the rate over wordings."""
+        centre, spread = self._drawn()
+        low, high = np.quantile(_rate(centre, spread), [(1 - level) / 2, (1 + level) / 2])
+        return float(low), float(high)
+
+    def next(self, level: float = LEVEL) -> Interval:
+        """Where the rate of one further wording would lie, in so many cases."""
+        centre, spread = self._drawn()
+        one = _expit(centre + spread * _draws(self.wordings, self.statements_n)[3])
+        low, high = np.quantile(one, [(1 - level) / 2, (1 + level) / 2])
+        return float(low), float(high)
+
+    def _drawn(self) -> tuple[Array, Array]:
+        """Centres and spreads that the estimates leave possible."""
+        normal, wordings, statements, _ = _draws(self.wordings, self.statements_n)
+        between = self.between / wordings
+        drawn = np.maximum(self.statements / statements, self.least)
+        variance = np.maximum(between - self.noise + drawn, _LEAST * drawn)
+        spread = np.sqrt(np.maximum(0.0, self.wordings * (between - self.noise)))
+        return self.centre - normal * np.sqrt(variance), spread
+
+
+def spread(hits: Array, sizes: Array) -> Spread | None:
+    """Take a table apart: how far the wordings differ, and how far the statements decide.
+
+    hits, sizes: (statements, wordings), replies that count as a hit, and replies; a cell may be
+    empty. None with fewer than two statements or two wordings that have replies.
+    """
+    hits, sizes = np.asarray(hits, float), np.asarray(sizes, float)
+    rows, columns = sizes.sum(1) > 0, sizes.sum(0) > 0
+    hits, sizes = hits[rows][:, columns], sizes[rows][:, columns]
+    statements, wordings = sizes.shape
+    if statements < 2 or wordings < 2:
+        return None
+    all_hits, all_of = hits.sum(), sizes.sum()
+    pooled = (all_hits + 0.5) / (all_of + 1)
+    prior = _PRIOR / (pooled * (1 - pooled))
+    k, n = hits.sum(0), sizes.sum(0)
+    rates = (k + prior * pooled) / (n + prior)
+    logits = np.log(rates / (1 - rates))
+    apart = (logits - logits.mean()) * (n + prior) / n  # as far as they were before the prior
+    weight = n * rates * (1 - rates)
+    # What a statement adds to the error of each wording's logit (linearised).
+    parts = (hits - k / n * sizes) / weight
+    grow = statements / (statements - 1)
+    own = grow * float((parts**2).sum())
+    both = grow * float((parts.sum(1) ** 2).sum())
+    noise = (own - (both - own) / (wordings - 1)) / wordings**2
+    alike = not 0 < all_hits < all_of  # no wording differs from any other
+    return Spread(
+        centre=float(logits.mean()),
+        between=0.0 if alike else float((apart**2).sum()) / (wordings - 1) / wordings,
+        statements=both / wordings**2,
+        least=float((1 / weight).sum()) / wordings**2,
+        noise=0.0 if alike else max(noise, 0.0),
+        wordings=wordings,
+        statements_n=statements,
+    )
+
+
+@functools.lru_cache(maxsize=256)
+def _draws(wordings: int, statements: int) -> tuple[Array, Array, Array, Array]:
+    """Normals, chi-squares over their degrees of freedom of both, and normals again: the same for
+    the same numbers, each spread evenly over its distribution."""
+    from scipy import special
+
+    rng = np.random.default_rng(SEED)
+    even = (np.arange(DRAWS) + 0.5) / DRAWS
+    first, second = (special.ndtri(rng.permutation(even)) for _ in range(2))
+    chi = [
+        2 * special.gammaincinv(freedom / 2, rng.permutation(even)) / freedom
+        for freedom in (wordings - 1, statements - 1)
+    ]
+    return first, chi[0], chi[1], second
+
+
+_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(21)
+_WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
+
+
+def _expit(x: Array) -> Array:
+    from scipy import special
+
+    return np.asarray(special.expit(x))
+
+
+def _rate(centre: Array, spread: Array) -> Array:
+    """Mean of the logistic function over a normal distribution."""
+    total = np.zeros_like(centre)
+    for node, weight in zip(_NODES, _WEIGHTS, strict=True):
+        total += weight * _expit(centre + spread * node)
+    return total
+
+
+def _table(sums: Array) -> tuple[Array, Array]:
+    """(…, 2 * wordings) sums -> hits and sizes, (…, wordings)."""
+    return sums[..., 0::2], sums[..., 1::2]
+
+
+def _value(sums: Array) -> Array:
+    """The mean over wordings, of those that have replies, of their shares."""
+    hits, sizes = _table(sums)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        rates = np.where(sizes > 0, hits / sizes, 0.0)
+        return np.asarray(rates.sum(-1) / (sizes > 0).sum(-1))
+
+
+def _interval(sums: Array) -> Interval | None:
+    hits, sizes = _table(sums)
+    found = spread(hits, sizes)
+    if found is None:
+        return None
+    low, high = found.interval()
+    rate = float(_value(sums.sum(0)))
+    # A share of none shows no lower end, and one of all no upper; the figure is always inside.
+    return (0.0 if rate <= 0 else min(low, rate)), (1.0 if rate >= 1 else max(high, rate))
+
+
+def _over(measure: str, place: int) -> Metric:
+    """Mean over the wordings of a panel of `{measure}`, with an interval for a new wording."""
+
+    def units(outcomes: pd.DataFrame, by: list[str]) -> Units:
+        own = find(measure).units(outcomes, [*by, *(["wording"] if "wording" not in by else [])])
+        known, at = np.unique(own.cells["wording"].astype(str), return_inverse=True)
+        stats = np.zeros((len(at), 2 * max(1, len(known))))
+        places = np.arange(len(at)), 2 * at
+        stats[places] = own.stats[:, 0]
+        stats[places[0], places[1] + 1] = own.stats[:, 1]
+        return Units(own.cells[by], own.cluster, own.reason, stats)
+
+    return Metric(
+        f"{measure}-over-wordings",
+        f"mean over wordings of the share of clear answers by which the statement is {measure}",
+        "clear",
+        units,
+        _value,
+        _interval,
+        METHOD,
+        ("answer", "says", "measures", "statement", "status", "wording"),
+        never_by=("wording",),
+        pairable=False,
+        place=place,
+    )
+
+
+METRICS = (_over("recognised", 51), _over("endorsed", 61))

@@ -1,0 +1,487 @@
+"""A panel of wordings: read, checked, dealt and asked; and what is said over its wordings."""
+
+import json
+from collections import Counter, defaultdict
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import special
+
+from genprobe import lint, metrics
+from genprobe.analysis import dstudy, flips, gate, ranking
+from genprobe.commands import main
+from genprobe.datasets import statements
+from genprobe.errors import InputError
+from genprobe.judges import Item
+from genprobe.metrics import wordings
+from genprobe.pipeline.plan import plan
+from genprobe.resources import packs, panel, registry
+from genprobe.statistics import clustered_wilson
+
+PACK = packs.load_pack("yesno")
+PROBES = list(PACK.probes)
+
+
+def items(lang="en"):
+    return statements.load("builtin", [lang])[0]
+
+
+# --- the panel
+
+
+def test_the_panel_asks_every_question_in_six_wordings_or_more():
+    english = panel.load("yesno", "en")
+    assert len(english.wordings) >= 6
+    for worded in english.wordings.values():
+        assert set(worded.texts) == set(PROBES)
+
+
+def test_published_wordings_are_asked_as_before():
+    before = plan(items(), PACK, PROBES, 0)
+    assert all(request.facets == {} for request in before)
+    everything = {r.id: r for r in plan(items(), PACK, PROBES, 0, wordings="all")}
+    for request in before:
+        assert everything[request.id].messages == request.messages
+        assert everything[request.id].seed == request.seed
+        assert everything[request.id].facets["wording"] == "published"
+
+
+def test_all_wordings_are_asked_in_both_orders():
+    found = plan(items(), PACK, ["agreement"], 0, wordings="all")
+    counts = Counter((r.facets["wording"], r.facets["order"]) for r in found)
+    assert len(counts) == 1 + 2 * len(PACK.panel)
+    assert set(counts.values()) == {len(items())}
+    assert len({json.dumps(r.messages) for r in found}) == len(found)
+
+
+@pytest.mark.parametrize("count", [1, 3, 8])
+def test_a_fraction_is_balanced_and_contrasts_share_their_wordings(count):
+    found = plan(items(), PACK, PROBES, 5, wordings=str(count))
+    assert len(found) == count * len(items()) * len(PROBES)
+    pairs, hands = defaultdict(set), defaultdict(set)
+    pair_of = {s.id: s.pair or s.id for s in items()}
+    for request in found:
+        hands[request.statement, request.probe].add(tuple(request.facets.values()))
+        pairs[request.facets["wording"]].add(pair_of[request.statement])
+    assert all(len(hand) == count for hand in hands.values())
+    for statement, probe in hands:
+        assert hands[statement, probe] == hands[pair_of_first(statement, pair_of), probe]
+    sizes = [len(found) for found in pairs.values()]
+    assert max(sizes) - min(sizes) <= 1
+    assert found == plan(items(), PACK, PROBES, 5, wordings=str(count))
+    if count < 8:
+        assert found != plan(items(), PACK, PROBES, 6, wordings=str(count))
+
+
+def pair_of_first(statement, pair_of):
+    return next(other for other, pair in pair_of.items() if pair == pair_of[statement])
+
+
+def test_more_statements_do_not_change_what_the_first_are_asked():
+    few = plan(items()[:10], PACK, PROBES, 0, wordings="3")
+    many = plan(items(), PACK, PROBES, 0, wordings="3")
+    assert few == many[: len(few)]
+
+
+@pytest.mark.parametrize("wrong", ["0", "9", "some", "-1", "٣"])
+def test_a_number_of_wordings_that_is_none_is_refused(wrong):
+    with pytest.raises(InputError, match="published, all, or how many of the 8"):
+        plan(items(), PACK, PROBES, 0, wordings=wrong)
+
+
+def test_every_answer_word_is_read_as_what_it_is_also_a_letter():
+    judge = registry.module("judges", "yesno").make()
+    for probe in PROBES:
+        for way in panel.ways(PACK, "en", probe, [(name, None) for name in PACK.panel]):
+            for answer, word in (way.answers or PACK.answers["en"]).items():
+                asked = way.wording.ask("Cats are clever.")
+                for reply in (word, f"{word.capitalize()}.", f"**{word}**"):
+                    read = judge(Item("en", probe, asked, reply)).label
+                    assert read == answer, (way.name, way.order, probe, reply)
+
+
+def test_letters_are_read_by_their_question_only():
+    judge = registry.module("judges", "yesno").make()
+    asked = "Do you agree?\n\nA) no\nB) yes\n\nPlease respond with the letter."
+    read = {
+        r: judge(Item("en", "agreement", asked, r)).label
+        for r in ("A", "B)", "(b)", "Answer: B", "C")
+    }
+    assert read == {"A": "no", "B)": "yes", "(b)": "yes", "Answer: B": "yes", "C": "ambiguous"}
+    assert judge(Item("en", "agreement", "Do you agree?", "B")).label == "ambiguous"
+    # What the reply goes on to say is its answer.
+    assert (
+        judge(Item("en", "agreement", asked, "A stereotype like this? No, I do not.")).label == "no"
+    )
+
+
+def test_lint_finds_what_a_panel_lacks(tmp_path):
+    folder = tmp_path / "yesno"
+    source = registry.PROMPTS / "yesno"
+    (folder / "wordings").mkdir(parents=True)
+    for name in ("pack.toml", "en.toml"):
+        (folder / name).write_text((source / name).read_text("utf-8"), "utf-8")
+    text = (source / "wordings" / "en.toml").read_text("utf-8")
+    path = folder / "wordings" / "en.toml"
+
+    def errors(changed):
+        path.write_text(changed, "utf-8")
+        return [f.message for f in lint.lint([folder]) if f.level == "error"]
+
+    assert errors(text) == []
+    assert any("must hold {first}" in m for m in errors(text.replace("'{first}'", "yes", 1)))
+    assert any("unknown key" in m for m in errors(text.replace("[plain]", "[pl]", 1)))
+    unread = text.replace('yes = "I agree", no = "I disagree"', 'yes = "green", no = "red"')
+    assert any("is yes, and is read as ambiguous" in m for m in errors(unread))
+    twice = text.replace("Just say '{first}' or '{second}'.", "Answer '{first}' or '{second}'.")
+    twice = twice.replace(
+        "Do you agree? Answer", "Do you agree with what this statement says? Answer"
+    )
+    assert any("the same text as" in m for m in errors(twice))
+
+
+# --- the rate over wordings
+
+
+def simulated(rng, reps, statements, words, rate, spread, samples=1, missing=0.0):
+    total = (spread**2 + 1.25) ** 0.5
+    nodes, weights = np.polynomial.hermite_e.hermegauss(61)
+    low, high = -20.0, 20.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        mean = (weights * special.expit(middle + total * nodes)).sum() / weights.sum()
+        low, high = (middle, high) if mean < rate else (low, middle)
+    logit = low + rng.standard_normal((reps, statements, 1))
+    logit = logit + spread * rng.standard_normal((reps, 1, words))
+    logit = logit + 0.5 * rng.standard_normal((reps, statements, words))
+    sizes = rng.binomial(samples, 1 - missing, logit.shape)
+    return rng.binomial(sizes, special.expit(logit)), sizes
+
+
+@pytest.mark.parametrize(
+    ("statements", "words", "rate", "spread", "missing"),
+    [(48, 6, 0.5, 1.0, 0.0), (200, 4, 0.1, 0.5, 0.3), (100, 8, 0.03, 1.5, 0.1)],
+)
+def test_the_interval_holds_where_that_of_one_panel_does_not(
+    statements, words, rate, spread, missing
+):
+    rng = np.random.default_rng(1)
+    held = today = 0
+    for hits, sizes in zip(
+        *simulated(rng, 300, statements, words, rate, spread, 1, missing), strict=True
+    ):
+        low, high = wordings.spread(hits, sizes).interval()
+        held += low <= rate <= high
+        low, high = clustered_wilson(hits.sum(1), sizes.sum(1))
+        today += low <= rate <= high
+    assert held / 300 >= 0.92
+    assert today < held - 15
+
+
+def test_wordings_that_agree_to_the_letter_leave_the_statements():
+    rng = np.random.default_rng(2)
+    one = rng.random(100) < 0.3
+    hits = np.tile(one[:, None], (1, 8)).astype(float)
+    found = wordings.spread(hits, np.ones_like(hits))
+    assert found.spread == 0
+    low, high = found.interval()
+    other = clustered_wilson(hits.sum(1), np.full(100, 8.0))
+    assert high - low == pytest.approx(other[1] - other[0], rel=0.1)
+
+
+def test_no_hit_at_all_has_an_interval_from_nothing():
+    found = wordings.spread(np.zeros((30, 5)), np.ones((30, 5)))
+    assert found.interval()[1] < 0.15
+    metric = metrics.find("endorsed-over-wordings")
+    sums = np.zeros((30, 10))
+    sums[:, 1::2] = 1
+    assert metric.value(sums.sum(0)) == 0
+    assert metric.interval(sums)[0] == 0
+
+
+def test_one_wording_or_one_statement_says_nothing_of_others():
+    assert wordings.spread(np.zeros((30, 1)), np.ones((30, 1))) is None
+    assert wordings.spread(np.zeros((1, 5)), np.ones((1, 5))) is None
+
+
+def outcomes(hits, model="m"):
+    """A complete table of outcomes from 0/1 (statements, wordings)."""
+    s, w = np.indices(hits.shape)
+    says = hits.ravel().astype(bool)
+    return pd.DataFrame(
+        {
+            "model": model, "lang": "en", "decode": "free", "probe": "agreement", "when": "yes",
+            "measures": "endorsed", "statement": [f"s{i}" for i in s.ravel()],
+            "wording": [f"w{i}" for i in w.ravel()], "sample": 0, "status": "answered",
+            "answer": np.where(says, "yes", "no"), "says": says, "response": "",
+        }
+    )  # fmt: skip
+
+
+def test_the_score_of_a_table_is_the_mean_of_its_wordings():
+    rng = np.random.default_rng(3)
+    hits = rng.random((40, 5)) < [0.1, 0.3, 0.5, 0.7, 0.9]
+    (one,) = metrics.score(outcomes(hits), ["endorsed-over-wordings"], [], str)
+    (plain,) = metrics.score(outcomes(hits), ["endorsed"], [], str)
+    assert one.value == pytest.approx(hits.mean())
+    assert one.low < plain.low
+    assert one.high > plain.high
+    # Wordings weigh alike, however many replies each has.
+    some = outcomes(hits)
+    some = some[~((some["wording"] == "w4") & (some["statement"].str[1:].astype(int) > 9))]
+    (other,) = metrics.score(some, ["endorsed-over-wordings"], [], str)
+    expected = np.mean([*hits[:, :4].mean(0), hits[:10, 4].mean()])
+    assert other.value == pytest.approx(expected)
+
+
+def test_turned_questions_add_up():
+    frame = pd.concat(
+        [
+            outcomes(np.ones((40, 1))).assign(answer=["yes", "no"] * 20),
+            outcomes(np.ones((40, 1))).assign(
+                probe="disagreement", when="no", answer=["yes"] * 10 + ["no"] * 30
+            ),
+        ]
+    )
+    names = ["endorsed-both-ways", "rejected-both-ways", "yes-saying", "no-saying"]
+    found = [score.value for score in metrics.score(frame, names, [], str)]
+    assert found == [15 / 40, 5 / 40, 5 / 40, 15 / 40]
+    (same,) = metrics.score(frame, ["acquiescence"], [], str)
+    assert same.value == pytest.approx(found[2] + found[3])
+
+
+# --- how large a study must be
+
+
+def test_the_forecast_width_is_the_width_that_comes():
+    rng = np.random.default_rng(4)
+    pilot = simulated(rng, 1, 1500, 300, 0.3, 0.7, 2)
+    given = dstudy.parts(pilot[0][0], pilot[1][0])
+    assert given.told
+    rates = pilot[0][0].sum(0) / pilot[1][0].sum(0)
+    assert given.wording == pytest.approx(special.logit(rates).var(ddof=1), rel=0.05)
+    foretold = dstudy.forecast(given, 80, 6, 6, 1)
+    widths = []
+    for hits, sizes in zip(*simulated(rng, 150, 80, 6, 0.3, 0.7), strict=True):
+        low, high = wordings.spread(hits, sizes).interval()
+        widths.append(high - low)
+    assert foretold == pytest.approx(np.mean(widths), rel=0.1)
+
+
+def test_the_cheapest_plan_comes_first_and_does_what_it_says():
+    given = dstudy.Parts(0.0, 0.05, 1.0, 0.5, 4.0, True)
+    plans = dstudy.cheapest(given, 0.1, 8)
+    assert [plan.requests for plan in plans] == sorted(plan.requests for plan in plans)
+    assert all(plan.width <= 0.2 for plan in plans)
+    # One wording a statement, all of the panel in use, buys more than a few for all.
+    assert plans[0].each == 1
+    assert dstudy.forecast(given, plans[0].statements // 2, 8, 1, plans[0].samples) > 0.2
+
+
+def test_too_few_wordings_are_said():
+    given = dstudy.Parts(0.0, 1.0, 1.0, 1.0, 4.0, True)
+    assert dstudy.cheapest(given, 0.05, 4, most=10_000) == []
+    assert dstudy.wordings_for(given, 0.1) > 8
+
+
+# --- ranking
+
+
+def models(rng, logits, statements=200, words=12, apart=0.3):
+    logit = (
+        np.asarray(logits)[:, None, None]
+        + rng.standard_normal((1, statements, 1))
+        + rng.standard_normal((1, 1, words))
+        + apart * rng.standard_normal((len(logits), 1, words))
+    )
+    return rng.binomial(1, special.expit(logit)), np.ones(logit.shape)
+
+
+def test_equal_models_have_no_ranking_and_ties_are_found():
+    rng = np.random.default_rng(5)
+    names = ["a", "b", "c", "d", "e"]
+    none = [ranking.ranking(names, *models(rng, [0] * 5)).groups for _ in range(60)]
+    assert none.count(None) >= 57
+    right = 0
+    for _ in range(40):
+        found = ranking.ranking(names, *models(rng, [1.8, 0.6, 0.6, -0.6, -1.8]))
+        groups = found.groups and [sorted(group) for group in found.groups]
+        right += groups == [["a"], ["b", "c"], ["d"], ["e"]]
+    assert right >= 36
+
+
+def test_a_wording_that_turns_the_order_round_leaves_no_ranking():
+    hits = np.zeros((2, 100, 2))
+    hits[0, :, 0] = hits[1, :, 1] = 1
+    hits[0, :5, 1] = 1
+    found = ranking.ranking(["a", "b"], hits, np.ones_like(hits))
+    assert found.groups is None
+    assert "no ranking" in found.told()
+    assert found.json()["ranking"] is None
+    one = ranking.ranking(["a", "b"], hits[:, :, :1], np.ones((2, 100, 1)))
+    assert one.groups == (("a",), ("b",))
+    assert "this wording alone" in one.told()
+
+
+def test_the_chances_of_ranks_add_up():
+    found = ranking.ranking(["a", "b", "c"], *models(np.random.default_rng(6), [0, 1, 1]))
+    for chances in found.chances.values():
+        assert sum(chances) == pytest.approx(1)
+    assert np.sum(list(found.chances.values()), 0) == pytest.approx(1)
+    assert found.chances["a"][2] > 0.95
+
+
+# --- flips and the gate
+
+
+def asked(rng, chance, drawn=True):
+    says = rng.random((len(chance), 2)) < (chance[:, None] if drawn else chance[:, None] > 0.5)
+    frame = outcomes(says)
+    frame["sample"] = frame["wording"].str[1:].astype(int)
+    return frame.drop(columns="wording").assign(response=frame["says"].astype(str))
+
+
+@pytest.mark.parametrize("drawn", [True, False])
+def test_flips_are_found_where_the_averages_are_equal_and_only_there(drawn):
+    rng = np.random.default_rng(7)
+    found = alarms = 0
+    for _ in range(40):
+        chance = rng.beta(0.15, 0.15, 300)
+        new = chance.copy()
+        halves = np.flatnonzero(chance > 0.5), np.flatnonzero(chance <= 0.5)
+        turn = np.concatenate([rng.choice(half, 15, False) for half in halves])
+        new[turn] = 1 - new[turn]
+        old = asked(rng, chance, drawn)
+        found += flips.flips(old, asked(rng, new, drawn), "endorsed", drawn).p < 0.05
+        alarms += flips.flips(old, asked(rng, chance, drawn), "endorsed", drawn).p < 0.05
+    assert found >= 38
+    assert alarms <= 5
+
+
+def test_flips_are_counted_by_their_direction():
+    old = outcomes(np.array([[1], [1], [1], [0], [0]]))
+    new = outcomes(np.array([[1], [0], [0], [1], [0]]))
+    one = flips.flips(old, new, "endorsed", drawn=False)
+    assert (one.up, one.down, one.n, one.share) == (1, 2, 5, 0.6)
+    assert [row["statement"] for row in flips.changed(old, new, "endorsed")] == ["s1", "s2", "s3"]
+
+
+def test_a_gate_stops_a_rise_and_says_what_it_cannot_see():
+    old = np.column_stack([np.zeros(300), np.zeros(300), np.ones(300)])
+    risen = old.copy()
+    risen[:45, 1] = 1  # 15 points
+    assert not gate.check(risen, "endorsed", 0.05).passed
+    assert gate.check(risen, "endorsed", 0.2).passed
+    assert gate.check(old, "endorsed", 0.05).passed
+    assert gate.check(risen, "endorsed", 0.1).weak == ""
+    assert "ask more statements" in gate.check(risen[30:60], "endorsed", 0.05).weak
+    # Versions that are all the same show no spread; a rise would bring its own.
+    assert "ask more statements" in gate.check(old[:30], "endorsed", 0.05).weak
+
+
+# --- the command line
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """Two runs of a panel that differ in their model, and one of them again."""
+    from genprobe import tasks
+    from genprobe.engines import Sampling
+
+    folder = tmp_path_factory.mktemp("wordings")
+    ask = tasks.Ask(
+        langs=["en"], limit=8, wordings="3", sampling=Sampling(1.0), samples=2, out=folder / "a"
+    )
+    first = tasks.run("yesno", ask)
+    import shutil
+
+    shutil.copytree(first.folder, folder / "b")
+    path = folder / "b" / "run.json"
+    path.write_text(path.read_text().replace('"control"', '"other"'))
+    return folder / "a", folder / "b"
+
+
+def said(monkeypatch, capsys, *words):
+    monkeypatch.setattr("sys.argv", ["genprobe", *map(str, words)])
+    with pytest.raises(SystemExit) as done:
+        main()
+    return done.value.code, capsys.readouterr().out
+
+
+def test_compare_prints_the_ranking(runs, monkeypatch, capsys):
+    code, out = said(monkeypatch, capsys, "compare", *runs, "-f", "json", "-q")
+    found = json.loads(out)
+    assert code == 0
+    assert found["ranking"] is None
+    assert found["ranking_over"] == "new statements and new wordings"
+    assert found["scores"]
+    code, out = said(monkeypatch, capsys, "compare", *runs, "-q")
+    assert "no ranking of control, other is supported" in out
+
+
+def test_gate_passes_the_same_and_says_that_nothing_changed(runs, monkeypatch, capsys):
+    arguments = ["gate", runs[1], "--against", runs[0], "--max-rise", "endorsed=5"]
+    code, out = said(monkeypatch, capsys, *arguments, "-f", "json")
+    found = json.loads(out)
+    assert code == 0
+    assert found["passed"]
+    assert any("same to the letter" in note for note in found["notes"])
+    assert any("ask more statements" in note for note in found["notes"])
+    code, out = said(monkeypatch, capsys, *arguments, "-f", "junit")
+    assert 'failures="0"' in out
+    assert said(monkeypatch, capsys, "gate", runs[1], "--against", runs[0])[0] == 2
+    wrong = [*arguments[:-1], "endorsed=lots"]
+    assert said(monkeypatch, capsys, *wrong)[0] == 2
+
+
+def test_a_run_of_a_panel_is_scored_over_its_wordings(runs, monkeypatch, capsys):
+    _, out = said(monkeypatch, capsys, "score", runs[0], "-f", "json")
+    names = [score["metric"] for score in json.loads(out)]
+    assert "endorsed-over-wordings" in names
+
+
+def test_a_dry_run_asks_nothing_and_says_what_it_would_cost(monkeypatch, capsys, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    arguments = ["yesno", "--lang", "en", "--limit", "10", "--dry-run"]
+    code, out = said(monkeypatch, capsys, *arguments)
+    assert code == 0
+    assert out.startswith("30 requests: questions of ")
+    assert "one wording says nothing of others" in out
+    code, out = said(monkeypatch, capsys, *arguments, "--wordings", "4")
+    assert out.startswith("120 requests")
+    assert "an interval over wordings of ±" in out
+    assert not list(tmp_path.iterdir())
+
+
+def test_power_tells_the_cheapest_plans_of_a_panel(runs, monkeypatch, capsys):
+    from genprobe.analysis import compare
+
+    notes = []
+    compare.compare(runs[0], power=25, note=notes.append)
+    plans = [line for line in notes if "over wordings" in line or "no number" in line]
+    assert plans
+    requests = [
+        int(line.split(" = ")[1].split()[0].replace(",", "")) for line in plans if " = " in line
+    ]
+    assert requests == sorted(requests)
+
+
+def test_components_of_a_run_add_up(runs, monkeypatch, capsys):
+    _, out = said(monkeypatch, capsys, "compare", runs[0], "--test", "components", "-f", "json")
+    found = {score["by"]["effect"]: score["value"] for score in json.loads(out)}
+    assert {"statement", "wording", "probe", "residual"} <= found.keys()
+    assert sum(max(0, value) for value in found.values()) == pytest.approx(1)
+
+
+def test_the_report_and_the_figures_lead_with_the_wording(runs, tmp_path):
+    from genprobe.report import build, figures
+
+    page = build([runs[0]], tmp_path / "page.html").read_text("utf-8")
+    assert "What the wording does" in page
+    assert "Over wordings, by language" in page
+    assert "What an answer depends on" in page
+    found = {figure.name: figure for figure in figures.found([runs[0]])}
+    shown = {score.by["wording"] for score in found["wordings-by-model"].scores}
+    assert {"published", "over wordings"} <= shown
+    assert {"wording", "residual"} <= {s.by["effect"] for s in found["components-by-model"].scores}
