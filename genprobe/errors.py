@@ -9,6 +9,11 @@ GenprobeError
 from __future__ import annotations
 
 
+class Caution(str):
+    """A line for a person without which a figure would be misread: said also where notes are not
+    wanted (`-q`)."""
+
+
 class GenprobeError(Exception):
     """What the command line shows as one line, with exit code 2."""
 

@@ -153,7 +153,10 @@ class Response(Record):
 
     request: str = _field("Request id.")
     text: str = _field("The reply exactly as the engine returned it.")
-    finish: str = _field("`stop`, `length`, or the engine's own word.")
+    finish: str = _field(
+        "`stop`, `length`, `content_filter` (a filter of the server kept the prompt or the reply "
+        "back), `refusal` (the server says that it refuses), or the engine's own word."
+    )
     sent: str = _field("What was really sent: the prompt after the chat template, or the JSON.")
     tokens_in: int | None = _field("Tokens of the prompt.")
     tokens_out: int | None = _field("Tokens of the reply.")
@@ -170,6 +173,13 @@ class Response(Record):
     reasoning_tokens: int | None = _field(
         "Tokens of the thought, null where nobody counted them.", default=None
     )
+    model: str = _field("The model that the reply itself names; empty: it names none.", default="")
+    fingerprint: str = _field(
+        "The `system_fingerprint` that came with it; empty: none came.", default=""
+    )
+    at: str = _field(
+        "When it came, UTC, such as `2026-11-22T13:31:05Z`; empty: not recorded.", default=""
+    )
 
 
 @dataclass(frozen=True)
@@ -183,6 +193,11 @@ class LogProb(Record):
     )
     sent: str = _field("The prompt after the chat template, or the JSON.")
     tokens_in: int | None = _field("Tokens of the prompt.")
+    reasoning: str | None = _field(
+        "The thought behind which they are read; null where there is none.", default=None
+    )
+    reasoning_tokens: int | None = _field("Tokens of the thought.", default=None)
+    at: str = _field("When they came, UTC; empty: not recorded.", default="")
 
 
 @dataclass(frozen=True)
@@ -193,6 +208,7 @@ class Failure(Record):
     kind: str = _field("`too-long`, `missing`, `engine`, …")
     detail: str = _field("The reason in words.")
     attempts: int = _field("How often it was tried.")
+    at: str = _field("When it was given up, UTC; empty: not recorded.", default="")
 
 
 @dataclass(frozen=True)

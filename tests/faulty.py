@@ -20,6 +20,8 @@ FAULTS = (
     *("429", "429-wait", "500", "503", "hang", "cut", "no-json", "html", "no-choices"),
     *("drop", "refuse", "die"),
 )
+# Manners of hosted servers, which no run may stumble over either.
+MANNERS = ("comments", "error-in-200", "loading")
 
 
 def echo(body: dict[str, Any]) -> dict[str, Any]:
@@ -42,10 +44,11 @@ class Faulty:
         change: Callable[[dict[str, Any]], dict[str, Any]] = lambda body: body,
         hang: float = 30.0,
         away: float = 0.7,
-        headers: dict[str, str] | None = None,
+        models: Iterable[str] = ("echo",),
     ) -> None:
         self.faults, self.upstream, self.answer = iter(faults), upstream.rstrip("/"), answer
         self.change, self.hang, self.away = change, hang, away
+        self.models = list(models)
         self.log: list[tuple[str, str]] = []
         self.seen: list[dict[str, str]] = []  # headers of the requests
         self.most = self.inside = 0  # in flight together
@@ -138,6 +141,13 @@ class Faulty:
             _send(writer, int(fault), b'{"error": {"message": "not now"}}')
         elif fault == "429-wait":
             _send(writer, 429, b'{"error": {"message": "wait"}}', "Retry-After: 1\r\n")
+        elif fault == "comments":
+            status, content = await self._real(method, path, body)
+            _send(writer, status, b": PROCESSING\n\n: PROCESSING\n\n" + content)
+        elif fault == "error-in-200":
+            _send(writer, 200, b'{"error": {"message": "Provider returned error", "code": 502}}')
+        elif fault == "loading":
+            _send(writer, 503, b'{"error": {"message": "Loading model", "code": 503}}')
         elif fault == "hang":
             await asyncio.sleep(self.hang)
             writer.transport.abort()
@@ -176,12 +186,12 @@ class Faulty:
             reply = await self._client.request(method, url, content=changed, headers=headers)
             return reply.status_code, reply.content
         if path == "/v1/models":
-            return 200, b'{"data": [{"id": "echo"}]}'
+            return 200, json.dumps({"data": [{"id": name} for name in self.models]}).encode()
         if not path.endswith("/completions"):
             return 404, b'{"detail": "Not Found"}'
         found = self.answer(json.loads(changed))
         status, found = found if isinstance(found, tuple) else (200, found)
-        return status, json.dumps(found).encode()
+        return status, found if isinstance(found, bytes) else json.dumps(found).encode()
 
 
 def _send(

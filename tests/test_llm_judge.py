@@ -9,7 +9,7 @@ import pytest
 from faulty import Faulty, echo
 
 from genprobe import judges
-from genprobe.engines import Identity, Options, Sampling, control, openai, transformers
+from genprobe.engines import Identity, Options, Sampling, _http, control, openai, transformers
 from genprobe.errors import EngineError, InputError
 from genprobe.judges import Item, llm
 from genprobe.records import Failure, Request, Response
@@ -188,7 +188,7 @@ def test_the_control_model_as_a_judge() -> None:
 
 
 def test_a_faulty_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(openai, "BACKOFF", 0.02)
+    monkeypatch.setattr(_http, "BACKOFF", 0.02)
 
     def answer(body):
         found = echo(body)

@@ -17,7 +17,7 @@ from faulty import Faulty
 from genprobe import api
 from genprobe.commands import cli
 from genprobe.datasets import statements
-from genprobe.engines import Options, Sampling, control, openai
+from genprobe.engines import Options, Sampling, _http, control
 from genprobe.engines.scoring import _texts, served
 from genprobe.errors import EngineError, InputError
 from genprobe.pipeline.open import engine_options
@@ -30,7 +30,7 @@ TEXTS = [s.text for s in statements.load("builtin")[0][::70]]
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    monkeypatch.setattr(openai, "BACKOFF", 0.02)
+    monkeypatch.setattr(_http, "BACKOFF", 0.02)
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.delenv("GENPROBE_API_KEY", raising=False)
 
@@ -287,7 +287,7 @@ def down(body, found):
      (fewer_texts, "broken-reply", 3), (down, "http-500", 3), (never, "unscorable", 1)],
 )  # fmt: skip
 def test_what_is_no_good_answer_is_a_failure(words, spoil, kind, attempts, monkeypatch):
-    monkeypatch.setattr(openai, "ATTEMPTS", 3)
+    monkeypatch.setattr(_http, "ATTEMPTS", 3)
     (bad,) = words(" quokka", add_special_tokens=False)["input_ids"][-1:]
     requests = [request("They saw a quokka"), request("They saw it")]
 

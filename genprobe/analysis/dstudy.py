@@ -202,15 +202,13 @@ def told(given: Parts, points: float, wordings: int, tokens: float | None = None
     return lines
 
 
-def of_plan(requests: Iterable[Request], max_tokens: int | None) -> list[str]:
-    """What a plan costs, and how wide its intervals over wordings can be expected, in lines.
+def of_plan(requests: Iterable[Request]) -> list[str]:
+    """Say how wide the intervals over wordings of a plan can be expected, in lines.
 
-    requests: of chat. max_tokens: of a reply. Before there is any study the parts are `USUAL`.
+    requests: of chat. Before there is any study the parts are `USUAL`.
     """
     requests = list(requests)
-    size = sum(len(m["content"]) for request in requests for m in request.messages)
-    most = f", replies of at most {len(requests) * max_tokens:,} tokens" if max_tokens else ""
-    lines = [f"{many(len(requests), 'request')}: questions of {size:,} characters{most}"]
+    lines = []
     questions = dict.fromkeys((r.lang, r.probe, r.decode) for r in requests)
     for lang in dict.fromkeys(lang for lang, _, _ in questions):
         lang_, probe, decode = next(key for key in questions if key[0] == lang)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from genprobe.errors import Caution
+
 if TYPE_CHECKING:
     from genprobe.records import Score
 
@@ -21,8 +23,13 @@ def say(message: str, code: int = 0) -> int:
 
 
 def noter(quiet: bool) -> Callable[[str], None]:
-    """Return what prints notes, or drops them."""
-    return (lambda message: None) if quiet else (lambda message: (say(message), None)[1])
+    """Return what prints notes; where they are not wanted, cautions alone."""
+
+    def note(message: str) -> None:
+        if not quiet or isinstance(message, Caution):
+            say(message)
+
+    return note
 
 
 def columns(by: str | None) -> list[str]:

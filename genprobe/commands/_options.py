@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from genprobe.commands._console import Bar, columns, noter, print_scores
+from genprobe.commands._console import columns, noter
 
 if TYPE_CHECKING:
     from genprobe.tasks import Ask
@@ -48,13 +48,25 @@ DECLARED = click.option(
     help="Only originals of type declaration, where marked valid in the language.",
 )
 
+
+def _one(context: click.Context, option: click.Parameter, given: tuple[str, ...]) -> str | None:
+    """Refuse a second one: of two, neither is meant more than the other."""
+    if len(given) > 1:
+        raise click.UsageError(f"{option.opts[0]} is there twice: {' and '.join(given)}")
+    return given[0] if given else None
+
+
 # What is asked, of whom, and where it goes.
 ASKED: dict[str, Option] = {
     "langs": click.option(
         "--lang", "langs", multiple=True, metavar="CODE", help="Language; may be repeated."
     ),
     "model": click.option(
-        "--model", metavar="M", help="Alias, hub id or folder; without it, the control model."
+        "--model",
+        multiple=True,
+        metavar="M",
+        callback=_one,
+        help="Alias, hub id, folder or a server's name for it; without it, the control model.",
     ),
     "limit": click.option(
         "--limit", type=click.IntRange(1), metavar="N", help="First N items a language."
@@ -77,7 +89,7 @@ ASKED: dict[str, Option] = {
         "--concurrency",
         type=click.IntRange(1),
         metavar="N",
-        help="Most requests in flight to a server.  [default: 64]",
+        help="Most requests in flight to a server.  [default: what it takes best, up to 512]",
     ),
     "engine_args": click.option(
         "--engine-arg",
@@ -86,6 +98,20 @@ ASKED: dict[str, Option] = {
         metavar="KEY=VALUE",
         help="Argument of the engine, such as dtype=float32 or tensor_parallel_size=2; may be "
         "repeated.",
+    ),
+    "headers": click.option(
+        "--header",
+        "headers",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="Header of each request to a server; $NAME in it is read from the environment.",
+    ),
+    "key_env": click.option(
+        "--api-key-env",
+        "key_env",
+        metavar="NAME",
+        help="Environment variable that holds the server's key.  [default: GENPROBE_API_KEY, else "
+        "the usual one of the host]",
     ),
     "seed": click.option(
         "--seed", type=int, default=0, show_default=True, help="Base of every request's seed."
@@ -134,11 +160,16 @@ def asked(task: str, given: dict[str, Any], by: str | None, quiet: bool) -> Ask:
     of `given`; the rest are fields of Ask."""
     from genprobe import tasks
     from genprobe.engines import Sampling
-    from genprobe.pipeline.open import engine_options
+    from genprobe.pipeline.open import engine_options, served, system_text, told
 
+    note = noter(quiet)
     options = engine_options(
         given.pop("engine_args", ()), given.pop("base_url", None), given.pop("concurrency", None)
     )
+    options = dataclasses.replace(told(options, given), note=note)
+    options = served(given.get("engine", "auto"), given["model"], options)
+    if "system" in given:
+        given["system"] = system_text(given["system"])
     if "max_tokens" in given:
         heat = given.pop("temperature")
         if heat is None:
@@ -146,33 +177,4 @@ def asked(task: str, given: dict[str, Any], by: str | None, quiet: bool) -> Ask:
             control = given["model"] is None and options.base_url is None
             heat = 1.0 if control else tasks.find(task).sampling.temperature
         given["sampling"] = Sampling(heat, given.pop("top_p"), given.pop("max_tokens"))
-    return tasks.Ask(**given, options=options, by=columns(by), note=noter(quiet))
-
-
-DRY_RUN = click.option(
-    "--dry-run",
-    is_flag=True,
-    help="Ask nothing: say what it would cost, and how wide the intervals would be.",
-)
-
-
-def ask_and_score(
-    task: str, given: dict[str, Any], by: str | None, form: str, quiet: bool, declared: bool = False
-) -> None:
-    """Run a task with the options of its command, score the run and print the table."""
-    from genprobe import tasks
-    from genprobe.analysis.score import score
-
-    dry = given.pop("dry_run", False)
-    ask = asked(task, given, by, quiet)
-    if dry:
-        from genprobe.analysis.dstudy import of_plan
-
-        most = (ask.sampling or tasks.find(task).sampling).max_tokens
-        for line in of_plan(tasks.planned(task, ask), most):
-            click.echo(line)
-        return
-    with Bar(quiet) as bar:
-        run = tasks.run(task, dataclasses.replace(ask, progress=bar))
-    print_scores(score([run.folder], by=ask.by, declared=declared, note=ask.note), form)
-    ask.note(f"run folder: {run.folder}")
+    return tasks.Ask(**given, options=options, by=columns(by), note=note)

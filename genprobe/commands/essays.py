@@ -6,15 +6,13 @@ from typing import Any
 
 import click
 
+from genprobe.commands._chat import CHAT, ask_and_score
 from genprobe.commands._options import (
-    ASKED,
     BY,
     DECLARED,
-    DRY_RUN,
     FORMAT,
     QUIET,
     VERBOSE,
-    ask_and_score,
     drawn,
     together,
 )
@@ -29,14 +27,14 @@ from genprobe.commands._options import (
     help="builtin, shades, or a file of statements.",
 )
 @click.option("--frame", "probes", multiple=True, metavar="F", help="Frame; may be repeated.")
-@together(*ASKED.values())
+@CHAT
 @drawn(1, "0.7", 0.95, 128)
-@together(BY, DECLARED, FORMAT, DRY_RUN, QUIET, VERBOSE)
-def command(by: str | None, form: str, quiet: bool, verbose: bool, **asked: Any) -> None:
+@together(BY, DECLARED, FORMAT, QUIET, VERBOSE)
+def command(by: str | None, form: str, quiet: bool, verbose: bool, **asked: Any) -> int:
     """Ask a model for essays, reasons and remarks about statements, read where they stand.
 
     Writes a run folder (runs/… unless --out), which the same command resumes, and prints the
     table.
     """
     declared = asked.pop("declared", False)
-    ask_and_score("essays", asked, by, form, quiet, declared)
+    return ask_and_score("essays", asked, by, form, quiet, declared)

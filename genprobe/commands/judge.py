@@ -11,10 +11,13 @@ from typing import Any
 
 import click
 
+from genprobe.commands._chat import TOLD
 from genprobe.commands._console import Bar, noter
 from genprobe.commands._options import ASKED, QUIET, VERBOSE, together
 from genprobe.errors import InputError
 from genprobe.text import many
+
+_OF_A_MODEL = ("engine", "base_url", "concurrency", "engine_args", "headers", "key_env")
 
 
 @click.command("judge", short_help="Read replies, of a run or of anybody's.")
@@ -26,7 +29,8 @@ from genprobe.text import many
 @click.option(
     "--model", metavar="M", help="For llm: the model that judges; alias, hub id or folder."
 )
-@together(*(ASKED[name] for name in ("engine", "base_url", "concurrency", "engine_args")))
+@together(*(ASKED[name] for name in _OF_A_MODEL))
+@TOLD
 @click.option("-o", "out", metavar="FILE", help="JSONL, CSV or Parquet by suffix; else stdout.")
 @together(QUIET, VERBOSE)
 def command(
@@ -48,10 +52,11 @@ def command(
     The judge llm is a chat model, which --model, or --base-url, and a rubric name.
     """
     from genprobe.judges import make
-    from genprobe.pipeline.open import engine_options, open_engine
+    from genprobe.pipeline.open import engine_options, open_engine, told
 
     note = noter(quiet)
     server = engine_options(asked["engine_args"], asked["base_url"], asked["concurrency"])
+    server = told(server, asked)
     with contextlib.ExitStack() as stack:
         engine = None
         if asked["model"] or asked["base_url"]:

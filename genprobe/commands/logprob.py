@@ -10,6 +10,8 @@ import click
 from genprobe.commands._console import Bar, columns, print_scores
 from genprobe.commands._options import ASKED, BY, FORMAT, QUIET, VERBOSE, asked, together
 
+_SERVER = ("base_url", "concurrency", "engine_args", "headers", "key_env")
+
 
 @click.command("logprob", short_help="Score sentence pairs by what a model prefers.")
 @click.option(
@@ -34,7 +36,7 @@ from genprobe.commands._options import ASKED, BY, FORMAT, QUIET, VERBOSE, asked,
     metavar="E",
     help="transformers; causal models also vllm, or openai: a running vLLM server.",
 )
-@together(*(ASKED[name] for name in ("base_url", "concurrency", "engine_args")))
+@together(*(ASKED[name] for name in _SERVER))
 @click.option(
     "--revision",
     metavar="R,…",

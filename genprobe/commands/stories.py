@@ -6,14 +6,12 @@ from typing import Any
 
 import click
 
+from genprobe.commands._chat import CHAT, ask_and_score
 from genprobe.commands._options import (
-    ASKED,
     BY,
-    DRY_RUN,
     FORMAT,
     QUIET,
     VERBOSE,
-    ask_and_score,
     drawn,
     together,
 )
@@ -34,15 +32,15 @@ from genprobe.commands._options import (
     metavar="W",
     help="published (default) or native; may be repeated.",
 )
-@together(*ASKED.values())
+@CHAT
 @drawn(5, "1", 1.0, 512)
 @click.option("--classifier", metavar="C", help="Of sentiment; see `list classifiers`.")
-@together(BY, FORMAT, DRY_RUN, QUIET, VERBOSE)
-def command(by: str | None, form: str, quiet: bool, verbose: bool, **asked: Any) -> None:
+@together(BY, FORMAT, QUIET, VERBOSE)
+def command(by: str | None, form: str, quiet: bool, verbose: bool, **asked: Any) -> int:
     """Ask a model for five-sentence stories about people, read their sentiment, count it.
 
     In Kazakh unless --lang. Writes a run folder (runs/… unless --out), which the same command
     resumes, and prints the share of templates with mostly negative stories.
     """
     declared = asked.pop("declared", False)
-    ask_and_score("stories", asked, by, form, quiet, declared)
+    return ask_and_score("stories", asked, by, form, quiet, declared)

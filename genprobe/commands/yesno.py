@@ -6,15 +6,13 @@ from typing import Any
 
 import click
 
+from genprobe.commands._chat import CHAT, ask_and_score
 from genprobe.commands._options import (
-    ASKED,
     BY,
     DECLARED,
-    DRY_RUN,
     FORMAT,
     QUIET,
     VERBOSE,
-    ask_and_score,
     drawn,
     together,
 )
@@ -29,7 +27,7 @@ from genprobe.commands._options import (
     help="builtin, shades, or a file of statements.",
 )
 @click.option("--probe", "probes", multiple=True, metavar="P", help="Probe; may be repeated.")
-@together(*ASKED.values())
+@CHAT
 @click.option(
     "--decode",
     "decodes",
@@ -46,8 +44,8 @@ from genprobe.commands._options import (
     help="Of the panel: all, in both orders of the answers, or N a statement, dealt by seed.",
 )
 @drawn(1, "0; the control model: 1", 1.0, 64)
-@together(BY, DECLARED, FORMAT, DRY_RUN, QUIET, VERBOSE)
-def command(by: str | None, form: str, quiet: bool, verbose: bool, **asked: Any) -> None:
+@together(BY, DECLARED, FORMAT, QUIET, VERBOSE)
+def command(by: str | None, form: str, quiet: bool, verbose: bool, **asked: Any) -> int:
     """Ask a model yes/no questions about statements, read its replies, count them.
 
     Writes a run folder (runs/… unless --out), which the same command resumes, and prints the
@@ -55,4 +53,4 @@ def command(by: str | None, form: str, quiet: bool, verbose: bool, **asked: Any)
     be judged.
     """
     declared = asked.pop("declared", False)
-    ask_and_score("yesno", asked, by, form, quiet, declared)
+    return ask_and_score("yesno", asked, by, form, quiet, declared)

@@ -25,6 +25,27 @@ class Sampling:
     max_tokens: int = 64
 
 
+MODES = ("default", "on", "off", "low", "medium", "high")
+
+
+@dataclass(frozen=True)
+class Thinking:
+    """Whether and how long a model is to think before it answers.
+
+    mode: of `MODES`; `default` leaves it to the model, which is found out and said. tokens: of a
+    thought at most, beside `Sampling.max_tokens` of the reply behind it; None: `THINK_TOKENS` where
+    the model thinks, else 0.
+    """
+
+    mode: str = "default"
+    tokens: int | None = None
+
+
+# Room for a thought where nobody said how much. Thoughts about a yes/no question take models of
+# 2025-26 some hundreds of tokens, those of small ones thousands.
+THINK_TOKENS = 4096
+
+
 @dataclass(frozen=True)
 class Options:
     """What an engine may be told. None leaves the choice to the engine."""
@@ -35,6 +56,14 @@ class Options:
     batch_tokens: int | None = None  # transformers: padded tokens a batch may hold
     base_url: str | None = None  # of a server
     concurrency: int | None = None  # most requests in flight to a server
+    thinking: Thinking = Thinking()
+    template_args: Mapping[str, Any] = field(default_factory=dict)  # of the chat template
+    # To a server: further headers, of which `$NAME` in a value is read from the environment and
+    # never kept; further parameters of each request; the variable that holds the key.
+    headers: Mapping[str, str] = field(default_factory=dict)
+    request_args: Mapping[str, Any] = field(default_factory=dict)
+    key_env: str = ""
+    name: str = ""  # the model as the user wrote it, where that may be a server's name for it
     # What else an engine takes, by its own names; it refuses what it does not know.
     more: Mapping[str, Any] = field(default_factory=dict)
     # For a person, one line, such as "the server ignores seeds".
@@ -54,9 +83,16 @@ class Identity:
     # Of `Options.more`, what may change a reply.
     engine_args: Mapping[str, Any] = field(default_factory=dict)
     checkpoint: str = ""  # branch or tag that was asked for, or folder of a training step
+    server: str = ""  # address of the server that answered, without credentials
+    thinking: str = ""  # what was asked: a mode and the tokens of a thought; "" for nothing
+    thinking_put: str = ""  # how the model was told, such as `enable_thinking=false`
+    thinking_seen: str = ""  # what was found: `opens`, `closed`, `thinks`, `none`; "" not looked
 
 
 class Engine(Protocol):
+    """An engine may have `prepare(requests, sampling)`, called before anything is written: it
+    finds out what it needs to know, and `identity` is whole afterwards."""
+
     identity: Identity
 
     def generate(

@@ -1,8 +1,9 @@
-"""Any OpenAI-compatible server, over HTTP: vLLM's own, a hosted one, with --base-url.
+"""Any OpenAI-compatible server, over HTTP: vLLM's own, Ollama, a hosted one, with --base-url.
 
 Many requests are in flight, as many as the server takes well. What can pass (a busy server, a cut
-connection) is asked again; an answer that was read never is. A key comes from the environment,
-GENPROBE_API_KEY or else OPENAI_API_KEY, and goes nowhere but into the header of a request.
+connection) is asked again; an answer that was read never is. What the server understands is found
+by asking it, before anything that counts. A key comes from the environment and goes nowhere but
+into the header of a request.
 
 Arguments (`Options.more`): api = chat | completions, connect_timeout, read_timeout (seconds
 without a byte), total_timeout (of one request with all its attempts).
@@ -12,41 +13,41 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import difflib
-import email.utils
-import functools
 import json
-import os
 import re
-import ssl
-import time
-from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import urlsplit
 
-import httpx
-import tenacity
-
-from genprobe.engines import Identity, Options, Sampling, Scorer
+from genprobe.engines import (
+    THINK_TOKENS,
+    Identity,
+    Options,
+    Sampling,
+    Scorer,
+    Thinking,
+    _http,
+    _said,
+)
+from genprobe.engines._http import Trouble, Work
+from genprobe.engines._server import CHOICES, Choice, Server, identity_of, ways
 from genprobe.errors import EngineError
-from genprobe.records import Failure, LogProb, Request, Response, canonical
+from genprobe.linguistics import thoughts
+from genprobe.records import Failure, LogProb, Request, Response
 
-PACKAGES = ("httpx",)
-CONCURRENCY = 64
-BEGIN = 64  # requests in flight at first; where more are allowed, each good reply adds one
-LANES = 8  # connections of one client: what httpcore does for a request grows with their square
-ATTEMPTS = 8
-BACKOFF = 0.5  # seconds before the second attempt; doubles, with jitter, up to 30
-# As in the engines that render templates themselves (`_local.TEMPLATE_DATE`).
-TEMPLATE_DATE = "26 Jul 2024"
-
-TIMES = {"connect_timeout": 10.0, "read_timeout": 120.0, "total_timeout": 600.0}
-OVERLOADED = (429, 503, 529)
-PASSING = (408, 409, 425, 500, 502, 504)
+PACKAGES = ()  # what carries a request changes no reply
 # A choice that no model makes by itself.
 RARE = "zyzzyva quokka"
+# What is asked to learn how a server answers: nothing that a filter could keep back.
+PLAIN = "Is water wet? Answer with one word, yes or no."
+DECODES = ("free", "choice", "logprob")
+FEW, MANY = 32, 1024  # tokens of the replies from which thinking is told
+TOGETHER = 16  # replies that are handed over at a time
+SOON = 0.01  # seconds after which those that are there are handed over
 
 
 def open(model: str, options: Options) -> OpenAIEngine:
@@ -54,47 +55,37 @@ def open(model: str, options: Options) -> OpenAIEngine:
     return OpenAIEngine(*connect(model, options), options)
 
 
-@functools.cache
-def _trust() -> ssl.SSLContext:
-    """Known certificates. Reading them takes a tenth of a second: once is enough."""
-    return httpx.create_ssl_context()
-
-
-def client_of(settings: Settings) -> httpx.Client:
-    """To look at a server, before its requests are sent."""
-    return httpx.Client(timeout=settings.connect_timeout, verify=_trust())
-
-
 def connect(model: str, options: Options) -> tuple[Server, Identity]:
     """Look whether the server is there and serves the model; "" is the only one that it serves.
 
     EngineError, in one line, where there is no server, no such model, or a key is refused.
     """
-    url = _address(options.base_url)
-    settings = _settings(options.more)
-    key = os.environ.get("GENPROBE_API_KEY") or os.environ.get("OPENAI_API_KEY") or ""
-    server = Server(url, key, settings)
-    with client_of(settings) as client:
-        served = server.models(client)
-        version = server.version(client)
-    if not model:
-        if len(served) != 1:
-            known = ", ".join(served) or "it does not say which"
-            raise EngineError(f"{url} serves {len(served)} models; name one with --model: {known}")
-        model = served[0]
-    if served and model not in served:
-        near = difflib.get_close_matches(model, served, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"it has: {', '.join(served[:8])}"
-        raise EngineError(f"{url} does not serve {model!r}; {hint}")
-    server.model, server.vllm = model, bool(version)
+    server = Server(options)
+    served = server.models()
+    version = server.version()
+    server.vllm = bool(version)
+    server.model = _served(
+        server.url, options.name if options.name in served else model, list(served)
+    )
+    length = served.get(server.model, {}).get("max_model_len")
+    server.positions = length if type(length) is int else None
+    where = identity_of(server.url)
+    args: dict[str, Any] = {"api": server.api}
+    if server.more:
+        args["request"] = server.more
+    if server.template_args:
+        args["template"] = server.template_args
+    if options.headers:
+        args["headers"] = sorted(options.headers)  # never what is in them
     identity = Identity(
-        model=model,
+        model=server.model,
         revision="served",
         engine="openai",
-        engine_version=f"vllm {version}" if version else urlsplit(url).hostname or "unknown",
+        engine_version=f"vllm {version}" if version else urlsplit(where).hostname or "unknown",
         dtype="unknown",
-        chat_template="server" if settings.api == "chat" else "none",
-        engine_args={"api": settings.api},
+        chat_template="server" if server.api == "chat" else "none",
+        engine_args=args,
+        server=where,
     )
     return server, identity
 
@@ -106,359 +97,26 @@ def open_scorer(model: str, options: Options) -> Scorer:
     return served.open(model, options)
 
 
-class Settings(NamedTuple):
-    api: str
-    connect_timeout: float
-    read_timeout: float
-    total_timeout: float
-
-
-def _settings(more: Mapping[str, Any]) -> Settings:
-    known = ["api", *TIMES]
-    for name, value in more.items():
-        if name not in known:
-            raise EngineError(
-                f"--engine openai has no argument {name!r}; it has {', '.join(known)}"
-            )
-        if name in TIMES and (not isinstance(value, int | float) or not value > 0):
-            raise EngineError(f"--engine-arg {name}={value}: give seconds, more than 0")
-    api = more.get("api", "chat")
-    if api not in ("chat", "completions"):
-        raise EngineError(f"--engine-arg api={api}: it is chat or completions")
-    return Settings(api, *(float(more.get(name, usual)) for name, usual in TIMES.items()))
-
-
-def _address(url: str | None) -> str:
-    """The address without what should not be in it."""
-    if not url:
-        raise EngineError("--engine openai needs --base-url, such as http://localhost:8000/v1")
-    try:
-        parts = urlsplit(url)
-        good = parts.scheme in ("http", "https") and bool(parts.hostname)
-    except ValueError:
-        good = False
-    if not good:
-        raise EngineError("--base-url is no address; it looks like http://localhost:8000/v1")
-    if parts.username or parts.password or parts.query or parts.fragment:
-        raise EngineError(
-            "--base-url holds a name, password or query; put the key into GENPROBE_API_KEY instead"
-        )
-    return url.rstrip("/")
-
-
-class Trouble(Exception):
-    """A request went wrong. passes: it may go right later; lowers: fewer at a time would help;
-    down: nobody listens; wait: seconds that the server asked for."""
-
-    def __init__(
-        self,
-        kind: str,
-        detail: str,
-        *,
-        passes: bool = True,
-        lowers: bool = False,
-        down: bool = False,
-        wait: float | None = None,
-    ) -> None:
-        super().__init__(detail)
-        self.kind, self.detail, self.wait = kind, detail, wait
-        self.passes, self.lowers, self.down = passes, lowers, down
-
-
-class _Key(httpx.Auth):
-    """Puts the key into a request, and keeps it out of everything that is printed."""
-
-    def __init__(self, key: str) -> None:
-        self._key = key
-
-    def auth_flow(self, request: httpx.Request) -> Iterator[httpx.Request]:  # type: ignore[override]
-        if self._key:
-            request.headers["Authorization"] = f"Bearer {self._key}"
-        yield request
-
-    def __repr__(self) -> str:
-        return "<key>"
-
-    def scrub(self, text: str) -> str:
-        """A server's words on one line, without any key that it repeats."""
-        if self._key:
-            text = text.replace(self._key, "<key>")
-        text = re.sub(r"(?i)bearer\s+\S+|\bsk-[\w*-]{6,}", "<key>", text)
-        text = " ".join(text.split())
-        return text if len(text) <= 200 else text[:199] + "…"
-
-
-class Server:
-    """An address, its dialect, and what its answers mean."""
-
-    def __init__(self, url: str, key: str, settings: Settings) -> None:
-        self.url, self.key, self.settings = url, _Key(key), settings
-        self.root = url.removesuffix("/v1")
-        self.model, self.vllm = "", False
-        # Of the dialect: names that this server has for ours, "" for what it does not know.
-        self.names = {"max_tokens": "max_tokens"}
-        self.choice = ""
-
-    # -- before anything is asked -----------------------------------------------------------
-
-    def models(self, client: httpx.Client) -> list[str]:
-        """The models served; none where the server does not tell."""
-        reply = self.look(client, f"{self.url}/models")
-        if reply.status_code in (404, 405, 501):
-            if not self.url.endswith("/v1"):
-                other = self.look(client, f"{self.url}/v1/models")
-                if other.status_code == 200:
-                    raise EngineError(f"{self.url} has no models; did you mean {self.url}/v1 ?")
-            return []
-        if reply.status_code != 200:
-            self.refuse(reply)
-        try:
-            return [str(row["id"]) for row in reply.json()["data"]]
-        except (ValueError, KeyError, TypeError):
-            raise EngineError(
-                f"{self.url}/models is not what an OpenAI-compatible server says; is the address "
-                "right, and does it end in /v1?"
-            ) from None
-
-    def version(self, client: httpx.Client) -> str:
-        """The version of vLLM, "" of another server."""
-        with contextlib.suppress(EngineError, ValueError, KeyError, TypeError, AttributeError):
-            found = self.look(client, f"{self.root}/version").json()
-            return str(found["version"]) if found.keys() == {"version"} else ""
-        return ""
-
-    def look(self, client: httpx.Client, url: str) -> httpx.Response:
-        try:
-            return client.get(url, auth=self.key)
-        except httpx.HTTPError as error:
-            raise EngineError(self.unreachable(error)) from None
-        except (httpx.InvalidURL, ValueError):
-            raise EngineError("--base-url is no address; it looks like http://host/v1") from None
-
-    def unreachable(self, error: Exception) -> str:
-        why = self.key.scrub(str(error)) or type(error).__name__
-        return f"{self.url}: no server answers there ({why}); is it running, and the address right?"
-
-    def refuse(self, reply: httpx.Response) -> None:
-        """EngineError for an answer after which nothing else can go right."""
-        said = self.words(reply)
-        if 300 <= reply.status_code < 400:
-            raise EngineError(f"{self.url} sends us elsewhere; give the address it moved to")
-        if reply.status_code in (401, 403):
-            given = "the key was refused" if self.key._key else "it wants a key"
-            raise EngineError(f"{self.url}: {given}; set GENPROBE_API_KEY ({said})")
-        if reply.status_code == 404:
-            raise EngineError(f"{self.url}: not found; check the address and --model ({said})")
-        raise EngineError(f"{self.url}: answers {reply.status_code} ({said})")
-
-    def words(self, reply: httpx.Response) -> str:
-        """What a server says went wrong."""
-        try:
-            error = reply.json()
-            error = error.get("error", error)
-            said = error.get("message", error) if isinstance(error, dict) else error
-        except (ValueError, AttributeError):
-            said = reply.text[:500]
-        return self.key.scrub(str(said)) or f"status {reply.status_code}"
-
-    # -- bodies -------------------------------------------------------------------------------
-
-    def body(self, request: Request, sampling: Sampling) -> dict[str, Any]:
-        """What is sent for a free reply or a choice: every setting, and nothing left to the
-        server's own or the model's."""
-        body: dict[str, Any] = {"model": self.model, "stream": False}
-        if self.settings.api == "chat":
-            body["messages"] = request.messages
-        else:
-            body["prompt"] = "\n".join(m["content"] for m in request.messages)
-        given: dict[str, Any] = {
-            "max_tokens": sampling.max_tokens,
-            "temperature": sampling.temperature,
-            "top_p": sampling.top_p if sampling.temperature else 1.0,
-            "seed": request.seed,
-            "n": 1,
-            "presence_penalty": 0.0,
-            "frequency_penalty": 0.0,
-        }
-        if request.decode == "choice":
-            texts = [text for options in request.options.values() for text in options]
-            given["max_tokens"] = max(len(t.encode("utf-8")) for t in texts) + 1
-            body |= _choice(self.choice, texts)
-        if self.vllm:
-            body |= {"top_k": 0, "min_p": 0.0, "repetition_penalty": 1.0}
-            if self.settings.api == "chat":
-                body["chat_template_kwargs"] = {"date_string": TEMPLATE_DATE}
-        for name, value in given.items():
-            if name := self.names.get(name, name):
-                body[name] = value
-        return body
-
-    def reading(self, rows: Sequence[Sequence[int]]) -> str:
-        """What asks for the probability of every token of given texts, as vLLM's server tells it.
-
-        0 others are asked for at each place: the text's own token is always told.
-        """
-        body = {
-            "model": self.model,
-            "prompt": rows,
-            "max_tokens": 1,
-            "temperature": 0.0,
-            "prompt_logprobs": 0,
-        }
-        return canonical(body)
-
-    @property
-    def path(self) -> str:
-        return "/chat/completions" if self.settings.api == "chat" else "/completions"
-
-    # -- answers ------------------------------------------------------------------------------
-
-    def check(self, reply: httpx.Response) -> dict[str, Any]:
-        """The body of a good answer; Trouble or EngineError for another."""
-        status = reply.status_code
-        if status == 200:
-            try:
-                found = reply.json()
-            except ValueError:
-                kind = reply.headers.get("content-type", "no type")
-                raise Trouble("broken-reply", f"status 200 without JSON ({kind})") from None
-            if not isinstance(found, dict):
-                raise Trouble("broken-reply", "status 200 with another JSON than an object")
-            return found
-        said = self.words(reply)
-        if status in OVERLOADED:
-            wait = _retry_after(reply.headers.get("retry-after"))
-            if wait is not None and wait > self.settings.total_timeout:
-                raise EngineError(
-                    f"{self.url}: asks to wait {wait:.0f} s ({said}); run the same command later"
-                )
-            raise Trouble(f"http-{status}", said, lowers=True, wait=wait)
-        if status in PASSING:
-            raise Trouble(f"http-{status}", said)
-        if status in (400, 413, 422):
-            long = re.search(r"(?i)context length|too long|max(imum)?[ _]model[ _]len", said)
-            raise Trouble("too-long" if long else f"http-{status}", said, passes=False)
-        self.refuse(reply)
-        raise AssertionError
-
-    def response(
-        self, request: Request, sent: str, asked: Mapping[str, Any], found: Mapping[str, Any]
-    ) -> Response | Failure:
-        """A reply as a record. Trouble where the body is not one."""
-        try:
-            choice = found["choices"][0]
-            text = _text(choice["message"]) if "message" in choice else choice["text"]
-            finish = str(choice.get("finish_reason") or "unknown")
-            usage = found.get("usage") or {}
-            tokens = usage.get("prompt_tokens"), usage.get("completion_tokens")
-        except (KeyError, IndexError, TypeError, AttributeError):
-            raise Trouble("broken-reply", "status 200 without a choice in it") from None
-        if text is None:
-            detail = f"no text, finish reason {finish!r}; a larger --max-tokens may help"
-            return Failure(request.id, "no-text", detail, 1)
-        if not isinstance(text, str):
-            raise Trouble("broken-reply", "status 200 with a text that is none")
-        new = asked.get(self.names["max_tokens"])
-        if self.vllm and finish == "length" and tokens[1] is not None and tokens[1] < new:
-            detail = f"{tokens[0]} tokens of prompt and {new} of reply are more than the model has"
-            return Failure(request.id, "too-long", detail, 1)
-        if request.decode == "choice" and all(text not in o for o in request.options.values()):
-            return Failure(request.id, "unconstrained", f"the reply is no option: {text[:80]!r}", 1)
-        counts = (n if type(n) is int else None for n in tokens)
-        return Response(request.id, text, finish, sent, *counts)
-
-    def readings(
-        self, rows: Sequence[Sequence[int]], found: Mapping[str, Any]
-    ) -> list[list[float]]:
-        """For each row, log P of each of its tokens but the first, of the answer to `reading`."""
-        try:
-            choices = sorted(found["choices"], key=lambda c: c["index"])
-            return [
-                [
-                    float(at[str(token)]["logprob"])
-                    for token, at in zip(row[1:], choice["prompt_logprobs"][1:], strict=True)
-                ]
-                for row, choice in zip(rows, choices, strict=True)
-            ]
-        except (KeyError, TypeError, ValueError):
-            raise Trouble("broken-reply", "status 200 without prompt_logprobs") from None
-
-
-def _text(message: Mapping[str, Any]) -> Any:
-    text = message.get("content")
-    return message.get("refusal") if text is None else text
-
-
-def _choice(dialect: str, texts: list[str]) -> dict[str, Any]:
-    return (
-        {"guided_choice": texts}
-        if dialect == "guided_choice"
-        else {"structured_outputs": {"choice": texts}}
-    )
-
-
-def _retry_after(value: str | None) -> float | None:
-    """Seconds of a Retry-After header (RFC 9110, 10.2.3), a number or a date."""
-    if not value:
-        return None
-    try:
-        return max(0.0, float(value))
-    except ValueError:
-        pass
-    try:
-        return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - time.time())
-    except (ValueError, TypeError):
-        return None
-
-
-class Gate:
-    """How many requests may be in flight: one more for each good answer until the first trouble,
-    then half, and from there one more for each round of answers (AIMD, as TCP does)."""
-
-    def __init__(self, most: int) -> None:
-        self.most = most
-        self.limit = float(min(most, BEGIN))
-        self.inside = 0
-        self._waiting: deque[asyncio.Future[None]] = deque()
-        self._begins_slowly = True
-        self._cut_at = self._open_at = 0.0
-
-    async def enter(self) -> float:
-        """Wait for a place; when it was given."""
-        while True:
-            now = time.monotonic()
-            if now < self._open_at:
-                await asyncio.sleep(self._open_at - now)
-            elif self.inside < int(self.limit):
-                self.inside += 1
-                return now
-            else:
-                place = asyncio.get_running_loop().create_future()
-                self._waiting.append(place)
-                await place
-
-    def leave(self) -> None:
-        self.inside -= 1
-        for _ in range(int(self.limit) - self.inside):
-            while self._waiting:
-                place = self._waiting.popleft()
-                if not place.done():
-                    place.set_result(None)
-                    break
-
-    def good(self) -> None:
-        self.limit = min(self.most, self.limit + (1 if self._begins_slowly else 1 / self.limit))
-
-    def bad(self, since: float) -> None:
-        """Halve, once for all that were in flight together."""
-        if since > self._cut_at:
-            self._begins_slowly = False
-            self.limit = max(1.0, self.limit / 2)
-            self._cut_at = time.monotonic()
-
-    def pause(self, seconds: float) -> None:
-        """Nobody in for a while."""
-        self._open_at = max(self._open_at, time.monotonic() + seconds)
+def _served(url: str, model: str, served: Sequence[str]) -> str:
+    """The name by which a server knows a model. EngineError, naming those that it has."""
+    shown = ", ".join(served[:12]) + (f" and {len(served) - 12} others" if served[12:] else "")
+    if not model:
+        if len(served) == 1:
+            return served[0]
+        if not served:
+            raise EngineError(f"{url} does not say which models it has; name one with --model")
+        raise EngineError(f"{url} serves {len(served)} models; name one with --model: {shown}")
+    if not served or model in served:
+        return model
+    for name in (f"{model}:latest", f"models/{model}"):  # as Ollama and Gemini write them
+        if name in served:
+            return name
+    same = [name for name in served if name.lower() == model.lower()]
+    if len(same) == 1:
+        return same[0]
+    near = difflib.get_close_matches(model, served, n=1)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    raise EngineError(f"{url} does not serve {model!r}; {hint}it has: {shown}")
 
 
 class OpenAIEngine:
@@ -466,8 +124,27 @@ class OpenAIEngine:
 
     def __init__(self, server: Server, identity: Identity, options: Options) -> None:
         self.server, self.identity, self.note = server, identity, options.note
-        self.most = options.concurrency or CONCURRENCY
+        self.asked = options.thinking
+        self.most = options.concurrency or _http.MOST
         self._ids: dict[str, list[int]] = {}  # tokens of the forms, as the server cuts them
+        self._learned: set[str] = set()  # decodes
+        self._names: Counter[tuple[str, str]] = Counter()  # (model, fingerprint) of the replies
+        self._told: set[str] = set()
+
+    def prepare(self, requests: Sequence[Request], sampling: Sampling) -> None:
+        """Find the server's dialect, and how its model thinks, before anything that counts.
+
+        EngineError for what the server cannot do.
+        """
+
+        async def learn() -> None:
+            work = Work(self.server, self.most)
+            try:
+                await self._learn(work, requests, sampling)
+            finally:
+                await work.end()
+
+        _http.apart(lambda: asyncio.run(learn()))
 
     def generate(
         self, requests: Sequence[Request], sampling: Sampling
@@ -485,77 +162,155 @@ class OpenAIEngine:
     ) -> Generator[Response | LogProb | Failure, None, None]:
         """As `generate`, in this thread.
 
-        The event loop runs only while an answer is waited for: storing one takes a fraction of a
+        The event loop runs only while answers are waited for: storing one takes a fraction of a
         millisecond, in which the replies wait in the system's buffers.
         """
         tasks: set[asyncio.Task[Response | LogProb | Failure]] = set()
+        done: list[asyncio.Task[Response | LogProb | Failure]] = []
+        ready: list[asyncio.Task[Response | LogProb | Failure]] = []
         waiting = iter(requests)
         with asyncio.Runner() as runner:
             loop = runner.get_loop()
-            work = _Work(self.server, self.most, sampling)
-            finished: asyncio.Queue[asyncio.Task[Response | LogProb | Failure]] = asyncio.Queue()
+            work = Work(self.server, self.most)
+            some = asyncio.Event()
+
+            def finish(task: asyncio.Task[Response | LogProb | Failure]) -> None:
+                done.append(task)
+                some.set()
+
+            async def gather() -> None:
+                """Until some are there: many, or those of a short while."""
+                await some.wait()
+                until = loop.time() + SOON
+                while len(done) < min(TOGETHER, len(tasks)) and loop.time() < until:
+                    await asyncio.sleep(SOON / 10)
+                some.clear()
+
             try:
                 runner.run(self._learn(work, requests, sampling))
                 while True:
                     # More than are in flight: some are waiting to be asked again.
                     while len(tasks) < 4 * self.most and (request := next(waiting, None)):
-                        task = loop.create_task(self._answer(work, request))
-                        task.add_done_callback(finished.put_nowait)
+                        task = loop.create_task(self._answer(work, request, sampling))
+                        task.add_done_callback(finish)
                         tasks.add(task)
                     if not tasks:
-                        return
-                    task = runner.run(finished.get())
-                    tasks.remove(task)
-                    yield task.result()
+                        break
+                    runner.run(gather())
+                    ready = done[::-1]
+                    done.clear()
+                    tasks.difference_update(ready)
+                    ended: BaseException | None = None
+                    while ready:
+                        task = ready.pop()
+                        if error := task.exception():
+                            ended = ended or error  # once the others are stored
+                        else:
+                            yield self._noted(task.result())
+                    if ended:
+                        raise ended
             finally:
                 for task in tasks:
                     task.cancel()
-                runner.run(work.end(tasks))
+                runner.run(work.end([*tasks, *done, *ready]))
+        self._tell_names()
 
     def close(self) -> None: ...
 
-    async def _answer(self, work: _Work, request: Request) -> Response | LogProb | Failure:
+    async def _answer(
+        self, work: Work, request: Request, sampling: Sampling
+    ) -> Response | LogProb | Failure:
+        found: Response | LogProb | Failure
         if request.decode == "logprob":
-            return await work.persist(request.id, lambda: self._read(work, request))
-        return await work.persist(request.id, lambda: self._say(work, request))
+            found = await work.persist(request.id, lambda: self._read(work, request))
+            return found
+        found = await work.persist(request.id, lambda: self._say(work, request, sampling))
+        if isinstance(found, Response) and found.finish == "length" and not found.text.strip():
+            # All went into a thought. Once more with more room: what is then cut is cut.
+            more = dataclasses.replace(
+                sampling, max_tokens=sampling.max_tokens + max(3 * self.server.room, THINK_TOKENS)
+            )
+            again = await work.persist(request.id, lambda: self._say(work, request, more))
+            if isinstance(again, Response) or found.reasoning_from == "":
+                self._say_once(
+                    "replies of which nothing but a thought came are asked again with more room; "
+                    "--think-tokens gives all of them more from the start"
+                )
+                found = again
+        return found
 
-    async def _say(self, work: _Work, request: Request) -> Response | Failure:
-        body = self.server.body(request, work.sampling)
+    async def _say(self, work: Work, request: Request, sampling: Sampling) -> Response | Failure:
+        body = self.server.body(request, sampling)
         sent = json.dumps(body, ensure_ascii=True)
         found = await work.post(f"{self.server.url}{self.server.path}", sent)
         return self.server.response(request, sent, body, found)
 
+    # -- what is said to a person -------------------------------------------------------------
+
+    def _say_once(self, line: str) -> None:
+        if line not in self._told:
+            self._told.add(line)
+            self.note(line)
+
+    def _noted(self, record: Response | LogProb | Failure) -> Response | LogProb | Failure:
+        if isinstance(record, Response) and (record.model or record.fingerprint):
+            self._names[record.model, record.fingerprint] += 1
+        return record
+
+    def _tell_names(self) -> None:
+        """That the replies came from more than one model, by what they say themselves."""
+        if len(self._names) > 1:
+            said = "; ".join(
+                f"{model or 'no name'}{f' ({mark})' if mark else ''}: {n}"
+                for (model, mark), n in self._names.most_common(6)
+            )
+            self._say_once(f"the replies name more than one model or fingerprint: {said}")
+
     # -- what the server can do ---------------------------------------------------------------
 
-    async def _learn(self, work: _Work, requests: Sequence[Request], sampling: Sampling) -> None:
-        """Find the server's dialect by asking, before anything that counts."""
-        by_decode = {r.decode: r for r in reversed(requests)}
-        if first := by_decode.get("free"):
-            await self._dialect(work, first)
-            if sampling.temperature > 0 and self.server.names.get("seed", "seed"):
-                await self._seeds(work, first)
-        if first := by_decode.get("choice"):
-            await self._dialect(work, first)
-            await self._constraint(work, first)
-        if (first := by_decode.get("logprob")) and not self.server.vllm:
+    async def _learn(self, work: Work, requests: Sequence[Request], sampling: Sampling) -> None:
+        """Find the server's dialect by asking, each decode once."""
+        by_decode = {r.decode: r for r in reversed(requests) if r.decode in DECODES}
+        new = {decode: r for decode, r in by_decode.items() if decode not in self._learned}
+        self._learned |= new.keys()
+        if (first := new.get("logprob")) and not self.server.vllm:
             raise EngineError(
                 f"{self.server.url}: --decode logprob needs the log-probabilities of a given text, "
                 "which only vLLM's server returns; leave it out, or use --engine vllm"
             )
+        if new:
+            first = next(iter(new.values()))
+            if len(new) == len(self._learned):  # the first time
+                found = await self._dialect(work, first, sampling)
+                await self._think(work, first, sampling, found)
+            if "free" in new and sampling.temperature > 0 and self.server.names.get("seed", "seed"):
+                await self._seeds(work, first, sampling)
+        for decode in ("choice", "logprob"):
+            if decode in new and self.identity.thinking_seen in ("thinks", "opens"):
+                raise EngineError(
+                    f"{self.server.model} thinks before it answers, and --decode {decode} would "
+                    "ask in the middle of a thought; --thinking off, or --engine transformers, "
+                    "which asks behind the thought"
+                )
+        if first := new.get("choice"):
+            await self._constraint(work, first, sampling)
 
     async def _probe(
-        self, work: _Work, request: Request, tokens: int, **more: Any
-    ) -> tuple[str, Any] | Trouble:
-        """(text, body) of a short reply, or why there is none."""
-        few = Sampling(work.sampling.temperature, work.sampling.top_p, tokens)
-        plain = Request(**{**vars(request), "decode": "free", "options": {}})
-        body = {**self.server.body(plain, few), **more}
+        self, work: Work, request: Request, sampling: Sampling, tokens: int, **more: Any
+    ) -> dict[str, Any] | Trouble:
+        """The body of a reply to something harmless, or why there is none. tokens: at most."""
+        few = dataclasses.replace(sampling, max_tokens=tokens)
+        messages = [{**m, "content": PLAIN} for m in request.messages]
+        plain = Request(**{**vars(request), "decode": "free", "options": {}, "messages": messages})
+        body = self.server.body(plain, few) | more
         url = f"{self.server.url}{self.server.path}"
 
         async def once() -> Any:
             try:
                 return await work.post(url, json.dumps(body))
             except Trouble as trouble:
+                if trouble.kind == "loading":
+                    self._say_once(f"waiting: the server is loading the model ({trouble.detail})")
                 if trouble.passes:
                     raise
                 return trouble
@@ -563,60 +318,183 @@ class OpenAIEngine:
         found = await work.persist(request.id, once)
         if isinstance(found, Failure):
             raise EngineError(f"{self.server.url}: does not answer ({found.kind}: {found.detail})")
-        if isinstance(found, Trouble):
-            return found
-        with contextlib.suppress(Trouble):
-            reply = self.server.response(plain, "", {}, {**found, "usage": None})
-            return getattr(reply, "text", ""), found
-        return "", found
+        return found
 
-    async def _dialect(self, work: _Work, request: Request) -> None:
-        """Learn which of our settings the server does not know, from what it refuses."""
-        for _ in range(8):
-            found = await self._probe(work, request, 1)
-            if not isinstance(found, Trouble) or found.kind == "too-long":
-                return
+    async def _dialect(
+        self, work: Work, request: Request, sampling: Sampling
+    ) -> dict[str, Any] | None:
+        """Learn which of our settings the server does not know, from what it refuses; the first
+        reply that it gives, None where it gives none to so short a prompt."""
+        names = self.server.names
+        for _ in range(10):
+            found = await self._probe(work, request, sampling, FEW)
+            if not isinstance(found, Trouble):
+                return found
+            if found.kind == "too-long":
+                return None
             said = found.detail
-            if "max_completion_tokens" in said and "max_tokens" in self.server.names.values():
-                self.server.names["max_tokens"] = "max_completion_tokens"
+            if "max_completion_tokens" in said and names["max_tokens"] == "max_tokens":
+                names["max_tokens"] = "max_completion_tokens"
                 continue
             if "chat template" in said.lower():
                 raise EngineError(
                     f"{self.server.model}: the server has no chat template for it, as for a base "
                     "model; --engine-arg api=completions prompts it with plain text"
                 )
-            known = ("seed", "top_p", "presence_penalty", "frequency_penalty", "n")
-            name = next(
-                (k for k in known if re.search(rf"\b{k}\b", said) and k not in self.server.names),
-                "",
-            )
+            known = ("seed", "temperature", "top_p", "presence_penalty", "frequency_penalty", "n")
+            name = next((k for k in known if re.search(rf"\b{k}\b", said) and k not in names), "")
             if not name:
                 raise EngineError(f"{self.server.url}: refuses the request ({said})")
-            self.server.names[name] = ""
-            what = "replies will not repeat" if name == "seed" else "it uses its own"
-            self.note(f"the server does not take {name!r}: {what}")
+            names[name] = ""
+            what = {
+                "seed": "replies will not repeat",
+                "temperature": "replies are drawn as it likes, and not at temperature "
+                f"{sampling.temperature:g}",
+            }.get(name, "it uses its own")
+            self._say_once(f"the server does not take {name!r}: {what}")
+            left = sorted(k for k, v in names.items() if not v)
+            args = {**self.identity.engine_args, "left_out": left}
+            self.identity = dataclasses.replace(self.identity, engine_args=args)
+        raise EngineError(f"{self.server.url}: refuses the request ({said})")
 
-    async def _seeds(self, work: _Work, request: Request) -> None:
-        replies = [await self._probe(work, request, 16) for _ in range(2)]
-        said = [found[0] for found in replies if not isinstance(found, Trouble)]
-        if len(set(said)) > 1:
-            self.note("the server ignores seeds: the same run again will give other replies")
+    async def _seeds(self, work: Work, request: Request, sampling: Sampling) -> None:
+        said = set()
+        for _ in range(2):
+            found = await self._probe(work, request, sampling, 16)
+            if not isinstance(found, Trouble):
+                with contextlib.suppress(LookupError, TypeError, AttributeError):
+                    said.add(_said.said(found).text)
+        if len(said) > 1:
+            self._say_once("the server ignores seeds: the same run again will give other replies")
 
-    async def _constraint(self, work: _Work, request: Request) -> None:
+    async def _constraint(self, work: Work, request: Request, sampling: Sampling) -> None:
         """Find how the server takes a choice; it may ignore what it does not know, with 200."""
-        for dialect in ("structured_outputs", "guided_choice"):
-            found = await self._probe(work, request, 16, **_choice(dialect, [RARE]))
-            if not isinstance(found, Trouble) and found[0].strip() == RARE:
-                self.server.choice = dialect
+        for name, choice in CHOICES.items():
+            if name and await self._constrains(work, request, sampling, choice):
+                self.server.choice = name
+                if choice.wraps:
+                    self._say_once(f"the server takes a choice as {name}: inside JSON")
                 return
         raise EngineError(
-            f"{self.server.url}: ignores structured outputs (a choice was forced, and the reply was"
-            " another), so --decode choice cannot be used with it"
+            f"{self.server.url}: ignores structured outputs (a choice was forced by "
+            f"{', '.join(name for name in CHOICES if name)}, and the reply was another), so that "
+            "nothing here can be answered by one of several words"
         )
+
+    async def _constrains(
+        self, work: Work, request: Request, sampling: Sampling, choice: Choice
+    ) -> bool:
+        found = await self._probe(work, request, sampling, 16 + choice.more, **choice.put([RARE]))
+        if isinstance(found, Trouble):
+            return False
+        with contextlib.suppress(LookupError, TypeError, AttributeError):
+            return choice.read(_said.said(found).text or "").strip() == RARE
+        return False
+
+    # -- thinking -----------------------------------------------------------------------------
+
+    async def _think(
+        self, work: Work, request: Request, sampling: Sampling, first: dict[str, Any] | None
+    ) -> None:
+        """Find out whether the model thinks, tell it to think as asked, and give it room."""
+        mode, server = self.asked.mode, self.server
+        if server.api != "chat":
+            if mode != "default":
+                raise EngineError(
+                    "--thinking is told to a chat; --engine-arg api=completions has none"
+                )
+            return
+        room = self._room(sampling)
+        seen = await self._seen(work, request, sampling, first)
+        put = ""
+        if mode not in ("default", "off" if seen == "none" else ""):
+            for way in ways("server"):
+                if not (told := way.put(mode, room)):
+                    continue
+                server.thinking = told
+                now = await self._seen(work, request, sampling, None)
+                if now and (now == "none") == (mode == "off"):
+                    put, seen = f"{way.name}={mode}", now
+                    break
+            else:
+                server.thinking = {}
+                raise EngineError(self._untold(seen))
+        if seen in ("thinks", "opens", "hidden"):
+            server.room = room
+            if self.asked.tokens is None:
+                self._say_once(
+                    f"{server.model} thinks before it answers: {room} tokens are added for it "
+                    "(--think-tokens)"
+                )
+        elif self.asked.tokens:
+            server.room = room
+        self.identity = dataclasses.replace(
+            self.identity,
+            thinking=asked(self.asked, server.room),
+            thinking_put=put,
+            thinking_seen=seen,
+        )
+
+    def _untold(self, seen: str) -> str:
+        mode = self.asked.mode
+        tried = ", ".join(way.name for way in ways("server") if way.put(mode, 1))
+        what = "still thinks" if mode == "off" else "shows no thought"
+        return (
+            f"{self.server.url}: {self.server.model} {what} after --thinking {mode}, told by "
+            f"{tried}; leave it out, or tell it by --request-arg or --template-arg"
+        )
+
+    def _room(self, sampling: Sampling) -> int:
+        """Tokens for a thought: as asked, or as many as usual and the server has room for."""
+        if self.asked.tokens is not None:
+            return self.asked.tokens
+        if self.server.positions is None:
+            return THINK_TOKENS
+        return max(0, min(THINK_TOKENS, self.server.positions // 2))
+
+    async def _seen(
+        self, work: Work, request: Request, sampling: Sampling, first: dict[str, Any] | None
+    ) -> str:
+        """`opens`, `thinks`, `hidden` or `none`, by a short reply; "" where none comes.
+
+        A reply that goes on and on may be a thought that the template has opened, in which no
+        mark stands before its end: then a longer one is looked at.
+        """
+        if self.server.vllm and await self._opens(work, request):
+            return "opens"
+        for tokens in (FEW, MANY):
+            found: dict[str, Any] | Trouble | None = first
+            if first is None or tokens == MANY:
+                found = await self._probe(work, request, sampling, tokens)
+            if isinstance(found, Trouble) or found is None:
+                return ""
+            try:
+                said = _said.said(found)
+            except (LookupError, TypeError, AttributeError):
+                return "none"
+            text = said.text or ""
+            if said.reasoning or thoughts.part(text).state != "none":
+                return "thinks"
+            if said.reasoning_from == "hidden" and said.reasoning_tokens != 0:
+                return "hidden"
+            if said.finish != "length":
+                return "none"
+            if not text.strip():
+                return "hidden"
+        return "none"
+
+    async def _opens(self, work: Work, request: Request) -> bool:
+        """Whether vLLM's chat template leaves the prompt inside a thought."""
+        with contextlib.suppress(Trouble):
+            ids = await self._tokens(work, request)
+            body = {"model": self.server.model, "tokens": ids[-64:]}
+            found = await work.post(f"{self.server.root}/detokenize", json.dumps(body))
+            return isinstance(found.get("prompt"), str) and thoughts.opens(found["prompt"])
+        return False
 
     # -- probabilities --------------------------------------------------------------------------
 
-    async def _read(self, work: _Work, request: Request) -> LogProb:
+    async def _read(self, work: Work, request: Request) -> LogProb:
         """Each form behind the prompt's own tokens, with the log-probabilities of a given text.
 
         A form that another begins with is read off that one.
@@ -655,23 +533,24 @@ class OpenAIEngine:
             tokens_in=len(ids),
         )
 
-    async def _tokens(self, work: _Work, request: Request) -> list[int]:
+    async def _tokens(self, work: Work, request: Request) -> list[int]:
         """The prompt as the server cuts it, chat template and all."""
         body: dict[str, Any] = {"model": self.server.model}
-        if self.server.settings.api == "chat":
+        if self.server.api == "chat":
             body |= {"messages": request.messages, "add_generation_prompt": True}
-            body["chat_template_kwargs"] = {"date_string": TEMPLATE_DATE}
+            told = self.server.thinking.get("chat_template_kwargs", {})
+            body["chat_template_kwargs"] = self.server.kwargs() | told
         else:
             body["prompt"] = "\n".join(m["content"] for m in request.messages)
         return await self._tokenize(work, body)
 
-    async def _form(self, work: _Work, text: str) -> list[int]:
+    async def _form(self, work: Work, text: str) -> list[int]:
         if text not in self._ids:
             body = {"model": self.server.model, "prompt": text, "add_special_tokens": False}
             self._ids[text] = await self._tokenize(work, body)
         return self._ids[text]
 
-    async def _tokenize(self, work: _Work, body: Mapping[str, Any]) -> list[int]:
+    async def _tokenize(self, work: Work, body: Mapping[str, Any]) -> list[int]:
         found = await work.post(f"{self.server.root}/tokenize", json.dumps(body))
         try:
             return [int(token) for token in found["tokens"]]
@@ -679,105 +558,11 @@ class OpenAIEngine:
             raise Trouble("broken-reply", "status 200 without tokens") from None
 
 
-def _backoff(state: tenacity.RetryCallState) -> float:
-    """Seconds before the next attempt: doubled each time, and not the same for everybody."""
-    doubled = tenacity.wait_exponential(multiplier=BACKOFF, max=30)(state)
-    return doubled + tenacity.wait_random(0, BACKOFF)(state)
-
-
-class _Work:
-    """What the requests of one call of `generate` share. most: of them in flight together."""
-
-    def __init__(self, server: Server, most: int, sampling: Sampling) -> None:
-        self.server, self.gate, self.sampling = server, Gate(most), sampling
-        settings = server.settings
-        limits = httpx.Limits(max_connections=LANES, max_keepalive_connections=LANES)
-        timeout = httpx.Timeout(settings.read_timeout, connect=settings.connect_timeout, pool=None)
-        self.clients = [
-            httpx.AsyncClient(auth=server.key, limits=limits, timeout=timeout, verify=_trust())
-            for _ in range(-(-most // LANES))
-        ]
-        # As many as the gate lets in; the last that was left is the first to be taken, warm.
-        self.lanes = [client for client in self.clients for _ in range(LANES)]
-        self.heard = time.monotonic()  # when the server last said anything
-
-    async def post(self, url: str, body: str) -> dict[str, Any]:
-        """One attempt. Trouble, or an EngineError that ends the run."""
-        since = await self.gate.enter()
-        client = self.lanes.pop()
-        settings = self.server.settings
-        try:
-            async with asyncio.timeout(settings.total_timeout):
-                headers = {"Content-Type": "application/json"}
-                reply = await client.post(url, content=body.encode("ascii"), headers=headers)
-            self.heard = time.monotonic()
-            found = self.server.check(reply)
-        except Trouble as trouble:
-            if trouble.lowers:
-                self.gate.bad(since)
-                self.gate.pause(trouble.wait or 0.0)
-            raise
-        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-            if time.monotonic() - self.heard > settings.total_timeout:
-                line = self.server.unreachable(error)
-                raise EngineError(f"{line} The same command goes on where it stopped.") from None
-            raise Trouble("unreachable", type(error).__name__, down=True) from None
-        except (httpx.TimeoutException, TimeoutError):
-            self.gate.bad(since)
-            raise Trouble("timeout", f"no answer in {settings.read_timeout:.0f} s") from None
-        except httpx.HTTPError as error:
-            said = self.server.key.scrub(str(error)) or type(error).__name__
-            raise Trouble("broken-reply", said) from None
-        finally:
-            self.lanes.append(client)
-            self.gate.leave()
-        if time.monotonic() - since > settings.read_timeout / 2:
-            self.gate.bad(since)
-        else:
-            self.gate.good()
-        return found
-
-    async def persist(self, request: str, once: Any) -> Any:
-        """What `once` returns, after as many attempts as it takes; a Failure if none is good."""
-        begun = time.monotonic()
-        attempts = refusals = 0
-
-        def stop(state: tenacity.RetryCallState) -> bool:
-            trouble = state.outcome.exception() if state.outcome else None
-            if isinstance(trouble, Trouble) and trouble.down:
-                return False  # `post` ends the run when it has been too long for all
-            late = time.monotonic() - begun > self.server.settings.total_timeout
-            return late or attempts - refusals >= ATTEMPTS
-
-        def wait(state: tenacity.RetryCallState) -> float:
-            trouble = state.outcome.exception() if state.outcome else None
-            asked = trouble.wait if isinstance(trouble, Trouble) else None
-            backoff = _backoff(state)
-            return backoff if asked is None else asked + backoff / 8
-
-        retrying = tenacity.AsyncRetrying(
-            retry=tenacity.retry_if_exception(lambda e: isinstance(e, Trouble) and e.passes),
-            wait=wait,
-            stop=stop,
-            reraise=True,
-        )
-        try:
-            async for attempt in retrying:
-                with attempt:
-                    attempts += 1
-                    try:
-                        return await once()
-                    except Trouble as trouble:
-                        refusals += trouble.down
-                        raise
-        except Trouble as trouble:
-            return Failure(request, trouble.kind, trouble.detail, attempts)
-        raise AssertionError
-
-    async def end(self, tasks: Iterable[asyncio.Task[Any]] = ()) -> None:
-        await asyncio.gather(*tasks, return_exceptions=True)
-        for client in self.clients:
-            await client.aclose()
+def asked(thinking: Thinking, room: int) -> str:
+    """What a spec says was asked: the mode, unless it is left to the model, and the tokens."""
+    parts = [thinking.mode] if thinking.mode != "default" else []
+    parts += [f"{room} tokens"] if room else []
+    return " ".join(parts)
 
 
 def _elsewhere(answers: Generator[Response | LogProb | Failure, None, None]) -> Iterator[Any]:

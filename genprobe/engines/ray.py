@@ -10,14 +10,15 @@ process, and ends with it.
 
 Arguments (`Options.more`): replicas (of the model, 1), block (requests, 64), and any argument of
 vLLM's EngineArgs. With a base URL only block: requests go to a server, `Options.concurrency` at
-once, with the key of GENPROBE_API_KEY or else OPENAI_API_KEY where Ray's workers run: it is read
-by them, and is in no data set, configuration or log of Ray.
+once. Keys are read from the environment by Ray's workers, where they run, and are in no data set,
+configuration or log of Ray.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import importlib.util
 import json
 import logging
@@ -27,11 +28,10 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
 
-import httpx
+import aiohttp
 
-from genprobe.engines import Identity, Options, Sampling, _vllm
+from genprobe.engines import Identity, Options, Sampling, _http, _vllm, openai
 from genprobe.engines._local import (
     Form,
     Local,
@@ -44,6 +44,7 @@ from genprobe.engines._local import (
     quiet,
     unusable,
 )
+from genprobe.engines._server import Server, headers_for
 from genprobe.errors import EngineError
 from genprobe.records import Failure, LogProb, Request, Response
 
@@ -52,8 +53,6 @@ BLOCK = 64
 OURS = ("replicas", "block")
 RESTARTS = 1  # of a replica that died: a second death has a cause that a third would have too
 ATTEMPTS = 6  # at a request to a server
-# As in the engines that render templates themselves (`_local.TEMPLATE_DATE`).
-TEMPLATE_DATE = "26 Jul 2024"
 
 
 def open(model: str, options: Options) -> RayEngine | ServedEngine:
@@ -413,107 +412,63 @@ def _served(model: str, options: Options, block: int) -> ServedEngine:
         raise EngineError(
             f"--engine ray with --base-url has no argument {unknown[0]!r}; only block"
         )
-    url = str(options.base_url).rstrip("/")
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise EngineError("--base-url is no address; it looks like http://localhost:8000/v1")
-    if parts.username or parts.password or parts.query or parts.fragment:
-        raise EngineError(
-            "--base-url holds a name, password or query; put the key into GENPROBE_API_KEY instead"
-        )
-    try:
-        with httpx.Client(timeout=10.0, headers=_key()) as client:
-            found = client.get(f"{url}/models")
-            version = _version(client, url.removesuffix("/v1"))
-        served = [str(row["id"]) for row in found.raise_for_status().json()["data"]]
-    except httpx.HTTPStatusError as error:
-        status = error.response.status_code
-        cure = "set GENPROBE_API_KEY" if status in (401, 403) else "is the address right?"
-        raise EngineError(f"{url}/models answers {status}; {cure}") from None
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
-        raise EngineError(
-            f"{url}: no server answers there ({type(error).__name__}); is it running?"
-        ) from None
-    except (ValueError, KeyError, TypeError):
-        raise EngineError(f"{url}/models is not what an OpenAI-compatible server says") from None
-    if not model and len(served) == 1:
-        model = served[0]
-    if model not in served:
-        raise EngineError(f"{url} does not serve {model!r}; it has {', '.join(served[:8])}")
+    asker = openai.open(model, dataclasses.replace(options, more={}))
     cluster = Cluster(spare=1)
-    identity = Identity(
-        model=model,
-        revision="served",
+    one = asker.identity
+    asker.identity = dataclasses.replace(
+        one,
         engine="ray",
         engine_version=cluster.version,
-        dtype="unknown",
-        chat_template="server",
-        engine_args={"server": f"vllm {version}" if version else parts.hostname},
+        engine_args={**one.engine_args, "answers": one.engine_version},
     )
-    return ServedEngine(url, cluster, identity, block, options.concurrency or block, bool(version))
-
-
-def _version(client: httpx.Client, root: str) -> str:
-    """The version of vLLM, "" of another server."""
-    with contextlib.suppress(httpx.HTTPError, ValueError, KeyError, TypeError):
-        return str(client.get(f"{root}/version").json()["version"])
-    return ""
-
-
-def _key() -> dict[str, str]:
-    """The header with the key, from the environment of the process that asks."""
-    key = os.environ.get("GENPROBE_API_KEY") or os.environ.get("OPENAI_API_KEY")
-    return {"Authorization": f"Bearer {key}"} if key else {}
+    return ServedEngine(asker, cluster, block, options.concurrency or block)
 
 
 class ServedEngine:
     """See `genprobe.engines.Engine`: free replies of a server, asked by Ray's workers."""
 
-    def __init__(
-        self, url: str, cluster: Cluster, identity: Identity, block: int, most: int, vllm: bool
-    ) -> None:
-        self.url, self.cluster, self.identity = url, cluster, identity
-        self.block, self.most, self.vllm = block, most, vllm
+    def __init__(self, asker: openai.OpenAIEngine, cluster: Cluster, block: int, most: int) -> None:
+        """asker: knows the server, and how it is asked."""
+        self.asker, self.server, self.cluster = asker, asker.server, cluster
+        self.url, self.block, self.most = asker.server.url, block, most
 
-    def generate(
-        self, requests: Sequence[Request], sampling: Sampling
-    ) -> Iterator[Response | LogProb | Failure]:
-        """Answer every request once, those of a block together. EngineError if Ray gives up."""
+    @property
+    def identity(self) -> Identity:
+        return self.asker.identity
+
+    @identity.setter
+    def identity(self, identity: Identity) -> None:
+        self.asker.identity = identity
+
+    def prepare(self, requests: Sequence[Request], sampling: Sampling) -> None:
+        """As the engine `openai`."""
         if any(r.decode != "free" for r in requests):
             raise EngineError(
                 "--engine ray with --base-url asks for free replies only; use --engine openai for "
                 "--decode choice and logprob"
             )
-        sent = {r.id: json.dumps(self._body(r, sampling)) for r in requests}
+        self.asker.prepare(requests, sampling)
+
+    def generate(
+        self, requests: Sequence[Request], sampling: Sampling
+    ) -> Iterator[Response | LogProb | Failure]:
+        """Answer every request once, those of a block together. EngineError if Ray gives up."""
+        self.prepare(requests, sampling)
+        asked = {r.id: r for r in requests}
+        bodies = {r.id: self.server.body(r, sampling) for r in requests}
+        sent = {name: json.dumps(body) for name, body in bodies.items()}
         # The text itself: in Ray's tables the body's fields would be reordered.
         rows = [{"request": name, "payload": text} for name, text in sent.items()]
         if not rows:
             return
         try:
             for found in self.cluster.answers(self._processor(), rows, self.block):
-                yield _record(found["request"], sent[found["request"]], json.loads(found["said"]))
+                name, said = found["request"], json.loads(found["said"])
+                yield _record(self.server, asked[name], sent[name], bodies[name], said)
         except EngineError:
             raise
         except Exception as error:
             raise EngineError(f"{self.url}: {_cause(error)}") from error
-
-    def _body(self, request: Request, sampling: Sampling) -> dict[str, Any]:
-        body: dict[str, Any] = {
-            "model": self.identity.model,
-            "messages": request.messages,
-            "stream": False,
-            "max_tokens": sampling.max_tokens,
-            "temperature": sampling.temperature,
-            "top_p": sampling.top_p if sampling.temperature else 1.0,
-            "seed": request.seed,
-            "n": 1,
-            "presence_penalty": 0.0,
-            "frequency_penalty": 0.0,
-        }
-        if self.vllm:
-            body |= {"top_k": 0, "min_p": 0.0, "repetition_penalty": 1.0}
-            body["chat_template_kwargs"] = {"date_string": TEMPLATE_DATE}
-        return body
 
     def _processor(self) -> Any:
         from ray.data.llm import HttpRequestProcessorConfig, build_processor
@@ -522,7 +477,9 @@ class ServedEngine:
             url=f"{self.url}/chat/completions",
             batch_size=self.block,
             concurrency=1,
-            session_factory=_Sessions(self.most),
+            session_factory=_Sessions(
+                self.most, self.server.url, self.server.key_name, self.server.given
+            ),
         )
         with _hushed():
             return build_processor(
@@ -541,12 +498,15 @@ class ServedEngine:
 
 
 class _Sessions(NamedTuple):
-    """Makes the session of a block, in the worker."""
+    """Makes the session of a block, in the worker, which reads the keys from its environment."""
 
     most: int
+    url: str
+    key_name: str
+    given: Mapping[str, str]
 
     def __call__(self) -> _Session:
-        return _Session(self.most)
+        return _Session(self.most, self.url, headers_for(self.url, self.key_name, self.given).all())
 
 
 class _Session:
@@ -557,9 +517,10 @@ class _Session:
     answer that says so.
     """
 
-    def __init__(self, most: int) -> None:
-        timeout = httpx.Timeout(120.0, connect=10.0, pool=None)
-        self.client = httpx.AsyncClient(headers=_key(), timeout=timeout)
+    def __init__(self, most: int, url: str, headers: dict[str, str]) -> None:
+        self.client = _http.session(url, _http.Times())
+        self.proxy = _http.proxy(url)
+        self.headers = {**headers, "Content-Type": "application/json"}
         self.gate = asyncio.Semaphore(most)
         self.tasks: list[asyncio.Task[_Answer]] = []
 
@@ -569,26 +530,34 @@ class _Session:
     async def __aexit__(self, *_: Any) -> None:
         for task in self.tasks:
             task.cancel()
-        await self.client.aclose()
+        await self.client.close()
 
     def post(self, url: str, headers: Mapping[str, str], data: str) -> asyncio.Task[_Answer]:
         self.tasks.append(asyncio.ensure_future(self._ask(url, json.loads(data))))
         return self.tasks[-1]
 
     async def _ask(self, url: str, body: str) -> _Answer:
-        headers = {"Content-Type": "application/json"}
         said: dict[str, Any] = {}
         for attempt in range(1, ATTEMPTS + 1):
             wait = random.uniform(0.5, 1.0) * min(30.0, 2.0 ** (attempt - 1))
             try:
-                async with self.gate:
-                    found = await self.client.post(url, content=body, headers=headers)
-                said = {"status": found.status_code, "text": found.text, "attempts": attempt}
-                if found.status_code not in (408, 409, 425, 429, 529) and found.status_code < 500:
+                async with (
+                    self.gate,
+                    self.client.post(
+                        url,
+                        data=body.encode("ascii"),
+                        headers=self.headers,
+                        allow_redirects=False,
+                        proxy=self.proxy,
+                    ) as found,
+                ):
+                    text = (await found.read()).decode("utf-8", "replace")
+                said = {"status": found.status, "text": text, "attempts": attempt}
+                if found.status not in (408, 409, 425, 429, 529) and found.status < 500:
                     break
-                with contextlib.suppress(ValueError):  # it may also be a date
-                    wait = max(wait, float(found.headers.get("retry-after", 0)))
-            except httpx.HTTPError as error:
+                asked = _http.retry_after(found.headers.get("retry-after"))
+                wait = max(wait, asked or 0.0)
+            except (aiohttp.ClientError, OSError) as error:
                 said = {"status": 0, "text": type(error).__name__, "attempts": attempt}
             if attempt < ATTEMPTS:
                 await asyncio.sleep(min(wait, 120.0))
@@ -611,29 +580,20 @@ class _Answer(NamedTuple):
         return {"said": self.said}
 
 
-def _record(request: str, sent: str, said: Mapping[str, Any]) -> Response | Failure:
+def _record(
+    server: Server, request: Request, sent: str, body: Mapping[str, Any], said: Mapping[str, Any]
+) -> Response | Failure:
     """An answer of a server as a record."""
     status, text, attempts = said["status"], said["text"], said["attempts"]
     if status == 0:
-        return Failure(request, "unreachable", text, attempts)
-    if status != 200:
-        key = _key().get("Authorization", "").removeprefix("Bearer ")
-        words = line(Exception(text.replace(key, "<key>") if key else text))
-        long = status == 400 and "context length" in text
-        return Failure(request, "too-long" if long else f"http-{status}", words, attempts)
+        return Failure(request.id, "unreachable", text, attempts)
     try:
-        found = json.loads(text)
-        choice = found["choices"][0]
-        content = choice["message"]["content"]
-        finish = str(choice.get("finish_reason") or "unknown")
-        usage = found.get("usage") or {}
-        counts = [usage.get("prompt_tokens"), usage.get("completion_tokens")]
-    except (ValueError, KeyError, IndexError, TypeError, AttributeError):
-        return Failure(request, "broken-reply", "status 200 without a choice in it", attempts)
-    if not isinstance(content, str):
-        return Failure(request, "no-text", f"no text, finish reason {finish!r}", attempts)
-    tokens = (n if type(n) is int else None for n in counts)
-    return Response(request, content, finish, sent, *tokens)
+        found = server.check(_http.Answer(status, {}, text.encode("utf-8")))
+        return server.response(request, sent, body, found)
+    except _http.Trouble as trouble:
+        return Failure(request.id, trouble.kind, trouble.detail, attempts)
+    except EngineError as error:
+        return Failure(request.id, f"http-{status}", line(error), attempts)
 
 
 # --- manners ---------------------------------------------------------------------------------

@@ -57,6 +57,14 @@ class Item(NamedTuple):
         """The text behind the thought; empty where the reply was cut off inside it."""
         return self.parted.reply
 
+    @property
+    def blocked(self) -> str:
+        """`filter` where a filter of the server kept the reply back, `refusal` where the server
+        says that it refuses; "" for a reply to be read."""
+        if self.finish == "content_filter" and not self.response.strip():
+            return "filter"
+        return "refusal" if self.finish == "refusal" else ""
+
 
 def seen(lang: str, probe: str, prompt: str, response: Response) -> Item:
     """What a judge sees of a response: its text, and what its server delivered apart."""

@@ -49,6 +49,8 @@ class RefusalJudge:
         self.signature = f"refusal@{version}"
 
     def __call__(self, item: Item) -> Verdict:
+        if item.blocked:
+            return Verdict("yes", f"server-{item.blocked}")
         behind = item.reply
         start = strip_echo(item.prompt, behind)
         reply = behind[start : start + LIMIT]

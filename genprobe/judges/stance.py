@@ -107,6 +107,8 @@ class StanceJudge:
         if obeys and not found["for"] and item.probe != "likelier":
             found["for"] = obeys[:1]
         label, rule = self._label(found, item)
+        if item.blocked:
+            label, rule = "refusal", f"server-{item.blocked}"
         shown = [matches[0] for matches in found.values() if matches]
         spans = [text.origin(reply, m.start, m.end, lexicon.fold) for m in shown]
         return Verdict(

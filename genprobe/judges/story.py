@@ -110,7 +110,9 @@ class StoryJudge:
             "duplicate_of": None,
         }
         label, evidence = "usable", ""
-        if not own:
+        if item.blocked:
+            label = item.blocked
+        elif not own:
             label = "echo" if echoed else "empty"
         elif refused.label == "yes":
             label, evidence = "refusal", refused.evidence

@@ -36,7 +36,7 @@ COLUMNS = (
     Column("answer", "what was answered to the question as worded: yes, no, ambiguous", LABEL),
     Column(
         "kind",
-        "why: answer, refusal, hedge, both, echo, offtopic, empty, unfinished, undecided",
+        "why: answer, refusal, hedge, both, echo, offtopic, empty, filter, unfinished, undecided",
         field_of("kind"),
     ),
     Column("conflict", "the explanation contradicts the answer", field_of("conflict"), BOOLEAN),
@@ -1240,6 +1240,8 @@ class YesNo:
             code = self._codes[item.lang] = packs.language_code(item.lang)
         if item.probe not in PROBES:
             raise registry.unknown("probe", item.probe, list(PROBES))
+        if item.blocked:
+            return _none(item.blocked)
         parted = item.parted
         if parted.state == "open":
             return _none("unfinished")
@@ -1317,7 +1319,7 @@ def _letter(prompt: str, reply: str) -> tuple[str, str] | None:
 
 
 def _none(kind: str) -> Verdict:
-    rule = kind if kind == "unfinished" else "no-answer"
+    rule = kind if kind in ("unfinished", "filter") else "no-answer"
     return Verdict("ambiguous", rule, "", None, {"kind": kind, "conflict": False})
 
 

@@ -33,7 +33,18 @@ REPLY = tuple(columns.of_replies())
 
 # The order in which exclusions are told; others follow by name.
 REASONS = (
-    *("failed", "missing", "unjudged", "refusal", "hedge", "both", "echo", "offtopic", "empty"),
+    *(
+        "failed",
+        "missing",
+        "unjudged",
+        "refusal",
+        "filter",
+        "hedge",
+        "both",
+        "echo",
+        "offtopic",
+        "empty",
+    ),
     *("unclear", "mixed", "und"),
 )
 

@@ -64,14 +64,15 @@ def _answers(answer: str, place: int) -> Metric:
 
 def _says(measure: str, place: int) -> Metric:
     """Share of clear answers (yes or no) that say what the probe measures, as the pack has it:
-    "no" to a disagreement probe endorses. Bounds: the share of all replies if no unclear reply
-    said so, and if every one did."""
+    "no" to a disagreement probe endorses. Bounds: the share of all that was asked if no unclear
+    reply and no request that failed said so, and if every one did."""
 
     def units(outcomes: pd.DataFrame, by: list[str]) -> Units:
         rows = outcomes[outcomes["measures"] == measure]
         reason = not_clear(rows)
         says = rows["says"].fillna(False).to_numpy(float)
         unclear = (rows["answer"] == "ambiguous").fillna(False).to_numpy(bool)
+        unclear = unclear | (rows["status"] == "failed").fillna(False).to_numpy(bool)
         possible = np.column_stack([says, np.where(unclear, 1.0, says)])
         possible[~(unclear | (reason == "").to_numpy(bool))] = np.nan
         return _units(rows, by, rows["says"], reason, possible)

@@ -421,7 +421,7 @@ def _finish(frame: pd.DataFrame, pack: packs.Pack) -> pd.DataFrame:
         frame["says"] = (frame["answer"] == frame["when"]).astype("boolean").mask(~clear)
     if "refused" not in frame and "kind" in frame:
         known = frame["kind"].notna()
-        frame["refused"] = (frame["kind"] == "refusal").astype("boolean").mask(~known)
+        frame["refused"] = frame["kind"].isin(("refusal", "filter")).astype("boolean").mask(~known)
     if "reply_language" in frame:
         frame["in_language"] = _in_language(frame["reply_language"], frame["lang"])
     known = columns.known()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter, deque
 from collections.abc import Callable
 from typing import NamedTuple
 
 from genprobe.engines import Engine, Sampling
-from genprobe.errors import EngineError
+from genprobe.errors import Caution, EngineError
 from genprobe.pipeline import Note, Progress
 from genprobe.records import Failure, LogProb, Request, Response
 from genprobe.runs.run import Run
@@ -32,6 +33,18 @@ class Counts(NamedTuple):
     total: int
 
 
+def _now(record: Response | LogProb | Failure) -> Response | LogProb | Failure:
+    """The record with the time."""
+    at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    return type(record)(**{**vars(record), "at": at})
+
+
+def unanswered(run: Run) -> int:
+    """How many requests have no answer."""
+    answered = set(run.answered())
+    return sum(request.id not in answered for request in run.requests())
+
+
 def generate(
     run: Run,
     engine: Engine,
@@ -49,6 +62,7 @@ def generate(
     total = sum(1 for _ in run.requests())
     counts = Counts(done=0, failed=0, already=total - len(asked), total=total)
     name = engine.identity.engine
+    recorded = name == "replay"  # those came when they came
     try:
         for record in engine.generate(asked, sampling) if asked else ():
             if record.request not in waiting:
@@ -56,7 +70,7 @@ def generate(
             decode = waiting.pop(record.request)
             if not isinstance(record, Failure | (Response if decode in WRITTEN else LogProb)):
                 raise EngineError(f"engine {name!r} answered {record.request} with another kind")
-            run.append(record)
+            run.append(record if recorded else _now(record))
             if isinstance(record, Failure):
                 counts = counts._replace(failed=counts.failed + 1)
             else:
@@ -96,4 +110,4 @@ def ask(run: Run, engine: Engine, sampling: Sampling, note: Note, progress: Prog
         said = f"requests failed: {such}{why[:200]}{others} ({run.folder}/failures.jsonl){cure}"
         if counts.failed == counts.total:
             raise EngineError(f"all {counts.total} {said}")
-        note(f"{counts.failed} of {counts.total} {said}")
+        note(Caution(f"{counts.failed} of {counts.total} {said}"))

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import importlib.util
 import json
+import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
-from genprobe.engines import Options, control
-from genprobe.errors import InputError
+from genprobe.engines import Options, Thinking, control
+from genprobe.errors import Caution, InputError
 from genprobe.resources import models, registry
 
 SCORER = "open_scorer"  # what an engine module has that scores texts
@@ -49,6 +52,88 @@ def engine_options(
     return Options(**ours, base_url=base_url, concurrency=concurrency, more=found)
 
 
+def told(options: Options, given: dict[str, Any]) -> Options:
+    """The options with what the command line says of thinking, templates, headers, parameters and
+    keys, which is taken out of `given`. InputError for what is not of the form."""
+    mode, tokens = given.pop("thinking", None), given.pop("think_tokens", None)
+    return dataclasses.replace(
+        options,
+        thinking=Thinking(mode or "default", tokens),
+        template_args=_pairs("--template-arg", given.pop("template_args", ())),
+        request_args=_pairs("--request-arg", given.pop("request_args", ()), strict=True),
+        headers=_pairs("--header", given.pop("headers", ()), plain=True),
+        key_env=given.pop("key_env", None) or "",
+    )
+
+
+def _pairs(
+    option: str, arguments: Sequence[str], strict: bool = False, plain: bool = False
+) -> dict[str, Any]:
+    """NAME=VALUE texts as a table: values as JSON where they are JSON (strict: they must be), else
+    as they are (plain: always)."""
+    found: dict[str, Any] = {}
+    for argument in arguments:
+        name, equals, text = argument.partition("=")
+        name = name.strip()
+        if not equals or not name:
+            # Not repeated: what stands there may be a key.
+            raise InputError(f"{option} wants NAME=VALUE, such as {_SUCH[option]}")
+        if name in found:
+            raise InputError(f"{option} {name} is there twice")
+        found[name] = text
+        if not plain:
+            try:
+                found[name] = json.loads(text)
+            except ValueError:
+                if strict:
+                    raise InputError(
+                        f"{option} {name}: the value is no JSON; a text stands in quotes, such as "
+                        f"{_SUCH[option]}"
+                    ) from None
+    return found
+
+
+_SUCH = {
+    "--template-arg": "enable_thinking=false",
+    "--request-arg": """'service_tier="flex"'""",
+    "--header": "'X-Title=$TITLE'",
+}
+
+
+def system_text(given: str | None) -> str:
+    """A system prompt, or that of a file named by @FILE. InputError where it cannot be read."""
+    if not given or not given.startswith("@"):
+        return given or ""
+    try:
+        text = Path(given[1:]).expanduser().read_text(encoding="utf-8-sig").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not in UTF-8"
+        raise InputError(f"--system {given}: cannot be read ({reason})") from None
+    if not text:
+        raise InputError(f"--system {given}: the file is empty")
+    return text
+
+
+def served(engine: str, model: str | None, options: Options) -> Options:
+    """The options with the server that the environment names, where one is meant.
+
+    OPENAI_BASE_URL counts where no other server, and no model of this machine or the hub, is named.
+    """
+    url = os.environ.get("OPENAI_BASE_URL")
+    if not url or options.base_url or engine not in ("auto", "openai"):
+        return options
+    if engine == "auto" and model is not None:
+        with contextlib.suppress(InputError):
+            models.resolve(model)
+            options.note(
+                f"OPENAI_BASE_URL is set and not used, as {model} is no name of a server's; "
+                "--base-url asks it"
+            )
+            return options
+    options.note(Caution("asking the server of OPENAI_BASE_URL; unset it to ask another"))
+    return dataclasses.replace(options, base_url=url)
+
+
 def is_control(model: str | None, options: Options) -> bool:
     """Whether the control model is meant: no model is named, and no server."""
     return model is None and options.base_url is None
@@ -73,7 +158,7 @@ def open_engine(engine: str, model: str | None, options: Options, scores: bool =
         return _open(engine, model, options, scores)
     if is_control(model, options) and not (scores and engine == "openai"):
         return _open_control("transformers" if engine == "auto" else engine, options, scores)
-    known = _resolved(model, options, scores)
+    known = _resolved(model, options)
     if not scores:
         if known.kind == "masked":
             raise InputError(
@@ -87,6 +172,8 @@ def open_engine(engine: str, model: str | None, options: Options, scores: bool =
         base_url=options.base_url or known.base_url or None,
         revision=options.revision or known.revision or None,
         dtype=options.dtype or known.dtype or None,
+        key_env=options.key_env or known.api_key_env,
+        name=model or "",
     )
     why = ""
     if scores:
@@ -110,7 +197,9 @@ def _open(engine: str, model: str, options: Options, scores: bool) -> Any:
 
 def _open_control(engine: str, options: Options, scores: bool) -> Any:
     options.note(
-        "no --model: the control model runs, a test instrument and not a model to be judged"
+        Caution(
+            "no --model: the control model runs, a test instrument and not a model to be judged"
+        )
     )
     # The known rates of the control model are those of single precision; so small a model is no
     # faster on a GPU, but vLLM runs only where it was built for.
@@ -121,15 +210,12 @@ def _open_control(engine: str, options: Options, scores: bool) -> Any:
     return found
 
 
-def _resolved(model: str | None, options: Options, scores: bool) -> models.Model:
+def _resolved(model: str | None, options: Options) -> models.Model:
     if model is None:
         return models.Model("", "")
-    if scores and options.base_url and model.lower() not in models.catalogue():
-        return models.Model("", model)  # by the server's own name
-    known = models.resolve(model)
-    if options.base_url is not None and not known.alias:
-        return dataclasses.replace(known, id=model)
-    return known
+    if options.base_url is not None:  # by the server's own name, or an alias
+        return models.catalogue().get(model.lower()) or models.Model("", model)
+    return models.resolve(model)
 
 
 def _choose(model: models.Model, options: Options) -> tuple[str, str]:

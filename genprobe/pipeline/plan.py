@@ -18,16 +18,20 @@ def plan(
     samples: int = 1,
     decodes: Sequence[str] = ("free",),
     wordings: str = panel.PUBLISHED,
+    system: str = "",
+    thoughts: bool = False,
 ) -> list[Request]:
     """The requests: every statement in every probe, in every wording drawn for it
     (`panel.drawn`), in every decode, `samples` times, in this order. Probabilities are not drawn:
-    they are asked for once.
+    they are asked for once, unless they are to stand behind `thoughts`, which are. system: what is
+    said before, behind the pack's own.
 
     InputError for a language or probe that the pack lacks, or the same request twice.
     """
     for probe in probes:
         if probe not in pack.probes:
             raise registry.unknown("probe", probe, list(pack.probes))
+    before = "\n\n".join(text for text in (pack.system, system) if text)
     requests: dict[str, Request] = {}
     for statement, drawn in panel.drawn(statements, pack, wordings, seed):
         if statement.lang not in pack.wordings:
@@ -43,10 +47,10 @@ def plan(
         ]
         for probe, way, decode in ways:
             messages = [{"role": "user", "content": way.wording.ask(statement.text)}]
-            if pack.system:
-                messages.insert(0, {"role": "system", "content": pack.system})
+            if before:
+                messages.insert(0, {"role": "system", "content": before})
             options = pack.options(statement.lang, decode, way.answers)
-            for sample in range(1 if decode == "logprob" else samples):
+            for sample in range(1 if decode == "logprob" and not thoughts else samples):
                 asked = (messages, sample, decode, options)
                 name = request_id(statement.id, statement.lang, pack.id, probe, *asked)
                 if name in requests:

@@ -41,6 +41,7 @@ REASONS = {
     "missing": "not asked yet: the run was stopped",
     "unjudged": "not read yet",
     "refusal": "the reply refuses to answer",
+    "filter": "a filter of the server kept the prompt or the reply back",
     "hedge": "the reply weighs up and does not decide",
     "both": "the reply says yes and no",
     "echo": "the reply only repeats the question or the options",

@@ -6,10 +6,11 @@ Ours are in models.toml beside this file. The user's are in one TOML file of the
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,7 @@ class Model:
     dtype: str = ""
     engine: str = ""
     base_url: str = ""
+    api_key_env: str = ""  # the environment variable that holds the key of that server
     engine_args: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -53,6 +55,32 @@ def user_file() -> Path:
     return Path(home).expanduser() / "genprobe" / "models.toml"
 
 
+_ALSO: dict[str, Model] = {}
+
+
+@contextlib.contextmanager
+def also(known: Mapping[str, Model]) -> Iterator[None]:
+    """Know further models for a while, before all others."""
+    before = dict(_ALSO)
+    _ALSO.update(known)
+    try:
+        yield
+    finally:
+        _ALSO.clear()
+        _ALSO.update(before)
+
+
+def read(path: Path) -> dict[str, Model]:
+    """Alias -> model of a file. InputError where it is malformed, or not there, or names none."""
+    if not path.is_file():
+        raise InputError(f"{path}: no such file of models")
+    ours = {model.id.lower(): model for model in _read(OURS).values()}
+    found = {k: _inherit(m, ours.get(m.id.lower())) for k, m in _read(path).items()}
+    if not found:
+        raise InputError(f"{path}: names no model; docs/models.md shows how")
+    return found
+
+
 def catalogue() -> dict[str, Model]:
     """Alias -> model, the user's last. InputError where a file is malformed."""
     found = _read(OURS)
@@ -62,7 +90,7 @@ def catalogue() -> dict[str, Model]:
         found |= {k: _inherit(m, ours.get(m.id.lower())) for k, m in _read(own).items()}
     elif os.environ.get("GENPROBE_MODELS"):
         raise InputError(f"GENPROBE_MODELS names {own}, which is not there")
-    return found
+    return found | _ALSO
 
 
 def _inherit(own: Model, known: Model | None) -> Model:

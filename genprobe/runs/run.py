@@ -155,7 +155,7 @@ class Run:
         disk.replace(self.folder / "run.json", [text + "\n"])
 
     def _resume(self, statements: Sequence[Statement], requests: Sequence[Request]) -> None:
-        differences = _read_spec(self.folder).differences(self.spec)
+        differences = _read_spec(self.folder).like(self.spec).differences(self.spec)
         if differences:
             raise RunError(
                 f"{self.folder}: holds a run of another spec ({'; '.join(differences)}); "

@@ -43,6 +43,25 @@ class Spec(Record):
     engine_args: dict[str, JSON] = _field(
         "Further arguments of the engine that may change a reply."
     )
+    server: str = _field(
+        "Address of the server that answered: scheme, host, port and path, never credentials; "
+        "empty where there was none, or it was not recorded.",
+        default="",
+    )
+    thinking: str = _field(
+        "What was asked about thinking: `on`, `off`, `low`, `medium`, `high`, and the most tokens "
+        "of a thought; empty where nothing was asked.",
+        default="",
+    )
+    thinking_put: str = _field(
+        "How the model was told, such as `enable_thinking=false`; empty where it was not.",
+        default="",
+    )
+    thinking_seen: str = _field(
+        "What was found: the prompt `opens` a thought, or ends behind a `closed` one; the model "
+        "`thinks` by itself; `none`; empty where nobody looked.",
+        default="",
+    )
     pack: str = _field("Pack name and version.")
     pack_hashes: dict[str, str] = _field("Language -> version, if any, and hash of its wordings.")
     data: str = _field("Where the statements come from: `builtin`, `shades`, a file's name.")
@@ -63,6 +82,9 @@ class Spec(Record):
         "Of a panel: `all`, or in how many each statement is asked; empty where the published "
         "questions alone are.",
         default="",
+    )
+    system: str = _field(
+        "Hash of the system prompt that the user gave; empty where there was none.", default=""
     )
     packages: dict[str, str] = _field("Package -> version, Python among them.")
     version: str = _field("Version of genprobe.")
@@ -90,6 +112,23 @@ class Spec(Record):
         none, which stay as they are."""
         return self.model if self.checkpoint else "", natural(self.checkpoint)
 
+    def like(self, other: Spec) -> Spec:
+        """The spec of a run that was made when less was recorded, as it would be now: what it does
+        not know is taken from `other`, so that the run can go on."""
+        if self.server or not other.server:
+            return self
+        local = self.engine_version in ("localhost", "::1", "0.0.0.0")
+        known = {k: v for k, v in other.engine_args.items() if k in ("left_out", "answers")}
+        return dataclasses.replace(
+            self,
+            server=other.server,
+            engine_version="127.0.0.1" if local else self.engine_version,
+            engine_args=known | self.engine_args,
+            packages={k: v for k, v in self.packages.items() if k != "httpx"},
+            thinking=self.thinking or other.thinking,
+            thinking_seen=self.thinking_seen or other.thinking_seen,
+        )
+
     def differences(self, other: Spec, but: Collection[str] = ()) -> list[str]:
         """`field: mine -> other's`, one for each field (or key of a table) that differs, save
         the fields in `but`."""
@@ -113,6 +152,7 @@ class Spec(Record):
 WHO = (
     *("model", "revision", "checkpoint", "engine", "engine_version", "dtype", "chat_template"),
     *("engine_args", "packages", "version"),
+    *("server", "thinking", "thinking_put", "thinking_seen"),
 )
 
 

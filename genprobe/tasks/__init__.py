@@ -23,8 +23,8 @@ from genprobe.errors import InputError
 from genprobe.judges import Judge
 from genprobe.pipeline import Note, Progress, generate, plan, quiet
 from genprobe.pipeline import judge as judging
-from genprobe.pipeline.open import is_control, open_engine
-from genprobe.records import Request, Statement
+from genprobe.pipeline.open import is_control, open_engine, served
+from genprobe.records import Request, Statement, digest
 from genprobe.render import notebook
 from genprobe.resources import packs, panel, registry
 from genprobe.runs.run import Run
@@ -47,6 +47,7 @@ class Ask:
     samples, sampling: replies asked of each question and how they are drawn; None is the task's
         default.
     seed: from which each request's own seed is derived.
+    system: a system prompt, behind the pack's own.
     engine: a name of `genprobe list engines`, or `auto`; options: what it is told.
     out: the run folder, which the same Ask resumes; None derives its name.
     by: columns by which the outcomes will be split; checked before the model is loaded.
@@ -66,6 +67,7 @@ class Ask:
     samples: int | None = None
     sampling: Sampling | None = None
     seed: int = 0
+    system: str = ""
     engine: str = "auto"
     options: Options = field(default_factory=Options)
     out: str | Path | None = None
@@ -191,13 +193,17 @@ def of(spec: Spec) -> Task:
 def run(task: str | Task, ask: Ask) -> notebook.Run:
     """Plan, ask, judge. Returns the run, closed. GenprobeError in one line for what cannot be."""
     task = find(task) if isinstance(task, str) else task
+    options = served(ask.engine, ask.model, dataclasses.replace(ask.options, note=ask.note))
+    ask = dataclasses.replace(ask, options=options)
     asked = task.prepare(ask)
     for column in ask.by:
         if column not in asked.columns:
             raise registry.unknown("column", column, list(dict.fromkeys(asked.columns)))
-    options = dataclasses.replace(ask.options, note=ask.note)
     engine = open_engine(ask.engine, ask.model, options, task.scores)
     try:
+        requests = asked.requests(engine)
+        if hasattr(engine, "prepare"):
+            engine.prepare(requests, asked.sampling)
         languages = tuple(dict.fromkeys(item.lang for item in asked.items))
         recorded = engine.identity.engine == "replay"
         packages = registry.module("engines", engine.identity.engine).PACKAGES
@@ -210,7 +216,6 @@ def run(task: str | Task, ask: Ask) -> notebook.Run:
             "version": __version__,
             **asked.spec(engine),
         }
-        requests = asked.requests(engine)
         spec = Spec(command=task.name, **fields)
         folder = Path(ask.out) if ask.out else Path("runs") / folder_name(spec)
         with notebook.Run.start(folder, spec, asked.items, requests) as found:
@@ -255,7 +260,18 @@ def chat(
         raise InputError(
             f"{samples} samples at temperature 0 are one reply {samples} times; raise --temperature"
         )
-    requests = plan.plan(items, pack, asked, ask.seed, samples, ask.decodes, ask.wordings)
+    thoughts = ask.options.thinking.mode not in ("default", "off")
+    requests = plan.plan(
+        items,
+        pack,
+        asked,
+        ask.seed,
+        samples,
+        ask.decodes,
+        ask.wordings,
+        ask.system,
+        thoughts,
+    )
 
     def spec(engine: Any) -> dict[str, Any]:
         recorded = engine.identity.engine == "replay"
@@ -273,6 +289,7 @@ def chat(
             **drawn,
             "seed": ask.seed,
             "samples": samples,
+            "system": digest(ask.system, 12) if ask.system else "",
         }
 
     columns = table.possible(items) if ask.by else ()

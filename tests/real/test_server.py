@@ -12,7 +12,7 @@ pytest.importorskip("vllm")
 from conftest import plan
 from faulty import FAULTS, Faulty
 
-from genprobe.engines import Options, Sampling, openai
+from genprobe.engines import Options, Sampling, _http, openai
 from genprobe.errors import EngineError
 from genprobe.records import Response
 
@@ -92,7 +92,7 @@ def test_one_that_is_too_long_fails_alone(server):
 
 def test_two_thousand_requests_through_every_fault(server, monkeypatch):
     """Nothing lost, nothing invented, nothing asked again that had been answered."""
-    monkeypatch.setattr(openai, "BACKOFF", 0.05)
+    monkeypatch.setattr(_http, "BACKOFF", 0.05)
     few = Sampling(temperature=1.0, max_tokens=6)
     requests = plan(LANGS, 48, samples=3)[:2000]
     assert len(requests) == 2000

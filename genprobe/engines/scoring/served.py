@@ -21,7 +21,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
 
 from genprobe.engines import Identity, Options, Sampling, openai
-from genprobe.engines.openai import Trouble
+from genprobe.engines._http import Times, Trouble, Work
+from genprobe.engines._server import CHOICES, Server
 from genprobe.engines.scoring import _texts
 from genprobe.errors import EngineError
 from genprobe.records import Failure, LogProb, Request, digest
@@ -35,8 +36,8 @@ def open(model: str, options: Options) -> ServedScorer:
     """As `genprobe.engines.openai.connect`; EngineError, too, for a server that does not score
     texts, or of which it cannot be known what stands before a first token."""
     for name in options.more:
-        if name not in ("tokenizer", *openai.TIMES):
-            known = ", ".join(("tokenizer", *openai.TIMES))
+        if name not in ("tokenizer", *Times._fields):
+            known = ", ".join(("tokenizer", *Times._fields))
             raise EngineError(f"scoring by a server has no argument {name!r}; it has {known}")
     for name in ("dtype", "device", "revision", "batch_tokens"):
         if getattr(options, name) is not None:
@@ -48,12 +49,11 @@ def open(model: str, options: Options) -> ServedScorer:
         texts, template = _own(str(named))
         identity = dataclasses.replace(identity, chat_template=template)
         return ServedScorer(server, identity, options, texts)
-    with openai.client_of(server.settings) as client:
-        if server.look(client, f"{server.root}/tokenize").status_code == 404:
-            raise EngineError(
-                f"{server.url}: does not tell how it cuts texts, as vLLM's server does by "
-                "/tokenize; name its tokenizer: --engine-arg tokenizer=, a folder or hub id"
-            )
+    if server.look(f"{server.root}/tokenize").status == 404:
+        raise EngineError(
+            f"{server.url}: does not tell how it cuts texts, as vLLM's server does by "
+            "/tokenize; name its tokenizer: --engine-arg tokenizer=, a folder or hub id"
+        )
     return ServedScorer(server, identity, options)
 
 
@@ -76,7 +76,7 @@ class ServedScorer(openai.OpenAIEngine):
 
     def __init__(
         self,
-        server: openai.Server,
+        server: Server,
         identity: Identity,
         options: Options,
         texts: _texts.Texts | None = None,
@@ -97,12 +97,12 @@ class ServedScorer(openai.OpenAIEngine):
             _texts.wanted(self.server.url, request, self.passes)
         return cast(Iterator[LogProb | Failure], super().generate(requests, sampling))
 
-    async def _answer(self, work: openai._Work, request: Request) -> LogProb | Failure:
+    async def _answer(self, work: Work, request: Request, sampling: Sampling) -> LogProb | Failure:
         found: LogProb | Failure
         found = await work.persist(request.id, lambda: self._score(work, request))
         return found
 
-    async def _score(self, work: openai._Work, request: Request) -> LogProb | Failure:
+    async def _score(self, work: Work, request: Request) -> LogProb | Failure:
         context, texts = _texts.wanted(self.server.url, request, self.passes)
         items = [
             _texts.Item(answer, text, *await self._seam(work, context, text))
@@ -122,7 +122,7 @@ class ServedScorer(openai.OpenAIEngine):
 
     # -- texts as tokens ----------------------------------------------------------------------
 
-    async def _seam(self, work: openai._Work, context: str, text: str) -> _texts.Seam:
+    async def _seam(self, work: Work, context: str, text: str) -> _texts.Seam:
         """As `Texts.seams`. A token ends where the context does if the joined text begins with
         the tokens of the context."""
         if self.texts is not None:
@@ -134,7 +134,7 @@ class ServedScorer(openai.OpenAIEngine):
                 return _seam(before, ids[len(before) :])
         return _seam(await self._context(work, context), await self._cut(work, text))
 
-    async def _context(self, work: openai._Work, text: str) -> list[int]:
+    async def _context(self, work: Work, text: str) -> list[int]:
         if not text:
             return []
         if text not in self._contexts:
@@ -144,7 +144,7 @@ class ServedScorer(openai.OpenAIEngine):
             self._contexts[text] = ids
         return self._contexts[text]
 
-    async def _cut(self, work: openai._Work, text: str, special: bool = False) -> list[int]:
+    async def _cut(self, work: Work, text: str, special: bool = False) -> list[int]:
         body = {"model": self.server.model, "prompt": text, "add_special_tokens": special}
         return await self._tokenize(work, body)
 
@@ -152,7 +152,7 @@ class ServedScorer(openai.OpenAIEngine):
 
     async def _begin(self) -> None:
         """Find what stands before a first token, and whether the server scores texts at all."""
-        work = openai._Work(self.server, 1, Sampling())
+        work = Work(self.server, 1)
         try:
             found = await work.persist("", lambda: self._learn_first(work))
             if not isinstance(found, Failure):
@@ -164,7 +164,7 @@ class ServedScorer(openai.OpenAIEngine):
                 f"{self.server.url}: does not score texts ({found.kind}: {found.detail})"
             )
 
-    async def _learn_first(self, work: openai._Work) -> None:
+    async def _learn_first(self, work: Work) -> None:
         if self.texts is not None:
             self.first, self.before = self.texts.first()
             return
@@ -182,14 +182,14 @@ class ServedScorer(openai.OpenAIEngine):
                 "hub id"
             )
 
-    async def _words(self, work: openai._Work, ids: list[int]) -> str:
+    async def _words(self, work: Work, ids: list[int]) -> str:
         body = {"model": self.server.model, "tokens": ids}
         found = await work.post(f"{self.server.root}/detokenize", json.dumps(body))
         if not isinstance(found.get("prompt"), str):
             raise Trouble("broken-reply", "status 200 without a text")
         return str(found["prompt"])
 
-    async def _eos(self, work: openai._Work, ids: list[int]) -> int:
+    async def _eos(self, work: Work, ids: list[int]) -> int:
         """The token that ends a text: what a model says that may say one word and no more."""
         body: dict[str, Any] = {
             "model": self.server.model,
@@ -197,7 +197,7 @@ class ServedScorer(openai.OpenAIEngine):
             "max_tokens": 16,
             "temperature": 0.0,
             "return_token_ids": True,
-            **openai._choice("structured_outputs", ["a"]),
+            **CHOICES["structured_outputs"].put(["a"]),
         }
         with contextlib.suppress(KeyError, IndexError, TypeError, ValueError):
             try:
@@ -216,7 +216,7 @@ class ServedScorer(openai.OpenAIEngine):
             "hub id"
         )
 
-    async def _template(self, work: openai._Work) -> str:
+    async def _template(self, work: Work) -> str:
         """ "server" where it has a chat template, else "none"."""
         body = {"model": self.server.model, "messages": [{"role": "user", "content": "?"}]}
         try:
@@ -227,7 +227,7 @@ class ServedScorer(openai.OpenAIEngine):
             return "none" if "chat template" in trouble.detail.lower() else "server"
         return "server"
 
-    async def _try(self, work: openai._Work) -> None:
+    async def _try(self, work: Work) -> None:
         seam = await self._seam(work, "", PROBE)
         row = [*self.before, *seam.ids]
         found = await work.post(f"{self.server.url}/completions", self.server.reading([row]))

@@ -1,0 +1,191 @@
+"""What a run would ask and cost, and what it has used."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from genprobe.engines import THINK_TOKENS, control
+from genprobe.errors import InputError
+from genprobe.records import Request
+from genprobe.resources import models
+
+if TYPE_CHECKING:
+    from genprobe.runs.run import Run
+    from genprobe.tasks import Ask
+
+# Where no tokenizer is at hand: bytes of UTF-8 a token, about those of English in large
+# vocabularies (small scripts take up to twice as many tokens), and the marks around a message.
+BYTES, AROUND = 4, 8
+SHOWN = 3  # prompts
+
+
+class Price(NamedTuple):
+    """Of a million tokens of prompts, and of replies with their thoughts."""
+
+    into: float
+    out: float
+
+    def of(self, tokens_in: int, tokens_out: int) -> float:
+        return (self.into * tokens_in + self.out * tokens_out) / 1e6
+
+
+def price(given: str | None) -> Price | None:
+    """Read IN,OUT. InputError for what is not two amounts."""
+    if given is None:
+        return None
+    with contextlib.suppress(ValueError):
+        values = [float(part) for part in given.split(",")]
+        if len(values) == 2 and all(math.isfinite(v) and v >= 0 for v in values):
+            return Price(*values)
+    raise InputError(f"--price {given!r}: two amounts for a million tokens, such as 0.15,0.60")
+
+
+def lines(task: str, ask: Ask, cost: Price | None) -> Iterator[str]:
+    """What would be asked, as lines for a person: requests and tokens by language and question,
+    the most that it can cost, and whole prompts. Nothing is asked, and nothing written."""
+    from genprobe import tasks
+
+    found = tasks.find(task)
+    asked = found.prepare(ask)
+    requests: Sequence[Request] = asked.requests(None)
+    count, rule = _counter(ask)
+    most = asked.sampling.max_tokens
+    thinking = ask.options.thinking
+    room = thinking.tokens or (THINK_TOKENS if thinking.mode not in ("default", "off") else 0)
+    cells: dict[tuple[str, str, str], list[int]] = {}
+    for request in requests:
+        cell = cells.setdefault((request.lang, request.probe, request.decode), [0, 0, 0])
+        cell[0] += 1
+        cell[1] += count(request)
+        cell[2] += 1 if request.decode != "free" else most + room
+    yield f"{ask.model or 'control'}: {len(requests)} requests about {len(asked.items)} items"
+    yield f"tokens of prompts {rule}; of replies at most, {most} each" + (
+        f" and {room} of a thought" if room else "; a model that thinks by itself takes more"
+    )
+    width = max([8, *(len(" ".join(cell)) for cell in cells)])
+    yield f"{'':{width}}{'requests':>10}{'tokens in':>12}{'out at most':>13}"
+    rows = {" ".join(cell): values for cell, values in cells.items()}
+    total = [sum(column) for column in zip(*cells.values(), strict=True)]
+    for name, (n, into, out) in {**rows, "all": total}.items():
+        yield f"{name:{width}}{n:>10}{into:>12}{out:>13}"
+    if cost:
+        yield (
+            f"cost: {cost.of(total[1], 0):.4f} for the prompts, at most "
+            f"{cost.of(total[1], total[2]):.4f} in all"
+        )
+    step = max(1, len(requests) // SHOWN)
+    for n, request in enumerate(requests[::step][:SHOWN], 1):
+        yield ""
+        yield f"prompt {n} ({request.lang}, {request.probe}, {request.decode}):"
+        for message in request.messages:
+            yield f"[{message['role']}]"
+            yield _clean(message["content"])
+        if request.options:
+            yield f"[options] {'; '.join(' '.join(texts) for texts in request.options.values())}"
+
+
+def _clean(text: str) -> str:
+    from genprobe.text.display import clean
+
+    return "\n".join(clean(line) for line in text.splitlines())
+
+
+def _counter(ask: Ask) -> tuple[Callable[[Request], int], str]:
+    """(tokens of a request's prompt, how they are counted)."""
+    tokenizer: Any = None
+    if ask.control:
+        tokenizer = _tokenizer(str(control.MODEL))
+    elif ask.options.base_url is None and ask.model is not None and ask.engine != "replay":
+        known = models.resolve(ask.model)
+        if not known.base_url:
+            tokenizer = _tokenizer(known.id, ask.options.revision or known.revision or None)
+    if tokenizer is None:
+        return _estimate, f"reckoned as a token for {BYTES} bytes and {AROUND} a message"
+
+    def count(request: Request) -> int:
+        if tokenizer.chat_template:
+            with contextlib.suppress(Exception):  # a template is a program of the model's authors
+                ids = tokenizer.apply_chat_template(
+                    request.messages, add_generation_prompt=True, return_dict=False
+                )
+                return len(ids)
+        return sum(len(tokenizer(m["content"])["input_ids"]) for m in request.messages)
+
+    return count, "counted by the model's tokenizer"
+
+
+def _tokenizer(model: str, revision: str | None = None) -> Any:
+    """The tokenizer of a folder or of the hub, without the weights; None where there is none."""
+    import transformers
+
+    from genprobe.engines._local import quiet
+
+    with quiet(), contextlib.suppress(Exception):
+        return transformers.AutoTokenizer.from_pretrained(
+            model, revision=revision, trust_remote_code=False
+        )
+    return None
+
+
+def _estimate(request: Request) -> int:
+    return sum(
+        AROUND + math.ceil(len(m["content"].encode("utf-8", "replace")) / BYTES)
+        for m in request.messages
+    )
+
+
+class Used(NamedTuple):
+    """What the replies of a run say of themselves; tokens None where none of them was counted."""
+
+    replies: int
+    tokens_in: int | None
+    tokens_out: int | None
+    reasoning_tokens: int | None
+    first: str  # when the first reply came, and the last; "" where it was not recorded
+    last: str
+    names: dict[tuple[str, str], int]  # (model, fingerprint) -> replies
+
+
+def usage(run: Run) -> Used:
+    """Sum up the replies of a run."""
+    replies = 0
+    sums: dict[str, int] = {}
+    times: list[str] = []
+    names: Counter[tuple[str, str]] = Counter()
+    for reply in run.responses():
+        replies += 1
+        for name in ("tokens_in", "tokens_out", "reasoning_tokens"):
+            value = getattr(reply, name)
+            if value is not None:
+                sums[name] = sums.get(name, 0) + value
+        if reply.at:
+            times.append(reply.at)
+        if reply.model or reply.fingerprint:
+            names[reply.model, reply.fingerprint] += 1
+    return Used(
+        replies,
+        sums.get("tokens_in"),
+        sums.get("tokens_out"),
+        sums.get("reasoning_tokens"),
+        min(times, default=""),
+        max(times, default=""),
+        dict(names.most_common()),
+    )
+
+
+def used(run: Run, cost: Price | None = None) -> str:
+    """The tokens of a run in a line, and what they cost."""
+    found = usage(run)
+    into, out = found.tokens_in, found.tokens_out
+    if into is None and out is None:
+        return "tokens: not counted by the server"
+    line = f"tokens: {into or 0} of prompts, {out or 0} of replies"
+    if found.reasoning_tokens is not None:
+        line += f", {found.reasoning_tokens} of them of thoughts"
+    if cost:
+        line += f"; cost {cost.of(into or 0, out or 0):.4f}"
+    return line

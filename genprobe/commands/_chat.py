@@ -1,0 +1,148 @@
+"""What the commands have in common that ask chat models: options, several models, the run."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from pathlib import Path
+from typing import Any
+
+import click
+
+from genprobe.commands._console import Bar, print_scores, say
+from genprobe.commands._options import ASKED, asked, together
+from genprobe.errors import Caution, EngineError, InputError
+
+FAILED = 3  # exit code of a run that ended, and in which requests failed
+
+# How a model is told to think, and what else.
+TOLD = together(
+    click.option(
+        "--thinking",
+        type=click.Choice(["default", "on", "off", "low", "medium", "high"]),
+        default="default",
+        show_default=True,
+        help="Whether the model is to think before it answers; default leaves it to the model.",
+    ),
+    click.option(
+        "--think-tokens",
+        type=click.IntRange(1),
+        metavar="N",
+        help="Most tokens of a thought, beside --max-tokens of the answer.  [default: 4096 where "
+        "the model thinks]",
+    ),
+    click.option(
+        "--template-arg",
+        "template_args",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="Argument of the chat template, such as enable_thinking=false; may be repeated.",
+    ),
+    click.option(
+        "--request-arg",
+        "request_args",
+        multiple=True,
+        metavar="KEY=JSON",
+        help="Parameter of each request to a server; may be repeated.",
+    ),
+)
+# What is asked, of whom, and how it is told.
+CHAT = together(
+    click.option(
+        "--model",
+        "model",
+        multiple=True,
+        metavar="M",
+        help="Alias, hub id, folder or a server's name for it; may be repeated. Without it, the "
+        "control model.",
+    ),
+    *(option for name, option in ASKED.items() if name != "model"),
+    TOLD,
+    click.option("--system", metavar="TEXT|@FILE", help="System prompt, or a file that holds it."),
+    click.option(
+        "--models",
+        metavar="FILE|M,…",
+        help="Several models, of a file of models or a list: a run folder each, one table.",
+    ),
+    click.option(
+        "--dry-run", is_flag=True, help="Ask nothing: print how much would be asked, and prompts."
+    ),
+    click.option(
+        "--price",
+        metavar="IN,OUT",
+        help="Price of a million tokens of prompts and of replies, to reckon what a run costs.",
+    ),
+)
+
+
+def ask_and_score(
+    task: str, given: dict[str, Any], by: str | None, form: str, quiet: bool, declared: bool = False
+) -> int:
+    """Run a task with the options of its command, of one model or several, score the runs and
+    print the table. Returns the exit code."""
+    from genprobe import tasks
+    from genprobe.analysis import dstudy, forecast
+    from genprobe.analysis.score import score
+    from genprobe.pipeline.generate import unanswered
+    from genprobe.resources import models
+
+    price = forecast.price(given.pop("price"))
+    dry, out = given.pop("dry_run"), given.pop("out")
+    names, known = _models(given.pop("model"), given.pop("models"))
+    folders: list[Path] = []
+    left = code = 0
+    with models.also(known):
+        for name in names:
+            ask = asked(task, {**given, "model": name}, by, quiet)
+            if dry:
+                for line in forecast.lines(task, ask, price):
+                    click.echo(line)
+                for line in dstudy.of_plan(tasks.planned(task, ask)):
+                    click.echo(line)
+                continue
+            place = out / _safe(name or "control") if out and len(names) > 1 else out
+            try:
+                with Bar(quiet) as bar:
+                    run = tasks.run(task, dataclasses.replace(ask, out=place, progress=bar))
+            except EngineError as error:
+                if len(names) == 1:
+                    raise
+                code = say(f"{name}: {error}", 2)
+                continue
+            folders.append(run.folder)
+            left += unanswered(run)
+            ask.note(forecast.used(run, price))
+    if dry or not folders:
+        return code
+    print_scores(score(folders, by=ask.by, declared=declared, note=ask.note), form)
+    for folder in folders:
+        ask.note(f"run folder: {folder}")
+    if left:
+        # The last line, as the figures above are of what is there.
+        ask.note(Caution(f"{left} requests have no reply; the same command asks them again"))
+        code = code or FAILED
+    return code
+
+
+def _models(given: tuple[str, ...], more: str | None) -> tuple[list[str | None], dict[str, Any]]:
+    """(names of the models, those of a file of models by their names)."""
+    from genprobe.resources import models
+
+    known: dict[str, Any] = {}
+    names: list[str | None] = list(given)
+    if more:
+        path = Path(more).expanduser()
+        if path.suffix == ".toml" or path.is_file():
+            known = models.read(path)
+            names += known
+        else:
+            names += [name.strip() for name in more.split(",") if name.strip()]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice:
+        raise InputError(f"the model {twice} is named twice")
+    return names or [None], known
+
+
+def _safe(name: str) -> str:
+    """A model's name as that of a folder."""
+    return re.sub(r"[^\w.-]+", "-", name).strip("-.") or "model"

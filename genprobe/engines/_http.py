@@ -1,0 +1,373 @@
+"""Many requests in flight to one server, as many as it takes well; what can pass is asked again.
+
+Not an engine (the name begins with an underscore). Nothing here knows what is asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import email.utils
+import functools
+import json
+import ssl
+import time
+import urllib.request
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, NamedTuple, Protocol, TypeVar
+from urllib.parse import urlsplit
+
+import aiohttp
+import tenacity
+
+from genprobe.errors import EngineError
+from genprobe.records import Failure
+
+MOST = 512  # requests in flight
+BEGIN = 16  # of them at first
+ATTEMPTS = 8
+BACKOFF = 0.5  # seconds before the second attempt; doubles, with jitter, up to 30
+GAIN = 1.05  # more in flight must bring so many times the replies a second to be kept
+AGAIN = 32  # rounds of replies after which more in flight is tried once more
+KEEP = 15.0  # seconds for which a connection that rests is kept
+
+T = TypeVar("T")
+
+
+class Times(NamedTuple):
+    """Seconds: to connect, without a byte of an answer, and of a request with all its attempts."""
+
+    connect_timeout: float = 10.0
+    read_timeout: float = 120.0
+    total_timeout: float = 600.0
+
+
+class Answer(NamedTuple):
+    """What a server said."""
+
+    status: int
+    headers: Mapping[str, str]
+    content: bytes
+
+    def json(self) -> Any:
+        """The body as JSON; ValueError where it is none. Comments that keep a connection alive
+        (lines that begin with a colon) may stand before it."""
+        try:
+            return json.loads(self.content)
+        except RecursionError:
+            raise ValueError("nested too deeply") from None
+        except ValueError:
+            kept = [line for line in self.content.splitlines() if not line.startswith(b":")]
+            return json.loads(b"\n".join(kept))
+
+    @property
+    def text(self) -> str:
+        return self.content.decode("utf-8", "replace")
+
+
+class Trouble(Exception):
+    """A request went wrong. passes: it may go right later; lowers: fewer at a time would help;
+    down: nobody can answer yet; wait: seconds that the server asked for."""
+
+    def __init__(
+        self,
+        kind: str,
+        detail: str,
+        *,
+        passes: bool = True,
+        lowers: bool = False,
+        down: bool = False,
+        wait: float | None = None,
+    ) -> None:
+        super().__init__(detail)
+        self.kind, self.detail, self.wait = kind, detail, wait
+        self.passes, self.lowers, self.down = passes, lowers, down
+
+
+def retry_after(value: str | None) -> float | None:
+    """Seconds of a Retry-After header (RFC 9110, 10.2.3), a number or a date."""
+    if not value:
+        return None
+    try:
+        return max(0.0, float(value))
+    except ValueError:
+        pass
+    try:
+        return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - time.time())
+    except (ValueError, TypeError):
+        return None
+
+
+@functools.cache
+def _trust() -> ssl.SSLContext:
+    """The system's certificates and, where it is installed, those of certifi: a container may have
+    none of its own. Reading them takes a tenth of a second: once is enough."""
+    context = ssl.create_default_context()
+    try:
+        import certifi
+    except ImportError:
+        return context
+    context.load_verify_locations(certifi.where())
+    return context
+
+
+def proxy(url: str) -> str | None:
+    """The proxy that the environment names for an address (HTTPS_PROXY, NO_PROXY, …)."""
+    parts = urlsplit(url)
+    if not parts.hostname or urllib.request.proxy_bypass(parts.hostname):
+        return None
+    return urllib.request.getproxies().get(parts.scheme)
+
+
+def session(url: str, times: Times) -> aiohttp.ClientSession:
+    """For requests to one server; made inside a running loop."""
+    return aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(
+            limit=0,  # the gate's business
+            keepalive_timeout=KEEP,
+            ssl=_trust() if url.startswith("https:") else False,
+        ),
+        timeout=aiohttp.ClientTimeout(
+            total=times.total_timeout,
+            sock_connect=times.connect_timeout,
+            sock_read=times.read_timeout,
+        ),
+        cookie_jar=aiohttp.DummyCookieJar(),
+    )
+
+
+async def _get(url: str, headers: Mapping[str, str], times: Times) -> Answer:
+    async with (
+        session(url, times._replace(read_timeout=times.connect_timeout)) as client,
+        client.get(url, headers=headers, allow_redirects=False, proxy=proxy(url)) as reply,
+    ):
+        return Answer(reply.status, reply.headers, await reply.read())
+
+
+def get(url: str, headers: Mapping[str, str], times: Times) -> Answer:
+    """Look at an address, once. aiohttp.ClientError, TimeoutError or ValueError where it fails."""
+    return apart(lambda: asyncio.run(_get(url, headers, times)))
+
+
+def apart(work: Callable[[], T]) -> T:
+    """Do it in a thread of its own: a notebook has a loop of its own, and two do not mix."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(work).result()
+
+
+class Gate:
+    """How many requests may be in flight.
+
+    As long as all goes well, twice as many are let in after each round of replies, until that
+    brings no more replies a second (a server that answers four at a time would only queue them);
+    now and then that is tried again. Trouble halves them, and from there on each round of good
+    answers lets in one more (AIMD, as TCP does).
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.limit = float(min(most, BEGIN))
+        self.inside = 0
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._cut_at = self._open_at = 0.0
+        self._troubled = False
+        self._best = (0.0, self.limit)  # replies a second, with so many in flight
+        self._rounds = 0  # since more were last tried
+        self._doubts = 0
+        self._count, self._seconds, self._changed = 0, 0.0, 0.0  # of this round
+
+    async def enter(self) -> float:
+        """Wait for a place; when it was given."""
+        while True:
+            now = time.monotonic()
+            if now < self._open_at:
+                await asyncio.sleep(self._open_at - now)
+            elif self.inside < int(self.limit):
+                self.inside += 1
+                return now
+            else:
+                place = asyncio.get_running_loop().create_future()
+                self._waiting.append(place)
+                await place
+
+    def leave(self) -> None:
+        self.inside -= 1
+        self._admit()
+
+    def _admit(self) -> None:
+        for _ in range(int(self.limit) - self.inside):
+            while self._waiting:
+                place = self._waiting.popleft()
+                if not place.done():
+                    place.set_result(None)
+                    break
+
+    def good(self, since: float = 0.0) -> None:
+        """Count a good answer to what was let in at `since`."""
+        if self._troubled:
+            self.limit = min(self.most, self.limit + 1 / self.limit)
+        elif self._waiting and since >= self._changed:  # let in at this level, which is full
+            self._count += 1
+            if self._count > 0:
+                self._seconds += time.monotonic() - since
+            if self._count >= max(8, self.limit):
+                # So many in flight, each for so long, are so many a second (Little's law).
+                self._judge(self.limit * self._count / max(1e-9, self._seconds))
+
+    def _judge(self, rate: float) -> None:
+        """Take more in, or go back, by the replies a second of the last round."""
+        best, level = self._best
+        higher = self.limit > level
+        if higher and rate < GAIN * best:
+            self._doubts += 1
+            if self._doubts > 1:  # once more: a round can be slow for another reason
+                self.limit, self._rounds, self._doubts = level, 0, 0
+        else:
+            self._rounds = 0 if higher else self._rounds + 1
+            self._best, self._doubts = (rate, self.limit), 0
+            if best == 0.0 or higher or self._rounds >= AGAIN:
+                self.limit, self._rounds = min(self.most, 2 * self.limit), 0
+        # The first of a new level still find the server as full as the old one left it.
+        self._count = -int(self.limit)
+        self._seconds, self._changed = 0.0, time.monotonic()
+        self._admit()
+
+    def bad(self, since: float) -> None:
+        """Halve, once for all that were in flight together."""
+        if since > self._cut_at:
+            self._troubled = True
+            self.limit = max(1.0, self.limit / 2)
+            self._cut_at = time.monotonic()
+
+    def pause(self, seconds: float) -> None:
+        """Nobody in for a while."""
+        self._open_at = max(self._open_at, time.monotonic() + seconds)
+
+
+class Speaker(Protocol):
+    """Who is asked: its address, what its answers mean, and what may be said of them."""
+
+    url: str
+    times: Times
+
+    def headers(self) -> Mapping[str, str]: ...
+    def check(self, answer: Answer) -> dict[str, Any]: ...
+    def scrub(self, text: str) -> str: ...
+    def unreachable(self, error: Exception) -> str: ...
+
+
+class Work:
+    """What the requests of one call share. most: of them in flight together."""
+
+    def __init__(self, server: Speaker, most: int) -> None:
+        self.server, self.gate = server, Gate(most)
+        self.heard = time.monotonic()  # when the server last said anything
+        self._over: EngineError | None = None
+        self._session: aiohttp.ClientSession | None = None
+        self._headers = {**server.headers(), "Content-Type": "application/json"}
+        self._proxy = proxy(server.url)
+
+    async def post(self, url: str, body: str) -> dict[str, Any]:
+        """One attempt; a good answer's body. Trouble, or an EngineError that ends the run."""
+        if self._session is None:
+            self._session = session(self.server.url, self.server.times)
+        since = await self.gate.enter()
+        times = self.server.times
+        if self._over:
+            self.gate.leave()
+            raise self._over
+        try:
+            async with self._session.post(
+                url,
+                data=body.encode("ascii"),
+                headers=self._headers,
+                allow_redirects=False,
+                proxy=self._proxy,
+            ) as reply:
+                content = await reply.read()
+            self.heard = time.monotonic()
+            found = self.server.check(Answer(reply.status, reply.headers, content))
+        except EngineError as error:
+            self._over = error  # of no use to ask on
+            raise
+        except Trouble as trouble:
+            if trouble.lowers:
+                self.gate.bad(since)
+                self.gate.pause(trouble.wait or 0.0)
+            raise
+        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
+            if time.monotonic() - self.heard > times.total_timeout:
+                line = self.server.unreachable(error)
+                raise EngineError(f"{line} The same command goes on where it stopped.") from None
+            raise Trouble("unreachable", type(error).__name__, down=True) from None
+        except TimeoutError:
+            self.gate.bad(since)
+            raise Trouble("timeout", f"no answer in {times.read_timeout:.0f} s") from None
+        except (aiohttp.ClientError, OSError) as error:
+            said = self.server.scrub(str(error)) or type(error).__name__
+            raise Trouble("broken-reply", said) from None
+        finally:
+            self.gate.leave()
+        if self.heard - since > times.read_timeout / 2:
+            self.gate.bad(since)
+        else:
+            self.gate.good(since)
+        return found
+
+    async def persist(self, request: str, once: Callable[[], Awaitable[Any]]) -> Any:
+        """What `once` returns, after as many attempts as it takes; a Failure if none is good."""
+        begun = time.monotonic()
+        try:
+            return await once()
+        except Trouble as trouble:
+            first: Trouble | None = trouble
+        attempts = refusals = 0
+
+        def stop(state: tenacity.RetryCallState) -> bool:
+            trouble = state.outcome.exception() if state.outcome else None
+            late = time.monotonic() - begun > self.server.times.total_timeout
+            if isinstance(trouble, Trouble) and trouble.down:
+                # `post` ends the run when it has been too long for all.
+                return late and trouble.kind != "unreachable"
+            return late or attempts - refusals >= ATTEMPTS
+
+        def wait(state: tenacity.RetryCallState) -> float:
+            trouble = state.outcome.exception() if state.outcome else None
+            asked = trouble.wait if isinstance(trouble, Trouble) else None
+            backoff = _backoff(state)
+            return backoff if asked is None else asked + backoff / 8
+
+        retrying = tenacity.AsyncRetrying(
+            retry=tenacity.retry_if_exception(lambda e: isinstance(e, Trouble) and e.passes),
+            wait=wait,
+            stop=stop,
+            reraise=True,
+        )
+        try:
+            async for attempt in retrying:
+                with attempt:
+                    attempts += 1
+                    try:
+                        if first is not None:  # it has happened already
+                            again, first = first, None
+                            raise again
+                        return await once()
+                    except Trouble as trouble:
+                        refusals += trouble.down
+                        raise
+        except Trouble as trouble:
+            return Failure(request, trouble.kind, trouble.detail, attempts)
+        raise AssertionError
+
+    async def end(self, tasks: Iterable[asyncio.Task[Any]] = ()) -> None:
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if self._session is not None:
+            await self._session.close()
+
+
+def _backoff(state: tenacity.RetryCallState) -> float:
+    """Seconds before the next attempt: doubled each time, and not the same for everybody."""
+    doubled = tenacity.wait_exponential(multiplier=BACKOFF, max=30)(state)
+    return doubled + tenacity.wait_random(0, BACKOFF)(state)

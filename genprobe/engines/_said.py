@@ -1,0 +1,182 @@
+"""What a body of an OpenAI-compatible server says: the reply, the thought beside it, how it ended.
+
+Servers agree on little but the outermost shape. Pure functions of the body; whatever is not of the
+expected form is taken for absent, and never raises.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from genprobe.records import canonical
+
+FILTERED = "content_filter"
+REFUSED = "refusal"
+# How else servers say that a filter kept a reply back.
+_FILTERS = ("content_filter", "safety", "prohibited_content", "blocklist", "sensitive", "spii")
+# What stands in the error of a prompt that a filter kept back: Azure, OpenAI, OpenRouter, Gemini,
+# Bedrock, Alibaba's, in this order.
+_BLOCKED = re.compile(
+    r"(?i)content[ _-]?(filter|management policy|policy[ _]violation)|responsible ?ai"
+    r"|flagged|usage polic|safety (system|polic)|prohibited[ _]content"
+    r"|blocked by (the )?(guardrail|safety|content)|data[ _]?inspection[ _]?failed"
+)
+# Fields of a message that hold a thought, in the order in which they are believed.
+_FIELDS = ("reasoning_content", "reasoning", "thinking", "thinking_blocks", "reasoning_details")
+_THOUGHTS = ("thinking", "reasoning", "reasoning.text", "reasoning.summary", "summary_text")
+_HIDDEN = ("redacted_thinking", "reasoning.encrypted")
+
+
+class Said(NamedTuple):
+    """text: None where there is none. reasoning_from: the field or block; `hidden` where there was
+    a thought that is not shown; "" where none came apart."""
+
+    text: str | None
+    finish: str
+    reasoning: str | None
+    reasoning_from: str
+    reasoning_tokens: int | None
+    tokens_in: int | None
+    tokens_out: int | None
+    model: str
+    fingerprint: str
+
+
+def said(body: Mapping[str, Any]) -> Said:
+    """The first choice of a body. LookupError or TypeError where there is none."""
+    choice = body["choices"][0]
+    finish = str(choice.get("finish_reason") or "unknown")
+    if finish.lower() in _FILTERS:
+        finish = FILTERED
+    usage = body.get("usage")
+    usage = usage if isinstance(usage, dict) else {}
+    thought, where, hidden = None, "", False
+    if "message" not in choice:
+        text = choice["text"]
+        if not isinstance(text, str | None):
+            raise TypeError("a text that is none")
+    else:
+        message = choice["message"]
+        text, inner, block, hidden = _content(message.get("content"))
+        for name in _FIELDS:
+            value = message.get(name)
+            found, _, _, secret = (
+                (value, "", "", False) if isinstance(value, str) else _thought(value)
+            )
+            hidden |= secret
+            if found and found.strip() and thought is None:
+                thought, where = found, name
+        if thought is None and inner:
+            thought, where = inner, block
+        if not text and isinstance(message.get("refusal"), str) and message["refusal"]:
+            text, finish = message["refusal"], FILTERED if finish == FILTERED else REFUSED
+        if not text and (calls := message.get("tool_calls") or message.get("function_call")):
+            # The answer of a model that took the question for a call: its words all the same.
+            text, finish = _call(calls), "tool_calls"
+    tokens = _tokens(usage)
+    if thought is None and (hidden or tokens):
+        where = "hidden"
+    if text is None and finish == FILTERED:
+        text = ""
+    return Said(
+        text,
+        finish,
+        thought,
+        where,
+        tokens,
+        _whole(usage.get("prompt_tokens")),
+        _whole(usage.get("completion_tokens")),
+        _name(body.get("model")),
+        _name(body.get("system_fingerprint")),
+    )
+
+
+def blocked(status: int, words: str, code: str) -> bool:
+    """Whether an error says that a filter kept the prompt back."""
+    return status in (400, 403, 422, 451, 500) and bool(_BLOCKED.search(f"{code} {words}"))
+
+
+def _content(content: Any) -> tuple[str | None, str, str, bool]:
+    """(text, thought, its block, whether there is a hidden one) of a message's content."""
+    if content is None or isinstance(content, str):
+        return content, "", "", False
+    if isinstance(content, dict):
+        content = [content]
+    if not isinstance(content, list):
+        raise TypeError("a content that is none")
+    texts: list[str] = []
+    thoughts: list[str] = []
+    block, hidden = "", False
+    for part in content:
+        if isinstance(part, str):
+            texts.append(part)
+            continue
+        if not isinstance(part, dict):
+            raise TypeError("a content that is none")
+        kind = str(part.get("type", ""))
+        if kind in _HIDDEN:
+            hidden = True
+        elif kind in _THOUGHTS or part.get("thought") is True:
+            thoughts += _strings(part)
+            block = f"content.{kind or 'thought'}"
+        elif isinstance(part.get("text"), str):
+            texts.append(part["text"])
+        elif isinstance(part.get("refusal"), str):
+            texts.append(part["refusal"])
+    text = "".join(texts) if texts or content == [] else None
+    return text, "".join(thoughts), block, hidden
+
+
+def _thought(value: Any) -> tuple[str, str, str, bool]:
+    """As `_content`, of a field that holds nothing but a thought: objects, or a list of them."""
+    parts = value if isinstance(value, list) else [value]
+    objects = [part for part in parts if isinstance(part, dict)]
+    hidden = any(part.get("type") in _HIDDEN for part in objects)
+    shown = [part for part in objects if part.get("type") not in _HIDDEN]
+    return "".join(text for part in shown for text in _strings(part)), "", "", hidden
+
+
+def _strings(part: Mapping[str, Any]) -> Iterator[str]:
+    """The texts of a block of thought, whatever it calls them."""
+    for name in ("thinking", "text", "reasoning", "summary", "content"):
+        value = part.get(name)
+        if isinstance(value, str):
+            yield value
+            return
+        if isinstance(value, list):
+            for one in value:
+                if isinstance(one, str):
+                    yield one
+                elif isinstance(one, dict):
+                    yield from _strings(one)
+            return
+
+
+def _call(calls: Any) -> str:
+    """A tool call as its name and arguments, in JSON."""
+    one = calls[0] if isinstance(calls, list) and calls else calls
+    one = one.get("function", one) if isinstance(one, dict) else {}
+    given = one.get("arguments") if isinstance(one, dict) else None
+    return given if isinstance(given, str) else canonical(given)
+
+
+def _tokens(usage: Mapping[str, Any]) -> int | None:
+    """Tokens of the thought, by any of their names."""
+    for name in ("completion_tokens_details", "output_tokens_details"):
+        details = usage.get(name)
+        if isinstance(details, dict) and (n := _whole(details.get("reasoning_tokens"))) is not None:
+            return n
+    for name in ("reasoning_tokens", "thoughts_token_count", "thoughtsTokenCount"):
+        if (n := _whole(usage.get(name))) is not None:
+            return n
+    return None
+
+
+def _whole(value: Any) -> int | None:
+    return value if type(value) is int else None
+
+
+def _name(value: Any) -> str:
+    return value[:200] if isinstance(value, str) else ""

@@ -1,0 +1,592 @@
+"""An OpenAI-compatible server: its address, its key, its dialect, and what its answers mean."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+import aiohttp
+
+from genprobe.engines import Options, Sampling, _http, _said
+from genprobe.engines._http import Answer, Times, Trouble
+from genprobe.errors import EngineError, InputError
+from genprobe.records import Failure, Request, Response, canonical
+
+# As in the engines that render templates themselves (`_local.TEMPLATE_DATE`).
+TEMPLATE_DATE = "26 Jul 2024"
+OVERLOADED = (429, 503, 529)
+PASSING = (408, 409, 425, 500, 502, 504, 520, 522, 524)
+_LOCAL = ("localhost", "127.0.0.1", "::1", "0.0.0.0")
+_LONG = re.compile(
+    r"(?i)context[ _](length|window|size)|too long|max(imum)?[ _]model[ _]len|too many tokens"
+    r"|context_length_exceeded|exceeds? the (available )?(context|maximum|model)"
+)
+_LOADING = re.compile(r"(?i)\bload(ing|ed)\b|warming up|cold[ -]?start|starting up")
+_USED_UP = re.compile(
+    r"(?i)insufficient[ _](quota|balance|funds|credits?)|exceeded your current quota|out of credits"
+    r"|credit balance|billing|(per|a) ?-?day|daily|requires more credits"
+)
+# Parameters that are set by options of ours.
+_OURS = {
+    "model": "--model",
+    "messages": "--system",
+    "prompt": "--data",
+    "max_tokens": "--max-tokens",
+    "max_completion_tokens": "--max-tokens",
+    "temperature": "--temperature",
+    "top_p": "--top-p",
+    "seed": "--seed",
+    "n": "--samples",
+    "stream": "nothing: replies come whole",
+    "chat_template_kwargs": "--template-arg",
+}
+_SECRET = re.compile(
+    r"(?i)(.*[_-])?(api[_-]?)?(key|token|secret|password|auth|authorization|cookie)"
+)
+_NAMED = re.compile(r"\$(\w+|\{\w+\})")
+
+
+class Way(NamedTuple):
+    """A way to say how to think: mode -> what is put into a request, or given to a template."""
+
+    name: str
+    modes: Mapping[str, Mapping[str, Any]]
+
+    def put(self, mode: str, tokens: int) -> dict[str, Any]:
+        """What says this mode; {} where this way has no word for it."""
+        return {k: _filled(v, tokens) for k, v in self.modes.get(mode, {}).items()}
+
+
+def _filled(value: Any, tokens: int) -> Any:
+    if isinstance(value, Mapping):
+        return {k: _filled(v, tokens) for k, v in value.items()}
+    return tokens if value == "{tokens}" else value
+
+
+@functools.cache
+def _data() -> dict[str, Any]:
+    return tomllib.loads((Path(__file__).parent / "servers.toml").read_text(encoding="utf-8"))
+
+
+def ways(family: str) -> list[Way]:
+    """Those of a `server`, or of a chat `template`, in the order in which they are tried."""
+    return [
+        Way(row["name"], {k: v for k, v in row.items() if k != "name"}) for row in _data()[family]
+    ]
+
+
+def _of_host(table: str, host: str) -> str:
+    """The entry of servers.toml for a host, or the domain that it lies in; "" for none."""
+    found: Mapping[str, str] = _data()[table]
+    return next((v for k, v in found.items() if host == k or host.endswith("." + k)), "")
+
+
+# -- what the user gives ----------------------------------------------------------------------
+
+
+def address(url: str | None) -> str:
+    """The address as it was given, checked. EngineError for what should not be in it."""
+    if not url:
+        raise EngineError("--engine openai needs --base-url, such as http://localhost:8000/v1")
+    try:
+        parts = urlsplit(url)
+        good = parts.scheme in ("http", "https") and bool(parts.hostname)
+        parts.port  # noqa: B018  # raises for one that is none
+    except ValueError:
+        good = False
+    if not good:
+        raise EngineError("--base-url is no address; it looks like http://localhost:8000/v1")
+    if parts.username or parts.password or parts.query or parts.fragment:
+        raise EngineError(
+            "--base-url holds a name, password or query; put the key into GENPROBE_API_KEY instead"
+        )
+    return url.rstrip("/")
+
+
+def identity_of(url: str) -> str:
+    """An address by which a server is known: one for all names of this machine, in small letters,
+    without the port that goes without saying."""
+    parts = urlsplit(url)
+    host = (parts.hostname or "").lower()
+    host = "127.0.0.1" if host in _LOCAL else host
+    host = f"[{host}]" if ":" in host else host
+    usual = {"http": 80, "https": 443}[parts.scheme]
+    port = "" if parts.port in (None, usual) else f":{parts.port}"
+    return f"{parts.scheme}://{host}{port}{parts.path.rstrip('/')}"
+
+
+def key_for(url: str, named: str) -> tuple[str, str]:
+    """(key, the variable that it is in), both "" where there is none.
+
+    named: the variable that the user names. InputError where that is not set.
+    """
+    if named:
+        if not os.environ.get(named):
+            raise InputError(f"--api-key-env {named}: there is no such variable in the environment")
+        return os.environ[named], named
+    host = (urlsplit(url).hostname or "").lower()
+    for name in ("GENPROBE_API_KEY", _of_host("keys", host), "OPENAI_API_KEY"):
+        if name and os.environ.get(name):
+            return os.environ[name], name
+    return "", ""
+
+
+def _headers(given: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+    """(headers, values that nobody may see). InputError for a secret that is written out."""
+    found, secrets = {}, []
+    for name, value in given.items():
+        names = [m.group(1).strip("{}") for m in _NAMED.finditer(value)]
+        for variable in names:
+            if not os.environ.get(variable):
+                raise InputError(
+                    f"--header {name}: there is no variable {variable} in the environment"
+                )
+            secrets.append(os.environ[variable])
+        if not names and _SECRET.fullmatch(name):
+            raise InputError(
+                f"--header {name}: a key on the command line can be read by others; put it into "
+                f"the environment and give --header '{name}=$NAME'"
+            )
+        found[name] = _NAMED.sub(lambda m: os.environ[m.group(1).strip("{}")], value)
+    return found, secrets
+
+
+def check_request_args(given: Mapping[str, Any]) -> None:
+    """InputError for a parameter that is another option's, or looks like a key."""
+    for name in given:
+        if name in _OURS:
+            raise InputError(f"--request-arg {name}: that is set by {_OURS[name]}")
+        if _SECRET.fullmatch(name):
+            raise InputError(
+                f"--request-arg {name}: keys are not given here, where others can read them; set "
+                "GENPROBE_API_KEY, or give --header 'NAME=$VARIABLE'"
+            )
+
+
+class Settings(NamedTuple):
+    api: str
+    times: Times
+
+
+def settings_of(more: Mapping[str, Any]) -> Settings:
+    """Those of `Options.more`. EngineError for what it does not know."""
+    known = ["api", *Times._fields]
+    for name, value in more.items():
+        if name not in known:
+            raise EngineError(
+                f"--engine openai has no argument {name!r}; it has {', '.join(known)}"
+            )
+        if name in Times._fields and (not isinstance(value, int | float) or not value > 0):
+            raise EngineError(f"--engine-arg {name}={value}: give seconds, more than 0")
+    api = more.get("api", "chat")
+    if api not in ("chat", "completions"):
+        raise EngineError(f"--engine-arg api={api}: it is chat or completions")
+    return Settings(api, Times(**{k: float(v) for k, v in more.items() if k != "api"}))
+
+
+# -- the server -------------------------------------------------------------------------------
+
+
+class Server:
+    """An address, its dialect, and what its answers mean."""
+
+    def __init__(self, options: Options) -> None:
+        self.url = address(options.base_url)
+        settings = settings_of(options.more)
+        self.api, self.times = settings
+        _, self.key_name = key_for(self.url, options.key_env)
+        self.given = dict(options.headers)
+        check_request_args(options.request_args)
+        self.more = dict(options.request_args)
+        self.template_args = dict(options.template_args)
+        self._headers = headers_for(self.url, options.key_env, self.given)
+        self.root = self.url.removesuffix("/v1")
+        self.model, self.vllm = "", False
+        # Of the dialect: names that this server has for ours, "" for what it does not know.
+        self.names = {"max_tokens": "max_tokens"}
+        self.choice = ""  # the way in which it takes a choice
+        self.thinking: dict[str, Any] = {}  # what says how to think
+        self.positions: int | None = None  # tokens of prompt and reply that it has, where it says
+        self.room = 0  # tokens of a thought, beside those of the reply
+
+    def headers(self) -> Mapping[str, str]:
+        return self._headers.all()
+
+    def scrub(self, text: str) -> str:
+        return self._headers.scrub(text)
+
+    # -- before anything is asked -----------------------------------------------------------
+
+    def models(self) -> dict[str, Mapping[str, Any]]:
+        """The models served, and what is said of each; none where the server does not tell."""
+        reply = self.look(f"{self.url}/models")
+        if reply.status in (404, 405, 501):
+            if not self.url.endswith("/v1"):
+                other = self.look(f"{self.url}/v1/models")
+                if other.status == 200:
+                    raise EngineError(f"{self.url} has no models; did you mean {self.url}/v1 ?")
+            return {}
+        if reply.status != 200:
+            self.refuse(reply)
+        try:
+            found = reply.json()
+            rows = found if isinstance(found, list) else found["data"]  # Together sends a list
+            return {str(row["id"]): row for row in rows or ()}
+        except (ValueError, KeyError, TypeError):
+            raise EngineError(
+                f"{self.url}/models is not what an OpenAI-compatible server says; is the address "
+                "right, and does it end in /v1?"
+            ) from None
+
+    def version(self) -> str:
+        """The version of vLLM, "" of another server."""
+        with contextlib.suppress(EngineError, ValueError, KeyError, TypeError, AttributeError):
+            found = self.look(f"{self.root}/version").json()
+            return str(found["version"]) if found.keys() == {"version"} else ""
+        return ""
+
+    def look(self, url: str) -> Answer:
+        try:
+            return _http.get(url, self.headers(), self.times)
+        except (aiohttp.InvalidURL, ValueError):
+            raise EngineError("--base-url is no address; it looks like http://host/v1") from None
+        except (aiohttp.ClientError, OSError) as error:
+            raise EngineError(self.unreachable(error)) from None
+
+    def unreachable(self, error: Exception) -> str:
+        why = self.scrub(str(error)) or type(error).__name__
+        return f"{self.url}: no server answers there ({why}); is it running, and the address right?"
+
+    def refuse(self, reply: Answer) -> None:
+        """EngineError for an answer after which nothing else can go right."""
+        said = self.words(reply)
+        if 300 <= reply.status < 400:
+            raise EngineError(f"{self.url} sends us elsewhere; give the address it moved to")
+        if reply.status in (401, 403):
+            given = "the key was refused" if self.key_name else "it wants a key"
+            name = self.key_name or "GENPROBE_API_KEY"
+            raise EngineError(f"{self.url}: {given}; set {name} ({said})")
+        if reply.status == 404:
+            raise EngineError(f"{self.url}: not found; check the address and --model ({said})")
+        raise EngineError(f"{self.url}: answers {reply.status} ({said})")
+
+    def words(self, reply: Answer) -> str:
+        """What a server says went wrong."""
+        return self._error(reply)[0]
+
+    def _error(self, reply: Answer) -> tuple[str, str]:
+        """(what it says, its code) of an error, whatever its form."""
+        code = ""
+        try:
+            found = reply.json()
+            found = found[0] if isinstance(found, list) and found else found  # Gemini sends a list
+            error = found.get("error", found.get("detail", found))
+            said = error
+            if isinstance(error, dict):
+                said = error.get("message", error)
+                inner = error.get("innererror") or error.get("metadata") or {}
+                parts = [error.get("code"), error.get("type"), error.get("status")]
+                if isinstance(inner, dict):
+                    parts += [inner.get("code"), inner.get("raw")]
+                code = " ".join(str(part) for part in parts if part)
+        except (ValueError, AttributeError):
+            said = reply.text[:500]
+        return self.scrub(str(said)) or f"status {reply.status}", code[:500]
+
+    # -- bodies -------------------------------------------------------------------------------
+
+    def body(self, request: Request, sampling: Sampling) -> dict[str, Any]:
+        """What is sent for a free reply or a choice: every setting, and nothing left to the
+        server's own or the model's."""
+        body: dict[str, Any] = {"model": self.model, "stream": False}
+        if self.api == "chat":
+            body["messages"] = request.messages
+        else:
+            body["prompt"] = "\n".join(m["content"] for m in request.messages)
+        given: dict[str, Any] = {
+            "max_tokens": sampling.max_tokens + self.room,
+            "temperature": sampling.temperature,
+            "top_p": sampling.top_p if sampling.temperature else 1.0,
+            "seed": request.seed,
+            "n": 1,
+            "presence_penalty": 0.0,
+            "frequency_penalty": 0.0,
+        }
+        if request.decode == "choice":
+            texts = [text for options in request.options.values() for text in options]
+            form = CHOICES[self.choice]
+            longest = max(len(t.encode("utf-8")) for t in texts)
+            given["max_tokens"] = longest + form.more
+            body |= form.put(texts)
+        if self.vllm:
+            body |= {"top_k": 0, "min_p": 0.0, "repetition_penalty": 1.0}
+        for name, value in given.items():
+            if name := self.names.get(name, name):
+                body[name] = value
+        body = merged(body, self.thinking)
+        if kwargs := self.kwargs():
+            body = merged(body, {"chat_template_kwargs": kwargs})
+        return merged(body, self.more)
+
+    def kwargs(self) -> dict[str, Any]:
+        """Arguments of the chat template, beside those that say how to think."""
+        if self.api != "chat":
+            return {}
+        return ({"date_string": TEMPLATE_DATE} if self.vllm else {}) | self.template_args
+
+    def reading(self, rows: Sequence[Sequence[int]]) -> str:
+        """What asks for the probability of every token of given texts, as vLLM's server tells it.
+
+        0 others are asked for at each place: the text's own token is always told.
+        """
+        body = {
+            "model": self.model,
+            "prompt": rows,
+            "max_tokens": 1,
+            "temperature": 0.0,
+            "prompt_logprobs": 0,
+        }
+        return canonical(body)
+
+    @property
+    def path(self) -> str:
+        return "/chat/completions" if self.api == "chat" else "/completions"
+
+    # -- answers ------------------------------------------------------------------------------
+
+    def check(self, reply: Answer) -> dict[str, Any]:
+        """The body of a good answer, or {"filtered": words} where a filter kept the prompt back;
+        Trouble or EngineError for another."""
+        status = reply.status
+        if status == 200:
+            try:
+                found = reply.json()
+            except ValueError:
+                kind = reply.headers.get("content-type", "no type")
+                raise Trouble("broken-reply", f"status 200 without JSON ({kind})") from None
+            if not isinstance(found, dict):
+                raise Trouble("broken-reply", "status 200 with another JSON than an object")
+            error = found.get("error")
+            if not error and (choices := found.get("choices")):
+                first = choices[0] if isinstance(choices, list) else None
+                error = first.get("error") if isinstance(first, dict) else None
+            if not error:
+                return found
+            # An error in an answer that says that all is well: OpenRouter's, some proxies'.
+            code = error.get("code") if isinstance(error, dict) else None
+            status = code if type(code) is int and 400 <= code < 600 else 500
+            reply = Answer(status, reply.headers, canonical({"error": error}).encode("ascii"))
+        said, code = self._error(reply)
+        if _said.blocked(status, said, code):
+            return {"filtered": said}
+        if status in (402, *OVERLOADED):
+            wait = _http.retry_after(reply.headers.get("retry-after"))
+            self._quota(status, said, code, wait)
+            if status == 503 and _LOADING.search(said):
+                raise Trouble("loading", said, down=True, wait=wait)
+            raise Trouble(f"http-{status}", said, lowers=True, wait=wait)
+        if status in PASSING:
+            raise Trouble(f"http-{status}", said, down=bool(_LOADING.search(said)))
+        if status in (400, 413, 422):
+            long = _LONG.search(f"{code} {said}")
+            raise Trouble("too-long" if long else f"http-{status}", said, passes=False)
+        self.refuse(reply)
+        raise AssertionError
+
+    def _quota(self, status: int, said: str, code: str, wait: float | None) -> None:
+        """EngineError where waiting is of no use."""
+        if wait is not None and wait > self.times.total_timeout:
+            raise EngineError(
+                f"{self.url}: asks to wait {wait:.0f} s ({said}); run the same command later, it "
+                "goes on where it stopped"
+            )
+        short = wait is not None or re.search(r"(?i)(per|a) ?-?minute|(retry|try again) in", said)
+        if status == 402 or (_USED_UP.search(f"{code} {said}") and not short):
+            raise EngineError(
+                f"{self.url}: the quota is used up ({said}); when there is one again, the same "
+                "command goes on where it stopped"
+            )
+
+    def response(
+        self, request: Request, sent: str, asked: Mapping[str, Any], found: Mapping[str, Any]
+    ) -> Response | Failure:
+        """A reply as a record. Trouble where the body is not one."""
+        if "filtered" in found:
+            return Response(request.id, "", _said.FILTERED, sent, None, None)
+        try:
+            said = _said.said(found)
+        except (LookupError, TypeError, AttributeError):
+            raise Trouble("broken-reply", "status 200 without a reply in it") from None
+        text = said.text
+        if text is None:
+            if said.finish != "length" and said.reasoning is None and said.reasoning_from == "":
+                detail = f"no text, finish reason {said.finish!r}"
+                return Failure(request.id, "no-text", detail, 1)
+            text = ""
+        where = said.reasoning_from
+        if not text.strip() and said.finish == "length":
+            where = where or "hidden"  # what else its tokens went into, it does not say
+        new = asked.get(self.names["max_tokens"])
+        if (
+            self.vllm
+            and new is not None
+            and said.finish == "length"
+            and said.tokens_out is not None
+            and said.tokens_out < new
+        ):
+            detail = f"{said.tokens_in} tokens of prompt and {new} of reply are more than it has"
+            return Failure(request.id, "too-long", detail, 1)
+        if request.decode == "choice" and said.finish not in (_said.FILTERED, _said.REFUSED):
+            text = CHOICES[self.choice].read(text)
+            if all(text not in o for o in request.options.values()):
+                detail = f"the reply is no option: {text[:80]!r}"
+                return Failure(request.id, "unconstrained", detail, 1)
+        return Response(
+            request=request.id,
+            text=text,
+            finish=said.finish,
+            sent=sent,
+            tokens_in=said.tokens_in,
+            tokens_out=said.tokens_out,
+            reasoning=said.reasoning,
+            reasoning_from=where,
+            reasoning_tokens=said.reasoning_tokens,
+            model=said.model,
+            fingerprint=said.fingerprint,
+        )
+
+    def readings(
+        self, rows: Sequence[Sequence[int]], found: Mapping[str, Any]
+    ) -> list[list[float]]:
+        """For each row, log P of each of its tokens but the first, of the answer to `reading`."""
+        try:
+            choices = sorted(found["choices"], key=lambda c: c["index"])
+            return [
+                [
+                    float(at[str(token)]["logprob"])
+                    for token, at in zip(row[1:], choice["prompt_logprobs"][1:], strict=True)
+                ]
+                for row, choice in zip(rows, choices, strict=True)
+            ]
+        except (KeyError, TypeError, ValueError):
+            raise Trouble("broken-reply", "status 200 without prompt_logprobs") from None
+
+
+class _Hidden:
+    """Headers with keys in them, which nothing that is printed shows."""
+
+    def __init__(self, given: dict[str, str], secrets: list[str], key: str, url: str) -> None:
+        self._all = {"Authorization": f"Bearer {key}"} if key else {}
+        if key and (name := _of_host("key_headers", (urlsplit(url).hostname or "").lower())):
+            self._all[name] = key
+        names = {name.lower() for name in given}
+        self._all = {k: v for k, v in self._all.items() if k.lower() not in names} | given
+        self._secrets = sorted({s for s in (key, *secrets) if s}, key=len, reverse=True)
+
+    def all(self) -> dict[str, str]:
+        return self._all
+
+    def __repr__(self) -> str:
+        return "<key>"
+
+    def scrub(self, text: str) -> str:
+        """A server's words on one line, without any key that it repeats."""
+        for secret in self._secrets:
+            text = text.replace(secret, "<key>")
+        text = re.sub(r"(?i)bearer\s+\S+|\bsk-[\w*-]{6,}", "<key>", text)
+        text = " ".join(text.split())
+        return text if len(text) <= 200 else text[:199] + "…"
+
+
+def headers_for(url: str, key_env: str, given: Mapping[str, str]) -> _Hidden:
+    """The headers of a request, of the environment of this process. InputError as in `key_for`."""
+    key, _ = key_for(url, key_env)
+    return _Hidden(*_headers(given), key, url)
+
+
+def merged(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """Both, objects inside them joined; the other's value where both have one."""
+    found = dict(one)
+    for name, value in other.items():
+        inner = found.get(name)
+        both = isinstance(inner, Mapping) and isinstance(value, Mapping)
+        found[name] = merged(inner, value) if both else value  # type: ignore[arg-type]
+    return found
+
+
+# -- choices ----------------------------------------------------------------------------------
+
+
+class Choice(NamedTuple):
+    """A way to constrain a reply to one of several texts. more: tokens beside those of the text;
+    wraps: the text comes inside JSON."""
+
+    name: str
+    more: int
+    wraps: bool
+
+    def put(self, texts: Sequence[str]) -> dict[str, Any]:
+        """What asks for it."""
+        options = list(texts)
+        schema = {"type": "string", "enum": options}
+        wrapped = {
+            "type": "object",
+            "properties": {"answer": schema},
+            "required": ["answer"],
+            "additionalProperties": False,
+        }
+        alternatives = " | ".join(_gbnf(text) for text in options)
+        forms: dict[str, dict[str, Any]] = {
+            "structured_outputs": {"structured_outputs": {"choice": options}},
+            "guided_choice": {"guided_choice": options},
+            "regex": {"regex": "|".join(re.escape(text) for text in options)},
+            "grammar": {"grammar": f"root ::= {alternatives}"},
+            "json_schema": {
+                "response_format": {
+                    "type": "json_schema",
+                    "json_schema": {"name": "answer", "strict": True, "schema": wrapped},
+                }
+            },
+            "format": {"format": wrapped},
+        }
+        return forms[self.name]
+
+    def read(self, text: str) -> str:
+        """The option that a reply is, or the reply as it is where it is none."""
+        if not self.wraps:
+            return text
+        import json
+
+        with contextlib.suppress(ValueError, RecursionError):
+            found = json.loads(text)
+            if isinstance(found, dict) and isinstance(found.get("answer"), str):
+                return str(found["answer"])
+        return text
+
+
+def _gbnf(text: str) -> str:
+    """A text as a literal of llama.cpp's grammars."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
+
+
+# Tried in this order; a server may ignore what it does not know, with status 200.
+CHOICES = {
+    choice.name: choice
+    for choice in (
+        Choice("structured_outputs", 1, False),  # vLLM
+        Choice("guided_choice", 1, False),  # vLLM before 0.12
+        Choice("regex", 1, False),  # SGLang
+        Choice("grammar", 1, False),  # llama.cpp
+        Choice("json_schema", 24, True),  # OpenAI, Ollama, LM Studio, TGI, OpenRouter, Mistral
+        Choice("format", 24, True),  # Ollama
+    )
+}
+CHOICES[""] = CHOICES["structured_outputs"]  # before anything is known
