@@ -20,6 +20,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import random
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +33,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from genprobe.classifiers import story  # noqa: E402
+from genprobe.engines.control import stories as control  # noqa: E402
 
 TEXT = ROOT / "tools" / "story_text"
 LABELS = {"n": 0, "0": 1, "p": 2, "negative": 0, "neutral": 1, "positive": 2}
@@ -42,6 +44,7 @@ PLACES = (0.8, 0.45, 0.3)  # of the last sentence, the one before, all others
 PENALTY = 1.0
 CONCEPT = 1.3  # prior deviation of a concept from what the lexicon says
 UNITS = 8
+SHORT = 0.2  # weight of a single sentence in the network's training
 NETS = 5
 
 
@@ -71,6 +74,13 @@ def stories() -> list[Text]:
             label = LABELS.get(row["sentiment"], 1)
             genre = f"{path.stem}-{row['genre'].split('/')[0]}"  # the other half is the manner
             found.append(Text(row["lang"], genre, label, row["response"], path.stem))
+    # The control model's, so that the self-test knows what it hears.
+    rng = random.Random(0)
+    for kind in control.kinds("kk"):
+        for _ in range(20 if kind.sentiment else 2):
+            text = " ".join(kind.draw(rng))
+            label = LABELS.get(kind.sentiment, 1)
+            found.append(Text("kk", f"control-{kind.label}", label, text, "control"))
     return found
 
 
@@ -180,9 +190,7 @@ class Data:
         # A line of several sentences counts as their mean.
         join = csr_matrix((np.ones(len(text)), (text, np.arange(len(text)))))
         tx, tu = join @ tx, join @ tu
-        self.kept = np.flatnonzero(
-            np.asarray((sx != 0).sum(0) + (tx != 0).sum(0)).ravel() > 0
-        )
+        self.kept = np.flatnonzero(np.asarray((sx != 0).sum(0) + (tx != 0).sum(0)).ravel() > 0)
         size = (1 << story.BITS, len(self.polarity))
         at = np.array(sorted(concept))
         to = np.array([concept[b] for b in at])
@@ -198,9 +206,7 @@ class Data:
 
     def _with(self, scaled: csr_matrix, plain: csr_matrix) -> csr_matrix:
         hits = plain @ self.concepts
-        both = csr_matrix(
-            np.column_stack([hits @ self.prior[:, i] for i in range(3)])
-        )
+        both = csr_matrix(np.column_stack([hits @ self.prior[:, i] for i in range(3)]))
         one = csr_matrix(np.ones((scaled.shape[0], 1)))
         return hstack([scaled[:, self.kept], CONCEPT * hits, both, one], format="csr")
 
@@ -231,8 +237,12 @@ def folds(genre: np.ndarray) -> np.ndarray:
     return np.array([number[g] for g in genre])
 
 
-def net(x: np.ndarray, y: np.ndarray, decay: float = 3.0) -> tuple[np.ndarray, np.ndarray]:
-    """The network of `story.network`: the mean of several would not be one, so the best of."""
+def net(
+    x: np.ndarray, y: np.ndarray, short: np.ndarray, ys: np.ndarray, decay: float = 3.0
+) -> tuple[np.ndarray, np.ndarray]:
+    """The network of `story.network`, of several starts the best; single sentences weigh less."""
+    weight = np.concatenate([np.ones(len(y)), np.full(len(ys), SHORT)])[:, None]
+    x, y = np.vstack([x, short]), np.concatenate([y, ys])
     mean, spread = x.mean(0), x.std(0) + 1e-6
     u = (x - mean) / spread
     best = None
@@ -249,17 +259,18 @@ def net(x: np.ndarray, y: np.ndarray, decay: float = 3.0) -> tuple[np.ndarray, n
             z = h @ b[:-1] + b[-1]
             z = z - z.max(1, keepdims=True)
             logs = z - np.log(np.exp(z).sum(1, keepdims=True))
-            value = -(logs * target).sum() + decay / 2 * (
-                (a[:-1] ** 2).sum() + (b[:-1] ** 2).sum()
-            )
-            dz = np.exp(logs) - target
+            value = -(weight * logs * target).sum() + decay / 2 * ((a[:-1] ** 2).sum() + (b[:-1] ** 2).sum())
+            dz = weight * (np.exp(logs) - target)
             db = np.vstack([h.T @ dz + decay * b[:-1], dz.sum(0)])
             dh = (dz @ b[:-1].T) * (1 - h * h)
             da = np.vstack([u.T @ dh + decay * a[:-1], dh.sum(0)])
             return float(value), np.concatenate([da.ravel(), db.ravel()])
 
         found = minimize(
-            loss, np.concatenate([a.ravel(), b.ravel()]), jac=True, method="L-BFGS-B",
+            loss,
+            np.concatenate([a.ravel(), b.ravel()]),
+            jac=True,
+            method="L-BFGS-B",
             options={"maxiter": 400},
         )
         if best is None or found.fun < best[0]:
@@ -272,25 +283,29 @@ def net(x: np.ndarray, y: np.ndarray, decay: float = 3.0) -> tuple[np.ndarray, n
     return hidden, b
 
 
-def held_out(data: Data, use: np.ndarray) -> np.ndarray:
-    """(stories, FEATURES) summaries, each from words learnt without its genre; of `use`."""
-    fold = folds(data.genre)
+def held_out(data: Data, use: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(stories, FEATURES) and (sentences, FEATURES) summaries, each from words learnt without its
+    genre, or without the sentence, which is a short story here; of the stories of `use`."""
+    fold, part = folds(data.genre), np.arange(len(data.yt)) % FOLDS
     found = np.zeros((len(data.y), story.FEATURES))
+    short = np.zeros((len(data.yt), story.FEATURES))
     for k in range(FOLDS):
         here = use & (fold == k)
-        if here.any():
-            found[here] = data.summary(data.fit(use & (fold != k)), here)
-    return found
+        w = data.fit(use & (fold != k), part != k)
+        found[here] = data.summary(w, here)
+        z = data.xt[part == k] @ w
+        short[part == k] = story.summary(z, np.arange(len(z)), len(z))[0]
+    return found, short
 
 
 def check(data: Data) -> None:
     """Nested cross-validation by genre: words, then the network, both without the genre."""
     every = np.ones(len(data.y), bool)
     fold = folds(data.genre)
-    x = held_out(data, every)
+    x, short = held_out(data, every)
     p = np.zeros((len(data.y), story.CLASSES))
     for k in range(FOLDS):
-        hidden, out = net(x[fold != k], data.y[fold != k])
+        hidden, out = net(x[fold != k], data.y[fold != k], short, data.yt)
         p[fold == k] = story.softmax(story.network(x[fold == k], hidden, out))
     for lang in sorted(set(data.lang)):
         report(lang, p[data.lang == lang], data.y[data.lang == lang])
@@ -317,7 +332,8 @@ def report(name: str, p: np.ndarray, y: np.ndarray) -> None:
 def build(data: Data, use: np.ndarray | None = None) -> story.StoryModel:
     """The classifier, from all stories or those of `use`."""
     use = np.ones(len(data.y), bool) if use is None else use
-    hidden, out = net(held_out(data, use)[use], data.y[use])
+    x, short = held_out(data, use)
+    hidden, out = net(x[use], data.y[use], short, data.yt)
     w = data.fit(use)
     size = len(data.kept)
     total = np.zeros((1 << story.BITS, story.CLASSES))

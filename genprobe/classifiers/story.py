@@ -130,7 +130,7 @@ def words(texts: Sequence[str]) -> Words:
     raw = np.frombuffer(joined.encode("utf-32-le", "surrogatepass"), np.uint32)
     codes = _table()[np.minimum(raw, _CODES - 1)]
     codes = codes[codes != _DROP]
-    size = 1 << max(12, int(len(codes)).bit_length())
+    size = 1 << max(12, len(codes).bit_length())
     powers, inverse = _powers(size)
     sums = np.zeros(len(codes) + 1, np.uint64)
     np.cumsum(codes.astype(np.uint64) * powers[: len(codes)], out=sums[1:])
@@ -250,7 +250,9 @@ def write(model: StoryModel) -> bytes:
     """The bytes of a weights file: magic, sizes, scale, network (float64), weights."""
     parts = (model.hidden, model.out)
     head = struct.pack("<4id", *model.hidden.shape, *model.out.shape, model.scale)
-    return MAGIC + head + b"".join(p.astype("<f8").tobytes() for p in parts) + model.weights.tobytes()
+    return (
+        MAGIC + head + b"".join(p.astype("<f8").tobytes() for p in parts) + model.weights.tobytes()
+    )
 
 
 def read(path: Path, sha256: str = "") -> StoryModel:
