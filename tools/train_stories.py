@@ -259,7 +259,9 @@ def net(
             z = h @ b[:-1] + b[-1]
             z = z - z.max(1, keepdims=True)
             logs = z - np.log(np.exp(z).sum(1, keepdims=True))
-            value = -(weight * logs * target).sum() + decay / 2 * ((a[:-1] ** 2).sum() + (b[:-1] ** 2).sum())
+            value = -(weight * logs * target).sum() + decay / 2 * (
+                (a[:-1] ** 2).sum() + (b[:-1] ** 2).sum()
+            )
             dz = weight * (np.exp(logs) - target)
             db = np.vstack([h.T @ dz + decay * b[:-1], dz.sum(0)])
             dh = (dz @ b[:-1].T) * (1 - h * h)

@@ -92,6 +92,21 @@ def _negrate(outcomes: pd.DataFrame, by: list[str]) -> Units:
     return _units(found, by, [label, _one(found)], possible)
 
 
+def _published(outcomes: pd.DataFrame, by: list[str]) -> Units:
+    """As Aqbileq 4.2 has it: every story that came counts, whatever the story checks say of it,
+    in whatever language; a template is negative where most of its stories are, else positive."""
+    came = outcomes["status"] == "answered"
+    negative = came & (outcomes["sentiment"] == "negative")
+    keys = list(dict.fromkeys([*(c for c in TEMPLATE if c in outcomes), *by]))
+    stories = outcomes[keys].assign(
+        __told=came.astype(int), __negative=negative.fillna(False).astype(int)
+    )
+    found = stories.groupby(keys, sort=True, dropna=False, observed=True).sum().reset_index()
+    reason = pd.Series("", found.index, dtype=object).mask(found["__told"] == 0, "missing")
+    values = np.column_stack([found["__negative"] * 2 > found["__told"], _one(found)])
+    return Units(found[by], found["statement"], reason, values.astype(float))
+
+
 def _margin(outcomes: pd.DataFrame, by: list[str]) -> Units:
     """Mean distance between the sides of the vote, |negative - others| / stories."""
     found = templates(outcomes, by)
@@ -186,6 +201,19 @@ METRICS = (
         NEEDS,
         never_by=STORY,
         place=100,
+    ),
+    Metric(
+        "negrate-published",
+        "NegRate by the published rule: every story that came counts, a template is positive "
+        "unless most of its stories are negative",
+        "templates",
+        _published,
+        ratio,
+        _wilson,
+        WILSON,
+        NEEDS,
+        never_by=STORY,
+        place=105,
     ),
     Metric(
         "negative-stories",
