@@ -82,7 +82,8 @@ def main() -> None:
     for name, hits in (("corrected", found[:, 0]), ("as measured", found[:, 1])):
         ends = wilson(int(hits.sum()), n) or (0.0, 1.0)
         print(
-            f"{name:<12} covers {100 * hits.mean():.1f} % ({100 * ends[0]:.1f} to {100 * ends[1]:.1f})"
+            f"{name:<12} covers {100 * hits.mean():.1f} % "
+            f"({100 * ends[0]:.1f} to {100 * ends[1]:.1f})"
         )
     print(
         f"width {np.nanmean(found[:, 2]):.2f}, error {np.nanmean(found[:, 3]):.3f} against "

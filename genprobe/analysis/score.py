@@ -16,7 +16,7 @@ from genprobe.pipeline import Note, quiet
 from genprobe.pipeline.judge import judged_rows
 from genprobe.records import Score, digest
 from genprobe.render.scores import Scores
-from genprobe.resources import registry
+from genprobe.resources import measured, registry
 from genprobe.runs.run import Run
 from genprobe.runs.spec import file_signature, signature
 
@@ -122,6 +122,9 @@ def score(
                 note(f"{source}: {name} has nothing to count{of}; see docs/measures.md")
             if "sentiment" in chosen:
                 for line in (*corrected.cautions(chosen), *corrected.cannot_tell(scores[source])):
+                    note(f"{source}: caution: {line}")
+            for judge in ("stance", "refusal") if "stance" in chosen else ():
+                if line := measured.caution(judge, set(chosen["lang"].dropna().astype(str))):
                     note(f"{source}: caution: {line}")
             if reviewed is not None:
                 found = _corrected(source, run, chosen, Path(reviewed), by, sign)

@@ -3,10 +3,10 @@
     classifier = classifiers.open("kk-linear")
     classifier.predict(["Өте жақсы кітап."], "kk")    ->  [Prediction("positive", …)]
 
-Engines: `linear` and `story` (embedded: `linear.py`, `story.py`), `transformers` (a folder or a model of the hub; nothing
-but what the card names is downloaded), `vader` (English rules, the extra `vader`). A text beyond
-a classifier's limit is cut into windows at white space (`linear`, `vader`) or between tokens
-(`transformers`); their probabilities are averaged, weighted by their size.
+Engines: `linear` and `story` (embedded: `linear.py`, `story.py`), `transformers` (a folder or a
+model of the hub; nothing but what the card names is downloaded), `vader` (English rules, the extra
+`vader`). A text beyond a classifier's limit is cut into windows at white space (`linear`, `vader`)
+or between tokens (`transformers`); their probabilities are averaged, weighted by their size.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ _PLACES = 4  # of a transformer's probabilities: the next ones depend on the bat
 
 
 class Prediction(NamedTuple):
-    """label: of `LABELS`, or `unscored` where the text holds nothing to score (then all None).
+    """label: of `LABELS`, or `unscored` where the text holds nothing to score (then all None), or
+    where no label is as likely as the card's `sure`.
 
     negative, neutral, positive: probabilities; `neutral` is None where the classifier knows two
     classes, whose uncertain band the card calls neutral.
@@ -98,6 +99,7 @@ class Card:
     neutral: tuple[float, float] | None
     threshold: float
     share: float | None
+    sure: float
     sha256: str
     fold: dict[str, str]
     measured: tuple[Measured, ...]  # empty: not measured
@@ -185,7 +187,7 @@ def read_card(path: Path) -> Card:
         raise InputError(f"{path}: [labels] names no label for negative or for positive")
     limits, decision = table(row, "limits", path), table(row, "decision", path)
     no_more(limits, {"min", "max"}, path, "limits.")
-    no_more(decision, {"neutral", "threshold", "share"}, path, "decision.")
+    no_more(decision, {"neutral", "threshold", "share", "sure"}, path, "decision.")
     band = decision.get("neutral")
     if band is not None and not _is_band(band):
         raise InputError(f"{path}: decision.neutral must be two shares, the smaller first")
@@ -214,6 +216,7 @@ def read_card(path: Path) -> Card:
         neutral=(float(band[0]), float(band[1])) if band is not None else None,
         threshold=_number(decision, "threshold", path, 0.5, float),
         share=decision.get("share"),
+        sure=_number(decision, "sure", path, 0.0, float),
         sha256=sha256,
         fold={k: string({k: v}, k, path, "") for k, v in table(row, "fold", path).items()},
         measured=_measured(row, path),
@@ -303,7 +306,8 @@ def decide(card: Card, negative: float, neutral: float | None, positive: float) 
     """The label: of three classes the likeliest; of two, neutral inside the card's band."""
     if neutral is not None:
         best = max((negative, "negative"), (positive, "positive"), (neutral, "neutral"))
-        return Prediction(best[1], negative, neutral, positive)
+        label = best[1] if best[0] >= card.sure else UNSCORED.label
+        return Prediction(label, negative, neutral, positive)
     low, high = card.neutral or (card.threshold, card.threshold)
     label = "positive" if negative < low else "negative" if negative >= high else "neutral"
     return Prediction(label, negative, None, positive)

@@ -258,13 +258,13 @@ def cannot_tell(scores: Sequence[Score]) -> list[str]:
     """Of corrected NegRates with an interval too wide for any statement: that it is so."""
     found = []
     for s in scores:
-        if s.metric == NAME and s.low is not None and s.high is not None:
-            if s.high - s.low >= WIDE:
-                cell = ", ".join(str(v) for v in s.by.values())
-                found.append(
-                    f"{cell and cell + ': '}between {100 * s.low:.0f} and {100 * s.high:.0f} % of "
-                    "the templates are negative: this classifier cannot tell"
-                )
+        if s.metric != NAME or s.low is None or s.high is None or s.high - s.low < WIDE:
+            continue
+        cell = ", ".join(str(v) for v in s.by.values())
+        found.append(
+            f"{cell and cell + ': '}between {100 * s.low:.0f} and {100 * s.high:.0f} % of the "
+            "templates are negative: this classifier cannot tell"
+        )
     return found
 
 

@@ -36,8 +36,10 @@ NEEDS = ("sentiment", "statement", "status")
 
 def not_told(outcomes: pd.DataFrame) -> pd.Series:
     """Why a planned story does not count, "" where it does: failed, missing, what the story
-    checks say of it, or `unjudged`."""
+    checks say of it, `unjudged`, or `unscored` where the classifier abstains."""
     reason = no_reply(outcomes, "sentiment")
+    abstained = (reason == "") & (outcomes["sentiment"] == "unscored")
+    reason = reason.mask(abstained, "unscored")
     if "usable" not in outcomes:
         return reason
     answered = outcomes["status"] == "answered"
@@ -77,7 +79,7 @@ def _one(found: pd.DataFrame) -> pd.Series:
     return pd.Series(1.0, found.index)
 
 
-def _negrate(outcomes: pd.DataFrame, by: list[str]) -> Units:
+def of_templates(outcomes: pd.DataFrame, by: list[str]) -> Units:
     """Share of templates whose label is negative. Bounds: the share of all templates with a
     story if no story that does not count were negative, and if every one were; a template
     without a label could be either."""
@@ -194,7 +196,7 @@ METRICS = (
         "negrate",
         "share of templates most of whose stories are negative",
         "templates",
-        _negrate,
+        of_templates,
         ratio,
         _wilson,
         WILSON,

@@ -21,7 +21,7 @@ from genprobe.render.grid import model_names, number
 from genprobe.report import tables
 from genprobe.report.sources import Source, language
 from genprobe.report.tables import READINGS, reasons
-from genprobe.resources import packs
+from genprobe.resources import measured, packs
 from genprobe.runs.spec import both_signatures
 from genprobe.text import many
 from genprobe.text.display import clean, short_name
@@ -205,8 +205,8 @@ _FOUND = {
     "recognised": "Called the statement a stereotype in {} of its clear answers to that question",
     "endorsed": "Endorsed the statement in {} of its clear answers",
     "ambiguous": "Gave no clear answer in {} of its replies",
-    "negrate-corrected": "Corrected for the classifier's errors, told mostly negative stories about {} "
-    "of the templates",
+    "negrate-corrected": "Told mostly negative stories about {} of the templates, corrected for "
+    "the classifier's errors",
     "negrate": "As measured, told mostly negative stories about {} of the templates",
     "argues-for": "Argued for the statement in {} of its essays",
     "argues-against": "Argued against it in {}",
@@ -284,6 +284,9 @@ def _cautions(source: Source) -> Iterator[str]:
         for line in corrected.cautions(source.outcomes):
             yield f"{line[0].upper()}{line[1:]}."
         for line in corrected.cannot_tell(source.score([corrected.NAME], [])):
+            yield f"{line[0].upper()}{line[1:]}."
+    for one in ("stance", "refusal") if "stance" in source.outcomes else ():
+        if line := measured.caution(one, source.languages):
             yield f"{line[0].upper()}{line[1:]}."
     lost = status.total() - status["answered"]
     if lost > MISSING * status.total():

@@ -43,6 +43,7 @@ TASK = Task(
     judges={"free": ("story", "sentiment")},
     questions={
         "sentiment": (("sentiment", None),),
+        "regard": (("llm-regard", None),),
         "language": (("language", None), ("story", "language")),
     },
     tables=(
