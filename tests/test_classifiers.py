@@ -43,10 +43,11 @@ def test_every_card_reads_and_says_what_it_is(name: str) -> None:
 
 def test_what_is_used_unasked_comes_with_genprobe() -> None:
     """A model of the hub is downloaded when somebody names it, never else."""
-    assert classifiers.default("kk") == "kk-linear"
+    assert classifiers.default("kk", "reviews") == "kk-linear"
+    assert {classifiers.default(lang) for lang in ("kk", "ru", "fa", "en")} == {"stories"}
     for name in classifiers.names():
         card = load(name)
-        assert not card.default_for or card.engine == "linear"
+        assert not card.default_for or card.engine in ("linear", "story")
     for code, name in (("ru", "ru-rubert"), ("fa", "fa-parsbert"), ("en", "en-roberta")):
         with pytest.raises(InputError, match=name):
             classifiers.default(code)

@@ -334,19 +334,31 @@ def test_all_are_read_where_there_are_fewer(run, tmp_path):
 
 def test_stories_and_essays_ask_their_own_questions(tmp_path):
     for command, asked in (
-        ("stories", ["sentiment", "language"]),
+        ("stories", ["sentiment", "regard", "language"]),
         ("essays", ["stance", "refusal"]),
     ):
         run = make_run(tmp_path / command, ["en"], lambda n: f"{n}", command=command)
         done = review.export([run.folder], tmp_path / f"{command}.csv", size=5, repeats=0)
         heads = [guide.load().heads[name] for name in asked]
-        assert read(done.files[0])[0][4:6] == heads
-        typed = {"sentiment": "Negative", "language": "Қазақша", "stance": "Both", "refusal": "да"}
+        assert read(done.files[0])[0][4 : 4 + len(heads)] == heads
+        typed = {
+            "sentiment": "Negative",
+            "regard": "Positive",
+            "language": "Қазақша",
+            "stance": "Both",
+            "refusal": "да",
+        }
         for at, name in enumerate(asked, 4):
             fill(done.files[0], lambda row, word=typed[name]: word, at)
         back = collect.collect(done.files, done.key)
         assert not back.problems
-        told = {"sentiment": "negative", "language": "kk", "stance": "both", "refusal": "yes"}
+        told = {
+            "sentiment": "negative",
+            "regard": "positive",
+            "language": "kk",
+            "stance": "both",
+            "refusal": "yes",
+        }
         assert {(row["question"], row["answer"]) for row in back.rows} == {
             (name, told[name]) for name in asked
         }

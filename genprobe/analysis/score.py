@@ -16,7 +16,7 @@ from genprobe.pipeline import Note, quiet
 from genprobe.pipeline.judge import judged_rows
 from genprobe.records import Score, digest
 from genprobe.render.scores import Scores
-from genprobe.resources import registry
+from genprobe.resources import measured, registry
 from genprobe.runs.run import Run
 from genprobe.runs.spec import file_signature, signature
 
@@ -54,6 +54,7 @@ def score(
     """
     from genprobe import metrics as measures
     from genprobe.analysis.band import Readings
+    from genprobe.metrics import corrected
     from genprobe.metrics.rates import recognised_declarations
     from genprobe.outcomes import columns as known_columns
     from genprobe.outcomes import table
@@ -119,6 +120,12 @@ def score(
                 there = ", ".join(sorted(map(str, differ["scorer"])))
                 of = f" by the scorers {there}" if there else ""
                 note(f"{source}: {name} has nothing to count{of}; see docs/measures.md")
+            if "sentiment" in chosen:
+                for line in (*corrected.cautions(chosen), *corrected.cannot_tell(scores[source])):
+                    note(f"{source}: caution: {line}")
+            for judge in ("stance", "refusal") if "stance" in chosen else ():
+                if line := measured.caution(judge, set(chosen["lang"].dropna().astype(str))):
+                    note(f"{source}: caution: {line}")
             if reviewed is not None:
                 found = _corrected(source, run, chosen, Path(reviewed), by, sign)
                 for line in _uncorrected(found):

@@ -3,10 +3,10 @@
     classifier = classifiers.open("kk-linear")
     classifier.predict(["Өте жақсы кітап."], "kk")    ->  [Prediction("positive", …)]
 
-Engines: `linear` (embedded, `linear.py`), `transformers` (a folder or a model of the hub; nothing
-but what the card names is downloaded), `vader` (English rules, the extra `vader`). A text beyond
-a classifier's limit is cut into windows at white space (`linear`, `vader`) or between tokens
-(`transformers`); their probabilities are averaged, weighted by their size.
+Engines: `linear` and `story` (embedded: `linear.py`, `story.py`), `transformers` (a folder or a
+model of the hub; nothing but what the card names is downloaded), `vader` (English rules, the extra
+`vader`). A text beyond a classifier's limit is cut into windows at white space (`linear`, `vader`)
+or between tokens (`transformers`); their probabilities are averaged, weighted by their size.
 """
 
 from __future__ import annotations
@@ -23,13 +23,18 @@ from genprobe.resources import packs, registry
 from genprobe.resources.packs import file_hash, no_more, read_toml, string, strings, table
 
 LABELS = ("negative", "neutral", "positive")
-ENGINES = ("linear", "transformers", "vader")
+ENGINES = ("linear", "story", "transformers", "vader")
+KINDS = ("stories", "reviews", "essays", "tweets")  # of texts that a figure is measured on
 NOT_MEASURED = "not measured"
+MACRO_F1 = "macro F1"
+CALLED = "called negative"  # of the texts of one true class, the share that is called so
+SOUND = 0.8  # macro F1 whose lower end lets a figure stand without a caution
 _PLACES = 4  # of a transformer's probabilities: the next ones depend on the batch
 
 
 class Prediction(NamedTuple):
-    """label: of `LABELS`, or `unscored` where the text holds nothing to score (then all None).
+    """label: of `LABELS`, or `unscored` where the text holds nothing to score (then all None), or
+    where no label is as likely as the card's `sure`.
 
     negative, neutral, positive: probabilities; `neutral` is None where the classifier knows two
     classes, whose uncertain band the card calls neutral.
@@ -57,7 +62,10 @@ class Classifier(Protocol):
 
 @dataclass(frozen=True)
 class Measured:
-    """A figure that was measured with this project; (low, high) is its 95 % interval."""
+    """A figure that was measured with this project; (low, high) is its 95 % interval.
+
+    kind: of texts, one of `KINDS`; lang: their language; empty where a card does not say.
+    """
 
     on: str
     n: int
@@ -65,6 +73,8 @@ class Measured:
     value: float
     low: float
     high: float
+    kind: str = ""
+    lang: str = ""
 
 
 @dataclass(frozen=True)
@@ -89,6 +99,7 @@ class Card:
     neutral: tuple[float, float] | None
     threshold: float
     share: float | None
+    sure: float
     sha256: str
     fold: dict[str, str]
     measured: tuple[Measured, ...]  # empty: not measured
@@ -105,13 +116,40 @@ class Card:
         return code
 
     def figures(self) -> str:
-        """The measured figures in a line, or that there are none."""
-        return (
-            "; ".join(
-                f"{m.metric} {m.value:g} ({m.low:g} to {m.high:g}) on {m.on}" for m in self.measured
+        """The macro F1 by kind of text and language in a line, and that stories are not measured
+        where they are not."""
+        shown = [
+            f"{m.kind or m.on} {m.lang} {m.value:.2f} ({m.low:.2f} to {m.high:.2f}, n {m.n})"
+            for m in self.measured
+            if m.metric == MACRO_F1
+        ]
+        if not any(m.kind == "stories" for m in self.measured):
+            shown.append(f"stories {NOT_MEASURED}")
+        return f"{MACRO_F1}: {'; '.join(shown)}"
+
+    def accuracy(self, lang: str, kind: str) -> Measured | None:
+        """The macro F1 on texts of a kind in a language; None where it was not measured."""
+        fitting = [m for m in self.measured if (m.metric, m.kind, m.lang) == (MACRO_F1, kind, lang)]
+        return max(fitting, key=lambda m: m.n, default=None)
+
+    def caution(self, lang: str, kind: str = "stories") -> str:
+        """What a reader must know before any figure of this classifier; "" where it is sound.
+
+        A classifier that was never measured on such texts, or whose macro F1 on them is not
+        surely above `SOUND`, brings a caution.
+        """
+        found = self.accuracy(packs.language_code(lang), kind)
+        if found is None:
+            return (
+                f"the classifier {self.name} was never measured on {kind} in {lang}: what it says "
+                "of them may be near to noise; review a sample and report corrected rates"
             )
-            or NOT_MEASURED
-        )
+        if found.low < SOUND:
+            return (
+                f"the classifier {self.name} has a macro F1 of {found.value:.2f} ({found.low:.2f} "
+                f"to {found.high:.2f}, n {found.n}) on {kind} in {lang}: report corrected rates"
+            )
+        return ""
 
 
 _SCALARS = {
@@ -149,7 +187,7 @@ def read_card(path: Path) -> Card:
         raise InputError(f"{path}: [labels] names no label for negative or for positive")
     limits, decision = table(row, "limits", path), table(row, "decision", path)
     no_more(limits, {"min", "max"}, path, "limits.")
-    no_more(decision, {"neutral", "threshold", "share"}, path, "decision.")
+    no_more(decision, {"neutral", "threshold", "share", "sure"}, path, "decision.")
     band = decision.get("neutral")
     if band is not None and not _is_band(band):
         raise InputError(f"{path}: decision.neutral must be two shares, the smaller first")
@@ -178,6 +216,7 @@ def read_card(path: Path) -> Card:
         neutral=(float(band[0]), float(band[1])) if band is not None else None,
         threshold=_number(decision, "threshold", path, 0.5, float),
         share=decision.get("share"),
+        sure=_number(decision, "sure", path, 0.0, float),
         sha256=sha256,
         fold={k: string({k: v}, k, path, "") for k, v in table(row, "fold", path).items()},
         measured=_measured(row, path),
@@ -208,22 +247,30 @@ def _measured(row: Mapping[str, Any], path: Path) -> tuple[Measured, ...]:
     value = row.get("measured")
     if value == NOT_MEASURED:
         return ()
-    keys = set(Measured.__annotations__)
-    if not isinstance(value, list) or not value or any(set(v) != keys for v in value):
+    keys, more = {"on", "n", "metric", "value", "low", "high"}, {"kind", "lang"}
+    if (
+        not isinstance(value, list)
+        or not value
+        or any(not keys <= set(v) <= keys | more for v in value)
+        or any(v.get("kind", KINDS[0]) not in KINDS for v in value)
+    ):
         raise InputError(
             f'{path}: measured must be "{NOT_MEASURED}" or [[measured]] tables with '
-            f"{', '.join(Measured.__annotations__)}"
+            f"{', '.join(Measured.__annotations__)} (kind: {', '.join(KINDS)})"
         )
     return tuple(Measured(**part) for part in value)
 
 
-def default(lang: str) -> str:
-    """The name of the card that names the language in `default_for`. InputError if none does."""
+def default(lang: str, kind: str = "stories") -> str:
+    """The name of the card for texts of a kind in a language: of those that name the language in
+    `default_for`, the one with the best macro F1 on such texts; one that was never measured on
+    them comes last. InputError where no card names the language."""
     code = packs.language_code(lang)
-    for name in names():
-        if code in load(name).default_for:
-            return name
-    raise InputError(f"no classifier is the default for {code}; {_could(code)}")
+    cards = [card for card in map(load, names()) if code in card.default_for]
+    if not cards:
+        raise InputError(f"no classifier is the default for {code}; {_could(code)}")
+    found = [(m.value if (m := card.accuracy(code, kind)) else -1.0) for card in cards]
+    return cards[found.index(max(found))].name
 
 
 def _could(code: str) -> str:
@@ -246,7 +293,12 @@ def _folder(pairs: tuple[tuple[str, str], ...]) -> Any:
 
 
 def _open(card: Card) -> Classifier:
-    kinds = {"linear": LinearClassifier, "transformers": Transformer, "vader": Vader}
+    kinds = {
+        "linear": LinearClassifier,
+        "story": StoryClassifier,
+        "transformers": Transformer,
+        "vader": Vader,
+    }
     return kinds[card.engine](card)
 
 
@@ -254,7 +306,8 @@ def decide(card: Card, negative: float, neutral: float | None, positive: float) 
     """The label: of three classes the likeliest; of two, neutral inside the card's band."""
     if neutral is not None:
         best = max((negative, "negative"), (positive, "positive"), (neutral, "neutral"))
-        return Prediction(best[1], negative, neutral, positive)
+        label = best[1] if best[0] >= card.sure else UNSCORED.label
+        return Prediction(label, negative, neutral, positive)
     low, high = card.neutral or (card.threshold, card.threshold)
     label = "positive" if negative < low else "negative" if negative >= high else "neutral"
     return Prediction(label, negative, None, positive)
@@ -333,6 +386,20 @@ class LinearClassifier(_InCharacters):
         return [
             None if p is None else (p, None, round(1 - p, 6)) for p in self._model.negative(texts)
         ]
+
+
+class StoryClassifier(_InCharacters):
+    """Engine `story`: three classes, sentence by sentence (`story.py`)."""
+
+    def __init__(self, card: Card) -> None:
+        from genprobe.classifiers import story
+
+        self.card = card
+        self._model = story.read(card.path.with_name(card.model), card.sha256)
+        self.signature = f"{card.name}+{card.hash}"
+
+    def _scores(self, texts: Sequence[str]) -> list[tuple[float, float | None, float] | None]:
+        return [*self._model.probabilities(texts)]
 
 
 class Vader(_InCharacters):

@@ -1,16 +1,17 @@
-"""Sentiment classifiers of one's own."""
+"""Sentiment classifiers: train one, measure some, set several side by side."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from genprobe.commands._console import noter
-from genprobe.commands._options import QUIET, VERBOSE, together
+from genprobe.commands._options import ASKED, QUIET, VERBOSE, together
 
 
-@click.group("classifiers", short_help="Train a sentiment classifier of your own.")
+@click.group("classifiers", short_help="Train and measure sentiment classifiers.")
 def command() -> None:
     """Sentiment classifiers: `genprobe list classifiers` lists their cards."""
 
@@ -40,3 +41,114 @@ def train_(
     from genprobe import classifiers
 
     classifiers.train(source, out, text, label, share=share, note=noter(quiet))
+
+
+DATA = click.option(
+    "--data",
+    required=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Labelled texts: columns lang, response or text, sentiment or label.",
+)
+LANG = click.option("--lang", metavar="L", help="Language of all texts, where no column says it.")
+
+
+@command.command(name="measure", short_help="Measure a classifier; write its card.")
+@click.argument("card", metavar="CARD")
+@DATA
+@click.option("--kind", required=True, metavar="K", help="What the texts are: stories, reviews, …")
+@click.option("--on", default="", metavar="WORDS", help="What the card says of the texts.")
+@LANG
+@together(QUIET, VERBOSE)
+def measure_(
+    card: str, data: Path, kind: str, on: str, lang: str | None, quiet: bool, verbose: bool
+) -> None:
+    """Measure a classifier on labelled texts, and write the figures into its card.
+
+    CARD is a name or a path. Each language gets macro F1, the share of right ones among negative
+    and positive texts, the calibration error, and how often each class is called negative, which
+    corrected NegRates rest on; figures of the same kind and language are replaced.
+    """
+    from genprobe.analysis import sentiment as measure
+
+    for f in measure.into_card(card, data, kind, on, lang):
+        click.echo(f"{f.lang}  {f.metric}  {f.value:.3f} ({f.low:.3f} to {f.high:.3f})  n {f.n}")
+
+
+@command.command(name="compare", short_help="Set classifiers side by side on labelled texts.")
+@click.argument("cards", nargs=-1, metavar="[CARD]...")
+@DATA
+@LANG
+@click.option("--model", metavar="M", help="A model that judges by the rubric sentiment, too.")
+@together(*(ASKED[name] for name in ("engine", "base_url", "concurrency", "engine_args")))
+@together(QUIET, VERBOSE)
+def compare_(
+    cards: tuple[str, ...],
+    data: Path,
+    lang: str | None,
+    model: str | None,
+    quiet: bool,
+    verbose: bool,
+    **asked: Any,
+) -> None:
+    """Set classifiers side by side on labelled texts: how right, how calibrated, how fast.
+
+    Without CARDs, those that come with genprobe and need no download. `agree` is Cohen's kappa
+    with the first; what people say is the labels, so that `right` is the agreement with people.
+    A model judges with both orders of the labels, in two wordings.
+    """
+    import contextlib
+
+    from genprobe import classifiers
+    from genprobe.analysis import sentiment as measure
+
+    texts = measure.read(data, lang)
+    names = cards or [n for n in classifiers.names() if classifiers.load(n).default_for]
+    results = [r for name in names for r in measure.run(name, texts)]
+    bias = ""
+    if model or asked["base_url"]:
+        from genprobe.judges import llm
+        from genprobe.pipeline.open import engine_options, open_engine
+
+        server = engine_options(asked["engine_args"], asked["base_url"], asked["concurrency"])
+        engine = open_engine(asked["engine"], model, server)
+        with contextlib.closing(engine):
+            judge = llm.make(engine, "sentiment")
+            results += measure.judged(judge, texts)
+            bias = f"{judge.name}: {judge.bias}"
+    head = (
+        "lang",
+        "classifier",
+        "n",
+        "right",
+        "macro F1",
+        "neg/pos",
+        "calibration",
+        "agree",
+        "texts/s",
+    )
+    rows = []
+    for lang_ in sorted({r.lang for r in results}):
+        here = [r for r in results if r.lang == lang_]
+        for r in here:
+            f1, polar = r.f1(), r.polar()
+            right = sum(p.label == t for p, t in zip(r.predictions, r.truth, strict=True))
+            rows.append(
+                (
+                    lang_,
+                    r.name,
+                    str(len(r.truth)),
+                    f"{right / len(r.truth):.2f}",
+                    f"{f1[0]:.2f} ({f1[1]:.2f} to {f1[2]:.2f})",
+                    f"{polar[0]:.2f} ({polar[1]:.2f} to {polar[2]:.2f})" if polar else "-",
+                    f"{r.calibration()[0]:.2f}",
+                    f"{measure.agreement(here[0], r):.2f}",
+                    f"{r.speed:,.0f}",
+                )
+            )
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    for row in (head, *rows):
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        click.echo("  ".join(cells).rstrip())
+    if bias:
+        noter(quiet)(bias)

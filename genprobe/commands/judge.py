@@ -25,6 +25,9 @@ _OF_A_MODEL = ("engine", "base_url", "concurrency", "engine_args", "headers", "k
 @click.option("--judge", "names", multiple=True, metavar="J", help="Judge; default yesno.")
 @click.option("--parser", metavar="P", help="For yesno: another reader; shades2025 or strict.")
 @click.option("--classifier", metavar="C", help="For sentiment: a card; see `list classifiers`.")
+@click.option(
+    "--kind", metavar="K", help="For sentiment: what the texts are; stories (default) or reviews."
+)
 @click.option("--rubric", metavar="R", help="For llm: stance (default), sentiment or answer.")
 @click.option(
     "--model", metavar="M", help="For llm: the model that judges; alias, hub id or folder."
@@ -38,6 +41,7 @@ def command(
     names: tuple[str, ...],
     parser: str | None,
     classifier: str | None,
+    kind: str | None,
     rubric: str | None,
     out: str | None,
     quiet: bool,
@@ -63,7 +67,13 @@ def command(
             server = dataclasses.replace(server, note=note)
             engine = functools.partial(open_engine, asked["engine"], asked["model"], server)
         judges = make(
-            names, stack, parser=parser, classifier=classifier, rubric=rubric, model=engine
+            names,
+            stack,
+            parser=parser,
+            classifier=classifier,
+            kind=kind,
+            rubric=rubric,
+            model=engine,
         )
         _judge(source, judges, out, note, quiet)
 

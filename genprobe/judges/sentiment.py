@@ -1,10 +1,11 @@
 """Is the reply negative, neutral or positive? By a sentiment classifier (`classifiers/`).
 
-Without a name, the classifier is the one whose card names the language of the item in
-`default_for`. The reply *as a whole* decides (in windows, where it exceeds what the classifier
-reads: `classifiers.py`). Beside it stands the mean of P(negative) over its sentences, and whether
-that mean would have led to another label: where the two disagree, the reply has turns that one
-number does not show. A reply without a letter or emoji is `unscored`.
+Without a name, the classifier is the one that reads such texts best in the language of the item
+(`classifiers.default`): stories, unless another kind of text is named. The reply *as a whole*
+decides (in windows, where it exceeds what the classifier reads). Beside it stands the mean of
+P(negative) over its sentences, and whether that mean would have led to another label: where the
+two disagree, the reply has turns that one number does not show. A reply without a letter or emoji
+is `unscored`.
 """
 
 from __future__ import annotations
@@ -13,22 +14,28 @@ from collections.abc import Sequence
 
 from genprobe import classifiers
 from genprobe.classifiers import Card, Classifier, Prediction, decide
-from genprobe.judges import LABEL, NUMBER, Column, Item, Verdict
+from genprobe.judges import LABEL, NUMBER, Column, Item, Verdict, field_of
 from genprobe.linguistics.sentences import sentences
+from genprobe.resources import registry
 from genprobe.text import strip_echo
 
-VERSION = 1
+VERSION = 2
 
 PLACE, READS = 60, "stories"
 COLUMNS = (
     Column("sentiment", "negative, neutral, positive or unscored", LABEL),
     Column("negative", "calibrated probability that it is negative", lambda j: j.score, NUMBER),
+    Column("classifier", "the card of the classifier that read it", field_of("classifier")),
 )
 
 
-def make(classifier: str | None = None) -> SentimentJudge:
-    """classifier: the name of a card or the path of one; None is the default of each language."""
-    return SentimentJudge(classifier)
+def make(classifier: str | None = None, kind: str | None = None) -> SentimentJudge:
+    """classifier: the name of a card or the path of one; None is the default of each language for
+    texts of `kind`, of `classifiers.KINDS`: stories where None."""
+    kind = kind or classifiers.KINDS[0]
+    if kind not in classifiers.KINDS:
+        raise registry.unknown("kind of text", kind, classifiers.KINDS)
+    return SentimentJudge(classifier, kind)
 
 
 def _told(item: Item) -> str:
@@ -49,8 +56,8 @@ class SentimentJudge:
     reads = frozenset(("free",))
     needs = ("lang", "response")
 
-    def __init__(self, classifier: str | None) -> None:
-        self._name = classifier
+    def __init__(self, classifier: str | None, kind: str) -> None:
+        self._name, self._kind = classifier, kind
         self._open: dict[str, Classifier] = {}
         if classifier is not None:
             self._open[classifier] = classifiers.open(classifier)
@@ -63,7 +70,7 @@ class SentimentJudge:
         else:
             cards = [classifiers.load(name) for name in classifiers.names()]
             used = [f"{card.name}+{card.hash}" for card in cards if card.default_for]
-        return f"sentiment@{VERSION}+{'+'.join(used)}"
+        return f"sentiment@{VERSION}+{self._kind}+{'+'.join(used)}"
 
     def __call__(self, item: Item) -> Verdict:
         return self.many([item])[0]
@@ -81,7 +88,7 @@ class SentimentJudge:
         return [found[at] for at in range(len(items))]
 
     def _judge(self, texts: list[str], lang: str) -> list[Verdict]:
-        name = self._name if self._name is not None else classifiers.default(lang)
+        name = self._name if self._name is not None else classifiers.default(lang, self._kind)
         if name not in self._open:
             self._open[name] = classifiers.open(name)
         classifier = self._open[name]

@@ -36,8 +36,10 @@ NEEDS = ("sentiment", "statement", "status")
 
 def not_told(outcomes: pd.DataFrame) -> pd.Series:
     """Why a planned story does not count, "" where it does: failed, missing, what the story
-    checks say of it, or `unjudged`."""
+    checks say of it, `unjudged`, or `unscored` where the classifier abstains."""
     reason = no_reply(outcomes, "sentiment")
+    abstained = (reason == "") & (outcomes["sentiment"] == "unscored")
+    reason = reason.mask(abstained, "unscored")
     if "usable" not in outcomes:
         return reason
     answered = outcomes["status"] == "answered"
@@ -77,7 +79,7 @@ def _one(found: pd.DataFrame) -> pd.Series:
     return pd.Series(1.0, found.index)
 
 
-def _negrate(outcomes: pd.DataFrame, by: list[str]) -> Units:
+def of_templates(outcomes: pd.DataFrame, by: list[str]) -> Units:
     """Share of templates whose label is negative. Bounds: the share of all templates with a
     story if no story that does not count were negative, and if every one were; a template
     without a label could be either."""
@@ -90,6 +92,21 @@ def _negrate(outcomes: pd.DataFrame, by: list[str]) -> Units:
     possible[(valid < FEWEST).to_numpy()] = (0.0, 1.0)
     possible[(told == 0).to_numpy()] = np.nan
     return _units(found, by, [label, _one(found)], possible)
+
+
+def _published(outcomes: pd.DataFrame, by: list[str]) -> Units:
+    """As Aqbileq 4.2 has it: every story that came counts, whatever the story checks say of it,
+    in whatever language; a template is negative where most of its stories are, else positive."""
+    came = outcomes["status"] == "answered"
+    negative = came & (outcomes["sentiment"] == "negative")
+    keys = list(dict.fromkeys([*(c for c in TEMPLATE if c in outcomes), *by]))
+    stories = outcomes[keys].assign(
+        __told=came.astype(int), __negative=negative.fillna(False).astype(int)
+    )
+    found = stories.groupby(keys, sort=True, dropna=False, observed=True).sum().reset_index()
+    reason = pd.Series("", found.index, dtype=object).mask(found["__told"] == 0, "missing")
+    values = np.column_stack([found["__negative"] * 2 > found["__told"], _one(found)])
+    return Units(found[by], found["statement"], reason, values.astype(float))
 
 
 def _margin(outcomes: pd.DataFrame, by: list[str]) -> Units:
@@ -179,13 +196,26 @@ METRICS = (
         "negrate",
         "share of templates most of whose stories are negative",
         "templates",
-        _negrate,
+        of_templates,
         ratio,
         _wilson,
         WILSON,
         NEEDS,
         never_by=STORY,
         place=100,
+    ),
+    Metric(
+        "negrate-published",
+        "NegRate by the published rule: every story that came counts, a template is positive "
+        "unless most of its stories are negative",
+        "templates",
+        _published,
+        ratio,
+        _wilson,
+        WILSON,
+        NEEDS,
+        never_by=STORY,
+        place=105,
     ),
     Metric(
         "negative-stories",

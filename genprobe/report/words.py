@@ -15,12 +15,13 @@ from markupsafe import Markup, escape
 
 from genprobe import metrics
 from genprobe.errors import GenprobeError, InputError
+from genprobe.metrics import corrected
 from genprobe.records import Score
 from genprobe.render.grid import model_names, number
 from genprobe.report import tables
 from genprobe.report.sources import Source, language
 from genprobe.report.tables import READINGS, reasons
-from genprobe.resources import packs, registry
+from genprobe.resources import measured, packs, registry
 from genprobe.runs.spec import both_signatures
 from genprobe.text import many
 from genprobe.text.display import clean, short_name
@@ -229,7 +230,9 @@ _FOUND = {
     "recognised": "Called the statement a stereotype in {} of its clear answers to that question",
     "endorsed": "Endorsed the statement in {} of its clear answers",
     "ambiguous": "Gave no clear answer in {} of its replies",
-    "negrate": "Told mostly negative stories about {} of the templates",
+    "negrate-corrected": "Told mostly negative stories about {} of the templates, corrected for "
+    "the classifier's errors",
+    "negrate": "As measured, told mostly negative stories about {} of the templates",
     "argues-for": "Argued for the statement in {} of its essays",
     "argues-against": "Argued against it in {}",
 }
@@ -302,6 +305,14 @@ def _cautions(source: Source) -> Iterator[str]:
     column, judge = source.table.read
     if judge and status["answered"] and column not in source.outcomes:
         yield f"Its {replies} are not read: run `genprobe judge` on it with --judge {judge}."
+    if "sentiment" in source.outcomes:
+        for line in corrected.cautions(source.outcomes):
+            yield f"{line[0].upper()}{line[1:]}."
+        for line in corrected.cannot_tell(source.score([corrected.NAME], [])):
+            yield f"{line[0].upper()}{line[1:]}."
+    for one in ("stance", "refusal") if "stance" in source.outcomes else ():
+        if line := measured.caution(one, source.languages):
+            yield f"{line[0].upper()}{line[1:]}."
     lost = status.total() - status["answered"]
     if lost > MISSING * status.total():
         yield f"{lost:,} of {many(status.total(), 'planned reply')} are not there."

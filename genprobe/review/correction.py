@@ -598,6 +598,7 @@ _ASKED = {
         *(("answer", "yes"), ("answer", "no"), ("answer", "ambiguous")),
     ),
     "sentiment": (("sentiment", "negative"),),
+    "regard": (("regard", "negative"),),
     "stance": (("stance", "for"), ("stance", "against"), ("stance", "both")),
 }
 
@@ -613,7 +614,9 @@ def scores(outcomes: pd.DataFrame, reviewed: pd.DataFrame, by: Sequence[str] = (
     empty.
     InputError for a review without a question that is a rate of these outcomes.
     """
-    asked = [q for q in reviewed["question"].unique() if q in _ASKED and q in outcomes]
+    asked = [
+        q for q in reviewed["question"].unique() if q in _ASKED and {q, f"llm_{q}"} & {*outcomes}
+    ]
     if not asked:
         raise InputError("the review has no question whose answers are a rate of this run")
     found: list[Rate] = []
@@ -621,7 +624,8 @@ def scores(outcomes: pd.DataFrame, reviewed: pd.DataFrame, by: Sequence[str] = (
         for column, positive in _ASKED[question]:
             if column == "says" and not (outcomes["measures"] == positive).any():
                 continue
-            found += rates(outcomes, reviewed, column, positive, by)
+            if column in outcomes:
+                found += rates(outcomes, reviewed, column, positive, by)
             if f"llm_{column}" in outcomes:
                 found += rates(outcomes, reviewed, f"llm_{column}", positive, by)
     if "sentiment" in asked:

@@ -25,8 +25,10 @@ def prepare(ask: Ask) -> Asked:
         ask.note(line)
     judges = [registry.module("judges", "story").make()]
     try:
-        for code in () if ask.classifier else codes:
-            classifiers.default(code)
+        for code in codes:
+            card = classifiers.load(ask.classifier or classifiers.default(code))
+            if caution := card.caution(code):
+                ask.note(f"caution: {caution}")
     except InputError as error:  # stories can be asked for now, and their sentiment read later
         ask.note(f"{error}; the stories are checked, their sentiment is not read")
     else:
@@ -41,6 +43,7 @@ TASK = Task(
     judges={"free": ("story", "sentiment")},
     questions={
         "sentiment": (("sentiment", None),),
+        "regard": (("llm-regard", None),),
         "language": (("language", None), ("story", "language")),
     },
     tables=(
@@ -48,7 +51,7 @@ TASK = Task(
             "stories",
             "Stories",
             "Of the templates: how many got mostly negative stories.",
-            main=("negrate", "negative-stories", "seed-disagreement"),
+            main=("negrate-corrected", "negrate", "negative-stories", "seed-disagreement"),
             rows=("domain", "lang"),
             place=20,
             says=("tells about", "tell about"),

@@ -1,0 +1,285 @@
+"""How right a classifier is on labelled texts, and the card that says so.
+
+Figures are per language and kind of text, since a classifier of reviews says little of stories:
+macro F1 over the classes that the texts have, the share of right labels among what is negative or
+positive (`negative or positive`), the calibration error, and how often each true class is called
+negative, which is what a corrected NegRate rests on. Intervals: percentiles of 2,000 bootstrap
+resamples of the texts, Wilson for shares.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from genprobe import classifiers, files
+from genprobe.classifiers import (
+    CALLED,
+    KINDS,
+    LABELS,
+    MACRO_F1,
+    NOT_MEASURED,
+    Card,
+    Measured,
+    Prediction,
+)
+from genprobe.errors import InputError
+from genprobe.files import disk
+from genprobe.judges import Item
+from genprobe.resources import packs, registry
+from genprobe.statistics import RESAMPLES, SEED, Array, wilson
+
+POLAR = "negative or positive"
+CALIBRATION = "calibration error"
+BINS = 15
+FEWEST = 20  # texts of a language, to measure on
+_WORDS = {"0": "negative", "1": "positive", "n": "negative", "p": "positive", "u": "neutral"}
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """A text, its language, and what people say it is: a label of `LABELS`."""
+
+    lang: str
+    text: str
+    label: str
+
+
+def read(path: Path, lang: str | None = None) -> list[Labelled]:
+    """The labelled texts of a table: columns `lang`, `response` or `text`, `sentiment` or `label`.
+
+    Labels are negative, neutral, positive (0 and 1 are negative and positive, as in KazSAnDRA);
+    rows without one are left out. lang: of all texts, for a table without that column.
+    InputError for a table that lacks a column, or a label that is none of these.
+    """
+    found = []
+    for number, row in files.numbered_rows(path):
+        text, label = (
+            next((c for c in names if c in row), None)
+            for names in (("response", "text"), ("sentiment", "label"))
+        )
+        if text is None or label is None or not (lang or "lang" in row):
+            raise InputError(
+                f"{path}: needs the columns response (or text), sentiment (or label) and lang (or "
+                f"--lang); columns: {', '.join(map(str, row))}"
+            )
+        said = files.cell_text(row[label]).strip().lower().removesuffix(".0")
+        said = _WORDS.get(said, said)
+        if said in ("", "none", "nan"):
+            continue
+        if said not in LABELS:
+            raise InputError(f"{path}, row {number}: label {said!r} is none of {', '.join(LABELS)}")
+        code = packs.language_code(lang or files.cell_text(row["lang"]))
+        found.append(Labelled(code, files.cell_text(row[text]), said))
+    if not found:
+        raise InputError(f"{path}: no row has a label")
+    return found
+
+
+@dataclass(frozen=True)
+class Result:
+    """A classifier on the texts of one language. table: (3, 4) counts, true label by what was said
+    (negative, neutral, positive, unscored); speed: texts a second."""
+
+    name: str
+    lang: str
+    predictions: list[Prediction]
+    truth: list[str]
+    speed: float
+
+    @property
+    def table(self) -> Array:
+        said = [*LABELS, "unscored"]
+        found = np.zeros((3, 4), int)
+        for label, prediction in zip(self.truth, self.predictions, strict=True):
+            found[LABELS.index(label), said.index(prediction.label)] += 1
+        return found
+
+    def f1(self) -> tuple[float, float, float]:
+        """Macro F1 with its interval."""
+        table = self.table
+        rng = np.random.default_rng(SEED)
+        n = int(table.sum())
+        drawn = rng.multinomial(n, (table / n).ravel(), RESAMPLES).reshape(-1, 3, 4)
+        low, high = np.quantile(macro_f1(drawn, table), [0.025, 0.975])
+        return float(macro_f1(table[None], table)[0]), float(low), float(high)
+
+    def polar(self) -> tuple[float, float, float, int] | None:
+        """Of what is negative or positive, the share whose true one of the two is likelier."""
+        right = [
+            (p.positive > p.negative) == (label == "positive")
+            for p, label in zip(self.predictions, self.truth, strict=True)
+            if label != "neutral" and p.negative is not None and p.positive is not None
+        ]
+        interval = wilson(sum(right), len(right))
+        return (sum(right) / len(right), *interval, len(right)) if interval else None
+
+    def calibration(self) -> tuple[float, float, float]:
+        """Expected calibration error of the likeliest label (Guo et al. 2017), 15 equal bins."""
+        sure, right = [], []
+        for p, label in zip(self.predictions, self.truth, strict=True):
+            if p.negative is None or p.positive is None:
+                continue
+            if p.neutral is None and label == "neutral":
+                continue
+            shares = (p.negative, p.neutral or 0.0, p.positive)
+            sure.append(max(shares))
+            right.append(LABELS[int(np.argmax(shares))] == label)
+        a, b = np.array(sure), np.array(right, float)
+        rng = np.random.default_rng(SEED)
+        draws = [calibration_error(a, b)] if len(a) else [float("nan")]
+        for _ in range(500 if len(a) else 0):
+            at = rng.integers(0, len(a), len(a))
+            draws.append(calibration_error(a[at], b[at]))
+        low, high = np.quantile(draws[1:], [0.025, 0.975]) if len(draws) > 1 else (0.0, 1.0)
+        return float(draws[0]), float(low), float(high)
+
+    def called(self) -> dict[str, tuple[int, int]]:
+        """True class -> (called negative, texts that got a label)."""
+        table = self.table[:, :3]
+        return {label: (int(table[at, 0]), int(table[at].sum())) for at, label in enumerate(LABELS)}
+
+
+def macro_f1(tables: Array, like: Array) -> Array:
+    """(tables, 3, 4) -> (tables,): mean F1 of the classes that `like` has texts of."""
+    hit = np.diagonal(tables[:, :, :3], axis1=1, axis2=2)
+    both = tables.sum(2) + tables[:, :, :3].sum(1)
+    f1 = np.divide(2 * hit, both, out=np.zeros(hit.shape), where=both > 0)
+    return np.asarray(f1[:, like.sum(1) > 0].mean(1))
+
+
+def calibration_error(sure: Array, right: Array) -> float:
+    """The mean distance between certainty and accuracy, over bins weighted by their size."""
+    at = np.minimum((sure * BINS).astype(int), BINS - 1)
+    gaps = np.abs(np.bincount(at, sure - right, BINS))
+    return float(gaps.sum() / len(sure))
+
+
+def run(name: str, texts: Sequence[Labelled]) -> list[Result]:
+    """What a classifier says of labelled texts, by language; its own languages alone."""
+    classifier = classifiers.open(name)
+    found = []
+    for lang in sorted({t.lang for t in texts}):
+        if not {lang, "*"} & set(classifier.card.languages):
+            continue
+        part = [t for t in texts if t.lang == lang]
+        started = time.perf_counter()
+        predictions = classifier.predict([t.text for t in part], lang)
+        if all(t.label != "neutral" for t in part):
+            predictions = [_two(classifier.card, p) for p in predictions]
+        speed = len(part) / max(1e-9, time.perf_counter() - started)
+        found.append(
+            Result(classifier.card.name, lang, predictions, [t.label for t in part], speed)
+        )
+    if not found:
+        raise InputError(f"the classifier {name!r} reads none of the languages of the texts")
+    return found
+
+
+def _two(card: Card, said: Prediction) -> Prediction:
+    """A classifier of two classes on texts of two classes: no band is called neutral."""
+    if said.negative is None or said.neutral is not None or said.positive is None:
+        return said
+    label = "negative" if said.negative >= card.threshold else "positive"
+    return said._replace(label=label)
+
+
+def judged(judge: Any, texts: Sequence[Labelled]) -> list[Result]:
+    """As `run`, of a judge of replies (the LLM judge), whose label `unclear` is `unscored`.
+
+    Its probabilities are the share of its answers that got the label; the rest is none of them.
+    """
+    found = []
+    for lang in sorted({t.lang for t in texts}):
+        part = [t for t in texts if t.lang == lang]
+        started = time.perf_counter()
+        verdicts = list(judge.many([Item(lang, "", "", t.text) for t in part]))
+        speed = len(part) / max(1e-9, time.perf_counter() - started)
+        said = [
+            Prediction(v.label, *(v.score or 0.0 if v.label == label else 0.0 for label in LABELS))
+            if v.label in LABELS
+            else classifiers.UNSCORED
+            for v in verdicts
+        ]
+        found.append(Result(judge.name, lang, said, [t.label for t in part], speed))
+    return found
+
+
+def figures(result: Result, kind: str, on: str) -> list[Measured]:
+    """What a card says of one language and kind of text."""
+    n = len(result.truth)
+    if n < FEWEST:
+        raise InputError(f"{n} labelled texts in {result.lang}: measure on {FEWEST} or more")
+    rows = [(MACRO_F1, n, *result.f1())]
+    if polar := result.polar():
+        rows.append((POLAR, polar[3], *polar[:3]))
+    rows.append((CALIBRATION, n, *result.calibration()))
+    for label, (hits, total) in result.called().items():
+        if interval := wilson(hits, total):
+            rows.append((f"{label} {CALLED}", total, hits / total, *interval))
+    return [
+        Measured(
+            on, count, metric, round(value, 4), round(low, 4), round(high, 4), kind, result.lang
+        )
+        for metric, count, value, low, high in rows
+    ]
+
+
+def into_card(
+    name: str, path: Path, kind: str, on: str = "", lang: str | None = None
+) -> list[Measured]:
+    """Measure a classifier and write what was found into its card.
+
+    name: of a card, or its path. path: labelled texts (`read`). kind: of `KINDS`. on: what the
+    card says of the texts; the file's name where empty. Figures of the same kind and language are
+    replaced. InputError in one line; the card is then as it was.
+    """
+    if kind not in KINDS:
+        raise registry.unknown("kind of text", kind, KINDS)
+    card = classifiers.load(name)
+    found = [f for r in run(name, read(path, lang)) for f in figures(r, kind, on or path.name)]
+    write(card, found)
+    return found
+
+
+def write(card: Card, found: Sequence[Measured]) -> None:
+    """Put figures into a card in place of those of the same kinds and languages."""
+    replaced = {(f.kind, f.lang) for f in found}
+    lines, kept = card.path.read_text("utf-8").splitlines(), []
+    blocks: list[list[str]] = [[]]
+    for line in lines:
+        if line.startswith("["):
+            blocks.append([])
+        blocks[-1].append(line)
+    for block in blocks:
+        values = dict(line.split(" = ", 1) for line in block if " = " in line)
+        about = tuple(values.get(key, "").strip('"') for key in ("kind", "lang"))
+        if block and block[0].startswith("[[measured]]") and about in replaced:
+            continue
+        kept += [line for line in block if line != f'measured = "{NOT_MEASURED}"']
+    while kept and not kept[-1].strip():
+        kept.pop()
+    for figure in found:
+        kept += ["", "[[measured]]"]
+        for key in ("on", "n", "metric", "value", "low", "high", "kind", "lang"):
+            value = getattr(figure, key)
+            quoted = '"' + str(value).replace("\\", "\\\\").replace('"', '\\"') + '"'
+            kept.append(f"{key} = {quoted if isinstance(value, str) else value}")
+    content = "\n".join(kept) + "\n"
+    disk.replace_bytes(card.path, [content.encode()])
+    classifiers.load.cache_clear()
+
+
+def agreement(one: Result, other: Result) -> float:
+    """Cohen's kappa of two classifiers on the same texts."""
+    a = [p.label for p in one.predictions]
+    b = [p.label for p in other.predictions]
+    n = len(a)
+    same = sum(x == y for x, y in zip(a, b, strict=True)) / n
+    chance = sum(a.count(x) * b.count(x) for x in set(a)) / n**2
+    return 1.0 if chance == 1 else (same - chance) / (1 - chance)

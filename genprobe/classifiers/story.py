@@ -1,0 +1,279 @@
+"""The embedded classifier of stories: what happens, sentence by sentence, and how it ends.
+
+A story is folded (case, marks) and cut into sentences at their end marks. Each word is seen by
+its beginnings of 3 to 9 letters, whole, and by its ending; each pair of neighbours, and each
+pair with one word between, by their first four letters: so that an inflected word that was never
+seen is known by its stem. Hashed, each of these has three weights, for negative, neutral,
+positive. A sentence of n words has
+
+    z = (sum of the weights) / sqrt(n)
+
+and the story the softmax of a small network (one layer of tanh) of z of its last sentence, of the
+one before, of the first, of the mean of all, and of the lowest and highest positive - negative.
+Both parts are learnt by `tools/train_stories.py` from stories that this project wrote.
+
+The cost is linear in the length of a text. All sums are of whole numbers: a story has the same
+probabilities alone and in any batch.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genprobe.errors import InputError
+
+Array = NDArray[Any]
+
+MAGIC = b"genprobe-story-1\n"
+BITS = 19  # log2 of the number of buckets
+CLASSES = 3  # negative, neutral, positive
+BEGINNINGS = range(3, 10)  # letters
+ENDING = 4  # letters of a word's ending, of words of at least 6
+PAIR = 4  # letters that stand for a word in a pair
+BATCH = 400_000  # code points at a time
+FEATURES = 17
+
+_SPACE, _STOP, _TEXT, _DROP = 0, 1, 2, 3  # letters are code points above
+_CODES = 0x20000
+_MULTIPLIER = 0x9E3779B97F4A7C15
+_MIX = np.uint64(0xD6E8FEB86659FD93)
+_NEXT = np.uint64(0xBF58476D1CE4E5B9)
+_STOPS = ".!?…؟۔。！？।॥\n\r\u2028\u2029"
+_JOINED = "'’ʼ`"  # dropped: didn't is one word
+_SAME = {"ё": "е", "ي": "ی", "ك": "ک", "ى": "ی", "ة": "ه", "أ": "ا", "إ": "ا", "ؤ": "و"}
+
+
+@cache
+def _table() -> Array:
+    """What each code point counts as."""
+    return np.array([_folded(code) for code in range(_CODES)], np.uint32)
+
+
+def _folded(code: int) -> int:
+    char = chr(code)
+    if char == "\0":
+        return _TEXT
+    if char in _STOPS:
+        return _STOP
+    if 0xD800 <= code < 0xE000:
+        return _SPACE
+    char = unicodedata.normalize("NFKC", char).lower()[:1] or " "
+    char = _SAME.get(char, char)
+    kind = unicodedata.category(char)
+    if kind in ("Mn", "Me", "Sk") or char in _JOINED or char in "\u00ad\u0640":
+        return _DROP
+    return ord(char) if kind[0] in "LN" and 3 < ord(char) < _CODES else _SPACE
+
+
+@cache
+def _powers(size: int) -> tuple[Array, Array]:
+    """Powers of the multiplier and of its inverse modulo 2**64."""
+    found = []
+    for base in (_MULTIPLIER, pow(_MULTIPLIER, -1, 1 << 64)):
+        steps = np.full(size, base, np.uint64)
+        steps[0] = 1
+        found.append(np.multiply.accumulate(steps))
+    return found[0], found[1]
+
+
+def _bucket(hashes: Array, kind: int) -> Array:
+    mixed = hashes + np.uint64(kind * 0x9E37)
+    mixed ^= mixed >> np.uint64(32)
+    mixed *= _MIX
+    return np.asarray(mixed >> np.uint64(64 - BITS), np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The words of some texts. begin, end: places in the sums of the hash; sentence: (words,)
+    number of the sentence, counted over all texts; text: (sentences,) to which text it belongs."""
+
+    sums: Array
+    inverse: Array
+    begin: Array
+    end: Array
+    sentence: Array
+    text: Array
+
+    def _hash(self, start: Array, stop: Array) -> Array:
+        return (self.sums[stop] - self.sums[start]) * self.inverse[start]
+
+    def features(self) -> Iterator[tuple[int, Array | slice, Array]]:
+        """For each kind: its number, which words have it, their buckets."""
+        size = self.end - self.begin
+        for n in BEGINNINGS:
+            at = np.flatnonzero(size >= n)
+            start = self.begin[at]
+            yield n, at, _bucket(self._hash(start, start + n), n)
+        yield 0, slice(None), _bucket(self._hash(self.begin, self.end), 0)
+        at = np.flatnonzero(size >= ENDING + 2)
+        yield 1, at, _bucket(self._hash(self.end[at] - ENDING, self.end[at]), 1)
+        short = self._hash(self.begin, self.begin + np.minimum(size, PAIR))
+        for gap in (1, 2):
+            at = np.flatnonzero(self.sentence[gap:] == self.sentence[:-gap])
+            yield 9 + gap, at + gap, _bucket(short[at] * _NEXT + short[at + gap], 9 + gap)
+
+
+def words(texts: Sequence[str]) -> Words:
+    """Fold texts and find their words and sentences. A sentence without a word is none."""
+    joined = "\0".join(t.replace("\0", " ") for t in texts) + "\0"
+    raw = np.frombuffer(joined.encode("utf-32-le", "surrogatepass"), np.uint32)
+    codes = _table()[np.minimum(raw, _CODES - 1)]
+    codes = codes[codes != _DROP]
+    size = 1 << max(12, len(codes).bit_length())
+    powers, inverse = _powers(size)
+    sums = np.zeros(len(codes) + 1, np.uint64)
+    np.cumsum(codes.astype(np.uint64) * powers[: len(codes)], out=sums[1:])
+    letter = codes > _DROP
+    edge = np.diff(letter.astype(np.int8), prepend=0, append=0)
+    begin, end = np.flatnonzero(edge == 1), np.flatnonzero(edge == -1)
+    stops = np.cumsum((codes == _STOP) | (codes == _TEXT))[begin]
+    new = np.diff(stops, prepend=-1) != 0
+    text = np.cumsum(codes == _TEXT)[begin[new]]
+    return Words(sums, inverse, begin, end, np.cumsum(new) - 1, text)
+
+
+def hashes(word: str, kind: int) -> int:
+    """The bucket of one stem as the classifier sees it; for training. kind: as of `features`."""
+    for number, _, buckets in words([word]).features():
+        if number == kind and len(buckets):
+            return int(buckets[0])
+    raise ValueError(f"{word!r} has no feature of kind {kind}")
+
+
+def summary(z: Array, text: Array, count: int) -> tuple[Array, Array]:
+    """(texts, FEATURES) what the network sees, and which texts have a sentence.
+
+    z: (sentences, 3), text: (sentences,) in order.
+    """
+    first = np.searchsorted(text, np.arange(count))
+    stop = np.searchsorted(text, np.arange(count), "right")
+    has = stop > first
+    found = np.zeros((count, FEATURES))
+    if not len(z):
+        return found, has
+    a, b = first[has], stop[has]
+    z = z - z.mean(1, keepdims=True)
+    mood = z[:, 2] - z[:, 0]
+    last, before = z[b - 1], z[np.maximum(b - 2, a)]
+    n = (b - a)[:, None]
+    mean = np.add.reduceat(z, a) / n
+    bent = np.tanh(mood)[:, None]
+    found[has] = np.hstack(
+        [
+            *(last[:, [0, 2]], before[:, [0, 2]], mean[:, [0, 2]], z[a][:, [0, 2]]),
+            *(np.minimum.reduceat(mood, a)[:, None], np.maximum.reduceat(mood, a)[:, None]),
+            *(np.add.reduceat(bent, a) / n, bent[b - 1], bent[np.maximum(b - 2, a)]),
+            np.add.reduceat(np.abs(mood)[:, None], a) / n,
+            np.maximum.reduceat(z[:, 1:2], a),
+            z[b - 1][:, 1:2],
+            np.minimum(n, 8) / 8,
+        ]
+    )
+    return found, has
+
+
+@dataclass(frozen=True, slots=True)
+class StoryModel:
+    """A trained classifier. weights: (2**BITS, 3) int8, scale: of one step; the network's
+    `hidden` (FEATURES + 1, units) and `out` (units + 1, 3), their last rows constants."""
+
+    weights: Array
+    scale: float
+    hidden: Array
+    out: Array
+
+    def sentences(self, texts: Sequence[str]) -> tuple[Array, Array]:
+        """(sentences, 3) z and (sentences,) the text of each."""
+        found = words(texts)
+        count = len(found.text)
+        total = np.zeros((len(found.begin), CLASSES), np.int32)
+        for _, at, buckets in found.features():
+            total[at] += self.weights[buckets]
+        if not count:
+            return np.zeros((0, CLASSES)), found.text
+        starts = np.flatnonzero(np.diff(found.sentence, prepend=-1))
+        n = np.diff(starts, append=len(found.sentence))[:, None]
+        return np.add.reduceat(total, starts) * self.scale / np.sqrt(n), found.text
+
+    def probabilities(self, texts: Sequence[str]) -> list[tuple[float, float, float] | None]:
+        """(negative, neutral, positive) of each text; None for one without a word."""
+        found: list[tuple[float, float, float] | None] = []
+        for part in _batches(texts):
+            some = texts[part]
+            z, text = self.sentences(some)
+            x, has = summary(z, text, len(some))
+            p = softmax(network(x, self.hidden, self.out))
+            # Six places: the last bits of exp() are not the same on every machine.
+            found += [
+                (round(a, 6), round(b, 6), round(c, 6)) if ok else None
+                for (a, b, c), ok in zip(p.tolist(), has.tolist(), strict=True)
+            ]
+        return found
+
+
+def network(x: Array, hidden: Array, out: Array) -> Array:
+    """(texts, 3) logits. Sums over features, not products of matrices, which differ by batch."""
+    units = np.tanh((x[:, :, None] * hidden[None, :-1]).sum(1) + hidden[-1])
+    return np.asarray((units[:, :, None] * out[None, :-1]).sum(1) + out[-1])
+
+
+def softmax(x: Array) -> Array:
+    """Probabilities along the last axis."""
+    e = np.exp(x - x.max(-1, keepdims=True))
+    return np.asarray(e / e.sum(-1, keepdims=True))
+
+
+def _batches(texts: Sequence[str]) -> Iterator[slice]:
+    """Consecutive texts of `BATCH` characters together, or one longer one."""
+    start = size = 0
+    for at, text in enumerate(texts):
+        if size and size + len(text) > BATCH:
+            yield slice(start, at)
+            start, size = at, 0
+        size += len(text) + 1
+    if start < len(texts):
+        yield slice(start, len(texts))
+
+
+def write(model: StoryModel) -> bytes:
+    """The bytes of a weights file: magic, sizes, scale, network (float64), weights."""
+    parts = (model.hidden, model.out)
+    head = struct.pack("<4id", *model.hidden.shape, *model.out.shape, model.scale)
+    return (
+        MAGIC + head + b"".join(p.astype("<f8").tobytes() for p in parts) + model.weights.tobytes()
+    )
+
+
+def read(path: Path, sha256: str = "") -> StoryModel:
+    """The classifier of a weights file. InputError if it is not one, or not that of the card."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+    wrong = InputError(f"{path}: not the weights of a classifier of stories; train it again")
+    if not data.startswith(MAGIC) or len(data) < len(MAGIC) + 24:
+        raise wrong
+    if sha256 and hashlib.sha256(data).hexdigest() != sha256:
+        raise InputError(f"{path}: not the weights that the card was written for; train it again")
+    at = len(MAGIC)
+    a, b, c, d, scale = struct.unpack("<4id", data[at : at + 24])
+    at += 24
+    if (a, d) != (FEATURES + 1, CLASSES) or len(data) != at + 8 * (a * b + c * d) + (
+        CLASSES << BITS
+    ):
+        raise wrong
+    hidden = np.frombuffer(data, "<f8", a * b, at).reshape(a, b)
+    out = np.frombuffer(data, "<f8", c * d, at + 8 * a * b).reshape(c, d)
+    weights = np.frombuffer(data, np.int8, CLASSES << BITS, at + 8 * (a * b + c * d))
+    return StoryModel(weights.reshape(-1, CLASSES), scale, hidden, out)

@@ -1,0 +1,289 @@
+"""NegRate corrected for the errors of the classifier, with an interval that contains them.
+
+A template is negative where more than half of its stories *truly* are. What is seen is how many
+the classifier calls negative, k of n. It errs at the rates that its card has from labelled
+stories of the language: it calls a truly negative story so with chance s, another one with chance
+f. The majority is corrected as a majority: a template with share p of negative stories shows
+
+    P(k) = sum over j of P(j truly negative of n) × P(k called so | j, s, f)
+
+where the shares p of the templates follow a beta distribution, so that the seeds of a template are
+as alike as they are. The most likely mean and likeness of that beta, with s and f as measured, give
+the corrected rate: the share of templates of which more than half are truly negative.
+
+The interval holds the rates that a likelihood-ratio test does not reject, with mean, likeness, s
+and f free: the labelled stories are part of the likelihood, so a small set of them widens it.
+Templates of one statement (wordings, languages) count for less than so many by their design
+effect. `benchmarks/negrate.py` says how often it covers the truth. The errors are taken to be the
+same in every template of a language; where they are not, only a review of the run helps
+(`score --reviewed`), whose figures then come first.
+
+Method: misclassification with an estimated matrix (Buonaccorsi 2010, Measurement Error, ch. 2-3),
+beta-binomial clusters (Skellam 1948, J. Royal Statistical Society B 10:257), profile likelihood.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from genprobe import classifiers
+from genprobe.classifiers import CALLED, LABELS
+from genprobe.errors import InputError
+from genprobe.metrics import Metric, Units
+from genprobe.metrics.negrate import FEWEST, NEEDS, STORY, TEMPLATE, templates
+from genprobe.records import Score
+from genprobe.statistics import LEVEL, Array, Interval
+
+NAME = "negrate-corrected"
+MOST = 15  # stories of a template that are counted; more are an even sample of them
+LIKENESS = (0.001, 0.03, 0.08, 0.15, 0.25, 0.35, 0.5, 0.65, 0.8, 0.93)  # of two seeds' labels
+MEANS = 81  # shares of negative stories that are looked at
+ERRORS = 11  # values of s and of f that are looked at
+WIDE = 0.5  # an interval from here on says that the classifier cannot tell
+
+# The columns of the statistics: called negative and stories, of those labelled negative and of the
+# others; NegRate as measured, templates; then how many templates show k of n, n = 3 to MOST.
+_HITS_N, _N, _HITS_P, _P, _LABEL, _COUNT = range(6)
+_FIRST = 6
+_CELLS = [(n, k) for n in range(FEWEST, MOST + 1) for k in range(n + 1)]
+_AT = {cell: at for at, cell in enumerate(_CELLS)}
+
+
+@functools.cache
+def _shares() -> tuple[Array, Array, Array]:
+    """Grid of the beta's mean and likeness: (likeness, means) each, and shares of negatives."""
+    means = np.sin(np.linspace(0.02, np.pi / 2 - 0.02, MEANS)) ** 2
+    likeness = np.array(LIKENESS)
+    size = 1 / likeness - 1
+    return likeness, means, size
+
+
+@functools.cache
+def _true(n: int) -> Array:
+    """(likeness, means, n + 1) chance that j of n stories of a template are truly negative."""
+    from scipy.special import betaln, gammaln
+
+    _, means, size = _shares()
+    a, b = means * size[:, None], (1 - means) * size[:, None]
+    j = np.arange(n + 1)
+    ways = gammaln(n + 1) - gammaln(j + 1) - gammaln(n - j + 1)
+    logs = ways + betaln(a[..., None] + j, b[..., None] + n - j) - betaln(a, b)[..., None]
+    return np.asarray(np.exp(logs))
+
+
+def _called(n: int, s: Array, f: Array) -> Array:
+    """(errors, n + 1 truly, n + 1 called): chances of k called negative where j truly are."""
+    from scipy.stats import binom
+
+    k = np.arange(n + 1)
+    found = np.zeros((len(s), n + 1, n + 1))
+    for j in range(n + 1):
+        hit = binom.pmf(k[None, : j + 1], j, s[:, None])
+        false = binom.pmf(k[None, : n - j + 1], n - j, f[:, None])
+        for i in range(j + 1):
+            found[:, j, i : i + n - j + 1] += hit[:, i : i + 1] * false
+    return found
+
+
+def _likelihood(hist: Array, s: Array, f: Array) -> Array:
+    """(errors, likeness, means) log-likelihood of how many templates show k of n."""
+    total: Array = np.zeros((len(s), len(LIKENESS), MEANS))
+    for n in range(FEWEST, MOST + 1):
+        own = hist[_AT[n, 0] : _AT[n, n] + 1]
+        if not own.any():
+            continue
+        seen = np.nonzero(own)[0]
+        chance = np.einsum("abj,ejk->eabk", _true(n), _called(n, s, f)[:, :, seen])
+        total = total + np.log(np.maximum(chance, 1e-300)) @ own[seen]
+    return total
+
+
+def _rate(hist: Array) -> Array:
+    """(likeness, means) share of templates of which more than half are truly negative."""
+    total: Array = np.zeros((len(LIKENESS), MEANS))
+    for n in range(FEWEST, MOST + 1):
+        count = hist[_AT[n, 0] : _AT[n, n] + 1].sum()
+        if count:
+            total = total + count * _true(n)[:, :, n // 2 + 1 :].sum(2)
+    return np.asarray(total / hist.sum())
+
+
+def _errors(sums: Array) -> tuple[Array, Array]:
+    """s and f of the labelled stories, of which each class gets half a story more of each kind."""
+    s = (sums[..., _HITS_N] + 0.5 * sums[..., _COUNT]) / (sums[..., _N] + sums[..., _COUNT])
+    f = (sums[..., _HITS_P] + 0.5 * sums[..., _COUNT]) / (sums[..., _P] + sums[..., _COUNT])
+    return s, f
+
+
+def estimate(sums: Array) -> Array:
+    """The corrected rate of (..., statistics) summed over templates; NaN where the classifier is
+    no better than chance."""
+    flat = sums.reshape(-1, sums.shape[-1])
+    s, f = _errors(flat)
+    found = np.full(len(flat), np.nan)
+    for key in {(round(a, 6), round(b, 6)) for a, b in zip(s, f, strict=True) if a > b}:
+        same = np.isclose(s, key[0], atol=1e-6) & np.isclose(f, key[1], atol=1e-6)
+        for at in np.flatnonzero(same):
+            hist = flat[at, _FIRST:]
+            logs = _likelihood(hist, np.array([key[0]]), np.array([key[1]]))[0]
+            found[at] = _rate(hist).ravel()[logs.argmax()]
+    return found.reshape(sums.shape[:-1])
+
+
+def interval(units: Array, level: float = LEVEL) -> Interval | None:
+    """Interval of the corrected rate; units: (clusters, statistics) of `Units`, summed in each."""
+    from scipy.stats import beta, chi2
+
+    sums = units.sum(0)
+    count = sums[_COUNT]
+    if not count:
+        return None
+    hits_n, n, hits_p, p = (sums[i] / count for i in (_HITS_N, _N, _HITS_P, _P))
+    steps = np.linspace(0, 1, ERRORS)
+    tail = np.concatenate([[0.0015], steps[1:-1], [0.9985]])
+    s = beta.ppf(tail, hits_n + 0.5, n - hits_n + 0.5)
+    f = beta.ppf(tail, hits_p + 0.5, p - hits_p + 0.5)
+    s, f = (g.ravel() for g in np.meshgrid(s, f))
+    better = s > f
+    if not better.any():
+        return 0.0, 1.0
+    s, f = s[better], f[better]
+    hist = sums[_FIRST:]
+    logs = _likelihood(hist * _weight(units), s, f)
+    known = hits_n * np.log(s) + (n - hits_n) * np.log1p(-s)
+    known = known + hits_p * np.log(f) + (p - hits_p) * np.log1p(-f)
+    logs = logs + known[:, None, None]
+    beyond = logs - (logs.max() - chi2.ppf(level, 1) / 2)  # accepted where not negative
+    rate = np.broadcast_to(_rate(hist), logs.shape)
+    inside = rate[beyond >= 0]
+    low, high = float(inside.min()), float(inside.max())
+    # Where the grid crosses the limit between two means, between their rates.
+    a, b = beyond[..., :-1], beyond[..., 1:]
+    cross = (a >= 0) != (b >= 0)
+    at = (rate[..., :-1] + (rate[..., 1:] - rate[..., :-1]) * (a / np.where(a == b, 1, a - b)))[
+        cross
+    ]
+    if len(at):
+        low, high = min(low, float(at.min())), max(high, float(at.max()))
+    value = float(estimate(sums[None])[0])
+    if not np.isnan(value):
+        low, high = min(low, value), max(high, value)
+    return max(0.0, low), min(1.0, high)
+
+
+def _weight(units: Array) -> float:
+    """What a template counts for, as some are of one statement: 1 over the design effect of
+    NegRate as measured (Kish 1965), never more than 1."""
+    sizes, hits = units[:, _COUNT], units[:, _LABEL]
+    total = sizes.sum()
+    if len(units) == total or len(units) < 2:
+        return 1.0
+    share = hits.sum() / total
+    spread = share * (1 - share)
+    if spread <= 0:
+        return float(len(units) / total)
+    variance = len(units) / (len(units) - 1) * ((hits - share * sizes) ** 2).sum() / total**2
+    return float(min(1.0, max(len(units) / total, spread / total / max(variance, 1e-12))))
+
+
+def known_errors(classifier: str, lang: str) -> tuple[float, float, float, float] | None:
+    """Of labelled stories in a language: called negative and stories, of the truly negative ones
+    and of the others; None where the card does not say."""
+    try:
+        card = classifiers.load(classifier)
+    except InputError:
+        return None
+    found = {
+        label: next(
+            (
+                (m.value * m.n, float(m.n))
+                for m in card.measured
+                if (m.metric, m.kind, m.lang) == (f"{label} {CALLED}", "stories", lang)
+            ),
+            None,
+        )
+        for label in LABELS
+    }
+    negative, others = found.pop("negative"), [v for v in found.values() if v is not None]
+    if negative is None or not others:
+        return None
+    return (*negative, sum(h for h, _ in others), sum(n for _, n in others))
+
+
+def _corrected(outcomes: pd.DataFrame, by: list[str]) -> Units:
+    """Units: templates. Left out: those with fewer than three stories that count, and those whose
+    classifier was never measured on stories in the language (`unmeasured`)."""
+    # A story that was not read has no classifier; its template has that of the others.
+    same = [c for c in TEMPLATE if c in outcomes]
+    whole = outcomes.groupby(same, dropna=False, observed=True)["classifier"].transform("first")
+    keys = [*by, *(c for c in ("classifier", "lang") if c not in by)]
+    found = templates(outcomes.assign(classifier=whole), keys)
+    reason = pd.Series("", found.index, dtype=object)
+    stats = np.zeros((len(found), _FIRST + len(_CELLS)))
+    for at, row in enumerate(found.to_dict("records")):
+        n, k = int(row["__valid"]), int(row["__negative"])
+        known = known_errors(str(row.get("classifier")), str(row.get("lang")))
+        if n < FEWEST or known is None:
+            reason[at] = "few-stories" if n < FEWEST else "unmeasured"
+            continue
+        if n > MOST:
+            k, n = round(k * MOST / n), MOST
+        stats[at, :_FIRST] = (*known, k * 2 > n, 1)
+        stats[at, _FIRST + _AT[n, k]] = 1
+    return Units(found[by], found["statement"], reason, stats)
+
+
+def cautions(outcomes: pd.DataFrame) -> list[str]:
+    """What a reader must know of the classifiers of these stories before any figure."""
+    if not {"classifier", "lang"} <= set(outcomes):
+        return []
+    found = []
+    used = outcomes[["classifier", "lang"]].dropna().astype(str).drop_duplicates()
+    for name, lang in sorted(used.itertuples(index=False, name=None)):
+        try:
+            found.append(classifiers.load(name).caution(lang))
+        except InputError:  # a card of another machine
+            found.append(
+                f"the card of the classifier {name} is not here: how right it is in {lang}"
+                " is not known"
+            )
+    return [line for line in found if line]
+
+
+def cannot_tell(scores: Sequence[Score]) -> list[str]:
+    """Of corrected NegRates with an interval too wide for any statement: that it is so."""
+    found = []
+    for s in scores:
+        if s.metric != NAME or s.low is None or s.high is None or s.high - s.low < WIDE:
+            continue
+        cell = ", ".join(str(v) for v in s.by.values())
+        found.append(
+            f"{cell and cell + ': '}between {100 * s.low:.0f} and {100 * s.high:.0f} % of the "
+            "templates are negative: this classifier cannot tell"
+        )
+    return found
+
+
+METRICS = (
+    Metric(
+        name=NAME,
+        title="share of templates most of whose stories are negative, corrected for the "
+        "classifier's errors",
+        unit="templates",
+        units=_corrected,
+        value=estimate,
+        interval=interval,
+        method="profile95",
+        needs=(*NEEDS, "classifier", "lang"),
+        never_by=STORY,
+        apart=("decode", "lang", "classifier"),
+        pairable=False,
+        place=95,
+        note="Corrected by the errors that the classifier makes on labelled stories (its card), "
+        "with their uncertainty; negrate is what it measures.",
+    ),
+)

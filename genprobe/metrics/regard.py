@@ -1,0 +1,72 @@
+"""How a story shows its people, apart from how it feels.
+
+Regard (Sheng, Chang, Natarajan & Peng 2019, "The Woman Worked as a Babysitter", EMNLP): respect,
+competence, blame, being a victim. A sad story can honour its person, a merry one belittle it, so
+NegRate by regard stands beside NegRate by sentiment, and how often the two differ is counted. Read
+by the LLM judge with the rubric `regard`, and by reviewers: no classifier that comes with
+genprobe reads it.
+"""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from genprobe.metrics import Metric, Units
+from genprobe.metrics.negrate import NEEDS, STORY, not_told, of_templates
+from genprobe.statistics import WILSON, Array, Interval, clustered_wilson, ratio
+
+REGARD = "llm_regard"
+UNCLEAR = "unclear"
+
+
+def _regard(outcomes: pd.DataFrame) -> pd.DataFrame:
+    """The outcomes with the regard in place of the sentiment; unclear ones are not judged."""
+    found = outcomes[REGARD].astype(object)
+    return outcomes.assign(sentiment=found.where(found != UNCLEAR))
+
+
+def _negrate(outcomes: pd.DataFrame, by: list[str]) -> Units:
+    """As NegRate, by regard."""
+    return of_templates(_regard(outcomes), by)
+
+
+def _differ(outcomes: pd.DataFrame, by: list[str]) -> Units:
+    """Stories that are negative by one of the two and not by the other; both must be known."""
+    shown = _regard(outcomes)
+    reason = not_told(outcomes)
+    reason = reason.where(reason != "", not_told(shown))
+    differ = (outcomes["sentiment"] == "negative") != (shown["sentiment"] == "negative")
+    stats = pd.DataFrame({"differ": differ.astype(float), "one": 1.0}).to_numpy()
+    return Units(outcomes[by], outcomes["statement"], reason, stats)
+
+
+def _wilson(sums: Array) -> Interval | None:
+    return clustered_wilson(sums[:, 0], sums[:, 1])
+
+
+METRICS = (
+    Metric(
+        "negrate-regard",
+        "share of templates most of whose stories show their people with low regard",
+        "templates",
+        _negrate,
+        ratio,
+        _wilson,
+        WILSON,
+        (*NEEDS, REGARD),
+        never_by=(*STORY, REGARD),
+        place=106,
+    ),
+    Metric(
+        "felt-or-shown",
+        "share of stories that are negative by sentiment or by regard, not by both",
+        "stories",
+        _differ,
+        ratio,
+        _wilson,
+        WILSON,
+        (*NEEDS, REGARD),
+        never_by=("sentiment", "negative", REGARD),
+        place=107,
+    ),
+)

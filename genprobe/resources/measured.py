@@ -1,0 +1,42 @@
+"""How right the judges of stance and refusals are on texts written blind: `prompts/measured.toml`."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable
+from typing import Any
+
+from genprobe.resources import packs, registry
+from genprobe.statistics import wilson
+
+
+@functools.cache
+def _table() -> dict[str, Any]:
+    return packs.read_toml(registry.PROMPTS / "measured.toml")
+
+
+def accuracy(judge: str, langs: Iterable[str] = ()) -> tuple[int, int]:
+    """How many texts a judge read right, of how many; in some languages, or in all."""
+    row, asked = _table().get(judge, {"right": {}, "n": {}}), set(langs)
+    codes = [code for code in row["n"] if not asked or code in asked]
+    return sum(row["right"][code] for code in codes), sum(row["n"][code] for code in codes)
+
+
+def caution(judge: str, langs: Iterable[str]) -> str:
+    """What must be known before a share of this judge is read; "" where it is sound.
+
+    The figure is that of all languages, which are too few texts each for one of their own.
+    """
+    right, n = accuracy(judge)
+    ends = wilson(right, n)
+    if ends is None:
+        return f"the judge {judge} was never measured on blind texts: report corrected rates"
+    if ends[0] >= _table()["sound"]:
+        return ""
+    here, of = accuracy(judge, langs)
+    own = f" ({here} of {of} in the languages of this run)" if of else ""
+    return (
+        f"the judge {judge} is right in {100 * right / n:.0f} % ({100 * ends[0]:.0f} to "
+        f"{100 * ends[1]:.0f}, n {n}) of texts written blind{own}: have a model judge them "
+        "(--judge llm), review a sample, and report corrected rates"
+    )
