@@ -50,8 +50,10 @@ _SCRIPTS = {
 _CODECS = {"Hans": ("gb2312", "big5"), "Hant": ("big5", "gb2312")}
 _QUOTES = {"“": "”", "„": "“”", "«": "»", "「": "」", "『": "』"}
 # Beside the packs; of elicitation, which has a folder a pack, all that lies below.
-FOLDERS = ("languages", "templates", "stance", "rubrics", "choices", "options", "choosing")
-FOLDERS += ("extraction", "validation", "lexicon", "elicitation/*")
+FOLDERS = (
+    *("languages", "templates", "stance", "rubrics", "choices", "options", "choosing"),
+    *("extraction", "validation", "lexicon", "elicitation/*"),
+)
 _ZWNJ = "\u200c"  # Persian orthography needs it
 
 

@@ -131,7 +131,9 @@ def test_a_prefix_is_really_in_the_sentence(tmp_path):
         {"stereotype": "Igbo cook", "antistereotype": "Igbo bake"},
     ]
     found, notes = pairs.load(save(tmp_path, rows), prefix="African")
-    assert notes[:1] == ["no 'identity': the sentence behind the prefix keeps its capital: 1 (row 3)"]
+    assert notes[:1] == [
+        "no 'identity': the sentence behind the prefix keeps its capital: 1 (row 3)"
+    ]
     assert [s.text for s in found] == [
         "African women are kind", "African women are rude",
         "African Yoruba are kind", "African Yoruba are rude",
@@ -404,7 +406,7 @@ def test_a_kazakh_table_in_rubia_s_columns_is_refused(tmp_path):
     path = tmp_path / "kk.csv"
     rows = [row.split(",")[1:3] for row in AQBILEQ.splitlines()[1:]]
     path.write_text("pro_trope,anti_trope\n" + "".join(f"{a},{b}\n" for a, b in rows), "utf-8")
-    with pytest.raises(InputError, match="taken for ru .* plainly in kk; give --lang kk"):
+    with pytest.raises(InputError, match=r"taken for ru .* plainly in kk; give --lang kk"):
         pairs.load(str(path))
     assert {s.lang for s in pairs.load(str(path), ["kk"])[0]} == {"kk"}
 

@@ -137,7 +137,15 @@ def test_versions_are_found_without_importing_anything() -> None:
 
 
 def test_a_revision_without_a_name_keeps_the_hash_of_older_runs() -> None:
-    new = ("checkpoint", "server", "thinking", "thinking_put", "thinking_seen", "system", "wordings")
+    new = (
+        "checkpoint",
+        "server",
+        "thinking",
+        "thinking_put",
+        "thinking_seen",
+        "system",
+        "wordings",
+    )
     older = {name: value for name, value in vars(SPEC).items() if name not in new}
     assert SPEC.checkpoint == "" and Spec.from_dict(older) == SPEC
     assert SPEC.hash == digest(older)

@@ -96,13 +96,15 @@ def _clean(text: str) -> str:
 
 def _counter(ask: Ask) -> tuple[Callable[[Request], int], str]:
     """(tokens of a request's prompt, how they are counted)."""
+    from genprobe.engines.transformers import tokenizer_of
+
     tokenizer: Any = None
     if ask.control:
-        tokenizer = _tokenizer(str(control.MODEL))
+        tokenizer = tokenizer_of(str(control.MODEL))
     elif ask.options.base_url is None and ask.model is not None and ask.engine != "replay":
         known = models.resolve(ask.model)
         if not known.base_url:
-            tokenizer = _tokenizer(known.id, ask.options.revision or known.revision or None)
+            tokenizer = tokenizer_of(known.id, ask.options.revision or known.revision or None)
     if tokenizer is None:
         return _estimate, f"reckoned as a token for {BYTES} bytes and {AROUND} a message"
 
@@ -116,19 +118,6 @@ def _counter(ask: Ask) -> tuple[Callable[[Request], int], str]:
         return sum(len(tokenizer(m["content"])["input_ids"]) for m in request.messages)
 
     return count, "counted by the model's tokenizer"
-
-
-def _tokenizer(model: str, revision: str | None = None) -> Any:
-    """The tokenizer of a folder or of the hub, without the weights; None where there is none."""
-    import transformers
-
-    from genprobe.engines._local import quiet
-
-    with quiet(), contextlib.suppress(Exception):
-        return transformers.AutoTokenizer.from_pretrained(
-            model, revision=revision, trust_remote_code=False
-        )
-    return None
 
 
 def _estimate(request: Request) -> int:

@@ -55,13 +55,13 @@ def reliability(values: Array, level: float = LEVEL) -> Reliability:
     drawn = np.array([_icc(values[rng.integers(0, n, n)]) for _ in range(RESAMPLES)])
     drawn = drawn[~np.isnan(drawn)]
     found = float(_icc(values))
-    ends = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2]) if len(drawn) else (None, None)
+    ends = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2]) if len(drawn) else drawn
     pairs = [values[:, a] == values[:, b] for a, b in combinations(range(times), 2)]
     alike = bool(np.isnan(found))
     return Reliability(
         value=None if alike else found,
-        low=None if alike else float(ends[0]),
-        high=None if alike else float(ends[1]),
+        low=None if alike or not len(ends) else float(ends[0]),
+        high=None if alike or not len(ends) else float(ends[1]),
         n=n,
         times=times,
         same=float(np.mean(pairs)),

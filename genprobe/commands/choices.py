@@ -6,13 +6,12 @@ from typing import Any
 
 import click
 
+from genprobe.commands._chat import CHAT, ask_and_score
 from genprobe.commands._options import (
-    ASKED,
     BY,
     FORMAT,
     QUIET,
     VERBOSE,
-    ask_and_score,
     drawn,
     together,
 )
@@ -44,7 +43,7 @@ from genprobe.commands._options import (
 @click.option(
     "--shots", metavar="FILE", help="Examples with their right answers, put before each question."
 )
-@together(*ASKED.values())
+@CHAT
 @click.option(
     "--decode",
     "decodes",
@@ -55,10 +54,10 @@ from genprobe.commands._options import (
 )
 @drawn(1, "0", 1.0, 64)
 @together(BY, FORMAT, QUIET, VERBOSE)
-def command(by: str | None, form: str, quiet: bool, verbose: bool, **asked: Any) -> None:
+def command(by: str | None, form: str, quiet: bool, verbose: bool, **asked: Any) -> int:
     """Ask a model to choose among options, read its replies, count what it chose.
 
     The BBQ family: a context, ambiguous or not, a question, two to six options. Writes a run
     folder (runs/… unless --out), which the same command resumes, and prints the table.
     """
-    ask_and_score("choices", asked, by, form, quiet)
+    return ask_and_score("choices", asked, by, form, quiet)

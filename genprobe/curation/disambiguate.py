@@ -88,7 +88,7 @@ def run(source: str | Path, engine: Engine, seed: int = 0) -> tuple[list[Row], l
         raise EngineError(f"{len(requests) - len(replies)} of {len(requests)} were not answered")
     who = f"{Path(engine.identity.model).name}@{engine.identity.revision[:12]}"
     step = f"disambiguate/{VERSION}|prompt:{version}|model:{who}|s{seed}"
-    made = []
+    made: list[Row] = []
     for at, ((_, row), name) in enumerate(zip(rows, names, strict=True)):
         one = {"id": name} | row | {"id": name}
         one |= {column: row.get(column, "") for column in COLUMNS}
@@ -96,7 +96,8 @@ def run(source: str | Path, engine: Engine, seed: int = 0) -> tuple[list[Row], l
             parts = next(p for n, p in asked.values() if n == at)
             text, odd = _placed(replies[at], parts)
             one |= {"disambiguated": text, "disambiguated_by": who, "to_read": odd}
-            one |= {"read_by_person": "", tables.HISTORY: tables.history([row], step, name)}
+            more: dict[str, Any] = {"disambiguated": text, "disambiguated_by": who, "to_read": odd}
+            one |= more
         made.append(one)
     return made, tables.columns(made, COLUMNS)
 

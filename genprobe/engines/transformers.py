@@ -10,6 +10,7 @@ which two models would no longer be asked under the same conditions: only its en
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -112,6 +113,15 @@ def batches(rows: Sequence[Row], new: int, budget: int) -> list[list[Row]]:
 
 
 _Run = Callable[[list[Row]], Sequence[Response | LogProb]]
+
+
+def tokenizer_of(model: str, revision: str | None = None) -> Any:
+    """Load the tokenizer of a folder or of the hub, without the weights; None where there is none."""
+    with quiet(), contextlib.suppress(Exception):
+        return transformers.AutoTokenizer.from_pretrained(
+            model, revision=revision, trust_remote_code=False
+        )
+    return None
 
 
 def open_scorer(model: str, options: Options) -> Scorer:

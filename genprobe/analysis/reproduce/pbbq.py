@@ -12,8 +12,11 @@ from collections.abc import Iterator, Sequence
 from genprobe.analysis.reproduce import Cell, File, Folder, Printed, figure
 
 FILES: tuple[File, ...] = ()
-_KEYS = ("amb-accuracy", "amb-bias", "amb-uncertainty")
-_KEYS += ("dis-accuracy", "dis-bias", "dis-uncertainty")
+_KEYS = tuple(
+    f"{condition}-{measure}"
+    for condition in ("amb", "dis")
+    for measure in ("accuracy", "bias", "uncertainty")
+)
 
 
 def cells(folder: Folder, printed: Printed) -> Iterator[Cell]:
@@ -27,8 +30,8 @@ def cells(folder: Folder, printed: Printed) -> Iterator[Cell]:
     claims = {row["claim"]: row["figure"] for row in printed.rows("claims")}
     told = figure(claims["stereotypes (3.2, 3.5)"])[1]
     ours = (samples, templates, len(counts), told, told)
-    for (claim, value), own in zip(claims.items(), ours, strict=True):
-        yield printed.cell(printed.where("claims"), claim, value, own)
+    for (claim, said), own in zip(claims.items(), ours, strict=True):
+        yield printed.cell(printed.where("claims"), claim, said, own)
     *diversity, average = printed.rows("diversity")
     for column in ("ngd", "ttr", "self-bleu", "bertscore"):
         value, slack = _mean([row[column] for row in diversity])
