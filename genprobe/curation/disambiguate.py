@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 from genprobe.curation import tables
 from genprobe.engines import Engine, Sampling
@@ -88,16 +89,15 @@ def run(source: str | Path, engine: Engine, seed: int = 0) -> tuple[list[Row], l
         raise EngineError(f"{len(requests) - len(replies)} of {len(requests)} were not answered")
     who = f"{Path(engine.identity.model).name}@{engine.identity.revision[:12]}"
     step = f"disambiguate/{VERSION}|prompt:{version}|model:{who}|s{seed}"
-    made: list[Row] = []
+    made = []
     for at, ((_, row), name) in enumerate(zip(rows, names, strict=True)):
-        one = {"id": name} | row | {"id": name}
+        one: dict[str, Any] = {"id": name} | row | {"id": name}
         one |= {column: row.get(column, "") for column in COLUMNS}
         if at in replies:
             parts = next(p for n, p in asked.values() if n == at)
             text, odd = _placed(replies[at], parts)
             one |= {"disambiguated": text, "disambiguated_by": who, "to_read": odd}
-            more: dict[str, Any] = {"disambiguated": text, "disambiguated_by": who, "to_read": odd}
-            one |= more
+            one |= {"read_by_person": "", tables.HISTORY: tables.history([row], step, name)}
         made.append(one)
     return made, tables.columns(made, COLUMNS)
 
