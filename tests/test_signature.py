@@ -14,7 +14,7 @@ from sample import SPEC
 from genprobe import metrics
 from genprobe.errors import InputError, RunError
 from genprobe.records import digest
-from genprobe.runs.spec import Spec, file_signature, signature, versions
+from genprobe.runs.spec import Spec, file_signer, signature, versions
 
 FIELDS = [f.name for f in dataclasses.fields(Spec)]
 
@@ -107,12 +107,12 @@ def test_a_file_counts_by_its_bytes(tmp_path: Path) -> None:
     one.write_text("x")
     two.write_text("x")
     given_by_file = {"yesno": "given"}
-    assert file_signature(one, given_by_file, "m/1") == file_signature(two, given_by_file, "m/1")
-    assert "judge.yesno:given|file:" in file_signature(one, given_by_file, "m/1")
+    assert file_signer([one], given_by_file)("m/1") == file_signer([two], given_by_file)("m/1")
+    assert "judge.yesno:given|file:" in file_signer([one], given_by_file)("m/1")
     two.write_text("y")
-    assert file_signature(one, {}, "m/1") != file_signature(two, {}, "m/1")
+    assert file_signer([one], {})("m/1") != file_signer([two], {})("m/1")
     with pytest.raises(InputError, match=r"gone\.csv: cannot be read"):
-        file_signature(tmp_path / "gone.csv", {}, "m/1")
+        file_signer([tmp_path / "gone.csv"], {})
 
 
 @pytest.mark.parametrize("damage", ['"seed":7', '"languages":["en"]', '"limit":null'])

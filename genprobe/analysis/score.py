@@ -18,7 +18,7 @@ from genprobe.records import Score, digest
 from genprobe.render.scores import Scores
 from genprobe.resources import measured, registry
 from genprobe.runs.run import Run
-from genprobe.runs.spec import file_signature, signature
+from genprobe.runs.spec import file_signer, signature
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -295,8 +295,8 @@ def signer(
         spec = run.spec
         return lambda name: signature(spec, judges, _metric_id(name) + subset)
     # The file is read once; its hash, not who judged it, is what is known of its labels.
-    one = file_signature(source, given, "METRIC")
-    return lambda name: one.replace("METRIC", _metric_id(name) + subset, 1)
+    sign = file_signer([source], given)
+    return lambda name: sign(_metric_id(name) + subset)
 
 
 def _beside(sign: Callable[[str], str], people: Path) -> Callable[[str], str]:

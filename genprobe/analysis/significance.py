@@ -570,12 +570,12 @@ def power_single(
 
 
 def _whole(sums: Array) -> bool:
-    """Whether they are counts of hits."""
+    """Say whether all sums are whole numbers, as counts of hits are."""
     return bool((np.mod(sums, 1) == 0).all())
 
 
 def _once(hits: Array, units: Array) -> bool:
-    """Whether every statement has one unit, a hit or not."""
+    """Say whether every statement has exactly one unit, which is a hit or none."""
     return bool((units == 1).all() and np.isin(hits, (0, 1)).all())
 
 

@@ -33,7 +33,7 @@ from genprobe.metrics import Measure, declare
 from genprobe.records import JSON, Score
 from genprobe.render.scores import Scores
 from genprobe.resources import packs
-from genprobe.runs.spec import file_signature
+from genprobe.runs.spec import file_signer
 
 VERSION = "1"
 ORDER = 4
@@ -100,6 +100,7 @@ def _measure(
     left = {"empty": len(texts) - len(kept)} if len(texts) > len(kept) else {}
     listed = [lang for lang in langs if stop[lang]]
     stops = "+".join(f"{lang}-{_hash(stop[lang])}" for lang in listed) or "none"
+    sign = file_signer([source], {})
     values: dict[str, tuple[float | None, str]] = {}
     bleu, how = self_bleu([text for text, _ in kept], langs)
     values["self-bleu"] = bleu, how
@@ -126,7 +127,7 @@ def _measure(
             n=0 if how == "-no.model" else len(kept),
             excluded={"no model named": len(kept)} if how == "-no.model" else dict(left),
             bounds=None,
-            signature=file_signature(source, {}, f"{metric}/{VERSION}{how}"),
+            signature=sign(f"{metric}/{VERSION}{how}"),
         )
         for metric, (value, how) in values.items()
     ]

@@ -113,7 +113,7 @@ class Scorer(Protocol):
     identity: Identity
     passes: tuple[str, ...]  # what it can compute, of those in `engines.scoring`
     first: str  # what stands before a first token, such as "bos <s>"
-    unknown: int | None  # the token of what has none, where that is known
+    unknown: int | None  # id of the unknown token; None where the model has none, or it is not told
 
     def generate(
         self, requests: Sequence[Request], sampling: Sampling

@@ -285,10 +285,11 @@ def _bounds(possible: Array | None, cell: np.ndarray, cells: int) -> list[list[f
 
 
 def cluster(outcomes: pd.DataFrame, item: str = "statement") -> pd.Series:
-    """What of a table is not independent: rows with the same name here.
+    """Return the cluster label of each row; rows of one cluster are not independent.
 
-    The `pair`, since an original and its contrasts are one stereotype, in every language and
-    sample; where it is empty the item (`item` names its column); without either the row.
+    The label is the `pair`, since an original and its contrasts are one stereotype, in every
+    language and sample; where it is empty the item (`item` names its column); without either the
+    row.
     """
     import pandas as pd
 

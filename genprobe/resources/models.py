@@ -94,7 +94,7 @@ def catalogue() -> dict[str, Model]:
 
 
 def _inherit(own: Model, known: Model | None) -> Model:
-    """What the user's alias leaves open about a model of ours: a fact is one whatever the name."""
+    """Fill the empty fields of a user's alias from our entry for the same model."""
     if known is None:
         return own
     facts = ("kind", "architecture", "gated", "licence", "languages", "studies")

@@ -34,7 +34,7 @@ from genprobe.outcomes import votes
 from genprobe.records import JSON, Score
 from genprobe.render.scores import Scores
 from genprobe.review.collect import ADJUDICATOR
-from genprobe.runs.spec import file_signature
+from genprobe.runs.spec import file_signer
 from genprobe.statistics import BOOTSTRAP, Array
 
 VERSION = "1"
@@ -77,9 +77,8 @@ def _rows(path: Path) -> Iterable[dict[str, Any]]:
 
 def _signer(paths: Sequence[Path]) -> Callable[[str], str]:
     """Metric -> the signature of its scores over these files."""
-    hashes = [file_signature(path, {}, "M").split("|file:")[1].split("|")[0] for path in paths]
-    one = file_signature(paths[0], {}, "METRIC").replace(hashes[0], "+".join(hashes))
-    return lambda metric: one.replace("METRIC", f"{metric}/{VERSION}-{BOOTSTRAP}", 1)
+    sign = file_signer(paths, {})
+    return lambda metric: sign(f"{metric}/{VERSION}-{BOOTSTRAP}")
 
 
 def _scores(

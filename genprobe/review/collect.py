@@ -47,19 +47,24 @@ def prints(cells: Iterable[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class Problem:
-    """What is wrong in a file that came back; row: as a spreadsheet numbers it."""
+    """What is wrong in a file that came back.
+
+    row: as a spreadsheet numbers it. name: of the row in the export, where the problem is that
+    something is missing; many such of a file are told in one line, by `missing`.
+    """
 
     file: str
     row: int | None
     what: str
+    name: str = ""
+    missing: str = ""
 
     def __str__(self) -> str:
         where = f"{self.file}, row {self.row}" if self.row else self.file
         return clean(f"{where}: {self.what}")
 
 
-_FEW = 5  # rows without an answer that are named one by one
-_NONE = re.compile(r"(\S+): (no answer \(.*\))|the row (\S+) is (missing)")
+_FEW = 5  # rows with something missing that are named one by one
 
 
 def told(problems: Sequence[Problem]) -> list[str]:
@@ -69,17 +74,15 @@ def told(problems: Sequence[Problem]) -> list[str]:
     problems = sorted(problems, key=lambda p: (files.index(p.file), p.row or 0))
     many: dict[tuple[str, str], list[str]] = {}
     for problem in problems:
-        if found := _NONE.fullmatch(problem.what):
-            row, what = found[1] or found[3], found[2] or found[4]
-            many.setdefault((problem.file, what), []).append(row)
+        if problem.missing:
+            many.setdefault((problem.file, problem.missing), []).append(problem.name)
     lines: dict[str, None] = {}
     for problem in problems:
         line = str(problem)
-        if found := _NONE.fullmatch(problem.what):
-            what = found[2] or found[4]
-            rows = many[problem.file, what]
-            if len(rows) > _FEW:
-                line = clean(f"{problem.file}: {what}: {len(rows)} rows, {rows[0]} to {rows[-1]}")
+        rows = many.get((problem.file, problem.missing), [])
+        if len(rows) > _FEW:
+            what = f"{problem.missing}: {len(rows)} rows, {rows[0]} to {rows[-1]}"
+            line = clean(f"{problem.file}: {what}")
         lines[line] = None
     return list(lines)
 
@@ -234,7 +237,8 @@ def _rows(
     for name, (reviewer, item) in key["rows"].items():
         readings = came.get(name, ())
         if not readings and reviewer in reviewers:
-            problems.append(Problem(reviewer, None, f"the row {name} is missing"))
+            what = f"the row {name} is missing"
+            problems.append(Problem(reviewer, None, what, name, "missing"))
         comments = dict.fromkeys(one.comment for one in readings if one.comment)
         for question in key["questions"] if readings else ():
             answer = _answer(question, readings, problems)
@@ -265,7 +269,9 @@ def _answer(question: str, readings: Sequence[_Reading], problems: list[Problem]
         problems.append(Problem(first.file, first.row, f"{first.name}: {question} is {places}"))
         return None
     if not found and not any(question in one.answers for one in readings):
-        problems.append(Problem(first.file, first.row, f"{first.name}: no answer ({question})"))
+        what = f"no answer ({question})"
+        told_as = f"{first.name}: {what}"
+        problems.append(Problem(first.file, first.row, told_as, first.name, what))
     return next(iter(found), None)
 
 

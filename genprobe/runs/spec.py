@@ -10,7 +10,7 @@ import dataclasses
 import hashlib
 import platform
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -199,18 +199,23 @@ def both_signatures(*signatures: str) -> str:
     return "|".join(fields)
 
 
-def file_signature(path: str | Path, judges: Mapping[str, str], metric: str) -> str:
-    """The signature of a number over a file that is not a run; the file counts by its bytes.
+def file_signer(paths: Sequence[str | Path], judges: Mapping[str, str]) -> Callable[[str], str]:
+    """Make a function from a metric to the signature of its numbers over files that are no runs.
 
-    judges: as in `signature`, or name -> "given" for labels found in the file's columns.
-    InputError where the file cannot be read.
+    paths: the files, read once, which count by their bytes. judges: as in `signature`, or name ->
+    "given" for labels found in the file's columns. InputError where a file cannot be read.
     """
+    hashes = [_file_hash(Path(path)) for path in paths]
+    fields = {"file": "+".join(hashes), "version": __version__}
+    return lambda metric: _join(metric, judges, fields)
+
+
+def _file_hash(path: Path) -> str:
     try:
-        with Path(path).open("rb") as file:
-            content = hashlib.file_digest(file, "sha256").hexdigest()[:16]
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()[:16]
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from None
-    return _join(metric, judges, {"file": content, "version": __version__})
 
 
 def _join(metric: str, judges: Mapping[str, str], fields: Mapping[str, Any]) -> str:
