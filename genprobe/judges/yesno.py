@@ -61,7 +61,7 @@ _WHOLE = re.compile(r"[\"'”“’»」』】)\]}*_` \t]*(?:$|[\n.,;!?。，、
 # Between two options stands no letter, and no end of a sentence.
 _BETWEEN = re.compile(r"[\s\"'“”„‘«»「」『』‹›()\[\]{}/|,،、;:*_•·.\-–—☐☑☒□■✓✔✗✘○●]*\Z")
 _LINE_ENDS = re.compile(r"[\"'”“’»」』)\]}*_` \t.?!]*(?:$|[\n/|(<\[{]|[-–—])")
-_LINES = re.compile(r"[\s\"'“”„«»「」*_]*\n[\s\"'“”„«»「」*_]*\Z")
+_LINE_SPACE = re.compile(r"[\s\"'“”„«»「」*_]*\Z")
 _BULLET = re.compile(r"(?:\d{1,2}|[a-dа-гক-ঘअ-द一二三四甲乙أابج]|الف)\Z")
 _HEAD = re.compile(r"(?:\A|[\n.:!?。।])[\s\"'“”„«»「」¿¡(]*\Z")
 _CLOSE = re.compile(r"[\"'”’»」』,，، ]*\Z")
@@ -262,6 +262,11 @@ def _bare(near: Sequence[packs.Language]) -> dict[str, str]:
                         if word not in weak:
                             found.setdefault(word, answer)
     return found
+
+
+def _new_line(gap: str) -> bool:
+    """Whether a gap is a new line and nothing but white space, quotes and emphasis."""
+    return "\n" in gap and _LINE_SPACE.match(gap) is not None
 
 
 def _longest(match: tuple[str, int]) -> int:
@@ -571,16 +576,16 @@ class _Reading:
             return False
         if joined or bullets:
             return True
-        ends = _LINE_ENDS if _LINES.match(gaps[0]) else _ENDS
+        ends = _LINE_ENDS if _new_line(gaps[0]) else _ENDS
         if not ends.match(self.norm, two.end):
             return False  # "Yes, no one …" is an answer and its reason
         if "." in gaps[0]:
             return False  # "Ja. Nein." are two answers, and the first counts
-        if _LINES.match(gaps[0]) and second + 1 < len(self.events):
+        if _new_line(gaps[0]) and second + 1 < len(self.events):
             # yes, no, no, yes, … line by line is drift, not a list of options
             three = self.events[second + 1]
             if three.group in _POLARITY and three.first == two.last:
-                return _LINES.match(self.gap(three.first)) is None
+                return not _new_line(self.gap(three.first))
         return True
 
     def says(self, event: _Event) -> str | None:
@@ -1224,7 +1229,7 @@ class _Reading:
         return (
             two.group in _POLARITY
             and two.first == self.events[k].last
-            and _LINES.match(self.gap(two.first)) is not None
+            and _new_line(self.gap(two.first))
         )
 
     def _labelled(self, k: int) -> tuple[str, str, int, int, int] | None:
