@@ -91,9 +91,10 @@ _MUTE = {
 }
 _HAN = re.compile(r"[\u3400-\u9fff]")
 
+_THAT = frozenset(["that"])  # "I would not say that I disagree" is no condition
 # Words of which one stands in nearly every English sentence that answers.
 _ENGLISH = frozenset(
-    "i my this the that it is of to answer verdict yes no sure certainly course here".split()
+    ["i", "my", "this", "the", "that", "it", "is", "of", "to", "answer", "verdict", "yes", "no"]
 )
 
 # A sentence ends; a colon or a comma only ends a clause.
@@ -494,7 +495,8 @@ class _Reading:
         if any(self.tokens[i] in words for i in range(first, stop) if i != core):
             return True
         return any(
-            first <= low <= core and (low <= core < high or self.tokens[low] in words)
+            first <= low <= core
+            and ((low <= core < high and self.tokens[low] not in _THAT) or self.tokens[low] in words)
             for low, high in self.unlike
         )
 
@@ -666,9 +668,10 @@ class _Reading:
                 return found  # a bare answer first, and the model drifts
             # A word that begins the whole reply and its opposite in the end: nobody can tell.
             return last if found[2] > 0 or found[1] not in _WORD_RULES else "undecided"
-        first = not isinstance(found, str) and found[4] >= 0
-        first = first and found[4] < len(self.events) and self.events[found[4]].first == 0
-        if not isinstance(found, str) and not first:
+        if isinstance(found, str):
+            return found
+        first = 0 <= found[4] < len(self.events) and self.events[found[4]].first == 0
+        if not first:
             for said in reversed(self.said):
                 if said.start <= found[2]:
                     break
@@ -876,6 +879,8 @@ class _Reading:
             for hit in hits:
                 bits |= hit.bits
             clause = clauses.Clause(first, event.first, hits)
+            if not bits & (clauses.STANCES | clauses.STEREOTYPE):
+                continue  # "Is it fair? No." is about the statement
             others = bits & clauses.OTHERS and not bits & clauses.ME
             sign = None if others else self._sign(clause, bits, gram.negation, True)
             if sign and sign != clauses.BOTH:
@@ -1338,6 +1343,8 @@ class YesNo:
         lexicon = _lexicon(code)
         offset = text.strip_echo(item.prompt, parted.reply)
         reply = parted.reply[offset:]
+        if len(reply) > _HEAD + _TAIL:  # what runs on for so long answers in the beginning or end
+            reply = f"{reply[:_HEAD]}\n…\n{reply[-_TAIL:]}"
         norm = _compared(reply, lexicon)
         bare = _whole(lexicon, reply, norm) if len(reply) <= _SHORT else None
         if bare is not None:
@@ -1378,6 +1385,8 @@ class YesNo:
         return "ambiguous" if isinstance(found, str) else found[0]
 
 
+# Characters of a very long reply that are read, of its beginning and of its end.
+_HEAD, _TAIL = 12_000, 8_000
 # A reply that is an answer word and nothing else needs no reading.
 _SHORT = 24
 
