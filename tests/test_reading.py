@@ -211,15 +211,15 @@ def test_measures_on_thoughts() -> None:
     found = {}
     for name in ("thought-cut", "thought-language", "thought-against-answer", "thought-tested"):
         (found[name],) = metrics.score(frame, [name], [], lambda _: "")
-    assert (found["thought-cut"].value, found["thought-cut"].n) == (25.0, 4)
+    assert (found["thought-cut"].value, found["thought-cut"].n) == (0.25, 4)
     assert found["thought-cut"].excluded == {"no thought": 1, "hidden thought": 1}
     assert (found["thought-language"].value, found["thought-language"].n) == (
-        pytest.approx(200 / 3),
+        pytest.approx(2 / 3),
         3,
     )
     against = found["thought-against-answer"]
-    assert (against.value, against.n, against.bounds) == (50.0, 2, [25.0, 75.0])
-    assert (found["thought-tested"].value, found["thought-tested"].n) == (25.0, 4)
+    assert (against.value, against.n, against.bounds) == (0.5, 2, [0.25, 0.75])
+    assert (found["thought-tested"].value, found["thought-tested"].n) == (0.25, 4)
 
 
 # A megabyte of each would take minutes if the work were quadratic; nothing is timed.
