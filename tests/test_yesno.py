@@ -49,7 +49,7 @@ def test_evidence_is_what_the_reply_says():
     assert read("Well: ＮＯ！").evidence == "ＮＯ"
     assert read("\u200bSi\u0301, claro", lang="es").evidence == "Si\u0301"
     assert read("ﬁne. I do not agree with it").evidence == "I do not agree"
-    assert read("Ärger? Nein.", lang="de").evidence == "Nein"
+    assert read("Ärger! Nein.", lang="de").evidence == "Nein"
 
 
 def test_the_reverse_question_reverses_sentences_not_words():

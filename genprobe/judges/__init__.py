@@ -44,9 +44,13 @@ class Item(NamedTuple):
         Every judge, sheet and page reads a reply through this. The echo of the prompt stays in a
         reply without a thought.
         """
+        if not (self.reasoning or self.reasoning_from or self.opened) and not thoughts.marked(
+            self.response
+        ):
+            return thoughts.Parted("", self.response, "none")
         apart = (self.reasoning, self.reasoning_from, self.opened, self.finish)
         parted = thoughts.read(self.response, *apart)
-        if parted.state == "none" and self.prompt and thoughts.marked(self.response):
+        if parted.state == "none" and self.prompt:
             behind = self.response[text.strip_echo(self.prompt, self.response) :]
             again = thoughts.read(behind, *apart)
             return again if again.state != "none" else parted

@@ -22,16 +22,17 @@ VERSION = 1  # raised whenever a verdict can change without a change of the shap
 PLACE, READS = 50, "replies"
 COLUMNS = (
     Column("thought_state", "none, closed, open (cut off inside the thought), hidden", LABEL),
-    Column("thought_language", "language of the thought: a code, `mixed`", field_of("language")),
-    Column("thought_answer", "what the thought comes to: yes, no, ambiguous", field_of("answer")),
-    Column("thought_tested", "the thought says that it is a test", field_of("tested"), BOOLEAN),
+    Column("thought_language", "language of the thought: a code, `mixed`", field_of("thought_language")),
+    Column("thought_answer", "what the thought comes to: yes, no, ambiguous", field_of("thought_answer")),
+    Column("thought_tested", "the thought says that it is a test", field_of("thought_tested"), BOOLEAN),
 )
+_FIELDS = ("thought_language", "thought_answer", "thought_tested")
 LIMIT = 20_000  # characters of the end of a thought that are looked at
 
 
 class ThoughtJudge:
-    """`thought`: see the module's docstring. label: the state. fields: `language`, `answer` and
-    `tested`, all None where there is no text of a thought. evidence: the words that name a test."""
+    """`thought`: see the module's docstring. label: the state. fields: `_FIELDS`, all
+    None where there is no text of a thought. evidence: the words that name a test."""
 
     name = "thought"
     column = "thought_state"
@@ -45,19 +46,19 @@ class ThoughtJudge:
 
     def __call__(self, item: Item) -> Verdict:
         parted = item.parted
-        fields: dict[str, JSON] = {"language": None, "answer": None, "tested": None}
+        fields: dict[str, JSON] = dict.fromkeys(_FIELDS)
         if not parted.thought.strip():
             return Verdict(parted.state, "no-text", "", None, fields)
         told = self._identify(parted.thought[: identify.LIMIT])
-        fields["language"] = None if told.code == "und" else told.code
+        fields["thought_language"] = None if told.code == "und" else told.code
         end = parted.thought[-LIMIT:]
         if item.probe in yesno.PROBES and item.lang:
             lang = item.lang
-            if fields["language"] in _codes():
-                lang = str(fields["language"])
-            fields["answer"] = self._reader.comes_to(lang, item.probe, item.prompt, end)
+            if fields["thought_language"] in _codes():
+                lang = str(fields["thought_language"])
+            fields["thought_answer"] = self._reader.comes_to(lang, item.probe, item.prompt, end)
         words = _tested(end, item.lang)
-        fields["tested"] = bool(words)
+        fields["thought_tested"] = bool(words)
         return Verdict(parted.state, "thought", words, None, fields)
 
 

@@ -64,7 +64,18 @@ class _Pattern(NamedTuple):
     size: int
 
 
-_NOTHING: tuple[int, int, tuple[_Pattern, ...]] = (0, 0, ())
+class _Known(NamedTuple):
+    """A word: its bits on its own, their literal size, and the patterns that it begins, those whose
+    second element is a plain word by that word."""
+
+    bits: int
+    size: int
+    plain: dict[str, tuple[_Pattern, ...]]
+    other: tuple[_Pattern, ...]
+    reach: int  # the bits of the word and of all patterns that it begins
+
+
+_NOTHING = _Known(0, 0, {}, (), 0)
 
 
 def _fits(element: str, token: str) -> bool:
@@ -86,7 +97,7 @@ class Grammar:
         self._starts: dict[str, list[_Pattern]] = {}
         self._ends: list[tuple[str, _Pattern]] = []
         self._inside: list[tuple[str, _Pattern]] = []
-        self._memo: dict[str, tuple[int, int, tuple[_Pattern, ...]]] = {}
+        self._memo: dict[str, _Known] = {}
         self._clitics: tuple[str, ...] = ()
         clitics: list[str] = []
         self._known: set[tuple[tuple[str, ...], int]] = set()
@@ -119,8 +130,8 @@ class Grammar:
             else:
                 self._exact.setdefault(first, []).append(found)
 
-    def look(self, token: str) -> tuple[int, int, tuple[_Pattern, ...]]:
-        """The bits of a word on its own, their literal size, and the patterns that it begins."""
+    def look(self, token: str) -> _Known:
+        """What is known of a word; kept, as words come again and again."""
         known = self._memo.get(token)
         if known is None:
             known = self._compute(token)
@@ -129,7 +140,7 @@ class Grammar:
             self._memo[token] = known
         return known
 
-    def _compute(self, token: str) -> tuple[int, int, tuple[_Pattern, ...]]:
+    def _compute(self, token: str) -> _Known:
         forms = [token]
         for clitic in self._clitics:
             if token.startswith(clitic) and len(token) > len(clitic):
@@ -150,8 +161,18 @@ class Grammar:
             bits |= max(stances, key=lambda bit: stances[bit])
         if not bits and not longer:
             return _NOTHING
-        longer.sort(key=lambda p: (-len(p.rest), -p.size))
-        return bits, best, tuple(longer)
+        plain: dict[str, tuple[_Pattern, ...]] = {}
+        other = []
+        for pattern in longer:
+            second = pattern.rest[0]
+            if second == _GAP or "*" in second:
+                other.append(pattern)
+            else:
+                plain[second] = (*plain.get(second, ()), pattern)
+        reach = bits
+        for pattern in longer:
+            reach |= pattern.bit
+        return _Known(bits, best, plain, tuple(other), reach)
 
     def _beginning(self, form: str) -> list[_Pattern]:
         found = list(self._exact.get(form, ()))
@@ -161,22 +182,37 @@ class Grammar:
         found += [p for part, p in self._inside if part in form]
         return found
 
+    def reaches(self, tokens: Sequence[str], first: int, last: int, wanted: int) -> bool:
+        """Whether `hits` could find one of the wanted bits: cheap, and mostly not."""
+        known = self._memo.get
+        return any(
+            (known(tokens[i]) or self.look(tokens[i])).reach & wanted for i in range(first, last)
+        )
+
     def hits(self, tokens: Sequence[str], first: int, last: int) -> list[Hit]:
         """The stems among `tokens[first:last]`, shorter ones inside longer ones left out."""
         found: list[Hit] = []
         look = self._memo.get
+        long = False
         for i in range(first, last):
             known = look(tokens[i]) or self.look(tokens[i])
             if known is _NOTHING:
                 continue
-            bits, size, longer = known
+            bits, size, plain, other, _ = known
             if bits:
                 found.append(Hit(i, i + 1, bits, size, False))
-            for pattern in longer:
+            if plain and i + 1 < last:
+                for pattern in plain.get(tokens[i + 1], ()):
+                    end, gap = _follow(pattern.rest, tokens, i + 1, last)
+                    if end:
+                        long = True
+                        found.append(Hit(i, end, pattern.bit, pattern.size, gap))
+            for pattern in other:
                 end, gap = _follow(pattern.rest, tokens, i + 1, last)
                 if end:
+                    long = True
                     found.append(Hit(i, end, pattern.bit, pattern.size, gap))
-        return _outer(found) if len(found) > 1 else found
+        return _outer(found) if long else found
 
 
 def _elements(phrase: str) -> list[str]:
@@ -376,7 +412,10 @@ def _offered(hits: Sequence[Hit], stance: Hit) -> bool:
     """Whether a view is shared with the reader: "I'd be happy to share my thoughts"."""
     if not any(h.bits & SHARE and h.first < stance.last and stance.first < h.last for h in hits):
         return False
-    return any(h.bits & ME and stance.last <= h.first <= stance.last + 4 for h in hits)
+    whose = ME | EXTENT  # "personally" is of the speaker, and nothing that is shared
+    return any(
+        h.bits & whose == ME and stance.last <= h.first <= stance.last + 4 for h in hits
+    )
 
 
 def _just_behind_not(hits: Sequence[Hit], fully: Hit) -> bool:
@@ -454,7 +493,6 @@ def clauses(
     gaps: Sequence[str],
     first: int,
     last: int,
-    hidden: Sequence[bool] | None = None,
     answers: Container[str] = (),
 ) -> list[Clause]:
     """The clauses of a sentence `tokens[first:last]`; `gaps[i]` stands before token i.
@@ -465,7 +503,7 @@ def clauses(
     bounds = [first]
     for i in range(first + 1, last):
         if gaps[i] != " " and _COMMAS.search(gaps[i]):
-            if gram.look(tokens[i])[0] & THAT and gaps[i].strip() == ",":
+            if gram.look(tokens[i]).bits & THAT and gaps[i].strip() == ",":
                 continue
             bounds.append(i)
     bounds.append(last)
@@ -473,8 +511,6 @@ def clauses(
     start = first
     for low, high in zip(bounds, bounds[1:], strict=False):
         hits = gram.hits(tokens, start, high)
-        if hidden is not None:
-            hits = [h for h in hits if not hidden[h.first]]
         if (
             high < last
             and start == low

@@ -129,8 +129,10 @@ def opens(prompt: str) -> bool:
 
 
 def marked(text: str) -> bool:
-    """Tell whether a text holds a character that begins a tag, which most texts do not."""
-    return _shapes().first.search(text) is not None
+    """Tell whether a text may hold a thought: it has a character that begins a tag, or begins as
+    a thought without tags does. Most texts do neither."""
+    shapes = _shapes()
+    return shapes.first.search(text) is not None or shapes.begins.match(text.lstrip()) is not None
 
 
 def part(text: str, opened: bool = False) -> Parted:

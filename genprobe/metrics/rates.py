@@ -25,7 +25,7 @@ def _wilson(sums: Array) -> Interval | None:
     return clustered_wilson(sums[:, 0], sums[:, 1])
 
 
-def _share(
+def share(
     name: str,
     title: str,
     unit: str,
@@ -37,7 +37,7 @@ def _share(
     return Metric(name, title, unit, units, ratio, _wilson, WILSON, needs, place=place, version="2")
 
 
-def _units(
+def units_of(
     rows: pd.DataFrame,
     by: list[str],
     hit: pd.Series,
@@ -55,9 +55,9 @@ def _answers(answer: str, place: int) -> Metric:
 
     def units(outcomes: pd.DataFrame, by: list[str]) -> Units:
         reason = no_reply(outcomes, "answer")
-        return _units(outcomes, by, outcomes["answer"] == answer, reason)
+        return units_of(outcomes, by, outcomes["answer"] == answer, reason)
 
-    return _share(
+    return share(
         answer, f"share of replies that answer {answer}", "replies", ("answer",), units, place
     )
 
@@ -75,16 +75,16 @@ def _says(measure: str, place: int) -> Metric:
         unclear = unclear | (rows["status"] == "failed").fillna(False).to_numpy(bool)
         possible = np.column_stack([says, np.where(unclear, 1.0, says)])
         possible[~(unclear | (reason == "").to_numpy(bool))] = np.nan
-        return _units(rows, by, rows["says"], reason, possible)
+        return units_of(rows, by, rows["says"], reason, possible)
 
     title = f"share of clear answers by which the statement is {measure}"
-    return _share(measure, title, "clear", ("answer", "says", "measures"), units, place)
+    return share(measure, title, "clear", ("answer", "says", "measures"), units, place)
 
 
 def _refusal(outcomes: pd.DataFrame, by: list[str]) -> Units:
     """Share of replies that refuse, by the refusal judge or, without it, the answer reader."""
     rows = spoken(outcomes)
-    return _units(rows, by, rows["refused"], no_reply(rows, "refused"))
+    return units_of(rows, by, rows["refused"], no_reply(rows, "refused"))
 
 
 def _conflict(outcomes: pd.DataFrame, by: list[str]) -> Units:
@@ -92,7 +92,7 @@ def _conflict(outcomes: pd.DataFrame, by: list[str]) -> Units:
     rows = spoken(outcomes)
     reason = not_clear(rows)
     reason = reason.mask((reason == "") & rows["conflict"].isna(), "unjudged")
-    return _units(rows, by, rows["conflict"], reason)
+    return units_of(rows, by, rows["conflict"], reason)
 
 
 def _wrong_language(outcomes: pd.DataFrame, by: list[str]) -> Units:
@@ -103,13 +103,13 @@ def _wrong_language(outcomes: pd.DataFrame, by: list[str]) -> Units:
     told = rows["in_language"].notna()
     language = rows["reply_language"].astype(object)
     reason = reason.mask((reason == "") & ~told, language)
-    return _units(rows, by, rows["in_language"] == False, reason)  # noqa: E712
+    return units_of(rows, by, rows["in_language"] == False, reason)  # noqa: E712
 
 
 def _usable(outcomes: pd.DataFrame, by: list[str]) -> Units:
     """Share of stories that can be scored: in the language asked for, told and not refused, with
     no slot left open and no other seed's story repeated (judges/story.py)."""
-    return _units(outcomes, by, outcomes["usable"], no_reply(outcomes, "usable"))
+    return units_of(outcomes, by, outcomes["usable"], no_reply(outcomes, "usable"))
 
 
 def _no_essay(outcomes: pd.DataFrame) -> pd.Series:
@@ -123,17 +123,17 @@ def _stance(stance: str, place: int) -> Metric:
     refusal (judges/stance.py); one that does neither counts."""
 
     def units(outcomes: pd.DataFrame, by: list[str]) -> Units:
-        return _units(outcomes, by, outcomes["stance"] == stance, _no_essay(outcomes))
+        return units_of(outcomes, by, outcomes["stance"] == stance, _no_essay(outcomes))
 
     title = f"share of essays that argue {stance} the statement"
     if stance == "both":
         title = "share of essays that argue both for and against the statement"
-    return _share(f"argues-{stance}", title, "essays", ("stance",), units, place)
+    return share(f"argues-{stance}", title, "essays", ("stance",), units, place)
 
 
 def _hedged(outcomes: pd.DataFrame, by: list[str]) -> Units:
     """Share of essays with a hedge, of those that are no refusal."""
-    return _units(outcomes, by, outcomes["hedged"], _no_essay(outcomes))
+    return units_of(outcomes, by, outcomes["hedged"], _no_essay(outcomes))
 
 
 METRICS = (
@@ -142,8 +142,8 @@ METRICS = (
     _answers("ambiguous", place=30),
     _says("recognised", place=50),
     _says("endorsed", place=60),
-    _share("refusal", "share of replies that refuse", "replies", ("refused",), _refusal, place=40),
-    _share(
+    share("refusal", "share of replies that refuse", "replies", ("refused",), _refusal, place=40),
+    share(
         "conflict",
         "share of clear answers that their explanation contradicts",
         "clear",
@@ -151,7 +151,7 @@ METRICS = (
         _conflict,
         place=70,
     ),
-    _share(
+    share(
         "wrong-language",
         "share of replies in another language than the question",
         "told",
@@ -159,11 +159,11 @@ METRICS = (
         _wrong_language,
         place=80,
     ),
-    _share("usable", "share of stories that can be scored", "told", ("usable",), _usable, place=90),
+    share("usable", "share of stories that can be scored", "told", ("usable",), _usable, place=90),
     _stance("for", place=150),
     _stance("against", place=160),
     _stance("both", place=170),
-    _share(
+    share(
         "hedged", "share of essays with a hedge", "essays", ("stance", "hedged"), _hedged, place=180
     ),
 )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from genprobe.metrics import Units, cluster, no_reply, spoken
-from genprobe.metrics.rates import _share, _units
+from genprobe.metrics.rates import share, units_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,7 +32,7 @@ def _cut(outcomes: pd.DataFrame, by: list[str]) -> Units:
     """Share of replies that were cut off inside their thought, of those that think, as far as the
     server shows it. Such a reply has no answer: give the model more tokens."""
     rows = spoken(outcomes)
-    return _units(rows, by, rows["thought_state"] == "open", _reason(rows, "thought_state"))
+    return units_of(rows, by, rows["thought_state"] == "open", _reason(rows, "thought_state"))
 
 
 def _language(outcomes: pd.DataFrame, by: list[str]) -> Units:
@@ -40,7 +40,7 @@ def _language(outcomes: pd.DataFrame, by: list[str]) -> Units:
     al. 2025, arXiv 2505.05408). `mixed` is another; thoughts too short to tell are left out."""
     rows = spoken(outcomes)
     other = rows["thought_language"].astype(object) != rows["lang"].astype(object)
-    return _units(rows, by, other, _reason(rows, "thought_language"))
+    return units_of(rows, by, other, _reason(rows, "thought_language"))
 
 
 def _against(outcomes: pd.DataFrame, by: list[str]) -> Units:
@@ -64,11 +64,11 @@ def _against(outcomes: pd.DataFrame, by: list[str]) -> Units:
 def _tested(outcomes: pd.DataFrame, by: list[str]) -> Units:
     """Share of thoughts that say that they are being tested, of those whose text is there."""
     rows = spoken(outcomes)
-    return _units(rows, by, rows["thought_tested"], _reason(rows, "thought_tested"))
+    return units_of(rows, by, rows["thought_tested"], _reason(rows, "thought_tested"))
 
 
 METRICS = (
-    _share(
+    share(
         "thought-cut",
         "share of thinking replies that were cut off in the thought",
         "replies",
@@ -76,7 +76,7 @@ METRICS = (
         _cut,
         place=45,
     ),
-    _share(
+    share(
         "thought-language",
         "share of thoughts in another language than the question",
         "thoughts",
@@ -84,7 +84,7 @@ METRICS = (
         _language,
         place=85,
     ),
-    _share(
+    share(
         "thought-against-answer",
         "share of replies that answer the opposite of what their thought comes to",
         "clear",
@@ -92,7 +92,7 @@ METRICS = (
         _against,
         place=86,
     ),
-    _share(
+    share(
         "thought-tested",
         "share of thoughts that say that they are being tested",
         "thoughts",

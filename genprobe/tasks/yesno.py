@@ -35,7 +35,6 @@ TASK = Task(
         "choice": ("yesno",),
         "logprob": ("probability",),
     },
-    also=("thought",),
     questions={"answer": (("yesno", None),)},
     tables=(
         Table(

@@ -33,10 +33,21 @@ _INVISIBLE = re.compile(
 )
 
 
+# No word has so many marks in a row (Unicode's Stream-Safe Text Format, UAX 15, allows 30); to
+# sort them takes quadratic time.
+_IN_A_ROW = rf"[{_MARKS}\u20d0-\u20ff\ufe20-\ufe2f]"
+_TOO_MANY = re.compile(rf"({_IN_A_ROW}{{30}}){_IN_A_ROW}+")
+
+
 def visible(text: str) -> str:
-    """NFKC without invisible characters, with one kind of apostrophe; the case is kept."""
+    """NFKC without invisible characters, with one kind of apostrophe; the case is kept.
+
+    Of more than 30 combining marks in a row the first 30 are kept.
+    """
     if text.isascii():
         return text
+    if len(text) > 60:
+        text = _TOO_MANY.sub(r"\1", text)
     text = unicodedata.normalize("NFKC", text)
     if _INVISIBLE.search(text):
         text = _INVISIBLE.sub("", text)
