@@ -138,6 +138,9 @@ def test_a_note_changes_nothing_that_is_asked_and_a_version_is_told(tmp_path) ->
     assert noted.hashes == before.hashes
     assert noted.wordings["en"]["a"].note == "Not what one says."
     assert read('version = "2"\n', "").hashes["en"].startswith("2-")
+    # Runs of 0.1.0, before there were panels and notes, are of the same published wordings.
+    hashes = packs.load_pack("yesno").hashes
+    assert (hashes["en"], hashes["mr"]) == ("297babf89582", "5014f1eb8dad")
 
 
 def test_a_wording_needs_one_place_for_the_statement(tmp_path) -> None:

@@ -318,9 +318,11 @@ def file_hash(*paths: Path) -> str:
 
 
 def _wordings_hash(head: Path, path: Path) -> str:
-    """As `file_hash`, without the notes: what is said of a wording changes nothing asked."""
+    """As `file_hash`, without notes and without the names of the panel's wordings, which has a
+    hash of its own: what is asked here does not change with them."""
+    pack = re.sub(rb"\n(#.*\n)*\[wordings\]\n(.+\n)*", b"", head.read_bytes())
     asked = re.sub(rb"(?m)^note = .*\n", b"", path.read_bytes())
-    return hashlib.sha256(head.read_bytes() + asked).hexdigest()[:12]
+    return hashlib.sha256(pack + asked).hexdigest()[:12]
 
 
 @functools.cache
