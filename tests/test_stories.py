@@ -136,12 +136,7 @@ def test_who_was_never_measured_on_stories_is_last_and_brings_a_caution():
 
 def units(counts, known, n=5):
     """Statistics of templates with so many stories called negative."""
-    found = np.zeros((len(counts), 6 + len(corrected._CELLS)))
-    found[:, :4] = known
-    found[:, 4] = np.asarray(counts) * 2 > n
-    found[:, 5] = 1
-    found[np.arange(len(counts)), [6 + corrected._AT[n, k] for k in counts]] = 1
-    return found
+    return corrected.statistics(np.asarray(counts), np.full(len(counts), n), np.array(known))
 
 
 def drawn(rate, s, f, templates=4000, seed=0):
