@@ -36,7 +36,7 @@ from genprobe.errors import InputError
 from genprobe.metrics import Metric, Units
 from genprobe.metrics.negrate import FEWEST, NEEDS, STORY, TEMPLATE, templates
 from genprobe.records import Score
-from genprobe.statistics import LEVEL, Array, Interval
+from genprobe.statistics import LEVEL, Array, Interval, wilson
 
 NAME = "negrate-corrected"
 MOST = 15  # stories of a template that are counted; more are an even sample of them
@@ -278,9 +278,11 @@ def cannot_tell(scores: Sequence[Score]) -> list[str]:
         if s.metric != NAME or s.low is None or s.high is None or s.high - s.low < WIDE:
             continue
         cell = ", ".join(str(v) for v in s.by.values())
+        least = wilson(s.n / 2, s.n)
+        why = "so few templates" if least and least[1] - least[0] >= WIDE else "this classifier"
         found.append(
             f"{cell and cell + ': '}between {100 * s.low:.0f} and {100 * s.high:.0f} % of the "
-            "templates are negative: this classifier cannot tell"
+            f"templates are negative: {why} cannot tell"
         )
     return found
 
