@@ -1,4 +1,4 @@
-"""How right the judges of stance and refusals are on texts written blind (`prompts/measured.toml`)."""
+"""How right judges of stance and refusals are on texts written blind: `prompts/measured.toml`."""
 
 from __future__ import annotations
 
