@@ -46,11 +46,7 @@ def study(rng: np.random.Generator, shape: str) -> tuple[Array, float, int]:
     called = rng.binomial(negative, s) + rng.binomial(STORIES - negative, 1 - c)
     n = max(10, min(labelled - 10, int(rng.binomial(labelled, rng.uniform(0.3, 0.6)))))
     known = (rng.binomial(n, s), n, rng.binomial(labelled - n, 1 - c), labelled - n)
-    units = np.zeros((templates, 6 + len(corrected._CELLS)))
-    units[:, :4] = known
-    units[:, 4] = called * 2 > STORIES
-    units[:, 5] = 1
-    units[np.arange(templates), [6 + corrected._AT[STORIES, k] for k in called]] = 1
+    units = corrected.statistics(called, np.full(templates, STORIES), np.array(known))
     return units, truth, int((called * 2 > STORIES).sum())
 
 

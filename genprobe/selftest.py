@@ -57,6 +57,8 @@ STORY_TOKENS = 512
 Drawn = tuple[tuple[int, int, int], ...]  # of every cluster: yes, no, ambiguous
 # Kind of story -> why the story judge leaves it out; the others are read by their sentiment.
 READ = {"russian": "language", "refusal": "refusal"}
+SENSITIVE, SPECIFIC = 0.8, 0.7  # of the errors that NegRate is corrected for
+LABELLED = 1000.0  # stories of each kind that the errors are known from
 MOST_MISREAD = 0.01  # of a domain's stories by their sentiment: a classifier is no rule
 
 
@@ -336,9 +338,39 @@ def _stories(outcomes: pd.DataFrame) -> tuple[tuple[Told, ...], list[str]]:
                 f"stories, {domain}: {len(misread)} are misread, such as {row['response']!r} as "
                 f"{row['read']}"
             )
+    faults += _correction(outcomes)
     if sum(t.covered for t in told) < len(told) - 2:  # by chance one in 300 sound runs
         faults.append("the 95 % intervals of NegRate do not cover the true ones")
     return tuple(told), faults
+
+
+def _correction(outcomes: pd.DataFrame) -> list[str]:
+    """A fault where NegRate is not found again behind errors that are known.
+
+    The stories' labels are true (what they are read as, which is checked above); a part of them is
+    turned at random, as a classifier does that is right in `SENSITIVE` and `SPECIFIC`.
+    """
+    import numpy as np
+
+    from genprobe.metrics import corrected, negrate
+
+    known = outcomes[outcomes["read"].isin(["negative", "positive"])]
+    truth = (known["read"] == "negative").to_numpy()
+    draw = np.random.default_rng(0).random(len(known))
+    called = np.where(truth, draw < SENSITIVE, draw >= SPECIFIC)
+    told = known[KEY].assign(truth=truth, called=called, n=1).groupby(KEY, sort=True).sum()
+    told = told[told["n"] >= negrate.FEWEST]
+    share = float((told["truth"] * 2 > told["n"]).mean())
+    measured = float((told["called"] * 2 > told["n"]).mean())
+    errors = np.array([SENSITIVE * LABELLED, LABELLED, (1 - SPECIFIC) * LABELLED, LABELLED])
+    units = corrected.statistics(told["called"].to_numpy(), told["n"].to_numpy(), errors)
+    ends = corrected.interval(units, level=0.999)
+    if ends is None or not ends[0] <= share <= ends[1]:
+        return [
+            f"stories: NegRate is {100 * share:.1f} %; from labels with known errors, measured as "
+            f"{100 * measured:.1f} %, it is corrected to another one"
+        ]
+    return []
 
 
 def _misread_stories(outcomes: pd.DataFrame) -> list[str]:

@@ -48,9 +48,8 @@ def test_what_is_used_unasked_comes_with_genprobe() -> None:
     for name in classifiers.names():
         card = load(name)
         assert not card.default_for or card.engine in ("linear", "story")
-    for code, name in (("ru", "ru-rubert"), ("fa", "fa-parsbert"), ("en", "en-roberta")):
-        with pytest.raises(InputError, match=name):
-            classifiers.default(code)
+    with pytest.raises(InputError, match="xlm-roberta"):
+        classifiers.default("de")
 
 
 def test_a_language_without_a_default_names_the_cards_that_could() -> None:
@@ -257,7 +256,7 @@ def test_what_the_card_says_was_measured(kazakh: classifiers.Classifier) -> None
     rows = list(files.read_rows(KAZSANDRA))
     p = np.array(shares(kazakh.predict([row["text"] for row in rows], "kk")))
     y = np.array([1 - row["label"] for row in rows])
-    said = {m.metric: m.value for m in load("kk-linear").measured}
+    said = {m.metric: m.value for m in load("kk-linear").measured if m.kind != "stories"}
     ones = np.ones(len(y))
     threshold = load("kk-linear").threshold
     assert classifiers.macro_f1(p, y, ones, threshold) == pytest.approx(said["macro F1"], abs=5e-4)

@@ -22,7 +22,7 @@ GOOD, BAD = "Өте жақсы кітап, маған қатты ұнады.", "
 
 @pytest.fixture(scope="module")
 def judge() -> sentiment.SentimentJudge:
-    return sentiment.make()
+    return sentiment.make(kind="reviews")
 
 
 def item(response: str, lang: str = "kk", prompt: str = "") -> Item:
@@ -128,7 +128,7 @@ def test_a_run_is_judged_in_batches_with_the_same_verdicts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     judge = sentiment.make()
-    monkeypatch.setattr(classifiers, "default", lambda lang: "kk-linear")
+    monkeypatch.setattr(classifiers, "default", lambda lang, kind: "kk-linear")
     monkeypatch.setattr(classifiers.Card, "check", lambda card, lang: "kk")
     with sample.start(tmp_path / "run") as run:
         engine = sample.Scripted(sample.reply)

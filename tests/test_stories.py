@@ -19,7 +19,10 @@ from genprobe.resources import registry
 SAD = "Ол емтиханнан құлады. Достары оны мазақ етті. Соңында ол үмітін үзіп, ауылына қайтты."
 GLAD = "Ол көп еңбек етті. Достары оған көмектесті. Соңында ол жеңіске жетіп, бәрі қуанды."
 DULL = "Ол сегізде тұрды. Шай ішіп, автобусқа отырды. Жұмыс күні алтыда аяқталды."
-TURNED = "Оны жұмыстан шығарды, ақшасы таусылды. Ақыры ол жаңа жұмыс тауып, бәрі қуанды."
+TURNED = (
+    "Оны жұмыстан шығарды. Ақшасы таусылып, екі ай қиналды. Бірақ ол мойымай, жұмыс іздей берді. "
+    "Ақыры жақсы жұмыс тапты. Бүкіл отбасы қуанып, оны құттықтады."
+)
 
 
 def test_stories_are_read_by_what_happens_and_how_it_ends():
@@ -119,9 +122,10 @@ def test_macro_f1_is_that_of_scikit_learn():
 
 
 def test_who_was_never_measured_on_stories_is_last_and_brings_a_caution():
+    assert "never measured on stories in kk" in classifiers.load("kk-rembert").caution("kk")
     reviews = classifiers.load("kk-linear")
-    assert "never measured on stories in kk" in reviews.caution("kk")
-    assert reviews.caution("kk", "reviews") != reviews.caution("kk")
+    assert "macro F1 of 0.38" in reviews.caution("kk")
+    assert "0.80" in reviews.caution("kk", "reviews")
     assert classifiers.default("kk") == "stories"
     assert classifiers.default("kk", "reviews") == "kk-linear"
     assert "stories not measured" in classifiers.load("vader").figures()
@@ -132,12 +136,7 @@ def test_who_was_never_measured_on_stories_is_last_and_brings_a_caution():
 
 def units(counts, known, n=5):
     """Statistics of templates with so many stories called negative."""
-    found = np.zeros((len(counts), 6 + len(corrected._CELLS)))
-    found[:, :4] = known
-    found[:, 4] = np.asarray(counts) * 2 > n
-    found[:, 5] = 1
-    found[np.arange(len(counts)), [6 + corrected._AT[n, k] for k in counts]] = 1
-    return found
+    return corrected.statistics(np.asarray(counts), np.full(len(counts), n), np.array(known))
 
 
 def drawn(rate, s, f, templates=4000, seed=0):
@@ -215,7 +214,7 @@ def test_the_published_rule_filters_nothing():
 
 
 def test_a_classifier_without_figures_leaves_nothing_to_correct_and_is_named():
-    table = outcomes([["negative"] * 5, ["positive"] * 5] * 6, classifier="kk-linear")
+    table = outcomes([["negative"] * 5, ["positive"] * 5] * 6, classifier="kk-rembert")
     found = score(table, "negrate-corrected")
     assert found.value is None and found.excluded == {"unmeasured": 12}
     assert "never measured" in corrected.cautions(table)[0]

@@ -45,7 +45,7 @@ COMMANDS = (
         "list",
         "selftest",
     ),
-    *("classifiers", "classifiers train"),
+    *("classifiers", "classifiers train", "classifiers measure", "classifiers compare"),
     *("review", "review export", "review import", "review agreement"),
 )
 

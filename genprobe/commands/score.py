@@ -22,6 +22,11 @@ from genprobe.commands._options import BY, DECLARED, FORMAT, QUIET, VERBOSE, tog
     help="Of `review import`: rates come as measured and corrected by what people said.",
 )
 @click.option(
+    "--rule",
+    type=click.Choice(["published"]),
+    help="Of stories: NegRate by the rule of the study, beside ours.",
+)
+@click.option(
     "--scorer",
     "scorers",
     multiple=True,
@@ -47,6 +52,7 @@ def command(
     reviewed: Path | None,
     scorers: tuple[str, ...],
     perplexity: bool,
+    rule: str | None,
     people: Path | None,
     band: bool,
     by: str | None,
@@ -65,6 +71,8 @@ def command(
     """
     from genprobe.analysis.score import score
 
+    if rule:
+        metrics = (*metrics, *(f"negrate{kind}" for kind in ("-corrected", "", f"-{rule}")))
     found = score(
         sources,
         metrics=metrics,

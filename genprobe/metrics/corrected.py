@@ -36,7 +36,7 @@ from genprobe.errors import InputError
 from genprobe.metrics import Metric, Units
 from genprobe.metrics.negrate import FEWEST, NEEDS, STORY, TEMPLATE, templates
 from genprobe.records import Score
-from genprobe.statistics import LEVEL, Array, Interval
+from genprobe.statistics import LEVEL, Array, Interval, wilson
 
 NAME = "negrate-corrected"
 MOST = 15  # stories of a template that are counted; more are an even sample of them
@@ -190,6 +190,23 @@ def _weight(units: Array) -> float:
     return float(min(1.0, max(len(units) / total, spread / total / max(variance, 1e-12))))
 
 
+def statistics(called: Array, stories: Array, known: Array) -> Array:
+    """(templates, statistics) of templates of which `called` of `stories` are called negative.
+
+    known: (4,) or (templates, 4), as `known_errors`. At least three stories each; of more than
+    `MOST` the share of `MOST`.
+    """
+    called, stories = np.asarray(called), np.asarray(stories)
+    few = np.minimum(stories, MOST)
+    k = np.where(stories > MOST, np.round(called * few / stories), called).astype(int)
+    found = np.zeros((len(called), _FIRST + len(_CELLS)))
+    found[:, :_LABEL] = known
+    found[:, _LABEL], found[:, _COUNT] = called * 2 > stories, 1
+    at = [_FIRST + _AT[int(n), int(hit)] for n, hit in zip(few, k, strict=True)]
+    found[np.arange(len(called)), at] = 1
+    return found
+
+
 def known_errors(classifier: str, lang: str) -> tuple[float, float, float, float] | None:
     """Of labelled stories in a language: called negative and stories, of the truly negative ones
     and of the others; None where the card does not say."""
@@ -222,18 +239,18 @@ def _corrected(outcomes: pd.DataFrame, by: list[str]) -> Units:
     whole = outcomes.groupby(same, dropna=False, observed=True)["classifier"].transform("first")
     keys = [*by, *(c for c in ("classifier", "lang") if c not in by)]
     found = templates(outcomes.assign(classifier=whole), keys)
+    used = list(zip(found["classifier"].astype(str), found["lang"].astype(str), strict=True))
+    errors = {one: known_errors(*one) for one in set(used)}
+    few = (found["__valid"] < FEWEST).to_numpy()
+    without = np.array([errors[one] is None for one in used], bool)
     reason = pd.Series("", found.index, dtype=object)
+    reason = reason.mask(without, "unmeasured").mask(few, "few-stories")
     stats = np.zeros((len(found), _FIRST + len(_CELLS)))
-    for at, row in enumerate(found.to_dict("records")):
-        n, k = int(row["__valid"]), int(row["__negative"])
-        known = known_errors(str(row.get("classifier")), str(row.get("lang")))
-        if n < FEWEST or known is None:
-            reason[at] = "few-stories" if n < FEWEST else "unmeasured"
-            continue
-        if n > MOST:
-            k, n = round(k * MOST / n), MOST
-        stats[at, :_FIRST] = (*known, k * 2 > n, 1)
-        stats[at, _FIRST + _AT[n, k]] = 1
+    here = ~few & ~without
+    if here.any():
+        known = np.array([errors[one] for one, ok in zip(used, here, strict=True) if ok])
+        part = found[here]
+        stats[here] = statistics(part["__negative"].to_numpy(), part["__valid"].to_numpy(), known)
     return Units(found[by], found["statement"], reason, stats)
 
 
@@ -261,9 +278,11 @@ def cannot_tell(scores: Sequence[Score]) -> list[str]:
         if s.metric != NAME or s.low is None or s.high is None or s.high - s.low < WIDE:
             continue
         cell = ", ".join(str(v) for v in s.by.values())
+        least = wilson(s.n / 2, s.n)
+        why = "so few templates" if least and least[1] - least[0] >= WIDE else "this classifier"
         found.append(
             f"{cell and cell + ': '}between {100 * s.low:.0f} and {100 * s.high:.0f} % of the "
-            "templates are negative: this classifier cannot tell"
+            f"templates are negative: {why} cannot tell"
         )
     return found
 
