@@ -40,6 +40,14 @@ from genprobe.commands._options import BY, DECLARED, FORMAT, QUIET, VERBOSE, tog
     help="Of choices: what share of people agree with each stereotype; see docs/preferences.md.",
 )
 @click.option("--band", is_flag=True, help="How far the choice of a reader moves yes/no answers.")
+@click.option(
+    "--region",
+    "regions",
+    multiple=True,
+    metavar="R",
+    help="Only stereotypes known in this region (SHADES); may be repeated. With --by inside, these "
+    "against the others.",
+)
 @together(BY, DECLARED, FORMAT, QUIET, VERBOSE)
 def command(
     sources: tuple[Path, ...],
@@ -49,6 +57,7 @@ def command(
     perplexity: bool,
     people: Path | None,
     band: bool,
+    regions: tuple[str, ...],
     by: str | None,
     declared: bool,
     form: str,
@@ -75,6 +84,7 @@ def command(
         perplexity=perplexity,
         people=people,
         band=band,
+        regions=regions,
         note=noter(quiet),
     )
     print_scores(found, form)
