@@ -1,9 +1,9 @@
 """Counts of a data set before any model: `genprobe describe FILE`.
 
 What the studies print of their data: statements by language, form, bias type and region (SHADES,
-Tables 4 and 6, Figures 3, 4, 8, 9), pairs by domain and subdomain (Aqbileq, Table 1), by axis or
-identity (AfriStereo, Table 5), choices by category and template (PBBQ, Table 1); and what is missing,
-doubled or odd.
+Tables 4 and 6, Figures 3, 4, 8, 9), pairs by domain and subdomain (Aqbileq, Table 1), by axis
+or identity (AfriStereo, Table 5), choices by category and template (PBBQ, Table 1); and what
+is missing, doubled or odd.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from genprobe.datasets import choices, pairs, statements, templates
-from genprobe.errors import InputError
 from genprobe.files import cell_text, numbered_rows
 from genprobe.records import Statement
 from genprobe.text import normalise, tokens
@@ -49,17 +48,16 @@ def _load(source: str, langs: Sequence[str]) -> tuple[str, list[Statement], list
     if "template" in {name.strip().lower() for name in head} or source == "templates":
         items, notes = templates.load("builtin" if source == "templates" else source, langs or None)
         return "templates", items, notes
-    try:
+    if "context" in head or (
+        source not in ("builtin", "shades")
+        and "text" not in head
+        and not any("_biased_sentences" in name for name in head)
+    ):
         items, notes = pairs.load(source, langs or None)
-    except InputError:
-        items, notes = statements.load(source, langs or None)
-        return "statements", items, notes
-    if items and all(map(choices.is_choice, items)):
-        return "choices", items, notes
-    every, more = (
-        statements.load(source, langs or None) if "text" in head or not head else (items, [])
-    )
-    return ("statements", every, more) if len(every) > len(items) else ("pairs", items, notes)
+        kind = "choices" if items and all(map(choices.is_choice, items)) else "pairs"
+        return kind, items, notes
+    items, notes = statements.load(source, langs or None)
+    return "statements", items, notes
 
 
 def _counts(kind: str, items: Sequence[Statement]) -> Iterable[Count]:
