@@ -63,8 +63,12 @@ def _load(source: str, langs: Sequence[str]) -> tuple[str, list[Statement], list
 def _counts(kind: str, items: Sequence[Statement]) -> Iterable[Count]:
     originals = [item for item in items if item.role == "original"]
     yield Count("items", kind, len(items), len(items))
+    names = {item.pair or item.id for item in items}
     yield Count(
-        "items", "different items (one in all languages)", len({i.id for i in items}), len(items)
+        "items",
+        "different ones (a pair, or an item in several languages, is one)",
+        len(names),
+        len(items),
     )
     roles = Counter(item.role for item in items)
     yield from (Count("role", role, n, len(items)) for role, n in roles.most_common())
@@ -76,10 +80,10 @@ def _counts(kind: str, items: Sequence[Statement]) -> Iterable[Count]:
     for column in ("domain", "subdomain", "condition", "polarity", "label", "axis"):
         yield from _by(column, originals, lambda item, c=column: [_text(item, c)])  # type: ignore[misc]
     if kind == "choices":
-        names = {(i.bias_type, i.pair) for i in originals if i.pair}
+        known = {(i.bias_type, i.pair) for i in originals if i.pair}
         yield from _by(
             "templates of a category",
-            [i for i in originals if (i.bias_type, i.pair) in names],
+            [i for i in originals if (i.bias_type, i.pair) in known],
             lambda item: [item.bias_type],
             lambda item: item.pair,
         )

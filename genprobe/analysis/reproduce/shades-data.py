@@ -33,7 +33,7 @@ _NAMES = {"region person": "regional person"}
 def cells(folder: Folder, printed: Printed) -> Iterator[Cell]:
     rows = folder.read(STATEMENTS)
     originals = rows[rows["subset"] == "_original"]
-    marked = int(rows["subset"].notna().sum())  # six rows say neither
+    marked = int((rows["subset"].fillna("") != "").sum())  # six rows say neither
     ours = {"stereotypes": len(originals), "contrasts": marked - len(originals)}
     for row in printed.rows("counts"):
         yield printed.cell(printed.where("counts"), row["what"], row["figure"], ours[row["what"]])
