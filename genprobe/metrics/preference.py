@@ -516,6 +516,7 @@ METRICS = (
         _mixing,
         ("russian",),
         pairable=False,
+        whole=True,
         adds=("bin",),
     ),
     _share(
@@ -524,6 +525,7 @@ METRICS = (
         _mixing_share,
         ("russian",),
         pairable=False,
+        whole=True,
         interval=_shares,
         method=BOOTSTRAP,
         adds=("bin",),
@@ -537,6 +539,7 @@ METRICS = (
         needs=("russian",),
         value=_pearson,
         pairable=False,
+        whole=True,
         limits=(-1.0, 1.0),
     ),
     _number(
@@ -548,6 +551,7 @@ METRICS = (
         needs=("russian",),
         value=_pearson_bins,
         pairable=False,
+        whole=True,
         limits=(-1.0, 1.0),
     ),
 )
