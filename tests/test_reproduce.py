@@ -517,3 +517,16 @@ def test_pbbq_says_where_its_tables_contradict_each_other():
     one, other = cells["household, amb-accuracy"], cells["property, amb-accuracy"]
     assert one.ours == pytest.approx(float(other.published), abs=1e-4)
     assert other.ours == pytest.approx(float(one.published), abs=1e-4)
+
+
+# --- SHADES, its statements
+
+SHADES = Path(__file__).parents[2] / "shared" / "data" / "shades"
+
+
+@pytest.mark.skipif(not SHADES.is_dir(), reason="../shared/data/shades is not here")
+def test_shades_counts_of_its_public_table():
+    found = reproduce.run("shades-data", SHADES)
+    assert Counter(cell.verdict for cell in found.cells)["differs"] == 0
+    exact = {cell.name: cell.ours for cell in found.cells if cell.verdict == "agrees"}
+    assert exact == {"obligation": 14, "aspiration": 8, "question": 10}

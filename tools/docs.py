@@ -41,6 +41,7 @@ COMMANDS = (
         "report",
         "reproduce",
         "verify",
+        "describe",
         "lint",
         "list",
         "selftest",

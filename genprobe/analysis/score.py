@@ -37,13 +37,16 @@ def score(
     perplexity: bool = False,
     people: str | Path | None = None,
     band: bool = False,
+    regions: Sequence[str] = (),
     note: Note = quiet,
 ) -> Scores:
     """Scores of run folders or of files of judged replies or scored pairs, each source by itself.
 
     metrics: the default ones where empty. by: the columns that make the cells; where empty
     language and probe, domain of what has one, and model if there are several; sources that share
-    a cell all the same get `source` in front. declared: only the recognised declarations.
+    a cell all the same get `source` in front; facts of models, `region` and `inside` are columns,
+    too (outcomes/facts.py). regions: only stereotypes known in one of them. declared: only the
+    recognised declarations.
     reviewed: a table of `review import`; rates come as measured and as corrected by it, too.
     scorers: of log-prob runs; what they were asked for where empty.
     perplexity: the values of files of pairs are perplexities, lower is preferred. people: a table
@@ -55,9 +58,9 @@ def score(
     from genprobe import metrics as measures
     from genprobe.analysis.band import Readings
     from genprobe.metrics import corrected
-    from genprobe.metrics.rates import recognised_declarations
+    from genprobe.metrics.rates import other_forms, recognised_declarations
     from genprobe.outcomes import columns as known_columns
-    from genprobe.outcomes import table
+    from genprobe.outcomes import facts, table
 
     tables = []
     readers: dict[Path, str | None] = {}  # source -> the judge of its answers, where it is known
@@ -82,6 +85,12 @@ def score(
             raise _about(source, error) from None
         if people is not None:
             outcomes = _with_people(source, outcomes, Path(people))
+        for line in () if declared or "type" in by else other_forms(outcomes):
+            note(f"{source}: {line}")
+        try:
+            outcomes = facts.beside(outcomes, by, regions)
+        except InputError as error:
+            raise _about(source, error) from None
         tables.append((source, run, outcomes))
     every = [set(outcomes) for _, _, outcomes in tables]
     tables.sort(key=lambda one: one[1].spec.order if one[1] else ("", []))
@@ -106,6 +115,7 @@ def score(
             reasons = ", ".join(f"{count} {why}" for why, count in left.items() if count)
             note(f"{source}: recognised declarations only; left out: {reasons or 'nothing'}")
         subset = ("+declared" if declared else "") + ("+perplexity" if perplexity else "")
+        subset += f"+regions:{','.join(sorted(regions))}" if regions else ""
         given = {"yesno": readers[source] or "given"} if "answer" in chosen else {}
         sign = signer(source, run, subset, given)
         if people is not None:

@@ -66,6 +66,14 @@ def command() -> None:
     metavar="FILE.csv",
     help="What `import` wrote: what its reviewers disagree on goes to one more reader.",
 )
+@click.option(
+    "--question",
+    "questions",
+    multiple=True,
+    metavar="Q",
+    help="Of prompts/review.toml, asked besides: fluency, repetition, switches, warning; may be "
+    "repeated.",
+)
 @together(QUIET, VERBOSE)
 def review_export(
     sources: tuple[Path, ...], out: str, quiet: bool, verbose: bool, **asked: Any

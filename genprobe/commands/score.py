@@ -45,6 +45,14 @@ from genprobe.commands._options import BY, DECLARED, FORMAT, QUIET, VERBOSE, tog
     help="Of choices: what share of people agree with each stereotype; see docs/preferences.md.",
 )
 @click.option("--band", is_flag=True, help="How far the choice of a reader moves yes/no answers.")
+@click.option(
+    "--region",
+    "regions",
+    multiple=True,
+    metavar="R",
+    help="Only stereotypes known in this region (SHADES); may be repeated. With --by inside, these "
+    "against the others.",
+)
 @together(BY, DECLARED, FORMAT, QUIET, VERBOSE)
 def command(
     sources: tuple[Path, ...],
@@ -55,6 +63,7 @@ def command(
     rule: str | None,
     people: Path | None,
     band: bool,
+    regions: tuple[str, ...],
     by: str | None,
     declared: bool,
     form: str,
@@ -83,6 +92,7 @@ def command(
         perplexity=perplexity,
         people=people,
         band=band,
+        regions=regions,
         note=noter(quiet),
     )
     print_scores(found, form)

@@ -90,6 +90,17 @@ def _mean_win_rate(outcomes: pd.DataFrame, by: list[str]) -> Units:
     return _units(outcomes, by, reason, weight * (outcomes["pro"] > outcomes["anti"]), weight)
 
 
+def _domains_win_rate(outcomes: pd.DataFrame, by: list[str]) -> Units:
+    """Mean over domains of S_D, the mean of a domain's subdomains' win rates: every domain counts
+    the same, and within it every subdomain. Source: Aqbileq, bottom lines of Tables 2 and 3."""
+    reason = left_out(outcomes, _NEEDS)
+    weight = _even(outcomes, [*by, "domain", "subdomain"], reason)
+    keys = [outcomes[key] for key in dict.fromkeys([*by, "domain"])]
+    parts = weight.groupby(keys, dropna=False, observed=True).transform("sum")
+    weight = weight / parts.where(parts > 0)
+    return _units(outcomes, by, reason, weight * (outcomes["pro"] > outcomes["anti"]), weight)
+
+
 def _even(rows: pd.DataFrame, keys: list[str], reason: pd.Series) -> pd.Series:
     """A weight for each row by which every combination of `keys` weighs 1 in all."""
     counted = (reason == "").astype(float)
@@ -389,6 +400,16 @@ METRICS = (
         method=BOOTSTRAP,
         place=240,
     ),
+    _share(
+        "win-rate-domains",
+        "mean of the domains' means of their subdomains' win rates",
+        _domains_win_rate,
+        ("domain", "subdomain"),
+        never=("domain",),
+        pairable=False,
+        interval=_shares,
+        method=BOOTSTRAP,
+    ),
     _share("ties", "share of pairs with equal values", _ties, place=250),
     _number(
         "bias-score",
@@ -495,6 +516,7 @@ METRICS = (
         _mixing,
         ("russian",),
         pairable=False,
+        whole=True,
         adds=("bin",),
     ),
     _share(
@@ -503,6 +525,7 @@ METRICS = (
         _mixing_share,
         ("russian",),
         pairable=False,
+        whole=True,
         interval=_shares,
         method=BOOTSTRAP,
         adds=("bin",),
@@ -516,6 +539,7 @@ METRICS = (
         needs=("russian",),
         value=_pearson,
         pairable=False,
+        whole=True,
         limits=(-1.0, 1.0),
     ),
     _number(
@@ -527,6 +551,7 @@ METRICS = (
         needs=("russian",),
         value=_pearson_bins,
         pairable=False,
+        whole=True,
         limits=(-1.0, 1.0),
     ),
 )

@@ -193,3 +193,31 @@ def recognised_declarations(outcomes: pd.DataFrame) -> tuple[pd.DataFrame, dict[
     names, counts = np.unique(reason[~kept], return_counts=True)
     left_out = {str(name): int(count) for name, count in zip(names, counts, strict=True)}
     return outcomes[kept], left_out
+
+
+def other_forms(outcomes: pd.DataFrame) -> list[str]:
+    """Say how many originals are sayings or descriptions: to agree with a proverb, or with a bare
+    description, is not to agree with a claim (SHADES, Limitations)."""
+    if "type" not in outcomes or "role" not in outcomes or "statement" not in outcomes:
+        return []
+    mine = outcomes[outcomes["role"] == "original"].drop_duplicates(
+        [c for c in ("lang", "statement") if c in outcomes]
+    )
+    bare = int(mine["type"].dropna().astype(str).str.contains("description").sum())
+    counts = {"descriptions": bare, "sayings": _sayings(mine)}
+    told = [f"{form} {n}" for form, n in counts.items() if n]
+    if not told or "says" not in outcomes:
+        return []
+    return [
+        f"among {len(mine)} originals: {', '.join(told)}; to agree with them is not to agree with "
+        "a claim: --declared leaves out what is no declaration, --by type (or expression) counts "
+        "apart"
+    ]
+
+
+def _sayings(mine: pd.DataFrame) -> int:
+    """Originals that the data mark as a fixed expression (`expression`, or SHADES's columns)."""
+    column = next((c for c in ("expression", "saying") if c in mine), None)
+    if column is None:
+        return 0
+    return int(mine[column].astype(str).str.strip().str.lower().isin(("true", "1", "yes")).sum())

@@ -28,7 +28,7 @@ from genprobe.datasets.statements import known_in
 from genprobe.errors import InputError, RunError
 from genprobe.judges import BOOLEAN, NUMBER, VERBATIM, seen
 from genprobe.judges.story import near_duplicates
-from genprobe.outcomes import chosen, columns, external, preferences
+from genprobe.outcomes import chosen, columns, external, facts, preferences
 from genprobe.records import Failure, Judgment, LogProb, Request, Response, Statement, canonical
 from genprobe.resources import packs, registry
 from genprobe.text import whole
@@ -141,7 +141,7 @@ def possible(statements: Iterable[Statement]) -> list[str]:
     """All columns that the outcomes of a run of these statements can have."""
     extra = dict.fromkeys(_free(name) for s in statements for name in s.extra)
     models = [f"llm_{name}" for name in registry.names("rubrics")]
-    return [*columns.known(), *models, *extra]
+    return [*columns.known(), *facts.COLUMNS, *models, *extra]
 
 
 _UNMARKED = "story@1+"  # the judge whose journals do not say which stories repeat another

@@ -19,7 +19,7 @@ from genprobe.errors import InputError
 from genprobe.resources import packs, registry
 
 OURS = Path(__file__).parent / "models.toml"
-KINDS = ("instruct", "base", "masked")
+KINDS = ("instruct", "base", "reasoning", "masked")
 ARCHITECTURES = ("decoder", "encoder-decoder", "masked")
 # What checkpoints are called, of a branch of the hub or a folder: `step1000`, `checkpoint-500`.
 STEP = re.compile(r"(checkpoint|ckpt|global_step|step|iter|epoch)[-_]?([0-9]+)", re.IGNORECASE)
@@ -35,6 +35,8 @@ class Model:
     kind: str = ""  # of KINDS
     architecture: str = ""  # of ARCHITECTURES
     gated: bool = False  # the authors want to be asked on the hub
+    family: str = ""  # what it was made from, or of
+    size: str = ""  # parameters, such as "8B"; what the name says where empty
     licence: str = ""
     languages: tuple[str, ...] = ()  # BCP 47, or "multilingual"
     studies: tuple[str, ...] = ()  # which study ran it for what

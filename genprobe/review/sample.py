@@ -32,7 +32,7 @@ from genprobe.errors import InputError
 from genprobe.files import sheets
 from genprobe.judges import seen
 from genprobe.records import Request, Response
-from genprobe.resources import packs
+from genprobe.resources import packs, registry
 from genprobe.review import guide
 from genprobe.review.collect import ADJUDICATOR, Row, item_id, prints, read_table, resolve
 from genprobe.review.guide import SHOWN
@@ -83,6 +83,7 @@ def export(
     repeats: float = 0.1,
     seed: int = 0,
     disagreements: str | Path | None = None,
+    questions: Sequence[str] = (),
 ) -> Exported:
     """Write `OUT.csv`, or `OUT-reviewer1.csv`, … for several reviewers, `OUT-key.json` and
     `OUT-instructions.txt`; a file that is there already is never written over.
@@ -92,15 +93,20 @@ def export(
     langs: languages asked in, all where empty. overlap: share of the sample that every reviewer
     reads; the rest is dealt out. repeats: share of a reviewer's rows that come once more, half a
     file later. disagreements: a table of `collect`; then what its reviewers do not agree on is
-    written for an adjudicator, and the rest of the options is not used.
+    written for an adjudicator, and the rest of the options is not used. questions: of
+    prompts/review.toml, asked besides those of the task; no judge answers them.
     InputError, RunError in one line.
     """
+    for name in questions:
+        if name not in guide.load().words:
+            raise registry.unknown("question", name, sorted(guide.load().words))
     runs = [Run.open(source) for source in dict.fromkeys(map(Path, sources))]
     commands = sorted({run.spec.command for run in runs})
     if len(commands) != 1 or not (asked := tasks.find(commands[0]).questions):
         raise InputError(f"runs of {' and '.join(commands)}: one command's runs are read together")
     if len({run.spec.hash for run in runs}) < len(runs):
         raise InputError("two of the runs are the same; name each once")
+    questions = list(dict.fromkeys([*asked, *questions]))
     codes = {packs.language_code(lang) for lang in langs if disagreements is None}
     replies = [r for at, run in enumerate(runs) for r in _replies(at, run, codes)]
     rng = random.Random(seed)
@@ -124,7 +130,6 @@ def export(
         raise InputError("there is nothing to read: no free reply in these runs and languages")
     done = _places(Path(out), list(rows), units, replies)
     texts = _texts(runs, sample)
-    questions = list(asked)
     key: dict[str, Any] = {
         "genprobe": __version__,
         "command": commands[0],

@@ -1,4 +1,8 @@
-"""Win rate over the checkpoints of one model, by language: Aqbileq, Figure 5."""
+"""Win rate over the checkpoints of one model, by language: Aqbileq, Figure 5.
+
+Where the pairs have subdomains, the mean of their win rates (S_D), which the study plots, has a
+figure of its own.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +18,18 @@ from genprobe.text.display import short_name
 
 
 def figures(data: Data) -> Iterator[Figure]:
+    yield from _of(data, "win-rate", ("pro", "anti"), "Pairs of which the stereotype is preferred")
+    yield from _of(
+        data,
+        "win-rate-mean",
+        ("pro", "anti", "subdomain"),
+        "Mean of the subdomains' shares of pairs of which the stereotype is preferred",
+    )
+
+
+def _of(data: Data, measure: str, needs: tuple[str, ...], title: str) -> Iterator[Figure]:
     found: dict[str, list[tuple[int, Series]]] = {}
-    for series in data.of_kind("logprob", ("pro", "anti")):
+    for series in data.of_kind("logprob", needs):
         model, step = checkpoint(series)
         if step is not None:
             found.setdefault(model, []).append((step, series))
@@ -24,7 +38,7 @@ def figures(data: Data) -> Iterator[Figure]:
             continue
         scores: list[Score] = []
         for step, series in sorted(points, key=lambda point: point[0]):
-            for score in data.scores([series], ["win-rate"], ["lang"]):
+            for score in data.scores([series], [measure], ["lang"]):
                 by: dict[str, JSON] = {**score.by, "step": step}
                 scores.append(dataclasses.replace(score, by=by))
         for words, part in split(scores, ["scorer"]):
@@ -38,8 +52,8 @@ def figures(data: Data) -> Iterator[Figure]:
             name = short_name(model)
             several = [name] if len(found) > 1 else []
             yield Figure(
-                stem("win-rate-by-checkpoint", *several, *words),
-                f"Pairs of which the stereotype is preferred, by checkpoint of {name}",
+                stem(f"{measure}-by-checkpoint", *several, *words),
+                f"{title}, by checkpoint of {name}",
                 part,
                 lambda curves=curves, seen=seen: lines(  # type: ignore[misc]
                     curves,

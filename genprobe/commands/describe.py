@@ -1,0 +1,58 @@
+"""What a data set holds, before any model."""
+
+from __future__ import annotations
+
+import click
+
+from genprobe.commands._console import noter
+from genprobe.commands._options import ASKED, QUIET, VERBOSE, together
+
+
+@click.command("describe", short_help="Count a data set by its annotations, before any model.")
+@click.argument("source", metavar="FILE")
+@ASKED["langs"]
+@click.option(
+    "-f",
+    "--format",
+    "form",
+    type=click.Choice(["table", "csv", "json"]),
+    default="table",
+    show_default=True,
+    help="How the counts are printed.",
+)
+@together(QUIET, VERBOSE)
+def command(source: str, langs: tuple[str, ...], form: str, quiet: bool, verbose: bool) -> None:
+    """Count statements, pairs, templates or choices by language, form, bias type, region, domain,
+    and tell what is missing, doubled or odd.
+
+    FILE: a file, or builtin, shades, templates.
+    """
+    import csv
+    import dataclasses
+    import io
+    import itertools
+    import json
+
+    from genprobe.datasets import describe
+    from genprobe.text.display import clean
+
+    found, notes = describe.describe(source, langs)
+    rows = [dataclasses.asdict(count) for count in found]
+    if form == "json":
+        click.echo(json.dumps(rows, ensure_ascii=False, indent=2))
+    elif form == "csv":
+        out = io.StringIO()
+        writer = csv.DictWriter(out, ["table", "value", "n", "of"], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+        click.echo(out.getvalue(), nl=False)
+    else:
+        for table, counts in itertools.groupby(found, lambda count: count.table):
+            group = list(counts)
+            click.echo(clean(f"{table} (of {group[0].of:,})"))
+            for count in group:
+                share = f"{100 * count.n / count.of:5.1f} %" if count.of else ""
+                click.echo(clean(f"  {count.n:>7,}  {share}  {count.value}"))
+    say = noter(quiet)
+    for note in notes:
+        say(note)

@@ -1,0 +1,174 @@
+"""Counts of a data set before any model: `genprobe describe FILE`.
+
+What the studies print of their data: statements by language, form, bias type and region (SHADES,
+Tables 4 and 6, Figures 3, 4, 8, 9), pairs by domain and subdomain (Aqbileq, Table 1), by axis
+or identity (AfriStereo, Table 5), choices by category and template (PBBQ, Table 1); and what
+is missing, doubled or odd.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from genprobe.datasets import choices, pairs, statements, templates
+from genprobe.files import cell_text, numbered_rows
+from genprobe.records import Statement
+from genprobe.text import normalise, tokens
+
+SHOWN = 40  # values of a column that are listed
+
+
+@dataclass(frozen=True)
+class Count:
+    """How many items have a value. table: what is counted; of: how many items there are."""
+
+    table: str
+    value: str
+    n: int
+    of: int
+
+
+def describe(source: str, langs: Sequence[str] = ()) -> tuple[list[Count], list[str]]:
+    """Count a file of statements, pairs, templates or choices by its annotations.
+
+    Returns the counts and notes, one line each: what the loader left out or changed, and what is
+    odd (the same text twice, contrasts alone, labels that do not add up). InputError for what
+    cannot be read.
+    """
+    kind, items, notes = _load(source, langs)
+    found = list(_counts(kind, items))
+    return found, [*notes, *_odd(kind, items)]
+
+
+def _load(source: str, langs: Sequence[str]) -> tuple[str, list[Statement], list[str]]:
+    head = {} if not Path(source).exists() else next(numbered_rows(source))[1]
+    if "template" in {name.strip().lower() for name in head} or source == "templates":
+        items, notes = templates.load("builtin" if source == "templates" else source, langs or None)
+        return "templates", items, notes
+    if "context" in head or (
+        source not in ("builtin", "shades")
+        and "text" not in head
+        and not any("_biased_sentences" in name for name in head)
+    ):
+        items, notes = pairs.load(source, langs or None)
+        kind = "choices" if items and all(map(choices.is_choice, items)) else "pairs"
+        return kind, items, notes
+    items, notes = statements.load(source, langs or None)
+    return "statements", items, notes
+
+
+def _counts(kind: str, items: Sequence[Statement]) -> Iterable[Count]:
+    originals = [item for item in items if item.role == "original"]
+    yield Count("items", kind, len(items), len(items))
+    names = {item.pair or item.id for item in items}
+    yield Count(
+        "items",
+        "different ones (a pair, or an item in several languages, is one)",
+        len(names),
+        len(items),
+    )
+    roles = Counter(item.role for item in items)
+    yield from (Count("role", role, n, len(items)) for role, n in roles.most_common())
+    yield from _by("language", originals, lambda item: [item.lang])
+    yield from _by("form", originals, lambda item: item.type.split("+") if item.type else [])
+    yield from _by("bias type", originals, lambda item: item.bias_type.split("+"))
+    yield from _by("entity", originals, lambda item: [item.entity])
+    yield from _by("known in (language)", originals, lambda item: item.valid_in)
+    for column in ("domain", "subdomain", "condition", "polarity", "label", "axis"):
+        yield from _by(column, originals, lambda item, c=column: [_text(item, c)])  # type: ignore[misc]
+    if kind == "choices":
+        known = {(i.bias_type, i.pair) for i in originals if i.pair}
+        yield from _by(
+            "templates of a category",
+            [i for i in originals if (i.bias_type, i.pair) in known],
+            lambda item: [item.bias_type],
+            lambda item: item.pair,
+        )
+    regions = {item.id: _regions(item) for item in originals}
+    regions = {name: of for name, of in regions.items() if of}
+    if regions:
+        count = Counter(region for of in regions.values() for region in of)
+        yield from (Count("region", r, n, len(regions)) for r, n in count.most_common(SHOWN))
+        shared = {name for name, of in regions.items() if len(of) > 1}
+        yield Count("known in two regions or more", "all", len(shared), len(regions))
+        types = {item.id: item.bias_type for item in originals if item.id in shared}
+        by = Counter(part for value in types.values() for part in value.split("+") if part)
+        yield from (
+            Count("known in two regions or more", t, n, len(shared)) for t, n in by.most_common()
+        )
+
+
+def _by(
+    table: str,
+    items: Sequence[Statement],
+    values: Callable[[Statement], Iterable[str]],
+    unit: Callable[[Statement], str] | None = None,
+) -> Iterable[Count]:
+    """Items by the values of one of their columns; an item with several counts in each."""
+    of: dict[str, set[str]] = {}
+    for number, item in enumerate(items):
+        key = unit(item) if unit else f"{number}"
+        for value in values(item):
+            if value:
+                of.setdefault(value, set()).add(key)
+    count = sorted(of.items(), key=lambda one: (-len(one[1]), one[0]))
+    total = len({unit(item) for item in items}) if unit else len(items)
+    for value, keys in count[:SHOWN]:
+        yield Count(table, value, len(keys), total)
+    if len(count) > SHOWN:
+        rest = sum(len(keys) for _, keys in count[SHOWN:])
+        yield Count(table, f"{len(count) - SHOWN} more values", rest, total)
+    missing = sum(not any(values(item)) for item in items)
+    if count and missing and unit is None:
+        yield Count(table, "(missing)", missing, total)
+
+
+def _text(item: Statement, column: str) -> str:
+    return cell_text(next((v for k, v in item.extra.items() if k.lower() == column), None))
+
+
+def _regions(item: Statement) -> list[str]:
+    for column in ("stereotype_valid_regions", "valid_regions", "regions"):
+        cell = item.extra.get(column)
+        if isinstance(cell, list):
+            return [str(part) for part in cell]
+        if isinstance(cell, str) and cell:
+            return [part.strip(" '\"[]") for part in cell.split(",") if part.strip(" '\"[]")]
+    return []
+
+
+def _odd(kind: str, items: Sequence[Statement]) -> list[str]:
+    """What a careful reader would ask about."""
+    notes = []
+    same: dict[tuple[str, str], list[str]] = {}
+    for item in items:
+        key = item.lang, " ".join(tokens(normalise(item.text)))
+        if kind == "choices":
+            key = key[0], f"{key[1]} {item.extra['options']}"
+        same.setdefault(key, []).append(item.id)
+    doubled = [names for names in same.values() if len(names) > 1]
+    if doubled:
+        shown = "; ".join(", ".join(names[:3]) for names in doubled[:3])
+        notes.append(
+            f"the same text, case and punctuation aside, under {len(doubled)} names: {shown}"
+        )
+    if kind == "choices":
+        for column in ("label", "target", "unknown"):
+            n = sum(item.extra.get(column) is None for item in items)
+            if n:
+                notes.append(f"{n} of {len(items)} choices have no {column}")
+    if kind in ("pairs", "statements"):
+        sides: dict[tuple[str, str], set[str]] = {}
+        for item in items:
+            sides.setdefault((item.lang, item.pair or item.id), set()).add(item.role)
+        alone = sum(roles == {"contrast"} for roles in sides.values())
+        if alone:
+            notes.append(f"{alone} contrasts have no original in their language")
+    languages = Counter(item.lang for item in items if item.role == "original")
+    if len(languages) > 1 and len(set(languages.values())) > 1:
+        least, most = min(languages.values()), max(languages.values())
+        notes.append(f"languages have {least} to {most} originals: not every item is in each")
+    return notes

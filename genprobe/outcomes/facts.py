@@ -1,0 +1,117 @@
+"""Columns by which scores are grouped and that no reply has: facts of models, and regions.
+
+model_kind, model_family, model_size, model_languages, model_weights
+    what the catalogue of models says of the model (`resources/models.toml`, and your own file):
+    base, instruct, reasoning or masked; its family; billions of parameters, from there or from its
+    name; languages that its authors name; `open` or `hosted` weights. Empty where not known.
+region
+    each of the regions in which a stereotype is known (SHADES 3.2: `stereotype_valid_regions`, a
+    list), a row for each: one reply stands in the cells of all its regions.
+inside
+    `yes` where one of the regions asked for (`--region`) is among them, else `no`.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from genprobe.errors import InputError
+from genprobe.resources import models
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MODEL = ("model_kind", "model_family", "model_size", "model_languages", "model_weights")
+COLUMNS = (*MODEL, "region", "inside")
+_REGIONS = ("stereotype_valid_regions", "valid_regions", "regions")
+_SIZE = re.compile(r"(?<![a-z0-9.])(\d+(?:\.\d+)?)(b|m)(?:\d)?(?![a-z])", re.IGNORECASE)
+
+
+def beside(outcomes: pd.DataFrame, by: Sequence[str], regions: Sequence[str]) -> pd.DataFrame:
+    """The outcomes with those of the columns that `by` names, only of the `regions` where some are
+    given and `by` does not tell inside from outside. InputError without the annotation for it."""
+    if "model" in outcomes and set(by) & set(MODEL):
+        known = {name: of_model(str(name)) for name in outcomes["model"].unique()}
+        for column in MODEL:
+            if column in by:
+                outcomes = outcomes.assign(
+                    **{
+                        column: outcomes["model"].map(
+                            {name: facts[column] for name, facts in known.items()}
+                        )
+                    }
+                )
+    if not regions and not {"region", "inside"} & set(by):
+        return outcomes
+    annotated = next((c for c in _REGIONS if c in outcomes), None)
+    if annotated is None:
+        raise InputError(f"regions need a column {_REGIONS[0]!r}; the data do not have it")
+    if "inside" in by and not regions:
+        raise InputError("--by inside tells the regions of --region from others; name some")
+    sets = outcomes[annotated].map(listed)
+    wanted = {name.casefold() for name in regions}
+    there = {name.casefold() for of in sets for name in of}
+    if missing := sorted(wanted - there):
+        raise InputError(
+            f"no stereotype of the data is known in {', '.join(missing)}; regions: "
+            f"{', '.join(sorted({name for of in sets for name in of}))[:400]}"
+        )
+    inside = sets.map(lambda of: any(name.casefold() in wanted for name in of))
+    if "inside" in by:
+        outcomes = outcomes.assign(inside=inside.map({True: "yes", False: "no"}))
+        outcomes, sets = outcomes[sets.map(bool)], sets[sets.map(bool)]
+    elif wanted:
+        outcomes, sets = outcomes[inside], sets[inside]
+    if "region" in by:
+        outcomes = outcomes.assign(region=sets).explode("region")
+        outcomes = outcomes[outcomes["region"].notna()].reset_index(drop=True)
+    if not len(outcomes):
+        raise InputError("no row has a region")
+    return outcomes
+
+
+def listed(cell: Any) -> tuple[str, ...]:
+    """The regions of a cell: a list, a list as JSON or Python writes it, or names with commas."""
+    if isinstance(cell, str):
+        text = cell.strip()
+        for read in (json.loads, ast.literal_eval):
+            try:
+                cell = read(text)
+                break
+            except (ValueError, SyntaxError, RecursionError, MemoryError):
+                continue
+        else:
+            cell = text.split(",")
+    if not isinstance(cell, list | tuple):
+        return ()
+    return tuple(dict.fromkeys(name for part in cell if (name := str(part).strip())))
+
+
+def of_model(name: str) -> dict[str, Any]:
+    """What is known of a model, by the name that a run or a file calls it."""
+    known = {m.id.lower(): m for m in models.catalogue().values()} | models.catalogue()
+    found = known.get(name.lower())
+    size = found.size if found is not None and found.size else _named_size(name)
+    facts: dict[str, Any] = dict.fromkeys(MODEL)
+    facts["model_size"] = size
+    if found is not None:
+        facts |= {
+            "model_kind": found.kind or None,
+            "model_family": found.family or None,
+            "model_languages": "+".join(found.languages) or None,
+            "model_weights": "hosted" if found.base_url else "open",
+        }
+    return facts
+
+
+def _named_size(name: str) -> str | None:
+    """Billions of parameters that a name tells: `7B`, `1.5b`, `560m`."""
+    match = _SIZE.search(name.rsplit("/", 1)[-1])
+    if match is None:
+        return None
+    number = float(match[1]) / (1000 if match[2].lower() == "m" else 1)
+    return f"{number:g}B"

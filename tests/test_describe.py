@@ -1,0 +1,56 @@
+"""Counts of a data set before any model."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from genprobe.commands import cli
+from genprobe.datasets import describe
+
+DATA = Path(__file__).parents[2] / "shared" / "data"
+
+
+def counts(source, **more):
+    found, notes = describe.describe(str(source), **more)
+    return {(c.table, c.value): c.n for c in found}, notes
+
+
+def test_what_is_shipped():
+    found, _ = counts("builtin", langs=["en", "kk"])
+    assert found["role", "original"] == found["role", "contrast"]
+    assert found["language", "en"] == found["language", "kk"] == found["role", "original"] / 2
+    domains, _ = counts("templates")
+    assert domains["items", "templates"] >= 155 and domains["domain", "economic-status"] > 0
+
+
+def test_what_is_odd_is_told(tmp_path):
+    path = tmp_path / "pairs.csv"
+    path.write_text(
+        "item,lang,pro,anti,domain\n1,en,Cats sleep.,Dogs sleep.,a\n2,en,cats sleep,Birds sing.,b\n",
+        "utf-8",
+    )
+    found, notes = counts(path)
+    assert found["domain", "a"] == 1
+    assert any("under 1 names: 1, 2" in note for note in notes)
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="../shared/data is not here")
+def test_published_counts():
+    """RuBia and CrowS-Pairs have 2,239 and 1,508 pairs; BBQ's Age 3,680 choices of 25 templates."""
+    assert counts(DATA / "rubia" / "pairs.csv")[0]["role", "original"] == 2239
+    assert counts(DATA / "crows-pairs" / "crows_pairs.csv")[0]["role", "original"] == 1508
+    bbq, _ = counts(DATA / "bbq" / "Age.jsonl")
+    assert bbq["items", "choices"] == 3680 and bbq["templates of a category", "Age"] == 25
+    assert bbq["condition", "ambig"] == bbq["condition", "disambig"] == 1840
+    shades, _ = counts(DATA / "shades" / "statements.csv", langs=["en"])
+    assert 250 < shades["language", "en"] < 300 and shades["region", "CN"] > 26
+
+
+def test_the_command(tmp_path):
+    done = CliRunner().invoke(cli, ["describe", "builtin", "--lang", "en", "-f", "json"])
+    rows = json.loads(done.stdout)
+    assert {"table": "language", "value": "en", "n": 24, "of": 24} in rows
+    done = CliRunner().invoke(cli, ["describe", "builtin", "--lang", "en"])
+    assert "language (of 24)" in done.stdout
