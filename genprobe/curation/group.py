@@ -51,8 +51,8 @@ class Grouping:
     (`complete`) or greatest (`single`) cosine of their texts. column: of the texts. within: a
     column; only rows of the same value can be of one group, such as `identity`. polarity: a
     column of polarities, or a sentiment classifier by name. model: a folder of an encoder
-    (transformers, sentence-transformers, model2vec); without one, character n-grams. lang: of all texts, where
-    no column says it and a classifier asks.
+    (transformers, sentence-transformers, model2vec); without one, character n-grams. lang: of all
+    texts, where no column says it and a classifier asks.
     """
 
     threshold: float = 0.55
