@@ -50,6 +50,7 @@ COMMANDS = (
     *("dataset", "dataset collect", "dataset convert", "dataset extract", "dataset group"),
     *("dataset fill", "dataset disambiguate", "dataset validate", "dataset validate export"),
     *("dataset validate import", "dataset validate keep", "dataset diversity", "dataset document"),
+    "augment",
 )
 
 

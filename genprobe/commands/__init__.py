@@ -21,7 +21,7 @@ from genprobe.errors import GenprobeError, InputError
 # name.
 _ORDER = (
     *("yesno", "stories", "essays", "logprob", "choices", "judge", "score", "compare", "gate"),
-    *("report", "review", "dataset", "reproduce", "verify", "lint", "list"),
+    *("report", "review", "dataset", "augment", "reproduce", "verify", "lint", "list"),
     *("classifiers", "selftest"),
 )
 

@@ -247,6 +247,12 @@ def _ngrams(texts: Sequence[str]) -> Any:
         raise InputError("no text holds a letter or sign to compare") from None
 
 
+def nearest(text: str, others: Sequence[str]) -> float:
+    """The greatest cosine of a text and others, by character n-grams of them all."""
+    vectors = _ngrams([_plain(one) for one in (text, *others)])
+    return float((vectors[1:] @ vectors[0].T).max())
+
+
 def _embedded(model: str, texts: Sequence[str]) -> Any:
     """Embeddings of a folder, or of a model of the hub.
 
