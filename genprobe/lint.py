@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from genprobe import text
-from genprobe.curation import collect, extract, fill, validate
+from genprobe.curation import augment, collect, extract, fill, validate
 from genprobe.datasets import choices, frames, templates
 from genprobe.errors import InputError
 from genprobe.judges import Item, choice, llm, stance
@@ -52,7 +52,7 @@ _QUOTES = {"“": "”", "„": "“”", "«": "»", "「": "」", "『": "』"
 # Beside the packs; of elicitation, which has a folder a pack, all that lies below.
 FOLDERS = (
     *("languages", "templates", "stance", "rubrics", "choices", "options", "choosing"),
-    *("extraction", "validation", "lexicon", "elicitation/*"),
+    *("extraction", "validation", "lexicon", "augmentation", "elicitation/*"),
 )
 _ZWNJ = "\u200c"  # Persian orthography needs it
 
@@ -66,6 +66,7 @@ _READ: dict[str, Callable[[Path], object]] = {
     "lexicon": fill.read_lexicon,
     "options": choice.read_words,
     "choosing": frames.read_frames,
+    "augmentation": augment.read_prompts,
 }
 
 

@@ -598,7 +598,7 @@ def test_lint_reads_every_file_of_these_folders_and_finds_a_fault(tmp_path):
 
     from genprobe.lint import lint
 
-    folders = ("extraction", "validation", "lexicon", "elicitation")
+    folders = ("extraction", "validation", "lexicon", "augmentation", "elicitation")
     copy = tmp_path / "prompts"
     shutil.copytree(registry.PROMPTS, copy)
     assert not [f for f in lint([copy]) if f.level == "error"]

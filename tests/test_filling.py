@@ -466,6 +466,38 @@ def test_large_parts_are_parted_and_said(monkeypatch, tmp_path):
     assert max(Counter(row["group"] for row in rows).values()) <= 6
 
 
+def test_embeddings_of_an_encoder_are_the_mean_of_its_tokens(tmp_path):
+    import torch
+    from transformers import BertConfig, BertModel, BertTokenizerFast
+
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "bakers", "sing", "hum", "all", "day"]
+    (tmp_path / "vocab.txt").write_text("\n".join(words))
+    torch.manual_seed(0)
+    config = BertConfig(
+        vocab_size=10,
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+    )
+    folder = tmp_path / "bert"
+    BertModel(config).save_pretrained(folder)
+    BertTokenizerFast(vocab_file=str(tmp_path / "vocab.txt")).save_pretrained(folder)
+    texts = ["bakers sing", "bakers hum all day", "hum"]
+    ours = group._embedded(str(folder), texts)
+    net, tokenizer = (
+        BertModel.from_pretrained(folder).eval(),
+        BertTokenizerFast.from_pretrained(folder),
+    )
+    for text, vector in zip(texts, ours, strict=True):
+        with torch.no_grad():
+            mean = net(**tokenizer(text, return_tensors="pt")).last_hidden_state[0].mean(0)
+        assert vector == pytest.approx((mean / mean.norm()).numpy(), abs=1e-5)
+    source = write(tmp_path / "t.csv", [{"text": text} for text in texts])
+    run("group", source, "--model", folder, "--threshold", "0.2", "-o", tmp_path / "o.csv", "-q")
+    assert "model:bert" in (tmp_path / "o.csv").read_text()
+
+
 def test_embeddings_of_any_folder(monkeypatch, said):
     """Vectors of a model are compared as n-grams are."""
     import numpy as np

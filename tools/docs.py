@@ -48,6 +48,10 @@ COMMANDS = (
     ),
     *("classifiers", "classifiers train", "classifiers measure", "classifiers compare"),
     *("review", "review export", "review import", "review agreement"),
+    *("dataset", "dataset collect", "dataset convert", "dataset extract", "dataset group"),
+    *("dataset fill", "dataset disambiguate", "dataset validate", "dataset validate export"),
+    *("dataset validate import", "dataset validate keep", "dataset diversity", "dataset document"),
+    "augment",
 )
 
 

@@ -17,21 +17,12 @@ from genprobe._version import __version__
 from genprobe.commands._console import say
 from genprobe.errors import GenprobeError, InputError
 
-# The order of the help: asking, reading and counting, people, checks. Others follow by name.
+# The order of the help: asking, reading and counting, people, data sets, checks. Others follow by
+# name.
 _ORDER = (
-    *(
-        "yesno",
-        "stories",
-        "essays",
-        "logprob",
-        "judge",
-        "score",
-        "compare",
-        "gate",
-        "report",
-        "review",
-    ),
-    *("reproduce", "verify", "lint", "list", "classifiers", "selftest"),
+    *("yesno", "stories", "essays", "logprob", "choices", "judge", "score", "compare", "gate"),
+    *("report", "review", "dataset", "augment", "reproduce", "verify", "lint", "list"),
+    *("classifiers", "selftest"),
 )
 
 

@@ -50,9 +50,9 @@ class Grouping:
     threshold: the least cosine, 0 to 1. linkage: between two groups the mean (`average`), least
     (`complete`) or greatest (`single`) cosine of their texts. column: of the texts. within: a
     column; only rows of the same value can be of one group, such as `identity`. polarity: a
-    column of polarities, or a sentiment classifier by name. model: a folder of embeddings
-    (sentence-transformers or model2vec); without one, character n-grams. lang: of all texts, where
-    no column says it and a classifier asks.
+    column of polarities, or a sentiment classifier by name. model: a folder of an encoder
+    (transformers, sentence-transformers, model2vec); without one, character n-grams. lang: of all
+    texts, where no column says it and a classifier asks.
     """
 
     threshold: float = 0.55
@@ -247,32 +247,85 @@ def _ngrams(texts: Sequence[str]) -> Any:
         raise InputError("no text holds a letter or sign to compare") from None
 
 
+def nearest(text: str, others: Sequence[str]) -> float:
+    """The greatest cosine of a text and others, by character n-grams of them all."""
+    vectors = _ngrams([_plain(one) for one in (text, *others)])
+    return float((vectors[1:] @ vectors[0].T).max())
+
+
 def _embedded(model: str, texts: Sequence[str]) -> Any:
-    """Embeddings of a folder or of a model of the hub, by the library that it was made for."""
+    """Embeddings of a folder, or of a model of the hub.
+
+    A model2vec folder and one of sentence-transformers with another pooling than the mean are read
+    by these libraries; every other encoder by transformers, with the mean over tokens.
+    """
     import numpy as np
 
     folder = Path(model)
-    static = (folder / "model.safetensors").is_file() and not (folder / "modules.json").is_file()
-    library = "model2vec" if static else "sentence_transformers"
     try:
-        if static:
+        if _says(folder / "config.json", "StaticModel"):
             from model2vec import StaticModel
 
             found = StaticModel.from_pretrained(model).encode(list(texts))
-        else:
+        elif (folder / "modules.json").is_file() and not _mean_pooled(folder):
             from sentence_transformers import SentenceTransformer
 
-            local = Path(model).is_dir()
-            net = SentenceTransformer(model, device="cpu", local_files_only=local)
+            net = SentenceTransformer(model, device="cpu", local_files_only=True)
             found = net.encode(list(texts), batch_size=64, show_progress_bar=False)
-    except ImportError:
-        raise InputError(f"{model}: needs {library}; install it with pip") from None
+        else:
+            found = _mean_of_tokens(model, texts)
+    except ImportError as error:
+        raise InputError(f"{model}: needs {error.name}; install it with pip") from None
     except (OSError, ValueError, KeyError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise InputError(f"{model}: no embeddings can be made ({reason})") from None
     vectors = np.asarray(found, dtype=np.float32)
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     return vectors / np.maximum(lengths, 1e-12)
+
+
+def _says(path: Path, word: str) -> bool:
+    return path.is_file() and word in path.read_text(encoding="utf-8", errors="replace")
+
+
+def _mean_pooled(folder: Path) -> bool:
+    """Whether sentence-transformers would do no more than take the mean over tokens."""
+    modules = folder / "modules.json"
+    pooling = folder / "1_Pooling" / "config.json"
+    return not _says(modules, "Dense") and (
+        _says(pooling, '"pooling_mode_mean_tokens": true')
+        or _says(pooling, '"pooling_mode": "mean"')
+    )
+
+
+def _mean_of_tokens(model: str, texts: Sequence[str]) -> Any:
+    """The mean of the last layer over the tokens of each text, padding left out."""
+    import numpy as np
+    import torch
+    from transformers import AutoModel, AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(model)
+    net = AutoModel.from_pretrained(model, dtype=torch.float32).eval()
+    longest = min(getattr(net.config, "max_position_embeddings", 512) or 512, 512)
+    order = sorted(range(len(texts)), key=lambda at: len(texts[at]))
+    found: list[Any] = [None] * len(texts)
+    for start in range(0, len(order), 64):
+        chosen = order[start : start + 64]
+        rows = tokenizer(
+            [texts[at] for at in chosen],
+            padding=True,
+            truncation=True,
+            max_length=longest,
+            return_tensors="pt",
+        )
+        rows.pop("token_type_ids", None)
+        with torch.no_grad():
+            states = net(**rows).last_hidden_state
+        mask = rows["attention_mask"].unsqueeze(-1).float()
+        means = (states * mask).sum(1) / mask.sum(1).clamp(min=1)
+        for at, vector in zip(chosen, means.numpy(), strict=True):
+            found[at] = vector
+    return np.stack(found)
 
 
 # --- the graph of pairs
@@ -302,7 +355,7 @@ def _sparse_pairs(vectors: Any, threshold: float) -> Any:
         vectors.T.tocsr(),
         top_n=NEAREST + 1,
         threshold=math.nextafter(threshold, 0),
-        n_threads=max(1, min(8, len(os.sched_getaffinity(0)))),
+        n_threads=max(1, min(8, os.cpu_count() or 1)),
     )
 
 

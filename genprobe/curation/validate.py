@@ -37,7 +37,11 @@ VOTES = ("item", "rater", "question", "label", "lang", "repeat", "age_group", "g
 COLUMNS = ("votes", "kept", "why")
 _PAIRS = (
     *(("pro", "anti"), ("pro_trope", "anti_trope"), ("sent_more", "sent_less")),
-    *(("stereotype", "antistereotype"), ("original", "contrast")),
+    *(
+        ("stereotype", "antistereotype"),
+        ("stereotype_sentence", "antistereotype_sentence"),
+        ("original", "contrast"),
+    ),
 )
 _TEXT = ("text", "sentence", "statement")
 

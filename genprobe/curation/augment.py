@@ -1,0 +1,369 @@
+"""Have a model write more stereotypes like those that people gave (AfriStereo 3.4, Appendix B).
+
+In batches: each shows the model a few seed rows, drawn anew, and asks for a table of identity,
+country, category, attribute and sentence; for each row that is new, a second prompt asks for a
+positive counter-stereotype. What cannot be read as a row is shown, not guessed; a reply that
+refuses is counted; what is nearly the same as a seed or an earlier row is dropped by a stated rule:
+the cosine of character n-grams at or above `ALIKE`, within one identity. Every row says which
+model, prompt, batch and seeds it comes from. They go into review (`validate`) before any use.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import random
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from genprobe.curation import group, tables
+from genprobe.engines import Engine, Sampling
+from genprobe.errors import InputError
+from genprobe.files import Row, cell_text
+from genprobe.judges import Item, refusal
+from genprobe.linguistics import thoughts
+from genprobe.records import Request, Response, derive_seed, request_id
+from genprobe.resources import packs, registry
+
+VERSION = "1"
+FOLDER = "augmentation"
+SHOTS = 4  # seed rows that a batch shows; the study: three to five
+ALIKE = 0.85  # cosine of character n-grams from which two sentences are nearly the same
+FIELDS = ("identity", "country", "category", "attribute", "sentence")
+COLUMNS = (
+    *("id", "lang", "identity", "country", "category", "attribute", "stereotype_sentence"),
+    *("antistereotype_sentence", "counter_kind", "made_by", "batch", tables.HISTORY),
+)
+# Our field <- the names that it goes by, in small letters with `_` between words.
+_ALSO = {
+    "identity": ("identity", "identity_term", "group"),
+    "country": ("country", "place"),
+    "category": ("category", "stereotype_type", "axis"),
+    "attribute": ("attribute", "attribute_term", "canonical_term_attributes"),
+    "sentence": ("sentence", "negative_stereotype_sentence", "negative_stereotype", "stereotype"),
+}
+_ALSO["sentence"] += ("stereotype_sentence", "text")
+
+
+@dataclass(frozen=True)
+class Prompts:
+    """The two prompts of a language, and the word by which a model says that it stops."""
+
+    lang: str
+    stereotypes: str
+    counters: str
+    halt: str
+    max_tokens: int
+    hash: str
+
+
+@dataclass
+class Augmented:
+    """rows: what is new. dropped: near-duplicates. bad: parts of replies that are no row, a line
+    each. refusals: replies that refuse, of so many. halted: batches that said they stopped."""
+
+    rows: list[Row] = field(default_factory=list)
+    dropped: int = 0
+    bad: list[str] = field(default_factory=list)
+    refusals: Counter[str] = field(default_factory=Counter)
+    replies: Counter[str] = field(default_factory=Counter)
+    halted: int = 0
+
+
+def load(lang: str) -> Prompts:
+    """Read the prompts of a language. Raises InputError where there are none, or they are wrong."""
+    code = tables.language(lang)
+    registry.check(FOLDER, code)
+    return read_prompts(registry.PROMPTS / FOLDER / f"{code}.toml")
+
+
+def read_prompts(path: Path) -> Prompts:
+    """Read and check one file. Raises InputError with what is wrong in it."""
+    row = packs.read_toml(path)
+    texts = ("title", "source", "review", "halt", "stereotypes", "counters")
+    for key in sorted(row.keys() ^ {*texts, "max_tokens"}):
+        raise InputError(f"{path}: has {', '.join(texts)} and max_tokens; see {key!r}")
+    for key in texts:
+        if not isinstance(row[key], str) or not row[key].strip():
+            raise InputError(f"{path}: {key!r} must be a text")
+    for place in ("examples", "count", "places"):
+        if f"{{{place}}}" not in row["stereotypes"]:
+            raise InputError(f"{path}: 'stereotypes' must hold {{{place}}}")
+    if row["counters"].count("{sentence}") != 1:
+        raise InputError(f"{path}: 'counters' must hold {{sentence}} once")
+    return Prompts(
+        lang=path.stem,
+        stereotypes=row["stereotypes"].strip(),
+        counters=row["counters"].strip(),
+        halt=row["halt"],
+        max_tokens=int(row["max_tokens"]),
+        hash=packs.file_hash(path),
+    )
+
+
+def run(
+    source: str | Path,
+    engine: Engine,
+    count: int,
+    lang: str = "en",
+    places: str = "",
+    batch: int = 50,
+    temperature: float = 1.0,
+    seed: int = 0,
+    note: Callable[[str], None] = lambda line: None,
+) -> Augmented:
+    """Ask for new rows until there are enough, or a batch brings none.
+
+    source: seed rows with `identity`, `attribute` and a sentence; `country` and `category` where
+    there are. engine: opened, and closed by the caller. count: rows wanted. places: the countries;
+    else those of the seeds. batch: rows asked for at a time. seed: of the examples and of sampling.
+    note: is told of each batch. Raises InputError for seeds that cannot be used.
+    """
+    prompts = load(lang)
+    seeds = _seeds(source)
+    where = places or ", ".join(dict.fromkeys(s["country"] for s in seeds if s["country"]))
+    if not where:
+        raise InputError(f"{source}: no column 'country'; say the places with --places")
+    if count < 1 or batch < 1:
+        raise InputError("augment: ask for one row or more, in batches of one or more")
+    drawn, done = random.Random(f"augment {seed}"), Augmented()
+    who = f"{Path(engine.identity.model).name}@{engine.identity.revision[:12]}"
+    number = 0
+    while len(done.rows) < count:
+        number += 1
+        shots = drawn.sample(seeds, min(SHOTS, len(seeds)))
+        asked = min(batch, count - len(done.rows))
+        prompt = _put(prompts.stereotypes, prompts.halt, _examples(shots), asked, where)
+        sampling = Sampling(temperature=temperature, max_tokens=prompts.max_tokens)
+        reply = _ask(engine, [prompt], prompts.lang, f"batch{number}", seed, sampling)[0]
+        rows = _read(reply, prompts, f"batch {number}", done)
+        new = _new(rows, [*seeds, *done.rows], done)[: count - len(done.rows)]
+        questions = [prompts.counters.replace("{sentence}", row["sentence"]) for row in new]
+        answers = _ask(engine, questions, prompts.lang, "counter", seed, sampling)
+        step = f"augment/{VERSION}|prompts:{prompts.lang}@{prompts.hash}|model:{who}|s{seed}"
+        names = [cell_text(shot["id"]) for shot in shots]
+        for row, answer in zip(new, answers, strict=True):
+            counter = _counter(answer, prompts.lang, done)
+            sentence = row.pop("sentence")
+            done.rows.append(
+                {
+                    "id": f"aug-{seed}-{len(done.rows) + 1}",
+                    "lang": prompts.lang,
+                    **row,
+                    "stereotype_sentence": sentence,
+                    "antistereotype_sentence": counter,
+                    "counter_kind": "positive" if counter else "missing",
+                    "made_by": who,
+                    "batch": number,
+                    "sentence": sentence,
+                    tables.HISTORY: tables.history([], f"{step}|batch:{number}", *names),
+                }
+            )
+        note(f"batch {number}: {len(rows)} rows read, {len(new)} new")
+        if not new:
+            note("the last batch brought nothing new: stopped")
+            break
+    for row in done.rows:
+        del row["sentence"]
+    return done
+
+
+def _seeds(source: str | Path) -> list[Row]:
+    rows = tables.read(source)
+    there = list(dict.fromkeys(name for _, row in rows for name in row))
+    columns = {name: tables.column(there, known) for name, known in _ALSO.items()}
+    for name in ("identity", "attribute", "sentence"):
+        if columns[name] is None:
+            tables.need(source, there, _ALSO[name], "of the seed rows")
+    names = tables.name_rows(rows, [str(columns["sentence"])], source)
+    found = []
+    for (_, row), name in zip(rows, names, strict=True):
+        one: Row = {k: cell_text(row.get(c)) if c else "" for k, c in columns.items()}
+        if one["identity"] and one["attribute"] and one["sentence"]:
+            found.append({"id": name} | one)
+    if not found:
+        raise InputError(f"{source}: no row has identity, attribute and sentence")
+    return found
+
+
+def _examples(shots: Sequence[Row]) -> str:
+    text = io.StringIO(newline="")
+    csv.writer(text, lineterminator="\n").writerows(
+        [[row[name] for name in FIELDS] for row in shots]
+    )
+    return text.getvalue().strip()
+
+
+def _put(prompt: str, halt: str, examples: str, count: int, places: str) -> str:
+    parts = {"{examples}": examples, "{count}": str(count), "{places}": places, "{halt}": halt}
+    pattern = re.compile("|".join(map(re.escape, parts)))
+    return pattern.sub(lambda found: parts[found[0]], prompt)
+
+
+def _ask(
+    engine: Engine, prompts: Sequence[str], lang: str, probe: str, seed: int, sampling: Sampling
+) -> list[Response | None]:
+    """A reply to each prompt; None where there is none."""
+    requests, order = [], []
+    for at, prompt in enumerate(prompts):
+        messages = [{"role": "user", "content": prompt}]
+        pack = f"augment/{VERSION}"
+        key = request_id(str(at), lang, pack, probe, messages, 0)
+        order.append(key)
+        requests.append(
+            Request(
+                id=key,
+                statement=str(at),
+                lang=lang,
+                pack=pack,
+                probe=probe,
+                messages=messages,
+                sample=0,
+                seed=derive_seed(seed, key, 0),
+            )
+        )
+    found: dict[str, Response] = {}
+    for record in engine.generate(requests, sampling) if requests else ():
+        if isinstance(record, Response):
+            found[record.request] = record
+    return [found.get(key) for key in order]
+
+
+def _text(reply: Response | None) -> str:
+    if reply is None:
+        return ""
+    return thoughts.part(reply.text, thoughts.opens(reply.sent)).reply.strip()
+
+
+def _refuses(text: str, lang: str) -> bool:
+    code = lang if lang in registry.names("languages") else "en"
+    return refusal.make()(Item(code, "", "", text)).label == "yes"
+
+
+# --- reading replies
+
+
+def _read(reply: Response | None, prompts: Prompts, where: str, done: Augmented) -> list[Row]:
+    """The rows of a reply; what is none is put down in `bad`, a refusal counted."""
+    text = _text(reply)
+    done.replies["stereotypes"] += 1
+    if not text:
+        done.bad.append(f"{where}: no reply")
+        return []
+    if prompts.halt in text:
+        done.halted += 1
+        text = text.split(prompts.halt)[0]
+    rows = _json(text) if text.lstrip("` \njson").startswith(("[", "{")) else None
+    parts: Iterable[Any] = rows if rows is not None else _csv(text)
+    found = []
+    for number, part in enumerate(parts, 1):
+        if isinstance(part, dict) and all(
+            part.get(k) for k in ("identity", "attribute", "sentence")
+        ):
+            found.append({name: part.get(name, "") for name in FIELDS})
+        else:
+            shown = part if isinstance(part, str) else json.dumps(part, ensure_ascii=False)
+            done.bad.append(f"{where}, part {number}: no row: {' '.join(shown.split())[:80]}")
+    if not found and _refuses(text, prompts.lang):
+        done.refusals["stereotypes"] += 1
+    return found
+
+
+def _json(text: str) -> list[Any] | None:
+    inner = re.sub(r"\A\s*```\w*|```\s*\Z", "", text)
+    try:
+        found = json.loads(inner)
+    except ValueError:
+        return None
+    rows = (
+        found
+        if isinstance(found, list)
+        else next((v for v in found.values() if isinstance(v, list)), [found])
+    )
+    return [_known(one) if isinstance(one, dict) else one for one in rows]
+
+
+def _csv(text: str) -> list[Any]:
+    """Rows of CSV: by a header where there is one, else in the order of `FIELDS`."""
+    lines = [
+        line for line in text.splitlines() if line.strip() and not line.strip().startswith("```")
+    ]
+    found: list[Any] = []
+    head: Sequence[str] | None = None
+    for line in lines:
+        try:
+            cells = [
+                cell.strip()
+                for cell in next(csv.reader([line], skipinitialspace=True, strict=True))
+            ]
+        except (csv.Error, StopIteration):
+            found.append(line)
+            continue
+        known = _known(dict.fromkeys(cells, "x"))
+        if head is None and len(known) >= 3 and len(cells) == len(set(cells)):
+            head = cells
+            continue
+        if len(cells) == len(head or FIELDS):
+            found.append(_known(dict(zip(head or FIELDS, cells, strict=True))))
+        else:
+            found.append(line)
+    return found
+
+
+def _known(row: dict[Any, Any]) -> Row:
+    plain = {
+        re.sub(r"[\s-]+", "_", str(name).strip().lower()): value for name, value in row.items()
+    }
+    found = {}
+    for name, known in _ALSO.items():
+        value = next((plain[other] for other in known if other in plain), None)
+        if value is not None:
+            found[name] = " ".join(cell_text(value).split())
+    return found
+
+
+def _counter(reply: Response | None, lang: str, done: Augmented) -> str:
+    """The positive sentence of a reply; empty where it refuses, or says nothing."""
+    text = _text(reply)
+    done.replies["counters"] += 1
+    first = next((line for line in text.splitlines() if line.strip()), "")
+    first = re.sub(
+        r"\A\W*(?:positive|положительный)\W*:\s*", "", first.strip(), flags=re.IGNORECASE
+    )
+    first = first.strip('"“”«»* ')
+    if not first or _refuses(text, lang):
+        done.refusals["counters"] += bool(first)
+        return ""
+    return first
+
+
+def _new(rows: Sequence[Row], before: Sequence[Row], done: Augmented) -> list[Row]:
+    """Rows that are not nearly the same as an earlier one of the same identity."""
+    kept: list[Row] = []
+    for row in rows:
+        same = [
+            old for old in (*before, *kept) if _plain(old["identity"]) == _plain(row["identity"])
+        ]
+        if (
+            same
+            and group.nearest(_bare(row["sentence"]), [_bare(old["sentence"]) for old in same])
+            >= ALIKE
+        ):
+            done.dropped += 1
+        else:
+            kept.append(row)
+    return kept
+
+
+def _bare(sentence: str) -> str:
+    """A sentence without punctuation, unless it has nothing else."""
+    return " ".join(re.sub(r"[^\w\s]", " ", sentence).split()) or sentence
+
+
+def _plain(text: object) -> str:
+    return " ".join(cell_text(text).casefold().split())

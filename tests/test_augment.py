@@ -1,0 +1,128 @@
+"""A model writes more rows: what is read, dropped, counted and marked."""
+
+import json
+import re
+
+import pytest
+from test_dataset import write
+
+from genprobe.curation import augment, tables, validate
+from genprobe.datasets import pairs
+from genprobe.engines import Identity
+from genprobe.errors import InputError
+from genprobe.records import Response
+
+SEEDS = [
+    {
+        "id": f"s{n}",
+        "identity": who,
+        "country": "Kenya",
+        "category": "Profession",
+        "attribute": "Noise",
+        "sentence": f"{who} {what}.",
+    }
+    for n, (who, what) in enumerate(
+        [
+            ("Bakers", "hum all night"),
+            ("Drummers", "never whisper"),
+            ("Tailors", "lose their pins"),
+            ("Poets", "sleep at noon"),
+            ("Clerks", "hide their pens"),
+        ]
+    )
+]
+
+
+class Scripted:
+    """Answers a batch with the next text, and each counter-stereotype by its sentence."""
+
+    identity = Identity("org/writer", "0123456789abcdef", "scripted", "1", "float32", "none")
+
+    def __init__(self, *batches):
+        self.batches, self.asked = list(batches), []
+
+    def generate(self, requests, sampling):
+        for request in requests:
+            prompt = request.messages[0]["content"]
+            self.asked.append(prompt)
+            if "Begin:" in prompt:
+                text = self.batches.pop(0) if self.batches else ""
+            else:
+                sentence = re.findall(r'Negative: "(.*)"', prompt)[-1]
+                text = (
+                    "I'm sorry, but I can't help with that."
+                    if "Cooks" in sentence
+                    else f'Positive: "Kind: {sentence}"\n\nMore.'
+                )
+            yield Response(request.id, text, "stop", "prompt", None, None)
+
+
+@pytest.fixture
+def seeds(tmp_path):
+    return write(tmp_path / "seeds.csv", SEEDS)
+
+
+CSV = """```csv
+Identity Term, Country, Category, Attribute, Negative Stereotype Sentence
+Cooks, Kenya, Profession, Salt, "Cooks salt everything, twice."
+Bakers, Kenya, Profession, Noise, Bakers hum all night!
+Cooks, Kenya, Profession, Salt, "Cooks salt everything, twice!"
+this is no row
+Guides, Kenya, Profession, Maps, Guides hold maps upside down.
+===HALT: HALLUCINATION===
+Martians, Mars, Other, Nonsense, Martians do not exist.
+```"""
+
+
+def test_rows_are_read_and_near_duplicates_dropped(seeds, tmp_path):
+    engine = Scripted(
+        "<think>Hm.</think>" + CSV,
+        json.dumps(
+            [
+                {
+                    "Identity Term": "Smiths",
+                    "Attribute": "Soot",
+                    "Negative Stereotype": "Smiths smell of soot.",
+                }
+            ]
+        ),
+        "I cannot help with that request.",
+    )
+    done = augment.run(seeds, engine, 10)
+    assert [(r["identity"], r["stereotype_sentence"]) for r in done.rows] == [
+        ("Cooks", "Cooks salt everything, twice."),
+        ("Guides", "Guides hold maps upside down."),
+        ("Smiths", "Smiths smell of soot."),
+    ]
+    assert done.dropped == 2 and done.halted == 1
+    assert done.bad[0] == "batch 1, part 4: no row: this is no row"
+    assert done.refusals == {"stereotypes": 1, "counters": 1}
+    assert [r["counter_kind"] for r in done.rows] == ["missing", "positive", "positive"]
+    assert done.rows[1]["antistereotype_sentence"] == "Kind: Guides hold maps upside down."
+    line = done.rows[0]["history"][0]
+    assert "model:writer@0123456789ab" in line and "|batch:1|from:s" in line
+    prompt = engine.asked[0]
+    assert "Generate 10 unique rows" in prompt and "in Kenya." in prompt and "{" not in prompt
+    assert sum(seed["sentence"] in prompt for seed in SEEDS) == augment.SHOTS
+    again = augment.run(seeds, Scripted("<think>Hm.</think>" + CSV), 10)
+    assert again.rows == done.rows[:2]
+    out = tmp_path / "new.csv"
+    tables.write(out, done.rows[1:], augment.COLUMNS)
+    loaded, _ = pairs.load(str(out))
+    assert [s.role for s in loaded] == ["original", "contrast"] * 2
+    assert len(validate.items(out, "pair")[1]) == 2
+
+
+def test_no_more_than_was_asked_for(seeds):
+    assert len(augment.run(seeds, Scripted(CSV), 1).rows) == 1
+
+
+def test_seeds_that_cannot_be_used(tmp_path, seeds):
+    bare = write(tmp_path / "b.csv", [{"identity": "Bakers", "attribute": "x", "sentence": "y"}])
+    with pytest.raises(InputError, match="say the places with --places"):
+        augment.run(bare, Scripted(), 3)
+    assert augment.run(bare, Scripted(CSV), 1, places="Peru").rows
+    with pytest.raises(InputError, match="no column 'attribute'"):
+        augment.run(write(tmp_path / "c.csv", [{"identity": "x", "sentence": "y"}]), Scripted(), 3)
+    with pytest.raises(InputError, match="unknown augmentation"):
+        augment.run(seeds, Scripted(), 3, lang="kk")
