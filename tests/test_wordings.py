@@ -485,3 +485,19 @@ def test_the_report_and_the_figures_lead_with_the_wording(runs, tmp_path):
     shown = {score.by["wording"] for score in found["wordings-by-model"].scores}
     assert {"published", "over wordings"} <= shown
     assert {"wording", "residual"} <= {s.by["effect"] for s in found["components-by-model"].scores}
+
+
+def test_samples_and_runs_of_one_model_are_held_together(runs, monkeypatch, capsys):
+    def found(*folders):
+        _, out = said(monkeypatch, capsys, "compare", *folders, "--test", "retest", "-f", "json")
+        return {score["metric"]: score for score in json.loads(out)}
+
+    both = found(*runs)  # the same replies under two names
+    assert both["reliability"]["value"] == pytest.approx(1)
+    assert both["same-answers"]["value"] == 1
+    alone = found(runs[0])  # its two samples
+    assert alone["reliability"]["by"]["times"] == 2
+    assert alone["reliability"]["value"] < 1
+    assert 0 < alone["same-answers"]["value"] < 1
+    # Every statement is an item, and no original with its contrasts.
+    assert alone["reliability"]["n"] > 8
