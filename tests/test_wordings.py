@@ -501,3 +501,42 @@ def test_samples_and_runs_of_one_model_are_held_together(runs, monkeypatch, caps
     assert 0 < alone["same-answers"]["value"] < 1
     # Every statement is an item, and no original with its contrasts.
     assert alone["reliability"]["n"] > 8
+
+
+# --- planted effects
+
+
+def test_planted_wording_effects_are_recovered_and_a_wrong_truth_is_not(monkeypatch):
+    from genprobe import selftest
+    from genprobe.engines.control import worded
+
+    found = selftest.worded(1)
+    assert found.faults == []
+    true = [share for _, share, _ in found.shares.values()]
+    assert max(true) - min(true) > 0.3
+    assert len(found.shares) == 8
+    assert found.component[0] == pytest.approx(found.component[1], rel=0.4)
+
+    drawn = worded.replies
+
+    def wrong(*arguments):
+        for row in drawn(*arguments):
+            off = -0.2 if row["wording"] == "direct" else 0.0
+            yield {**row, "true": row["true"] + off * row["true"] / 0.5}
+
+    monkeypatch.setattr(worded, "replies", wrong)
+    assert any("direct" in fault for fault in selftest.worded(1).faults)
+
+
+def test_a_file_with_wordings_is_scored_over_them(tmp_path):
+    from genprobe.outcomes import table
+
+    rows = [
+        {"item": f"s{i}", "lang": "en", "probe": "agreement", "wording": f"w{w}",
+         "answer": "yes" if (i + w) % 4 == 0 else "no"}
+        for i in range(20) for w in range(4)
+    ]  # fmt: skip
+    (score,) = metrics.score(table.from_rows(rows), ["endorsed-over-wordings"], [], str)
+    assert score.value == pytest.approx(0.25)
+    assert score.n == 80
+    assert score.low < 0.25 < score.high
