@@ -446,10 +446,10 @@ def test_a_dry_run_asks_nothing_and_says_what_it_would_cost(monkeypatch, capsys,
     arguments = ["yesno", "--lang", "en", "--limit", "10", "--dry-run"]
     code, out = said(monkeypatch, capsys, *arguments)
     assert code == 0
-    assert out.startswith("30 requests: questions of ")
+    assert "30 requests" in out
     assert "one wording says nothing of others" in out
     code, out = said(monkeypatch, capsys, *arguments, "--wordings", "4")
-    assert out.startswith("120 requests")
+    assert "120 requests" in out
     assert "an interval over wordings of ±" in out
     assert not list(tmp_path.iterdir())
 
