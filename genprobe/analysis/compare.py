@@ -254,6 +254,8 @@ def _ranked(
     except InputError as error:
         note(f"no ranking: {error}")
         return []
+    if not cells:
+        note("no ranking: fewer than two statements count for all models")
     out = []
     for cell, one, left in cells:
         about = {"metric": name, "by": cell, "told": one.told(), "left_out": left}
