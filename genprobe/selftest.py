@@ -12,6 +12,9 @@ and the metrics that any model goes through. Then its true rates are computed fr
 - sharpness: likely answers come as often as they should, which a wrong temperature changes;
 - labels: every reply that was planted is read as what it means.
 
+Of a panel of wordings whose effects are planted (`control.worded`): the share of every wording is
+what chance allows, and so is the variance component of the wording (`Panel`).
+
 And of the stories that it tells in Kazakh: the intervals of NegRate by domain cover the true one,
 the number of negative templates is what chance allows, and every planted story is read as what it
 is (`Told`).
@@ -20,6 +23,7 @@ is (`Told`).
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import math
 import tempfile
@@ -52,6 +56,9 @@ MOST_Z_COVERAGE = 4.0
 MOST_Z_RATE = 4.5  # one in 1,000 sound runs goes over it by chance, with 162 rates
 MOST_Z_SHARPNESS = 4.5
 STORY_LANG = "kk"
+PANEL_LANG = "en"
+PANEL_SAMPLES = 2
+PANEL_DRAWS = 60
 STORIES = 5  # a template, of each wording
 STORY_TOKENS = 512
 Drawn = tuple[tuple[int, int, int], ...]  # of every cluster: yes, no, ambiguous
@@ -107,6 +114,43 @@ class Told:
 
 
 @dataclass(frozen=True)
+class Panel:
+    """A panel of wordings with planted effects. shares: wording -> measured, true, z. component:
+    of the wording, measured and true, with the z of their difference; interval: of the rate over
+    wordings."""
+
+    lang: str
+    replies: int
+    shares: dict[str, tuple[float, float, float]]
+    component: tuple[float, float, float]
+    interval: tuple[float, float]
+
+    def text(self) -> list[str]:
+        rows = [("wording", "endorsed", "true", "z")]
+        rows += [
+            (name, f"{got:.3f}", f"{true:.3f}", f"{z:+.1f}")
+            for name, (got, true, z) in self.shares.items()
+        ]
+        got, true, z = self.component
+        return [
+            *_aligned(rows),
+            f"component of the wording {got:.4f}, planted {true:.4f} (z {z:+.1f}); over wordings "
+            f"{self.interval[0]:.3f}-{self.interval[1]:.3f}, {self.replies} replies in {self.lang}",
+        ]
+
+    @property
+    def faults(self) -> list[str]:
+        found = [
+            f"{name}: endorsed is off the planted share (z {z:+.1f})"
+            for name, (_, _, z) in self.shares.items()
+            if abs(z) > MOST_Z_RATE
+        ]
+        if abs(self.component[2]) > MOST_Z_RATE:
+            found.append(f"the component of the wording is off (z {self.component[2]:+.1f})")
+        return [f"wordings, {self.lang}: {fault}" for fault in found]
+
+
+@dataclass(frozen=True)
 class Report:
     """What `run` found; `faults` is empty where all is well."""
 
@@ -121,6 +165,7 @@ class Report:
     seconds: float
     stories: int = 0
     told: tuple[Told, ...] = ()
+    panel: Panel | None = None
 
     @property
     def ok(self) -> bool:
@@ -155,6 +200,8 @@ class Report:
                 f"{covered} of {len(self.told)} intervals of NegRate cover the true one, "
                 f"{self.stories} stories"
             )
+        if self.panel:
+            out += ["", *self.panel.text()]
         out.append(f"{self.seconds:.0f} s")
         return "\n".join([*out, *(f"FAULT: {fault}" for fault in self.faults)])
 
@@ -202,7 +249,61 @@ def run(
             )
             truth = _exact("exact_stories", measured, progress)
             stories = table.outcomes(measured).join(truth, on=KEY, validate="many_to_one")
-    return compare(outcomes, stories, lambda: time.monotonic() - started)
+        panel = None
+        if not langs or PANEL_LANG in langs:
+            panel = worded(seed, progress)
+    report = compare(outcomes, stories, lambda: time.monotonic() - started)
+    if panel is None:
+        return report
+    faults = (*report.faults, *panel.faults)
+    return dataclasses.replace(report, panel=panel, faults=faults)
+
+
+def worded(seed: int = 0, progress: Progress = lambda what, done, total: None) -> Panel:
+    """Ask the speaker with planted wording effects in all wordings, and take its answers apart."""
+    import numpy as np
+
+    from genprobe.analysis.components import components
+    from genprobe.datasets import statements
+    from genprobe.engines.control.worded import replies
+    from genprobe.judges import Item
+    from genprobe.pipeline.plan import plan
+    from genprobe.resources import packs, registry
+
+    pack, (items, _) = packs.load_pack("yesno"), statements.load("builtin", [PANEL_LANG])
+    probes = ["agreement", "disagreement"]
+    requests = plan(items, pack, probes, seed, PANEL_SAMPLES, wordings="all")
+    judge = registry.module("judges", "yesno").make()
+    rows = []
+    for row in replies(requests, items):
+        item = Item(row["lang"], row["probe"], row["prompt"], row["response"])
+        read = judge(item)
+        rows.append({**row, "answer": read.label, **read.fields})
+        if len(rows) % 500 == 0:
+            progress("wordings", len(rows), len(requests))
+    found = table.from_rows(rows)
+    clear = found[found["says"].notna()]
+    true, says = clear["true"].to_numpy(float), clear["says"].to_numpy(float)
+    facets = {name: clear[name].to_numpy() for name in ("statement", "wording", "probe")}
+    shares = {}
+    for name in dict.fromkeys(facets["wording"]):
+        at = facets["wording"] == name
+        z = _z(int(says[at].sum()), true[at], true[at])
+        shares[str(name)] = float(says[at].mean()), float(true[at].mean()), z
+    rng = np.random.default_rng(seed)
+    drawn = [
+        components((rng.random(len(true)) < true).astype(float), facets)["wording",].value
+        for _ in range(PANEL_DRAWS)
+    ]
+    got = components(says, facets)["wording",].value
+    (score,) = metrics.score(found, ["endorsed-over-wordings"], [], str)
+    return Panel(
+        lang=PANEL_LANG,
+        replies=len(rows),
+        shares=shares,
+        component=(got, float(np.mean(drawn)), float((got - np.mean(drawn)) / np.std(drawn))),
+        interval=(score.low or 0.0, score.high or 1.0),
+    )
 
 
 @contextlib.contextmanager

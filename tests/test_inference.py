@@ -505,7 +505,9 @@ def compared(*arguments, code=0):
 
 
 def scores(*arguments):
-    return [Score.from_dict(row) for row in json.loads(compared(*arguments, "-f", "json"))]
+    found = json.loads(compared(*arguments, "-f", "json"))
+    rows = found["scores"] if isinstance(found, dict) else found
+    return [Score.from_dict(row) for row in rows]
 
 
 def test_the_command_tests(run, tmp_path):

@@ -117,7 +117,7 @@ def test_one_row_for_every_planned_request(run):
         "in_language",
         *table.PROBABILITIES,
         *("usable", "unusable_why", "sentences", "cut_off", "sentiment", "negative"),
-        *("stance", "hedged"),
+        *("stance", "hedged", "wording", "order", "chosen", "classifier"),
         *(column.name for column in columns.of_judges()["thought"]),
         "thought",
     }

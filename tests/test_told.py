@@ -224,7 +224,7 @@ def test_two_models_are_compared_template_by_template(told, run, tmp_path, monke
     command = ["compare", str(run.folder), str(two.folder), "--metric", "negrate", "-f", "json"]
     done = CliRunner().invoke(cli, command)
     assert done.exit_code == 0, done.output
-    scores = {s.metric: s for s in map(Score.from_dict, json.loads(done.stdout))}
+    scores = {s.metric: s for s in map(Score.from_dict, json.loads(done.stdout)["scores"])}
     (want,) = paired(table.outcomes(run), table.outcomes(two), "negrate")
     assert scores["a"].value == want.a and scores["b"].value == want.b < want.a
     assert scores["difference"].value == pytest.approx(want.b - want.a)

@@ -38,6 +38,7 @@ COMMANDS = (
         "judge",
         "score",
         "compare",
+        "gate",
         "report",
         "reproduce",
         "verify",

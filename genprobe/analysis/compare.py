@@ -39,10 +39,10 @@ def compare(
     """Runs compared by a test, and what it would take to show a difference (docs/inference.md).
 
     test: `paired` (`analysis.paired`: each of the other runs with the first, item by item), `anova`
-    or `ks` (`analysis.significance`), or `components` of the variance of an answer, over the
-    columns `between` (`components.FACETS` where empty). between: the column whose values are
-    compared, of `anova` the factors; the model where empty, of `anova` all of
-    `significance.FACTORS`. Two
+    or `ks` (`analysis.significance`), `components` of the variance of an answer, or `retest`: how
+    far runs, of one run its samples, agree. between: the column whose values are compared, of
+    `anova` and `components` the factors; the model where empty, of these all of
+    `significance.FACTORS`, or `components.FACETS`. Two
     values of another column of one run are `paired`, too: all with all. metrics: where empty, of
     `paired` those that both sides have; of the rest the one that is most asked for. by: columns
     that make the cells; one cell of all where empty. power: points to plan for, in place of a
@@ -63,7 +63,14 @@ def compare(
         raise InputError(
             f"--test {test} compares the values of one column; --test anova of several"
         )
-    asked = _Asked.open([first, *sources_of(others)])
+    retest = test == "retest"
+    asked = _Asked.open([first, *sources_of(others)], (*WHO, "seed") if retest else WHO)
+    if retest:
+        from genprobe.analysis import validity
+
+        tables = dict(zip(asked.names, asked.tables, strict=True))
+        name = metrics[0] if metrics else _main(asked.tables, by, share=True)
+        return Scores(validity.retest(tables, name, by, asked.sign))
     if test == "paired":
         column = between[0] if between else "model"
         sides = asked.sides(column) if len(asked.runs) > 1 or column != "model" else []
@@ -112,7 +119,7 @@ def compare(
     return Scores(significance.corrected(scores, more))
 
 
-TESTS = ("paired", "anova", "ks", "components")
+TESTS = ("paired", "anova", "ks", "components", "retest")
 # What is tested of a run where nobody says: the first that it has.
 _MAIN = ("bias-score", "endorsed", "negative-stories", "win-rate", "accuracy", "argues-for")
 
@@ -126,7 +133,7 @@ class _Asked:
     tables: Sequence[pd.DataFrame]
 
     @staticmethod
-    def open(folders: Sequence[Source]) -> _Asked:
+    def open(folders: Sequence[Source], but: Collection[str] = WHO) -> _Asked:
         from genprobe.outcomes import table
 
         runs = [Run.open(folder) for folder in folders]
@@ -138,7 +145,7 @@ class _Asked:
                 f"{twice[0]} is given twice, and a run is no evidence beside itself; give another"
             )
         for a, b in itertools.combinations(runs, 2):
-            asked_alike(a, b)
+            asked_alike(a, b, but)
         for run in runs:
             if tasks.of(run.spec).judges and not run.judges():
                 raise RunError(f"{run.folder}: nothing is judged; run `genprobe judge` on it first")
@@ -247,6 +254,8 @@ def _ranked(
     except InputError as error:
         note(f"no ranking: {error}")
         return []
+    if not cells:
+        note("no ranking: fewer than two statements count for all models")
     out = []
     for cell, one, left in cells:
         about = {"metric": name, "by": cell, "told": one.told(), "left_out": left}

@@ -220,10 +220,12 @@ def gate(
     checks, notes = [], []
     for metric, most in limits.items():
         for cell in paired.matched(before, after, metric):
-            one = check(cell.sums, metric, most)
+            where = "".join(f", {column} {value}" for column, value in cell.by.items())
+            one = check(cell.sums, metric + where, most)
             checks.append(one)
             if cell.alone:
-                notes.append(f"{metric}: {cell.alone} units count in one of the two runs only")
+                told_of = f"{cell.alone} units count in one of the two runs only"
+                notes.append(f"{metric}{where}: {told_of}")
             if one.weak:
                 notes.append(one.weak)
     drawn = any(run.spec.temperature != 0 for run in runs)

@@ -14,14 +14,20 @@ would have, and may then lie above 1 by chance.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from genprobe.errors import InputError
-from genprobe.statistics import LEVEL, RESAMPLES, SEED, Array, Interval
+from genprobe.metrics import Measure, declare
+from genprobe.records import Score
+from genprobe.statistics import BOOTSTRAP, LEVEL, RESAMPLES, SEED, Array, Interval
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 LEAST = 5  # units that a correlation needs
 
@@ -78,6 +84,73 @@ def _icc(values: Array) -> float:
     error = (left**2).sum() / ((n - 1) * (k - 1))
     below = rows + (k - 1) * error + k * (columns - error) / n
     return float((rows - error) / below) if below > 1e-12 else float("nan")
+
+
+# What makes an item, of which every run or sample has one measurement.
+_ITEM = ("decode", "lang", "probe", "item_", "wording", "order")
+
+
+def retest(
+    tables: Mapping[str, pd.DataFrame],
+    metric: str,
+    by: Sequence[str],
+    signature: Callable[[str], str],
+) -> list[Score]:
+    """How far runs that asked one model the same agree, item by item; of one run its samples.
+
+    tables: run -> outcomes. metric: a mean over units that count alike. Returns `reliability` and
+    `same-answers`, of all measurements together, in each cell of `by`. An item counts that has one
+    in each. InputError where nothing was measured twice.
+    """
+    import pandas as pd
+
+    from genprobe.analysis import significance
+    from genprobe.metrics import cells, find
+
+    rows, left = [], 0
+    for name, table in tables.items():
+        # `values` calls the cluster `statement`, in which an original and its contrasts are one.
+        table = table.assign(item_=table["statement"])
+        items = [c for c in _ITEM if c in table and c not in find(metric).never_by]
+        items = list(dict.fromkeys([*items, *by]))
+        kept, out = significance.values(table, metric, [*items, "sample"])
+        left += sum(out.values())
+        rows.append(kept.assign(time=name if len(tables) > 1 else kept["sample"].astype(str)))
+    whole = pd.concat(rows, ignore_index=True)
+    items = list(dict.fromkeys([c for c in (*_ITEM, *by) if c in whole]))
+    times = list(dict.fromkeys(whole["time"]))
+    if len(times) < 2:
+        raise InputError("nothing was measured twice; give another run, or ask with --samples 2")
+    wide = whole.pivot_table(index=items, columns="time", values="value", aggfunc="mean")
+    at, labels = cells(wide.reset_index(), list(by))
+    sign = signature(f"{metric}/{find(metric).version}-icc+{BOOTSTRAP}")
+    scores = []
+    for number, label in enumerate(labels):
+        values = wide.to_numpy(float)[at == number]
+        alone = int(np.isnan(values).any(1).sum())
+        found = reliability(values)
+        out = {"unclear": left} if left else {}
+        out |= {"not in all": alone} if alone else {}
+        about: dict[str, Any] = {"of": metric, **label, "times": found.times}
+        ends = found.value, found.low, found.high
+        scores.append(Score("reliability", about, *ends, found.n, out, None, sign))
+        scores.append(
+            Score("same-answers", about, found.same, None, None, found.n, out, None, sign)
+        )
+    return scores
+
+
+declare(
+    Measure(
+        "reliability",
+        "intraclass correlation of measurements of one item",
+        "coefficient",
+        "items",
+        "reliability: of a single measurement (ICC, two-way random, agreement); at 1 measurements "
+        "agree as far as items differ.",
+    ),
+    Measure("same-answers", "share of pairs of measurements that are equal", unit="items"),
+)
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,12 @@ from genprobe.errors import InputError
 @click.argument("others", nargs=-1, type=click.Path(path_type=Path), metavar="[RUN]...")
 @click.option(
     "--test",
-    type=click.Choice(["paired", "anova", "ks", "components"]),
+    type=click.Choice(["paired", "anova", "ks", "components", "retest"]),
     default="paired",
     show_default=True,
     help="Item by item; analysis of variance; distributions, pair by pair (Kolmogorov-Smirnov); "
-    "what an answer depends on (variance components; also of one run).",
+    "what an answer depends on (variance components; also of one run); how far runs of one model, "
+    "or the samples of one run, agree.",
 )
 @click.option(
     "--between",
@@ -96,7 +97,8 @@ def command(
             power=power,
             note=noter(quiet),
         )
-    if form == "json" and found.rankings:
+    models = test == "paired" and power is None and not between and not paradigms
+    if form == "json" and models:
         click.echo(formats.ranked(found), nl=False)
         return
     print_scores(found, form)

@@ -192,6 +192,8 @@ _FROM = {
             "bias_type",
             "type",
             "entity",
+            "wording",
+            "order",
             "sample",
             "prompt",
             "response",
@@ -275,7 +277,8 @@ def _read(data: pd.DataFrame, perplexity: bool) -> pd.DataFrame:
         if column in frame:
             frame[column] = [_truth(v, column, at) for at, v in frame[column].items()]
     if "sample" not in frame:
-        same = [c for c in ("model", "decode", "lang", "probe", "statement") if c in frame]
+        keys = ("model", "decode", "lang", "probe", "statement", "wording", "order")
+        same = [c for c in keys if c in frame]
         frame["sample"] = frame.groupby(same, dropna=False).cumcount()
     return _finish(frame, pack)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from genprobe import metrics, tasks
-from genprobe.analysis import compare, components, significance
+from genprobe.analysis import compare, components, flips, gate, significance
 from genprobe.analysis.paired import fits
 from genprobe.errors import GenprobeError
 from genprobe.metrics.negrate import FEWEST, not_told
@@ -371,6 +371,8 @@ class Sections:
                 except GenprobeError as error:
                     why = what(error, self.sources, self.redact)
                     lines.append(f"{one.name} and {other.name} cannot be paired: {why}.")
+                    continue
+                lines += _changed(one, other)
             # A p-value is corrected for all that stand here, and not those of its table alone.
             every = significance.corrected(itertools.chain.from_iterable(found.values()))
             tables = [
@@ -507,6 +509,16 @@ def _several(sources: Sequence[Source], column: str) -> bool:
             return False
         values |= set(source.outcomes[column].dropna())
     return 1 < len(values) <= GROUPS
+
+
+def _changed(one: Source, other: Source) -> Iterator[str]:
+    """How many answers differ between two runs, whatever their averages, in a sentence a measure.
+    The replies below show both side by side."""
+    drawn = any(source.run.spec.temperature != 0 for source in (one, other))
+    for measure in ("endorsed", "recognised"):
+        with contextlib.suppress(GenprobeError, KeyError):  # of no yes/no answers, or none clear
+            found = flips.flips(one.outcomes, other.outcomes, measure, drawn)
+            yield f"{measure.capitalize()}, from {one.name} to {other.name}: {gate.told(found)}."
 
 
 def _scalar(value: Any) -> Any:

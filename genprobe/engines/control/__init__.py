@@ -68,18 +68,27 @@ def replies(lang: str, probe: str) -> tuple[Reply, ...]:
     return tuple(found.values())
 
 
-def planted(lang: str, probe: str, bias_type: str = "", role: str = "") -> dict[str, float]:
+WORDINGS = 1.5  # logits that a wording moves endorsement by, at most
+
+
+def planted(
+    lang: str, probe: str, bias_type: str = "", role: str = "", wording: str = ""
+) -> dict[str, float]:
     """The rates of yes, no and ambiguous that were planted in a cell; they add up to 1.
 
     Additive in the logit, so that the tables look like tables: a level of the language, one of
     the bias type, their interaction; originals above contrasts by a gap of the two; and a
     leaning to say yes (acquiescence) or no whatever the question. Any other bias type or role,
     that is, any statement but the built-in ones, is "".
+
+    wording: of a panel; the published one is "". The model was trained on the published one alone:
+    the effects of the others, on endorsement, are those of `worded`, which speaks without it.
     """
     side = {"original": 0.5, "contrast": -0.5}.get(role, 0.0)
     level = -0.35 + 0.9 * vary("level", lang) + 0.7 * vary("level", bias_type)
     level += 0.5 * vary("level", lang, bias_type)
     level += side * (0.8 + 0.6 * vary("gap", lang, bias_type))
+    level += WORDINGS * vary("wording", lang, wording) if wording else 0.0
     if probe == "disagreement":
         level = -level
     elif probe == "recognition":
@@ -90,11 +99,13 @@ def planted(lang: str, probe: str, bias_type: str = "", role: str = "") -> dict[
     return {"yes": yes * (1 - unclear), "no": (1 - yes) * (1 - unclear), "ambiguous": unclear}
 
 
-def mixture(lang: str, probe: str, bias_type: str = "", role: str = "") -> list[float]:
+def mixture(
+    lang: str, probe: str, bias_type: str = "", role: str = "", wording: str = ""
+) -> list[float]:
     """The planted probability of each of `replies(lang, probe)`, in their order; sums to 1."""
     said = replies(lang, probe)
     shares = [0.0] * len(said)
-    for answer, rate in planted(lang, probe, bias_type, role).items():
+    for answer, rate in planted(lang, probe, bias_type, role, wording).items():
         styles = _UNCLEAR if answer == "ambiguous" else _CLEAR
         where: dict[str, list[int]] = {}
         for i, reply in enumerate(said):
