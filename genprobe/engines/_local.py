@@ -12,6 +12,7 @@ import hashlib
 import logging
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +21,7 @@ import transformers
 from huggingface_hub import errors as hub
 from transformers.models.auto import modeling_auto
 
+from genprobe.engines import Identity, Options, _thinking
 from genprobe.errors import EngineError
 from genprobe.records import Failure, LogProb, Request, Response, digest
 from genprobe.resources import models
@@ -238,12 +240,69 @@ def folder_hash(folder: Path) -> str:
 # --- prompts ---------------------------------------------------------------------------------
 
 
+def told(model: str, local: Local, options: Options) -> _thinking.Told:
+    """How the model's template is told to think, as the options ask. EngineError as `tell`."""
+
+    def render(arguments: Mapping[str, Any]) -> str:
+        return Prompts(local.tokenizer, arguments).text([{"role": "user", "content": "?"}])
+
+    template = str(local.tokenizer.get_chat_template()) if local.tokenizer.chat_template else ""
+    positions = positions_of(local.config)
+    return _thinking.tell(
+        model, render, template, options.thinking, options.template_args, positions
+    )
+
+
+def positions_of(config: Any) -> int | None:
+    """Tokens that a model has at most, None where its configuration does not say."""
+    limit = getattr(config.get_text_config(), "max_position_embeddings", None)
+    return limit if isinstance(limit, int) and limit > 0 else None
+
+
+def identified(identity: Identity, told: _thinking.Told, options: Options) -> Identity:
+    """The identity with what was asked about thinking, how it was put and what was found."""
+    room = told.room if told.thinks or options.thinking.tokens else 0
+    asked = [options.thinking.mode] if options.thinking.mode != "default" else []
+    asked += [f"{room} tokens"] if room else []
+    given = {"template": dict(options.template_args)} if options.template_args else {}
+    return replace(
+        identity,
+        engine_args={**identity.engine_args, **given},
+        thinking=" ".join(asked),
+        thinking_put=told.put,
+        thinking_seen=told.seen,
+    )
+
+
+def refuse_inside(model: str, requests: Sequence[Request], told: _thinking.Told) -> None:
+    """EngineError for a choice or probabilities where a model thinks: an engine that does not wait
+    for the end of the thought would ask in the middle of it."""
+    forced = {r.decode for r in requests} - {"free"}
+    if forced and told.thinks:
+        raise EngineError(
+            f"{model}: thinks before it answers, and --decode {min(forced)} would ask in the middle "
+            "of a thought; give --thinking off, or --engine transformers --thinking on"
+        )
+
+
+def room_note(model: str, told: _thinking.Told, options: Options) -> None:
+    """Say that a model thinks, where nobody said how long it may."""
+    if told.thinks and options.thinking.tokens is None:
+        options.note(
+            f"{model} thinks before it answers: {told.room} tokens are added for it "
+            "(--think-tokens)"
+        )
+
+
 class Row(NamedTuple):
     """A request made ready: the text that is sent and its token ids."""
 
     request: Request
     sent: str
     ids: list[int]
+    # A thought that the model wrote before; it is at the end of both.
+    thought: str | None = None
+    thought_tokens: int | None = None
 
 
 class Form(NamedTuple):
@@ -264,6 +323,8 @@ def logprob(row: Row, forms: Sequence[Form], values: Sequence[Sequence[float]]) 
         ],
         sent=row.sent,
         tokens_in=len(row.ids),
+        reasoning=row.thought,
+        reasoning_tokens=row.thought_tokens,
     )
 
 
@@ -305,13 +366,34 @@ def unusable(row: Row, new: int, positions: int | None, vocabulary: int) -> Fail
     return None
 
 
-def reply(tokenizer: Any, row: Row, ids: list[int], stop_ids: Sequence[int]) -> Response:
-    """The response of new token ids, which may go on behind the token that ends them."""
+def written(tokenizer: Any, ids: Sequence[int], marks: frozenset[int] = frozenset()) -> str:
+    """Tokens as text, without special tokens but those that mark a thought."""
+    if marks and not marks.isdisjoint(ids):
+        special = set(tokenizer.all_special_ids).difference(marks)
+        return str(
+            tokenizer.decode(
+                [i for i in ids if i not in special], clean_up_tokenization_spaces=False
+            )
+        )
+    return str(tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False))
+
+
+def reply(
+    tokenizer: Any,
+    row: Row,
+    ids: list[int],
+    stop_ids: Sequence[int],
+    marks: frozenset[int] = frozenset(),
+) -> Response:
+    """The response of new token ids, which may go on behind the token that ends them.
+
+    marks: special tokens that are kept, as they mark a thought.
+    """
     end = next((i for i, token in enumerate(ids) if token in stop_ids), None)
     kept = ids[:end]
     return Response(
         request=row.request.id,
-        text=tokenizer.decode(kept, skip_special_tokens=True, clean_up_tokenization_spaces=False),
+        text=written(tokenizer, kept, marks),
         finish="length" if end is None else "stop",
         sent=row.sent,
         tokens_in=len(row.ids),
@@ -322,8 +404,10 @@ def reply(tokenizer: Any, row: Row, ids: list[int], stop_ids: Sequence[int]) -> 
 class Prompts:
     """Turns messages into the text and tokens that a model expects."""
 
-    def __init__(self, tokenizer: Any) -> None:
+    def __init__(self, tokenizer: Any, arguments: Mapping[str, Any] | None = None) -> None:
+        """arguments: of the chat template."""
         self.tokenizer = tokenizer
+        self.arguments = dict(arguments or {})
         self.chat = bool(tokenizer.chat_template)
         self._forms: dict[tuple[tuple[str, ...], ...], list[Form]] = {}
 
@@ -334,7 +418,7 @@ class Prompts:
         sent = [self.text(r.messages) for r in requests]
         # A chat template writes the special tokens itself; a second BOS would shift everything.
         ids = self.tokenizer(sent, add_special_tokens=not self.chat, padding=False)["input_ids"]
-        return [Row(*parts) for parts in zip(requests, sent, ids, strict=True)]
+        return [Row(r, text, own) for r, text, own in zip(requests, sent, ids, strict=True)]
 
     def forms(self, options: Mapping[str, Sequence[str]]) -> list[Form]:
         """The options of a request as continuations of its prompt, each token sequence once.
@@ -369,7 +453,10 @@ class Prompts:
 
     def _render(self, messages: list[dict[str, str]]) -> str:
         return self.tokenizer.apply_chat_template(
-            messages, add_generation_prompt=True, tokenize=False, date_string=TEMPLATE_DATE
+            messages,
+            add_generation_prompt=True,
+            tokenize=False,
+            **{"date_string": TEMPLATE_DATE, **self.arguments},
         )
 
 

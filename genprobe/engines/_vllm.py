@@ -113,12 +113,17 @@ def reading(follow: list[int]) -> dict[str, Any]:
 
 
 def said(
-    tokenizer: Any, row: Row, ids: list[int], finish: str | None, stop_ids: list[int]
+    tokenizer: Any,
+    row: Row,
+    ids: list[int],
+    finish: str | None,
+    stop_ids: list[int],
+    marks: frozenset[int] = frozenset(),
 ) -> Response | Failure:
     """The record of vLLM's answer; finish is its own word for how it ended."""
     if finish not in ("stop", "length"):
         return Failure(row.request.id, "engine", f"vLLM ended it with {finish!r}", 1)
-    record = reply(tokenizer, row, ids, stop_ids)
+    record = reply(tokenizer, row, ids, stop_ids, marks)
     options = row.request.options.values()
     if row.request.decode == "choice" and all(record.text not in texts for texts in options):
         detail = f"the reply is no option: {record.text[:80]!r}"

@@ -38,13 +38,18 @@ from genprobe.engines._local import (
     Prompts,
     Row,
     Trie,
+    identified,
     line,
     load,
     logprob,
     quiet,
+    refuse_inside,
+    room_note,
+    told,
     unusable,
 )
 from genprobe.engines._server import Server, headers_for
+from genprobe.engines._thinking import Told, marks
 from genprobe.errors import EngineError
 from genprobe.records import Failure, LogProb, Request, Response
 
@@ -70,6 +75,7 @@ def open(model: str, options: Options) -> RayEngine | ServedEngine:
         return _served(model, options, block)
     arguments = _vllm.arguments(options, OURS)
     local = load(model, options.revision)
+    how = told(model, local, options)
     if local.config.is_encoder_decoder:
         raise EngineError(
             f"{model}: an encoder-decoder model, which vLLM does not run; use --engine transformers"
@@ -102,7 +108,9 @@ def open(model: str, options: Options) -> RayEngine | ServedEngine:
         checkpoint=local.checkpoint,
         engine_args={k: v for k, v in options.more.items() if k not in (*OURS, *_vllm.PLACE_ONLY)},
     )
-    return RayEngine(model, cluster, local, identity, arguments, replicas, block, gpu)
+    room_note(local.name, how, options)
+    identity = identified(identity, how, options)
+    return RayEngine(model, cluster, local, identity, arguments, replicas, block, gpu, how)
 
 
 def _count(more: Mapping[str, Any], name: str, usual: int) -> int:
@@ -238,10 +246,12 @@ class RayEngine:
         replicas: int,
         block: int,
         gpu: bool,
+        how: Told,
     ) -> None:
+        self.how, self.marks = how, marks(local.tokenizer)
         self.name, self.cluster, self.local, self.identity = name, cluster, local, identity
         self.arguments, self.replicas, self.block, self.gpu = arguments, replicas, block, gpu
-        self.prompts = Prompts(local.tokenizer)
+        self.prompts = Prompts(local.tokenizer, how.kwargs)
         limit = arguments.get("max_model_len")
         self.positions = limit if isinstance(limit, int) and limit > 0 else None
         self.vocabulary: int = local.config.get_text_config().vocab_size
@@ -250,6 +260,9 @@ class RayEngine:
         self, requests: Sequence[Request], sampling: Sampling
     ) -> Iterator[Response | LogProb | Failure]:
         """Answer every request once, those of a block together. EngineError if Ray gives up."""
+        refuse_inside(self.name, requests, self.how)
+        room = sampling.max_tokens + self.how.room
+        sampling = dataclasses.replace(sampling, max_tokens=room)
         jobs: dict[str, _Job] = {}
         rows = []
         for row in self.prompts.rows(requests):
@@ -389,9 +402,9 @@ class _Job:
             return Failure(request.id, "engine", line(Exception(error)), 1)
         said = json.loads(found["said"])
         if request.decode != "logprob":
-            local = self.engine.local
+            local, kept = self.engine.local, self.engine.marks
             return _vllm.said(
-                local.tokenizer, self.row, said["ids"], said["finish"], local.stop_ids
+                local.tokenizer, self.row, said["ids"], said["finish"], local.stop_ids, kept
             )
         node = tuple(json.loads(found["node"]))
         for token in self.trie.children[node]:

@@ -14,7 +14,7 @@ import contextlib
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
 import transformers
@@ -25,14 +25,20 @@ from genprobe.engines._local import (
     Prompts,
     Row,
     Trie,
+    identified,
     line,
     load,
     logprob,
+    positions_of,
     quiet,
     refusing,
     reply,
+    room_note,
+    told,
     unusable,
+    written,
 )
+from genprobe.engines._thinking import Told, ahead, marks
 from genprobe.engines._torch import device_of, dtype_of, out_of_memory, token_budget
 from genprobe.errors import EngineError
 from genprobe.records import Failure, LogProb, Request, Response
@@ -67,7 +73,10 @@ def open(model: str, options: Options) -> TransformersEngine:
         checkpoint=local.checkpoint,
     )
     budget = options.batch_tokens or token_budget(net, device)
-    return TransformersEngine(model, net, local, identity, budget)
+    how = told(model, local, options)
+    room_note(local.name, how, options)
+    identity = identified(identity, how, options)
+    return TransformersEngine(model, net, local, identity, budget, how)
 
 
 # --- finding and loading --------------------------------------------------------------------
@@ -112,7 +121,8 @@ def batches(rows: Sequence[Row], new: int, budget: int) -> list[list[Row]]:
     return result
 
 
-_Run = Callable[[list[Row]], Sequence[Response | LogProb]]
+_Run = Callable[[list[Row]], Sequence[Any]]
+_ASKED = ("on", "low", "medium", "high")
 
 
 def tokenizer_of(model: str, revision: str | None = None) -> Any:
@@ -141,13 +151,17 @@ class _Kind(NamedTuple):
 class TransformersEngine:
     """See `genprobe.engines.Engine`. `net` and `tokenizer` are the loaded objects."""
 
-    def __init__(self, name: str, net: Any, local: Local, identity: Identity, budget: int):
+    def __init__(
+        self, name: str, net: Any, local: Local, identity: Identity, budget: int, how: Told
+    ):
         self.name = name
         self.net = net
         self.tokenizer = tokenizer = local.tokenizer
         self.identity = identity
         self.budget = budget
-        self.prompts = Prompts(tokenizer)
+        self.how = how
+        self.marks = marks(tokenizer)
+        self.prompts = Prompts(tokenizer, how.kwargs)
         self._too_big: float = float("inf")  # padded tokens of a batch that ran out of memory
         own, config = net.generation_config, net.config
         self.stop_ids = local.stop_ids
@@ -158,15 +172,16 @@ class TransformersEngine:
             self.decoder_start = getattr(config, "decoder_start_token_id", None)
         # generate() falls back on the model's own settings wherever ours are silent.
         net.generation_config = self._settings(1)
-        limit = getattr(config.get_text_config(), "max_position_embeddings", None)
-        self.positions = limit if isinstance(limit, int) and limit > 0 else None
+        self.positions = positions_of(config)
 
     def generate(
         self, requests: Sequence[Request], sampling: Sampling
     ) -> Iterator[Response | LogProb | Failure]:
         """Answer every request once, batch by batch. EngineError if the model breaks down."""
         kinds: dict[str, _Kind] = {
-            "free": _Kind(sampling.max_tokens, lambda batch: self._reply(batch, sampling)),
+            "free": _Kind(
+                sampling.max_tokens + self.how.room, lambda batch: self._reply(batch, sampling)
+            ),
             "choice": _Kind(0, lambda batch: self._choose(batch, sampling)),
             "logprob": _Kind(0, self._read),
         }
@@ -176,7 +191,11 @@ class TransformersEngine:
                 rows = []
                 asked = [r for r in window if r.decode == decode]
                 new = 0
-                for row in self.prompts.rows(asked):
+                found = self.prompts.rows(asked)
+                if decode != "free" and self.how.thinks:
+                    found, lost = self._think(found, sampling)
+                    yield from lost
+                for row in found:
                     own = kind.new or self._longest(row)
                     if failure := self._unusable(row, own):
                         yield failure
@@ -236,11 +255,69 @@ class TransformersEngine:
 
     def _reply(self, batch: list[Row], sampling: Sampling) -> list[Response]:
         """Replies in the model's own words."""
-        new = self._generate(batch, self._draw(batch, sampling), sampling.max_tokens)
+        most = sampling.max_tokens + self.how.room
+        new = self._generate(batch, self._draw(batch, sampling), most)
         return [
-            reply(self.tokenizer, row, ids, self.stop_ids)
+            reply(self.tokenizer, row, ids, self.stop_ids, self.marks)
             for row, ids in zip(batch, new, strict=True)
         ]
+
+    def prepare(self, requests: Sequence[Request], sampling: Sampling) -> None:
+        """EngineError for a choice or probabilities of a model that thinks, unless it was asked to:
+        they are then taken behind a thought, which is another question."""
+        forced = {r.decode for r in requests} - {"free"}
+        if forced and self.how.thinks and self.identity.thinking.split(" ")[0] not in _ASKED:
+            raise EngineError(
+                f"{self.name}: thinks before it answers, and --decode {min(forced)} would ask in "
+                "the middle of a thought; --thinking on asks behind one, --thinking off without"
+            )
+
+    def _think(self, rows: list[Row], sampling: Sampling) -> tuple[list[Row], list[Failure]]:
+        """Each row behind a thought of its own, drawn by its seed; those whose thought has no end
+        within its tokens are failures, and never answered in the middle of it."""
+        room = self.how.room + sampling.max_tokens
+        behind: list[Row] = []
+        lost: list[Failure] = []
+        fit = []
+        for row in rows:
+            if failure := self._unusable(row, room):
+                lost.append(failure)
+            else:
+                fit.append(row)
+
+        def write(batch: list[Row]) -> list[Any]:
+            new = self._generate(batch, self._draw(batch, sampling), room)
+            return list(zip(batch, new, strict=True))
+
+        for batch in batches(fit, room, self.budget):
+            for answer in self._answer(batch, room, write):
+                if isinstance(answer, Failure):
+                    lost.append(answer)
+                    continue
+                row, ids = cast(tuple[Row, list[int]], answer)
+                found = self._ahead(row, ids)
+                if isinstance(found, Failure):
+                    lost.append(found)
+                else:
+                    behind.append(found)
+        return behind, lost
+
+    def _ahead(self, row: Row, ids: list[int]) -> Row | Failure:
+        """The row with what the model wrote before its answer."""
+        ids = ids[: next((n for n, token in enumerate(ids) if token in self.stop_ids), None)]
+        found = ahead(written(self.tokenizer, ids, self.marks), self.how.seen == "opens")
+        if found is None:
+            detail = f"the thought did not end within {self.how.room} tokens; --think-tokens"
+            return Failure(row.request.id, "unfinished", detail, 1)
+        before, thought = found
+        low, high = 0, len(ids)  # the fewest tokens that hold all of it
+        while low < high:
+            middle = (low + high) // 2
+            if len(written(self.tokenizer, ids[:middle], self.marks)) >= len(before):
+                high = middle
+            else:
+                low = middle + 1
+        return Row(row.request, row.sent + before, [*row.ids, *ids[:low]], thought, low)
 
     def _choose(self, batch: list[Row], sampling: Sampling) -> list[Response]:
         """Replies that are one of the options of their request."""
@@ -253,7 +330,10 @@ class TransformersEngine:
         for row, options, ids in zip(batch, forms, new, strict=True):
             kept = ids[: next((n for n, token in enumerate(ids) if token in ends), None)]
             text = next(f.text for f in options if f.ids == kept)
-            chosen.append(Response(row.request.id, text, "stop", row.sent, len(row.ids), len(kept)))
+            thought = (row.thought, "before" if row.thought else "", row.thought_tokens)
+            chosen.append(
+                Response(row.request.id, text, "stop", row.sent, len(row.ids), len(kept), *thought)
+            )
         return chosen
 
     def _read(self, batch: list[Row]) -> list[LogProb]:

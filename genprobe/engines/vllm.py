@@ -15,6 +15,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -26,12 +27,17 @@ from genprobe.engines._local import (
     Prompts,
     Row,
     Trie,
+    identified,
     line,
     load,
     logprob,
     quiet,
+    refuse_inside,
+    room_note,
+    told,
     unusable,
 )
+from genprobe.engines._thinking import Told, marks
 from genprobe.engines.scoring import _texts
 from genprobe.errors import EngineError
 from genprobe.records import Failure, LogProb, Request, Response
@@ -78,7 +84,9 @@ def open(model: str, options: Options) -> VllmEngine:
         checkpoint=local.checkpoint,
         engine_args={k: v for k, v in options.more.items() if k not in _vllm.PLACE_ONLY},
     )
-    return VllmEngine(model, llm, local, identity)
+    how = told(model, local, options)
+    room_note(local.name, how, options)
+    return VllmEngine(model, llm, local, identified(identity, how, options), how)
 
 
 def _arguments(options: Options) -> dict[str, Any]:
@@ -133,13 +141,15 @@ def open_scorer(model: str, options: Options) -> Scorer:
 class VllmEngine:
     """See `genprobe.engines.Engine`. `llm` is a `vllm.LLM`."""
 
-    def __init__(self, name: str, llm: Any, local: Local, identity: Identity) -> None:
+    def __init__(self, name: str, llm: Any, local: Local, identity: Identity, how: Told) -> None:
         self.name = name
+        self.how = how
+        self.marks = marks(local.tokenizer)
         self.llm = llm
         self.tokenizer = local.tokenizer
         self.stop_ids = local.stop_ids
         self.identity = identity
-        self.prompts = Prompts(local.tokenizer)
+        self.prompts = Prompts(local.tokenizer, how.kwargs)
         config = llm.llm_engine.vllm_config
         self.positions: int = config.model_config.max_model_len
         self.vocabulary: int = config.model_config.get_vocab_size()
@@ -149,6 +159,8 @@ class VllmEngine:
         self, requests: Sequence[Request], sampling: Sampling
     ) -> Iterator[Response | LogProb | Failure]:
         """Answer every request once, each as it finishes. EngineError if vLLM breaks down."""
+        refuse_inside(self.name, requests, self.how)
+        sampling = replace(sampling, max_tokens=sampling.max_tokens + self.how.room)
         jobs: dict[str, _Job] = {}  # by id of what vLLM has in hand
         waiting = self._jobs(requests, sampling)
         engine = self.llm.llm_engine
@@ -251,7 +263,8 @@ class _Reply(_Job):
     def take(self, output: Any) -> Response | Failure:
         one = output.outputs[0]
         ids, stop_ids = list(one.token_ids), self.engine.stop_ids
-        return _vllm.said(self.engine.tokenizer, self.row, ids, one.finish_reason, stop_ids)
+        marks = self.engine.marks
+        return _vllm.said(self.engine.tokenizer, self.row, ids, one.finish_reason, stop_ids, marks)
 
 
 class _Reading(_Job):

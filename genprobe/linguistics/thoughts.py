@@ -135,6 +135,18 @@ def marked(text: str) -> bool:
     return shapes.first.search(text) is not None or shapes.begins.match(text.lstrip()) is not None
 
 
+def closes(prompt: str) -> bool:
+    """Tell whether a prompt, as it was sent, ends behind a thought that its template closed."""
+    tail = prompt[-200:].rstrip().lower()
+    return any(tail.endswith(tag) for tag in _shapes().closing)
+
+
+def named(text: str) -> bool:
+    """Tell whether a tag or channel of a thought stands in a text, such as a chat template."""
+    shapes = _shapes()
+    return shapes.tags.search(text) is not None or "<|channel|>" in text
+
+
 def part(text: str, opened: bool = False) -> Parted:
     """Take a reply apart into its thought and what stands behind it.
 

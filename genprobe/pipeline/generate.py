@@ -41,8 +41,8 @@ def _now(record: Response | LogProb | Failure) -> Response | LogProb | Failure:
 
 def unanswered(run: Run) -> int:
     """How many requests have no answer."""
-    answered = set(run.answered())
-    return sum(request.id not in answered for request in run.requests())
+    planned, *found = (run.count(name) for name in ("requests", "responses", "logprobs"))
+    return planned - sum(found)
 
 
 def generate(
@@ -51,16 +51,20 @@ def generate(
     sampling: Sampling,
     progress: Callable[[Counts], None] | None = None,
 ) -> Counts:
-    """Ask what is pending and store each answer as it comes; `progress` is called after each.
+    """Ask what is pending and store each answer as it comes; `progress` is called before the
+    first and after each.
 
     Whatever stops it, Ctrl-C included, leaves a folder that resumes. EngineError if the engine
     answers what was not asked, answers twice or in another way than asked, or leaves requests
     unanswered.
     """
-    asked = pending(run)
+    answered = set(run.answered())
+    planned = list(run.requests())
+    asked = [request for request in planned if request.id not in answered]
     waiting = {request.id: request.decode for request in asked}
-    total = sum(1 for _ in run.requests())
-    counts = Counts(done=0, failed=0, already=total - len(asked), total=total)
+    counts = Counts(done=0, failed=0, already=len(planned) - len(asked), total=len(planned))
+    if progress:
+        progress(counts)  # the first batch may take long
     name = engine.identity.engine
     recorded = name == "replay"  # those came when they came
     try:
@@ -93,8 +97,6 @@ def ask(run: Run, engine: Engine, sampling: Sampling, note: Note, progress: Prog
     def step(counts: Counts) -> None:
         progress("asking", counts.already + counts.done + counts.failed, counts.total)
 
-    total = sum(1 for _ in run.requests())
-    progress("asking", total - len(pending(run)), total)  # the first batch may take long
     counts = generate(run, engine, sampling, step)
     if counts.already:
         note(f"{counts.already} of {counts.total} replies were there already")

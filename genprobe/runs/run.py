@@ -59,6 +59,7 @@ _BEGUN = {
     "run.json.tmp",
 }
 
+KEPT = 1 << 26  # bytes of answers that are read once and kept, while others are looked up
 _FLUSH_EVERY = 0.2  # seconds
 _FLUSH_SHARE = 0.01  # of the time at most, on a disk that syncs slowly
 
@@ -298,6 +299,11 @@ class Run:
         """In the order in which they came."""
         return _read(self.folder / "logprobs.jsonl", LogProb)
 
+    def count(self, name: str) -> int:
+        """How many records there are: `requests`, `responses`, `logprobs`, `failures`."""
+        path = self.folder / f"{name}.jsonl"
+        return sum(1 for _ in disk.lines(path, appended=True)) if path.exists() else 0
+
     def answered(self) -> Iterator[str]:
         """Ids of the requests with a response or probabilities, in the order in which they came."""
         yield from (response.request for response in self.responses())
@@ -310,9 +316,19 @@ class Run:
     def exchanges(self) -> Iterator[tuple[Request, Response | LogProb]]:
         """Requests with what answered them, in the order of the plan.
 
-        Memory holds where each answer begins, not the texts.
+        Memory holds where each answer begins, not the texts, unless they are few.
         """
         kinds: tuple[type[Response | LogProb], ...] = (Response, LogProb)
+        paths = [self.folder / APPENDED[kind] for kind in kinds]
+        if sum(path.stat().st_size for path in paths if path.exists()) <= KEPT:
+            answers: dict[str, Response | LogProb] = {}
+            for path, kind in zip(paths, kinds, strict=True):
+                for answer in _read(path, kind):
+                    answers.setdefault(answer.request, answer)
+            for request in self.requests() if answers else ():
+                if request.id in answers:
+                    yield request, answers[request.id]
+            return
         offsets: dict[str, tuple[int, int]] = {}
         for number, kind in enumerate(kinds):
             for offset, answer in _read_at(self.folder / APPENDED[kind], kind):

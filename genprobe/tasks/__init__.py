@@ -333,8 +333,12 @@ def judge_run(
             f"{run.folder} is a run of {run.spec.command}, which answer no yes/no question; "
             f"name {names}"
         )
-    decodes = {request.id: request.decode for request in run.requests()}
-    total = sum(decodes.get(name) in judge.reads for name in run.answered() for judge in made)
+    if len(run.spec.decode) == 1 and run.spec.decode[0] in ("free", "choice", "logprob"):
+        answers = run.count("responses") + run.count("logprobs")
+        total = answers * sum(run.spec.decode[0] in judge.reads for judge in made)
+    else:
+        decodes = {request.id: request.decode for request in run.requests()}
+        total = sum(decodes.get(name) in judge.reads for name in run.answered() for judge in made)
     done = 0
 
     def step(_: str) -> None:

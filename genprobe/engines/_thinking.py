@@ -1,0 +1,134 @@
+"""How a chat template is told to think, and whether it opens a thought by itself.
+
+The switch of any template is found by rendering it with both of its values: the first argument of
+`servers.toml` by which the prompt changes. What a prompt then ends with is what was observed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from genprobe.engines import THINK_TOKENS, Thinking
+from genprobe.engines._server import Way, ways
+from genprobe.errors import EngineError
+from genprobe.linguistics import thoughts
+
+
+class Told(NamedTuple):
+    """kwargs: for the template. put: what says how to think, in words. seen: `opens`, `thinks`,
+    `closed`, or "" where nothing shows. room: tokens for a thought."""
+
+    kwargs: Mapping[str, Any]
+    put: str
+    seen: str
+    room: int
+
+    @property
+    def thinks(self) -> bool:
+        return self.seen in ("opens", "thinks")
+
+
+def tell(
+    model: str,
+    render: Callable[[Mapping[str, Any]], str],
+    template: str,
+    thinking: Thinking,
+    given: Mapping[str, Any],
+    positions: int | None,
+) -> Told:
+    """How a template is told what was asked.
+
+    render: a short prompt with arguments. template: its source, "" for none. given: arguments that
+    the user names, which come last. positions: tokens that the model has, None where unknown.
+    EngineError where it cannot be told.
+    """
+    mode = thinking.mode
+    if not template:
+        if mode not in ("default", "off"):
+            raise EngineError(f"{model}: has no chat template that could be told --thinking {mode}")
+        return Told(dict(given), "", "", thinking.tokens or 0)
+    usual = THINK_TOKENS if positions is None else min(THINK_TOKENS, positions // 2)
+    room = thinking.tokens or usual
+    plain = render(given)
+    kwargs, put = dict(given), ""
+    switch = _switch(render, given, "on", "off")
+    if mode in ("on", "off"):
+        if switch:
+            kwargs, put = {**switch.put(mode, room), **given}, f"{switch.name}={mode}"
+    elif mode != "default":
+        level = _switch(render, given, "low", "high")
+        if not level:
+            raise EngineError(
+                f"{model}: its chat template knows no degrees of thinking; give --thinking on or "
+                "off, or --template-arg"
+            )
+        kwargs, put = {**level.put(mode, room), **given}, f"{level.name}={mode}"
+    prompt = render(kwargs)
+    if thoughts.opens(prompt):
+        seen = "opens"
+    elif thoughts.closes(prompt):
+        seen = "closed"
+    elif put.endswith("=off"):
+        seen = ""
+    elif switch:
+        seen = "thinks" if put or plain == render({**switch.put("on", room), **given}) else ""
+    else:
+        seen = "thinks" if thoughts.named(template) else ""
+    told = Told(kwargs, put, seen, room)
+    if mode == "on" and not told.thinks:
+        raise EngineError(
+            f"{model}: nothing in its chat template makes it think (tried: {_tried()}); leave "
+            "--thinking out, or give --template-arg"
+        )
+    if mode == "off" and told.thinks:
+        raise EngineError(
+            f"{model}: thinks, and its chat template has no switch that is known against it "
+            f"(tried: {_tried()}); leave --thinking out, or give --template-arg"
+        )
+    return told if told.thinks else told._replace(room=thinking.tokens or 0)
+
+
+def _switch(
+    render: Callable[[Mapping[str, Any]], str], given: Mapping[str, Any], one: str, other: str
+) -> Way | None:
+    """The first way by whose two words the prompt changes."""
+    for way in ways("template"):
+        if way.put(one, 1) and way.put(other, 1):
+            prompts = [render({**way.put(word, 1), **given}) for word in (one, other)]
+            if prompts[0] != prompts[1]:
+                return way
+    return None
+
+
+def _tried() -> str:
+    return ", ".join(way.name for way in ways("template"))
+
+
+def marks(tokenizer: Any) -> frozenset[int]:
+    """The special tokens that mark a thought, which a reply keeps: without them its thought could
+    not be told from its answer. None for a tokenizer whose templates know no thoughts."""
+    if not tokenizer.chat_template or not thoughts.named(str(tokenizer.chat_template)):
+        return frozenset()
+    channels = ("<|channel|>", "<|message|>", "<|start|>", "<|end|>", "<|constrain|>")
+    return frozenset(
+        number
+        for token, number in zip(
+            tokenizer.all_special_tokens, tokenizer.all_special_ids, strict=True
+        )
+        if token in channels or thoughts.named(token)
+    )
+
+
+def ahead(text: str, opened: bool) -> tuple[str, str] | None:
+    """(what a model wrote before its answer, its thought); None where the thought has no end.
+
+    text: what it wrote, special tokens and all. opened: the prompt ended inside a thought.
+    """
+    parted = thoughts.part(text, opened)
+    if parted.state == "open":
+        return None
+    answer = parted.reply.lstrip()
+    if parted.state == "none" or not text.endswith(parted.reply):
+        return "", ""
+    return text[: len(text) - len(answer)] if answer else text, parted.thought
