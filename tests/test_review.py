@@ -750,12 +750,17 @@ def test_libreoffice_keeps_every_cell_in_every_language(calc, tmp_path):
 
 
 def test_what_is_missing_in_many_rows_is_one_line():
-    def problem(file, row, what):
-        return collect.Problem(file, row, what)
+    def problem(file, row, what, *missing):
+        return collect.Problem(file, row, what, *missing)
 
-    many = [problem("a.csv", n + 1, f"r1-{n:04d}: no answer (stance)") for n in range(1, 8)]
-    few = [problem("b.csv", 2, "r2-0001: no answer (stance)")]
-    gone = [problem("reviewer3", None, f"the row r3-{n:04d} is missing") for n in range(1, 7)]
+    def unanswered(file, row, name):
+        what = "no answer (stance)"
+        return problem(file, row, f"{name}: {what}", name, what)
+
+    many = [unanswered("a.csv", n + 1, f"r1-{n:04d}") for n in range(1, 8)]
+    few = [unanswered("b.csv", 2, "r2-0001")]
+    names = [f"r3-{n:04d}" for n in range(1, 7)]
+    gone = [problem("reviewer3", None, f"the row {n} is missing", n, "missing") for n in names]
     assert collect.told([*many, *few, *gone]) == [
         "a.csv: no answer (stance): 7 rows, r1-0001 to r1-0007",
         "b.csv, row 2: r2-0001: no answer (stance)",

@@ -6,12 +6,13 @@ import dataclasses
 import functools
 import itertools
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from genprobe import files
-from genprobe.errors import InputError
+from genprobe.errors import Caution, InputError
 from genprobe.pipeline import Note, quiet
 from genprobe.pipeline.judge import judged_rows
 from genprobe.records import Score, digest
@@ -19,6 +20,7 @@ from genprobe.render.scores import Scores
 from genprobe.resources import measured, registry
 from genprobe.runs.run import Run
 from genprobe.runs.spec import file_signer, signature
+from genprobe.text import many
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -76,6 +78,7 @@ def score(
             if scorers and not (run and run.spec.decode == ("score",)):
                 raise InputError("--scorer goes with a log-prob run")
             if run:
+                _cut_off(source, run, note)
                 outcomes = table.outcomes(run, scorers)
                 readers[source] = run.judges().get("yesno")
             else:
@@ -129,28 +132,67 @@ def score(
             for name in [n for n in metrics if all(s.metric != n for s in scores[source])]:
                 there = ", ".join(sorted(map(str, differ["scorer"])))
                 of = f" by the scorers {there}" if there else ""
-                note(f"{source}: {name} has nothing to count{of}; see docs/measures.md")
+                line = f"{source}: {name} has nothing to count{of}; see docs/measures.md"
+                note(Caution(line))
             if "sentiment" in chosen:
                 for line in (*corrected.cautions(chosen), *corrected.cannot_tell(scores[source])):
-                    note(f"{source}: caution: {line}")
+                    note(Caution(f"{source}: caution: {line}"))
             for judge in ("stance", "refusal") if "stance" in chosen else ():
                 if line := measured.caution(judge, set(chosen["lang"].dropna().astype(str))):
-                    note(f"{source}: caution: {line}")
+                    note(Caution(f"{source}: caution: {line}"))
             if reviewed is not None:
                 found = _corrected(source, run, chosen, Path(reviewed), by, sign)
                 for line in _uncorrected(found):
-                    note(f"{source}: {line}")
+                    note(Caution(f"{source}: {line}"))
                 scores[source] += found
             if band:
                 scores[source] = Readings(chosen, readers[source]).beside(scores[source])
         except InputError as error:
             raise _about(source, error) from None
+    for source, run, _ in tables:
+        if run and (unread := _unread(scores[source])):
+            what = f"{many(unread, 'reply')} not read by a judge yet and left out"
+            note(Caution(f"{source}: {what}; `genprobe judge {source}` reads them"))
+    if not any(scores.values()):
+        raise InputError(f"{tables[0][0]}: nothing here that could be counted; docs/measures.md")
     for source, run, outcomes in tables:
         if run:
             run.write_scores(
                 scores[source], functools.partial(_plain_rows, outcomes), known_columns.kinds()
             )
     return Scores(_told_apart(scores))
+
+
+def _cut_off(source: Path, run: Run, note: Note) -> None:
+    """Say what a run that was cut off does not hold, and read the replies of one that was cut off
+    before any judge of its task had read them."""
+    from genprobe import tasks
+
+    planned, answered = run.counts()
+    if answered < planned:
+        there = set(run.answered())
+        missing = planned - len(there | {failure.request for failure in run.failures()})
+        if missing:
+            note(
+                Caution(
+                    f"{source}: {missing:,} of {planned:,} requests were not asked yet; the figures "
+                    "are of the others, and the command of the run asks the rest"
+                )
+            )
+    own = tasks.of(run.spec).judges
+    decodes = ("free",) if run.spec.decode == ("recorded",) else run.spec.decode
+    names = list(dict.fromkeys(name for one in decodes for name in own.get(one, ())))
+    if answered and names and not run.judges().keys() & set(names):
+        note(Caution(f"{source}: no judge has read these replies; now read by {', '.join(names)}"))
+        tasks.judge_run(run, names)
+
+
+def _unread(scores: Sequence[Score]) -> int:
+    """Replies that some measure leaves out as no judge has read them."""
+    count: Counter[str] = Counter()
+    for score in scores:
+        count[score.metric] += score.excluded.get("unjudged", 0)
+    return max(count.values(), default=0)
 
 
 def _by_cells(

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from genprobe.errors import InputError
+from genprobe.errors import Caution, InputError
 from genprobe.files import Notes, Row, cell_json, cell_sentence, cell_text
 from genprobe.linguistics import contradict
 from genprobe.records import JSON, Statement, digest
@@ -150,7 +150,7 @@ def read(
         why = "--lang" if only else "BBQ's language"
         contradict.refuse([s.text for s in statements], guessed, where, why)
         if not only:
-            notes.add(f"no column for the language: taken for {guessed}, {why}")
+            notes.add(Caution(f"no column for the language: taken for {guessed}, {why}"))
     return statements, languages
 
 

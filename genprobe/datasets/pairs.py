@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from genprobe.datasets import choices, statements, templates
-from genprobe.errors import InputError
+from genprobe.errors import Caution, InputError
 from genprobe.files import Notes, Row, cell_json, cell_sentence, cell_text, numbered_rows
 from genprobe.linguistics import contradict, identify
 from genprobe.records import JSON, Statement, digest
@@ -275,7 +275,7 @@ def _table(
         why = "--lang" if asked else "the language of tables with such columns"
         contradict.refuse(texts, lang, str(path), why)
         if not asked:
-            notes.add(f"no column for the language: taken for {lang}, {why}")
+            notes.add(Caution(f"no column for the language: taken for {lang}, {why}"))
     return found, languages
 
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from genprobe.errors import InputError
+from genprobe.errors import Caution, InputError
 from genprobe.files import Notes, Row, cell_json, cell_list, cell_sentence, cell_text, numbered_rows
 from genprobe.linguistics import contradict
 from genprobe.records import JSON, Statement, digest
@@ -209,7 +209,7 @@ def _file(source: str, wanted: Sequence[str] | None, notes: Notes) -> list[State
         why = "--lang" if only != _LANG or wanted else "the language of Aqbileq's templates"
         contradict.refuse([t.text for t in templates], only, str(path), why)
         if not wanted:
-            notes.add(f"no column for the language: taken for {only}, {why}")
+            notes.add(Caution(f"no column for the language: taken for {only}, {why}"))
     return templates
 
 

@@ -126,8 +126,10 @@ def served(engine: str, model: str | None, options: Options) -> Options:
         with contextlib.suppress(InputError):
             models.resolve(model)
             options.note(
-                f"OPENAI_BASE_URL is set and not used, as {model} is no name of a server's; "
-                "--base-url asks it"
+                Caution(
+                    f"OPENAI_BASE_URL is set and not used, as {model} is no name of a server's; "
+                    "--base-url asks it"
+                )
             )
             return options
     options.note(Caution("asking the server of OPENAI_BASE_URL; unset it to ask another"))
@@ -166,7 +168,9 @@ def open_engine(engine: str, model: str | None, options: Options, scores: bool =
                 "(`genprobe list models`)"
             )
         if known.kind == "base":
-            options.note(f"{model} is a base model: it continues the question as plain text")
+            options.note(
+                Caution(f"{model} is a base model: it continues the question as plain text")
+            )
     options = dataclasses.replace(
         options,
         base_url=options.base_url or known.base_url or None,

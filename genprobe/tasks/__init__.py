@@ -19,7 +19,7 @@ from typing import Any
 from genprobe._version import __version__
 from genprobe.datasets import statements as datasets
 from genprobe.engines import Options, Sampling
-from genprobe.errors import InputError
+from genprobe.errors import Caution, InputError
 from genprobe.judges import Judge
 from genprobe.pipeline import Note, Progress, generate, plan, quiet
 from genprobe.pipeline import judge as judging
@@ -301,7 +301,7 @@ def chosen(items: Sequence[Statement], ask: Ask, pack: packs.Pack) -> list[State
     codes = ask.codes
     without = sorted({s.lang for s in items} - pack.wordings.keys())
     if without:
-        ask.note(f"no wordings in {', '.join(without)}: their statements are left out")
+        ask.note(Caution(f"no wordings in {', '.join(without)}: their statements are left out"))
     count: dict[str, int] = {}
     kept = []
     for item in items:

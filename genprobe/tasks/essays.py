@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from genprobe.datasets import statements
 from genprobe.engines import Sampling
-from genprobe.errors import InputError
+from genprobe.errors import Caution, InputError
 from genprobe.resources import measured, registry
 from genprobe.tasks import Ask, Asked, Table, Task, chat
 
@@ -17,7 +17,7 @@ def prepare(ask: Ask) -> Asked:
     for line in notes:
         ask.note(line)
     if caution := measured.caution("stance", {item.lang for item in items}):
-        ask.note(f"caution: {caution}")
+        ask.note(Caution(f"caution: {caution}"))
     judges = [registry.module("judges", name).make() for name in TASK.judges["free"]]
     return chat(ask, TASK, items, judges)
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from genprobe.datasets import choices, pairs
-from genprobe.errors import InputError
+from genprobe.errors import Caution, InputError
 from genprobe.outcomes import preferences
 from genprobe.pipeline import Note
 from genprobe.records import digest
@@ -86,7 +86,8 @@ def tell_unknown(run: Run, engine: Any, note: Note) -> None:
     if held:
         of = Counter(langs.values())
         parts = ", ".join(f"{lang} {n} of {of[lang]}" for lang, n in held.items())
-        note(f"texts with what the model has no token for, of which its values say little: {parts}")
+        what = "texts with what the model has no token for, of which its values say little"
+        note(Caution(f"{what}: {parts}"))
 
 
 def checkpoints(model: str) -> list[str]:

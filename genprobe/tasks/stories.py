@@ -8,7 +8,7 @@ from genprobe import classifiers
 from genprobe.datasets import templates
 from genprobe.engines import Sampling
 from genprobe.engines.control import stories as tales
-from genprobe.errors import InputError
+from genprobe.errors import Caution, InputError
 from genprobe.resources import registry
 from genprobe.tasks import Ask, Asked, Table, Task, chat
 
@@ -28,9 +28,9 @@ def prepare(ask: Ask) -> Asked:
         for code in codes:
             card = classifiers.load(ask.classifier or classifiers.default(code))
             if caution := card.caution(code):
-                ask.note(f"caution: {caution}")
+                ask.note(Caution(f"caution: {caution}"))
     except InputError as error:  # stories can be asked for now, and their sentiment read later
-        ask.note(f"{error}; the stories are checked, their sentiment is not read")
+        ask.note(Caution(f"{error}; the stories are checked, their sentiment is not read"))
     else:
         judges.append(registry.module("judges", "sentiment").make(ask.classifier))
     return chat(ask, TASK, items, judges, probes=("published",))
