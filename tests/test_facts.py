@@ -67,9 +67,7 @@ def test_facts_of_models_are_columns(tmp_path):
         reply("c", "no", model="somebody/Thing-560m"),
     ]
     path = write(tmp_path, rows)
-    kinds = values(
-        score(path, by=["model", "model_kind"], metrics="recognised"), "model_kind"
-    )
+    kinds = values(score(path, by=["model", "model_kind"], metrics="recognised"), "model_kind")
     assert kinds == {"base": (1.0, 1), "instruct": (0.0, 1), None: (0.0, 1)}
     assert facts.of_model("Qwen/Qwen2-7B")["model_family"] == "Qwen"
     sizes = {"a/B-7B": "7B", "a/qwen2.5-1.5b-x": "1.5B", "a/bloomz-7b1": "7B", "a/gpt4o": None}

@@ -496,7 +496,9 @@ class _Reading:
             return True
         return any(
             first <= low <= core
-            and ((low <= core < high and self.tokens[low] not in _THAT) or self.tokens[low] in words)
+            and (
+                (low <= core < high and self.tokens[low] not in _THAT) or self.tokens[low] in words
+            )
             for low, high in self.unlike
         )
 

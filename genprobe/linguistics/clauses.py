@@ -413,9 +413,7 @@ def _offered(hits: Sequence[Hit], stance: Hit) -> bool:
     if not any(h.bits & SHARE and h.first < stance.last and stance.first < h.last for h in hits):
         return False
     whose = ME | EXTENT  # "personally" is of the speaker, and nothing that is shared
-    return any(
-        h.bits & whose == ME and stance.last <= h.first <= stance.last + 4 for h in hits
-    )
+    return any(h.bits & whose == ME and stance.last <= h.first <= stance.last + 4 for h in hits)
 
 
 def _just_behind_not(hits: Sequence[Hit], fully: Hit) -> bool:
