@@ -49,7 +49,7 @@ class Check:
 
     def told(self) -> str:
         """In a line, in points."""
-        points = f"{self.metric} rose by {100 * self.rise:+.1f} points"
+        points = f"{self.metric} moved by {100 * self.rise:+.1f} points"
         points += f" [{100 * self.low:+.1f}, {100 * self.high:+.1f}] on {self.n} units"
         limit = f"{100 * self.most:g} allowed"
         if not self.passed:
