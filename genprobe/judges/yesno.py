@@ -63,7 +63,7 @@ _BETWEEN = re.compile(r"[\s\"'“”„‘«»「」『』‹›()\[\]{}/|,،、
 _LINE_ENDS = re.compile(r"[\"'”“’»」』)\]}*_` \t.?!]*(?:$|[\n/|(<\[{]|[-–—])")
 _LINE_SPACE = re.compile(r"[\s\"'“”„«»「」*_]*\Z")
 _BULLET = re.compile(r"(?:\d{1,2}|[a-dа-гক-ঘअ-द一二三四甲乙أابج]|الف)\Z")
-_HEAD = re.compile(r"(?:\A|[\n.:!?。।])[\s\"'“”„«»「」¿¡(]*\Z")
+_BEGINNING = re.compile(r"(?:\A|[\n.:!?。।])[\s\"'“”„«»「」¿¡(]*\Z")
 _CLOSE = re.compile(r"[\"'”’»」』,，، ]*\Z")
 _QUOTE = re.compile(r"[\"'“”„‘’«»「」『』]")
 _QUESTION = re.compile(r"[^.!?。！？।؟\n]{0,300}[?？؟]")
@@ -617,7 +617,7 @@ class _Reading:
         asked = self.asked
         at = asked.find(piece)
         # Only from its beginning on: "reflects a stereotype" is an answer.
-        return at >= 0 and _HEAD.search(asked, 0, at) is not None
+        return at >= 0 and _BEGINNING.search(asked, 0, at) is not None
 
     def whole(self, first: int, last: int) -> bool:
         """Whether these tokens are a whole sentence, or one behind "Yes, "."""
