@@ -52,7 +52,7 @@ class Bar:
 
     def __init__(self, quiet: bool) -> None:
         self.quiet = quiet or not sys.stderr.isatty()
-        self.what = ""
+        self.what = self.more = ""
         self.bar: Any = None
 
     def __call__(self, what: str, done: int, total: int) -> None:
@@ -62,9 +62,15 @@ class Bar:
             from tqdm import tqdm  # transformers needs it anyway
 
             self.close()
-            self.what = what
+            self.what, self.more = what, self.more if what == "asking" else ""
             self.bar = tqdm(total=total or None, desc=what, unit=" replies", leave=False)
+        if self.more:
+            self.bar.set_postfix_str(self.more, refresh=False)
         self.bar.update(done - self.bar.n)
+
+    def tell(self, more: str) -> None:
+        """Say more beside the bar, when it is drawn next."""
+        self.more = more
 
     def close(self) -> None:
         if self.bar is not None:

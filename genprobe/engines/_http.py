@@ -300,7 +300,8 @@ class Work:
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
             if time.monotonic() - self.heard > times.total_timeout:
                 line = self.server.unreachable(error)
-                raise EngineError(f"{line} The same command goes on where it stopped.") from None
+                self._over = EngineError(f"{line} The same command goes on where it stopped.")
+                raise self._over from None
             raise Trouble("unreachable", type(error).__name__, down=True) from None
         except TimeoutError:
             self.gate.bad(since)

@@ -280,8 +280,8 @@ def refuse_inside(model: str, requests: Sequence[Request], told: _thinking.Told)
     forced = {r.decode for r in requests} - {"free"}
     if forced and told.thinks:
         raise EngineError(
-            f"{model}: thinks before it answers, and --decode {min(forced)} would ask in the middle "
-            "of a thought; give --thinking off, or --engine transformers --thinking on"
+            f"{model}: thinks before it answers, and --decode {min(forced)} would ask in the "
+            "middle of a thought; give --thinking off, or --engine transformers --thinking on"
         )
 
 

@@ -126,7 +126,7 @@ _ASKED = ("on", "low", "medium", "high")
 
 
 def tokenizer_of(model: str, revision: str | None = None) -> Any:
-    """Load the tokenizer of a folder or of the hub, without the weights; None where there is none."""
+    """Load the tokenizer of a folder or the hub, without the weights; None where there is none."""
     with quiet(), contextlib.suppress(Exception):
         return transformers.AutoTokenizer.from_pretrained(
             model, revision=revision, trust_remote_code=False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from genprobe.engines import Engine, Sampling
@@ -31,6 +31,8 @@ class Counts(NamedTuple):
     failed: int
     already: int
     total: int
+    tokens: int = 0  # of the replies of now, where they are counted
+    kinds: Mapping[str, int] = {}  # of the failures of now
 
 
 def _now(record: Response | LogProb | Failure) -> Response | LogProb | Failure:
@@ -66,6 +68,7 @@ def generate(
     if progress:
         progress(counts)  # the first batch may take long
     name = engine.identity.engine
+    kinds: Counter[str] = Counter()
     recorded = name == "replay"  # those came when they came
     try:
         for record in engine.generate(asked, sampling) if asked else ():
@@ -76,9 +79,11 @@ def generate(
                 raise EngineError(f"engine {name!r} answered {record.request} with another kind")
             run.append(record if recorded else _now(record))
             if isinstance(record, Failure):
-                counts = counts._replace(failed=counts.failed + 1)
+                kinds[record.kind] += 1
+                counts = counts._replace(failed=counts.failed + 1, kinds=kinds)
             else:
-                counts = counts._replace(done=counts.done + 1)
+                new = getattr(record, "tokens_out", 0) or 0
+                counts = counts._replace(done=counts.done + 1, tokens=counts.tokens + new)
             if progress:
                 progress(counts)
     finally:
@@ -95,6 +100,9 @@ def ask(run: Run, engine: Engine, sampling: Sampling, note: Note, progress: Prog
     """Ask what is pending, with progress and notes for a person. EngineError if all of it fails."""
 
     def step(counts: Counts) -> None:
+        if hasattr(progress, "tell"):  # a bar, which has room for more
+            failed = ", ".join(f"{n} {kind}" for kind, n in counts.kinds.items())
+            progress.tell(", ".join(filter(None, (f"{counts.tokens} tokens", failed))))
         progress("asking", counts.already + counts.done + counts.failed, counts.total)
 
     counts = generate(run, engine, sampling, step)

@@ -19,6 +19,7 @@ from genprobe.render.grid import model_names
 from genprobe.resources import packs, registry
 from genprobe.runs.run import Run
 from genprobe.runs.spec import signature
+from genprobe.runs.usage import Used, usage
 from genprobe.tasks import Table, Task
 from genprobe.text.display import clean, short_name
 
@@ -138,6 +139,19 @@ class Source:
     def failures(self) -> dict[str, int]:
         """Requests that failed, by kind of failure, the most frequent first."""
         return {clean(kind): count for kind, count in self._failed.most_common()}
+
+    @cached_property
+    def used(self) -> Used:
+        """Tokens and times of the replies, and the models that they name."""
+        return usage(self.run)
+
+    @property
+    def when(self) -> str:
+        """When the replies came, as the end of a sentence: day, or first and last."""
+        first, last = self.used.first[:10], self.used.last[:10]
+        if not first:
+            return f"in files of {self.date} (when they came was not recorded)"
+        return f"on {first}" if first == last else f"from {first} to {last}"
 
     @property
     def date(self) -> str:

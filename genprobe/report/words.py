@@ -116,7 +116,7 @@ def fact(source: Source) -> Fact:
     lost = {clean(k): n for k, n in source.failures.items()}
     lost |= {"not asked yet": status["missing"]} if status["missing"] else {}
     text += f" (not there: {reasons(lost)})" if lost else ""
-    text += f", in files of {source.date}."
+    text += f", {source.when}."
     return Fact(source.name, source.title, text, _settings(source))
 
 
@@ -129,12 +129,13 @@ def told(facts: Sequence[Fact]) -> list[tuple[list[str], str]]:
 
 
 def _settings(source: Source) -> list[tuple[str, str]]:
-    spec = source.run.spec
+    spec, used = source.run.spec, source.used
     rows: list[tuple[str, object]] = [
         ("Model", short_name(spec.model)),
         ("Revision", spec.revision),
         ("Checkpoint", spec.checkpoint),
         ("Engine", f"{spec.engine} {spec.engine_version}".strip()),
+        ("Server", spec.server),
         ("Number format", spec.dtype),
         ("Data", short_name(spec.data)),
         ("Hash of the statements", spec.statements),
@@ -149,6 +150,15 @@ def _settings(source: Source) -> list[tuple[str, str]]:
         ("Read by", "; ".join(f"{k} {v}" for k, v in sorted(source.judges.items()))),
         ("Packages", ", ".join(f"{k} {v}" for k, v in sorted(spec.packages.items()))),
         ("genprobe", spec.version),
+        ("Thinking asked", spec.thinking),
+        ("Thinking told by", spec.thinking_put),
+        ("Thinking found", spec.thinking_seen),
+        ("System prompt", spec.system),
+        ("Replies came", f"{used.first} to {used.last}" if used.first else "not recorded"),
+        ("Replies name", "; ".join(f"{' '.join(k).strip()}: {n}" for k, n in used.names.items())),
+        ("Tokens of prompts", used.tokens_in),
+        ("Tokens of replies", used.tokens_out),
+        ("Of these of thoughts", used.reasoning_tokens),
         ("Files last written", source.date),
     ]
     return [(name, clean(str(v))) for name, v in rows if v is not None and str(v)]

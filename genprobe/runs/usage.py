@@ -1,0 +1,48 @@
+"""What the replies of a run say of themselves: tokens, times, the models that they name."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from genprobe.runs.run import Run
+
+
+class Used(NamedTuple):
+    """What the replies of a run say of themselves; tokens None where none of them was counted."""
+
+    replies: int
+    tokens_in: int | None
+    tokens_out: int | None
+    reasoning_tokens: int | None
+    first: str  # when the first reply came, and the last; "" where it was not recorded
+    last: str
+    names: dict[tuple[str, str], int]  # (model, fingerprint) -> replies
+
+
+def usage(run: Run) -> Used:
+    """Sum up the replies of a run."""
+    replies = 0
+    sums: dict[str, int] = {}
+    times: list[str] = []
+    names: Counter[tuple[str, str]] = Counter()
+    for reply in run.responses():
+        replies += 1
+        for name in ("tokens_in", "tokens_out", "reasoning_tokens"):
+            value = getattr(reply, name)
+            if value is not None:
+                sums[name] = sums.get(name, 0) + value
+        if reply.at:
+            times.append(reply.at)
+        if reply.model or reply.fingerprint:
+            names[reply.model, reply.fingerprint] += 1
+    return Used(
+        replies,
+        sums.get("tokens_in"),
+        sums.get("tokens_out"),
+        sums.get("reasoning_tokens"),
+        min(times, default=""),
+        max(times, default=""),
+        dict(names.most_common()),
+    )
