@@ -8,8 +8,9 @@ positive. A sentence of n words has
 
     z = (sum of the weights) / sqrt(n)
 
-and the story the softmax of a small network (one layer of tanh) of z of its last sentence, of the
-one before, of the first, of the mean of all, and of the lowest and highest positive - negative.
+and the story the softmax of a small network (one layer of tanh, the mean of five starts) of z of
+its last sentence, of the one before, of the first, of the mean of all, and of the lowest and
+highest positive - negative.
 Both parts are learnt by `tools/train_stories.py` from stories that this project wrote.
 
 The cost is linear in the length of a text. All sums are of whole numbers: a story has the same
