@@ -601,7 +601,7 @@ class Problems:
 
     def each(self, cells: Iterable[tuple[Any, Any]], read: Callable[[Any, Any], Any]) -> list[Any]:
         """`read(value, row)` of each (row, value); None where that is a problem."""
-        found = []
+        found: list[Any] = []
         for row, value in cells:
             found.append(None)
             with self.at():
