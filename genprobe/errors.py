@@ -2,6 +2,7 @@
 
 GenprobeError
 ├── InputError     statements, packs, languages, files, options that name something unknown
+│   └── RowErrors  several rows of a file, a line each
 ├── RunError       a run folder that is broken, locked, full or of another spec
 └── EngineError    a model or an engine that cannot be started
 """
@@ -20,6 +21,10 @@ class GenprobeError(Exception):
 
 class InputError(GenprobeError):
     """Something that the user gave cannot be used as it is."""
+
+
+class RowErrors(InputError):
+    """Several rows of a file cannot be used as they are; each has a line."""
 
 
 class RunError(GenprobeError):

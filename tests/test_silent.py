@@ -7,12 +7,24 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from genprobe import api
 from genprobe.analysis.score import score
-from genprobe.errors import InputError
+from genprobe.commands import cli
+from genprobe.datasets import choices, pairs, templates
+from genprobe.datasets import statements as statement_tables
+from genprobe.errors import Caution, InputError
+from genprobe.files import Notes, numbered_rows
+from genprobe.judges import Item, story
+from genprobe.linguistics import identify
+from genprobe.pipeline.judge import judge_file
+from genprobe.records import Failure, Score
+from genprobe.render import formats, grid
 from genprobe.review.agreement import agreement
 from genprobe.review.correction import corrected
+from genprobe.runs.run import Run
+from genprobe.tasks import judge_run
 
 ANSWERS = "lang,probe,statement,answer\n"
 
@@ -145,10 +157,10 @@ def test_row_numbers_are_no_pairs(tmp_path):
 
 
 def test_rows_that_stand_twice_are_refused_or_left_out_by_name(tmp_path):
-    head = "lang,probe,statement,sample,wording,answer\n"
+    head = "lang,probe,statement,sample,heat,answer\n"
     rows = [
-        f"en,{probe},s1,0,{wording},{answer}"
-        for probe, wording, answer in (
+        f"en,{probe},s1,0,{heat},{answer}"
+        for probe, heat, answer in (
             ("agreement", "a", "yes"),
             ("agreement", "b", "yes"),
             ("disagreement", "a", "no"),
@@ -156,10 +168,14 @@ def test_rows_that_stand_twice_are_refused_or_left_out_by_name(tmp_path):
         )
     ]
     path = table(tmp_path, head + "\n".join(rows))
-    with pytest.raises(InputError, match=r"twice or more.*--by wording"):
+    with pytest.raises(InputError, match=r"twice or more.*--by heat"):
         score(path, metrics="acquiescence")
-    found = score(path, metrics="acquiescence", by="wording")
-    assert [(s.by["wording"], s.value) for s in found] == [("a", 0.0), ("b", 1.0)]
+    found = score(path, metrics="acquiescence", by="heat")
+    assert [(s.by["heat"], s.value) for s in found] == [("a", 0.0), ("b", 1.0)]
+    path = table(tmp_path, head.replace("heat", "wording") + "\n".join(rows), "w.csv")
+    assert (
+        by_metric(path, metrics="acquiescence")["acquiescence"].value == 0.5
+    )  # wording by wording
     rows = ["free,yes", "free,no", "choice,yes", "choice,yes"]
     text = "lang,probe,statement,sample,decode,answer\n"
     text += "\n".join(f"en,agreement,s1,0,{row}" for row in rows)
@@ -216,3 +232,196 @@ def test_declarations_are_known_in_any_case(tmp_path):
     text = "lang,probe,statement,answer,role,type,valid_in\n"
     text += "en,agreement,s1,yes,original,Declaration,en\n"
     assert by_metric(table(tmp_path, text), declared=True)["endorsed"].n == 1
+
+
+# --- crashes
+
+
+def test_a_column_people_of_texts_is_a_column_of_the_data(tmp_path):
+    head = "lang,context,question,ans0,ans1,ans2,label,chosen,condition,people\n"
+    row = "en,Two people sat down.,Who was late?,The cook,The nurse,Unknown,2,2,ambig,Ann and Bo\n"
+    found = by_metric(table(tmp_path, head + row))
+    assert found["accuracy"].value == 1 and "kl-people" not in found
+
+
+# --- what is said without being asked
+
+
+@pytest.fixture
+def run(tmp_path, statements):
+    """Three statements, one question, three answers: yes, no, yes."""
+    rows = [
+        {"statement": name, "lang": "en", "probe": "agreement", "response": text}
+        for name, text in (("s1", "Yes."), ("s2", "No."), ("s3", "Yes."))
+    ]
+    replay(tmp_path, statements, rows)
+    return tmp_path / "run"
+
+
+def test_a_run_that_was_cut_off_is_scored_as_far_as_it_went(run):
+    whole = (run / "responses.jsonl").read_bytes().splitlines(keepends=True)
+    (run / "responses.jsonl").write_bytes(b"".join(whole[:2]))
+    for path in (run / "judgments").iterdir():
+        path.unlink()
+    said = CliRunner().invoke(cli, ["score", str(run), "-q"], standalone_mode=False)
+    assert "1 of 3 requests were not asked yet" in said.stderr
+    assert "no judge has read these replies; now read by yesno" in said.stderr
+    found = {s.metric: s for s in score(run)}
+    assert found["yes"].n == 2 and found["yes"].excluded == {"missing": 1}
+
+
+def test_nothing_to_count_is_an_error_and_not_an_empty_table(run):
+    with pytest.raises(InputError, match="nothing here that could be counted"):
+        score(run, metrics="recognised")
+
+
+def test_replies_that_no_judge_has_read_are_told(run):
+    path = run / "judgments" / "yesno.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:1]))
+    notes: list[str] = []
+    score(run, note=notes.append)
+    (line,) = [note for note in notes if "not read by a judge yet" in note]
+    assert "2 replies" in line and isinstance(line, Caution)
+
+
+def test_quiet_is_not_quiet_about_the_meaning_of_a_figure(tmp_path):
+    """The control model ran; a language was guessed."""
+    said = CliRunner().invoke(
+        cli, ["yesno", "--lang", "en", "--limit", "1", "-q", "--out", str(tmp_path / "c")]
+    )
+    assert "the control model runs" in said.stderr and "run folder" not in said.stderr
+    rows = "sent_more,sent_less\nThe cooks are very loud today.,The nurses are very loud today.\n"
+    _, notes = pairs.load(str(table(tmp_path, rows)))
+    assert [type(note) for note in notes] == [Caution] and "taken for en" in notes[0]
+
+
+def test_a_failed_request_is_inside_the_bounds(run):
+    """Of three requests one failed, one is yes and one no: yes is between 1 and 2 of 3."""
+    lines = (run / "responses.jsonl").read_bytes().splitlines(keepends=True)
+    gone = json.loads(lines[2])["request"]
+    (run / "responses.jsonl").write_bytes(b"".join(lines[:2]))
+    failure = Failure(request=gone, kind="http-500", detail="", attempts=1)
+    (run / "failures.jsonl").write_text(failure.to_json() + "\n")
+    judge_run(Run.open(run))
+    found = {s.metric: s for s in score(run)}
+    for name, bounds in {
+        "yes": [1, 2],
+        "no": [1, 2],
+        "ambiguous": [0, 1],
+        "endorsed": [1, 2],
+    }.items():
+        assert found[name].bounds == pytest.approx([n / 3 for n in bounds]), name
+    assert "no request that failed had said so" in formats.render(list(found.values()), "table")
+
+
+def test_without_a_failure_shares_of_all_replies_have_no_bounds(run):
+    assert {s.metric: s for s in score(run)}["yes"].bounds is None
+
+
+# --- unlike things
+
+
+def one(metric, n, **by):
+    return Score(metric, by, 0.5, None, None, n, {"failed": 1}, None, "metric:x")
+
+
+def test_unlike_things_are_not_added_up():
+    scores = [one("measured", 143, rate="stories"), one("measured", 30, rate="templates")]
+    scores += [
+        one("agreement", 56, question="sentiment"),
+        one("agreement", 55, question="language"),
+    ]
+    printed = formats.render(scores, "latex")
+    for n in (143, 30, 56, 55):
+        assert f"n = {n}" in printed
+    assert "173" not in printed and "111" not in printed
+    assert "2 failed" not in formats.render(scores, "table")
+    assert set(grid.alike(scores[:2])) == {"stories", "templates"}
+
+
+# --- loaders
+
+
+def test_all_problems_of_a_file_are_told_at_once(tmp_path):
+    rows = (
+        "lang,text,role\nen,A.,original\nxx,B.,original\nen,,original\nen,A.,original\nen,C.,foo\n"
+    )
+    with pytest.raises(InputError) as told:
+        statement_tables.load(str(table(tmp_path, rows)))
+    lines = str(told.value).splitlines()
+    assert "4 problems" in lines[0] and [line[:6] for line in lines[1:]] == [
+        f"row {n}:" for n in (3, 4, 5, 6)
+    ]
+    assert "the same text stands in row 2 already" in lines[3]  # and no id that nobody wrote
+    rows = "lang,probe,statement,answer,conflict\nkk,agreement,a,maybe,\nxx,agreement,b,yes,\n"
+    with pytest.raises(InputError) as told:
+        score(table(tmp_path, rows + "en,agreement,c,no,perhaps\n", "a.csv"))
+    assert [line[:6] for line in str(told.value).splitlines()[1:]] == ["row 2:", "row 3:", "row 4:"]
+    rows = "template,lang\n[PLACEHOLDER] cooks.,en\nNobody cooks.,en\n[PLACEHOLDER] cooks.,en\n"
+    with pytest.raises(InputError, match=r"2 problems\nrow 3.*\nrow 4: the same template stands"):
+        templates.load(str(table(tmp_path, rows, "t2.csv")))
+    rows = "lang,pro,anti\nen,A b.,\nen,1,C d.\n"
+    with pytest.raises(InputError, match=r"2 problems\nrow 2: 'anti' is empty\nrow 3: 'pro' holds"):
+        pairs.load(str(table(tmp_path, rows, "p.csv")))
+    rows = "context,question,ans0,ans1,label\nC.,,a,b,0\nC.,Q?,a,a,0\n"
+    path = table(tmp_path, rows, "c.csv")
+    with pytest.raises(InputError, match=r"2 problems\nrow 2: a choice has.*\nrow 3: two options"):
+        choices.read(numbered_rows(path), "c", "", None, Notes(), str(path))
+    rows = "item,pro,anti\n" + "a,x,1\n" * 30
+    with pytest.raises(InputError, match=r"30 problems\n(row .*\n){20}and 10 more$"):
+        score(table(tmp_path, rows, "s.csv"))
+
+
+def test_the_lines_of_several_problems_reach_the_terminal(tmp_path):
+    path = table(tmp_path, ANSWERS + "en,agreement,s,maybe\nxx,agreement,t,yes\n")
+    said = CliRunner().invoke(cli, ["score", str(path)], standalone_mode=False)
+    assert isinstance(said.exception, InputError) and str(said.exception).count("row ") == 2
+
+
+def test_objects_are_no_replies_but_those_of_a_batch_are_opened(tmp_path):
+    def body(text):
+        return {"choices": [{"message": {"content": text}, "finish_reason": "stop"}]}
+
+    rows = [
+        {"status_code": 200, "request_id": "yes", "body": body("No.")},
+        {"status_code": 500, "body": {"error": {"message": "Yes."}}},
+        json.dumps({"status_code": 200, "body": body("Yes.")}),
+    ]
+    lines = [json.dumps({"lang": "en", "probe": "agreement", "response": r}) for r in rows]
+    notes: list[str] = []
+    path, out = table(tmp_path, "\n".join(lines), "b.jsonl"), tmp_path / "o.jsonl"
+    assert judge_file(path, out=out, note=notes.append) == {
+        "yesno": {"no": 1, "no reply": 1, "yes": 1}
+    }
+    assert len(notes) == 1 and "their content is read" in notes[0]
+    rows = [["Yes."], {"answer": "yes"}, "No."]
+    lines = [json.dumps({"lang": "en", "probe": "agreement", "response": r}) for r in rows]
+    with pytest.raises(
+        InputError, match=r"2 problems\nrow 1: 'response' is a list.*\nrow 2: .*object"
+    ):
+        judge_file(table(tmp_path, "\n".join(lines), "c.jsonl"), out=tmp_path / "p.jsonl")
+    assert not (tmp_path / "p.jsonl").exists()
+
+
+# --- languages that nothing describes
+
+
+UZBEK = "Men bu gapga qo'shilmayman, chunki odamlar har xil bo'ladi va hech kim bir xil emas."
+
+
+def test_a_language_that_nothing_describes_is_unknown_and_not_wrong():
+    """Uzbek in Latin letters: of its words nothing is known, and langdetect says Somali."""
+    tell = identify.make()
+    found = tell(UZBEK, "uz")
+    assert (found.code, found.rule) == ("und", "undescribed")
+    assert tell("I do not agree, because people are different.", "uz").code == "en"
+    assert tell("Я не согласен с этим, потому что люди разные.", "uz").code == "ru"
+    assert tell(UZBEK, "kk").code != "und"  # Kazakh is described: this is none
+
+
+def test_stories_in_a_language_that_nothing_describes_are_kept():
+    told = UZBEK + " Keyin u uyga qaytdi. Onasi uni kutib oldi. U juda xursand edi. Kun tugadi."
+    judge = story.make()
+    assert judge(Item("uz", "", "", told)).label == "usable"
+    assert judge(Item("kk", "", "", told)).label == "language"

@@ -205,7 +205,7 @@ def changed(row, **fields):
         ([changed(0), changed(1, lang="xx")], "row 2: unknown language 'xx'"),
         ([changed(0), changed(1, lang="")], "row 2: no language; 'lang' is empty"),
         ([changed(0), changed(1, id="1")], "row 2: the id '1' stands in row 1 already, also in 'en'"),
-        ([{"lang": "en", "text": "x"}, {"lang": "en", "text": "x "}], "row 2: the same text, and so the same id, stands in row 1 already, also in 'en'"),
+        ([{"lang": "en", "text": "x"}, {"lang": "en", "text": "x "}], "row 2: the same text stands in row 1 already, also in 'en'"),
         ([changed(0, role="stereotype")], "row 1: role 'stereotype' is neither 'original' nor 'contrast'"),
     ],
 )  # fmt: skip

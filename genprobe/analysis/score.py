@@ -322,7 +322,7 @@ def _uncorrected(scores: Sequence[Score]) -> Iterator[str]:
 
 def _about(source: Path, error: InputError) -> InputError:
     """The error with the name of the source in front, if it does not say it already."""
-    return error if str(error).startswith(f"{source}") else InputError(f"{source}: {error}")
+    return error if str(error).startswith(f"{source}") else type(error)(f"{source}: {error}")
 
 
 def _told_apart(scores: dict[Path, list[Score]]) -> list[Score]:

@@ -15,7 +15,7 @@ import click
 
 from genprobe._version import __version__
 from genprobe.commands._console import say
-from genprobe.errors import GenprobeError, InputError
+from genprobe.errors import GenprobeError, InputError, RowErrors
 
 # The order of the help: asking, reading and counting, people, data sets, checks. Others follow by
 # name.
@@ -87,7 +87,9 @@ def main() -> None:
         message = error.format_message() if isinstance(error, click.ClickException) else str(error)
         if isinstance(error, click.MissingParameter) and error.ctx and "Choose" not in message:
             message = f"{message} Such as: {_least(error.ctx)}"
-        code = say(" ".join(message.split()), 2)
+        lines = message.splitlines() if isinstance(error, RowErrors) else [message]
+        for line in lines:
+            code = say(" ".join(line.split()), 2)
     sys.exit(code if isinstance(code, int) else 0)
 
 

@@ -98,7 +98,7 @@ def _judge(
 
                     note(f"{name}: {llm.bias(run.judgments(name))}")
             return
-        found = judge_file(source, judges, out, bar)
+        found = judge_file(source, judges, out, bar, note)
     for name, labels in found.items():
         total = sum(labels.values())
         parts = ", ".join(

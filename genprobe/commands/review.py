@@ -9,6 +9,7 @@ import click
 
 from genprobe.commands._console import noter, print_scores
 from genprobe.commands._options import FORMAT, QUIET, VERBOSE, together
+from genprobe.errors import Caution
 from genprobe.text import many
 
 
@@ -131,6 +132,9 @@ def review_import(
     for folder, counts in done.judged.items():
         for question, count in counts.items():
             note(f"{folder}/judgments/reviewed-{question}.jsonl: {many(count, 'label')}")
+    if done.kept:
+        what = "adjudicated or of another export, which these sheets do not settle, stay"
+        note(Caution(f"{many(done.kept, 'label')} {what}; delete the file to be rid of them"))
     return 1 if done.problems else 0
 
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from genprobe.errors import Caution, InputError
-from genprobe.files import Notes, Row, cell_json, cell_sentence, cell_text
+from genprobe.files import Notes, Problems, Row, cell_json, cell_sentence, cell_text
 from genprobe.linguistics import contradict
 from genprobe.records import JSON, Statement, digest
 from genprobe.resources import packs, registry
@@ -126,25 +126,30 @@ def read(
     languages: list[str] = []
     numbers: dict[tuple[str, str], int] = {}
     said = False
+    problems = Problems(where)
     for number, row in rows:
         at = f"{where}, row {number}"
         cells = {
             ours: next((row[name] for name in names if name in row), None)
             for ours, names in _COLUMNS.items()
         }
-        try:
-            lang = packs.language_code(cell_text(cells["lang"]) or only or "en")
-        except InputError as error:
-            raise InputError(f"{at}: {error}") from None
         said = said or bool(cell_text(cells["lang"]))
-        languages.append(lang)
-        if wanted is not None and lang not in wanted:
-            continue
-        statement = _statement(row, cells, lang, source, notes, number, at)
-        before = numbers.setdefault((statement.id, lang), number)
-        if before != number:
-            raise InputError(f"{at}: {statement.id!r} stands in row {before} already, in {lang!r}")
-        statements.append(statement)
+        with problems.at():
+            try:
+                lang = packs.language_code(cell_text(cells["lang"]) or only or "en")
+            except InputError as error:
+                raise InputError(f"{at}: {error}") from None
+            languages.append(lang)
+            if wanted is not None and lang not in wanted:
+                continue
+            statement = _statement(row, cells, lang, source, notes, number, at)
+            before = numbers.setdefault((statement.id, lang), number)
+            if before != number:
+                named = cell_text(cells["id"])
+                what = f"the id {named!r}" if named else "the same choice"
+                raise InputError(f"{at}: {what} stands in row {before} already, in {lang!r}")
+            statements.append(statement)
+    problems.tell()
     guessed = only or "en"
     if not said and statements:
         why = "--lang" if only else "BBQ's language"

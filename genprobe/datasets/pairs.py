@@ -25,7 +25,7 @@ from typing import Any
 
 from genprobe.datasets import choices, statements, templates
 from genprobe.errors import Caution, InputError
-from genprobe.files import Notes, Row, cell_json, cell_sentence, cell_text, numbered_rows
+from genprobe.files import Notes, Problems, Row, cell_json, cell_sentence, cell_text, numbered_rows
 from genprobe.linguistics import contradict, identify
 from genprobe.records import JSON, Statement, digest
 from genprobe.resources import packs, registry
@@ -230,46 +230,53 @@ def _table(
     languages: list[str] = []
     guessed: dict[str, list[str]] = {}  # language that no column says -> its sentences
     rows: dict[tuple[str, str], list[int]] = {}  # of a pair and language
+    problems = Problems(path)
     for number, row, cells, mixed in _read(path, layout):
         at = f"{path}, row {number}"
-        only = MIXED if mixed else _only([w for w in wanted or () if w != MIXED]) or layout.lang
-        lang = MIXED if mixed else _row_language(cells, only, notes, number, at)
-        languages.append(lang)
-        if lang != MIXED and not any(cell_text(cells.get(key)) for key in _LANG):
-            known = [cell_text(cells.get(column)) for column in (layout.pro, layout.anti)]
-            guessed.setdefault(lang, []).append(" ".join(known))
-        if wanted is not None and lang not in wanted:
-            continue
-        sentences = _sentences(cells, layout, lang, "", notes, number, at)
-        if sentences["original"] == sentences["contrast"]:
-            notes.add("the same sentence twice: no model can prefer one", number)
-        column = next((name for name in _ITEM if cell_text(cells.get(name))), None)
-        # The name is that of the sentences without a prefix: with and without it, runs pair.
-        name = digest([lang, *sentences.values()], 12)
-        if column is not None:
-            name = cell_text(cells[column])
-        before = rows.setdefault((name, lang), [])
-        before.append(number)
-        if len(before) > 1 and column is not None:
-            raise InputError(f"{at}: the pair {name!r} stands in row {before[0]}, too, in {lang!r}")
-        if len(before) > 1:
-            notes.add("a pair of an earlier row once more, counted again", number)
-            name = f"{name}-{len(before)}"
-        if prefix:
-            sentences = _sentences(cells, layout, lang, prefix, notes, number, at)
-        extra = _extra(row, {layout.pro, layout.anti, "unrelated", "source", column, *_LANG})
-        if lang == MIXED:
-            extra.setdefault("russian", _russian(sentences["original"], sentences["contrast"]))
-        found += _pair(
-            name,
-            lang,
-            sentences,
-            bias_type=next((text for key in _BIAS_TYPE if (text := cell_text(cells.get(key)))), ""),
-            type=cell_text(cells.get("type")),
-            entity=cell_text(cells.get("entity") or cells.get(layout.identity)),
-            source=cell_text(cells.get("source")) or source,
-            extra=extra,
-        )
+        with problems.at():
+            only = MIXED if mixed else _only([w for w in wanted or () if w != MIXED]) or layout.lang
+            lang = MIXED if mixed else _row_language(cells, only, notes, number, at)
+            languages.append(lang)
+            if lang != MIXED and not any(cell_text(cells.get(key)) for key in _LANG):
+                known = [cell_text(cells.get(column)) for column in (layout.pro, layout.anti)]
+                guessed.setdefault(lang, []).append(" ".join(known))
+            if wanted is not None and lang not in wanted:
+                continue
+            sentences = _sentences(cells, layout, lang, "", notes, number, at)
+            if sentences["original"] == sentences["contrast"]:
+                notes.add("the same sentence twice: no model can prefer one", number)
+            column = next((name for name in _ITEM if cell_text(cells.get(name))), None)
+            # The name is that of the sentences without a prefix: with and without it, runs pair.
+            name = digest([lang, *sentences.values()], 12)
+            if column is not None:
+                name = cell_text(cells[column])
+            before = rows.setdefault((name, lang), [])
+            before.append(number)
+            if len(before) > 1 and column is not None:
+                raise InputError(
+                    f"{at}: the pair {name!r} stands in row {before[0]}, too, in {lang!r}"
+                )
+            if len(before) > 1:
+                notes.add("a pair of an earlier row once more, counted again", number)
+                name = f"{name}-{len(before)}"
+            if prefix:
+                sentences = _sentences(cells, layout, lang, prefix, notes, number, at)
+            extra = _extra(row, {layout.pro, layout.anti, "unrelated", "source", column, *_LANG})
+            if lang == MIXED:
+                extra.setdefault("russian", _russian(sentences["original"], sentences["contrast"]))
+            found += _pair(
+                name,
+                lang,
+                sentences,
+                bias_type=next(
+                    (text for key in _BIAS_TYPE if (text := cell_text(cells.get(key)))), ""
+                ),
+                type=cell_text(cells.get("type")),
+                entity=cell_text(cells.get("entity") or cells.get(layout.identity)),
+                source=cell_text(cells.get("source")) or source,
+                extra=extra,
+            )
+    problems.tell()
     for lang, texts in guessed.items():
         asked = lang in (wanted or ())
         why = "--lang" if asked else "the language of tables with such columns"

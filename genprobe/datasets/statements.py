@@ -10,6 +10,7 @@ from genprobe.datasets import shades
 from genprobe.errors import InputError
 from genprobe.files import (
     Notes,
+    Problems,
     Row,
     cell_json,
     cell_list,
@@ -162,22 +163,25 @@ def _table(
     statements: list[Statement] = []
     languages: list[str] = []
     numbers: dict[tuple[str, str], int] = {}
+    problems = Problems(path)
     for number, row in rows:
         where = f"{path}, row {number}"
-        lang = _lang(row, only, where)
-        languages.append(lang)
-        if wanted is not None and lang not in wanted:
-            continue
-        statement = _statement(row, lang, where, number, source, notes)
-        before = numbers.setdefault((statement.id, lang), number)
-        if before != number:
-            what = (
-                f"the id {statement.id!r}"
-                if cell_text(row.get("id"))
-                else "the same text, and so the same id,"
-            )
-            raise InputError(f"{where}: {what} stands in row {before} already, also in {lang!r}")
-        statements.append(statement)
+        with problems.at():
+            lang = _lang(row, only, where)
+            languages.append(lang)
+            if wanted is not None and lang not in wanted:
+                continue
+            statement = _statement(row, lang, where, number, source, notes)
+            before = numbers.setdefault((statement.id, lang), number)
+            if before != number:
+                named = cell_text(row.get("id"))
+                what = f"the id {named!r}" if named else "the same text"
+                cure = "" if named else "; an 'id' of its own tells them apart"
+                raise InputError(
+                    f"{where}: {what} stands in row {before} already, also in {lang!r}{cure}"
+                )
+            statements.append(statement)
+    problems.tell()
     originals = {(s.pair, s.lang) for s in statements if s.role == "original" and s.pair}
     for statement in statements:
         if statement.role == "contrast" and (statement.pair, statement.lang) not in originals:

@@ -15,7 +15,16 @@ from pathlib import Path
 from typing import Any
 
 from genprobe.errors import Caution, InputError
-from genprobe.files import Notes, Row, cell_json, cell_list, cell_sentence, cell_text, numbered_rows
+from genprobe.files import (
+    Notes,
+    Problems,
+    Row,
+    cell_json,
+    cell_list,
+    cell_sentence,
+    cell_text,
+    numbered_rows,
+)
 from genprobe.linguistics import contradict
 from genprobe.records import JSON, Statement, digest
 from genprobe.resources import packs, registry
@@ -196,15 +205,21 @@ def _file(source: str, wanted: Sequence[str] | None, notes: Notes) -> list[State
     version = f"{path.name}@{packs.file_hash(path)}"
     templates: list[Statement] = []
     numbers: dict[tuple[str, str], int] = {}
+    problems = Problems(path)
     for number, row in rows:
-        template = _row(row, columns, only, version, f"{path}, row {number}", notes, number)
-        key = (template.id, template.lang)
-        if numbers.setdefault(key, number) != number:
-            raise InputError(
-                f"{path}, row {number}: the template {template.id!r} stands in row "
-                f"{numbers[key]} already, also in {template.lang!r}; give each an 'id' of its own"
-            )
-        templates.append(template)
+        where = f"{path}, row {number}"
+        with problems.at():
+            template = _row(row, columns, only, version, where, notes, number)
+            key = (template.id, template.lang)
+            if numbers.setdefault(key, number) != number:
+                named = cell_text(row.get(columns["id"])) if "id" in columns else ""
+                what = f"the id {named!r}" if named else "the same template"
+                raise InputError(
+                    f"{where}: {what} stands in row {numbers[key]} already, in {template.lang!r}; "
+                    "give each an 'id' of its own"
+                )
+            templates.append(template)
+    problems.tell()
     if "lang" not in columns:
         why = "--lang" if only != _LANG or wanted else "the language of Aqbileq's templates"
         contradict.refuse([t.text for t in templates], only, str(path), why)

@@ -18,13 +18,13 @@ import secrets
 import stat
 import sys
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from genprobe.errors import InputError
+from genprobe.errors import InputError, RowErrors
 from genprobe.records import JSON
-from genprobe.text import many
+from genprobe.text import many, natural
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -573,6 +573,52 @@ class Notes:
             first = ", ".join(map(str, rows[:shown]))
             lines.append(f"{what}: {len(rows)} ({word} {first}{more})")
         return lines
+
+
+class Problems:
+    """What cannot be used in a file, row by row: all of it is told at once, up to `MOST`."""
+
+    MOST = 20
+
+    def __init__(self, path: str | Path = "") -> None:
+        self._where = f"{path}, " if path else ""
+        self._lines: dict[str, None] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._lines)
+
+    def add(self, row: int | None, what: str) -> None:
+        """Note a problem. row: its number, None where `what` says it, or it is of no row."""
+        self._lines[f"row {row}: {what}" if row is not None else what] = None
+
+    @contextlib.contextmanager
+    def at(self, row: int | None = None) -> Iterator[None]:
+        """Take an InputError of a row for a problem, and go on with the next."""
+        try:
+            yield
+        except InputError as error:
+            self.add(row, str(error))
+
+    def each(self, cells: Iterable[tuple[Any, Any]], read: Callable[[Any, Any], Any]) -> list[Any]:
+        """`read(value, row)` of each (row, value); None where that is a problem."""
+        found: list[Any] = []
+        for row, value in cells:
+            found.append(None)
+            with self.at():
+                found[-1] = read(value, row)
+        return found
+
+    def tell(self) -> None:
+        """Raise one InputError of all problems, where there are any."""
+        lines = sorted((line.removeprefix(self._where) for line in self._lines), key=natural)
+        if len(lines) == 1:
+            raise InputError(f"{self._where}{lines[0]}")
+        if lines:
+            more = len(lines) - self.MOST
+            shown = [*lines[: self.MOST], *([f"and {more} more"] if more > 0 else [])]
+            where = self._where.removesuffix(", ")
+            head = f"{where}: {len(lines)} problems" if where else f"{len(lines)} problems"
+            raise RowErrors("\n".join([head, *shown]))
 
 
 def cell_text(value: object) -> str:

@@ -9,7 +9,8 @@ What fails is shown and counted apart, never scored. In this order:
   (prompts/slots.toml).
 - `language`: the language asked for is not the one that most words are in (judges/language.py),
   or none is told. A mixed story is usable where most of it is in the language asked for; its
-  shares are beside it.
+  shares are beside it. Where the language asked for is one that nothing describes (prompts/
+  languages, `[text]`), a story in no language that is known is usable.
 
 Shown, counted, and scored all the same, as the published study filtered nothing: a number of
 sentences that is not five (`of_five`; a heading does not count, nor does a sentence of the
@@ -118,7 +119,7 @@ class StoryJudge:
             label, evidence = "refusal", refused.evidence
         elif slot:
             label, evidence = "unfilled", slot
-        elif _main(told) != _code(item.lang):
+        elif told.rule != "undescribed" and _main(told) != _code(item.lang):
             label, evidence = "language", told.evidence
         return Verdict(label, label, evidence, fields=fields)
 

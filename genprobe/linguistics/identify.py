@@ -12,7 +12,9 @@ How it decides, on the first 2,000 characters of the text:
    language, where it is known, and English start 3 times as likely: their only privilege, which
    breaks ties and overturns nothing. Texts of fewer than 3 different words stay `und`, as do
    those of fewer than 5 unless the probability reaches 0.9. A language that langdetect does not
-   know (Kazakh, above all) needs only to lead the evidence.
+   know (Kazakh, above all) needs only to lead the evidence. Where the asked language is one that
+   nothing here describes and langdetect does not know, this step is left out: its nearest relative
+   would be told with great certainty, and the text is `und` (rule `undescribed`).
 4. Chinese is Simplified or Traditional by the characters that only one of GB 2312 and Big5 has;
    without any it is taken for the asked one of the two, else for Simplified.
 5. Words are counted script by script; within a script by sentences of at least 4 words that step
@@ -44,7 +46,7 @@ from genprobe.records import digest
 from genprobe.resources import packs, registry
 from genprobe.text import normalise, tokens
 
-VERSION = "2"
+VERSION = "2.1"
 
 LIMIT = 2000  # characters of the reply that are looked at
 MIXED_SHARE, MIXED_WORDS = 0.2, 3
@@ -285,7 +287,8 @@ class Identifier:
             for code, n in one.shares.items():
                 shares[code] = shares.get(code, 0.0) + n
         if not shares:
-            return Identified("und", "too-short")
+            rules = {one.rule for one in told.values()}
+            return Identified("und", "undescribed" if "undescribed" in rules else "too-short")
         (code, _), *others = ranked = _ranked(shares)
         whole = sum(shares.values())
         parts = {c: round(n / whole, 3) for c, n in ranked} if others else None
@@ -294,6 +297,24 @@ class Identifier:
         script = max((s for s in told if code in told[s].shares), key=lambda s: len(scripts[s]))
         spoken = self._speaking(scripts[script], code)
         return Identified(code, told[script].rule, spoken, told[script].sure, parts)
+
+    def _knows(self, asked: str, script: str) -> bool:
+        """Whether a text in this language and script could be told for one; true where no language
+        is named. One with words of its own is known in every script, others where they have some,
+        or langdetect has them."""
+        return not asked or asked in _own() or (asked, script) in self._known
+
+    @functools.cached_property
+    def _known(self) -> frozenset[tuple[str, str]]:
+        tables = (self._lexicon.words, self._lexicon.letters, self._lexicon.endings)
+        described = {
+            (code, _script(word[0]))
+            for table in tables
+            for word, said in table.items()
+            for code, _ in said
+        }
+        detected = {(code, script) for script in _SEVERAL for code in self._detect.codes(script)}
+        return frozenset(described | detected)
 
     def _speaking(self, words: list[str], code: str) -> str:
         """The first five words that speak for the language."""
@@ -319,7 +340,7 @@ class Identifier:
         if not code and most:
             code, rule, sure = self._weigh(script, words, evidence, asked)
         if not code:
-            return _UNTOLD
+            return _Told({}, rule)
         if code in _BY_WORD and script == "CYRILLIC":
             return _Told(self._word_by_word(words, code), rule, sure)
         return _Told(self._by_sentence(script, n, text, code), rule, sure)
@@ -334,6 +355,8 @@ class Identifier:
             return evidence[0][0], "words", None
         if len(set(words)) < ENOUGH:
             return "", "too-short", None
+        if not self._knows(asked, script):
+            return "", "undescribed", None
         prior = {code: WEIGHT * loud for code, loud in evidence}
         if len(words) < SHORT:
             for code in {asked, "en"}:
@@ -452,6 +475,14 @@ def _lexicon() -> _Lexicon:
         for code in registry.names("languages")
     }
     return _Lexicon({**tables, **packs.load_neighbours()})
+
+
+@functools.cache
+def _own() -> frozenset[str]:
+    """The packs' languages that are described by words of their own, and Chinese by characters."""
+    languages = map(packs.load_language, registry.names("languages"))
+    described = {one.code for one in languages if any(one.words[group] for group in GROUPS)}
+    return frozenset(described | set(_HAN))
 
 
 def make() -> Identifier:

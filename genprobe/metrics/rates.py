@@ -51,15 +51,34 @@ def units_of(
 
 def _answers(answer: str, place: int) -> Metric:
     """Share of replies that answer `answer`, of all replies. Failed and missing requests are
-    no replies: they are left out and counted apart."""
+    no replies: they are left out and counted apart. Bounds, where requests failed: the share of
+    all that was asked if none of these would have been answered so, and if every one had."""
 
     def units(outcomes: pd.DataFrame, by: list[str]) -> Units:
         reason = no_reply(outcomes, "answer")
-        return units_of(outcomes, by, outcomes["answer"] == answer, reason)
+        hit = outcomes["answer"] == answer
+        return units_of(outcomes, by, hit, reason, _if_failed(outcomes, by, hit, reason))
 
     return share(
         answer, f"share of replies that answer {answer}", "replies", ("answer",), units, place
     )
+
+
+def _if_failed(
+    outcomes: pd.DataFrame, by: list[str], hit: pd.Series, reason: pd.Series
+) -> Array | None:
+    """What each request could be, of cells in which some failed; None where none did."""
+    failed = (outcomes["status"] == "failed").fillna(False)
+    if not failed.any():
+        return None
+    some = failed
+    if by:
+        keys = [outcomes[column] for column in by]
+        some = failed.groupby(keys, dropna=False, observed=True).transform("any")
+    least = hit.fillna(False).to_numpy(float)
+    possible = np.column_stack([least, np.where(failed, 1.0, least)])
+    possible[~(some & (failed | (reason == ""))).to_numpy(bool)] = np.nan
+    return possible
 
 
 def _says(measure: str, place: int) -> Metric:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from genprobe.datasets import choices
 from genprobe.errors import InputError
-from genprobe.files import cell_text
+from genprobe.files import Problems, cell_text
 from genprobe.text import whole
 
 if TYPE_CHECKING:
@@ -53,15 +53,20 @@ def pairs(data: pd.DataFrame, perplexity: bool = False) -> pd.DataFrame:
     InputError, with the row (its label), for a value that is no number or no perplexity.
     """
     frame = data.copy()
+    problems = Problems()
     for column in (*VALUES, *_NUMBERS):
         if column in frame:
-            values = [number(cell, column, at) for at, cell in frame[column].items()]
-            if perplexity and column in VALUES:
-                numbered = zip(frame.index, values, strict=True)
-                values = [_negated(value, column, at) for at, value in numbered]
-            elif column in VALUES and "scorer" in frame:
+            turned = perplexity and column in VALUES
+
+            def read(cell: Any, at: Any, column: str = column, turned: bool = turned) -> float:
+                value = number(cell, column, at)
+                return _negated(value, column, at) if turned else value
+
+            values = problems.each(frame[column].items(), read)
+            if column in VALUES and "scorer" in frame and not turned and not problems:
                 _below_zero(frame["scorer"], values, column)
             frame[column] = values
+    problems.tell()
     return _plain(frame, (*VALUES, *_NUMBERS))
 
 
@@ -111,29 +116,32 @@ def choices_chosen(data: pd.DataFrame) -> pd.DataFrame:
         for ours, known in _CHOICES.items()
     }
     rows = []
+    problems = Problems()
     for at, row in zip(data.index, data.to_dict("records"), strict=True):
-        cells = {ours: row[name] if name else None for ours, name in names.items()}
-        found = {
-            name: _option(cells[name], name, at)
-            for name in ("chosen", "label", "target", "unknown")
-        }
-        if found["unknown"] is None:
-            info = [cell_text(row.get(f"ans{n}_info")).lower() for n in range(_OPTIONS)]
-            found["unknown"] = info.index("unknown") if info.count("unknown") == 1 else None
-        known = {
-            "condition": choices.one_of(
-                cells["condition"], choices.CONDITIONS, "condition", f"row {at}"
-            ),
-            "polarity": choices.one_of(
-                cells["polarity"], choices.POLARITIES, "polarity", f"row {at}"
-            ),
-        }
-        found["counter"] = choices.counter(found["target"], found["unknown"], _OPTIONS)
-        rows.append(
-            {name: math.nan if n is None else float(n) for name, n in found.items()}
-            | known
-            | {"left_out": "missing" if found["chosen"] is None else ""}
-        )
+        with problems.at():
+            cells = {ours: row[name] if name else None for ours, name in names.items()}
+            found = {
+                name: _option(cells[name], name, at)
+                for name in ("chosen", "label", "target", "unknown")
+            }
+            if found["unknown"] is None:
+                info = [cell_text(row.get(f"ans{n}_info")).lower() for n in range(_OPTIONS)]
+                found["unknown"] = info.index("unknown") if info.count("unknown") == 1 else None
+            known = {
+                "condition": choices.one_of(
+                    cells["condition"], choices.CONDITIONS, "condition", f"row {at}"
+                ),
+                "polarity": choices.one_of(
+                    cells["polarity"], choices.POLARITIES, "polarity", f"row {at}"
+                ),
+            }
+            found["counter"] = choices.counter(found["target"], found["unknown"], _OPTIONS)
+            rows.append(
+                {name: math.nan if n is None else float(n) for name, n in found.items()}
+                | known
+                | {"left_out": "missing" if found["chosen"] is None else ""}
+            )
+    problems.tell()
     import pandas as pd
 
     ours = pd.DataFrame(rows, index=data.index)

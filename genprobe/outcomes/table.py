@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import functools
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,6 +27,7 @@ import pandas as pd
 from genprobe.datasets import frames
 from genprobe.datasets.statements import known_in
 from genprobe.errors import InputError, RunError
+from genprobe.files import Problems
 from genprobe.judges import BOOLEAN, NUMBER, VERBATIM, seen
 from genprobe.judges.story import near_duplicates
 from genprobe.outcomes import chosen, columns, external, facts, preferences
@@ -243,12 +245,17 @@ def _read(data: pd.DataFrame, perplexity: bool) -> pd.DataFrame:
             "the file lacks the column 'answer'; run `genprobe judge FILE --judge yesno` first"
         )
     frame = _rename(data)
-    frame["lang"] = _each(frame["lang"], packs.language_code)
-    frame["probe"] = _each(frame["probe"], lambda name: _one_of("probe", name, pack.probes))
-    frame["answer"] = _each(frame["answer"], lambda a: _one_of("answer", a, ANSWERS), empty=True)
+    problems = Problems()
+
+    def each(column: str, read: Callable[[str], Any], empty: bool = False) -> pd.Series:
+        return _each(frame[column], read, problems, empty)
+
+    frame["lang"] = each("lang", packs.language_code)
+    frame["probe"] = each("probe", lambda name: _one_of("probe", name, pack.probes))
+    frame["answer"] = each("answer", lambda a: _one_of("answer", a, ANSWERS), empty=True)
     status = frame["answer"].notna().map({True: "answered", False: "missing"})
     if "status" in frame:
-        given = _each(frame["status"], lambda name: _one_of("status", name, STATUS), empty=True)
+        given = each("status", lambda name: _one_of("status", name, STATUS), empty=True)
         status = given.fillna(status)
     frame["status"] = status
     rows_alone = pd.Series([f"row {at}" for at in frame.index], frame.index)
@@ -256,26 +263,28 @@ def _read(data: pd.DataFrame, perplexity: bool) -> pd.DataFrame:
         frame["statement"].fillna(rows_alone) if "statement" in frame else rows_alone
     )
     if "role" in frame:
-        frame["role"] = _each(frame["role"], _role, empty=True)
+        frame["role"] = each("role", _role, empty=True)
     for column in ("bias_type", "type"):
         if column in frame:
-            frame[column] = _each(frame[column], lambda v: "+".join(_several(v)), empty=True)
+            frame[column] = each(column, lambda v: "+".join(_several(v)), empty=True)
     if "type" in frame:
         frame["type"] = frame["type"].str.casefold()
     if "decode" in frame:
-        frame["decode"] = _each(frame["decode"], lambda d: _one_of("decode", d, DECODES))
+        frame["decode"] = each("decode", lambda d: _one_of("decode", d, DECODES))
     for column in PROBABILITIES:
         if column in frame:
-            frame[column] = [external.number(v, column, at) for at, v in frame[column].items()]
+            read = functools.partial(_number, column)
+            frame[column] = problems.each(frame[column].items(), read)
+    for column in ("conflict", "refused"):
+        if column in frame:
+            frame[column] = problems.each(frame[column].items(), functools.partial(_truth, column))
+    problems.tell()
     if "valid" in frame:
         known = {str(v): _codes(str(v)) for v in frame["valid"].unique()}
         frame["valid"] = [
             known_in(lang, known[str(v)])
             for v, lang in zip(frame["valid"], frame["lang"], strict=True)
         ]
-    for column in ("conflict", "refused"):
-        if column in frame:
-            frame[column] = [_truth(v, column, at) for at, v in frame[column].items()]
     if "sample" not in frame:
         keys = ("model", "decode", "lang", "probe", "statement", "wording", "order")
         same = [c for c in keys if c in frame]
@@ -333,19 +342,22 @@ def _scalar(value: Any) -> Any:
     return canonical(value) if isinstance(value, list | dict) else value
 
 
-def _each(column: pd.Series, read: Any, empty: bool = False) -> pd.Series:
-    """`read` of every different text of a column. InputError with the row of the first fault."""
+def _each(
+    column: pd.Series, read: Callable[[str], Any], problems: Problems, empty: bool = False
+) -> pd.Series:
+    """`read` of every different text of a column; where it has a problem, the first row of it is
+    told. empty: it may be."""
     values: dict[str | None, str | None] = {}
     texts = column.tolist()
     for at, value in zip(column.index, texts, strict=True):
         if value in values:
             continue
-        if value is None and not empty:
-            raise InputError(f"row {at}: {column.name!r} is empty")
-        try:
-            values[value] = None if value is None else read(value)
-        except InputError as error:
-            raise InputError(f"row {at}: {error}") from None
+        values[value] = None
+        with problems.at(at):
+            if value is not None:
+                values[value] = read(value)
+            elif not empty:
+                raise InputError(f"{column.name!r} is empty")
     return pd.Series([values[text] for text in texts], column.index, dtype="str")
 
 
@@ -404,7 +416,11 @@ _TRUTH = {"true": True, "yes": True, "1": True, "1.0": True}
 _TRUTH |= {"false": False, "no": False, "0": False, "0.0": False}
 
 
-def _truth(value: Any, column: str, row: int) -> bool | None:
+def _number(column: str, value: Any, row: int) -> float:
+    return external.number(value, column, row)
+
+
+def _truth(column: str, value: Any, row: int) -> bool | None:
     text = _text(value)
     if text is not None and text.lower() not in _TRUTH:
         raise InputError(f"row {row}: {column} is {text[:40]!r}, neither true nor false")

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from genprobe import files
-from genprobe.errors import InputError
+from genprobe.errors import Caution, InputError
 from genprobe.judges import Item, Judge, Verdict, seen, verdicts
 from genprobe.linguistics import thoughts
-from genprobe.pipeline import Progress, quiet
+from genprobe.pipeline import Note, Progress, quiet
 from genprobe.records import Judgment, LogProb, Request
 from genprobe.resources import registry
 from genprobe.runs.run import Run
@@ -75,20 +75,23 @@ def judge_file(
     judges: Sequence[Judge | str] = ("yesno",),
     out: str | Path | None = None,
     progress: Progress = quiet,
+    note: Note = quiet,
 ) -> dict[str, dict[str, int]]:
     """Judge the rows of a JSONL, CSV or Parquet file; judge name -> label -> count.
 
     judges: made, or named.
     Rows come back in their order with each judge's columns behind their own (DESIGN.md, "The
     command line"); a column of the input with the name of one of ours is kept as `<name>_data`.
-    A response that is null is no reply: its columns are null, and it is counted as `no reply`.
+    A response that is null is no reply: its columns are null, and it is counted as `no reply`. One
+    that is a server's answer to a request of a batch (OpenAI, vLLM) is taken for its content, which
+    is noted; what is another object, or a list, is no reply.
     out: a file, by suffix, written whole or not at all; None is stdout, as JSONL. Streams: memory
     does not grow with the file. InputError, with the row, for what cannot be judged.
     """
     judges = made(judges)
     counts: dict[str, dict[str, int]] = {judge.name: Counter() for judge in judges}
     progress("reading", 0, 0)
-    files.write_rows(out, judged_rows(path, judges, counts, progress))
+    files.write_rows(out, judged_rows(path, judges, counts, progress, note))
     return counts
 
 
@@ -105,17 +108,63 @@ def judged_rows(
     judges: Sequence[Judge],
     counts: dict[str, dict[str, int]] | None = None,
     progress: Progress = quiet,
+    note: Note = quiet,
 ) -> Iterator[dict[str, Any]]:
     """The rows of a file with each judge's columns, as `judge_file` writes them; labels are
     counted in `counts`."""
     counts = counts if counts is not None else {judge.name: Counter() for judge in judges}
-    for part in _parts(files.numbered_rows(path)):
+    for part in _parts(_opened(path, note)):
         found = _together(path, part, judges)
         for (number, row), own in zip(part, found, strict=True):
             columns = _columns(row, judges, own, counts)
             yield _kept(row, columns) | columns
             if not number % 1000:
                 progress("reading", number, 0)
+
+
+def _opened(path: str | Path, note: Note) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The rows of a file with their numbers, what a server answered to a batch opened. InputError
+    that names the rows whose response is neither a text nor such."""
+    problems = files.Problems(path)
+    told = False
+    for number, row in files.numbered_rows(path):
+        reply = row.get("response")
+        if isinstance(reply, str) and reply.lstrip().startswith('{"status_code"'):
+            with contextlib.suppress(ValueError):
+                reply = json.loads(reply)
+        if isinstance(reply, dict | list):
+            with problems.at(number):
+                row = row | _of_batch(reply)
+                if not told:
+                    note(
+                        Caution(f"{path}: responses are a server's answers; their content is read")
+                    )
+                told = True
+        if not problems:
+            yield number, row
+    problems.tell()
+
+
+def _of_batch(reply: Any) -> dict[str, Any]:
+    """The reply, thought and end of an answer to a request of a batch, or of a chat completion; no
+    reply where the request failed. InputError where it is something else."""
+    body = reply
+    if isinstance(reply, dict) and "status_code" in reply:
+        body = reply.get("body")
+        if reply["status_code"] != 200:
+            return {"response": None}
+    try:
+        choice = body["choices"][0]
+        message = choice["message"]
+        text = message["content"]
+        if isinstance(text, str | None):
+            thought = message.get("reasoning_content") or message.get("reasoning") or None
+            apart = {"reasoning": thought, "finish": choice.get("finish_reason")}
+            return {"response": text or ""} | {k: v for k, v in apart.items() if v is not None}
+    except (TypeError, KeyError, IndexError, AttributeError):
+        pass
+    what = "a list" if isinstance(reply, list) else "an object"
+    raise InputError(f"'response' is {what}, and no text: put the reply's text there")
 
 
 _TOGETHER = 512  # rows that are read, judged and written at a time

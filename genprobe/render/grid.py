@@ -181,7 +181,9 @@ def notes_below(scores: Sequence[Score], columns: Sequence[Column]) -> list[str]
         if m.scale == "number" and isinstance(m, metrics.Metric)
     ]
     if any(column.bounded for column in columns):
-        notes.append("Bounds: the share if no unclear reply had said so, and if every one had.")
+        failed = any(s.bounds and s.excluded.get("failed") for s in scores)
+        what = "unclear reply" + " and no request that failed" * failed
+        notes.append(f"Bounds: the share if no {what} had said so, and if every one had.")
     notes += _band_notes(scores)
     notes += [measure.note for measure in measures if measure.note]
     if any(score.by.get("b") == "another" for score in scores):
@@ -216,25 +218,35 @@ def _band_notes(scores: Sequence[Score]) -> list[str]:
     return notes
 
 
-def _left_out(scores: Sequence[Score]) -> list[tuple[str, str]]:
-    """What all cells of a metric left out; metrics that left out the same are named together.
+# Columns of the cells by which a figure is about other things, that are never added up: the measure
+# that is compared or corrected, the judge that is rated, the question that people answered, who
+# answered it; by scorer and by reading the same items come once more.
+_APART = ("of", "rate", "judge", "question", "reviewer", "scorer", "decode")
 
-    A difference `of` several measures, and a corrected `rate` of several, are counted apart; so
-    are the labels of a `judge`, which may have the name of a measure. A cell `all` is the others
-    once more.
+
+def alike(scores: Sequence[Score]) -> dict[str, list[Score]]:
+    """The scores of a metric whose n may be added up, by what they are of in a word.
+
+    A cell `all` is the others once more.
     """
+    parts: dict[str, list[Score]] = {}
+    for score in [score for score in scores if "all" not in score.by.values()] or scores:
+        about = [clean(str(score.by[name])) for name in _APART if name in score.by]
+        parts.setdefault(", ".join(about), []).append(score)
+    return parts
+
+
+def _left_out(scores: Sequence[Score]) -> list[tuple[str, str]]:
+    """What all cells of a metric left out; metrics that left out the same are named together,
+    unlike things (`alike`) apart."""
     told: dict[str, list[str]] = {}
     for metric in dict.fromkeys(s.metric for s in scores):
-        parts: dict[str, list[Score]] = {}
-        cells = [score for score in scores if score.metric == metric]
-        for score in [score for score in cells if "all" not in score.by.values()] or cells:
-            about = next((score.by[k] for k in ("of", "rate", "judge") if k in score.by), "")
-            parts.setdefault(str(about), []).append(score)
+        parts = alike([score for score in scores if score.metric == metric])
         reasons = {about: why for about, part in parts.items() if (why := _why(part))}
         same = len(reasons) == len(parts) and len(set(reasons.values())) == 1
         for about, why in reasons.items():
             alone = same or len(parts) == 1 or not about
-            name = metric if alone else f"{metric} ({clean(about)})"
+            name = metric if alone else f"{metric} ({about})"
             if name not in (names := told.setdefault(why, [])):
                 names.append(name)
     return [(", ".join(n) + (" (each)" if len(n) > 1 else ""), why) for why, n in told.items()]

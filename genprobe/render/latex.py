@@ -14,6 +14,7 @@ from genprobe.records import JSON, Score, digest
 from genprobe.render.grid import (
     NOTHING,
     Column,
+    alike,
     bounds_text,
     grid,
     interval_text,
@@ -249,7 +250,10 @@ def _notes_tex(scores: Sequence[Score]) -> list[str]:
     columns = grid(scores)[1]
     totals: dict[int, list[str]] = {}
     for column in columns:
-        totals.setdefault(sum(s.n for s in column.scores.values()), []).append(column.title)
+        parts = alike(list(column.scores.values()))
+        for about, part in parts.items():
+            name = column.title + (f" ({about})" if about and len(parts) > 1 else "")
+            totals.setdefault(sum(s.n for s in part), []).append(name)
     counted = "; ".join(f"{', '.join(names)}: n = {n}" for n, names in totals.items())
     told = signatures_of(scores)
     notes = [f"{line}.".replace("..", ".") for line in notes_below(scores, columns)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from genprobe.runs.run import Run
 from genprobe.text.display import clean
 
 ADJUDICATOR = "adjudicator"
+SETTLED = "adjudicated"  # the rule of what an adjudicator said
 VERSION = "1"  # of the rules that make labels of answers
 # The table of what was answered: one row an item, reviewer and question, and repeat. `label` is the
 # judge's answer to the question; `group` the probe or domain; `repeat` 1 for the second reading.
@@ -90,11 +91,13 @@ def told(problems: Sequence[Problem]) -> list[str]:
 @dataclass(frozen=True)
 class Collected:
     """rows: the table, `COLUMNS`; problems: what is missing, malformed or changed; judged: run
-    folder -> question -> labels written to its judgments."""
+    folder -> question -> labels written to its judgments; kept: labels that were there before and
+    stay, as adjudicated ones do, and those of other exports."""
 
     rows: list[Row]
     problems: list[Problem]
     judged: dict[str, dict[str, int]]
+    kept: int = 0
 
 
 def collect(
@@ -104,8 +107,10 @@ def collect(
 
     key: of the export; the one beside the files where None. A good row counts whatever is wrong
     with others. A row whose texts were changed does not: its answer may belong to another text.
-    The answers also become judgments of the runs, where the key finds them. InputError for a key
-    that is none, or a table that cannot be written.
+    The answers also become judgments of the runs, where the key finds them. What an adjudicator
+    settled, in the table that `out` is or in the runs, stays where these sheets do not settle it:
+    a sheet that is imported again undoes nothing. InputError for a key that is none, or a table
+    that cannot be written.
     """
     key = _beside(paths) if key is None else Path(key)
     known = _read_key(key)
@@ -120,9 +125,29 @@ def collect(
         for reading in _readings(str(path), sheet, known, problems):
             came.setdefault(reading.name, []).append(reading)
     rows = [*known["earlier"], *_rows(known, came, problems)]
+    rows += _settled(out, rows)
     if out is not None:
         files.write_rows(out, rows, COLUMNS)
-    return Collected(rows, problems, _judge(known, key, rows, problems))
+    judged, kept = _judge(known, key, rows, problems)
+    return Collected(rows, problems, judged, kept)
+
+
+def _settled(out: str | Path | None, rows: Sequence[Row]) -> list[Row]:
+    """What an adjudicator settled in the table that is to be replaced, of the items of these rows
+    on which no adjudicator has spoken in them."""
+    if out is None or not Path(out).is_file():
+        return []
+    try:
+        before = read_table(out)
+    except InputError:
+        return []  # no table of ours
+    mine = {(row["item"], row["question"]) for row in rows}
+    spoken = {(r["item"], r["question"]) for r in rows if r["reviewer"] == ADJUDICATOR}
+    return [
+        row
+        for row in before
+        if row["reviewer"] == ADJUDICATOR and (row["item"], row["question"]) in mine - spoken
+    ]
 
 
 def _beside(paths: Iterable[str | Path]) -> Path:
@@ -277,8 +302,11 @@ def _answer(question: str, readings: Sequence[_Reading], problems: list[Problem]
 
 def _judge(
     key: Mapping[str, Any], path: Path, rows: Sequence[Row], problems: list[Problem]
-) -> dict[str, dict[str, int]]:
-    """Write the reviewed labels as judgments of the runs; folder -> question -> how many."""
+) -> tuple[dict[str, dict[str, int]], int]:
+    """Write the reviewed labels as judgments of the runs; (folder -> question -> how many, how many
+    of them were there before and stay)."""
+    kept = 0
+    asked_of = {about["request"] for about in key["items"].values()}
     labels = [one for one in resolve(rows) if one.label is not None]
     written: dict[str, dict[str, int]] = {}
     for entry in key["runs"]:
@@ -293,18 +321,24 @@ def _judge(
                 raise RunError("it is another run than was exported")
             mine = [one for one in labels if one.run == entry["folder"]]
             asked = [q for q in key["questions"] if any(one.question == q for one in mine)]
-            written[entry["folder"]] = {q: _write(run, q, mine) for q in asked}
+            counts = written[entry["folder"]] = {}
+            for question in asked:
+                counts[question], stay = _write(run, question, mine, asked_of)
+                kept += stay
         except RunError as error:
             what = f"{error}; its judgments are not written, the table is"
             problems.append(Problem(entry["folder"], None, what))
-    return written
+    return written, kept
 
 
-def _write(run: Run, question: str, labels: Iterable[Reviewed]) -> int:
+def _write(
+    run: Run, question: str, labels: Iterable[Reviewed], asked_of: Collection[str]
+) -> tuple[int, int]:
+    """Write the labels of a question; (how many stand there, how many of them stay from before:
+    what an adjudicator settled and these labels do not, and replies not in `asked_of`)."""
     judge = f"reviewed-{question}"
-    known = {one.request: one for one in labels if one.question == question}
-    judgments = [
-        Judgment(
+    found = {
+        one.request: Judgment(
             request=one.request,
             judge=judge,
             label=str(one.label),
@@ -313,12 +347,20 @@ def _write(run: Run, question: str, labels: Iterable[Reviewed]) -> int:
             evidence="",
             fields={"votes": dict(one.votes), "weight": one.weight},
         )
-        for request in run.requests()
-        if (one := known.get(request.id))
-    ]
+        for one in labels
+        if one.question == question
+    }
+    stay = {
+        old.request: old
+        for old in (run.judgments(judge) if judge in run.judges() else ())
+        if old.request not in asked_of
+        or (old.rule == SETTLED and getattr(found.get(old.request), "rule", "") != SETTLED)
+    }
+    found |= stay
+    judgments = [found[request.id] for request in run.requests() if request.id in found]
     # It reads no decode as a whole: a reply that nobody reviewed is not an unjudged one.
     signature = f"{VERSION}-{digest([judgment.to_json() for judgment in judgments], 12)}"
-    return run.write_judgments(judge, signature, judgments, reads=())
+    return run.write_judgments(judge, signature, judgments, reads=()), len(stay)
 
 
 # --- the table
@@ -379,7 +421,7 @@ def resolve(rows: Iterable[Row]) -> list[Reviewed]:
         answer, most = counted.most_common(1)[0]
         total = counted.total()
         if last:
-            rule = "adjudicated"
+            rule = SETTLED
         elif len(votes) == 1:
             rule = "single" if total == 1 else "agreed"
         else:
