@@ -1346,8 +1346,10 @@ class YesNo:
         lexicon = _lexicon(code)
         offset = text.strip_echo(item.prompt, parted.reply)
         reply = parted.reply[offset:]
-        if len(reply) > _HEAD + _TAIL:  # what runs on for so long answers in the beginning or end
-            reply = f"{reply[:_HEAD]}\n…\n{reply[-_TAIL:]}"
+        if (
+            len(reply) > _BEGINNING + _ENDING
+        ):  # what runs on for so long answers in the beginning or end
+            reply = f"{reply[:_BEGINNING]}\n…\n{reply[-_ENDING:]}"
         norm = _compared(reply, lexicon)
         bare = _whole(lexicon, reply, norm) if len(reply) <= _SHORT else None
         if bare is not None:
@@ -1389,7 +1391,7 @@ class YesNo:
 
 
 # Characters of a very long reply that are read, of its beginning and of its end.
-_HEAD, _TAIL = 12_000, 8_000
+_BEGINNING, _ENDING = 12_000, 8_000
 # A reply that is an answer word and nothing else needs no reading.
 _SHORT = 24
 
