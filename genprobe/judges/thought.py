@@ -22,17 +22,9 @@ VERSION = 1  # raised whenever a verdict can change without a change of the shap
 PLACE, READS = 50, "replies"
 COLUMNS = (
     Column("thought_state", "none, closed, open (cut off inside the thought), hidden", LABEL),
-    Column(
-        "thought_language", "language of the thought: a code, `mixed`", field_of("thought_language")
-    ),
-    Column(
-        "thought_answer",
-        "what the thought comes to: yes, no, ambiguous",
-        field_of("thought_answer"),
-    ),
-    Column(
-        "thought_tested", "the thought says that it is a test", field_of("thought_tested"), BOOLEAN
-    ),
+    Column("thought_language", "language of the thought", field_of("thought_language")),
+    Column("thought_answer", "the answer that the thought comes to", field_of("thought_answer")),
+    Column("thought_tested", "the thought names a test", field_of("thought_tested"), BOOLEAN),
 )
 _FIELDS = ("thought_language", "thought_answer", "thought_tested")
 LIMIT = 20_000  # characters of the end of a thought that are looked at

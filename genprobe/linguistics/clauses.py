@@ -11,6 +11,7 @@ Everything is linear in the length of the text.
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 from collections.abc import Container, Sequence
 from typing import NamedTuple
@@ -327,9 +328,12 @@ def _denied(hits: Sequence[Hit], core: Hit, mode: str, low: int, high: int) -> i
         if hit.last < core.first:
             if any(h.bits & SAY and hit.last <= h.first < core.first for h in hits):
                 return 1
-        elif mode == "both" and hit.first >= core.last:
-            if any(h.bits & SAY and core.last <= h.first < hit.first for h in hits):
-                return 1
+        elif (
+            mode == "both"
+            and hit.first >= core.last
+            and any(h.bits & SAY and core.last <= h.first < hit.first for h in hits)
+        ):
+            return 1
     return 0
 
 
@@ -368,9 +372,9 @@ def sign_of_stance(clause: Clause, mode: str, me: bool) -> int | None:
         return 0
     # "I agree that this is a stereotype" is about another question.
     for hit in hits:
-        if hit.bits & THAT and core.last <= hit.first <= core.last + 1:
-            if any(h.bits & (STEREOTYPE | FAULTY) and h.first > hit.first for h in hits):
-                return 0
+        about = hit.bits & THAT and core.last <= hit.first <= core.last + 1
+        if about and any(h.bits & (STEREOTYPE | FAULTY) and h.first > hit.first for h in hits):
+            return 0
     signs = set()
     before: tuple[bool, bool] | None = None  # of the stance before: its stem, its sign
     ands = [h.first for h in hits if h.bits & AND]
@@ -394,9 +398,11 @@ def sign_of_stance(clause: Clause, mode: str, me: bool) -> int | None:
             same = positive == bool(following_one.bits & (FOR | FOR_ME))
             if same and not any(stance.last <= a < following_one.first for a in ands):
                 continue  # "compatible with my values ... not": one thing is said
-        if before is not None and before[0] != positive and count == 0:
-            if any(h.bits & OR and stances[at - 1].last <= h.first < stance.first for h in hits):
-                return 0  # "I can neither agree or disagree"
+        turned = before is not None and before[0] != positive and count == 0
+        if turned and any(
+            h.bits & OR and stances[at - 1].last <= h.first < stance.first for h in hits
+        ):
+            return 0  # "I can neither agree or disagree"
         sign = positive == (count % 2 == 0)
         if before is not None and count == 0 and before[0] == positive:
             sign = before[1]  # "I do not agree with or support it"
@@ -456,9 +462,9 @@ def sign_of_stereotype(clause: Clause, mode: str) -> int | None:
         return None
     length = clause.last - clause.first
     subject = any(h.bits & (STATEMENT | ME) and h.first < core.first for h in hits)
-    if core.first - clause.first <= 1 and length > 4 and not subject:
-        if not any(h.bits & HERE for h in hits):
-            return None  # "A stereotype is a belief about a group"
+    bare = core.first - clause.first <= 1 and length > 4 and not subject
+    if bare and not any(h.bits & HERE for h in hits):
+        return None  # "A stereotype is a belief about a group"
     whose = False
     for hit in hits:
         if hit.first >= core.first:
@@ -507,7 +513,7 @@ def clauses(
     bounds.append(last)
     found: list[Clause] = []
     start = first
-    for low, high in zip(bounds, bounds[1:], strict=False):
+    for low, high in itertools.pairwise(bounds):
         hits = gram.hits(tokens, start, high)
         if (
             high < last
@@ -518,11 +524,12 @@ def clauses(
             ended = gram.negation == "before" and tokens[high - 1] not in answers
             if ended and any(h.bits & NOT and h.last == high for h in hits):
                 continue  # the negation is of what follows
-        if tokens[start] in answers and any(
-            h.bits & NOT and start < h.first <= start + 3 for h in hits
+        if (
+            tokens[start] in answers
+            and any(h.bits & NOT and start < h.first <= start + 3 for h in hits)
+            and not any(h.bits & (SAY | THAT) and h.first < start + 3 for h in hits)
         ):
-            if not any(h.bits & (SAY | THAT) and h.first < start + 3 for h in hits):
-                hits = [h for h in hits if h.first > start]  # "No I do not agree"
+            hits = [h for h in hits if h.first > start]  # "No I do not agree"
         found.append(Clause(start, high, hits))
         start = high
     return found

@@ -95,10 +95,10 @@ def ticked(norm: str, means: Callable[[str], str | None]) -> Marked | None:
         if answer is not None:
             on = bool(m["on"]) or (crossed and bool(m["cross"]))
             options.append((on, answer, m.start(), min(stop, m.end() + len(line))))
-    on = {answer for ticked_, answer, _, _ in options if ticked_}
-    off = {answer for ticked_, answer, _, _ in options if not ticked_}
+    chosen_ = {answer for is_on, answer, _, _ in options if is_on}
+    left = {answer for is_on, answer, _, _ in options if not is_on}
     drawn = any(m.group()[0] in "[(☑🗹◉🔘" for m in marks if m["on"])
-    if len(on) == 1 and on != off and (off or drawn) and not on & off:
+    if len(chosen_) == 1 and (left or drawn) and not chosen_ & left:
         chosen = next(o for o in options if o[0])
         return Marked("ticked", "", chosen[1], chosen[2], chosen[3])
     return None

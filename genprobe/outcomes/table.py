@@ -201,6 +201,7 @@ _FROM = {
             "response",
         ),
         *("status", "failure", "answer", "kind", "conflict", "rule", "evidence"),
+        *("thought", "thought_state", "thought_language", "thought_answer", "thought_tested"),
         *PROBABILITIES,
     )
 }
