@@ -98,7 +98,8 @@ def _kinds(cls: type) -> dict[str, tuple[tuple[type, ...], bool]]:
     return _KINDS[cls]
 
 
-def _field(doc: str, **more: Any) -> Any:
+def described(doc: str, **more: Any) -> Any:
+    """Make a field of a record, with what it holds in words."""
     return field(metadata={"doc": doc}, **more)
 
 
@@ -106,42 +107,42 @@ def _field(doc: str, **more: Any) -> Any:
 class Statement(Record):
     """A sentence under test."""
 
-    id: str = _field("Name of the item, the same in every language; intervals cluster on it.")
-    lang: str = _field("BCP 47 code.")
-    text: str = _field("The sentence, NFC.")
-    role: str = _field(
+    id: str = described("Name of the item, the same in every language; intervals cluster on it.")
+    lang: str = described("BCP 47 code.")
+    text: str = described("The sentence, NFC.")
+    role: str = described(
         "`original` (the stereotype), `contrast` (of another group), `unrelated` (StereoSet)."
     )
-    pair: str = _field("What an original shares with its contrasts; empty where it has none.")
-    bias_type: str = _field("Such as `gender`; several joined by `+`, sorted; empty if unknown.")
-    type: str = _field("Linguistic form: `declaration`, `obligation`, …; empty if unknown.")
-    entity: str = _field("Who the sentence is about.")
-    valid_in: tuple[str, ...] = _field("Languages in which the stereotype is known (BCP 47).")
-    source: str = _field("Data set it comes from, with its version or hash.")
-    extra: dict[str, JSON] = _field("Columns of the input that genprobe does not know.")
+    pair: str = described("What an original shares with its contrasts; empty where it has none.")
+    bias_type: str = described("Such as `gender`; several joined by `+`, sorted; empty if unknown.")
+    type: str = described("Linguistic form: `declaration`, `obligation`, …; empty if unknown.")
+    entity: str = described("Who the sentence is about.")
+    valid_in: tuple[str, ...] = described("Languages in which the stereotype is known (BCP 47).")
+    source: str = described("Data set it comes from, with its version or hash.")
+    extra: dict[str, JSON] = described("Columns of the input that genprobe does not know.")
 
 
 @dataclass(frozen=True)
 class Request(Record):
     """One question of a pack about one statement, as it is put to a model."""
 
-    id: str = _field(
+    id: str = described(
         "Hash of statement, pack, probe, messages, sample number and options; not of a model."
     )
-    statement: str = _field("Statement id.")
-    lang: str = _field("BCP 47 code of statement and wording.")
-    pack: str = _field("Pack name and version.")
-    probe: str = _field("`recognition`, `agreement`, `disagreement`.")
-    messages: list[dict[str, str]] = _field("Chat messages: `role`, `content`.")
-    sample: int = _field("0 for the first reply asked of this question, 1 for the second, …")
-    seed: int = _field("Derived from base seed, id and sample: no other request changes it.")
-    decode: str = _field(
+    statement: str = described("Statement id.")
+    lang: str = described("BCP 47 code of statement and wording.")
+    pack: str = described("Pack name and version.")
+    probe: str = described("`recognition`, `agreement`, `disagreement`.")
+    messages: list[dict[str, str]] = described("Chat messages: `role`, `content`.")
+    sample: int = described("0 for the first reply asked of this question, 1 for the second, …")
+    seed: int = described("Derived from base seed, id and sample: no other request changes it.")
+    decode: str = described(
         "`free`, `choice` (only the options) or `logprob` (their probabilities).", default="free"
     )
-    options: dict[str, list[str]] = _field(
+    options: dict[str, list[str]] = described(
         "Answer -> the ways to write it; empty where the reply is free.", default_factory=dict
     )
-    facets: dict[str, str] = _field(
+    facets: dict[str, str] = described(
         "What varies besides the model: `wording`, by its name in the panel, and `order`, in "
         "which the question names the answers; empty where the published questions alone are "
         "asked.",
@@ -158,33 +159,35 @@ class Request(Record):
 class Response(Record):
     """What came back."""
 
-    request: str = _field("Request id.")
-    text: str = _field("The reply exactly as the engine returned it.")
-    finish: str = _field(
+    request: str = described("Request id.")
+    text: str = described("The reply exactly as the engine returned it.")
+    finish: str = described(
         "`stop`, `length`, `content_filter` (a filter of the server kept the prompt or the reply "
         "back), `refusal` (the server says that it refuses), or the engine's own word."
     )
-    sent: str = _field("What was really sent: the prompt after the chat template, or the JSON.")
-    tokens_in: int | None = _field("Tokens of the prompt.")
-    tokens_out: int | None = _field("Tokens of the reply.")
-    reasoning: str | None = _field(
+    sent: str = described("What was really sent: the prompt after the chat template, or the JSON.")
+    tokens_in: int | None = described("Tokens of the prompt.")
+    tokens_out: int | None = described("Tokens of the reply.")
+    reasoning: str | None = described(
         "The thought, where the server delivers it apart; null where it does not. A thought inside "
         "`text` stays there: what is separated is read from the kept text.",
         default=None,
     )
-    reasoning_from: str = _field(
+    reasoning_from: str = described(
         "Where the thought came from, such as `reasoning_content`; `hidden` where the server "
         "only says that there was one; empty where nothing came apart.",
         default="",
     )
-    reasoning_tokens: int | None = _field(
+    reasoning_tokens: int | None = described(
         "Tokens of the thought, null where nobody counted them.", default=None
     )
-    model: str = _field("The model that the reply itself names; empty: it names none.", default="")
-    fingerprint: str = _field(
+    model: str = described(
+        "The model that the reply itself names; empty: it names none.", default=""
+    )
+    fingerprint: str = described(
         "The `system_fingerprint` that came with it; empty: none came.", default=""
     )
-    at: str = _field(
+    at: str = described(
         "When it came, UTC, such as `2026-11-22T13:31:05Z`; empty: not recorded.", default=""
     )
 
@@ -193,70 +196,74 @@ class Response(Record):
 class LogProb(Record):
     """What a model thinks of the answer words, each as the beginning of its reply."""
 
-    request: str = _field("Request id.")
-    continuations: list[dict[str, Any]] = _field(
+    request: str = described("Request id.")
+    continuations: list[dict[str, Any]] = described(
         "Each with `answer`, `text`, `tokens` (ids) and `logprobs`: natural log of the "
         "probability of each token, given the prompt and the tokens before it."
     )
-    sent: str = _field("The prompt after the chat template, or the JSON.")
-    tokens_in: int | None = _field("Tokens of the prompt.")
-    reasoning: str | None = _field(
+    sent: str = described("The prompt after the chat template, or the JSON.")
+    tokens_in: int | None = described("Tokens of the prompt.")
+    reasoning: str | None = described(
         "The thought behind which they are read; null where there is none.", default=None
     )
-    reasoning_tokens: int | None = _field("Tokens of the thought.", default=None)
-    at: str = _field("When they came, UTC; empty: not recorded.", default="")
+    reasoning_tokens: int | None = described("Tokens of the thought.", default=None)
+    at: str = described("When they came, UTC; empty: not recorded.", default="")
 
 
 @dataclass(frozen=True)
 class Failure(Record):
     """A request that has no response; never a text. The next run asks again."""
 
-    request: str = _field("Request id.")
-    kind: str = _field("`too-long`, `missing`, `engine`, …")
-    detail: str = _field("The reason in words.")
-    attempts: int = _field("How often it was tried.")
-    at: str = _field("When it was given up, UTC; empty: not recorded.", default="")
+    request: str = described("Request id.")
+    kind: str = described("`too-long`, `missing`, `engine`, …")
+    detail: str = described("The reason in words.")
+    attempts: int = described("How often it was tried.")
+    at: str = described("When it was given up, UTC; empty: not recorded.", default="")
 
 
 @dataclass(frozen=True)
 class Judgment(Record):
     """What a judge says of a response, and what it rests on."""
 
-    request: str = _field("Request id.")
-    judge: str = _field("Judge name.")
-    label: str = _field("yesno: `yes`, `no`, `ambiguous`; language: a code; refusal: `yes`, `no`.")
-    score: float | None = _field("A probability or share where the judge has one.")
-    rule: str = _field("The rule that decided, by name.")
-    evidence: str = _field("The words of the reply that it rests on.")
-    fields: dict[str, JSON] = _field("Further columns of this judge, such as `kind`, `conflict`.")
+    request: str = described("Request id.")
+    judge: str = described("Judge name.")
+    label: str = described(
+        "yesno: `yes`, `no`, `ambiguous`; language: a code; refusal: `yes`, `no`."
+    )
+    score: float | None = described("A probability or share where the judge has one.")
+    rule: str = described("The rule that decided, by name.")
+    evidence: str = described("The words of the reply that it rests on.")
+    fields: dict[str, JSON] = described(
+        "Further columns of this judge, such as `kind`, `conflict`."
+    )
 
 
 @dataclass(frozen=True)
 class Judged(Record):
     """Which judge wrote a file of judgments, so that a score can name it."""
 
-    judge: str = _field("Judge name.")
-    signature: str = _field("Its version and the hashes of its data.")
-    hash: str = _field("First 16 hex digits of the SHA-256 of the file of judgments.")
-    reads: list[str] = _field("Decodes whose answers it reads, sorted.")
+    judge: str = described("Judge name.")
+    signature: str = described("Its version and the hashes of its data.")
+    hash: str = described("First 16 hex digits of the SHA-256 of the file of judgments.")
+    reads: list[str] = described("Decodes whose answers it reads, sorted.")
 
 
 @dataclass(frozen=True)
 class Score(Record):
     """A number with what it needs to be defended."""
 
-    metric: str = _field("Such as `yes`, `endorsed`, `contrast-gap`.")
-    by: dict[str, JSON] = _field("The cell: column -> value.")
-    value: float | None = _field("null where there is nothing to count; never 0 for that.")
-    low: float | None = _field("95 % interval.")
-    high: float | None = _field("95 % interval.")
-    n: int = _field("What was counted.")
-    excluded: dict[str, int] = _field("What was left out of n, by reason.")
-    bounds: list[float] | None = _field(
+    metric: str = described("Such as `yes`, `endorsed`, `contrast-gap`.")
+    by: dict[str, JSON] = described("The cell: column -> value.")
+    value: float | None = described("null where there is nothing to count; never 0 for that.")
+    low: float | None = described("95 % interval.")
+    high: float | None = described("95 % interval.")
+    n: int = described("What was counted.")
+    excluded: dict[str, int] = described("What was left out of n, by reason.")
+    bounds: list[float] | None = described(
         "The share if everything unclear were no, and if it were yes."
     )
-    signature: str = _field("From which the number can be reproduced.")
-    readings: dict[str, float | None] | None = _field(
+    signature: str = described("From which the number can be reproduced.")
+    readings: dict[str, float | None] | None = described(
         "The same figure by each reader, `ours`, `strict`, …; null unless the band was asked for.",
         default=None,
     )

@@ -17,8 +17,8 @@ from faulty import Faulty
 from genprobe import api
 from genprobe.commands import cli
 from genprobe.datasets import statements
-from genprobe.engines import Options, Sampling, _http, control
-from genprobe.engines.scoring import _texts, served
+from genprobe.engines import Options, Sampling, _http, control, openai
+from genprobe.engines.scoring import _texts
 from genprobe.errors import EngineError, InputError
 from genprobe.pipeline.open import engine_options
 from genprobe.records import Failure, LogProb, Request
@@ -159,7 +159,7 @@ def request(text: str | list[str], context: str = "") -> Request:
 
 
 def connect(url: str, **more):
-    return served.open("", Options(base_url=url, more=more))
+    return openai.open_scorer("", Options(base_url=url, more=more))
 
 
 def ask(scorer, requests) -> dict:
@@ -215,7 +215,7 @@ def test_without_bos_the_end_of_a_text_stands_before_it(words):
     requests = plan()[:20]
     notes: list[str] = []
     with Vllm(words, bos=False, chat=True) as server:
-        scorer = served.open("", Options(base_url=server.url, note=notes.append))
+        scorer = openai.open_scorer("", Options(base_url=server.url, note=notes.append))
         check(words, requests, ask(scorer, requests), [words.eos_token_id])
         assert scorer.first == f"eos {words.eos_token}"
         assert scorer.identity.chat_template == "server"
@@ -340,7 +340,7 @@ def test_servers_and_arguments_that_do_not_do_are_one_line(words, server, more, 
 
 def test_what_is_the_servers_own_is_not_ours_to_say(words):
     with pytest.raises(EngineError, match="revision: with --base-url it is the server's own"):
-        served.open("", Options(base_url="http://127.0.0.1:9/v1", revision="main"))
+        openai.open_scorer("", Options(base_url="http://127.0.0.1:9/v1", revision="main"))
 
 
 @pytest.mark.parametrize("other", [{"probe": "masked"}, {"decode": "free"}])

@@ -175,8 +175,8 @@ def _cut_off(source: Path, run: Run, note: Note) -> None:
         if missing:
             note(
                 Caution(
-                    f"{source}: {missing:,} of {planned:,} requests were not asked yet; the figures "
-                    "are of the others, and the command of the run asks the rest"
+                    f"{source}: {missing:,} of {planned:,} requests were not asked yet; the "
+                    "figures are of the others, and the command of the run asks the rest"
                 )
             )
     own = tasks.of(run.spec).judges

@@ -503,7 +503,7 @@ class _Reading:
         )
 
     def _mentioned(self, clause: clauses.Clause, last: int) -> bool:
-        """Whether a clause is a word or two that are only mentioned: "(stereotype", "Stereotype:"."""
+        """Whether a clause is a word or two that are only mentioned: "(cliché", "Stereotype:"."""
         if clause.last - clause.first > 2:
             return False
         behind = self.gaps[clause.last] if clause.last < len(self.gaps) else ""
@@ -933,12 +933,16 @@ class _Reading:
                         if events[inside].group in ("hedge", "both", "refusal"):
                             j += 1
                             continue
-                        if events[inside].group in _POLARITY:
-                            if self.stands(inside) and self.asked_itself(inside) is None:
-                                answer_first = events[inside].start <= one.start
-                                if answer_first and not self._runs_on(inside):
-                                    j += 1
-                                    continue
+                        word = events[inside]
+                        if (
+                            word.group in _POLARITY
+                            and self.stands(inside)
+                            and self.asked_itself(inside) is None
+                            and word.start <= one.start
+                            and not self._runs_on(inside)
+                        ):
+                            j += 1
+                            continue
                     j += 1
                     while k < len(events) and events[k].start < one.end:
                         if events[k].group in _POLARITY and events[k].start > one.start + 3:

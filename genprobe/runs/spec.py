@@ -17,7 +17,7 @@ from typing import Any
 
 from genprobe._version import __version__
 from genprobe.errors import InputError
-from genprobe.records import JSON, Record, _field, canonical, digest
+from genprobe.records import JSON, Record, canonical, described, digest
 from genprobe.text import natural
 
 
@@ -28,66 +28,68 @@ class Spec(Record):
     Two runs with equal specs ask the same model the same questions in the same way.
     """
 
-    command: str = _field("The command that made the run: `yesno`.")
-    model: str = _field("Model as the engine names it.")
-    checkpoint: str = _field(
+    command: str = described("The command that made the run: `yesno`.")
+    model: str = described("Model as the engine names it.")
+    checkpoint: str = described(
         "What the revision is called: the branch or tag that was asked for, or the folder of a "
         "training step; empty where it has no name.",
         default="",
     )
-    revision: str = _field("Hub commit, or a hash of the files of a folder.")
-    engine: str = _field("Engine name.")
-    engine_version: str = _field("Version of the engine.")
-    dtype: str = _field("Number format that the weights were run in.")
-    chat_template: str = _field("Hash of the chat template, or `none`.")
-    engine_args: dict[str, JSON] = _field(
+    revision: str = described("Hub commit, or a hash of the files of a folder.")
+    engine: str = described("Engine name.")
+    engine_version: str = described("Version of the engine.")
+    dtype: str = described("Number format that the weights were run in.")
+    chat_template: str = described("Hash of the chat template, or `none`.")
+    engine_args: dict[str, JSON] = described(
         "Further arguments of the engine that may change a reply."
     )
-    server: str = _field(
+    server: str = described(
         "Address of the server that answered: scheme, host, port and path, never credentials; "
         "empty where there was none, or it was not recorded.",
         default="",
     )
-    thinking: str = _field(
+    thinking: str = described(
         "What was asked about thinking: `on`, `off`, `low`, `medium`, `high`, and the most tokens "
         "of a thought; empty where nothing was asked.",
         default="",
     )
-    thinking_put: str = _field(
+    thinking_put: str = described(
         "How the model was told, such as `enable_thinking=false`; empty where it was not.",
         default="",
     )
-    thinking_seen: str = _field(
+    thinking_seen: str = described(
         "What was found: the prompt `opens` a thought, or ends behind a `closed` one; the model "
         "`thinks` by itself; `none`; empty where nobody looked.",
         default="",
     )
-    pack: str = _field("Pack name and version.")
-    pack_hashes: dict[str, str] = _field("Language -> version, if any, and hash of its wordings.")
-    data: str = _field("Where the statements come from: `builtin`, `shades`, a file's name.")
-    statements: str = _field("Hash over the content of the statements, in their order.")
-    languages: tuple[str, ...] = _field("BCP 47 codes.")
-    probes: tuple[str, ...] = _field("Questions asked of each statement.")
-    decode: tuple[str, ...] = _field(
+    pack: str = described("Pack name and version.")
+    pack_hashes: dict[str, str] = described(
+        "Language -> version, if any, and hash of its wordings."
+    )
+    data: str = described("Where the statements come from: `builtin`, `shades`, a file's name.")
+    statements: str = described("Hash over the content of the statements, in their order.")
+    languages: tuple[str, ...] = described("BCP 47 codes.")
+    probes: tuple[str, ...] = described("Questions asked of each statement.")
+    decode: tuple[str, ...] = described(
         "`free`: in the model's own words; `choice`: an answer word; `logprob`: the probabilities "
         "of the answer words; `recorded`: a reply that was there."
     )
-    temperature: float | None = _field("0 is greedy; null for recorded replies.")
-    top_p: float | None = _field("Nucleus sampling; 1 leaves it off.")
-    max_tokens: int | None = _field("Most tokens a reply may have.")
-    seed: int = _field("Base seed, from which each request's seed is derived.")
-    samples: int = _field("Replies asked of each question.")
-    limit: int | None = _field("Statements per language at most; null is all.")
-    wordings: str = _field(
+    temperature: float | None = described("0 is greedy; null for recorded replies.")
+    top_p: float | None = described("Nucleus sampling; 1 leaves it off.")
+    max_tokens: int | None = described("Most tokens a reply may have.")
+    seed: int = described("Base seed, from which each request's seed is derived.")
+    samples: int = described("Replies asked of each question.")
+    limit: int | None = described("Statements per language at most; null is all.")
+    wordings: str = described(
         "Of a panel: `all`, or in how many each statement is asked; empty where the published "
         "questions alone are.",
         default="",
     )
-    system: str = _field(
+    system: str = described(
         "Hash of the system prompt that the user gave; empty where there was none.", default=""
     )
-    packages: dict[str, str] = _field("Package -> version, Python among them.")
-    version: str = _field("Version of genprobe.")
+    packages: dict[str, str] = described("Package -> version, Python among them.")
+    version: str = described("Version of genprobe.")
 
     @property
     def hash(self) -> str:

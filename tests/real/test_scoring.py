@@ -12,8 +12,7 @@ from conftest import FLOAT, serving
 from tokenizers import processors
 
 from genprobe.datasets import statements
-from genprobe.engines import Options, Sampling, scoring
-from genprobe.engines.scoring import served, vllm
+from genprobe.engines import Options, Sampling, openai, scoring, vllm
 from genprobe.records import Failure, LogProb, Request
 
 
@@ -53,7 +52,7 @@ def test_values_are_those_of_transformers(vllm_engine, control):
 
 
 def test_a_servers_values_are_those_of_transformers(server, control):
-    ours = served.open("", Options(base_url=server, more={"tokenizer": control}))
+    ours = openai.open_scorer("", Options(base_url=server, more={"tokenizer": control}))
     theirs = scoring.open(control, FLOAT)
     assert ours.identity.engine_version.startswith("vllm 0.")
     assert ours.identity.chat_template == theirs.identity.chat_template != "none"
@@ -74,13 +73,13 @@ def test_a_server_tells_the_tokens(around, first, control, tmp_path):
     net = transformers.AutoModelForCausalLM.from_pretrained(control, dtype=torch.float32)
     net.save_pretrained(tmp_path)
     with serving(str(tmp_path), "--max-model-len", "512") as url:
-        ours = served.open("", Options(base_url=url))
+        ours = openai.open_scorer("", Options(base_url=url))
         assert (ours.first, ours.identity.chat_template) == (first, "none")
         compare(ours, scoring.open(str(tmp_path), FLOAT))
 
 
 def test_one_that_a_server_finds_too_long_fails_alone(server):
-    ours = served.open("", Options(base_url=server))
+    ours = openai.open_scorer("", Options(base_url=server))
     found = list(ours.generate([request("viel " * 3000), request("Old people.")], Sampling()))
     kinds = {r.request: getattr(r, "kind", "scored") for r in found}
     assert kinds == {"|" + "viel " * 3000: "too-long", "|Old people.": "scored"}
