@@ -126,10 +126,6 @@ def test_the_help_of_every_command_is_on_its_page() -> None:
 
 
 def test_no_command_is_left_out() -> None:
-    def names(group: click.Group, before: str = "") -> Iterator[str]:
-        for name, command in group.commands.items():
-            yield before + name
-            if isinstance(command, click.Group):
-                yield from names(command, f"{before}{name} ")
-
-    assert set(docs.COMMANDS) == set(names(cli))
+    page = (ROOT / "docs" / "commands.md").read_text()
+    for path in (ROOT / "genprobe" / "commands").glob("[a-z]*.py"):
+        assert f"\n## genprobe {path.stem}\n" in page

@@ -20,40 +20,28 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import click
 import pages  # beside this file
 
 ROOT = Path(__file__).parents[1]
 GENPROBE = Path(sys.executable).parent / "genprobe"
-COMMANDS = (
-    *(
-        "yesno",
-        "stories",
-        "essays",
-        "choices",
-        "logprob",
-        "judge",
-        "score",
-        "compare",
-        "gate",
-        "report",
-        "reproduce",
-        "verify",
-        "describe",
-        "lint",
-        "list",
-        "selftest",
-    ),
-    *("classifiers", "classifiers train", "classifiers measure", "classifiers compare"),
-    *("review", "review export", "review import", "review agreement"),
-    *("dataset", "dataset collect", "dataset convert", "dataset extract", "dataset group"),
-    *("dataset fill", "dataset disambiguate", "dataset validate", "dataset validate export"),
-    *("dataset validate import", "dataset validate keep", "dataset diversity", "dataset document"),
-    "augment",
-)
+
+
+def every_command(group: click.Group | None = None, *names: str) -> Iterator[tuple[str, ...]]:
+    """The words of every command, groups before what is in them, in the order of the help."""
+    from genprobe.commands import cli
+
+    group = cli if group is None else group
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        yield (*names, name)
+        if isinstance(command, click.Group):
+            yield from every_command(command, *names, name)
 
 
 def run(*arguments: str | Path, cwd: Path = ROOT) -> str:
@@ -65,7 +53,7 @@ def run(*arguments: str | Path, cwd: Path = ROOT) -> str:
 def commands() -> str:
     """Every command's help, as it prints it."""
     parts = ["# Commands\n\nMade by `python tools/docs.py commands`.\n"]
-    for words in ([], *(c.split() for c in COMMANDS)):
+    for words in ((), *every_command()):
         title = " ".join(["genprobe", *words])
         parts.append(
             f"## {title}\n\n```\n$ {title} --help\n{run(*words, '--help').rstrip()}\n```\n"
