@@ -152,9 +152,9 @@ def test_a_conflict_that_nobody_looked_for_is_not_none():
 @pytest.mark.parametrize(
     ("name", "value", "n", "excluded", "bounds"),
     [
-        ("yes", 2 / 5, 5, {"failed": 1, "missing": 1, "unjudged": 1}, None),
-        ("no", 1 / 5, 5, {"failed": 1, "missing": 1, "unjudged": 1}, None),
-        ("ambiguous", 2 / 5, 5, {"failed": 1, "missing": 1, "unjudged": 1}, None),
+        ("yes", 2 / 5, 5, {"failed": 1, "missing": 1, "unjudged": 1}, [2 / 6, 3 / 6]),
+        ("no", 1 / 5, 5, {"failed": 1, "missing": 1, "unjudged": 1}, [1 / 6, 2 / 6]),
+        ("ambiguous", 2 / 5, 5, {"failed": 1, "missing": 1, "unjudged": 1}, [2 / 6, 3 / 6]),
         ("refusal", 1 / 5, 5, {"failed": 1, "missing": 1, "unjudged": 1}, None),
         (
             "recognised",

@@ -84,7 +84,7 @@ def test_counts_add_up_and_failures_are_asked_again(tmp_path: Path) -> None:
 
     seen: list[Counts] = []
     with start(tmp_path) as run:
-        assert generate(run, Scripted(flaky), GREEDY, seen.append) == Counts(4, 2, 0, 6)
+        assert generate(run, Scripted(flaky), GREEDY, seen.append)[:4] == (4, 2, 0, 6)
         assert [c.done + c.failed for c in seen] == [0, 1, 2, 3, 4, 5, 6]
         assert pending(run) == REQUESTS[:2]
     with start(tmp_path) as run:

@@ -242,7 +242,7 @@ def test_rows_of_a_csv_are_those_of_the_spreadsheet(tmp_path):
 
 def test_the_example_of_the_docs(tmp_path):
     page = (Path(__file__).parents[1] / "docs" / "statements.md").read_text("utf-8")
-    (example,) = re.findall(r"```csv\n(.*?)```", page, re.DOTALL)
+    example = re.findall(r"```csv\n(.*?)```", page, re.DOTALL)[0]
     (tmp_path / "mine.csv").write_text(example, "utf-8")
     loaded, notes = statements.load(str(tmp_path / "mine.csv"), ["kk"])
     assert [s.role for s in loaded] == ["original", "contrast"]

@@ -213,7 +213,7 @@ def test_probabilities_behind_thoughts_are_those_given_each(thinker):
             assert form["logprobs"][0] == pytest.approx(float(after[form["tokens"][0]]), abs=1e-3)
     by_thought: dict[str, list[float]] = {}
     for record in found:
-        yes, no = probability.masses(record.continuations)
+        yes, no = probability.masses(record.continuations, ("yes", "no")).values()
         by_thought.setdefault(record.reasoning, []).append(yes / (yes + no))
     kind, rude = (by_thought[thought] for thought in SAID)
     assert statistics.median(kind) > 0.9 and statistics.median(rude) < 0.1

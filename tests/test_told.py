@@ -107,7 +107,10 @@ def test_a_review_corrects_what_the_judge_said(run, tmp_path):
     with out.open("w", encoding="utf-8-sig", newline="") as file:
         csv.writer(file, quoting=csv.QUOTE_ALL).writerows([head, *rows])
     found = collect.collect([out], out=tmp_path / "review.csv")
-    assert {p.what.partition(": ")[2] for p in found.problems} == {"no answer (language)"}
+    assert {p.what.partition(": ")[2] for p in found.problems} == {
+        "no answer (language)",
+        "no answer (regard)",
+    }
     scores = score.score([run.folder], reviewed=tmp_path / "review.csv")
     rate = {s.metric: s for s in scores if s.by.get("rate") == "sentiment negative"}
     assert rate["ppi"].low <= rate["measured"].value / 2 <= rate["ppi"].high

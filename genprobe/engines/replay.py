@@ -5,7 +5,7 @@ Columns of a file (others are ignored):
   request, or id      our request id; or
   prompt              the text of the last user message, to the letter; or
   statement, lang, probe   the three that say which question it was. Where a row has these and a
-                      prompt, they say whose reply it is, and the prompt must be the question.
+                      prompt, it is the reply to that prompt about that statement.
   sample              the number of a reply among those to one question, from 0. Without it they
                       are samples 0, 1, 2, … in the order of the file.
   model               whose replies they are. `FILE#NAME` takes those of one model only, which a
@@ -33,7 +33,8 @@ from genprobe.resources import packs
 PACKAGES = ()
 
 R = TypeVar("R", bound=Record)
-Key = str | tuple[str, str, str]  # a prompt; or statement, language and probe
+# A prompt; or statement, language and probe; or these and the prompt.
+Key = str | tuple[str, str, str] | tuple[str, str, str, str]
 
 
 class Recording(NamedTuple):
@@ -116,20 +117,15 @@ class ReplayEngine:
 
     def _key(self, request: Request) -> Key | None:
         """What the recordings know a request by: its statement, else its prompt."""
-        item = request.statement, request.lang, request.probe
-        keys: tuple[Key, ...] = (item, _prompt(request.messages))
+        item, prompt = (request.statement, request.lang, request.probe), _prompt(request.messages)
+        keys: tuple[Key, ...] = ((*item, prompt), item, prompt)
         return next((key for key in keys if key in self.by_prompt), None)
 
     def _by_prompt(self, request: Request) -> Recording | None:
         key = self._key(request)
         if key is None:
             return None
-        replies, prompt = self.by_prompt[key], _prompt(request.messages)
-        if isinstance(key, tuple) and any(r.sent and r.sent != prompt for r in replies):
-            raise InputError(
-                f"the recorded prompt of statement {request.statement!r} ({request.lang}, "
-                f"{request.probe}) is not the question asked here, but another wording"
-            )
+        replies = self.by_prompt[key]
         return replies[request.sample] if request.sample < len(replies) else None
 
 
@@ -230,10 +226,11 @@ def _open_file(path: Path, wanted: str, note: Callable[[str], None]) -> ReplayEn
         if name is not None:
             twice = str(name) if str(name) in by_id else twice
             by_id[str(name)] = recording
-        # A row that says whose reply it is knows better than its prompt, which others may share.
-        if (key := prompt if item is None else item) is not None:
-            sample = row.get("sample")
-            order.setdefault(key, []).append((_sample(sample, where), len(order.get(key, []))))
+        sample = _sample(row.get("sample"), where)
+        # A row that says whose reply it is knows better than its prompt, which others may share;
+        # the prompt alone serves where statements have other names here.
+        for key in _keys(item, prompt):
+            order.setdefault(key, []).append((sample, len(order.get(key, []))))
             by_prompt.setdefault(key, []).append(recording)
     if wanted and wanted not in models:
         known = ", ".join(sorted(models)) or "none; it has no column 'model'"
@@ -256,6 +253,14 @@ def _open_file(path: Path, wanted: str, note: Callable[[str], None]) -> ReplayEn
     return ReplayEngine(_identity(path, model, {}), by_id, by_prompt, note)
 
 
+def _keys(item: tuple[str, str, str] | None, prompt: str | None) -> Iterator[Key]:
+    """What a row is found by."""
+    if item is not None:
+        yield item if prompt is None else (*item, prompt)
+    if prompt is not None:
+        yield prompt
+
+
 def _sample(value: Any, where: str) -> int:
     """The number of a sample, 0 where the row has none."""
     try:
@@ -264,7 +269,7 @@ def _sample(value: Any, where: str) -> int:
         raise InputError(f"{where}: sample is {str(value)[:40]!r}, no whole number") from None
 
 
-def _item(row: dict[str, Any], where: str) -> Key | None:
+def _item(row: dict[str, Any], where: str) -> tuple[str, str, str] | None:
     """Statement, language and probe of a row, where it has all three."""
     statement, lang, probe = (row.get(name) for name in ("statement", "lang", "probe"))
     if not (statement and lang and probe):

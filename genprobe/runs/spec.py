@@ -221,10 +221,10 @@ def _file_hash(path: Path) -> str:
 
 
 def _join(metric: str, judges: Mapping[str, str], fields: Mapping[str, Any]) -> str:
-    rows = {"metric": metric}
-    rows |= {f"judge.{name}": judges[name] for name in sorted(judges)}
+    rows: dict[str, Any] = {f"judge.{name}": judges[name] for name in sorted(judges)}
     rows |= fields
-    return "|".join(f"{key}:{_short(value)}" for key, value in rows.items() if not _empty(value))
+    parts = (f"{key}:{_short(value)}" for key, value in rows.items() if not _empty(value))
+    return "|".join([f"metric:{metric.replace('|', '-')}", *parts])
 
 
 def _empty(value: Any) -> bool:
