@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from genprobe import api
+from genprobe import api, report
 from genprobe.analysis.score import score
 from genprobe.commands import cli
 from genprobe.datasets import choices, pairs, templates
@@ -21,8 +21,11 @@ from genprobe.linguistics import identify
 from genprobe.pipeline.judge import judge_file
 from genprobe.records import Failure, Score
 from genprobe.render import formats, grid
+from genprobe.report import figures
 from genprobe.review.agreement import agreement
+from genprobe.review.collect import collect
 from genprobe.review.correction import corrected
+from genprobe.review.sample import export
 from genprobe.runs.run import Run
 from genprobe.tasks import judge_run
 
@@ -425,3 +428,29 @@ def test_stories_in_a_language_that_nothing_describes_are_kept():
     judge = story.make()
     assert judge(Item("uz", "", "", told)).label == "usable"
     assert judge(Item("kk", "", "", told)).label == "language"
+
+
+# --- what people reviewed
+
+
+def test_the_report_puts_the_corrected_rates_first(run, tmp_path):
+    """The judge read yes, no, yes; people say of all three that they are no."""
+    sheet = export([run], tmp_path / "s.csv", size=3, repeats=0).files[0]
+    head, *rows = list(csv.reader(sheet.open(encoding="utf-8-sig", newline="")))
+    with sheet.open("w", encoding="utf-8-sig", newline="") as file:
+        csv.writer(file).writerows([head, *([*row[:4], "no", *row[5:]] for row in rows)])
+    collect([sheet], out=tmp_path / "review.csv")
+    notes: list[str] = []
+    report.build([run], tmp_path / "plain.html", note=notes.append)
+    assert any("--reviewed FILE puts the corrected rates first" in note for note in notes)
+    report.build([run], tmp_path / "page.html", reviewed=tmp_path / "review.csv")
+    page = (tmp_path / "page.html").read_text()
+    assert page.index("As corrected by people") < page.index(">Left out<")
+    (endorsed,) = [
+        f
+        for f in figures.found([run], reviewed=tmp_path / "review.csv")
+        if f.name == "corrected-endorsed"
+    ]
+    found = {s.metric: s.value for s in endorsed.scores}
+    assert list(found) == ["ppi", "measured"] and found["measured"] == pytest.approx(2 / 3)
+    assert found["ppi"] == pytest.approx(0)

@@ -141,7 +141,7 @@ def score(
                 if line := measured.caution(judge, set(chosen["lang"].dropna().astype(str))):
                     note(Caution(f"{source}: caution: {line}"))
             if reviewed is not None:
-                found = _corrected(source, run, chosen, Path(reviewed), by, sign)
+                found = of_review(source, run, chosen, Path(reviewed), by, sign)
                 for line in _uncorrected(found):
                     note(Caution(f"{source}: {line}"))
                 scores[source] += found
@@ -254,7 +254,7 @@ def _with_people(source: Path, outcomes: pd.DataFrame, people: Path) -> pd.DataF
         raise _about(people, error) from None
 
 
-def _corrected(
+def of_review(
     source: Path,
     run: Run | None,
     outcomes: pd.DataFrame,
@@ -262,7 +262,11 @@ def _corrected(
     by: Sequence[str],
     sign: Callable[[str], str],
 ) -> list[Score]:
-    """The rates that the questions of a review are about, as measured and as corrected by it."""
+    """The rates that the questions of a review are about, as measured and as corrected by it.
+
+    table: of `review import`. sign: metric, version and method -> signature. InputError where it
+    is none, or holds nothing of this run.
+    """
     import pandas as pd
 
     from genprobe.metrics import spoken
