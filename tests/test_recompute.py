@@ -59,7 +59,7 @@ def test_a_figure_that_was_changed_is_named(tmp_path, field):
 
 def test_by_and_declared_are_computed_again_too(tmp_path):
     folder = Path(shutil.copytree(GOLDEN / "yesno", tmp_path / "run"))
-    for more in ({"by": "bias_type,role".split(",")}, {"declared": True}, {"by": ["statement"]}):
+    for more in ({"by": ["bias_type", "role"]}, {"declared": True}, {"by": ["statement"]}):
         score(folder, **more)
         found = recompute(Run.open(folder))
         assert found.differences == [] and found.figures > 5
@@ -114,8 +114,14 @@ def tables(draw):
         measures, when = WHEN[probe]
         plain.append(
             {
-                **{"model": model, "lang": lang, "probe": probe, "statement": name},
-                **{"status": status, "measures": measures, "when": when, "own": word},
+                "model": model,
+                "lang": lang,
+                "probe": probe,
+                "statement": name,
+                "status": status,
+                "measures": measures,
+                "when": when,
+                "own": word,
                 **({"answer": answer, "kind": kind} if answer else {}),
                 "conflict": conflict if answer else None,
                 "reply_language": reply if answer else None,
@@ -187,8 +193,12 @@ def stories(draw):
             rows.append(
                 {
                     "model": draw(st.sampled_from(["a", "b"])) if template else "a",
-                    **{"decode": "free", "lang": "kk", "probe": "published"},
-                    **{"statement": f"t{template}", "sample": sample, "status": status},
+                    "decode": "free",
+                    "lang": "kk",
+                    "probe": "published",
+                    "statement": f"t{template}",
+                    "sample": sample,
+                    "status": status,
                     "domain": draw(st.sampled_from(["x", "y"])) if template > 2 else "x",
                     "by_story": usable if status == "answered" else None,
                     "by_sentiment": draw(

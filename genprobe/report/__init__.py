@@ -120,13 +120,10 @@ def render(
     for name, lines in cautions.items():
         for line in lines:
             note(Caution(f"{name}: {line}"))
+    cure = "--reviewed FILE puts the corrected rates first"
     for run in runs if reviewed is None else ():
         if run.judges.keys() != run.run.judges().keys():
-            note(
-                Caution(
-                    f"{run.title}: people have reviewed replies; --reviewed FILE puts the corrected rates first"
-                )
-            )
+            note(Caution(f"{run.title}: people have reviewed replies; {cure}"))
     # Half of a surrogate pair, which models do produce, has no place in UTF-8.
     return page.lstrip().encode("utf-8", "replace").decode("utf-8")
 
