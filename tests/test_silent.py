@@ -454,3 +454,17 @@ def test_the_report_puts_the_corrected_rates_first(run, tmp_path):
     found = {s.metric: s.value for s in endorsed.scores}
     assert list(found) == ["ppi", "measured"] and found["measured"] == pytest.approx(2 / 3)
     assert found["ppi"] == pytest.approx(0)
+
+
+def test_a_model_that_changes_within_a_run_is_said_and_split_by(run):
+    """Two replies of one snapshot, one of another."""
+    lines = [json.loads(line) for line in (run / "responses.jsonl").read_text().splitlines()]
+    for at, line in enumerate(lines):
+        line |= {"model": f"m-2026-0{at // 2 + 1}", "fingerprint": "fp_1"}
+    (run / "responses.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    notes: list[str] = []
+    score(run, note=notes.append)
+    (line,) = [note for note in notes if "changed within the run" in note]
+    assert "m-2026-01 2, m-2026-02 1" in line and isinstance(line, Caution)
+    found = score(run, metrics="yes", by="served")
+    assert [(s.by["served"], s.n) for s in found] == [("m-2026-01", 2), ("m-2026-02", 1)]
