@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +31,7 @@ from genprobe.runs.run import Run
 from genprobe.tasks import judge_run
 
 ANSWERS = "lang,probe,statement,answer\n"
+GOLDEN = Path(__file__).parent / "golden"
 
 
 def table(tmp_path: Path, text: str, name: str = "t.csv") -> Path:
@@ -468,3 +470,16 @@ def test_a_model_that_changes_within_a_run_is_said_and_split_by(run):
     assert "m-2026-01 2, m-2026-02 1" in line and isinstance(line, Caution)
     found = score(run, metrics="yes", by="served")
     assert [(s.by["served"], s.n) for s in found] == [("m-2026-01", 2), ("m-2026-02", 1)]
+
+
+@pytest.mark.parametrize("kind", ["yesno", "choices"])
+@pytest.mark.parametrize("suffix", ["csv", "jsonl"])
+def test_the_table_of_a_run_scores_as_the_run(tmp_path, kind, suffix):
+    """Also of choices, whose texts were no numbers, and of probabilities, which were lost."""
+    folder = Path(shutil.copytree(GOLDEN / kind, tmp_path / kind))
+    names = ["p-yes", "outside", "yes"] if kind == "yesno" else ["accuracy", "ambiguous-bias"]
+    ran = score(folder, metrics=names)
+    read = score(folder / f"outcomes.{suffix}", metrics=names)
+    assert [(s.metric, s.n) for s in read] == [(s.metric, s.n) for s in ran] and len(ran) > 3
+    for one, other in zip(read, ran, strict=True):
+        assert one.value == (None if other.value is None else pytest.approx(other.value))
