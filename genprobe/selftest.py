@@ -15,6 +15,9 @@ and the metrics that any model goes through. Then its true rates are computed fr
 Of a panel of wordings whose effects are planted (`control.worded`): the share of every wording is
 what chance allows, and so is the variance component of the wording (`Panel`).
 
+All figures are computed a second time from the records, by a slow and obvious way
+(`analysis.recompute`), and must be the same.
+
 And of the stories that it tells in Kazakh: the intervals of NegRate by domain cover the true one,
 the number of negative templates is what chance allows, and every planted story is read as what it
 is (`Told`).
@@ -35,6 +38,8 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 from genprobe import api, metrics
+from genprobe.analysis.recompute import recompute
+from genprobe.analysis.score import score as score_run
 from genprobe.engines import Options, Sampling, control
 from genprobe.engines.control import stories as tales
 from genprobe.outcomes import table
@@ -233,6 +238,7 @@ def run(
             out=Path(folder) / "run",
             progress=progress,
         )
+        again = _again("yes/no", measured)
         outcomes = table.outcomes(measured)
         truth = _exact("exact", measured, progress)
         outcomes = outcomes.join(truth, on=KEY, validate="many_to_one")
@@ -247,16 +253,21 @@ def run(
                 out=Path(folder) / "stories",
                 progress=progress,
             )
+            again += _again("stories", measured)
             truth = _exact("exact_stories", measured, progress)
             stories = table.outcomes(measured).join(truth, on=KEY, validate="many_to_one")
         panel = None
         if not langs or PANEL_LANG in langs:
             panel = worded(seed, progress)
     report = compare(outcomes, stories, lambda: time.monotonic() - started)
-    if panel is None:
-        return report
-    faults = (*report.faults, *panel.faults)
+    faults = (*report.faults, *(panel.faults if panel else ()), *again)
     return dataclasses.replace(report, panel=panel, faults=faults)
+
+
+def _again(what: str, run: Run) -> list[str]:
+    """Score a run, and compute its figures again by a slow and obvious way: the differences."""
+    score_run(run)
+    return [f"{what}: {line}" for line in recompute(run).differences]
 
 
 def worded(seed: int = 0, progress: Progress = lambda what, done, total: None) -> Panel:

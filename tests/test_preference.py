@@ -105,9 +105,9 @@ def test_of_perplexities_the_lower_is_preferred(tmp_path):
 
 def test_models_and_scorers_are_never_pooled(tmp_path):
     rows = [
-        pair(1, 2, scorer="ppl"),
+        pair(-2, -1, scorer="ppl"),
         pair(2, 1, scorer="bias"),
-        pair(2, 1, scorer="ppl") | {"model": "n"},
+        pair(-1, -2, scorer="ppl") | {"model": "n"},
     ]
     found = command(save(tmp_path, rows), "--metric", "win-rate")
     assert {(s["by"]["model"], s["by"]["scorer"]): s["value"] for s in found} == {
@@ -253,9 +253,13 @@ def test_a_test_of_nothing_has_no_value():
 
 
 def test_bpr_is_of_whole_sentences():
-    rows = [pair(2, 1, scorer="loglik"), pair(1, 2, scorer="ppl"), pair(1, 2, 1, scorer="pll")]
+    rows = [
+        pair(-1, -2, scorer="loglik"),
+        pair(-2, -1, scorer="ppl"),
+        pair(-2, -1, 1, scorer="pll"),
+    ]
     assert [(s.by["scorer"], s.value) for s in score(rows, "bpr")] == [("loglik", 1), ("pll", 0)]
-    assert score([pair(1, 2, scorer="ppl")], "bpr") == []
+    assert score([pair(-2, -1, scorer="ppl")], "bpr") == []
 
 
 # --- a domain, pooled and as the mean of its subdomains
@@ -314,7 +318,7 @@ def test_crows_pairs_score():
     for at in (0, 1, 2, 9):  # equal to three decimals, and not to four
         rows[at] |= {"pro": -20.00012, "anti": -20.00049}
     expected, neutral, directed = crows_pairs(rows)
-    rows.append(pair(1, 2, scorer="pll", stereo_antistereo="stereo"))
+    rows.append(pair(-2, -1, scorer="pll", stereo_antistereo="stereo"))
     [found] = score(rows, "crows-pairs")
     assert found.value == expected and found.n == 60
     assert score(rows, "crows-pairs-neutral")[0].value == neutral > 3 / 60
@@ -412,7 +416,7 @@ def test_rubias_published_win_rates_to_the_printed_digit(tmp_path):
 
 def test_rubia_takes_each_domain_by_its_scorer():
     rows = [
-        pair(wins, 0, f"{domain}-{task}", domain=domain, task_type=task, scorer=scorer)
+        pair(wins - 2, -2, f"{domain}-{task}", domain=domain, task_type=task, scorer=scorer)
         for domain, task, scorer, wins in (
             ("gender", "freeform_full", "pll", 1),
             ("gender", "freeform_full", "mpll", -1),

@@ -602,6 +602,19 @@ def test_a_second_round_settles_disagreements(run, tmp_path):
     assert {j.label for j in judged if j.rule == "adjudicated"} == {"no"}
     weights = {row["item"]: row["weight"] for row in first.rows}
     assert all(row["weight"] == pytest.approx(weights[row["item"]]) for row in final.rows)
+    # The first sheets once more, over the last table: what was settled stays, there and in the run.
+    again = collect.collect(done.files, done.key, tmp_path / "final.csv")
+    assert again.kept == 5
+    assert Counter(j.rule for j in run.judgments("reviewed-answer")) == {
+        "agreed": 25,
+        "adjudicated": 5,
+    }
+    assert {(r["item"], r["answer"]) for r in again.rows if r["reviewer"] == "adjudicator"} == {
+        (r["item"], r["answer"]) for r in final.rows if r["reviewer"] == "adjudicator"
+    }
+    assert collect.resolve(collect.read_table(tmp_path / "final.csv")) == collect.resolve(
+        again.rows
+    )
     with pytest.raises(InputError, match="no disagreements"):
         review.export([run.folder], tmp_path / "x", disagreements=tmp_path / "final.csv")
     other = make_run(tmp_path / "other", ["de"], str)
@@ -779,3 +792,16 @@ def test_files_are_csv_and_a_second_round_is_of_one_reader(run, tmp_path):
             [run.folder], tmp_path / "a.csv", reviewers=2, disagreements=tmp_path / "review.csv"
         )
     assert sorted(path.name for path in tmp_path.iterdir()) == before
+
+
+def test_a_second_export_does_not_undo_the_labels_of_the_first(run, tmp_path):
+    one = review.export([run.folder], tmp_path / "one", size=6, repeats=0, seed=1)
+    two = review.export([run.folder], tmp_path / "two", size=6, repeats=0, seed=5)
+    for done in (one, two):
+        fill(done.files[0], says)
+    collect.collect(one.files, one.key, tmp_path / "one-review.csv")
+    first = {j.request for j in run.judgments("reviewed-answer")}
+    last = collect.collect(two.files, two.key, tmp_path / "two-review.csv")
+    both = {j.request for j in run.judgments("reviewed-answer")}
+    assert first <= both and last.kept == len(both) - 6
+    assert run.verify() == []

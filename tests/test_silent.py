@@ -3,13 +3,14 @@
 import csv
 import io
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from genprobe import api
+from genprobe import api, report
 from genprobe.analysis.score import score
 from genprobe.commands import cli
 from genprobe.datasets import choices, pairs, templates
@@ -21,12 +22,16 @@ from genprobe.linguistics import identify
 from genprobe.pipeline.judge import judge_file
 from genprobe.records import Failure, Score
 from genprobe.render import formats, grid
+from genprobe.report import figures
 from genprobe.review.agreement import agreement
+from genprobe.review.collect import collect
 from genprobe.review.correction import corrected
+from genprobe.review.sample import export
 from genprobe.runs.run import Run
 from genprobe.tasks import judge_run
 
 ANSWERS = "lang,probe,statement,answer\n"
+GOLDEN = Path(__file__).parent / "golden"
 
 
 def table(tmp_path: Path, text: str, name: str = "t.csv") -> Path:
@@ -425,3 +430,56 @@ def test_stories_in_a_language_that_nothing_describes_are_kept():
     judge = story.make()
     assert judge(Item("uz", "", "", told)).label == "usable"
     assert judge(Item("kk", "", "", told)).label == "language"
+
+
+# --- what people reviewed
+
+
+def test_the_report_puts_the_corrected_rates_first(run, tmp_path):
+    """The judge read yes, no, yes; people say of all three that they are no."""
+    sheet = export([run], tmp_path / "s.csv", size=3, repeats=0).files[0]
+    head, *rows = list(csv.reader(sheet.open(encoding="utf-8-sig", newline="")))
+    with sheet.open("w", encoding="utf-8-sig", newline="") as file:
+        csv.writer(file).writerows([head, *([*row[:4], "no", *row[5:]] for row in rows)])
+    collect([sheet], out=tmp_path / "review.csv")
+    notes: list[str] = []
+    report.build([run], tmp_path / "plain.html", note=notes.append)
+    assert any("--reviewed FILE puts the corrected rates first" in note for note in notes)
+    report.build([run], tmp_path / "page.html", reviewed=tmp_path / "review.csv")
+    page = (tmp_path / "page.html").read_text()
+    assert page.index("As corrected by people") < page.index(">Left out<")
+    (endorsed,) = [
+        f
+        for f in figures.found([run], reviewed=tmp_path / "review.csv")
+        if f.name == "corrected-endorsed"
+    ]
+    found = {s.metric: s.value for s in endorsed.scores}
+    assert list(found) == ["ppi", "measured"] and found["measured"] == pytest.approx(2 / 3)
+    assert found["ppi"] == pytest.approx(0)
+
+
+def test_a_model_that_changes_within_a_run_is_said_and_split_by(run):
+    """Two replies of one snapshot, one of another."""
+    lines = [json.loads(line) for line in (run / "responses.jsonl").read_text().splitlines()]
+    for at, line in enumerate(lines):
+        line |= {"model": f"m-2026-0{at // 2 + 1}", "fingerprint": "fp_1"}
+    (run / "responses.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    notes: list[str] = []
+    score(run, note=notes.append)
+    (line,) = [note for note in notes if "changed within the run" in note]
+    assert "m-2026-01 2, m-2026-02 1" in line and isinstance(line, Caution)
+    found = score(run, metrics="yes", by="served")
+    assert [(s.by["served"], s.n) for s in found] == [("m-2026-01", 2), ("m-2026-02", 1)]
+
+
+@pytest.mark.parametrize("kind", ["yesno", "choices"])
+@pytest.mark.parametrize("suffix", ["csv", "jsonl"])
+def test_the_table_of_a_run_scores_as_the_run(tmp_path, kind, suffix):
+    """Also of choices, whose texts were no numbers, and of probabilities, which were lost."""
+    folder = Path(shutil.copytree(GOLDEN / kind, tmp_path / kind))
+    names = ["p-yes", "outside", "yes"] if kind == "yesno" else ["accuracy", "ambiguous-bias"]
+    ran = score(folder, metrics=names)
+    read = score(folder / f"outcomes.{suffix}", metrics=names)
+    assert [(s.metric, s.n) for s in read] == [(s.metric, s.n) for s in ran] and len(ran) > 3
+    for one, other in zip(read, ran, strict=True):
+        assert one.value == (None if other.value is None else pytest.approx(other.value))

@@ -117,7 +117,7 @@ def test_one_row_for_every_planned_request(run):
         "in_language",
         *table.PROBABILITIES,
         *("usable", "unusable_why", "sentences", "cut_off", "sentiment", "negative"),
-        *("stance", "hedged", "wording", "order", "chosen", "classifier"),
+        *("stance", "hedged", "wording", "order", "chosen", "classifier", "served", "fingerprint"),
         *(column.name for column in columns.of_judges()["thought"]),
         "thought",
     }

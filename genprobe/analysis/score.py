@@ -141,7 +141,7 @@ def score(
                 if line := measured.caution(judge, set(chosen["lang"].dropna().astype(str))):
                     note(Caution(f"{source}: caution: {line}"))
             if reviewed is not None:
-                found = _corrected(source, run, chosen, Path(reviewed), by, sign)
+                found = of_review(source, run, chosen, Path(reviewed), by, sign)
                 for line in _uncorrected(found):
                     note(Caution(f"{source}: {line}"))
                 scores[source] += found
@@ -153,6 +153,9 @@ def score(
         if run and (unread := _unread(scores[source])):
             what = f"{many(unread, 'reply')} not read by a judge yet and left out"
             note(Caution(f"{source}: {what}; `genprobe judge {source}` reads them"))
+    for source, _, outcomes in tables:
+        for line in _changed(outcomes):
+            note(Caution(f"{source}: {line}"))
     if not any(scores.values()):
         raise InputError(f"{tables[0][0]}: nothing here that could be counted; docs/measures.md")
     for source, run, outcomes in tables:
@@ -185,6 +188,16 @@ def _cut_off(source: Path, run: Run, note: Note) -> None:
     if answered and names and not run.judges().keys() & set(names):
         note(Caution(f"{source}: no judge has read these replies; now read by {', '.join(names)}"))
         tasks.judge_run(run, names)
+
+
+def _changed(outcomes: pd.DataFrame) -> Iterator[str]:
+    """What changed while the replies came: the model that they name, or the fingerprint."""
+    for column, what in (("served", "model"), ("fingerprint", "fingerprint of the server")):
+        if column in outcomes:
+            counts = outcomes[column].dropna().value_counts()
+            if len(counts) > 1:
+                parts = ", ".join(f"{name} {n}" for name, n in counts.items())
+                yield f"the {what} changed within the run: {parts}; --by {column} tells them apart"
 
 
 def _unread(scores: Sequence[Score]) -> int:
@@ -254,7 +267,7 @@ def _with_people(source: Path, outcomes: pd.DataFrame, people: Path) -> pd.DataF
         raise _about(people, error) from None
 
 
-def _corrected(
+def of_review(
     source: Path,
     run: Run | None,
     outcomes: pd.DataFrame,
@@ -262,7 +275,11 @@ def _corrected(
     by: Sequence[str],
     sign: Callable[[str], str],
 ) -> list[Score]:
-    """The rates that the questions of a review are about, as measured and as corrected by it."""
+    """The rates that the questions of a review are about, as measured and as corrected by it.
+
+    table: of `review import`. sign: metric, version and method -> signature. InputError where it
+    is none, or holds nothing of this run.
+    """
     import pandas as pd
 
     from genprobe.metrics import spoken

@@ -33,12 +33,19 @@ from genprobe.commands._options import QUIET, VERBOSE, together
     is_flag=True,
     help="Without statements, prompts, replies and quotes of them; items are known by a hash.",
 )
+@click.option(
+    "--reviewed",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Of `review import`: the rates that it corrects come first, corrected and as measured.",
+)
 @together(QUIET, VERBOSE)
 def command(
     folders: tuple[Path, ...],
     out: Path,
     figures: Path | None,
     redact: bool,
+    reviewed: Path | None,
     quiet: bool,
     verbose: bool,
 ) -> None:
@@ -50,9 +57,10 @@ def command(
     from genprobe import report
 
     note = noter(quiet)
-    note(f"report: {report.build(folders, out, redact=redact, note=note)}")
+    page = report.build(folders, out, redact=redact, reviewed=reviewed, note=note)
+    note(f"report: {page}")
     if figures is not None:
         from genprobe.report.figures import draw
 
-        for path in draw(folders, figures, redact=redact, note=note):
+        for path in draw(folders, figures, redact=redact, reviewed=reviewed, note=note):
             note(f"figure: {path}")

@@ -71,7 +71,7 @@ def _if_failed(
     failed = (outcomes["status"] == "failed").fillna(False)
     if not failed.any():
         return None
-    some = pd.Series(True, outcomes.index)
+    some = failed | True
     if by:
         keys = [outcomes[column] for column in by]
         some = failed.groupby(keys, dropna=False, observed=True).transform("any")

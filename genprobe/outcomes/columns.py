@@ -35,6 +35,8 @@ PLANNED = (
     Column("response", "the reply, behind its thought where it has one", None, VERBATIM),
     Column("thought", "the reasoning before the reply, which is no part of it", None, VERBATIM),
     Column("thought_state", "none, closed, open (cut off inside the thought), hidden", None),
+    Column("served", "the model that the reply itself names", None),
+    Column("fingerprint", "of the system of the server that replied", None),
     Column("status", "answered, failed or missing", None),
     Column("failure", "kind of the failure", None),
 )

@@ -62,22 +62,26 @@ def pairs(data: pd.DataFrame, perplexity: bool = False) -> pd.DataFrame:
                 value = number(cell, column, at)
                 return _negated(value, column, at) if turned else value
 
-            values = problems.each(frame[column].items(), read)
-            if column in VALUES and "scorer" in frame and not turned and not problems:
-                _below_zero(frame["scorer"], values, column)
+            read_all = problems.each(frame[column].items(), read)
+            values = [math.nan if value is None else value for value in read_all]
+            if column in VALUES and "scorer" in frame and not turned:
+                _below_zero(frame["scorer"], values, column, problems)
             frame[column] = values
     problems.tell()
     return _plain(frame, (*VALUES, *_NUMBERS))
 
 
-def _below_zero(scorers: pd.Series, values: Sequence[float], column: str) -> None:
-    """InputError for a value above 0 of a scorer whose values are log-probabilities."""
+def _below_zero(
+    scorers: pd.Series, values: Sequence[float], column: str, problems: Problems
+) -> None:
+    """Note the values above 0 of a scorer whose values are log-probabilities."""
     for (at, scorer), value in zip(scorers.items(), values, strict=True):
         if str(scorer).strip() in _LOGS and value > 0:
-            raise InputError(
-                f"row {at}: {column} is {value:g}, and by the scorer {scorer!r} it is a "
-                "log-probability, which is never above 0; say --perplexity if lower is preferred, "
-                "or name the scorer otherwise"
+            problems.add(
+                at,
+                f"{column} is {value:g}, and by the scorer {scorer!r} it is a log-probability, "
+                "which is never above 0; say --perplexity if lower is preferred, or name the "
+                "scorer otherwise",
             )
 
 

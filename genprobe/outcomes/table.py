@@ -117,6 +117,8 @@ def outcomes(run: Readable, scorers: Sequence[str] = ()) -> pd.DataFrame:
             "status": "answered" if request.id in answered else "failed" if failure else "missing",
             "failure": failure,
         }
+        if said is not None and (said.model or said.fingerprint):
+            row |= {"served": said.model or None, "fingerprint": said.fingerprint or None}
         if parted is not None and parted.state != "none":
             thoughtful = True
             row |= {"thought": parted.thought, "thought_state": parted.state}

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from genprobe.errors import InputError
+from genprobe.errors import Caution, InputError
 from genprobe.files import disk
 from genprobe.pipeline import Note, quiet
 
@@ -29,19 +29,25 @@ HERE = Path(__file__).parent
 
 
 def build(
-    folders: Sequence[str | Path], out: str | Path, *, redact: bool = False, note: Note = quiet
+    folders: Sequence[str | Path],
+    out: str | Path,
+    *,
+    redact: bool = False,
+    reviewed: str | Path | None = None,
+    note: Note = quiet,
 ) -> Path:
     """Write the report of run folders to the file `out`, which replaces what is there as a whole.
 
     redact: no statement, prompt, reply or evidence anywhere in the file; items are known by a
-    hash. What cannot be shown is told to `note`. InputError, RunError in one line: a folder is no
-    run or cannot be read, `out` is no name for a page or cannot be written.
+    hash. reviewed: a table of `review import`; the rates that it corrects come first, corrected
+    and beside it measured. What cannot be shown is told to `note`. InputError, RunError in one
+    line: a folder is no run or cannot be read, `out` is no name for a page or cannot be written.
     """
     out = Path(out)
     check(out)
     if not folders:
         raise InputError("a report needs a run folder")
-    page = render(folders, redact=redact, note=note)
+    page = render(folders, redact=redact, reviewed=reviewed, note=note)
     disk.replace(out, [page], encoding="utf-8")
     return out
 
@@ -56,17 +62,26 @@ def check(out: Path) -> None:
         raise InputError(f"{out}: there is no folder {out.parent}; make it first")
 
 
-def render(folders: Sequence[str | Path], *, redact: bool = False, note: Note = quiet) -> str:
+def render(
+    folders: Sequence[str | Path],
+    *,
+    redact: bool = False,
+    reviewed: str | Path | None = None,
+    note: Note = quiet,
+) -> str:
     """The page as text. Arguments and errors as in `build`."""
     import jinja2
 
     from genprobe._version import __version__
     from genprobe.report import sources, tables, words
+    from genprobe.report.corrected import of_review
     from genprobe.report.sections import Sections
 
     runs = sources.load(folders)
     sections = Sections(runs, redact)
     main, behind = sections.made()
+    if reviewed is not None:
+        main = [sections.reviewed(of_review(runs, Path(reviewed))), *main]
     scores = _scores([*main, *behind])
     cautions = words.cautions(runs)
     facts = [words.fact(run) for run in runs]
@@ -104,7 +119,11 @@ def render(folders: Sequence[str | Path], *, redact: bool = False, note: Note = 
     )
     for name, lines in cautions.items():
         for line in lines:
-            note(f"{name}: {line}")
+            note(Caution(f"{name}: {line}"))
+    cure = "--reviewed FILE puts the corrected rates first"
+    for run in runs if reviewed is None else ():
+        if run.judges.keys() != run.run.judges().keys():
+            note(Caution(f"{run.title}: people have reviewed replies; {cure}"))
     # Half of a surrogate pair, which models do produce, has no place in UTF-8.
     return page.lstrip().encode("utf-8", "replace").decode("utf-8")
 

@@ -16,6 +16,7 @@ from genprobe.analysis.paired import fits
 from genprobe.errors import GenprobeError
 from genprobe.metrics.negrate import FEWEST, not_told
 from genprobe.records import Score
+from genprobe.report.corrected import TITLES
 from genprobe.report.replies import item_hash
 from genprobe.report.sources import Source, direction
 from genprobe.report.tables import HEADS, Table, table
@@ -122,6 +123,29 @@ class Sections:
             lead = _TABLES[kind].lead if made else "Nothing here could be counted."
             yield Section(kind, _TABLES[kind].title, lead, made, open=True)
             yield from self._wordings(sources)
+
+    def reviewed(self, scores: Sequence[Score]) -> Section:
+        """The rates that people's review corrects: corrected first, measured beside."""
+        made = [
+            found
+            for rate in dict.fromkeys(s.by["rate"] for s in scores)
+            if (
+                found := table(
+                    [s for s in scores if s.by["rate"] == rate],
+                    ["lang", "probe", "domain", "run"],
+                    caption=f"Rate: {clean(str(rate))}",
+                    series=self.series,
+                    titles=TITLES,
+                    heads=HEADS,
+                )
+            )
+        ]
+        lead = (
+            "People read a sample of the replies. These are the rates to report: corrected by what "
+            "they said, with an interval that holds the errors of the judge. Beside them what the "
+            "judge alone measured, which all other tables and figures of this page show."
+        )
+        return Section("reviewed", "As corrected by people", lead, made, open=True)
 
     def _wordings(self, sources: Sequence[Source]) -> Iterator[Section]:
         """What is known once the wording is not taken for granted, of runs that asked a panel."""

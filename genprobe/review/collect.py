@@ -125,11 +125,12 @@ def collect(
         for reading in _readings(str(path), sheet, known, problems):
             came.setdefault(reading.name, []).append(reading)
     rows = [*known["earlier"], *_rows(known, came, problems)]
-    rows += _settled(out, rows)
+    settled = _settled(out, rows)
+    rows += settled
     if out is not None:
         files.write_rows(out, rows, COLUMNS)
     judged, kept = _judge(known, key, rows, problems)
-    return Collected(rows, problems, judged, kept)
+    return Collected(rows, problems, judged, kept + len(settled))
 
 
 def _settled(out: str | Path | None, rows: Sequence[Row]) -> list[Row]:

@@ -49,9 +49,14 @@ class Figure:
 
 
 def found(
-    folders: Sequence[str | Path], *, redact: bool = False, note: Note = quiet
+    folders: Sequence[str | Path],
+    *,
+    redact: bool = False,
+    reviewed: str | Path | None = None,
+    note: Note = quiet,
 ) -> list[Figure]:
     """The figures that these runs allow, by name. What a figure leaves out is told to `note`.
+    reviewed: a table of `review import`, of which the corrected rates are a figure, too.
 
     redact: none by the entities that statements are about, which are words of the data.
     RunError and InputError for a run that cannot be read or counted.
@@ -59,6 +64,11 @@ def found(
     from genprobe.report.figures._data import Data
 
     data = Data.of(folders, note, redact)
+    if reviewed is not None:
+        from genprobe.report import corrected, sources
+
+        rates = corrected.of_review(sources.load(folders), Path(reviewed))
+        data = dataclasses.replace(data, corrected=tuple(rates))
     figures: dict[str, Figure] = {}
     for name in registry.names("figures"):
         for figure in registry.module("figures", name).figures(data):
@@ -72,7 +82,12 @@ def found(
 
 
 def draw(
-    folders: Sequence[str | Path], out: str | Path, *, redact: bool = False, note: Note = quiet
+    folders: Sequence[str | Path],
+    out: str | Path,
+    *,
+    redact: bool = False,
+    reviewed: str | Path | None = None,
+    note: Note = quiet,
 ) -> list[Path]:
     """Draw every figure that these runs allow into the folder `out`; the files, by name.
 
@@ -80,7 +95,7 @@ def draw(
     it, for booktabs). The same runs give the same bytes. Each file is whole or not there.
     RunError where nothing can be drawn, or a file not be written; else as `found`.
     """
-    figures = found(folders, redact=redact, note=note)
+    figures = found(folders, redact=redact, reviewed=reviewed, note=note)
     if not figures:
         raise RunError(
             f"{', '.join(map(str, folders))}: nothing to draw; there are figures of yesno and "

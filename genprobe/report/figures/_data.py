@@ -49,11 +49,13 @@ class Series:
 @dataclass(frozen=True)
 class Data:
     """The series of each command, and those of `choices` apart, in the order they were given.
-    redact: no text of the data may be drawn."""
+    redact: no text of the data may be drawn. corrected: rates that people's review corrects, as
+    corrected and as measured."""
 
     kinds: dict[str, list[Series]]
     note: Note
     redact: bool = False
+    corrected: tuple[Score, ...] = ()
 
     @classmethod
     def of(cls, folders: Sequence[str | Path], note: Note, redact: bool = False) -> Data:

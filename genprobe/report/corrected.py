@@ -1,0 +1,40 @@
+"""What people's review makes of the rates of the runs of a report."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+
+from genprobe.analysis import score
+from genprobe.errors import InputError
+from genprobe.records import Score
+from genprobe.report.sources import Source
+
+FIGURES = ("ppi", "measured")  # the one to report, and beside it what it corrects
+TITLES = {"ppi": "corrected", "measured": "as measured"}
+
+
+def of_review(sources: Sequence[Source], reviewed: Path) -> list[Score]:
+    """The rates that a table of `review import` corrects, as corrected and as measured, of the runs
+    that it reviews: by language, and question or domain. InputError where it reviews none."""
+    found: list[Score] = []
+    errors: list[InputError] = []
+    for source in sources:
+        columns = ["lang", "domain" if source.kind == "stories" else "probe"]
+        by = [column for column in columns if column in source.outcomes]
+        rows = (source.run.folder, source.run, source.outcomes, reviewed, by, source.sign)
+        try:
+            scores = score.of_review(*rows)
+        except InputError as error:
+            errors.append(error)
+            continue
+        for metric in FIGURES:
+            found += [
+                dataclasses.replace(one, by={"run": source.name, **one.by})
+                for one in scores
+                if one.metric == metric
+            ]
+    if not found:
+        raise errors[0] if errors else InputError(f"{reviewed} corrects no rate of these runs")
+    return found
