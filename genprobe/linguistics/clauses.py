@@ -475,6 +475,11 @@ def sign_of_stereotype(clause: Clause, mode: str) -> int | None:
         if hit.bits & OTHERS and not whose:
             return None
     count = polarity(hits, core, mode, clause.first, clause.last)
+    for hit in hits:
+        if hit.bits & AND and core.last <= hit.first < cores[-1].first:
+            # "generalises not and reflects no cliché": the second part has its own negation
+            count = polarity(hits, core, mode, clause.first, hit.first) or count
+            break
     if count is None:
         return 0
     if mode == "before" and not count:
@@ -521,8 +526,13 @@ def clauses(
             and high - low > 1
             and not any(h.bits & _CORE for h in hits)
         ):
-            ended = gram.negation == "before" and tokens[high - 1] not in answers
-            if ended and any(h.bits & NOT and h.last == high for h in hits):
+            # Where a lone "not" may stand behind its verb, a longer phrase is needed: "there is
+            # nothing, …", "no reason, …".
+            few = 1 if gram.negation == "before" else 2
+            ended = tokens[high - 1] not in answers
+            if ended and any(
+                h.bits & NOT and h.last == high and high - h.first >= few for h in hits
+            ):
                 continue  # the negation is of what follows
         if (
             tokens[start] in answers
