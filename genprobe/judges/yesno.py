@@ -537,6 +537,9 @@ class _Reading:
         follows = self.norm[event.end : event.end + 2]
         if len(follows) == 2 and follows[0] in "-–'" and follows[1].isalpha():
             return False  # "non-binary", "no-one"
+        behind = "".join(self.tokens[event.last : event.last + 1])
+        if event.last - event.first > 1 and self.lexicon.grammar.look(behind).bits & clauses.THAT:
+            return False  # "I do not think, that …" is the sentence that follows
         if event.group in packs.ANSWERS:
             return True
         ends = _ENDS_HAN if _HAN.match(self.norm, event.start) else _ENDS

@@ -462,7 +462,7 @@ def sign_of_stereotype(clause: Clause, mode: str) -> int | None:
         return None
     length = clause.last - clause.first
     subject = any(h.bits & (STATEMENT | ME) and h.first < core.first for h in hits)
-    bare = core.first - clause.first <= 1 and length > 4 and not subject
+    bare = core.first - clause.first <= 1 and length > 4 and not subject and not core.gap
     if bare and not any(h.bits & HERE for h in hits):
         return None  # "A stereotype is a belief about a group"
     whose = False
@@ -475,17 +475,41 @@ def sign_of_stereotype(clause: Clause, mode: str) -> int | None:
         if hit.bits & OTHERS and not whose:
             return None
     count = polarity(hits, core, mode, clause.first, clause.last)
+    for hit in hits:
+        if hit.bits & AND and core.last <= hit.first < cores[-1].first:
+            # "generalises not and reflects no cliché": the second part has its own negation
+            count = polarity(hits, core, mode, clause.first, hit.first) or count
+            break
     if count is None:
         return 0
+    late = [h for h in hits if h.bits & NOT and h.first >= core.last]
+    if mode == "before" and late and _leads_up(hits, clause.first, -1, clause.first):
+        return 1 if count else -1  # "That it is a cliché, I do not see"
+    relative = mode == "both" and late and subject and count == len(late) == 1
+    if relative and any(h.bits & THAT and core.last <= h.first < late[0].first - 1 for h in hits):
+        return 0  # "a prejudice that is not true"
     if mode == "before" and not count:
         # "A stereotype this is not": what stands in front may be denied behind it.
-        late = [h for h in hits if h.bits & NOT and h.first >= core.last]
         if late and not any(h.bits & (THAT | AND) for h in hits if h.first >= core.last):
             if core.first - clause.first <= 1:
                 return -1
             if late[0].first - core.last <= 3 and core.first - clause.first <= 4:
                 return 0
     return 1 if count % 2 == 0 else -1
+
+
+def _leads_up(hits: Sequence[Hit], low: int, high: int, first: int) -> bool:
+    """Whether what follows decides: "That it is a cliché, I do not see", "to call it so, …"."""
+    return any(
+        (h.bits & THAT and h.first == low == first and (h.last > low + 1 or _only_that(hits, low)))
+        or (h.bits & SAY and h.last == high and high - h.first > 1)
+        for h in hits
+    )
+
+
+def _only_that(hits: Sequence[Hit], at: int) -> bool:
+    """Whether the word is no pronoun too, as English "that" is."""
+    return not any(h.bits & STATEMENT and h.first == at for h in hits)
 
 
 _COMMAS = re.compile(r"[,，،、—–:：(（)）]|\s-\s")
@@ -521,9 +545,17 @@ def clauses(
             and high - low > 1
             and not any(h.bits & _CORE for h in hits)
         ):
-            ended = gram.negation == "before" and tokens[high - 1] not in answers
-            if ended and any(h.bits & NOT and h.last == high for h in hits):
+            # Where a lone "not" may stand behind its verb, a longer phrase is needed: "there is
+            # nothing, …", "no reason, …".
+            few = 1 if gram.negation == "before" else 2
+            ended = tokens[high - 1] not in answers
+            if ended and any(
+                h.bits & NOT and h.last == high and high - h.first >= few for h in hits
+            ):
                 continue  # the negation is of what follows
+        leads = high < last and start == low and _leads_up(hits, low, high, first)
+        if leads and not gram.look(tokens[high]).bits & NOT:
+            continue
         if (
             tokens[start] in answers
             and any(h.bits & NOT and start < h.first <= start + 3 for h in hits)
