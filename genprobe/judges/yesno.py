@@ -457,8 +457,8 @@ class _Reading:
                     bits |= hit.bits
             sign = self._sign(clause, bits, gram.negation, me) if bits & core else None
             if sign is not None:
-                at = next((h.first for h in clause.hits if h.bits & core), clause.first)
-                if self._conditional(clause.first, at) or self._mentioned(clause, last):
+                at, end = next(h[:2] for h in clause.hits if h.bits & core)
+                if self._conditional(clause.first, at, end) or self._mentioned(clause, last):
                     sign = None
             if sign is not None:
                 answer = None
@@ -485,19 +485,24 @@ class _Reading:
             return None
         return clauses.sign_of_stance(clause, mode, me)
 
-    def _conditional(self, first: int, core: int) -> bool:
-        """Whether a condition begins in a clause before its core, or asks behind it."""
+    def _conditional(self, first: int, core: int, last: int) -> bool:
+        """Whether a condition begins in a clause before its core, tokens `core` to `last`, or asks
+        behind it."""
         k = bisect.bisect_left(self.conditions, self.spans[core][0] + 1) - 1
         if k >= 0 and self.conditions[k] > self.spans[first][0]:
             return True
         words = self.lexicon.conditions
         stop = min(core + 2, len(self.tokens))
-        if any(self.tokens[i] in words for i in range(first, stop) if i != core):
-            return True
+        for i in range(first, stop):
+            # "hardly" may be written with a word that asks (Russian вряд ли).
+            hardly = i > first and self.tokens[i - 1] in self.lexicon.negation
+            if i != core and self.tokens[i] in words and not hardly:
+                return True
         return any(
             first <= low <= core
             and (
-                (low <= core < high and self.tokens[low] not in _THAT) or self.tokens[low] in words
+                (low <= core and last <= high and self.tokens[low] not in _THAT)
+                or self.tokens[low] in words
             )
             for low, high in self.unlike
         )
@@ -934,14 +939,14 @@ class _Reading:
                     inside = self._inside(k, one)
                     if inside is not None and inside < len(events):
                         if events[inside].group in ("hedge", "both", "refusal"):
-                            j += 1
-                            continue
-                        word = events[inside]
-                        if (
-                            word.group in _POLARITY
+                            if not self.goes_on(events[inside]):
+                                j += 1
+                                continue
+                        elif (
+                            events[inside].group in _POLARITY
                             and self.stands(inside)
                             and self.asked_itself(inside) is None
-                            and word.start <= one.start
+                            and events[inside].start <= one.start
                             and not self._runs_on(inside)
                         ):
                             j += 1
@@ -1115,10 +1120,20 @@ class _Reading:
             and self.tokens[event.last - 1] in self.lexicon.answers
         )
 
+    def goes_on(self, event: _Event) -> bool:
+        """Whether a hedge says what cannot be said: "It cannot be said that this is not…"."""
+        if event.group != "hedge" or event.last >= len(self.tokens):
+            return False
+        return bool(self.lexicon.grammar.look(self.tokens[event.last]).bits & clauses.THAT)
+
     def unplaced(self, event: _Event) -> bool:
         """Whether a negation that no rule has placed stands beside a phrase in its clause."""
         first, last = event.first, event.last
-        while first > 0 and event.first - first < 12 and not _COMMAS.search(self.gaps[first]):
+        gram = self.lexicon.grammar
+        while first > 0 and event.first - first < 12:
+            that = gram.look(self.tokens[first]).bits & clauses.THAT  # ", что": one clause
+            if _COMMAS.search(self.gaps[first]) and not (that and self.gaps[first].strip() == ","):
+                break
             first -= 1
         while (
             last < len(self.tokens)
@@ -1126,7 +1141,6 @@ class _Reading:
             and not _COMMAS.search(self.gaps[last])
         ):
             last += 1
-        gram = self.lexicon.grammar
         hits = gram.hits(self.tokens, first, last)
         return not self.negated(event) and any(
             h.bits & clauses.NOT

@@ -531,7 +531,9 @@ def clauses(
     bounds = [first]
     for i in range(first + 1, last):
         if gaps[i] != " " and _COMMAS.search(gaps[i]):
-            if gram.look(tokens[i]).bits & THAT and gaps[i].strip() == ",":
+            if gaps[i].strip() == "," and any(
+                h.bits & THAT and h.first == i for h in gram.hits(tokens, i, min(i + 2, last))
+            ):
                 continue
             bounds.append(i)
     bounds.append(last)
