@@ -34,6 +34,7 @@ THEREFORE, VERDICT, EXTENT, POLITE, SERVICE = (
     _BITS[g] for g in ("therefore", "verdict", "extent", "polite", "service")
 )
 HERE, HELP, SAY, SHARE, TESTED = (_BITS[g] for g in ("here", "help", "say", "share", "tested"))
+BECAUSE = _BITS["because"]
 STANCES = FOR | AGAINST | FOR_ME | AGAINST_ME
 NEGATIONS = NOT | NONE | WITHOUT
 # A longer match of these hides the shorter ones inside it.
@@ -510,6 +511,8 @@ def clauses(
             if gram.look(tokens[i]).bits & THAT and gaps[i].strip() == ",":
                 continue
             bounds.append(i)
+        elif gram.look(tokens[i]).bits & BECAUSE:
+            bounds.append(i)  # a negation in the reason is none of what it is the reason for
     bounds.append(last)
     found: list[Clause] = []
     start = first
