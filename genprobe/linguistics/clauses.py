@@ -385,7 +385,8 @@ def sign_of_stance(clause: Clause, mode: str, me: bool) -> int | None:
         high = following
         if at + 1 < len(stances):
             cut = [a for a in ands if stance.last <= a < following]
-            high = cut[-1] if cut else (stance.last if mode == "before" else following)
+            apart = mode == "before" or any(h.bits & NOT and h.last == stance.first for h in hits)
+            high = cut[-1] if cut else (stance.last if apart else following)
         count = polarity(hits, stance, mode, low, high)
         if count is None:
             return 0
@@ -508,7 +509,8 @@ def clauses(
     bounds = [first]
     for i in range(first + 1, last):
         if gaps[i] != " " and _COMMAS.search(gaps[i]):
-            if gram.look(tokens[i]).bits & THAT and gaps[i].strip() == ",":
+            ahead = gram.hits(tokens, i, min(i + 4, last)) if gaps[i].strip() == "," else []
+            if any(h.bits & THAT and h.first == i for h in ahead):
                 continue
             bounds.append(i)
         elif gram.look(tokens[i]).bits & BECAUSE:
