@@ -20,7 +20,7 @@ from genprobe import text
 from genprobe.resources import packs
 
 # Raised whenever a reading can change without a change of a language file.
-VERSION = 1
+VERSION = 2
 
 _BITS = {group: 1 << at for at, group in enumerate(packs.CLAUSE_GROUPS) if group != "clitics"}
 OR = 1 << len(packs.CLAUSE_GROUPS)  # the words of [answer] or
@@ -383,9 +383,11 @@ def sign_of_stance(clause: Clause, mode: str, me: bool) -> int | None:
     for at, stance in enumerate(stances):
         following = stances[at + 1].first if at + 1 < len(stances) else clause.last
         high = following
+        apart = mode == "before"
         if at + 1 < len(stances):
             cut = [a for a in ands if stance.last <= a < following]
-            apart = mode == "before" or any(h.bits & NOT and h.last == stance.first for h in hits)
+            # "neither accept nor support": each has its own negation in front.
+            apart = apart or any(h.bits & NOT and h.last == stance.first for h in hits)
             high = cut[-1] if cut else (stance.last if apart else following)
         count = polarity(hits, stance, mode, low, high)
         if count is None:
@@ -395,7 +397,7 @@ def sign_of_stance(clause: Clause, mode: str, me: bool) -> int | None:
         ):
             return None  # "I do not fully agree"
         positive = bool(stance.bits & (FOR | FOR_ME))
-        if at + 1 < len(stances) and mode == "both":
+        if at + 1 < len(stances) and not apart:
             following_one = stances[at + 1]
             same = positive == bool(following_one.bits & (FOR | FOR_ME))
             if same and not any(stance.last <= a < following_one.first for a in ands):
