@@ -478,7 +478,8 @@ def sign_of_stereotype(clause: Clause, mode: str) -> int | None:
         whose = whose or bool(hit.bits & (STATEMENT | ME | HERE))
         if hit.bits & OTHERS and not whose:
             return None
-    count = polarity(hits, core, mode, clause.first, clause.last)
+    neither = len(cores) > 1 and any(h.bits & NOT and h.last == core.first for h in hits)
+    count = polarity(hits, core, mode, clause.first, core.last if neither else clause.last)
     if count is None:
         return 0
     if mode == "before" and not count:
@@ -515,7 +516,9 @@ def clauses(
             if any(h.bits & THAT and h.first == i for h in ahead):
                 continue
             bounds.append(i)
-        elif gram.look(tokens[i]).bits & BECAUSE:
+        elif gram.reaches(tokens, i - 1, i + 1, BECAUSE) and any(
+            h.bits & BECAUSE and h.last == i + 1 for h in gram.hits(tokens, i - 1, i + 1)
+        ):
             bounds.append(i)  # a negation in the reason is none of what it is the reason for
     bounds.append(last)
     found: list[Clause] = []
