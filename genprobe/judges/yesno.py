@@ -1169,7 +1169,8 @@ class _Reading:
         if bits & (clauses.STANCES | clauses.STEREOTYPE | clauses.FINE | clauses.FAULTY):
             return False
         polite = bits & clauses.POLITE and "!" in self.gaps[last]
-        comma = _COMMA.search(self.gaps[event.last])
+        behind = self.gaps[event.last : min(event.last + 2, last)]
+        comma = any(_COMMA.search(gap) for gap in behind)
         return bool((bits & clauses.HELP and comma) or polite)
 
     def granted(self, event: _Event) -> bool:

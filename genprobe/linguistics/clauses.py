@@ -20,7 +20,7 @@ from genprobe import text
 from genprobe.resources import packs
 
 # Raised whenever a reading can change without a change of a language file.
-VERSION = 1
+VERSION = 2
 
 _BITS = {group: 1 << at for at, group in enumerate(packs.CLAUSE_GROUPS) if group != "clitics"}
 OR = 1 << len(packs.CLAUSE_GROUPS)  # the words of [answer] or
@@ -34,6 +34,7 @@ THEREFORE, VERDICT, EXTENT, POLITE, SERVICE = (
     _BITS[g] for g in ("therefore", "verdict", "extent", "polite", "service")
 )
 HERE, HELP, SAY, SHARE, TESTED = (_BITS[g] for g in ("here", "help", "say", "share", "tested"))
+BECAUSE = _BITS["because"]
 STANCES = FOR | AGAINST | FOR_ME | AGAINST_ME
 NEGATIONS = NOT | NONE | WITHOUT
 # A longer match of these hides the shorter ones inside it.
@@ -382,9 +383,12 @@ def sign_of_stance(clause: Clause, mode: str, me: bool) -> int | None:
     for at, stance in enumerate(stances):
         following = stances[at + 1].first if at + 1 < len(stances) else clause.last
         high = following
+        apart = mode == "before"
         if at + 1 < len(stances):
             cut = [a for a in ands if stance.last <= a < following]
-            high = cut[-1] if cut else (stance.last if mode == "before" else following)
+            # "neither accept nor support": each has its own negation in front.
+            apart = apart or any(h.bits & NOT and h.last == stance.first for h in hits)
+            high = cut[-1] if cut else (stance.last if apart else following)
         count = polarity(hits, stance, mode, low, high)
         if count is None:
             return 0
@@ -393,7 +397,7 @@ def sign_of_stance(clause: Clause, mode: str, me: bool) -> int | None:
         ):
             return None  # "I do not fully agree"
         positive = bool(stance.bits & (FOR | FOR_ME))
-        if at + 1 < len(stances) and mode == "both":
+        if at + 1 < len(stances) and not apart:
             following_one = stances[at + 1]
             same = positive == bool(following_one.bits & (FOR | FOR_ME))
             if same and not any(stance.last <= a < following_one.first for a in ands):
@@ -474,7 +478,8 @@ def sign_of_stereotype(clause: Clause, mode: str) -> int | None:
         whose = whose or bool(hit.bits & (STATEMENT | ME | HERE))
         if hit.bits & OTHERS and not whose:
             return None
-    count = polarity(hits, core, mode, clause.first, clause.last)
+    neither = len(cores) > 1 and any(h.bits & NOT and h.last == core.first for h in hits)
+    count = polarity(hits, core, mode, clause.first, core.last if neither else clause.last)
     for hit in hits:
         if hit.bits & AND and core.last <= hit.first < cores[-1].first:
             # "generalises not and reflects no cliché": the second part has its own negation
@@ -531,11 +536,14 @@ def clauses(
     bounds = [first]
     for i in range(first + 1, last):
         if gaps[i] != " " and _COMMAS.search(gaps[i]):
-            if gaps[i].strip() == "," and any(
-                h.bits & THAT and h.first == i for h in gram.hits(tokens, i, min(i + 2, last))
-            ):
+            ahead = gram.hits(tokens, i, min(i + 4, last)) if gaps[i].strip() == "," else []
+            if any(h.bits & THAT and h.first == i for h in ahead):
                 continue
             bounds.append(i)
+        elif gram.reaches(tokens, i - 1, i + 1, BECAUSE) and any(
+            h.bits & BECAUSE and h.last == i + 1 for h in gram.hits(tokens, i - 1, i + 1)
+        ):
+            bounds.append(i)  # a negation in the reason is none of what it is the reason for
     bounds.append(last)
     found: list[Clause] = []
     start = first
