@@ -1,4 +1,6 @@
 # Two commands: `make demo` and `make test`. Each makes its own environment in .venv first.
+# `make slow` runs the tests that take long (simulations, a browser, tutorials from end to end);
+# `make test-all` runs all of them.
 # `make docs` builds the site.
 # `make engines` tests the real vLLM, its server and Ray on the CPU, in .venv-vllm.
 PYTHON ?= python3
@@ -6,7 +8,7 @@ VENV ?= .venv
 VLLM ?= .venv-vllm
 BIN = $(VENV)/bin
 
-.PHONY: demo test engines check docs wheel clean
+.PHONY: demo test slow test-all engines check docs wheel clean
 
 demo: $(VENV)/ready
 	$(BIN)/genprobe yesno --lang mr
@@ -14,6 +16,11 @@ demo: $(VENV)/ready
 # A core a worker, so torch has one thread in each.
 test: check
 	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto --maxprocesses 4
+
+slow: $(VENV)/ready
+	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto --maxprocesses 4 -m slow
+
+test-all: test slow
 
 engines: $(VLLM)/ready
 	$(VLLM)/bin/pytest tests/real

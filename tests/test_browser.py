@@ -23,6 +23,8 @@ from genprobe.records import Failure, Judgment, Request, Response, Statement
 from genprobe.report import replies
 from genprobe.resources.packs import load_language, load_pack
 
+pytestmark = pytest.mark.slow
+
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 DATA = Path(__file__).parents[2] / "shared" / "data" / "shades"
 needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")

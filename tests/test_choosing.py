@@ -31,6 +31,7 @@ def chosen(lang, options, reply, **more):
 
 
 @pytest.mark.parametrize("lang", CODES)
+@pytest.mark.slow
 def test_replies(lang):
     """Replies of ours, in every language: letters, places, texts inflected and misspelt, reasons
     first, several named, one turned down."""
@@ -198,6 +199,7 @@ KNOWN = {
 
 @pytest.mark.parametrize("frame", ["letters", "numbers", "bare"])
 @pytest.mark.parametrize("name", SCRIPTS)
+@pytest.mark.slow
 def test_scripted_models_have_their_known_figures(name, frame, tmp_path):
     data = write_items(tmp_path / "items.jsonl")
     replies = script(data, tmp_path / "replies.jsonl", SCRIPTS[name], frame=frame)
@@ -221,6 +223,7 @@ def test_scripted_models_have_their_known_figures(name, frame, tmp_path):
 
 @pytest.mark.skipif(not BBQ.is_dir(), reason="../shared/data/bbq is not here")
 @pytest.mark.parametrize("name", SCRIPTS)
+@pytest.mark.slow
 def test_scripted_models_on_bbq(name, tmp_path):
     data = BBQ / "Religion.jsonl"
     replies = script(data, tmp_path / "replies.jsonl", SCRIPTS[name], "balanced", "bare")

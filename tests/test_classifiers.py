@@ -324,6 +324,7 @@ def test_training_learns_and_gives_the_same_bytes(tmp_path: Path) -> None:
     assert (tmp_path / "four.bin").read_bytes() == (tmp_path / "one.bin").read_bytes()
 
 
+@pytest.mark.slow
 def test_a_share_that_is_negative_whatever_it_says_is_found() -> None:
     """Scores, and labels drawn from c + (1 - c) · sigmoid(a · score + b)."""
     draw = np.random.default_rng(3)

@@ -10,6 +10,8 @@ from genprobe.curation import collect, exchange, tables
 from genprobe.errors import InputError
 from genprobe.files import read_rows
 
+pytestmark = pytest.mark.slow
+
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")
 PACKS = [

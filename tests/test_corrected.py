@@ -165,6 +165,7 @@ def test_what_does_not_fit():
     ("accuracy", "n", "prevalence"),
     [(0.6, 30, 0.3), (0.9, 60, 0.1), (0.99, 300, 0.3)],
 )
+@pytest.mark.slow
 def test_corrected_intervals_cover_and_uncorrected_ones_do_not(accuracy, n, prevalence):
     rng = np.random.default_rng(4)
     counts = benchmark.simulate(rng, accuracy, prevalence, n, 2000, 150)

@@ -593,6 +593,7 @@ def test_documented_rows_load_as_statements(tmp_path):
 # --- what is shipped
 
 
+@pytest.mark.slow
 def test_lint_reads_every_file_of_these_folders_and_finds_a_fault(tmp_path):
     import shutil
 

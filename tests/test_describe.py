@@ -37,6 +37,7 @@ def test_what_is_odd_is_told(tmp_path):
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="../shared/data is not here")
+@pytest.mark.slow
 def test_published_counts():
     """RuBia and CrowS-Pairs have 2,239 and 1,508 pairs; BBQ's Age 3,680 choices of 25 templates."""
     assert counts(DATA / "rubia" / "pairs.csv")[0]["role", "original"] == 2239

@@ -100,6 +100,7 @@ def test_the_csv_is_what_is_drawn(yesno, tmp_path):
     assert not list(tmp_path.glob("*.tmp"))
 
 
+@pytest.mark.slow
 def test_the_same_runs_give_the_same_bytes(logprob):
     boxes, *_, heat = figures.found([logprob])
     assert "significance" in heat.name and "bias" in boxes.name
@@ -112,6 +113,7 @@ def test_the_same_runs_give_the_same_bytes(logprob):
             assert b"<text" in a  # text is text
 
 
+@pytest.mark.slow
 def test_boxes_are_the_quartiles_of_the_pairs_and_the_mean_of_the_score(logprob):
     found = {f.name: f for f in figures.found([logprob])}
     assert {"bias-scores-by-bias-type", "bias-scores-by-entity"} <= set(found)
@@ -128,6 +130,7 @@ def test_boxes_are_the_quartiles_of_the_pairs_and_the_mean_of_the_score(logprob)
     assert all((s.low, s.high) in xs and (s.value,) in xs for s in figure.scores)
 
 
+@pytest.mark.slow
 def test_saying_and_preferring_appear_with_both_runs_only(yesno, logprob):
     names = {f.name: f for f in figures.found([yesno[0], logprob])}
     assert "say-prefer" in names and "say-prefer-table" in names
@@ -179,6 +182,7 @@ def compiles(table: str, folder):
     assert done.returncode == 0, done.stdout.decode(errors="replace")[-800:]
 
 
+@pytest.mark.slow
 def test_the_tables_of_a_run_compile(yesno, logprob, tmp_path):
     tables = [
         latex.latex(f.scores, f.title, f.name, f.across)
@@ -187,6 +191,7 @@ def test_the_tables_of_a_run_compile(yesno, logprob, tmp_path):
     compiles("\n".join(tables), tmp_path)
 
 
+@pytest.mark.slow
 def test_tests_are_corrected_over_the_figure():
     values = pd.DataFrame(
         [
@@ -203,6 +208,7 @@ def test_tests_are_corrected_over_the_figure():
     assert len(significance.pairwise(values[values["statement"] < 4], "lang", ["model"])) == 0
 
 
+@pytest.mark.slow
 def test_draws_leave_room_for_the_correction_over_the_figure(monkeypatch):
     monkeypatch.setattr(inference, "TURNS", 9)
     values = pd.DataFrame(
@@ -218,6 +224,7 @@ def test_draws_leave_room_for_the_correction_over_the_figure(monkeypatch):
     assert len(significance.pairwise(values[:0], "lang", ["model"])) == 0
 
 
+@pytest.mark.slow
 def test_samples_that_are_all_alike_are_drawn():
     rows = [
         {"model": "m", "lang": lang, "statement": n, "value": n} for lang in "ab" for n in range(9)
@@ -370,6 +377,7 @@ def test_no_figure_takes_the_files_of_another(yesno, monkeypatch):
     assert [f.name for f in figures.found(yesno[:1])] == ["one", "one-2"]
 
 
+@pytest.mark.slow
 def test_redacted_no_entity_is_drawn(logprob, tmp_path):
     entities = {str(v) for v in Data.of([logprob], print).of_kind("logprob")[0].table["entity"]}
     told = []

@@ -294,6 +294,7 @@ def test_numbers_of_rows_are_those_a_person_sees(tmp_path):
 
 
 @pytest.mark.parametrize("suffix", ["jsonl", "csv", "parquet"])
+@pytest.mark.slow
 def test_memory_stays_flat(tmp_path, suffix):
     """Eight times the rows, hardly more memory: read, changed and written in one go."""
     script = textwrap.dedent("""

@@ -33,6 +33,8 @@ from genprobe.records import Score
 from genprobe.report import figures
 from genprobe.runs.run import Run
 
+pytestmark = pytest.mark.slow
+
 MODEL = "tests/tiny"
 TOKEN = "hf_notforothers"
 ASKED = ("logprob", "--lang", "en", "--limit", "4", "--scorer", "loglik")

@@ -510,6 +510,7 @@ def scores(*arguments):
     return [Score.from_dict(row) for row in rows]
 
 
+@pytest.mark.slow
 def test_the_command_tests(run, tmp_path):
     found = scores(run, "--test", "anova", "--between", "lang,probe", "-q")
     rows = {(s.metric, s.by.get("effect")): s for s in found}

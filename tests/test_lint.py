@@ -92,6 +92,7 @@ def changed(folder: Path, code: str, old: str, new: str) -> list[Finding]:
         ("en", "Do you agree with", "Do you not agree with", "warning", "polarity is 'plain'"),
     ],
 )
+@pytest.mark.slow
 def test_a_fault_in_a_pack_is_found(tmp_path, code, old, new, level, says):
     found = changed(tmp_path, code, old, new)
     assert any(f.level == level and says in f.message for f in found), found

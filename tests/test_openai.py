@@ -69,6 +69,7 @@ def test_replies_and_what_was_really_sent():
     assert not any(KEY in r.sent + r.text for r in found.values())
 
 
+@pytest.mark.slow
 def test_two_thousand_requests_through_every_fault():
     """Nothing lost, nothing invented, nothing asked again that had been answered."""
     rng = random.Random(5)
@@ -165,6 +166,7 @@ class Clock(selectors.SelectSelector):
 @pytest.mark.parametrize(
     ("at_once", "least", "most"), [(1, 16, 16), (4, 16, 16), (100, 64, 128), (10_000, 512, 512)]
 )
+@pytest.mark.slow
 def test_as_many_are_in_flight_as_a_server_answers_at_a_time(at_once, least, most, monkeypatch):
     """A server that answers so many at a time, each in 50 ms: more of them only queue."""
     clock = Clock()
@@ -414,6 +416,7 @@ def command(server: Faulty, folder: Path, *more: str) -> list[str]:
     return [genprobe, "yesno", "--base-url", server.url, "--out", str(folder), *more]
 
 
+@pytest.mark.slow
 def test_a_run_holds_no_key_and_says_what_it_used(tmp_path):
     with Faulty([None, "500", "429", "html"]) as server:
         done = subprocess.run(

@@ -337,6 +337,7 @@ def oracle(source):
 
 
 @pytest.mark.parametrize("name", ["Age", "Religion"])
+@pytest.mark.slow
 def test_a_perfect_oracle_is_always_right(name):
     found, plan, table = oracle(shared(f"bbq/{name}.jsonl"))
     assert len(plan) == 6 * len(found) and len(table) == 3 * len(plan)

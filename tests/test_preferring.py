@@ -226,6 +226,7 @@ def test_choices_are_asked_in_every_order(tmp_path):
     assert {"accuracy", "ambiguous-bias"} <= found
 
 
+@pytest.mark.slow
 def test_killed_and_resumed_is_the_same(tmp_path):
     """kill -9 while it scores: nothing lost, nothing twice, the same values."""
     command = [sys.executable, "-c", "from genprobe.commands import main; main()", "logprob", "-q"]

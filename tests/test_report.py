@@ -258,6 +258,7 @@ def unpacked(text: str) -> str:
     return text + "".join(gzip.decompress(base64.b64decode(p)).decode("utf-8") for p in packed)
 
 
+@pytest.mark.slow
 def test_redacted_nothing_of_the_data_is_left(folders, page, tmp_path):
     out = report.build(list(folders.values()), tmp_path / "r.html", redact=True)
     text, whole = (unpacked(path.read_text("utf-8")) for path in (out, page))
@@ -458,6 +459,7 @@ def test_why_two_runs_cannot_be_paired(folders, tmp_path, monkeypatch):
     assert "one-7b and third cannot be paired" in text and str(tmp_path) not in text
 
 
+@pytest.mark.slow
 def test_p_values_are_corrected_for_all_that_stand_beside_them(folders, tmp_path, monkeypatch):
     given = {"langs": ["ar", "en"], "limit": 4, "decodes": ("free", "choice", "logprob")}
     third = ask(monkeypatch, tmp_path / "third", "yesno", Model("third"), **given)
@@ -546,6 +548,7 @@ def test_answers_that_cancel_out_over_languages_are_told(tmp_path, monkeypatch):
     assert "In 2 of 2 languages" in line and "100.0" in line and "0.0" in line
 
 
+@pytest.mark.slow
 def test_what_could_not_be_counted_says_why(folders, tmp_path, monkeypatch):
     mute = Model("mute")
     mute.reply = lambda *_: "I cannot answer."

@@ -61,6 +61,7 @@ def found(name):
         ("crows-pairs", "30 of 30 cells agree"),
     ],
 )
+@pytest.mark.slow
 def test_what_is_published_comes_out(name, summary):
     assert (found(name).ok, found(name).summary) == (True, summary)
 

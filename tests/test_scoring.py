@@ -334,6 +334,7 @@ def worst(record: LogProb, theirs: list[list[float]]) -> float:
         ("t5", "seq2seq"),
     ],
 )
+@pytest.mark.slow
 def test_every_value_is_that_of_a_plain_loop(kind, probe, model, scorer):
     texts = sample(1)
     found = ask(scorer(kind), [request(text, probe) for text in texts])

@@ -90,6 +90,7 @@ def test_names_of_a_language() -> None:
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+@pytest.mark.slow
 def test_linear_on_hostile_input(text: str) -> None:
     # Quadratic work would take minutes; nothing is timed.
     found = "".join("".join(sentences(text, "kk")).split())

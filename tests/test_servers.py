@@ -468,6 +468,7 @@ def command(*words: str, **environment: str) -> subprocess.CompletedProcess[str]
     )
 
 
+@pytest.mark.slow
 def test_another_port_or_path_is_another_run(tmp_path):
     words = ("yesno", "--lang", "mr", "--limit", "2", "--out", str(tmp_path / "run"))
     with Faulty() as one, Faulty() as other:
@@ -483,6 +484,7 @@ def test_another_port_or_path_is_another_run(tmp_path):
     assert all(r.at.endswith("Z") for r in Run.open(tmp_path / "run").responses())
 
 
+@pytest.mark.slow
 def test_a_folder_of_before_goes_on(tmp_path):
     """Made when the spec held a host alone, and replies no time."""
     folder = tmp_path / "run"
@@ -585,6 +587,7 @@ def test_several_models_are_a_run_each(tmp_path):
     assert twice.returncode == 2 and "--model is there twice: a and b" in twice.stderr
 
 
+@pytest.mark.slow
 def test_before_anything_is_asked(tmp_path):
     words = ("yesno", "--lang", "kk", "--limit", "2", "--dry-run", "--price", "1000000,2000000")
     done = command(*words, "--base-url", "http://127.0.0.1:9/v1", "--model", "m")
@@ -611,6 +614,7 @@ def test_tokens_and_what_they_cost(tmp_path):
     assert said in done.stderr
 
 
+@pytest.mark.slow
 def test_a_system_prompt_is_said_and_recorded(tmp_path):
     (tmp_path / "system.txt").write_text("Be brief.\n")
     words = ("yesno", "--lang", "mr", "--limit", "1", "--out", str(tmp_path / "run"))

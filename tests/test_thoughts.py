@@ -145,6 +145,7 @@ def test_no_text_breaks_it(text: str, opened: bool) -> None:
     ["<think>", "x <think> ", "</think>", "x</think> ", "<think></think>", "[think]x", "<|channel|>a",
      "<|channel|>analysis<|message|>x", "`<think>` ", "analysis", "assistantfinal", "<answer>", "<"],
 )  # fmt: skip
+@pytest.mark.slow
 def test_a_large_text_is_linear(unit: str) -> None:
     # Quadratic work would take minutes; nothing is timed.
     text = unit * (500_000 // len(unit))

@@ -9,6 +9,8 @@ from pathlib import Path
 import pages
 import pytest
 
+pytestmark = pytest.mark.slow
+
 TUTORIALS = [page for page in pages.paths() if page.match("tutorials/*")]
 OTHERS = [page for page in pages.paths() if page not in TUTORIALS]
 # What a process imports, it imports once for all its pages.

@@ -343,6 +343,7 @@ def asked(rng, chance, drawn=True):
 
 
 @pytest.mark.parametrize("drawn", [True, False])
+@pytest.mark.slow
 def test_flips_are_found_where_the_averages_are_equal_and_only_there(drawn):
     rng = np.random.default_rng(7)
     found = alarms = 0
@@ -409,6 +410,7 @@ def said(monkeypatch, capsys, *words):
     return done.value.code, capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_compare_prints_the_ranking(runs, monkeypatch, capsys):
     code, out = said(monkeypatch, capsys, "compare", *runs, "-f", "json", "-q")
     found = json.loads(out)
