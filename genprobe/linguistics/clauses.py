@@ -298,12 +298,15 @@ def polarity(hits: Sequence[Hit], core: Hit, mode: str, low: int, high: int) -> 
         if hit.bits & AND and not hit.bits & (NEGATIONS | THAT) and low < hit.first < core.first:
             if any(h.bits & NOT and h.first < hit.first < h.last for h in hits):
                 continue  # "anything but"
+            if any(h.bits & THAT and low <= h.first < hit.first for h in hits):
+                continue  # "I do not think that it is fair and true"
             if any(h.bits & NOT and low <= h.first and h.last <= hit.first for h in hits):
                 # "I cannot and will not agree" is negated once; "I see no good in it and reject
                 # it" cannot be told from "I do not hold or share it"
-                if not any(h.bits & NOT and hit.first < h.first < core.first for h in hits):
+                if any(h.bits & NOT and hit.first < h.first < core.first for h in hits):
+                    low = hit.last
+                elif mode == "before":
                     return None
-                low = hit.last
     nots = nones = done = 0
     for hit in hits:
         if not hit.bits & NEGATIONS or hit.last <= low or hit.first >= high:
