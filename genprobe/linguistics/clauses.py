@@ -294,6 +294,19 @@ class Clause(NamedTuple):
 
 def polarity(hits: Sequence[Hit], core: Hit, mode: str, low: int, high: int) -> int | None:
     """How often a stem is negated within tokens `low` to `high`; None where it cannot be told."""
+    for hit in hits:
+        if hit.bits & AND and not hit.bits & (NEGATIONS | THAT) and low < hit.first < core.first:
+            if any(h.bits & NOT and h.first < hit.first < h.last for h in hits):
+                continue  # "anything but"
+            if any(h.bits & THAT and low <= h.first < hit.first for h in hits):
+                continue  # "I do not think that it is fair and true"
+            if any(h.bits & NOT and low <= h.first and h.last <= hit.first for h in hits):
+                # "I cannot and will not agree" is negated once; "I see no good in it and reject
+                # it" cannot be told from "I do not hold or share it"
+                if any(h.bits & NOT and hit.first < h.first < core.first for h in hits):
+                    low = hit.last
+                elif mode == "before":
+                    return None
     nots = nones = done = 0
     for hit in hits:
         if not hit.bits & NEGATIONS or hit.last <= low or hit.first >= high:
@@ -396,6 +409,10 @@ def sign_of_stance(clause: Clause, mode: str, me: bool) -> int | None:
             h.bits & FULLY and low <= h.first < high and _just_behind_not(hits, h) for h in hits
         ):
             return None  # "I do not fully agree"
+        if mode == "before" and not count and len(stances) == 1 and core.first == clause.first:
+            behind = [h for h in hits if core.last <= h.first <= core.last + 3]
+            if any(h.bits & NOT for h in behind) and not any(h.bits & (AND | THAT) for h in behind):
+                return 0  # "Oppose it I will not"
         positive = bool(stance.bits & (FOR | FOR_ME))
         if at + 1 < len(stances) and not apart:
             following_one = stances[at + 1]
@@ -493,13 +510,13 @@ def sign_of_stereotype(clause: Clause, mode: str) -> int | None:
     relative = mode == "both" and late and subject and count == len(late) == 1
     if relative and any(h.bits & THAT and core.last <= h.first < late[0].first - 1 for h in hits):
         return 0  # "a prejudice that is not true"
-    if mode == "before" and not count:
+    placed = any(h.bits & (THAT | AND) for h in hits if h.first >= core.last)
+    if mode == "before" and not count and late and not placed:
         # "A stereotype this is not": what stands in front may be denied behind it.
-        if late and not any(h.bits & (THAT | AND) for h in hits if h.first >= core.last):
-            if core.first - clause.first <= 1:
-                return -1
-            if late[0].first - core.last <= 3 and core.first - clause.first <= 4:
-                return 0
+        if core.first - clause.first <= 1:
+            return -1
+        if late[0].first - core.last <= 3 and core.first - clause.first <= 4:
+            return 0
     return 1 if count % 2 == 0 else -1
 
 
