@@ -314,6 +314,11 @@ def polarity(hits: Sequence[Hit], core: Hit, mode: str, low: int, high: int) -> 
         elif hit.bits & NONE:
             nones += 1
     nots += _denied(hits, core, mode, low, high)
+    behind = [h.first for h in hits if h.bits & NOT and core.last <= h.first < high]
+    if mode == "both" and len(set(behind)) > 1:
+        # Two negations behind are no double one, unless the second is of saying the first.
+        if not any(h.bits & SAY and behind[0] < h.first <= behind[-1] for h in hits):
+            return None
     if nots > 2:
         return None
     if nots == 0 and nones:
