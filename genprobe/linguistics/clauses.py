@@ -328,6 +328,15 @@ def polarity(hits: Sequence[Hit], core: Hit, mode: str, low: int, high: int) -> 
 
 def _denied(hits: Sequence[Hit], core: Hit, mode: str, low: int, high: int) -> int:
     """1 where to say so is called wrong ("it would be wrong to call this a stereotype")."""
+    says = mode == "before" and any(h.bits & SAY and low <= h.first < core.first for h in hits)
+    if says and not any(h.bits & (ME | NOT) and low <= h.first < core.first for h in hits):
+        # "To call this a stereotype is not fair": there the negation stands behind.
+        if any(
+            one.bits & NOT and two.bits & FINE and core.last <= one.first < one.last == two.first
+            for one, two in itertools.pairwise(hits)
+            if two.last <= high
+        ):
+            return 1
     for hit in hits:
         if not hit.bits & FAULTY or hit.first < low or hit.last > high:
             continue
