@@ -315,10 +315,12 @@ def polarity(hits: Sequence[Hit], core: Hit, mode: str, low: int, high: int) -> 
             nones += 1
     nots += _denied(hits, core, mode, low, high)
     behind = [h.first for h in hits if h.bits & NOT and core.last <= h.first < high]
-    if mode == "both" and len(set(behind)) > 1:
-        # Two negations behind are no double one, unless the second is of saying the first.
-        if not any(h.bits & SAY and behind[0] < h.first <= behind[-1] for h in hits):
-            return None
+    if (
+        mode == "both"
+        and len(set(behind)) > 1
+        and not any(h.bits & SAY and behind[0] < h.first <= behind[-1] for h in hits)
+    ):
+        return None  # two behind are no double negation, unless one is of saying the other
     if nots > 2:
         return None
     if nots == 0 and nones:
@@ -328,15 +330,18 @@ def polarity(hits: Sequence[Hit], core: Hit, mode: str, low: int, high: int) -> 
 
 def _denied(hits: Sequence[Hit], core: Hit, mode: str, low: int, high: int) -> int:
     """1 where to say so is called wrong ("it would be wrong to call this a stereotype")."""
-    says = mode == "before" and any(h.bits & SAY and low <= h.first < core.first for h in hits)
-    if says and not any(h.bits & (ME | NOT) and low <= h.first < core.first for h in hits):
-        # "To call this a stereotype is not fair": there the negation stands behind.
-        if any(
+    front = [h for h in hits if low <= h.first < core.first]
+    if (
+        mode == "before"
+        and any(h.bits & SAY for h in front)
+        and not any(h.bits & (ME | NOT) for h in front)
+        and any(
             one.bits & NOT and two.bits & FINE and core.last <= one.first < one.last == two.first
             for one, two in itertools.pairwise(hits)
             if two.last <= high
-        ):
-            return 1
+        )
+    ):
+        return 1  # "To call this a stereotype is not fair": there the negation stands behind
     for hit in hits:
         if not hit.bits & FAULTY or hit.first < low or hit.last > high:
             continue
