@@ -399,6 +399,10 @@ def sign_of_stance(clause: Clause, mode: str, me: bool) -> int | None:
     before: tuple[bool, bool] | None = None  # of the stance before: its stem, its sign
     ands = [h.first for h in hits if h.bits & AND]
     low = clause.first
+    if mode == "both":
+        # "It is not right and I do not accept it": what was negated before the *and* is done.
+        done = {end for h in hits if h.bits & NOT for end in (h.last, h.last + 1)}
+        low = max([low, *(a for a in ands if a < core.first and a in done)])
     for at, stance in enumerate(stances):
         following = stances[at + 1].first if at + 1 < len(stances) else clause.last
         high = following
