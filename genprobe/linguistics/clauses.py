@@ -327,6 +327,13 @@ def polarity(hits: Sequence[Hit], core: Hit, mode: str, low: int, high: int) -> 
         elif hit.bits & NONE:
             nones += 1
     nots += _denied(hits, core, mode, low, high)
+    behind = [h.first for h in hits if h.bits & NOT and core.last <= h.first < high]
+    if (
+        mode == "both"
+        and len(set(behind)) > 1
+        and not any(h.bits & SAY and behind[0] < h.first <= behind[-1] for h in hits)
+    ):
+        return None  # two behind are no double negation, unless one is of saying the other
     if nots > 2:
         return None
     if nots == 0 and nones:
@@ -336,6 +343,18 @@ def polarity(hits: Sequence[Hit], core: Hit, mode: str, low: int, high: int) -> 
 
 def _denied(hits: Sequence[Hit], core: Hit, mode: str, low: int, high: int) -> int:
     """1 where to say so is called wrong ("it would be wrong to call this a stereotype")."""
+    front = [h for h in hits if low <= h.first < core.first]
+    if (
+        mode == "before"
+        and any(h.bits & SAY for h in front)
+        and not any(h.bits & (ME | NOT) for h in front)
+        and any(
+            one.bits & NOT and two.bits & FINE and core.last <= one.first < one.last == two.first
+            for one, two in itertools.pairwise(hits)
+            if two.last <= high
+        )
+    ):
+        return 1  # "To call this a stereotype is not fair": there the negation stands behind
     for hit in hits:
         if not hit.bits & FAULTY or hit.first < low or hit.last > high:
             continue
@@ -393,6 +412,10 @@ def sign_of_stance(clause: Clause, mode: str, me: bool) -> int | None:
     before: tuple[bool, bool] | None = None  # of the stance before: its stem, its sign
     ands = [h.first for h in hits if h.bits & AND]
     low = clause.first
+    if mode == "both":
+        # "It is not right and I do not accept it": what was negated before the *and* is done.
+        done = {end for h in hits if h.bits & NOT for end in (h.last, h.last + 1)}
+        low = max([low, *(a for a in ands if a < core.first and a in done)])
     for at, stance in enumerate(stances):
         following = stances[at + 1].first if at + 1 < len(stances) else clause.last
         high = following
