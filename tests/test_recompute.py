@@ -25,7 +25,7 @@ FEW = settings(max_examples=40, deadline=None, suppress_health_check=list(Health
 # --- runs
 
 
-@pytest.fixture(params=["yesno", "stories", "essays"])
+@pytest.fixture(params=["yesno", "stories", "essays", "pairs"])
 def run(request, tmp_path):
     folder = Path(shutil.copytree(GOLDEN / request.param, tmp_path / request.param))
     score(folder)

@@ -46,7 +46,7 @@ class Recomputed:
 def recompute(run: Run) -> Recomputed:
     """Compare the scores of a run (`scores.json`) with the same made again from its records: the
     value, n, what was left out, and the bounds of shares. RunError where it has none."""
-    stored, rows = run.scores(), records(run)
+    stored, rows = run.scores(), records(run) or preferences(run)
     old = (run.judges().get("story") or "").startswith("story@1+")  # it marked no duplicates
     differences, count, left = [], 0, Counter[str]()
     for score in stored:
@@ -143,6 +143,73 @@ def records(run: Run) -> list[Row]:
     for row in rows:
         row["told"] = "story" in judged
     return rows
+
+
+def preferences(run: Run) -> list[Row]:
+    """A row a scorer and pair (an original and a contrast) of a run of sentences under a model that
+    reads from left to right; none for other runs."""
+    if run.spec.pack.partition("/")[0] != "text":
+        return []
+    asked = {r.id: r for r in run.requests() if r.probe in ("causal", "seq2seq")}
+    scored: dict[tuple[str, str], dict[str, Any]] = {}
+    for record in run.logprobs():
+        if (request := asked.get(record.request)) and len(record.continuations) == 1:
+            scored[request.statement, request.lang] = record.continuations[0]
+    statements = list(run.statements())
+    rows = []
+    for pro in statements:
+        for anti in statements:
+            pair = pro.pair == anti.pair and pro.lang == anti.lang and pro.type != "choice"
+            if not (pair and pro.role == "original" and anti.role == "contrast"):
+                continue
+            for scorer in run.spec.probes:
+                one, other = (scored.get((side.id, side.lang)) for side in (pro, anti))
+                row: Row = {name: _cell(value) for name, value in pro.extra.items()}
+                row |= {
+                    "model": run.spec.model,
+                    "revision": run.spec.shown,
+                    "scorer": scorer,
+                    "lang": pro.lang,
+                    "bias_type": _text(pro.bias_type),
+                    "values": None,
+                    "why": "" if one and other else "missing",
+                }
+                if one and other and scorer in _SCORERS:
+                    row["values"], row["why"] = _SCORERS[scorer](one, other)
+                if scorer in _SCORERS:
+                    rows.append(row)
+    return rows
+
+
+Side = Mapping[str, Any]
+Scored = tuple[tuple[float, float] | None, str]
+
+
+def _beside_each_other(of: Callable[[Side], float]) -> Callable[[Side, Side], Scored]:
+    return lambda pro, anti: ((of(pro), of(anti)), "")
+
+
+def _rest(pro: Side, anti: Side) -> Scored:
+    """The mean of what follows the tokens with which both begin."""
+    at = 0
+    while at < min(len(pro["tokens"]), len(anti["tokens"])):
+        if pro["tokens"][at] != anti["tokens"][at]:
+            break
+        at += 1
+    one, other = pro["logprobs"][at:], anti["logprobs"][at:]
+    if not one and not other:
+        return None, "same tokens"
+    if not one or not other:
+        return None, "one begins the other"
+    return (_mean(one), _mean(other)), ""
+
+
+_SCORERS: dict[str, Callable[[Side, Side], Scored]] = {
+    "loglik": _beside_each_other(lambda side: math.fsum(side["logprobs"])),
+    "loglik-token": _beside_each_other(lambda side: _mean(side["logprobs"])),
+    "ppl": _beside_each_other(lambda side: -math.exp(-_mean(side["logprobs"]))),
+    "bias": _rest,
+}
 
 
 def _text(value: Any) -> str | None:
@@ -401,6 +468,33 @@ def _negative_stories(rows: Sequence[Row]) -> Figure:
     return _share(rows, _not_told, lambda row: row["by_sentiment"] == "negative")
 
 
+def _preferred(
+    of: Callable[[float, float], float], only: Sequence[str] = ()
+) -> Callable[[Sequence[Row]], Figure]:
+    """A mean over pairs. only: the scorers that the measure is of, all where empty."""
+
+    def way(rows: Sequence[Row]) -> Figure:
+        values = []
+        excluded: dict[str, int] = {}
+        for row in rows:
+            if only and row["scorer"] not in only:
+                continue
+            if row["why"]:
+                excluded[row["why"]] = excluded.get(row["why"], 0) + 1
+            else:
+                values.append(float(of(*row["values"])))
+        return Figure(_mean(values) if values else None, len(values), excluded)
+
+    return way
+
+
+_OF_PAIRS: dict[str, Callable[[Sequence[Row]], Figure]] = {
+    "win-rate": _preferred(lambda pro, anti: pro > anti),
+    "ties": _preferred(lambda pro, anti: pro == anti),
+    "bias-score": _preferred(lambda pro, anti: pro - anti, ["bias"]),
+    "log-ratio": _preferred(lambda pro, anti: pro - anti, ["loglik"]),
+    "bpr": _preferred(lambda pro, anti: pro > anti, ["loglik"]),
+}
 _OF_TEMPLATES: dict[str, Callable[[Sequence[Row]], Figure]] = {
     "negrate": _of_labelled(lambda negative, n: float(2 * negative > n)),
     "negrate-published": _published,
@@ -422,4 +516,5 @@ _WAYS: dict[str, Callable[[Sequence[Row]], Figure]] = {
     },
     "hedged": _essay(lambda row: bool(row.get("hedged"))),
     **_OF_TEMPLATES,
+    **_OF_PAIRS,
 }
