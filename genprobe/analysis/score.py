@@ -156,7 +156,7 @@ def score(
     for source, _, outcomes in tables:
         for line in _changed(outcomes):
             note(Caution(f"{source}: {line}"))
-    if not metrics and not any(scores.values()):
+    if not any(scores.values()):
         raise InputError(f"{tables[0][0]}: nothing here that could be counted; docs/measures.md")
     for source, run, outcomes in tables:
         if run:

@@ -22,7 +22,7 @@ from genprobe.commands._options import (
     "--data",
     required=True,
     metavar="D",
-    help="A file in BBQ's layout, or the folder of BBQ's files.",
+    help="A file in BBQ's layout, or a table of choices (docs/choices.md).",
 )
 @click.option(
     "--frame",
