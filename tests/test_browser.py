@@ -98,7 +98,7 @@ def table_of(rows, model="m"):
         responses=lambda: iter(responses),
         answered=lambda: (r.request for r in responses),
         failures=lambda: iter(failures),
-        judges=lambda: list(judged),
+        judges=lambda: dict.fromkeys(judged, "x@1"),
         judgments=lambda judge: iter(judged[judge]),
     )
     return table.outcomes(run)

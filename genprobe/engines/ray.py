@@ -486,12 +486,14 @@ class ServedEngine:
     def _processor(self) -> Any:
         from ray.data.llm import HttpRequestProcessorConfig, build_processor
 
+        # What no worker finds in its environment is not asked for there.
+        key = self.server.key_name if os.environ.get(self.server.key_name) else ""
         config = HttpRequestProcessorConfig(
             url=f"{self.url}/chat/completions",
             batch_size=self.block,
             concurrency=1,
             session_factory=_Sessions(
-                self.most, self.server.url, self.server.key_name, self.server.given
+                self.most, self.server.url, key, self.server.given
             ),
         )
         with _hushed():
