@@ -24,6 +24,7 @@ import json
 import logging
 import os
 import random
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -218,6 +219,8 @@ def _cause(error: BaseException) -> str:
             "vLLM cannot start it, for want of memory as a rule; give --engine-arg "
             "max_model_len=2048, or see what --engine vllm says with the same arguments"
         )
+    if found := re.search(r"--api-key-env \w+: there is no such variable", words):
+        return f"{found[0]} in the environment of Ray's workers; set it before Ray starts"
     died = any(w in low for w in ("actordied", "actor died", "actorunavailable", "workercrashed"))
     if died and "creation task" not in low:
         return (
@@ -486,14 +489,12 @@ class ServedEngine:
     def _processor(self) -> Any:
         from ray.data.llm import HttpRequestProcessorConfig, build_processor
 
-        # What no worker finds in its environment is not asked for there.
-        key = self.server.key_name if os.environ.get(self.server.key_name) else ""
         config = HttpRequestProcessorConfig(
             url=f"{self.url}/chat/completions",
             batch_size=self.block,
             concurrency=1,
             session_factory=_Sessions(
-                self.most, self.server.url, key, self.server.given
+                self.most, self.server.url, self.server.key_name, self.server.given
             ),
         )
         with _hushed():

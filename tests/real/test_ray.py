@@ -24,8 +24,10 @@ LONG = [{"role": "user", "content": "Is that so? " * 500}]
 
 @pytest.fixture(scope="module")
 def ray_engine(control):
-    engine = ray.open(control, dataclasses.replace(FLOAT, more={"block": BLOCK}))
-    yield engine
+    with pytest.MonkeyPatch.context() as patch:  # Ray's workers get what is set when it starts
+        patch.setenv("GENPROBE_API_KEY", "top-secret")
+        engine = ray.open(control, dataclasses.replace(FLOAT, more={"block": BLOCK}))
+        yield engine
     engine.close()
 
 
@@ -69,9 +71,8 @@ def test_a_run_stopped_behind_a_block_goes_on_with_the_same_seeds(ray_engine, vl
 
 
 def test_a_server_gives_the_same_texts_and_failures_stay_alone(
-    ray_engine, vllm_engine, server, monkeypatch, capfd
+    ray_engine, vllm_engine, server, capfd
 ):
-    monkeypatch.setenv("GENPROBE_API_KEY", "top-secret")
     options = dataclasses.replace(FLOAT, base_url=server, more={"block": BLOCK})
     engine = ray.open("", options)
     assert engine.identity.model == "control"
