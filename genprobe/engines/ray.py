@@ -219,8 +219,8 @@ def _cause(error: BaseException) -> str:
             "vLLM cannot start it, for want of memory as a rule; give --engine-arg "
             "max_model_len=2048, or see what --engine vllm says with the same arguments"
         )
-    if found := re.search(r"--api-key-env \w+: there is no such variable", words):
-        return f"{found[0]} in the environment of Ray's workers; set it before Ray starts"
+    if unset := re.search(r"--api-key-env \w+: there is no such variable", words):
+        return f"{unset[0]} in the environment of Ray's workers; set it before Ray starts"
     died = any(w in low for w in ("actordied", "actor died", "actorunavailable", "workercrashed"))
     if died and "creation task" not in low:
         return (
