@@ -33,14 +33,14 @@ from genprobe import __version__
 from genprobe.datasets import statements
 from genprobe.engines import Engine, Options, Sampling
 from genprobe.engines.transformers import TransformersEngine, batches
-from genprobe.pipeline.generate import generate
-from genprobe.pipeline.judge import judge
-from genprobe.pipeline.plan import plan
 from genprobe.records import Request, Statement
 from genprobe.resources import registry
 from genprobe.resources.packs import load_pack
 from genprobe.runs.run import Run
 from genprobe.runs.spec import Spec, statements_hash, versions
+from genprobe.tasks.pipeline.generate import generate
+from genprobe.tasks.pipeline.judge import judge
+from genprobe.tasks.pipeline.plan import plan
 
 NEW_TOKENS = 20  # as in the SHADES study
 MOST_OVERHEAD, LEAST_GAIN = 1.03, 5.0

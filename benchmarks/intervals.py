@@ -26,9 +26,9 @@ import pandas as pd
 from genprobe import metrics
 from genprobe.files import read_rows
 from genprobe.outcomes import table
-from genprobe.pipeline.judge import judged_rows
 from genprobe.resources import registry
 from genprobe.statistics import Array, clustered_wilson
+from genprobe.tasks.pipeline.judge import judged_rows
 
 METRICS = ("yes", "recognised", "endorsed")
 SPLITS: tuple[tuple[str, ...], ...] = (

@@ -33,13 +33,13 @@ from genprobe import __version__
 from genprobe.engines import Identity, Sampling
 from genprobe.errors import GenprobeError
 from genprobe.judges import Item, Verdict
-from genprobe.pipeline.generate import generate
-from genprobe.pipeline.judge import judge
-from genprobe.pipeline.plan import plan
 from genprobe.records import Failure, Request, Response, Statement
 from genprobe.resources.packs import load_pack
 from genprobe.runs.run import Run
 from genprobe.runs.spec import Spec, statements_hash, versions
+from genprobe.tasks.pipeline.generate import generate
+from genprobe.tasks.pipeline.judge import judge
+from genprobe.tasks.pipeline.plan import plan
 
 COMMAND = f"{Path(sys.executable).with_name('genprobe')} yesno --lang mr --out {{}} -q"
 

@@ -38,8 +38,8 @@ def generated(count: int, folder: Path) -> tuple[Path, dict[str, Any]]:
     """A file of replies to the built-in statements, and how to ask for them."""
     from genprobe import files
     from genprobe.datasets import statements
-    from genprobe.pipeline.plan import plan as plan_requests
     from genprobe.resources import packs
+    from genprobe.tasks.pipeline.plan import plan as plan_requests
 
     pack = packs.load_pack("yesno")
     items, _ = statements.load("builtin", None)

@@ -16,7 +16,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from genprobe import classifiers, files
+from genprobe import files
+from genprobe.judges import classifiers
 
 
 def generated(count: int) -> list[str]:

@@ -20,8 +20,8 @@ from genprobe.analysis import components as split
 from genprobe.analysis import ranking
 from genprobe.analysis.significance import values
 from genprobe.outcomes import table
-from genprobe.pipeline.judge import judged_rows
 from genprobe.resources import registry
+from genprobe.tasks.pipeline.judge import judged_rows
 
 MODELS = {"Mistral-7B-Instruct-v0.1": "Mistral", "Qwen2-7B-Instruct": "Qwen2"}
 LEAST = 20  # clear replies of a model to a question, for the language to be taken apart

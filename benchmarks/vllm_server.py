@@ -37,12 +37,12 @@ from engine import NEW_TOKENS, PACK, SAMPLING, make_model, spec
 from genprobe.datasets import statements
 from genprobe.engines import Options
 from genprobe.engines.openai import OpenAIEngine
-from genprobe.pipeline.generate import generate
-from genprobe.pipeline.judge import judge
-from genprobe.pipeline.plan import plan
 from genprobe.records import Request, Statement
 from genprobe.resources import registry
 from genprobe.runs.run import Run
+from genprobe.tasks.pipeline.generate import generate
+from genprobe.tasks.pipeline.judge import judge
+from genprobe.tasks.pipeline.plan import plan
 
 MOST = 1.05
 QUESTIONS = 54  # of one statement in 18 languages, with 3 probes

@@ -24,7 +24,6 @@ if TYPE_CHECKING:  # for editors and type checkers; `_PUBLIC` says the same
     from genprobe.engines import Options, Sampling
     from genprobe.errors import GenprobeError
     from genprobe.lint import lint as lint_prompts
-    from genprobe.pipeline.judge import judge_file
     from genprobe.records import Failure, Judgment, Request, Response, Score, Statement
     from genprobe.render.notebook import Run
     from genprobe.render.scores import Scores
@@ -33,6 +32,7 @@ if TYPE_CHECKING:  # for editors and type checkers; `_PUBLIC` says the same
     from genprobe.review.collect import collect as review_import
     from genprobe.review.sample import export as review_export
     from genprobe.tasks import judge_run
+    from genprobe.tasks.pipeline.judge import judge_file
 
 __all__ = [
     "Failure",
@@ -75,7 +75,7 @@ _PUBLIC = {
     "essays": "api.essays",
     "logprobs": "api.logprobs",
     "judge_run": "tasks.judge_run",
-    "judge_file": "pipeline.judge.judge_file",
+    "judge_file": "tasks.pipeline.judge.judge_file",
     "score": "analysis.score.score",
     "compare_runs": "analysis.compare.compare",
     "compare_paradigms": "analysis.compare.paradigms",

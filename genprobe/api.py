@@ -12,9 +12,9 @@ from pathlib import Path
 
 from genprobe import tasks
 from genprobe.engines import Options, Sampling
-from genprobe.pipeline import Note, Progress, quiet
 from genprobe.render.notebook import Run
 from genprobe.tasks import Ask
+from genprobe.tasks.pipeline import Note, Progress, quiet
 
 
 def yesno(

@@ -43,7 +43,7 @@ from genprobe.analysis.score import score as score_run
 from genprobe.engines import Options, Sampling, control
 from genprobe.engines.control import stories as tales
 from genprobe.outcomes import table
-from genprobe.pipeline import Progress
+from genprobe.tasks.pipeline import Progress
 
 if TYPE_CHECKING:
     import numpy as np
@@ -278,8 +278,8 @@ def worded(seed: int = 0, progress: Progress = lambda what, done, total: None) -
     from genprobe.datasets import statements
     from genprobe.engines.control.worded import replies
     from genprobe.judges import Item
-    from genprobe.pipeline.plan import plan
     from genprobe.resources import packs, registry
+    from genprobe.tasks.pipeline.plan import plan
 
     pack, (items, _) = packs.load_pack("yesno"), statements.load("builtin", [PANEL_LANG])
     probes = ["agreement", "disagreement"]

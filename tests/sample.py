@@ -7,11 +7,11 @@ from pathlib import Path
 
 from genprobe.engines import Identity, Sampling
 from genprobe.judges import Item, Verdict
-from genprobe.pipeline.plan import plan
 from genprobe.records import Failure, LogProb, Request, Response, Statement
 from genprobe.render.notebook import Run
 from genprobe.resources.packs import load_pack
 from genprobe.runs.spec import Spec, statements_hash
+from genprobe.tasks.pipeline.plan import plan
 
 STATEMENTS = [
     Statement(f"s{n}", "en", text, "original", f"p{n}", "age", "", "people", ("en",), "test", {})

@@ -20,9 +20,6 @@ from genprobe.analysis.band import RATES, Readings
 from genprobe.engines import Sampling
 from genprobe.errors import InputError
 from genprobe.judges import Item, probability, yesno
-from genprobe.pipeline.generate import generate
-from genprobe.pipeline.judge import judge, judge_file
-from genprobe.pipeline.plan import plan
 from genprobe.records import LogProb, Request, Response, Score
 from genprobe.render import formats
 from genprobe.render.notebook import Run
@@ -30,6 +27,9 @@ from genprobe.resources import packs, registry
 from genprobe.review import collect
 from genprobe.runs import run as store
 from genprobe.runs.spec import statements_hash
+from genprobe.tasks.pipeline.generate import generate
+from genprobe.tasks.pipeline.judge import judge, judge_file
+from genprobe.tasks.pipeline.plan import plan
 
 SHADES = Path(__file__).parents[2] / "shared" / "data" / "shades" / "responses-dev.parquet"
 GREEDY = Sampling(temperature=0.0, top_p=1.0, max_tokens=64)

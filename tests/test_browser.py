@@ -18,10 +18,10 @@ import pytest
 from genprobe import text
 from genprobe.datasets import statements
 from genprobe.outcomes import table
-from genprobe.pipeline.plan import plan
 from genprobe.records import Failure, Judgment, Request, Response, Statement
 from genprobe.report import replies
 from genprobe.resources.packs import load_language, load_pack
+from genprobe.tasks.pipeline.plan import plan
 
 pytestmark = pytest.mark.slow
 

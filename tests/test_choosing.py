@@ -12,10 +12,10 @@ from genprobe.analysis.score import score
 from genprobe.datasets import frames, pairs
 from genprobe.errors import InputError
 from genprobe.judges import Item, choice
-from genprobe.pipeline.judge import judge_file
 from genprobe.resources import registry
 from genprobe.tasks import Ask, run
 from genprobe.tasks.choices import plan
+from genprobe.tasks.pipeline.judge import judge_file
 
 HERE = Path(__file__).parent
 BBQ = HERE.parent.parent / "shared" / "data" / "bbq"

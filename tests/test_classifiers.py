@@ -11,9 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from genprobe import classifiers, files
-from genprobe.classifiers import LABELS, decide, linear, load, read_card
+from genprobe import files
 from genprobe.errors import EngineError, InputError
+from genprobe.judges import classifiers
+from genprobe.judges.classifiers import LABELS, decide, linear, load, read_card
 
 KAZSANDRA = Path(__file__).parents[2] / "shared/data/kazsandra/valid.parquet"
 

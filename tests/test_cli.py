@@ -12,9 +12,9 @@ import pytest
 from genprobe import commands
 from genprobe.datasets import statements
 from genprobe.files import read_rows
-from genprobe.pipeline.open import engine_options
 from genprobe.resources import packs, registry
 from genprobe.runs.run import Run
+from genprobe.tasks.pipeline.open import engine_options
 
 
 def run(*arguments: object, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):

@@ -16,10 +16,10 @@ from genprobe.engines import Options, Sampling, control
 from genprobe.engines.control import stories
 from genprobe.engines.control.exact import ExactStory
 from genprobe.errors import InputError
-from genprobe.pipeline.plan import plan as plan_requests
 from genprobe.records import Statement
 from genprobe.resources import registry
 from genprobe.resources.packs import load_pack
+from genprobe.tasks.pipeline.plan import plan as plan_requests
 
 LANGS = registry.names("languages")
 PROBES = ("recognition", "agreement", "disagreement")

@@ -8,9 +8,9 @@ import pytest
 
 from genprobe import lint
 from genprobe.errors import InputError
-from genprobe.pipeline.plan import plan as plan_requests
 from genprobe.records import Statement
 from genprobe.resources import packs, registry
+from genprobe.tasks.pipeline.plan import plan as plan_requests
 
 FRAMES = ["essay", "reasons", "remark", "likelier", "bare"]
 

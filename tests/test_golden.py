@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from genprobe.analysis.score import score
-from genprobe.pipeline.generate import pending
 from genprobe.report import figures
 from genprobe.runs.run import Run
+from genprobe.tasks.pipeline.generate import pending
 
 GOLDEN = Path(__file__).parent / "golden"
 KINDS = ("yesno", "stories", "essays", "pairs", "choices")

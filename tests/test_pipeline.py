@@ -10,11 +10,11 @@ from sample import REQUESTS, STATEMENTS, Echo, Scripted, reply, start
 
 from genprobe.engines import Sampling
 from genprobe.errors import EngineError, InputError
-from genprobe.pipeline.generate import Counts, generate, pending
-from genprobe.pipeline.judge import judge
-from genprobe.pipeline.plan import plan
 from genprobe.records import Failure, LogProb, Request, Response
 from genprobe.resources.packs import load_pack
+from genprobe.tasks.pipeline.generate import Counts, generate, pending
+from genprobe.tasks.pipeline.judge import judge
+from genprobe.tasks.pipeline.plan import plan
 
 GREEDY = Sampling()
 PACK = load_pack()

@@ -21,10 +21,10 @@ from genprobe.datasets import pairs
 from genprobe.engines import control
 from genprobe.errors import InputError, RunError
 from genprobe.outcomes import preferences
-from genprobe.pipeline.open import engine_options
 from genprobe.records import Score
 from genprobe.runs.run import Run
 from genprobe.tasks.logprob import checkpoints
+from genprobe.tasks.pipeline.open import engine_options
 
 LANGS = ["en", "kk", "ar"]
 

@@ -23,13 +23,13 @@ from genprobe.analysis import score
 from genprobe.engines import Sampling
 from genprobe.judges import yesno
 from genprobe.outcomes import columns
-from genprobe.pipeline.generate import generate
-from genprobe.pipeline.judge import judge
 from genprobe.records import Failure, Response, Score
 from genprobe.render import formats
 from genprobe.render.notebook import Run
 from genprobe.render.scores import Scores
 from genprobe.runs import card as dataset_card
+from genprobe.tasks.pipeline.generate import generate
+from genprobe.tasks.pipeline.judge import judge
 
 ROOT = Path(__file__).parents[1]
 GREEDY = Sampling(temperature=0.0, top_p=1.0, max_tokens=64)

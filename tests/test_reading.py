@@ -10,8 +10,8 @@ import pytest
 
 from genprobe import metrics
 from genprobe.judges import Item, language, refusal, seen, stance, story, thought, yesno
-from genprobe.pipeline.judge import judge_file
 from genprobe.records import Response
+from genprobe.tasks.pipeline.judge import judge_file
 
 MODERN = Path(__file__).parents[2] / "shared" / "data" / "modern" / "replies.jsonl"
 JUDGE = yesno.make()

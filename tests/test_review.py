@@ -23,13 +23,13 @@ from genprobe import commands, tasks
 from genprobe.datasets import statements
 from genprobe.errors import InputError
 from genprobe.files import disk, read_rows, sheets
-from genprobe.pipeline.plan import plan
 from genprobe.records import Judgment, Response
 from genprobe.resources import packs, registry
 from genprobe.review import collect, guide
 from genprobe.review import sample as review
 from genprobe.runs.run import Run
 from genprobe.runs.spec import statements_hash
+from genprobe.tasks.pipeline.plan import plan
 from tests.sample import SPEC
 
 HOSTILE = [

@@ -25,8 +25,8 @@ from genprobe.datasets import statements
 from genprobe.engines import Options, Sampling, scoring
 from genprobe.engines.scoring import _net, causal, masked
 from genprobe.errors import EngineError
-from genprobe.pipeline.generate import LASTING
 from genprobe.records import Failure, LogProb, Request
+from genprobe.tasks.pipeline.generate import LASTING
 
 SAMPLING = Sampling()
 STATEMENTS, _ = statements.load("builtin")

@@ -9,13 +9,12 @@ from typing import Any
 import pytest
 import sample
 
-from genprobe import classifiers, files
 from genprobe.engines import Sampling
 from genprobe.errors import InputError
-from genprobe.judges import Item, sentiment, verdicts
-from genprobe.pipeline import generate
-from genprobe.pipeline.judge import judge as judge_all
-from genprobe.pipeline.judge import judge_file
+from genprobe.judges import Item, classifiers, files, sentiment, verdicts
+from genprobe.tasks.pipeline import generate
+from genprobe.tasks.pipeline.judge import judge as judge_all
+from genprobe.tasks.pipeline.judge import judge_file
 
 GOOD, BAD = "Өте жақсы кітап, маған қатты ұнады.", "Өте нашар, ақшаңызды босқа жұмсамаңыз."
 

@@ -20,8 +20,8 @@ from genprobe.datasets import statements
 from genprobe.engines import Options, Sampling, _http, control, openai
 from genprobe.engines.scoring import _texts
 from genprobe.errors import EngineError, InputError
-from genprobe.pipeline.open import engine_options
 from genprobe.records import Failure, LogProb, Request
+from genprobe.tasks.pipeline.open import engine_options
 
 MOST = 300  # tokens of the served model
 CONTEXTS = ("", " ", "It is said: ", "It is said:", "Say", "a  ", "你", "Дәл ")

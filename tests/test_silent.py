@@ -19,7 +19,6 @@ from genprobe.errors import Caution, InputError
 from genprobe.files import Notes, numbered_rows
 from genprobe.judges import Item, story
 from genprobe.linguistics import identify
-from genprobe.pipeline.judge import judge_file
 from genprobe.records import Failure, Score
 from genprobe.render import formats, grid
 from genprobe.report import figures
@@ -29,6 +28,7 @@ from genprobe.review.correction import corrected
 from genprobe.review.sample import export
 from genprobe.runs.run import Run
 from genprobe.tasks import judge_run
+from genprobe.tasks.pipeline.judge import judge_file
 
 ANSWERS = "lang,probe,statement,answer\n"
 GOLDEN = Path(__file__).parent / "golden"

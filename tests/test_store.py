@@ -23,10 +23,10 @@ from sample import REQUESTS, SPEC, STATEMENTS, Echo, Scripted, reply, start
 from genprobe.engines import Sampling
 from genprobe.errors import RunError
 from genprobe.files import disk
-from genprobe.pipeline.generate import generate, pending
-from genprobe.pipeline.judge import judge
 from genprobe.records import Failure, Judgment, Record, Response, Score, Statement
 from genprobe.runs.run import Run, format_page
+from genprobe.tasks.pipeline.generate import generate, pending
+from genprobe.tasks.pipeline.judge import judge
 
 ROOT = Path(__file__).parents[1]
 posix = pytest.mark.skipif(os.name != "posix", reason="needs fork")

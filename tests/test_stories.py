@@ -9,10 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from genprobe import classifiers, metrics
+from genprobe import metrics
 from genprobe.analysis import sentiment
-from genprobe.classifiers import story
 from genprobe.errors import InputError
+from genprobe.judges import classifiers
+from genprobe.judges.classifiers import story
 from genprobe.metrics import corrected
 from genprobe.resources import registry
 

@@ -13,9 +13,9 @@ import pytest
 from genprobe.datasets import templates
 from genprobe.errors import InputError
 from genprobe.lint import Finding, lint
-from genprobe.pipeline.plan import plan as plan_requests
 from genprobe.resources import packs, registry
 from genprobe.resources.packs import SLOT
+from genprobe.tasks.pipeline.plan import plan as plan_requests
 
 SUBDOMAINS = {
     "cultural-and-geographic": {"culture", "regional", "tribal-affiliation"},

@@ -19,11 +19,11 @@ from genprobe.datasets import statements, templates
 from genprobe.engines.control.stories import kinds
 from genprobe.errors import InputError, RunError
 from genprobe.outcomes import table
-from genprobe.pipeline.plan import plan as plan_requests
 from genprobe.resources import packs, registry
 from genprobe.review import collect, sample
 from genprobe.runs.run import Run
 from genprobe.tasks import judge_run
+from genprobe.tasks.pipeline.plan import plan as plan_requests
 
 TEMPLATES, SAMPLES = 24, 5
 

@@ -15,9 +15,9 @@ from genprobe.datasets import statements
 from genprobe.errors import InputError
 from genprobe.judges import Item
 from genprobe.metrics import wordings
-from genprobe.pipeline.plan import plan
 from genprobe.resources import packs, panel, registry
 from genprobe.statistics import clustered_wilson
+from genprobe.tasks.pipeline.plan import plan
 
 PACK = packs.load_pack("yesno")
 PROBES = list(PACK.probes)

@@ -32,8 +32,8 @@ from genprobe.datasets import statements, templates
 from genprobe.engines import control
 from genprobe.engines.control import stories
 from genprobe.engines.control.exact import Tree, edge_logprobs, exact, exact_stories
-from genprobe.pipeline.plan import plan as plan_requests
 from genprobe.resources.packs import SLOT, Pack, load_pack
+from genprobe.tasks.pipeline.plan import plan as plan_requests
 
 SEED = 1
 TEXTS = Path(__file__).parent / "control_text"

@@ -32,8 +32,8 @@ from scipy.sparse import csr_matrix, hstack, vstack
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from genprobe.classifiers import story  # noqa: E402
 from genprobe.engines.control import stories as control  # noqa: E402
+from genprobe.judges.classifiers import story  # noqa: E402
 
 TEXT = ROOT / "tools" / "story_text"
 LABELS = {"n": 0, "0": 1, "p": 2, "negative": 0, "neutral": 1, "positive": 2}

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 from genprobe import tasks
 from genprobe.analysis.score import Source, listed, signer, sources_of
 from genprobe.errors import InputError, RunError
-from genprobe.pipeline import Note, quiet
 from genprobe.records import Score
 from genprobe.render.grid import model_names
 from genprobe.render.scores import Scores
 from genprobe.resources import registry
 from genprobe.runs.run import Run
 from genprobe.runs.spec import WHO, both_signatures
+from genprobe.tasks.pipeline import Note, quiet
 from genprobe.text import many
 
 if TYPE_CHECKING:

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from genprobe import files
 from genprobe.errors import Caution, InputError
-from genprobe.pipeline import Note, quiet
-from genprobe.pipeline.judge import judged_rows
 from genprobe.records import Score, digest
 from genprobe.render.scores import Scores
 from genprobe.resources import measured, registry
 from genprobe.runs.run import Run
 from genprobe.runs.spec import file_signer, signature
+from genprobe.tasks.pipeline import Note, quiet
+from genprobe.tasks.pipeline.judge import judged_rows
 from genprobe.text import many
 
 if TYPE_CHECKING:

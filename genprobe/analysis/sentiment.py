@@ -17,8 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from genprobe import classifiers, files
-from genprobe.classifiers import (
+from genprobe import files
+from genprobe.errors import InputError
+from genprobe.files import disk
+from genprobe.judges import Item, classifiers
+from genprobe.judges.classifiers import (
     CALLED,
     KINDS,
     LABELS,
@@ -28,9 +31,6 @@ from genprobe.classifiers import (
     Measured,
     Prediction,
 )
-from genprobe.errors import InputError
-from genprobe.files import disk
-from genprobe.judges import Item
 from genprobe.resources import packs, registry
 from genprobe.statistics import RESAMPLES, SEED, Array, wilson
 

@@ -83,8 +83,8 @@ def ask_and_score(
     from genprobe import tasks
     from genprobe.analysis import dstudy, forecast
     from genprobe.analysis.score import score
-    from genprobe.pipeline.generate import unanswered
     from genprobe.resources import models
+    from genprobe.tasks.pipeline.generate import unanswered
 
     price = forecast.price(given.pop("price"))
     dry, out = given.pop("dry_run"), given.pop("out")

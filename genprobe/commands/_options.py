@@ -160,7 +160,7 @@ def asked(task: str, given: dict[str, Any], by: str | None, quiet: bool) -> Ask:
     of `given`; the rest are fields of Ask."""
     from genprobe import tasks
     from genprobe.engines import Sampling
-    from genprobe.pipeline.open import engine_options, served, system_text, told
+    from genprobe.tasks.pipeline.open import engine_options, served, system_text, told
 
     note = noter(quiet)
     options = engine_options(

@@ -58,7 +58,7 @@ def command(
     """
     from genprobe.curation import augment as step
     from genprobe.curation import tables
-    from genprobe.pipeline.open import engine_options, open_engine
+    from genprobe.tasks.pipeline.open import engine_options, open_engine
 
     if model is None and base_url is None:
         raise InputError("augment: name a model that writes, with --model or --base-url")

@@ -38,7 +38,7 @@ def train_(
 
     The same file gives the same bytes. Texts are folded as those of the card kk-linear.
     """
-    from genprobe import classifiers
+    from genprobe.judges import classifiers
 
     classifiers.train(source, out, text, label, share=share, note=noter(quiet))
 
@@ -99,8 +99,8 @@ def compare_(
     """
     import contextlib
 
-    from genprobe import classifiers
     from genprobe.analysis import sentiment as measure
+    from genprobe.judges import classifiers
 
     texts = measure.read(data, lang)
     names = cards or [n for n in classifiers.names() if classifiers.load(n).default_for]
@@ -108,7 +108,7 @@ def compare_(
     bias = ""
     if model or asked["base_url"]:
         from genprobe.judges import llm
-        from genprobe.pipeline.open import engine_options, open_engine
+        from genprobe.tasks.pipeline.open import engine_options, open_engine
 
         server = engine_options(asked["engine_args"], asked["base_url"], asked["concurrency"])
         engine = open_engine(asked["engine"], model, server)

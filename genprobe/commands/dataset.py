@@ -600,7 +600,7 @@ def disambiguate(
     from genprobe.curation import disambiguate as step
     from genprobe.curation import tables
     from genprobe.errors import InputError
-    from genprobe.pipeline.open import engine_options, open_engine
+    from genprobe.tasks.pipeline.open import engine_options, open_engine
 
     if model is None and base_url is None:
         raise InputError("disambiguate: name a model that writes, with --model or --base-url")

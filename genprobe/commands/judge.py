@@ -56,7 +56,7 @@ def command(
     The judge llm is a chat model, which --model, or --base-url, and a rubric name.
     """
     from genprobe.judges import make
-    from genprobe.pipeline.open import engine_options, open_engine, told
+    from genprobe.tasks.pipeline.open import engine_options, open_engine, told
 
     note = noter(quiet)
     server = engine_options(asked["engine_args"], asked["base_url"], asked["concurrency"])
@@ -81,9 +81,9 @@ def command(
 def _judge(
     source: Path, judges: list[Any], out: str | None, note: Callable[[str], None], quiet: bool
 ) -> None:
-    from genprobe.pipeline.judge import judge_file
     from genprobe.runs.run import Run
     from genprobe.tasks import judge_run
+    from genprobe.tasks.pipeline.judge import judge_file
 
     with Bar(quiet) as bar:
         if source.is_dir():

@@ -53,7 +53,7 @@ def _listed(what: str) -> list[tuple[str, str]]:
             for one in languages
         ]
     if what == "classifiers":
-        from genprobe import classifiers
+        from genprobe.judges import classifiers
 
         cards = [classifiers.load(name) for name in classifiers.names()]
         return [(c.name, f"{c.title}; {', '.join(c.languages)}; {c.figures()}") for c in cards]

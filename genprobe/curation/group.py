@@ -211,7 +211,7 @@ def _polarities(
         return [""] * len(rows)
     if how.polarity in there:
         return [_plain(row.get(how.polarity)) for _, row in rows]
-    from genprobe import classifiers
+    from genprobe.judges import classifiers
 
     judge = classifiers.open(how.polarity)
     column = tables.column(there, ("lang", "language"))

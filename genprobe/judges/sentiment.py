@@ -12,9 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from genprobe import classifiers
-from genprobe.classifiers import Card, Classifier, Prediction, decide
-from genprobe.judges import LABEL, NUMBER, Column, Item, Verdict, field_of
+from genprobe.judges import LABEL, NUMBER, Column, Item, Verdict, classifiers, field_of
+from genprobe.judges.classifiers import Card, Classifier, Prediction, decide
 from genprobe.linguistics.sentences import sentences
 from genprobe.resources import registry
 from genprobe.text import strip_echo

@@ -30,9 +30,9 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from genprobe import classifiers
-from genprobe.classifiers import CALLED, LABELS
 from genprobe.errors import InputError
+from genprobe.judges import classifiers
+from genprobe.judges.classifiers import CALLED, LABELS
 from genprobe.metrics import Metric, Units
 from genprobe.metrics.negrate import FEWEST, NEEDS, STORY, TEMPLATE, templates
 from genprobe.records import Score

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from genprobe.errors import Caution, InputError
 from genprobe.files import disk
-from genprobe.pipeline import Note, quiet
+from genprobe.tasks.pipeline import Note, quiet
 
 if TYPE_CHECKING:
     from markupsafe import Markup

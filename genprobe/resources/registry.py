@@ -19,8 +19,7 @@ _HERE = Path(__file__).parent.parent  # the package
 _SHIPPED = _HERE / "prompts" if (_HERE / "prompts").is_dir() else _HERE.parent / "prompts"
 # A copy of the whole folder, with languages or wordings of one's own.
 PROMPTS = Path(os.environ.get("GENPROBE_PROMPTS") or _SHIPPED)
-# Beside the module `classifiers` the folder has another name.
-CLASSIFIERS = _HERE / "cards" if (_HERE / "cards").is_dir() else _HERE.parent / "classifiers"
+CLASSIFIERS = _SHIPPED.parent / "classifiers"
 
 # Families of modules -> where their files lie, below the package.
 MODULES = {

@@ -21,14 +21,14 @@ from genprobe.datasets import statements as datasets
 from genprobe.engines import Options, Sampling
 from genprobe.errors import Caution, InputError
 from genprobe.judges import Judge
-from genprobe.pipeline import Note, Progress, generate, plan, quiet
-from genprobe.pipeline import judge as judging
-from genprobe.pipeline.open import is_control, open_engine, served
 from genprobe.records import Request, Statement, digest
 from genprobe.render import notebook
 from genprobe.resources import packs, panel, registry
 from genprobe.runs.run import Run
 from genprobe.runs.spec import Spec, statements_hash, versions
+from genprobe.tasks.pipeline import Note, Progress, generate, plan, quiet
+from genprobe.tasks.pipeline import judge as judging
+from genprobe.tasks.pipeline.open import is_control, open_engine, served
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,11 +18,11 @@ from typing import Any
 from genprobe.datasets import choices, pairs
 from genprobe.errors import Caution, InputError
 from genprobe.outcomes import preferences
-from genprobe.pipeline import Note
 from genprobe.records import digest
 from genprobe.runs.run import Run
 from genprobe.runs.spec import WHO
 from genprobe.tasks import Ask, Asked, Table, Task
+from genprobe.tasks.pipeline import Note
 from genprobe.text import natural, whole
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 
-from genprobe import classifiers
 from genprobe.datasets import templates
 from genprobe.engines import Sampling
 from genprobe.engines.control import stories as tales
 from genprobe.errors import Caution, InputError
+from genprobe.judges import classifiers
 from genprobe.resources import registry
 from genprobe.tasks import Ask, Asked, Table, Task, chat
 

@@ -19,9 +19,9 @@ import pytest
 from genprobe.datasets import statements
 from genprobe.engines import Options
 from genprobe.engines.control import MODEL
-from genprobe.pipeline.plan import plan as plan_requests
 from genprobe.records import Request
 from genprobe.resources import packs
+from genprobe.tasks.pipeline.plan import plan as plan_requests
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # for faulty.py
 

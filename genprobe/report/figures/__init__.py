@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING
 
 from genprobe.errors import RunError
 from genprobe.files import disk
-from genprobe.pipeline import Note, quiet
 from genprobe.records import JSON, Score
 from genprobe.render import formats, latex
 from genprobe.resources import registry
+from genprobe.tasks.pipeline import Note, quiet
 from genprobe.text.display import clean
 
 if TYPE_CHECKING:

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 from genprobe import metrics
 from genprobe.errors import InputError
-from genprobe.pipeline import Note
 from genprobe.records import JSON, Score
 from genprobe.render.grid import model_names
 from genprobe.runs.run import Run
 from genprobe.runs.spec import both_signatures, signature
+from genprobe.tasks.pipeline import Note
 from genprobe.text.display import clean, label
 
 if TYPE_CHECKING:

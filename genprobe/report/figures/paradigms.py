@@ -10,10 +10,10 @@ from collections.abc import Iterator
 
 from genprobe.analysis import compare
 from genprobe.errors import GenprobeError
-from genprobe.pipeline import quiet
 from genprobe.report.figures import Figure, stem
 from genprobe.report.figures._data import Data, shown, split, values
 from genprobe.report.figures._plot import Key, Scale, crosses, dots, looks
+from genprobe.tasks.pipeline import quiet
 from genprobe.text.display import short_name
 
 _CELLS = {

@@ -13,10 +13,10 @@ from genprobe import files
 from genprobe.errors import Caution, InputError
 from genprobe.judges import Item, Judge, Verdict, seen, verdicts
 from genprobe.linguistics import thoughts
-from genprobe.pipeline import Note, Progress, quiet
 from genprobe.records import Judgment, LogProb, Request
 from genprobe.resources import registry
 from genprobe.runs.run import Run
+from genprobe.tasks.pipeline import Note, Progress, quiet
 
 
 def judge(

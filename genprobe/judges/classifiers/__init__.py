@@ -287,7 +287,7 @@ def open(name: str) -> Classifier:
 
 @functools.cache
 def _folder(pairs: tuple[tuple[str, str], ...]) -> Any:
-    from genprobe.classifiers import linear
+    from genprobe.judges.classifiers import linear
 
     return linear.Folder(dict(pairs))
 
@@ -374,7 +374,7 @@ class LinearClassifier(_InCharacters):
     """Engine `linear`. The weights lie beside the card, and are those that it was written for."""
 
     def __init__(self, card: Card) -> None:
-        from genprobe.classifiers import linear
+        from genprobe.judges.classifiers import linear
 
         self.card = card
         self._model = linear.read(
@@ -392,7 +392,7 @@ class StoryClassifier(_InCharacters):
     """Engine `story`: three classes, sentence by sentence (`story.py`)."""
 
     def __init__(self, card: Card) -> None:
-        from genprobe.classifiers import story
+        from genprobe.judges.classifiers import story
 
         self.card = card
         self._model = story.read(card.path.with_name(card.model), card.sha256)
@@ -549,7 +549,7 @@ def train(
     import numpy as np
 
     from genprobe import files
-    from genprobe.classifiers import linear
+    from genprobe.judges.classifiers import linear
 
     out, base = Path(out_card), load(like)
     if out.suffix != ".toml":

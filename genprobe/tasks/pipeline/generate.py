@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from genprobe.engines import Engine, Sampling
 from genprobe.errors import Caution, EngineError
-from genprobe.pipeline import Note, Progress
 from genprobe.records import Failure, LogProb, Request, Response
 from genprobe.runs.run import Run
+from genprobe.tasks.pipeline import Note, Progress
 
 # Decodes whose answer is a text; that of the others are log-probabilities.
 WRITTEN = ("free", "choice")
