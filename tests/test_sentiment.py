@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 import sample
 
+from genprobe import files
 from genprobe.engines import Sampling
 from genprobe.errors import InputError
-from genprobe.judges import Item, classifiers, files, sentiment, verdicts
+from genprobe.judges import Item, classifiers, sentiment, verdicts
 from genprobe.tasks.pipeline import generate
 from genprobe.tasks.pipeline.judge import judge as judge_all
 from genprobe.tasks.pipeline.judge import judge_file
