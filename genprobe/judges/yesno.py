@@ -421,6 +421,20 @@ class _Reading:
             self.lexicon.kept[key] = kept
         return [one.moved(low, first) for one in kept] if kept else kept
 
+    def own_sentences(self) -> list[Sentence]:
+        """The first sentences of the reply: no questions, quotations or repeated statements."""
+        found: list[Sentence] = []
+        start, last = 0, min(len(self.tokens), _READ)
+        for i in range(1, last + 1):
+            if i < last and (self.gaps[i] == " " or not _SENTENCE_ENDS.search(self.gaps[i])):
+                continue
+            asks = "?" in self.gaps[i] or "؟" in self.gaps[i]
+            if not asks and not (self.hidden and all(self.hidden[start:i])):
+                low, high = self.spans[start][0], self.spans[i - 1][1]
+                found.append(Sentence(self.norm[low:high], low, high))
+            start = i
+        return found
+
     def _anew(self, first: int, last: int, hidden: list[bool] | None) -> list[_Said]:
         for gram in self.grammars(first, last):
             if gram.reaches(self.tokens, first, last, _CORE[self.probe]):
@@ -1374,7 +1388,7 @@ class YesNo:
         if bare is not None:
             return bare
         reading = _Reading(lexicon, item.probe, item.prompt, norm)
-        found = reading.read()
+        found = _reconsidered(reading, code, reading.read())
         if not isinstance(found, str):
             answer, rule, start, end, k = found
             conflict = reading.conflict(answer, k)
@@ -1413,6 +1427,64 @@ class YesNo:
 _FRONT, _TAIL = 12_000, 8_000
 # A reply that is an answer word and nothing else needs no reading.
 _SHORT = 24
+
+
+class Sentence(NamedTuple):
+    """A sentence of the speaker's own, and where it stands in the normalised reply."""
+
+    text: str
+    start: int
+    end: int
+
+
+# Rules that read a sentence, where a second reader may object.
+_SENTENCE_RULES = frozenset(
+    ("clause", "conclusion", "agree", "disagree", "stereotype", "not-stereotype")
+)
+
+
+def second_reading(
+    probe: str, code: str, sentences: Sequence[Sentence], found: str, at: int
+) -> tuple[str, int] | None:
+    """Say what a second reader makes of sentences; None where it lets the rules' result stand.
+
+    This is the one place for another reader: it may propose an answer where the rules have none,
+    and object to a sentence that they read otherwise. There is none yet.
+
+    probe: one of `PROBES`. code: the language that was asked in. sentences: those of the reply,
+    questions, quotations and the statement itself left out. found: what the rules read: `yes` or
+    `no` by a sentence, `undecided`, or "" where nothing points to an answer. at: index of the
+    sentence that the rules rest on, -1 for none. Returns `yes`, `no` or `undecided`, with the index
+    of the sentence that it rests on.
+    """
+    return None
+
+
+def _reconsidered(reading: _Reading, code: str, found: _Found | str) -> _Found | str:
+    """The result of the rules, or of the second reader where it proposes or objects."""
+    if isinstance(found, str):
+        if found not in ("", "undecided"):
+            return found
+    elif found[1] not in _SENTENCE_RULES:
+        return found
+    sentences = reading.own_sentences()
+    if not sentences:
+        return found
+    if isinstance(found, str):
+        second = second_reading(reading.probe, code, sentences, found, -1)
+    else:
+        at = next((i for i, s in enumerate(sentences) if s.start <= found[2] < s.end), -1)
+        second = second_reading(reading.probe, code, sentences, found[0], at)
+    if second is None:
+        return found
+    answer, index = second
+    if answer not in _OTHER:
+        return "undecided"
+    if not isinstance(found, str) and answer == found[0]:
+        return found
+    one = sentences[index]
+    k = bisect.bisect_left([e.start for e in reading.events], one.end)
+    return answer, "second-reader", one.start, one.end, -k - 1
 
 
 def _compared(reply: str, lexicon: _Lexicon) -> str:
