@@ -8,6 +8,7 @@ import itertools
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,128 +43,191 @@ def score(
     regions: Sequence[str] = (),
     note: Note = quiet,
 ) -> Scores:
-    """Scores of run folders or of files of judged replies or scored pairs, each source by itself.
+    """Score run folders, or files of judged replies or scored pairs, each source by itself.
 
-    metrics: the default ones where empty. by: the columns that make the cells; where empty
-    language and probe, domain of what has one, and model if there are several; sources that share
-    a cell all the same get `source` in front; facts of models, `region` and `inside` are columns,
-    too (outcomes/facts.py). regions: only stereotypes known in one of them. declared: only the
-    recognised declarations.
-    reviewed: a table of `review import`; rates come as measured and as corrected by it, too.
-    scorers: of log-prob runs; what they were asked for where empty.
-    perplexity: the values of files of pairs are perplexities, lower is preferred. people: a table
-    of what people say of the stereotypes of choices (`scored.with_people`). band: the rates of
-    yes/no answers come with what other readers make of them (band.py). When all are counted,
-    the scores of a run are also written to its `scores.json`, its outcomes to `outcomes.csv`.
-    InputError in one line.
+    sources: run folders and files (JSONL, CSV, Parquet), one or several.
+    metrics: names of measures; the default ones where empty.
+    by: columns that make the cells. Where empty: language and probe, domain where the rows have
+        one, and model where there are several; `source` comes in front where two sources share a
+        cell. Facts of models, `region` and `inside` are columns, too (outcomes/facts.py).
+    declared: count only recognised declarations.
+    reviewed: a table of `review import`; each rate is returned as measured and as corrected by it.
+    scorers: of log-probability runs; those that the run was asked for where empty.
+    perplexity: the values of files of pairs are perplexities: the lower one is preferred.
+    people: a table of what people say of the stereotypes of choices
+        (`outcomes.external.with_people`).
+    band: also return each rate of yes/no answers as other readers read it (band.py).
+    regions: count only stereotypes known in one of these.
+    note: called with every message and caution.
+
+    Returns the scores. Those of a run are also written to its `scores.json`, its outcomes to
+    `outcomes.csv`, once all sources are counted. Raises InputError in one line.
     """
-    from genprobe import metrics as measures
-    from genprobe.analysis.band import Readings
-    from genprobe.metrics import corrected
-    from genprobe.metrics.rates import other_forms, recognised_declarations
     from genprobe.outcomes import columns as known_columns
+
+    how = _How(
+        *(listed(metrics), listed(by), declared, reviewed, scorers),
+        *(perplexity, people, band, regions, note),
+    )
+    how.check()
+    tables = [_table(source, how) for source in sources_of(sources)]
+    tables.sort(key=lambda one: one.run.spec.order if one.run else ("", []))
+    columns = _columns(tables, how.by)
+    scores = {table.source: _counted(table, tables, columns, how) for table in tables}
+    for table in tables:
+        source = table.source
+        if table.run and (unread := _unread(scores[source])):
+            what = f"{many(unread, 'reply')} not read by a judge yet and left out"
+            note(Caution(f"{source}: {what}; `genprobe judge {source}` reads them"))
+    for table in tables:
+        for line in _changed(table.outcomes):
+            note(Caution(f"{table.source}: {line}"))
+    if not any(scores.values()):
+        raise InputError(
+            f"{tables[0].source}: nothing here that could be counted; docs/measures.md"
+        )
+    for table in tables:
+        if table.run:
+            rows = functools.partial(_plain_rows, table.outcomes)
+            table.run.write_scores(scores[table.source], rows, known_columns.kinds())
+    return Scores(_told_apart(scores))
+
+
+@dataclass(frozen=True)
+class _How:
+    """What `score` was asked for; its arguments."""
+
+    metrics: Sequence[str]
+    by: Sequence[str]
+    declared: bool
+    reviewed: str | Path | None
+    scorers: Sequence[str]
+    perplexity: bool
+    people: str | Path | None
+    band: bool
+    regions: Sequence[str]
+    note: Note
+
+    def check(self) -> None:
+        """InputError for an unknown measure, or one of log-probabilities asked of perplexities."""
+        from genprobe import metrics as measures
+
+        for name in self.metrics:
+            if self.perplexity and measures.find(name).of_logs:
+                raise InputError(f"{name} is of log-probabilities, and the values are perplexities")
+
+    @property
+    def subset(self) -> str:
+        """The part of a signature that says which rows are counted, and how they are read."""
+        text = ("+declared" if self.declared else "") + ("+perplexity" if self.perplexity else "")
+        return text + (f"+regions:{','.join(sorted(self.regions))}" if self.regions else "")
+
+
+@dataclass(frozen=True)
+class _Table:
+    """One source with its outcomes. reader: the signature of the judge of its yes/no answers,
+    None where it is not known."""
+
+    source: Path
+    run: Run | None
+    outcomes: pd.DataFrame
+    reader: str | None
+
+
+def _table(source: Path, how: _How) -> _Table:
+    """Read the outcomes of one source."""
+    from genprobe.metrics.rates import other_forms
     from genprobe.outcomes import facts, table
 
-    tables = []
-    readers: dict[Path, str | None] = {}  # source -> the judge of its answers, where it is known
-    metrics, by = listed(metrics), listed(by)
-    for name in metrics:
-        if perplexity and measures.find(name).of_logs:
-            raise InputError(f"{name} is of log-probabilities, and the values are perplexities")
-    for source in sources_of(sources):
-        run = Run.open(source) if source.is_dir() else None
-        try:
-            if run and perplexity:
-                raise InputError("--perplexity is for files of pairs; a run knows what it holds")
-            if scorers and not (run and run.spec.decode == ("score",)):
-                raise InputError("--scorer goes with a log-prob run")
-            if run:
-                _cut_off(source, run, note)
-                outcomes = table.outcomes(run, scorers)
-                readers[source] = run.judges().get("yesno")
-            else:
-                rows, readers[source] = _answered(source, band)
-                outcomes = table.from_rows(rows, perplexity)
-        except InputError as error:
-            raise _about(source, error) from None
-        if people is not None:
-            outcomes = _with_people(source, outcomes, Path(people))
-        for line in () if declared or "type" in by else other_forms(outcomes):
-            note(f"{source}: {line}")
-        try:
-            outcomes = facts.beside(outcomes, by, regions)
-        except InputError as error:
-            raise _about(source, error) from None
-        tables.append((source, run, outcomes))
-    every = [set(outcomes) for _, _, outcomes in tables]
-    tables.sort(key=lambda one: one[1].spec.order if one[1] else ("", []))
+    run = Run.open(source) if source.is_dir() else None
+    try:
+        if run and how.perplexity:
+            raise InputError("--perplexity is for files of pairs; a run knows what it holds")
+        if how.scorers and not (run and run.spec.decode == ("score",)):
+            raise InputError("--scorer goes with a log-prob run")
+        if run:
+            _cut_off(source, run, how.note)
+            outcomes = table.outcomes(run, how.scorers)
+            reader = run.judges().get("yesno")
+        else:
+            rows, reader = _answered(source, how.band)
+            outcomes = table.from_rows(rows, how.perplexity)
+        if how.people is not None:
+            outcomes = _with_people(source, outcomes, Path(how.people))
+        for line in () if how.declared or "type" in how.by else other_forms(outcomes):
+            how.note(f"{source}: {line}")
+        return _Table(source, run, facts.beside(outcomes, how.by, how.regions), reader)
+    except InputError as error:
+        raise _about(source, error) from None
+
+
+def _columns(tables: Sequence[_Table], by: Sequence[str]) -> list[str]:
+    """Choose the columns that make the cells: those asked for, else what all tables have of
+    language, probe and domain, and model or revision where they differ."""
+    every = [set(table.outcomes) for table in tables]
     columns = list(by) or [c for c in ("lang", "probe") if all(c in there for there in every)]
     if not by and all("domain" in there and there & {"usable", "pro"} for there in every):
         columns.append("domain")
-    differ = {name: _values_of(tables, name) for name in ("model", "revision", "scorer")}
     if not by:
         # A hash of files says less than the name of the run's folder, which is shown else.
-        specs = [run.spec for _, run, _ in tables if run and run.spec.checkpoint]
+        specs = [table.run.spec for table in tables if table.run and table.run.spec.checkpoint]
         called = {(spec.model, spec.checkpoint) for spec in specs}
         several = len(called) > len({spec.model for spec in specs})
         told = ["model", *(["revision"] if several else [])]
-        columns[:0] = [name for name in told if len(differ[name]) > 1]
-    if differ["scorer"] and "scorer" not in columns:
+        columns[:0] = [name for name in told if len(_values_of(tables, name)) > 1]
+    if _values_of(tables, "scorer") and "scorer" not in columns:
         columns.insert(0, "scorer")  # belongs to the number, also where there is but one
-    scores: dict[Path, list[Score]] = {}
-    for source, run, outcomes in tables:
-        chosen = outcomes
-        if declared:
-            chosen, left = recognised_declarations(outcomes)
-            reasons = ", ".join(f"{count} {why}" for why, count in left.items() if count)
-            note(f"{source}: recognised declarations only; left out: {reasons or 'nothing'}")
-        subset = ("+declared" if declared else "") + ("+perplexity" if perplexity else "")
-        subset += f"+regions:{','.join(sorted(regions))}" if regions else ""
-        given = {"yesno": readers[source] or "given"} if "answer" in chosen else {}
-        sign = signer(source, run, subset, given)
-        if people is not None:
-            sign = _beside(sign, Path(people))
-        # What no judge has looked at is left out, unless it was asked for by name.
-        names = metrics or [m for m in measures.default() if measures.find(m).fits(chosen)]
-        try:
-            scores[source] = []
-            for cells, part in _by_cells(names, columns, asked=bool(by)):
-                scores[source] += measures.score(chosen, part, cells, sign)
-            for name in [n for n in metrics if all(s.metric != n for s in scores[source])]:
-                there = ", ".join(sorted(map(str, differ["scorer"])))
-                of = f" by the scorers {there}" if there else ""
-                line = f"{source}: {name} has nothing to count{of}; see docs/measures.md"
-                note(Caution(line))
-            if "sentiment" in chosen:
-                for line in (*corrected.cautions(chosen), *corrected.cannot_tell(scores[source])):
-                    note(Caution(f"{source}: caution: {line}"))
-            for judge in ("stance", "refusal") if "stance" in chosen else ():
-                if line := measured.caution(judge, set(chosen["lang"].dropna().astype(str))):
-                    note(Caution(f"{source}: caution: {line}"))
-            if reviewed is not None:
-                found = of_review(source, run, chosen, Path(reviewed), by, sign)
-                for line in _uncorrected(found):
-                    note(Caution(f"{source}: {line}"))
-                scores[source] += found
-            if band:
-                scores[source] = Readings(chosen, readers[source]).beside(scores[source])
-        except InputError as error:
-            raise _about(source, error) from None
-    for source, run, _ in tables:
-        if run and (unread := _unread(scores[source])):
-            what = f"{many(unread, 'reply')} not read by a judge yet and left out"
-            note(Caution(f"{source}: {what}; `genprobe judge {source}` reads them"))
-    for source, _, outcomes in tables:
-        for line in _changed(outcomes):
-            note(Caution(f"{source}: {line}"))
-    if not any(scores.values()):
-        raise InputError(f"{tables[0][0]}: nothing here that could be counted; docs/measures.md")
-    for source, run, outcomes in tables:
-        if run:
-            run.write_scores(
-                scores[source], functools.partial(_plain_rows, outcomes), known_columns.kinds()
-            )
-    return Scores(_told_apart(scores))
+    return columns
+
+
+def _counted(table: _Table, tables: Sequence[_Table], columns: list[str], how: _How) -> list[Score]:
+    """Count one table, with what a reader must know of its figures as notes."""
+    from genprobe import metrics as measures
+    from genprobe.analysis.band import Readings
+    from genprobe.metrics.rates import recognised_declarations
+
+    source, run, chosen = table.source, table.run, table.outcomes
+    if how.declared:
+        chosen, left = recognised_declarations(chosen)
+        reasons = ", ".join(f"{count} {why}" for why, count in left.items() if count)
+        how.note(f"{source}: recognised declarations only; left out: {reasons or 'nothing'}")
+    given = {"yesno": table.reader or "given"} if "answer" in chosen else {}
+    sign = signer(source, run, how.subset, given)
+    if how.people is not None:
+        sign = _beside(sign, Path(how.people))
+    # What no judge has looked at is left out, unless it was asked for by name.
+    names = how.metrics or [m for m in measures.default() if measures.find(m).fits(chosen)]
+    scores: list[Score] = []
+    try:
+        for cells, part in _by_cells(names, columns, asked=bool(how.by)):
+            scores += measures.score(chosen, part, cells, sign)
+        for name in [n for n in how.metrics if all(s.metric != n for s in scores)]:
+            there = ", ".join(sorted(map(str, _values_of(tables, "scorer"))))
+            of = f" by the scorers {there}" if there else ""
+            line = f"{source}: {name} has nothing to count{of}; see docs/measures.md"
+            how.note(Caution(line))
+        for line in _of_judges(chosen, scores):
+            how.note(Caution(f"{source}: caution: {line}"))
+        if how.reviewed is not None:
+            found = of_review(source, run, chosen, Path(how.reviewed), how.by, sign)
+            for line in _uncorrected(found):
+                how.note(Caution(f"{source}: {line}"))
+            scores += found
+        return Readings(chosen, table.reader).beside(scores) if how.band else scores
+    except InputError as error:
+        raise _about(source, error) from None
+
+
+def _of_judges(outcomes: pd.DataFrame, scores: Sequence[Score]) -> Iterator[str]:
+    """Say how far the judges can be trusted that these figures rest on."""
+    from genprobe.metrics import corrected
+
+    if "sentiment" in outcomes:
+        yield from corrected.cautions(outcomes)
+        yield from corrected.cannot_tell(scores)
+    if "stance" in outcomes:
+        langs = set(outcomes["lang"].dropna().astype(str))
+        yield from filter(None, (measured.caution(judge, langs) for judge in ("stance", "refusal")))
 
 
 def _cut_off(source: Path, run: Run, note: Note) -> None:
@@ -249,11 +313,11 @@ def _answered(source: Path, read: bool) -> tuple[pd.DataFrame, str | None]:
     return pd.DataFrame(judged, rows.index, dtype=object), judge.signature
 
 
-def _values_of(tables: Sequence[tuple[Path, Run | None, pd.DataFrame]], column: str) -> set[Any]:
+def _values_of(tables: Sequence[_Table], column: str) -> set[Any]:
     """The values of a column that all tables have; none where one lacks it."""
-    if not all(column in outcomes for _, _, outcomes in tables):
+    if not all(column in table.outcomes for table in tables):
         return set()
-    return {value for _, _, outcomes in tables for value in set(outcomes[column])}
+    return {value for table in tables for value in set(table.outcomes[column])}
 
 
 def _with_people(source: Path, outcomes: pd.DataFrame, people: Path) -> pd.DataFrame:
