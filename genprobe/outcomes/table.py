@@ -60,12 +60,13 @@ class Readable(Protocol):
 
 
 def outcomes(run: Readable, scorers: Sequence[str] = ()) -> pd.DataFrame:
-    """The outcomes of a run, in the order of its plan.
+    """Join a run into its table of outcomes, one row a request, in the order of its plan.
 
-    The columns of a judge that has not judged the run are absent; a single response without a
-    judgment has none in them. scorers: of a log-prob run.
-    InputError if the pack of the run is not here, in its version: what an answer says comes from
-    it. RunError for a request about an unknown statement.
+    run: the run folder. scorers: of a log-probability run; all it was asked for where empty.
+
+    A judge that has not judged the run has no columns; a reply that it has not judged has empty
+    cells in them. Raises InputError if the pack of the run is not here in the same version (what
+    an answer says comes from it), RunError for a request about an unknown statement.
     """
     if run.spec.pack == preferences.PACK:
         return preferences.outcomes(run, scorers)
@@ -77,13 +78,26 @@ def outcomes(run: Readable, scorers: Sequence[str] = ()) -> pd.DataFrame:
             f"the run is of the pack {run.spec.pack}, and here is {pack.id}; "
             f"score it with genprobe {run.spec.version}"
         )
+    frame = _frame(_rows(run))
+    if "thought_state" in frame:
+        none = frame["thought_state"].isna() & (frame["status"] == "answered")
+        frame.loc[none, "thought_state"] = "none"
+    # A judge that has run, but on nothing yet, still has its columns.
+    for name in run.judges():
+        for column in columns.filled(name):
+            if column.name not in frame and not name.startswith("llm-"):
+                frame[column.name] = None
+    return _finish(frame, pack)
+
+
+def _rows(run: Readable) -> list[dict[str, Any]]:
+    """Join each request with its statement, reply or failure, and judgments."""
     statements = {(s.id, s.lang): s for s in run.statements()}
     responses = {r.request: r for r in run.responses()}
     answered = set(run.answered())
     failures = {f.request: f.kind for f in run.failures() if f.request not in answered}
     judged = {name: {j.request: j for j in run.judgments(name)} for name in run.judges()}
     rows: list[dict[str, Any]] = []
-    thoughtful = False
     for request in run.requests():
         statement = statements.get((request.statement, request.lang))
         if statement is None:
@@ -91,54 +105,57 @@ def outcomes(run: Readable, scorers: Sequence[str] = ()) -> pd.DataFrame:
                 f"request {request.id}: no statement {request.statement!r} in {request.lang}; "
                 "`genprobe verify` says what else is damaged"
             )
-        prompt = request.messages[-1]["content"] if request.messages else ""
-        said = responses.get(request.id)
-        parted = seen(request.lang, request.probe, prompt, said).parted if said else None
         failure = failures.get(request.id)
-        row = {
-            "model": run.spec.model,
-            "revision": run.spec.shown,
-            "decode": request.decode,
-            "lang": request.lang,
-            "probe": request.probe,
-            "statement": statement.id,
-            "pair": statement.pair,
-            "role": statement.role,
-            "bias_type": statement.bias_type,
-            "type": statement.type,
-            "entity": statement.entity,
-            "text": statement.text,
-            "valid": known_in(statement.lang, statement.valid_in),
-            **request.facets,
-            "sample": request.sample,
-            "request": request.id,
-            "prompt": prompt,
-            "response": parted.reply if parted else None,
-            "status": "answered" if request.id in answered else "failed" if failure else "missing",
-            "failure": failure,
-        }
-        if said is not None and (said.model or said.fingerprint):
-            row |= {"served": said.model or None, "fingerprint": said.fingerprint or None}
-        if parted is not None and parted.state != "none":
-            thoughtful = True
-            row |= {"thought": parted.thought, "thought_state": parted.state}
-        if request.id in answered:
+        status = "answered" if request.id in answered else "failed" if failure else "missing"
+        row = {"model": run.spec.model, "revision": run.spec.shown}
+        row |= _asked(request, statement) | {"response": None, "status": status}
+        row |= {"failure": failure} | _said(request, responses.get(request.id))
+        if status == "answered":
             row |= columns.verdicts({name: of.get(request.id) for name, of in judged.items()})
         for name, value in statement.extra.items():
             row[_free(name)] = _scalar(value)
         rows.append(row)
     if (run.judges().get("story") or "").startswith(_UNMARKED):
         _repeated(rows)
-    frame = _frame(rows)
-    if thoughtful:
-        none = frame["thought_state"].isna() & (frame["status"] == "answered")
-        frame.loc[none, "thought_state"] = "none"
-    # A judge that has run, but on nothing yet, still has its columns.
-    for name in judged:
-        for column in columns.filled(name):
-            if column.name not in frame and not name.startswith("llm-"):
-                frame[column.name] = None
-    return _finish(frame, pack)
+    return rows
+
+
+def _asked(request: Request, statement: Statement) -> dict[str, Any]:
+    """Columns of a request and its statement."""
+    return {
+        "decode": request.decode,
+        "lang": request.lang,
+        "probe": request.probe,
+        "statement": statement.id,
+        "pair": statement.pair,
+        "role": statement.role,
+        "bias_type": statement.bias_type,
+        "type": statement.type,
+        "entity": statement.entity,
+        "text": statement.text,
+        "valid": known_in(statement.lang, statement.valid_in),
+        **request.facets,
+        "sample": request.sample,
+        "request": request.id,
+        "prompt": _prompt(request),
+    }
+
+
+def _said(request: Request, response: Response | None) -> dict[str, Any]:
+    """Columns of a reply: the text behind its thought, the thought, who says to have answered."""
+    if response is None:
+        return {}
+    parted = seen(request.lang, request.probe, _prompt(request), response).parted
+    row: dict[str, Any] = {"response": parted.reply}
+    if response.model or response.fingerprint:
+        row |= {"served": response.model or None, "fingerprint": response.fingerprint or None}
+    if parted.state != "none":
+        row |= {"thought": parted.thought, "thought_state": parted.state}
+    return row
+
+
+def _prompt(request: Request) -> str:
+    return request.messages[-1]["content"] if request.messages else ""
 
 
 def possible(statements: Iterable[Statement]) -> list[str]:
@@ -212,13 +229,14 @@ _FROM = {
 def from_rows(
     rows: pd.DataFrame | Iterable[Mapping[str, Any]], perplexity: bool = False
 ) -> pd.DataFrame:
-    """The outcomes of a file of judged responses (rows `lang, probe, answer` and what else it has).
+    """Bring a file of judged replies into the table of outcomes.
 
-    A file with the numbers `pro` and `anti`, or with `chosen` and `label`, is a table of what a
-    model prefers, as it is: scored.py; perplexity: of these, lower is preferred. Else the pack is
-    `yesno`. A row without an answer was not answered; equal questions about one statement are
-    samples. InputError for a needed column that is missing, and, with the row (what a DataFrame
-    calls it; else the first is 1), for a value that means nothing.
+    rows: `lang, probe, answer` and whatever else the file has; or `pro, anti`, or `chosen, label`:
+        what a model prefers (external.py). perplexity: of `pro, anti`, the lower is preferred.
+
+    Judged replies are taken as answers to the pack `yesno`. A row without an answer counts as not
+    answered; equal questions about one statement are samples. Raises InputError for a missing
+    column, and for values that mean nothing, by row (a DataFrame's index; else the first is 1).
     """
     data = rows if isinstance(rows, pd.DataFrame) else _frame(rows).rename(index=lambda at: at + 1)
     return _read(data, perplexity).reset_index(drop=True)
@@ -247,7 +265,12 @@ def _read(data: pd.DataFrame, perplexity: bool) -> pd.DataFrame:
         raise InputError(
             "the file lacks the column 'answer'; run `genprobe judge FILE --judge yesno` first"
         )
-    frame = _rename(data)
+    return _finish(_checked(_rename(data), pack), pack)
+
+
+def _checked(frame: pd.DataFrame, pack: packs.Pack) -> pd.DataFrame:
+    """Check the cells of a file of answers and bring them into our form. InputError lists the
+    rows that mean nothing."""
     problems = Problems()
 
     def each(column: str, read: Callable[[str], Any], empty: bool = False) -> pd.Series:
@@ -274,13 +297,11 @@ def _read(data: pd.DataFrame, perplexity: bool) -> pd.DataFrame:
         frame["type"] = frame["type"].str.casefold()
     if "decode" in frame:
         frame["decode"] = each("decode", lambda d: _one_of("decode", d, DECODES))
-    for column in PROBABILITIES:
-        if column in frame:
-            read = functools.partial(_number, column)
-            frame[column] = problems.each(frame[column].items(), read)
-    for column in ("conflict", "refused"):
-        if column in frame:
-            frame[column] = problems.each(frame[column].items(), functools.partial(_truth, column))
+    for names, number_or_truth in ((PROBABILITIES, _number), (("conflict", "refused"), _truth)):
+        for column in names:
+            if column in frame:
+                read = functools.partial(number_or_truth, column)
+                frame[column] = problems.each(frame[column].items(), read)
     problems.tell()
     if "valid" in frame:
         known = {str(v): _codes(str(v)) for v in frame["valid"].unique()}
@@ -292,7 +313,7 @@ def _read(data: pd.DataFrame, perplexity: bool) -> pd.DataFrame:
         keys = ("model", "decode", "lang", "probe", "statement", "wording", "order")
         same = [c for c in keys if c in frame]
         frame["sample"] = frame.groupby(same, dropna=False).cumcount()
-    return _finish(frame, pack)
+    return frame
 
 
 _CODE = re.compile(r"mixed|und|[a-z]{2,3}(-[A-Za-z0-9]+)*")
