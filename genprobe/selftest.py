@@ -89,8 +89,11 @@ class Line:
 
 @dataclass(frozen=True)
 class Told:
-    """The stories of one domain. n: templates with a label, of how many; true: NegRate that it
-    should be, low to high the one that was measured; z: of the number of negative templates."""
+    """The stories of one domain.
+
+    n: templates with a label, of how many; true: the NegRate that it should be; low, high: the
+    interval that was measured; z: of the number of negative templates.
+    """
 
     domain: str
     n: int
@@ -120,9 +123,11 @@ class Told:
 
 @dataclass(frozen=True)
 class Panel:
-    """A panel of wordings with planted effects. shares: wording -> measured, true, z. component:
-    of the wording, measured and true, with the z of their difference; interval: of the rate over
-    wordings."""
+    """A panel of wordings with planted effects.
+
+    shares: wording -> measured, true, z. component: the variance component of the wording,
+    measured and true, with the z of their difference. interval: of the rate over wordings.
+    """
 
     lang: str
     replies: int
@@ -177,7 +182,7 @@ class Report:
         return not self.faults
 
     def text(self) -> str:
-        """A table by language, the totals, and what is wrong."""
+        """Write the report: a table by language, the totals, and what is wrong."""
         rows = [("lang", "intervals", "cover", "expected", "largest z of a rate", "misread")]
         for line in self.lines:
             rows.append(
@@ -358,7 +363,7 @@ def compare(
     stories: pd.DataFrame | None = None,
     seconds: Callable[[], float] = lambda: 0.0,
 ) -> Report:
-    """The report on outcomes that carry the columns `true_yes`, … `true_other` of `_exact`."""
+    """Compare outcomes that carry the columns `true_yes`, … `true_other` of `_exact` with these."""
     outcomes = outcomes.assign(misread=_misread(outcomes))
     lines, faults, squares = [], [], 0.0
     for lang, part in outcomes.groupby("lang", sort=True):
@@ -402,7 +407,7 @@ def compare(
 
 
 def _stories(outcomes: pd.DataFrame) -> tuple[tuple[Told, ...], list[str]]:
-    """A line a domain, and what is wrong with them."""
+    """Return a line for each domain, and what is wrong with them."""
     import numpy as np
 
     from genprobe.metrics import negrate
@@ -457,10 +462,10 @@ def _stories(outcomes: pd.DataFrame) -> tuple[tuple[Told, ...], list[str]]:
 
 
 def _correction(outcomes: pd.DataFrame) -> list[str]:
-    """A fault where NegRate is not found again behind errors that are known.
+    """Return a fault where corrected NegRate misses the truth behind errors that are known.
 
-    The stories' labels are true (what they are read as, which is checked above); a part of them is
-    turned at random, as a classifier does that is right in `SENSITIVE` and `SPECIFIC`.
+    The stories' labels are true (they are read as planted, which is checked above); a part of them
+    is turned at random, as by a classifier that is right in `SENSITIVE` and `SPECIFIC`.
     """
     import numpy as np
 
@@ -486,8 +491,7 @@ def _correction(outcomes: pd.DataFrame) -> list[str]:
 
 
 def _misread_stories(outcomes: pd.DataFrame) -> list[str]:
-    """Whether a story is a planted one and was read as another kind than it is: by a `rule`, or
-    only its `sentiment`; else ""."""
+    """Return for each story what misread a planted one, `rule` or `sentiment`, else ""."""
     out = []
     for row in outcomes[["lang", "response", "read"]].itertuples():
         kind = tales.kind_of(row.response, row.lang)
@@ -573,8 +577,10 @@ def _true(rows: pd.DataFrame, answer: str) -> tuple[Array, Array]:
 
 
 def _drawn(rows: pd.DataFrame) -> dict[Drawn, float]:
-    """All that may be drawn of a cell, and its chance. What clusters say is in no order: to an
-    interval they are alike."""
+    """Return everything that may be drawn of a cell, with its chance.
+
+    Clusters are sorted: to an interval those with equal values are alike.
+    """
     found: dict[Drawn, float] = {(): 1.0}
     for _, part in rows.groupby(metrics.cluster(rows)):
         n, joint = len(part), _joint(part["true_yes"].to_numpy(), part["true_no"].to_numpy())

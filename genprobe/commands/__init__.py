@@ -94,7 +94,7 @@ def main() -> None:
 
 
 def _least(context: click.Context) -> str:
-    """A command with all that it cannot do without."""
+    """Return a command with all the arguments that it cannot do without."""
     words = [context.command_path]
     for parameter in context.command.params:
         if parameter.required:

@@ -78,8 +78,10 @@ CHAT = together(
 def ask_and_score(
     task: str, given: dict[str, Any], by: str | None, form: str, quiet: bool, declared: bool = False
 ) -> int:
-    """Run a task with the options of its command, of one model or several, score the runs and
-    print the table. Returns the exit code."""
+    """Run a task with the options of its command, score the runs and print the table.
+
+    Of one model or several. Returns the exit code.
+    """
     from genprobe import tasks
     from genprobe.analysis import dstudy, forecast
     from genprobe.analysis.score import score
@@ -144,5 +146,5 @@ def _models(given: tuple[str, ...], more: str | None) -> tuple[list[str | None],
 
 
 def _safe(name: str) -> str:
-    """A model's name as that of a folder."""
+    """Turn a model's name into that of a folder."""
     return re.sub(r"[^\w.-]+", "-", name).strip("-.") or "model"

@@ -156,8 +156,10 @@ def drawn(samples: int, temperature: str, top_p: float, max_tokens: int) -> Opti
 
 
 def asked(task: str, given: dict[str, Any], by: str | None, quiet: bool) -> Ask:
-    """Make an Ask of the options of a command. Those of the engine and of sampling are taken out
-    of `given`; the rest are fields of Ask."""
+    """Make an `Ask` of the options of a command.
+
+    Those of the engine and of sampling are taken out of `given`; the rest are fields of `Ask`.
+    """
     from genprobe import tasks
     from genprobe.engines import Sampling
     from genprobe.tasks.pipeline.open import engine_options, served, system_text, told

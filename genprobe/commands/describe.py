@@ -22,10 +22,10 @@ from genprobe.commands._options import ASKED, QUIET, VERBOSE, together
 )
 @together(QUIET, VERBOSE)
 def command(source: str, langs: tuple[str, ...], form: str, quiet: bool, verbose: bool) -> None:
-    """Count statements, pairs, templates or choices by language, form, bias type, region, domain,
-    and tell what is missing, doubled or odd.
+    """Count statements, pairs, templates or choices, and tell what is missing, doubled or odd.
 
-    FILE: a file, or builtin, shades, templates.
+    Counts are by language, form, bias type, region and domain. FILE: a file, or builtin, shades,
+    templates.
     """
     import csv
     import dataclasses

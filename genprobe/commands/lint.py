@@ -35,6 +35,6 @@ def command(paths: tuple[Path, ...], quiet: bool, verbose: bool) -> int:
 
 
 def _short(where: str) -> str:
-    """A path as one would type it from here."""
+    """Write a path as one would type it from here."""
     here = f"{Path.cwd()}/"
     return where.removeprefix(here)

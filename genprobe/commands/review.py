@@ -144,11 +144,11 @@ def review_import(
 )
 @together(FORMAT, VERBOSE)
 def review_agreement(paths: tuple[Path, ...], form: str, verbose: bool) -> None:
-    """How far reviewers agree: raw, Cohen's, Fleiss' and Krippendorff's coefficients, and each
-    reviewer with their own repeated answers.
+    """Compute how far reviewers agree with one another and with themselves.
 
-    Rows need `item`, `reviewer`, `question`, `answer`; an empty answer is a missing one. In a
-    table shares of answers that agree are in %, coefficients from -1 to 1.
+    Raw agreement, Cohen's, Fleiss' and Krippendorff's coefficients, and each reviewer's repeated
+    answers. Rows need `item`, `reviewer`, `question`, `answer`; an empty answer is a missing one.
+    In a table shares of answers that agree are in %, coefficients from -1 to 1.
     """
     from genprobe.review.agreement import agreement
 

@@ -42,13 +42,14 @@ Value = Callable[[Array], Array]
 
 
 def agreement(paths: Sequence[str | Path]) -> Scores:
-    """Scores of files with the columns `item, reviewer, question, answer`, by question and, where
-    there is a column `lang`, language. The columns may have other usual names (`item, rater,
-    label`; outcomes/votes.py); without one for the question there is one question, `label`.
+    """Compute how far reviewers agree, by question, and by language where there is a column `lang`.
 
-    The files are one table. An empty answer is a missing one; answers are compared without regard
-    to case. A second answer of a reviewer to the same item is a repeat (or one whose `repeat` says
-    so). An adjudicator's answers are left out. InputError, with the row, for what cannot be read.
+    paths: files with the columns `item, reviewer, question, answer`, or their usual other names
+        (`item, rater, label`; outcomes/votes.py). Together they are one table. Without a column of
+        questions there is one question, `label`. An empty answer is missing; case does not matter.
+
+    A second answer of a reviewer to the same item is a repeat, or one that `repeat` marks. Answers
+    of an adjudicator are left out. Raises InputError, with the row, for what cannot be read.
     """
     sources = list(dict.fromkeys(map(Path, paths)))
     rows = [row for path in sources for row in _rows(path)]
@@ -84,7 +85,7 @@ def _signer(paths: Sequence[Path]) -> Callable[[str], str]:
 def _scores(
     rows: Sequence[dict[str, Any]], cell: dict[str, JSON], sign: Callable[[str], str]
 ) -> list[Score]:
-    """The scores of one question, in all or in one language."""
+    """Score one question, in all languages or in one."""
     answers, again, reviewers = tables(rows)
     readers = (answers >= 0).sum(1)
     scores = []
@@ -194,8 +195,11 @@ def alpha(sums: Array) -> Array:
 
 
 def pair_units(answers: Array, k: int) -> Array:
-    """For each pair of reviewers (both answered?, agree?, category of one, of the other) of the
-    items with two answers or more: (items, pairs * (2 + 2 k))."""
+    """Return what the kappa of each pair of reviewers sums, by item.
+
+    For items with two answers or more: (items, pairs * (2 + 2 k)), which holds for each pair
+    whether both answered, whether they agree, and the category of one and of the other.
+    """
     answers = answers[(answers >= 0).sum(1) > 1]
     parts = []
     for a, b in itertools.combinations(range(answers.shape[1]), 2):
@@ -224,7 +228,7 @@ def _beyond_chance(observed: Array, expected: Array) -> Array:
 
 
 def _resampled(value: Value, sums: Array) -> Array:
-    """The value of resamples, where one category alone was used: full agreement."""
+    """Return a coefficient of resamples; 1 (full agreement) where only one category was used."""
     return np.nan_to_num(value(sums), nan=1.0)
 
 

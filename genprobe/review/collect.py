@@ -38,7 +38,7 @@ Row = dict[str, Any]
 
 
 def item_id(spec: str, request: str) -> str:
-    """The name of a reply, the same in every export. spec: `Spec.hash`."""
+    """Name a reply, the same in every export. spec: `Spec.hash`."""
     return f"i{digest([spec, request], 12)}"
 
 
@@ -69,8 +69,10 @@ _FEW = 5  # rows with something missing that are named one by one
 
 
 def told(problems: Sequence[Problem]) -> list[str]:
-    """Problems as lines, file by file from the first row to the last; what is missing in many rows
-    of a file is one line, with their number."""
+    """Write problems as lines, by file and row.
+
+    What is missing in many rows of a file is one line, with their number.
+    """
     files = list(dict.fromkeys(problem.file for problem in problems))
     problems = sorted(problems, key=lambda p: (files.index(p.file), p.row or 0))
     many: dict[tuple[str, str], list[str]] = {}
@@ -90,9 +92,12 @@ def told(problems: Sequence[Problem]) -> list[str]:
 
 @dataclass(frozen=True)
 class Collected:
-    """rows: the table, `COLUMNS`; problems: what is missing, malformed or changed; judged: run
-    folder -> question -> labels written to its judgments; kept: labels that were there before and
-    stay, as adjudicated ones do, and those of other exports."""
+    """What `collect` took back.
+
+    rows: the table, `COLUMNS`. problems: what is missing, malformed or changed. judged: run folder
+    -> question -> number of labels written to its judgments. kept: number of labels that were
+    there before and stay: an adjudicator's, and those of other exports.
+    """
 
     rows: list[Row]
     problems: list[Problem]
@@ -134,8 +139,7 @@ def collect(
 
 
 def _settled(out: str | Path | None, rows: Sequence[Row]) -> list[Row]:
-    """What an adjudicator settled in the table that is to be replaced, of the items of these rows
-    on which no adjudicator has spoken in them."""
+    """Return the adjudicator's rows of the old table that the new rows do not settle themselves."""
     if out is None or not Path(out).is_file():
         return []
     try:
@@ -191,7 +195,7 @@ class _Reading:
 def _readings(
     file: str, sheet: sheets.Sheet, key: Mapping[str, Any], problems: list[Problem]
 ) -> Iterator[_Reading]:
-    """The rows of a file, checked; what is wrong with one is added to the problems."""
+    """Check the rows of a file; add what is wrong with one to the problems."""
 
     def problem(row: int, what: str) -> None:
         problems.append(Problem(file, row, what))
@@ -254,7 +258,7 @@ def _columns(
 def _rows(
     key: Mapping[str, Any], came: Mapping[str, Sequence[_Reading]], problems: list[Problem]
 ) -> Iterator[Row]:
-    """The rows of the table, in the order of the key; what is missing is a problem."""
+    """Make the rows of the table in the order of the key; what is missing is a problem."""
     reviewers = {key["rows"][name][0] for name in came}
     for reviewer in dict.fromkeys(row[0] for row in key["rows"].values()):
         if reviewer not in reviewers:
@@ -287,7 +291,7 @@ def _rows(
 
 
 def _answer(question: str, readings: Sequence[_Reading], problems: list[Problem]) -> str | None:
-    """The answer of a row, which may have come back more than once; None, reported, for none."""
+    """Return the one answer of a row that may have come back several times, or None."""
     first = readings[0]
     found = {one.answers[question]: one for one in readings if one.answers.get(question)}
     if len(found) > 1:
@@ -304,8 +308,10 @@ def _answer(question: str, readings: Sequence[_Reading], problems: list[Problem]
 def _judge(
     key: Mapping[str, Any], path: Path, rows: Sequence[Row], problems: list[Problem]
 ) -> tuple[dict[str, dict[str, int]], int]:
-    """Write the reviewed labels as judgments of the runs; (folder -> question -> how many, how many
-    of them were there before and stay)."""
+    """Write the reviewed labels as judgments of the runs.
+
+    Returns folder -> question -> number of labels, and how many of them were there before.
+    """
     kept = 0
     asked_of = {about["request"] for about in key["items"].values()}
     labels = [one for one in resolve(rows) if one.label is not None]
@@ -335,8 +341,11 @@ def _judge(
 def _write(
     run: Run, question: str, labels: Iterable[Reviewed], asked_of: Collection[str]
 ) -> tuple[int, int]:
-    """Write the labels of a question; (how many stand there, how many of them stay from before:
-    what an adjudicator settled and these labels do not, and replies not in `asked_of`)."""
+    """Write the labels of a question to a run.
+
+    Returns how many labels stand there now, and how many of them were there before: an
+    adjudicator's that these labels do not settle, and those of replies not in `asked_of`.
+    """
     judge = f"reviewed-{question}"
     found = {
         one.request: Judgment(
@@ -390,7 +399,7 @@ class Reviewed:
 
 
 def read_table(path: str | Path) -> list[Row]:
-    """The rows of a table that `collect` wrote. InputError, with the row, for what is none."""
+    """Read the rows of a table that `collect` wrote. InputError, with the row, for a bad one."""
     rows = []
     for number, row in files.numbered_rows(path):
         try:

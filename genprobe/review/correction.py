@@ -107,8 +107,11 @@ class Counts:
 
 
 def ppi(counts: Counts) -> Array:
-    """The prediction-powered rate. Where the review has only one of the judge's labels, power
-    tuning leaves the judge out, and it is the rate of the review."""
+    """Compute the prediction-powered rate.
+
+    Where the review holds only one of the judge's labels, it is the rate of the review: power
+    tuning then gives the judge no weight.
+    """
     share = counts.positive / counts.total
     both = (counts.n_p > 0) & (counts.n_n > 0)
     tuned = share * _over(counts.hits_p, counts.n_p)
@@ -117,16 +120,22 @@ def ppi(counts: Counts) -> Array:
 
 
 def rogan_gladen(rate: Array, sensitivity: Array, specificity: Array) -> Array:
-    """(rate + specificity - 1) / (sensitivity + specificity - 1), kept within [0, 1]; NaN where
-    the judge is no better than chance."""
+    """Solve the judge's rate for the true one by sensitivity and specificity.
+
+    (rate + specificity - 1) / (sensitivity + specificity - 1), kept within [0, 1]; NaN where the
+    judge is no better than chance.
+    """
     better = sensitivity + specificity - 1
     found = _over(rate + specificity - 1, np.where(better > 0, better, 0))
     return np.where(better > 0, np.clip(found, 0, 1), np.nan)
 
 
 def rg(counts: Counts) -> Array:
-    """The rate by Rogan & Gladen's correction, NaN where the review shows no better judge than
-    chance, or nothing truly positive or negative."""
+    """Compute the rate by Rogan and Gladen's correction.
+
+    NaN where the review shows a judge no better than chance, or holds nothing that is truly
+    positive, or nothing that is truly negative.
+    """
     (k, total), (tp, positives), (fp, negatives) = _by_truth(counts)
     found = rogan_gladen(_over(k, total), _over(tp, positives), 1 - _over(fp, negatives))
     return np.where((positives > 0) & (negatives > 0), found, np.nan)
@@ -138,8 +147,10 @@ def ppi_interval(counts: Counts, level: float = LEVEL) -> tuple[Array, Array]:
 
 
 def _few(counts: Counts) -> Array:
-    """Fewer than two reviewed replies after the design effect, as from a handful of replies to
-    three statements: they exclude no rate, and samples of one, drawn for the test, are all alike.
+    """Tell where fewer than two reviewed replies are left after the design effect.
+
+    So few, as from a handful of replies to three statements, exclude no rate; and the samples of
+    one that the test would draw are all alike.
     """
     return counts.n_p + counts.n_n < 2
 
@@ -161,14 +172,13 @@ def rg_interval(counts: Counts, level: float = LEVEL) -> tuple[Array, Array]:
 
 
 def ppi_accepts(counts: Counts, rate: float, level: float = LEVEL) -> Array:
-    """Whether the test behind `ppi_interval` accepts a rate: whether it lies within the interval,
-    in a fraction of the time."""
+    """Tell whether a rate lies within `ppi_interval`, by one test: faster than finding its ends."""
     at = np.full(np.shape(counts.total), rate)
     return _few(counts) | (_beyond(_by_label(counts), _fit_ppi, at, level) <= 0)
 
 
 def rg_accepts(counts: Counts, rate: float, level: float = LEVEL) -> Array:
-    """The same of `rg_interval`."""
+    """Tell whether a rate lies within `rg_interval`, by one test: faster than finding its ends."""
     at = np.full(np.shape(counts.total), rate)
     return _few(counts) | (_beyond(_by_truth(counts), _fit_rg, at, level) <= 0)
 
@@ -182,12 +192,12 @@ Fit = Callable[[Array, Tables, int], Shares]
 
 
 def _by_label(c: Counts) -> Tables:
-    """The counts as they are: measured, reviewed of positive label, reviewed of negative."""
+    """Return the three tables: measured, reviewed of positive label, reviewed of negative label."""
     return (c.positive, c.total), (c.hits_p, c.n_p), (c.hits_n, c.n_n)
 
 
 def _by_truth(c: Counts) -> Tables:
-    """The same counts seen from the truth: unreviewed, truly positive, truly negative."""
+    """Return the same counts by the truth: unreviewed, truly positive, truly negative."""
     false_p, true_n = c.n_p - c.hits_p, c.n_n - c.hits_n
     unreviewed = np.maximum(c.total - c.n_p - c.n_n, 0)
     positive = np.clip(c.positive - c.n_p, 0, unreviewed)
@@ -200,8 +210,10 @@ def _over(above: Array, below: Array) -> Array:
 
 
 def _tilted(x: Array, n: Array, slope: Array) -> Array:
-    """The p that maximises x log p + (n - x) log(1 - p) - slope × p. Root of a quadratic, in the
-    form without cancellation."""
+    """Return the p that maximises x log p + (n - x) log(1 - p) - slope × p.
+
+    It is the root of a quadratic, in the form that avoids cancellation.
+    """
     a = n + slope
     root = np.sqrt(np.maximum(a * a - 4 * slope * x, 0))
     above = np.where(a > 0, 2 * x, a - root)
@@ -210,8 +222,11 @@ def _tilted(x: Array, n: Array, slope: Array) -> Array:
 
 
 def _fit_rg(rate: Array, tables: Tables, steps: int = _FIT_STEPS) -> Shares:
-    """Most likely shares of the three tables where the first is the mixture of the others,
-    first = rate × second + (1 - rate) × third. One Lagrange multiplier, monotone, so one root."""
+    """Find the most likely shares of three tables of which the first is the mixture of the others.
+
+    first = rate × second + (1 - rate) × third. There is one Lagrange multiplier and the equation
+    is monotone in it, so there is one root.
+    """
     (k, total), (tp, positives), (fp, negatives) = ((x + _TINY / 2, n + _TINY) for x, n in tables)
     scale = positives + negatives + 1
 
@@ -230,11 +245,11 @@ def _fit_rg(rate: Array, tables: Tables, steps: int = _FIT_STEPS) -> Shares:
 
 
 def _fit_ppi(rate: Array, tables: Tables, steps: int = _FIT_STEPS) -> Shares:
-    """Most likely shares of (measured, reviewed positive, reviewed negative) where the rate is
-    first × second + (1 - first) × third.
+    """Find the most likely shares of (measured, reviewed positive, reviewed negative) for a rate.
 
-    The likelihood, written by sensitivity and specificity, is that of `_fit_rg` times the one of
-    the review's own rate, in which they do not occur: so the same fit serves, by Bayes' rule.
+    The rate is first × second + (1 - first) × third. The likelihood, written by sensitivity and
+    specificity, is that of `_fit_rg` times the one of the review's own rate, in which they do not
+    occur: by Bayes' rule the same fit serves.
     """
     counts = Counts(*tables[0], *tables[1], *tables[2])
     q, s, _ = _fit_rg(rate, _by_truth(counts), steps)
@@ -244,8 +259,11 @@ def _fit_ppi(rate: Array, tables: Tables, steps: int = _FIT_STEPS) -> Shares:
 
 
 def _root(f: Callable[[Array], Array], low: Array, high: Array, steps: int) -> Array:
-    """Where f changes its sign between low and high, elementwise (Chandrupatla 1997, Advances in
-    Engineering Software 28:145). Where both ends have one sign, the high end."""
+    """Find where f changes its sign between low and high, elementwise.
+
+    Method: Chandrupatla 1997, Advances in Engineering Software 28:145. Returns the high end where
+    both ends have one sign.
+    """
     a, b = low, high
     f_a, f_b = f(a), f(b)
     same = np.sign(f_a) == np.sign(f_b)
@@ -271,7 +289,7 @@ def _root(f: Callable[[Array], Array], low: Array, high: Array, steps: int) -> A
 
 
 def _divergence(seen: Array, expected: Array) -> Array:
-    """The part of one cell in Cressie & Read's statistic, 0 where nothing was seen."""
+    """Return the part of one cell in Cressie and Read's statistic, 0 where nothing was seen."""
     ratio = _over(seen, np.maximum(expected, 1e-12))
     return seen * (ratio**_POWER - 1) * (2 / (_POWER * (_POWER + 1)))
 
@@ -298,16 +316,20 @@ def _interval(tables: Tables, fit: Fit, start: Array, level: float) -> tuple[Arr
 
 
 def _beyond(tables: Tables, fit: Fit, rate: Array, level: float) -> Array:
-    """How far the statistic is beyond its cut-off if the rate were `rate`; the test rejects it
-    where this is positive."""
+    """Return by how much the statistic exceeds its cut-off if the rate were `rate`.
+
+    The test rejects the rate where this is positive.
+    """
     shares = fit(rate, tables, _FIT_STEPS)
     cut = _cut(tables, fit, rate, shares, level)
     return _statistic(tables, shares) - cut - _SAME
 
 
 def _cut(tables: Tables, fit: Fit, rate: Array, shares: Shares, level: float) -> Array:
-    """The `level` point of the statistic if the rate were `rate` and the judge as `shares` say,
-    by simulation. The same counts get the same random numbers, at whatever rate."""
+    """Return the `level` point of the statistic if rate and judge were as given, by simulation.
+
+    The same counts get the same random numbers, at whatever rate.
+    """
     cuts = []
     each = max(1, _BLOCK // DRAWS)
     for at in range(0, len(rate), each):
@@ -359,23 +381,29 @@ def corrected(
     clusters: Array | None = None,
     level: float = LEVEL,
 ) -> Corrected:
-    """A rate as measured and as corrected.
+    """Correct a rate that a judge measured, for the judge's errors as a review shows them.
 
-    measured: (N,), whether the judge calls each reply positive. truth: (N,), what the review says
-    of it, NaN where nobody reviewed it. weights: (N,), of the reviewed ones the inverse of the
-    probability to be chosen for review, up to a factor; None is a simple random sample.
-    clusters: (N,), replies of one cluster are not independent. InputError where these do not fit.
+    measured: (N,), whether the judge calls each reply positive.
+    truth: (N,), what the review says of it (0 or 1), NaN where nobody reviewed it.
+    weights: (N,), for reviewed replies the inverse of their probability to be drawn, up to a
+        factor; None for a simple random sample.
+    clusters: (N,), labels; replies of one cluster are not independent.
 
-    Unequal weights: within each label of the judge the weighted share, on Kish's effective number
-    (n = sum(w)^2 / sum(w^2)); so a review stratified by the label loses nothing. The
-    misclassification correction is the prediction-powered rate then, with its interval. Clusters,
-    and what the weights cost besides: all numbers are divided by the design effect of the
+    Raises InputError where these do not fit.
+
+    Unequal weights: within each label of the judge the share is weighted and has Kish's effective
+    number (n = sum(w)^2 / sum(w^2)), so that a review stratified by the label loses nothing; the
+    misclassification correction then is the prediction-powered rate, with its interval.
+
+    Clusters, and what the weights cost besides: all numbers are divided by the design effect of the
     prediction-powered rate, its linearised variance between clusters over that of independent
-    replies, with a t quantile for few clusters, and at least 1 (as `stats.clustered_wilson`).
-    Where the review shows no variance to estimate from, all alike, clusters count and not replies.
-    A review of one cluster of several corrects nothing, nor does one without a reply of one of the
-    labels that the judge gave: how often it is right about that label is not known. All this holds
-    for the accuracy, too, as the rate of replies that the judge reads right.
+    replies, with a t quantile for few clusters, and at least 1 (as `statistics.clustered_wilson`).
+    Where the review shows no variance to estimate from, because all is alike, clusters are counted
+    instead of replies.
+
+    Nothing is corrected by a review of only one of several clusters, nor by one that lacks a label
+    which the judge gave: how often the judge is right about that label is not known then. The same
+    holds for the accuracy, which is the rate of replies that the judge reads right.
     """
     f, y = np.asarray(measured, bool), np.asarray(truth, float)
     w = np.ones(len(f)) if weights is None else np.asarray(weights, float)
@@ -434,8 +462,10 @@ def corrected(
 
 
 def _as_run(f: Array, w: Array, seen: Array) -> Array:
-    """The weights, scaled so that the labels of the judge are as frequent in the review as in all;
-    as they are where the review has only one of them."""
+    """Scale the weights so that the judge's labels are as frequent in the review as in all replies.
+
+    They stay as they are where the review holds only one of the labels.
+    """
     labels = [f, ~f]
     if not all((seen & label).any() for label in labels):
         return w
@@ -448,7 +478,7 @@ def _share(hit: Array, w: Array, of: Array) -> float | None:
 
 
 def _counts(f: Array, y: Array, w: Array, seen: Array, cluster: Array, level: float) -> Counts:
-    """The counts of an unweighted review of independent replies that tells as much."""
+    """Return the counts of an unweighted review of independent replies that is as informative."""
     labels = [seen & f, seen & ~f]
     size = np.array([w[g].sum() ** 2 / max((w[g] ** 2).sum(), 1e-300) for g in labels])
     share = np.array([_share(y == 1, w, g) or 0.0 for g in labels])
@@ -464,8 +494,11 @@ def _counts(f: Array, y: Array, w: Array, seen: Array, cluster: Array, level: fl
 def _design_effect(
     f: Array, y: Array, w: Array, seen: Array, cluster: Array, level: float
 ) -> float:
-    """Variance of the prediction-powered rate between clusters over that of independent replies
-    and of equal weights within a label (times Kish's factor, which `_counts` has already)."""
+    """Compute the design effect of the prediction-powered rate.
+
+    Its variance between clusters over that of independent replies with equal weights within a
+    label (times Kish's factor, which `_counts` has already).
+    """
     q = float(f.mean())
     parts = [(seen & f, q), (seen & ~f, 1 - q)]
     if not all(g.any() for g, _ in parts):
@@ -490,10 +523,13 @@ def _design_effect(
 
 @dataclass(frozen=True)
 class Rate:
-    """One cell: its columns and values, the judge's column (`negrate`: of templates) and what
-    counts as positive in it, what was left out of the rate by reason, and how many reviewed
-    replies have no verdict, because their reviewers are split, or templates, because not all their
-    stories have one: they are measured and count as not reviewed."""
+    """One cell of a corrected rate: its columns and values, and what the rate is.
+
+    The judge's column (`negrate`: of templates), what counts as positive in it, what was left out
+    by reason, and how many reviewed replies have no verdict because their reviewers are split (of
+    templates: because not all their stories have one). These are measured, and count as not
+    reviewed.
+    """
 
     by: dict[str, JSON]
     column: str
@@ -511,19 +547,22 @@ def rates(
     by: Sequence[str] = (),
     level: float = LEVEL,
 ) -> list[Rate]:
-    """The share of replies whose `column` is `positive`, measured and corrected, by cell.
+    """Compute the share of replies whose `column` is `positive`, measured and corrected, by cell.
 
-    outcomes: from `table`. column: `answer`, `sentiment`, `reply_language`, … reviewed: rows with
-    `request` (and `run` or `model` where the outcomes have it), `reviewer`, `question`, `answer`,
-    and `weight` where replies had unequal chances to be reviewed; of these the rows count whose
-    question is the column and whose answer is not empty. A column of several labels is reduced to
-    positive against the rest. Of several reviewers the majority is the truth; where they are
-    split, the reply counts as not reviewed. Intervals know of clusters (`metrics.cluster`).
+    outcomes: the table of a run. column: `answer`, `sentiment`, `reply_language`, …
+    reviewed: rows with `request` (and `run` or `model` where the outcomes have it), `reviewer`,
+        `question`, `answer`, and `weight` where replies had unequal chances to be reviewed. Rows
+        count whose question is the column and whose answer is not empty.
 
-    column `says`: what the answer says of the statement; positive is then `endorsed` or
-    `recognised`, the question to the reviewers `answer`, and the rate a share of all replies to
-    the probes that measure it, an unclear one not being positive.
-    InputError for a missing column, a reviewed reply that is not here, or no review at all.
+    A column of several labels is reduced to positive against the rest. Of several reviewers the
+    majority is the truth; where they are split, the reply counts as not reviewed. Intervals are
+    clustered (`metrics.cluster`).
+
+    column `says`: what the answer says of the statement. positive is then `endorsed` or
+    `recognised`, the question to the reviewers is `answer`, and the rate is a share of all replies
+    to the probes that measure it; an unclear reply is not positive.
+
+    Raises InputError for a missing column, a reviewed reply that is not here, or no review at all.
     """
     if column == "says":
         _needs(outcomes, ("measures", "when", "answer"), "the outcomes")
@@ -604,15 +643,15 @@ _ASKED = {
 
 
 def scores(outcomes: pd.DataFrame, reviewed: pd.DataFrame, by: Sequence[str] = ()) -> list[Score]:
-    """The rates that the questions of a review are about, as measured and as corrected.
+    """Compute the rates that the questions of a review are about, as measured and as corrected.
 
-    Of stories NegRate is one of them (`template_rates`), where a template has a label.
-    Each is a cell `rate` with the metrics `measured` (of n replies), `ppi`, `rg` and
-    `judge-accuracy` (on the same replies; its n are those reviewed). Behind them the errors of
-    each judge: cells `judge` and `reviewed` (the label that people gave, to n replies), with the
-    share that the judge calls each label (`confusion`). Arguments as in `rates`. Signatures are
-    empty.
-    InputError for a review without a question that is a rate of these outcomes.
+    Arguments as in `rates`. Each rate is a cell `rate` with the metrics `measured` (of n replies),
+    `ppi`, `rg` and `judge-accuracy` (on the same replies; its n are those reviewed). For stories
+    NegRate is one of them (`template_rates`), where templates have labels. The errors of each judge
+    follow: cells `judge` and `reviewed` (the label that people gave, to n replies), with the share
+    that the judge calls each label (`confusion`). Signatures are empty.
+
+    Raises InputError for a review without a question that is a rate of these outcomes.
     """
     asked = [
         q for q in reviewed["question"].unique() if q in _ASKED and {q, f"llm_{q}"} & {*outcomes}
@@ -722,7 +761,7 @@ def _verdicts(
 
 
 def _reviews(outcomes: pd.DataFrame, reviewed: pd.DataFrame, question: str) -> pd.DataFrame:
-    """The answers that people gave to a question, and the row of the outcome that each is of."""
+    """Return the answers that people gave to a question, each with the row of its outcome."""
     _needs(reviewed, ("request", "reviewer", "question", "answer"), "the reviewed rows")
     keys = [c for c in ("run", "model", "request") if c in outcomes and c in reviewed]
     here = outcomes[keys].assign(__row=np.arange(len(outcomes)))

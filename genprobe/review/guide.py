@@ -25,7 +25,7 @@ class Guide:
     words: dict[str, dict[str, str]]  # question -> folded word -> answer
 
     def answer(self, question: str, text: str) -> str | None:
-        """The answer that a reviewer's text means; None if it means none."""
+        """Return the answer that a reviewer's text means; None if it means none."""
         word = _fold(text)
         found = self.words[question].get(word)
         if found is None and question == "language":
@@ -38,7 +38,7 @@ class Guide:
 
 @functools.cache
 def load() -> Guide:
-    """The guide of `prompts/review.toml`; InputError if it is malformed."""
+    """Read the guide of `prompts/review.toml`; InputError if it is malformed."""
     return read(registry.PROMPTS / "review.toml")
 
 
@@ -73,7 +73,7 @@ def _guide(row: dict[str, Any], path: Path) -> Guide:
 
 
 def _translated(question: str, answer: str) -> Iterator[str]:
-    """The words for yes and no that the questions of the pack ask for, in every language."""
+    """Return the words for yes and no that the pack's questions ask for, in every language."""
     if answer in packs.ANSWERS:
         yield from (words[answer] for words in packs.load_pack("yesno").answers.values())
 

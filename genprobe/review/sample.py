@@ -54,8 +54,11 @@ class Exported:
 
 @dataclass
 class _Reply:
-    """A reply that may be sampled. labels: question -> what the judges said, "" for nothing.
-    unit: replies of the same are drawn together."""
+    """A reply that may be sampled.
+
+    labels: question -> what the judges said, "" for nothing. unit: replies with the same one are
+    drawn together.
+    """
 
     run: int
     request: str
@@ -85,17 +88,22 @@ def export(
     disagreements: str | Path | None = None,
     questions: Sequence[str] = (),
 ) -> Exported:
-    """Write `OUT.csv`, or `OUT-reviewer1.csv`, … for several reviewers, `OUT-key.json` and
-    `OUT-instructions.txt`; a file that is there already is never written over.
+    """Draw a sample of replies and write it as sheets for reviewers.
 
-    sources: run folders of one command. size: replies in the sample, all where there are fewer; of
-    stories, those of as many whole templates as come nearest.
-    langs: languages asked in, all where empty. overlap: share of the sample that every reviewer
-    reads; the rest is dealt out. repeats: share of a reviewer's rows that come once more, half a
-    file later. disagreements: a table of `collect`; then what its reviewers do not agree on is
-    written for an adjudicator, and the rest of the options is not used. questions: of
-    prompts/review.toml, asked besides those of the task; no judge answers them.
-    InputError, RunError in one line.
+    Writes `OUT.csv` (`OUT-reviewer1.csv`, … for several reviewers), `OUT-key.json` and
+    `OUT-instructions.txt`. A file that is there already is never written over.
+
+    sources: run folders of one command.
+    size: replies in the sample; all where there are fewer. Of stories, whole templates are drawn
+        until their number comes nearest to it.
+    langs: languages asked in; all where empty.
+    overlap: share of the sample that every reviewer reads; the rest is dealt out.
+    repeats: share of a reviewer's rows that come once more, half a file later.
+    disagreements: a table of `collect`; what its reviewers disagree on is written for an
+        adjudicator, and the other options are not used.
+    questions: of prompts/review.toml, asked besides the task's own; no judge answers them.
+
+    Raises InputError or RunError in one line.
     """
     for name in questions:
         if name not in guide.load().words:
@@ -177,13 +185,13 @@ def _places(
 
 
 def _named(reviewer: str, dealt: Iterable[_Reply]) -> Iterator[tuple[str, _Reply]]:
-    """The rows of a reviewer with their names: `r2-0001` is the first of `reviewer2`."""
+    """Name the rows of a reviewer: `r2-0001` is the first of `reviewer2`."""
     short = f"{reviewer[0]}{reviewer.removeprefix('reviewer').removeprefix(ADJUDICATOR)}"
     return ((f"{short}-{number:04d}", reply) for number, reply in enumerate(dealt, 1))
 
 
 def _replies(at: int, run: Run, codes: set[str]) -> Iterator[_Reply]:
-    """The replies of a run that a person can read, in the order of its plan."""
+    """Return the replies of a run that a person can read, in the order of its plan."""
     asked = tasks.of(run.spec).questions
     judged = run.judges()
     labels: dict[str, dict[str, str]] = {}
@@ -224,8 +232,11 @@ def _replies(at: int, run: Run, codes: set[str]) -> Iterator[_Reply]:
 
 
 def _templates(run: Run) -> dict[tuple[str, str, str], str]:
-    """Template (language, probe, statement) -> its label, as NegRate has it: `negative`, `not
-    negative` or `no label`. Empty for a run of too few stories a template, and of no stories."""
+    """Return template (language, probe, statement) -> its label, as NegRate has it.
+
+    `negative`, `not negative` or `no label`. Empty for runs of too few stories a template, and for
+    runs that are not of stories.
+    """
     from genprobe.metrics import negrate, spoken
     from genprobe.outcomes import table
 
@@ -244,7 +255,7 @@ def _templates(run: Run) -> dict[tuple[str, str, str], str]:
 
 
 def _sample(replies: Iterable[_Reply], size: int, rng: random.Random) -> list[_Unit]:
-    """A stratified sample with its weights (see the head of this module), shuffled."""
+    """Draw a stratified sample with its weights (see the head of this module), and shuffle it."""
     units: dict[tuple[str, ...], _Unit] = {}
     for reply in replies:
         units.setdefault(reply.unit, []).append(reply)
@@ -268,8 +279,7 @@ def _sample(replies: Iterable[_Reply], size: int, rng: random.Random) -> list[_U
 
 
 def _shares(sizes: Sequence[int], total: int) -> list[float]:
-    """Expected units of each stratum, in all `total`: whole numbers unless there are fewer units
-    than strata."""
+    """Divide `total` units among strata: whole numbers, unless units are fewer than strata."""
     if total >= sum(sizes):
         return [float(n) for n in sizes]
     least = 1.0 if total >= len(sizes) else 0.0
@@ -294,8 +304,10 @@ def _shares(sizes: Sequence[int], total: int) -> list[float]:
 def _deal(
     units: Sequence[_Unit], reviewers: int, overlap: float, repeats: float, rng: random.Random
 ) -> dict[str, list[_Reply]]:
-    """Each reviewer's rows, in an order of their own; a repeat comes half a file after the first
-    at least."""
+    """Deal each reviewer's rows, in an order of their own.
+
+    A repeat comes half a file after the first reading at least.
+    """
     shared = round(overlap * len(units))
     rows = {}
     for number in range(reviewers):
@@ -313,7 +325,7 @@ def _deal(
 
 
 def _disputed(replies: Iterable[_Reply], rows: Sequence[Row], path: Path) -> list[_Reply]:
-    """The replies that reviewers answered differently and no adjudicator has seen."""
+    """Return the replies that reviewers answered differently and no adjudicator has seen."""
     found = {r.item: r.weight for r in resolve(rows) if r.differ and r.rule != "adjudicated"}
     if not found:
         raise InputError(f"{path}: there are no disagreements to adjudicate")
@@ -355,7 +367,7 @@ def _item(reply: _Reply) -> Row:
 
 
 def _page(questions: Sequence[str]) -> str:
-    """The instructions, with the columns and questions of this export."""
+    """Write the instructions, with the columns and questions of this export."""
     g = guide.load()
 
     def listed(names: Iterable[str]) -> str:

@@ -230,7 +230,10 @@ def run(task: str | Task, ask: Ask) -> notebook.Run:
 
 
 def planned(task: str | Task, ask: Ask) -> list[Request]:
-    """The requests that a run would ask in chat, without opening an engine. InputError as `run`."""
+    """Plan the requests that a run would ask in chat, without opening an engine.
+
+    Raises InputError as `run` does.
+    """
     task = find(task) if isinstance(task, str) else task
     return list(task.prepare(ask).requests(None))
 
