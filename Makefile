@@ -18,8 +18,7 @@ test: check
 	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto --maxprocesses 4
 
 slow: $(VENV)/ready
-	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto --maxprocesses 4 -m slow --ignore tests/test_hub.py
-	OMP_NUM_THREADS=1 $(BIN)/pytest -m slow tests/test_hub.py # each reads what the one before fetched
+	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto --maxprocesses 4 -m slow
 
 test-all: test slow
 

@@ -6,6 +6,7 @@ another host, with the commit and the size in the headers of the redirect.
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import http.server
 import json
@@ -14,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import threading
+from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import huggingface_hub
@@ -183,9 +185,25 @@ def hub(folders):
         server.shutdown()
 
 
+@dataclasses.dataclass
+class Resumed:
+    """Two checkpoints asked in one command, which was killed between the two and given again.
+
+    place: where it was run, the runs in `runs`. killed: the names of the runs that there were when
+    it was killed; kept: the log-probabilities of the first by then. asked: the requests to the hub
+    by then. out, told: what the second command printed.
+    """
+
+    place: Path
+    killed: list[str]
+    kept: bytes
+    asked: int
+    out: str
+    told: str
+
+
 @pytest.fixture(scope="module")
-def runs(hub, tmp_path_factory):
-    """Two checkpoints in one command, killed between the two and given again; where it was run."""
+def resumed(hub, tmp_path_factory):
     place = tmp_path_factory.mktemp("hub")
     hub.hold = "/revision/step-2"
     process = command(hub, place, "step-10,step-2", "runs")
@@ -195,6 +213,32 @@ def runs(hub, tmp_path_factory):
     assert held, told
     hub.hold = None
     hub.free.set()
+    killed = sorted(path.name for path in (place / "runs").iterdir())
+    kept = (place / "runs" / "step-10" / "logprobs.jsonl").read_bytes()
+    asked = len(hub.seen)
+    process = command(hub, place, "step-10,step-2", "runs")
+    out, told = process.communicate()
+    assert process.returncode == 0, told
+    return Resumed(place, killed, kept, asked, out, told)
+
+
+@pytest.fixture(scope="module")
+def offline(resumed, hub):
+    """Runs of the same checkpoints without the hub, of what the resumed command fetched."""
+    asked = len(hub.seen)
+    process = command(hub, resumed.place, "step-2,step-10", "offline", HF_HUB_OFFLINE="1")
+    _, told = process.communicate()
+    assert process.returncode == 0, told
+    assert len(hub.seen) == asked
+    return resumed.place / "offline"
+
+
+@pytest.fixture(scope="module")
+def local(folders, tmp_path_factory):
+    """Runs of the same weights, each from a folder of this machine."""
+    place = tmp_path_factory.mktemp("local")
+    for name, folder in folders.items():
+        api.logprobs(str(folder), langs=["en"], limit=4, scorers=["loglik"], out=place / name)
     return place
 
 
@@ -220,51 +264,39 @@ def values(folder):
     return {p.request: p.continuations[0]["logprobs"] for p in Run.open(folder).logprobs()}
 
 
-def test_checkpoints_of_the_hub(runs, hub, folders):
-    whole = runs / "runs" / "step-10"
-    assert Run.open(whole).verify() == [] and len(values(whole)) == 8
-    assert not (runs / "runs" / "step-2").exists()
-    before, asked = (whole / "logprobs.jsonl").read_bytes(), len(hub.seen)
-
-    process = command(hub, runs, "step-10,step-2", "runs")
-    out, told = process.communicate()
-    assert process.returncode == 0, told
-    assert "8 of 8 replies were there already" in told
-    assert (whole / "logprobs.jsonl").read_bytes() == before
-    fetched = {path for method, path in hub.seen[asked:] if method == "GET" and "api/m" not in path}
+def test_checkpoints_of_the_hub(resumed, local, hub):
+    runs = resumed.place / "runs"
+    assert resumed.killed == ["step-10"]
+    assert "8 of 8 replies were there already" in resumed.told
+    assert (runs / "step-10" / "logprobs.jsonl").read_bytes() == resumed.kept
+    requests = hub.seen[resumed.asked :]
+    fetched = {path for method, path in requests if method == "GET" and "api/m" not in path}
     assert fetched and not any(hub.refs["step-10"] in path for path in fetched)
     assert not any("README" in path for _, path in hub.seen)
 
-    for name, folder in folders.items():
-        run = Run.open(runs / "runs" / name)
-        assert run.verify() == []
+    for name in STEPS:
+        run = Run.open(runs / name)
+        assert run.verify() == [] and len(values(run.folder)) == 8
         assert (run.spec.model, run.spec.checkpoint) == (MODEL, name)
         assert run.spec.revision == hub.refs[name]
         assert hub.refs[name] in (run.folder / "README.md").read_text()
         assert all(TOKEN.encode() not in path.read_bytes() for path in run.folder.glob("*.*"))
-        local = api.logprobs(
-            str(folder), langs=["en"], limit=4, scorers=["loglik"], out=runs / "local" / name
-        )
-        assert (local.spec.model, local.spec.checkpoint) == ("training", name)
-        assert values(run.folder) == values(local.folder)
-    assert values(runs / "runs" / "step-2") != values(whole)
+        here = Run.open(local / name)
+        assert (here.spec.model, here.spec.checkpoint) == ("training", name)
+        assert values(run.folder) == values(here.folder)
+    assert values(runs / "step-2") != values(runs / "step-10")
 
-    rates = [s for s in map(Score.from_dict, json.loads(out)) if s.metric == "win-rate"]
+    rates = [s for s in map(Score.from_dict, json.loads(resumed.out)) if s.metric == "win-rate"]
     assert [s.by["revision"] for s in rates] == ["step-2", "step-10"]
     assert all("model" not in s.by and "source" not in s.by for s in rates)
     assert f"|revision:{hub.refs['step-2'][:7]}~" in rates[0].signature
     assert "|checkpoint:step-2|" in rates[0].signature
 
 
-def test_what_was_fetched_is_enough_offline(runs, hub):
-    asked = len(hub.seen)
-    process = command(hub, runs, "step-2,step-10", "offline", HF_HUB_OFFLINE="1")
-    _, told = process.communicate()
-    assert process.returncode == 0, told
-    assert len(hub.seen) == asked
+def test_what_was_fetched_is_enough_offline(resumed, offline, hub):
     for name in STEPS:
-        assert values(runs / "offline" / name) == values(runs / "runs" / name)
-        assert Run.open(runs / "offline" / name).spec.revision == hub.refs[name]
+        assert values(offline / name) == values(resumed.place / "runs" / name)
+        assert Run.open(offline / name).spec.revision == hub.refs[name]
 
 
 @pytest.fixture
@@ -330,18 +362,18 @@ def test_the_engine_of_the_other_commands_names_the_checkpoint_too(online):
         assert (found.model, found.revision, found.checkpoint) == (MODEL, commit, called)
 
 
-def test_the_curve_is_of_the_model(runs):
+def test_the_curve_is_of_the_model(offline, local):
     """Of revisions and of folders, in the order of the steps, under the name of the model."""
-    for place, name in (("offline", "tiny"), ("local", "training")):
-        both = [runs / place / step for step in STEPS]
+    for place, name in ((offline, "tiny"), (local, "training")):
+        both = [place / step for step in STEPS]
         curves = [f for f in figures.found(both) if f.name.startswith("win-rate-by-checkpoint")]
         assert [[s.by["step"] for s in f.scores] for f in curves] == [[2, 10]]
         assert curves[0].title.endswith(f"by checkpoint of {name}")
         assert [s.by["model"] for s in curves[0].scores] == [f"{name}@step-2", f"{name}@step-10"]
 
 
-def test_two_names_of_one_commit_are_told_apart(runs, tmp_path):
-    first, again = runs / "offline" / "step-10", tmp_path / "again"
+def test_two_names_of_one_commit_are_told_apart(offline, tmp_path):
+    first, again = offline / "step-10", tmp_path / "again"
     shutil.copytree(first, again)
     spec = (again / "run.json").read_text()
     (again / "run.json").write_text(spec.replace('"checkpoint": "step-10"', '"checkpoint": "main"'))
