@@ -11,7 +11,7 @@ import itertools
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 # Vowel signs, viramas, accents: Python's \w leaves combining marks out, which would cut Indic
 # words at every vowel. Ranges: combining diacritics, Cyrillic, Hebrew, Arabic, then the Indic
@@ -114,16 +114,18 @@ def expand(phrase: str) -> Iterable[str]:
     >>> sorted(expand("i (do not|don't) (really )?agree"))[:2]
     ['i do not agree', 'i do not really agree']
     """
-    parts = re.split(r"(\([^()]*\)\??)", phrase)
-    choices = []
-    for part in parts:
+    return ("".join(chosen) for chosen in itertools.product(*_parts(phrase)))
+
+
+def _parts(phrase: str) -> Iterator[list[str]]:
+    """The choices at each place of a pattern, one after another."""
+    for part in re.split(r"(\([^()]*\)\??)", phrase):
         if part.startswith("(") and part.endswith(")?"):
-            choices.append(["", *part[1:-2].split("|")])
+            yield ["", *part[1:-2].split("|")]
         elif part.startswith("("):
-            choices.append(part[1:-1].split("|"))
+            yield part[1:-1].split("|")
         else:
-            choices.append([part])
-    return ("".join(chosen) for chosen in itertools.product(*choices))
+            yield [part]
 
 
 # A pattern whose phrases are words with spaces between: splitting is ten times faster.
@@ -137,38 +139,90 @@ def plain_phrases(pattern: str) -> list[tuple[str, list[str]]]:
 
 
 def _expanded(pattern: str) -> Iterator[tuple[str, list[str]]]:
-    split = str.split if _WORDS.match(pattern) else tokens
-    return ((phrase, split(phrase)) for phrase in expand(pattern))
+    split = bool(_WORDS.match(pattern))
+    return ((phrase, _tokens_of(phrase, split)) for phrase in expand(pattern))
 
 
-# A trie: token -> further tokens; the empty token -> the group of the phrase that ends here.
+def _tokens_of(phrase: str, split: bool) -> list[str]:
+    return phrase.split() if split else tokens(phrase)
+
+
+# A trie: token -> further tokens; the empty token -> the group of the phrase that ends here. What
+# stands below a first token is made when that token is first looked up.
 Phrases = dict[str, Any]
+
+
+class _Waiting(NamedTuple):
+    """Patterns of which at least one phrase begins with a certain token."""
+
+    fold: Mapping[str, str]
+    patterns: list[tuple[str, str]]  # (group, pattern)
 
 
 def compile_phrases(
     groups: Iterable[tuple[str, Iterable[str]]], fold: Mapping[str, str] | None = None
 ) -> Phrases:
     """Phrases ready for `matches`. Where two groups claim one phrase, the first wins."""
-    collecting = gc.isenabled()
-    gc.disable()  # it would look through hundreds of thousands of new nodes again and again
-    try:
-        return _trie(groups, fold)
-    finally:
-        if collecting:
-            gc.enable()
-
-
-def _trie(groups: Iterable[tuple[str, Iterable[str]]], fold: Mapping[str, str] | None) -> Phrases:
+    fold = fold or {}
     root: Phrases = {}
     for group, patterns in groups:
         for pattern in patterns:
-            for words in _folded(pattern, fold or {}):
-                node = root
-                for word in words:
-                    node = node.setdefault(word, {})
-                if node is not root:
-                    node.setdefault("", group)
+            for word in _first_words(pattern, fold):
+                root.setdefault(word, _Waiting(fold, [])).patterns.append((group, pattern))
     return root
+
+
+def _first_words(pattern: str, fold: Mapping[str, str]) -> Iterable[str]:
+    """The tokens with which the phrases of a pattern begin."""
+    if all(len(old) == 1 for old in fold):
+        return _begin(replace(normalise(pattern), fold))
+    return {words[0] for words in _folded(pattern, fold) if words}
+
+
+@functools.cache
+def _begin(pattern: str) -> frozenset[str]:
+    """As `_first_words`, of a pattern that is normalised and folded: its parts are joined only
+    until the first token is whole, as a long pattern stands for thousands of phrases."""
+    split = bool(_WORDS.match(pattern))
+    found: set[str] = set()
+    begun = {""}
+    for choices in _parts(pattern):
+        joined = {before + choice for before in begun for choice in choices}
+        begun = set()
+        for text in joined:
+            word = _whole_word(text, split)
+            if word:
+                found.add(word)
+            else:
+                begun.add(text)
+        if not begun:
+            break
+    return frozenset(found.union(*(_tokens_of(text, split)[:1] for text in begun)))
+
+
+def _whole_word(text: str, split: bool) -> str:
+    """The first token of a text if nothing that follows can make it longer, else ""."""
+    match = re.search(r"\S+", text) if split else TOKEN.search(text)
+    return match.group() if match and text[match.end() : match.end() + 1].isspace() else ""
+
+
+def _grown(word: str, waiting: _Waiting) -> Phrases:
+    """The trie below a first token."""
+    collecting = gc.isenabled()
+    gc.disable()  # it would look through all new nodes again and again
+    try:
+        top: Phrases = {}
+        for group, pattern in waiting.patterns:
+            for first, *rest in filter(None, _folded(pattern, waiting.fold)):
+                if first == word:
+                    node = top
+                    for token in rest:
+                        node = node.setdefault(token, {})
+                    node.setdefault("", group)
+        return top
+    finally:
+        if collecting:
+            gc.enable()
 
 
 def _folded(pattern: str, fold: Mapping[str, str]) -> Iterator[list[str]]:
@@ -183,8 +237,13 @@ def _folded(pattern: str, fold: Mapping[str, str]) -> Iterator[list[str]]:
 
 def matches(phrases: Phrases, words: Sequence[str], start: int) -> list[tuple[str, int]]:
     """(group, number of tokens) of every phrase that begins at `words[start]`, longest first."""
-    node, found = phrases, []
-    for at in range(start, len(words)):
+    node = phrases.get(words[start]) if start < len(words) else None
+    if node is None:
+        return []
+    if isinstance(node, _Waiting):
+        node = phrases[words[start]] = _grown(words[start], node)
+    found = [(node[""], 1)] if "" in node else []
+    for at in range(start + 1, len(words)):
         step = node.get(words[at])
         if step is None:
             break
