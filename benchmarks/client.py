@@ -175,7 +175,7 @@ def commands(
             f"    data = json_dataset({str(home / 'prompts.jsonl')!r}, FieldSpec(input='prompt'))\n"
             "    return Task(dataset=data, solver=generate())\n"
         )
-        theirs = [str(Path(arguments.inspect).with_name("inspect")), "eval", str(home / "task.py")]
+        theirs = [str(Path(arguments.inspect).absolute().with_name("inspect")), "eval", "task.py"]
         theirs += ["--model", "openai-api/bench/bench", "--temperature", "0", "--display", "none"]
         theirs += ["--max-tokens", "64", "--log-dir", "{}", "--max-connections", most]
         theirs += ["--max-samples", most]
@@ -200,11 +200,15 @@ def commands(
     return found
 
 
-def measured(command: list[str], more: dict[str, str], folder: Path) -> tuple[float, float]:
-    """(seconds, seconds of processor time) of a command and all that it starts."""
+def measured(
+    command: list[str], more: dict[str, str], folder: Path, at: Path | None
+) -> tuple[float, float]:
+    """(seconds, seconds of processor time) of a command and all that it starts, in the folder `at`,
+    else in this one."""
     filled = [word.replace("{}", str(folder)) for word in command]
     before, begun = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    done = subprocess.run(filled, env={**os.environ, **more}, capture_output=True, text=True)
+    there = {**os.environ, **more}
+    done = subprocess.run(filled, env=there, cwd=at, capture_output=True, text=True)
     seconds = time.perf_counter() - begun
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode:
@@ -236,7 +240,8 @@ def main() -> int:
         home = Path(temporary)
         for turn in range(arguments.rounds):
             for name, (command, more) in commands(arguments, url, home).items():
-                used = measured(command, more, home / f"{name}-{turn}")
+                at = home if name == "inspect" else None  # it finds tasks below its folder only
+                used = measured(command, more, home / f"{name}-{turn}", at)
                 times.setdefault(name, []).append(used)
     medians = {
         n: [statistics.median(c) for c in zip(*rows, strict=True)] for n, rows in times.items()

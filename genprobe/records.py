@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import operator
 import types
 import typing
 from dataclasses import dataclass, field
@@ -43,7 +44,9 @@ class Record:
     def from_json(cls, line: str | bytes) -> Self:
         """Parse one line. RunError for anything that is not exactly this record."""
         try:
-            row = json.loads(line)
+            # Of bytes, json would first look which encoding they are in.
+            text = line.decode("ascii") if isinstance(line, bytes) and line.isascii() else line
+            row = json.loads(text)
         except (ValueError, RecursionError) as error:
             raise RunError(f"not a line of JSON ({error})") from None
         if not isinstance(row, dict):
@@ -52,34 +55,51 @@ class Record:
 
     @classmethod
     def from_dict(cls, row: dict[str, Any]) -> Self:
-        kinds = _kinds(cls)
-        values = {}
-        for name, value in row.items():
-            known = kinds.get(name)
-            if known is None:
-                unknown = row.keys() - kinds.keys()
-                raise RunError(f"unknown field {sorted(unknown)[0]!r} in a {cls.__name__}")
-            if type(value) not in known[0]:
-                kind = known[0]
-                if tuple in kind and isinstance(value, list):
-                    value = tuple(value)
-                elif float in kind and type(value) is int:
-                    value = float(value)
-                else:
-                    what = type(value).__name__
-                    raise RunError(f"field {name!r} of a {cls.__name__} holds {what}")
-            values[name] = value
-        if list(values) != list(kinds):  # by hand, or from before a field with a default
-            for name, (_, required) in kinds.items():
-                if required and name not in values:
-                    raise RunError(f"a {cls.__name__} lacks the field {name!r}")
-            return cls(**values)
+        """Make a record of its fields. RunError for others, and for values of another type."""
+        shape = (cls, *row, *map(type, row.values()))
+        if shape not in _WHOLE:
+            kinds = _kinds(cls)
+            values = _checked(cls, kinds, row)
+            if list(values) != list(kinds):  # by hand, or from before a field with a default
+                return cls(**values)
+            if all(map(operator.is_, values.values(), row.values())):  # 1 is no 1.0 here
+                _WHOLE.add(shape)
+            row = values
         # A frozen dataclass sets its fields one by one, which takes longer than to parse the line.
         made = object.__new__(cls)
-        made.__dict__.update(values)
+        made.__dict__.update(row)
         return made
 
 
+def _checked(
+    cls: type[Record], kinds: dict[str, tuple[tuple[type, ...], bool]], row: dict[str, Any]
+) -> dict[str, Any]:
+    """The fields of a record, lists as tuples and whole numbers as such with a point where it has
+    those. RunError for one that it lacks or has not, or of another type."""
+    values = {}
+    for name, value in row.items():
+        known = kinds.get(name)
+        if known is None:
+            unknown = row.keys() - kinds.keys()
+            raise RunError(f"unknown field {sorted(unknown)[0]!r} in a {cls.__name__}")
+        if type(value) not in known[0]:
+            kind = known[0]
+            if tuple in kind and isinstance(value, list):
+                value = tuple(value)
+            elif float in kind and type(value) is int:
+                value = float(value)
+            else:
+                what = type(value).__name__
+                raise RunError(f"field {name!r} of a {cls.__name__} holds {what}")
+        values[name] = value
+    for name, (_, required) in kinds.items():
+        if required and name not in values:
+            raise RunError(f"a {cls.__name__} lacks the field {name!r}")
+    return values
+
+
+# Class, names and types of rows that were found to be whole records as they stand.
+_WHOLE: set[tuple[Any, ...]] = set()
 _KINDS: dict[type, dict[str, tuple[tuple[type, ...], bool]]] = {}
 
 

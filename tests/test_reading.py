@@ -8,9 +8,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from genprobe import metrics
+from genprobe import metrics, text
 from genprobe.judges import Item, language, refusal, seen, stance, story, thought, yesno
 from genprobe.records import Response
+from genprobe.resources import packs
 from genprobe.tasks.pipeline.judge import judge_file
 
 MODERN = Path(__file__).parents[2] / "shared" / "data" / "modern" / "replies.jsonl"
@@ -19,6 +20,22 @@ JUDGE = yesno.make()
 
 def read(response: str, probe: str = "agreement", lang: str = "en", **more):
     return JUDGE(Item(lang, probe, "", response, **more))
+
+
+def test_phrases_wait_under_the_words_that_they_begin_with() -> None:
+    for code in ("en", "de", "hi", "zh", "ar", "fr"):
+        language = packs.load_language(code)
+        phrases = text.compile_phrases(language.words.items(), language.fold)
+        found = {}
+        for group, patterns in language.words.items():
+            for pattern in patterns:
+                for words in text._folded(pattern, language.fold):
+                    if words:
+                        found.setdefault(tuple(words), group)
+        assert set(phrases) == {words[0] for words in found}
+        for words, group in found.items():  # two groups may claim a phrase: the first has it
+            assert (group, len(words)) in text.matches(phrases, words, 0), words
+    assert text.matches(phrases, ["oui"], 1) == []
 
 
 # Everyday answers that were read as their opposite.

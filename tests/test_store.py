@@ -129,6 +129,15 @@ def test_what_is_not_exactly_a_record_is_refused(line: str | bytes, said: str) -
 # -- crashes -----------------------------------------------------------------------------------
 
 
+def test_a_whole_number_is_one_with_a_point_however_often_it_is_read() -> None:
+    line = '{"request":"r","judge":"j","label":"x","score":1,"rule":"","evidence":"","fields":{}}'
+    for _ in range(3):
+        score = Judgment.from_json(line).score
+        assert (score, type(score)) == (1.0, float)
+    with pytest.raises(RunError, match="holds bool"):
+        Judgment.from_json(line.replace(":1,", ":true,"))
+
+
 def test_cut_at_any_byte_nothing_is_lost_or_doubled(whole: Path) -> None:
     path = whole / "responses.jsonl"
     data = b"".join(path.read_bytes().splitlines(keepends=True)[:3])[:-20]

@@ -37,8 +37,8 @@ class TinyRun:
     def responses(self):
         return iter(self._of["responses"])
 
-    def answered(self):
-        return (response.request for response in self._of["responses"])
+    def logprobs(self):
+        return iter(())
 
     def failures(self):
         return iter(self._of["failures"])

@@ -94,7 +94,7 @@ def _rows(run: Readable) -> list[dict[str, Any]]:
     """Join each request with its statement, reply or failure, and judgments."""
     statements = {(s.id, s.lang): s for s in run.statements()}
     responses = {r.request: r for r in run.responses()}
-    answered = set(run.answered())
+    answered = responses.keys() | {logprob.request for logprob in run.logprobs()}
     failures = {f.request: f.kind for f in run.failures() if f.request not in answered}
     judged = {name: {j.request: j for j in run.judgments(name)} for name in run.judges()}
     rows: list[dict[str, Any]] = []

@@ -73,6 +73,7 @@ class Run:
         self._files: dict[type[Record], FileIO] = {}
         self._unsynced: set[FileIO] = set()
         self._due = 0.0
+        self._planned: Sequence[Request] | None = None  # as long as it is being written
 
     def __fspath__(self) -> str:
         """Its folder: a run can be given wherever a folder can."""
@@ -104,6 +105,7 @@ class Run:
             else:
                 run._create(statements, requests)
             run._open_files()
+            run._planned = requests
         except BaseException:
             run.close()
             raise
@@ -126,7 +128,7 @@ class Run:
         finally:
             for file in self._files.values():
                 file.close()
-            self._files, self._unsynced = {}, set()
+            self._files, self._unsynced, self._planned = {}, set(), None
             if self._lock is not None:
                 os.close(self._lock)
                 self._lock = None
@@ -289,6 +291,8 @@ class Run:
 
     def requests(self) -> Iterator[Request]:
         """In the order of the plan."""
+        if self._planned is not None:
+            return iter(self._planned)
         return _read(self.folder / "requests.jsonl", Request)
 
     def responses(self) -> Iterator[Response]:
@@ -313,14 +317,20 @@ class Run:
         """All that ever happened; a later response makes up for a failure."""
         return _read(self.folder / "failures.jsonl", Failure)
 
+    @property
+    def small(self) -> bool:
+        """Whether its answers are so few that they can be kept in memory."""
+        paths = [self.folder / APPENDED[kind] for kind in (Response, LogProb)]
+        return sum(path.stat().st_size for path in paths if path.exists()) <= KEPT
+
     def exchanges(self) -> Iterator[tuple[Request, Response | LogProb]]:
         """Requests with what answered them, in the order of the plan.
 
         Memory holds where each answer begins, not the texts, unless they are few.
         """
         kinds: tuple[type[Response | LogProb], ...] = (Response, LogProb)
-        paths = [self.folder / APPENDED[kind] for kind in kinds]
-        if sum(path.stat().st_size for path in paths if path.exists()) <= KEPT:
+        if self.small:
+            paths = [self.folder / APPENDED[kind] for kind in kinds]
             answers: dict[str, Response | LogProb] = {}
             for path, kind in zip(paths, kinds, strict=True):
                 for answer in _read(path, kind):

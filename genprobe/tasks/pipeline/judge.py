@@ -28,16 +28,22 @@ def judge(
     same files, byte for byte, as one that was not. `progress` is called with the judge's name
     after each.
     """
+    judges = list(judges)
+    # What several judges see is made once, unless there is too much of it to be kept.
+    kept = list(_items(run)) if len(judges) > 1 and run.small else None
     return {
         judge.name: run.write_judgments(
-            judge.name, judge.signature, _judge(run, judge, progress), judge.reads
+            judge.name, judge.signature, _judge(judge, kept or _items(run), progress), judge.reads
         )
         for judge in judges
     }
 
 
-def _judge(run: Run, judge: Judge, progress: Callable[[str], None] | None) -> Iterator[Judgment]:
-    for request, verdict in verdicts(judge, _items(run, judge)):
+def _judge(
+    judge: Judge, items: Iterable[tuple[Request, Item]], progress: Callable[[str], None] | None
+) -> Iterator[Judgment]:
+    own = ((request.id, item) for request, item in items if request.decode in judge.reads)
+    for request, verdict in verdicts(judge, own):
         yield Judgment(
             request=request,
             judge=judge.name,
@@ -51,18 +57,16 @@ def _judge(run: Run, judge: Judge, progress: Callable[[str], None] | None) -> It
             progress(judge.name)
 
 
-def _items(run: Run, judge: Judge) -> Iterator[tuple[str, Item]]:
-    """The id of each request whose answer the judge reads, and what it sees of it."""
+def _items(run: Run) -> Iterator[tuple[Request, Item]]:
+    """Each request that was answered, and what a judge sees of the answer."""
     for request, answer in run.exchanges():
-        if request.decode not in judge.reads:
-            continue
         prompt = next(m["content"] for m in reversed(request.messages) if m["role"] == "user")
         item = Item(request.lang, request.probe, prompt, "", options=listed(request))
         if isinstance(answer, LogProb):
-            yield request.id, item._replace(continuations=answer.continuations)
+            yield request, item._replace(continuations=answer.continuations)
         else:
             found = seen(request.lang, request.probe, prompt, answer)
-            yield request.id, found._replace(options=item.options)
+            yield request, found._replace(options=item.options) if item.options else found
 
 
 def listed(request: Request) -> tuple[str, ...]:
