@@ -237,6 +237,7 @@ def test_what_is_left_out_is_told_by_measure_and_rate():
     # A label of a judge may be called like a measure.
     mixed = [one("refusal", 29, {"failed": 1}), one("refusal", 15, {}, judge="stance")]
     assert "Left out of refusal: 1 failed, of 30 planned." in formats.render(mixed, "table")
+    assert correction.VERSION  # imported, it says how its figures are shown
     corrected = [
         one(metric, 20, {"failed": 1}, rate=rate) for metric in ("ppi", "rg") for rate in "ab"
     ]

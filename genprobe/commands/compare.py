@@ -99,7 +99,7 @@ def command(
         )
     models = test == "paired" and power is None and not between and not paradigms
     if form == "json" and models:
-        click.echo(formats.ranked(found), nl=False)
+        click.echo(formats.ranked(found, found.rankings), nl=False)
         return
     print_scores(found, form)
     for one in found.rankings if form == "table" else ():

@@ -11,7 +11,7 @@ import io
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape as escape_html
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from genprobe import metrics
 from genprobe.files import escape
@@ -31,9 +31,6 @@ from genprobe.render.grid import (
 )
 from genprobe.resources import registry
 from genprobe.text.display import clean, label, pad, shorten, wide
-
-if TYPE_CHECKING:
-    from genprobe.render.scores import Scores
 
 FORMATS = ("table", "csv", "json", "latex")
 WIDTH = 100
@@ -64,23 +61,17 @@ def render(scores: Sequence[Score], form: str, width: int = WIDTH) -> str:
     return "\n".join([*lines, *notes_below(scores, columns)]) + "\n"
 
 
-def ranked(scores: Scores) -> str:
-    """Compared scores as a JSON object, with the ranking of the models beside them.
+def ranked(scores: Sequence[Score], rankings: Sequence[Mapping[str, Any]]) -> str:
+    """Write compared scores as a JSON object, with the rankings of the models beside them.
 
     The keys of a ranking stand on top where there is one cell; `rankings` has those of all.
     """
     only: dict[str, Any] = {"ranking": None}
-    if len(scores.rankings) == 1:
-        only = dict(scores.rankings[0])
+    if len(rankings) == 1:
+        only = dict(rankings[0])
     rows = ",\n".join(score.to_json() for score in scores)
-    head = json.dumps({**only, "rankings": list(scores.rankings)}, ensure_ascii=True)
+    head = json.dumps({**only, "rankings": list(rankings)}, ensure_ascii=True)
     return f'{head[:-1]}, "scores": [\n{rows}\n]}}\n'
-
-
-# --- what tables share: which cells, which columns
-
-
-# --- table
 
 
 def _table(scores: Sequence[Score], width: int) -> list[str]:
