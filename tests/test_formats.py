@@ -14,6 +14,7 @@ from sample import SPEC
 from genprobe.errors import InputError
 from genprobe.records import Score
 from genprobe.render import formats, grid, latex
+from genprobe.review import correction
 from genprobe.text import display
 
 
