@@ -128,6 +128,10 @@ def _file(path: Path) -> Iterator[Finding]:
             _READ.get(folder, collect.read_pack)(path)
         except InputError as error:
             yield Finding("error", str(path), str(error).removeprefix(f"{path}: "))
+        else:
+            review = str(inputs.read_toml(path).get("review", ""))
+            if folder in ("extraction", "lexicon") and review.startswith("awaiting"):
+                yield Finding("warning", str(path), "awaits a native reader")
     else:
         yield from _language(path)
 

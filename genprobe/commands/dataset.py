@@ -119,10 +119,10 @@ def _ask(prompt: str) -> str:
 @_SOURCE
 @click.option(
     "--rules",
-    default="en",
-    show_default=True,
+    default="",
     metavar="R",
-    help="A language's, or afristereo: the study's own, slips and all.",
+    help="A file of prompts/extraction; afristereo: the study's own, slips and all.  [default: "
+    "those of each row's lang, else en]",
 )
 @_OUT
 @together(QUIET, VERBOSE)

@@ -2,8 +2,8 @@
 
 A set of rules is a file of `prompts/extraction`: a cascade, of which the first rule that fits a
 sentence decides, as in AfriStereo (section 3.3.1). `afristereo` gives what that study's extractor
-gives, its slips too; the file of a language (`en`, the default) is ours, and says no more than it
-sees: a sentence without a group is left out, with the reason, and not forced into two parts.
+gives, its slips too. The file of a language is ours: a sentence that names no group is left out,
+with the reason, and not forced into two parts.
 
 Every row comes back, with `identity`, `attribute`, the `rule` that decided, its `confidence` (high,
 medium or low, as its author sees it; docs/datasets.md has the share of each that two readers
@@ -31,6 +31,7 @@ CONFIDENCE = ("high", "medium", "low")
 COLUMNS = ("identity", "attribute", "rule", "confidence", "excluded")
 SENTENCE = ("sentence", "text", "statement", "stereotype")
 ANSWER = ("answer", "response", "answers", "responses")
+LANG = ("lang", "language")
 TYPE = ("stereotype_type", "type", "category", "task")
 _LISTS = re.compile(r"<(\w+)>")
 
@@ -55,10 +56,14 @@ class Rule:
 
 @dataclass(frozen=True)
 class Rules:
-    """A set of rules, as its file has it, its word lists put into its patterns."""
+    """A set of rules, as its file has it, its word lists put into its patterns.
+
+    letters: what stands for a character before anything else is done, such as Turkish `I` -> `ı`.
+    """
 
     name: str
     lang: str
+    letters: dict[int, str]
     known: tuple[str, ...]
     types: dict[str, str]
     split: re.Pattern[str] | None
@@ -86,13 +91,16 @@ class Extraction:
 
 @functools.cache
 def load(name: str) -> Rules:
-    """Read the rules of a name. Raises InputError where there are none, or they are wrong."""
+    """Read the rules of a name.
+
+    Raises InputError where there are none, or they are wrong.
+    """
     registry.check(FOLDER, name)
     return read_rules(registry.PROMPTS / FOLDER / f"{name}.toml")
 
 
 _KEYS = {
-    *("title", "lang", "source", "review", "published", "split", "fold", "after"),
+    *("title", "lang", "source", "review", "published", "letters", "split", "fold", "after"),
     *("words", "known", "types", "strip", "exclude", "identity", "same", "rules"),
 }
 
@@ -115,6 +123,7 @@ def read_rules(path: Path) -> Rules:
     return Rules(
         name=path.stem,
         lang=tables.language(row["lang"]),
+        letters=str.maketrans(row.get("letters", {})),
         # The longest first, so that "old people" is found before "people".
         known=tuple(sorted(known, key=lambda word: -len(word))),
         types=dict(row.get("types", {})),
@@ -132,7 +141,7 @@ def read_rules(path: Path) -> Rules:
 
 
 def _compile(text: str, path: Path, lists: dict[str, list[str]]) -> re.Pattern[str]:
-    """A pattern in which `<name>` stands for the words of a list, the longest first."""
+    """Compile a pattern in which `<name>` stands for the words of a list, the longest first."""
 
     def words(found: re.Match[str]) -> str:
         if found[1] not in lists:
@@ -179,9 +188,10 @@ def extract(sentence: str, rules: Rules, kind: str = "") -> Extraction:
 
     kind: the question that it answers, as the rules' `types` have it (`women`, `age`), or empty.
     Returns what the first rule that fits gives. Both texts are in small letters where the rules
-    say `fold`; ours are also trimmed, without markup, and normalised by the rules' `same`.
+    say `fold`; ours are also trimmed, without markup, and the identity goes by the name that the
+    rules' `same` has for it.
     """
-    text = sentence.strip()
+    text = sentence.strip().translate(rules.letters)
     if not rules.published:
         text = " ".join(unicodedata.normalize("NFC", text).replace("’", "'").split())
         for pattern in rules.strip:
@@ -204,7 +214,7 @@ def extract(sentence: str, rules: Rules, kind: str = "") -> Extraction:
 
 
 def _apply(rule: Rule, text: str, rules: Rules, group: str) -> tuple[str, str] | None:
-    """The two parts as they stand in the sentence, or None where the rule does not fit."""
+    """Give the two parts as they stand in the sentence, or None where the rule does not fit."""
     if rule.pattern is not None:
         match = rule.pattern.match(text)
         if match is None:
@@ -233,7 +243,7 @@ def _finish(part: str, rules: Rules) -> str:
     part = part.strip()
     if rules.published:
         return part.rstrip(".").lower()
-    part = part.strip(' .,;:!*"“”«»')
+    part = part.strip(' .,;:!?*"“”«»।؟،؛')
     return part.lower() if rules.fold else part
 
 
@@ -247,16 +257,17 @@ def normal(identity: str, rules: Rules) -> str:
 # --- a table
 
 
-def run(source: str | Path, rules_name: str = "en") -> tuple[list[Row], list[str]]:
+def run(source: str | Path, rules_name: str = "") -> tuple[list[Row], list[str]]:
     """Extract from a table.
 
     source: a table with a column `sentence`, one sentence a row, which come back in order; or
     `answer`, in which one person gave several, parted by commas: each becomes a row, and one
     that names no group takes that of the part before it. A column `stereotype_type` (or `type`,
-    `category`) says which question was asked. rules_name: a file of prompts/extraction.
+    `category`) says which question was asked. rules_name: a file of prompts/extraction for all
+    rows; if empty, each row has the rules of its `lang`, English where there is no such column.
     Returns the rows and the columns that they have. Raises InputError for what cannot be read.
     """
-    rules = load(rules_name)
+    named = load(rules_name or "en")
     rows = tables.read(source)
     there = list(dict.fromkeys(name for _, row in rows for name in row))
     sentence = tables.column(there, SENTENCE)
@@ -264,10 +275,13 @@ def run(source: str | Path, rules_name: str = "en") -> tuple[list[Row], list[str
     if sentence is None and answer is None:
         tables.need(source, there, SENTENCE, "one sentence a row, or 'answer', several")
     kind = tables.column(there, TYPE)
-    step = f"extract/{VERSION}|rules:{rules.name}@{rules.hash}"
+    lang = None if rules_name else tables.column(there, LANG)
     made: list[Row] = []
     keys = [name for name in (kind, sentence or answer) if name]
-    for (_, row), name in zip(rows, tables.name_rows(rows, keys, source), strict=True):
+    for (number, row), name in zip(rows, tables.name_rows(rows, keys, source), strict=True):
+        code = cell_text(row.get(lang)) if lang else ""
+        rules = _of_language(code, f"{source}, row {number}") if code else named
+        step = f"extract/{VERSION}|rules:{rules.name}@{rules.hash}"
         asked = cell_text(row.get(kind)) if kind else ""
         if sentence is not None:
             found = extract(cell_text(row.get(sentence)), rules, asked)
@@ -281,13 +295,23 @@ def run(source: str | Path, rules_name: str = "en") -> tuple[list[Row], list[str
     return made, tables.columns(made, COLUMNS)
 
 
+def _of_language(name: str, where: str) -> Rules:
+    """Load the rules of a language, or of the one that it is a variety of."""
+    code = tables.language(name)
+    for one in (code, code.partition("-")[0]):
+        if one in registry.names(FOLDER):
+            return load(one)
+    there = ", ".join(one for one in registry.names(FOLDER) if load(one).lang == one)
+    raise InputError(f"{where}: no rules in {code!r}, only in {there}; name some with --rules")
+
+
 def _row(row: Row, name: str, found: Extraction, history: list[str]) -> Row:
     values = {column: getattr(found, column) for column in COLUMNS}
     return {"id": name} | row | {"id": name} | values | {tables.HISTORY: history}
 
 
 def _parts(answer: str, rules: Rules, kind: str) -> Iterator[tuple[str, Extraction]]:
-    """The sentences of an answer; one without a group of its own is said of the one before."""
+    """Part an answer into sentences; one without a group is said of the group before it."""
     before = ""
     parts: Sequence[str] = rules.split.split(answer) if rules.split else [answer]
     for part in filter(None, (part.strip() for part in parts)):
