@@ -29,7 +29,7 @@ from genprobe.records import JSON, digest
 from genprobe.resources import packs, panel, registry
 
 # Raised whenever an answer can change without a change of a language file.
-VERSION = 2
+VERSION = 3
 
 PLACE, READS = 10, "replies to yes/no questions"
 COLUMNS = (
@@ -53,9 +53,9 @@ _STEREOTYPE = {"recognition": "yes"}
 _OTHER = {"yes": "no", "no": "yes"}
 
 # A gap with one of these ends a sentence, a line, a label or a bullet: an answer may follow.
-_STARTS = re.compile(r"[\n.!?。！？।؟:;|/([{<>*#>•·_…【☐☑☒□■✓✔✗✘○●]|[-–—]\s|\s[-–—]")
+_STARTS = re.compile(r"[\n.!?。！？।؟:;؛|/([{<>*#>•·_…【☐☑☒□■✓✔✗✘○●]|[-–—]\s|\s[-–—]")
 # An answer word stands alone when this follows it.
-_ENDS = re.compile(r"[\"'”“’»」』】)\]}*_`$ \t]*(?:$|[\n.,;:!?。，、；！？।،؟…|/<\[☐□○]|[-–—(])")
+_ENDS = re.compile(r"[\"'”“’»」』】)\]}*_`$ \t]*(?:$|[\n.,;؛:!?。，、；！？।،؟…|/<\[☐□○]|[-–—(])")
 _ENDS_HAN = re.compile(r"[\"'”“’»」』】)\]}*_`]*(?:$|[\s.,;:!?。，、；！？…|/(<\[-])")
 _WHOLE = re.compile(r"[\"'”“’»」』】)\]}*_` \t]*(?:$|[\n.,;!?。，、；！？।،؟…/|<])")
 # Between two options stands no letter, and no end of a sentence.
@@ -73,8 +73,8 @@ _QUOTED = re.compile(
 
 # A phrase does not go over the end of a sentence; one around an answer word not over a comma
 # either ("No, todos …" is an answer, "No todos …" is none).
-_BREAKS = re.compile(r"[\n.!?。！？।؟:;/|]")
-_COMMAS = re.compile(r"[\n.!?。！？।؟:;/|,，،、]")
+_BREAKS = re.compile(r"[\n.!?。！？।؟:;؛/|]")
+_COMMAS = re.compile(r"[\n.!?。！？।؟:;؛/|,，،、]")
 _COMMA = re.compile(r"[,，،、]")
 _LOOSE = frozenset(
     (
@@ -98,13 +98,14 @@ _ENGLISH = frozenset(
 )
 
 # A sentence ends; a colon or a comma only ends a clause.
-_SENTENCE_ENDS = re.compile(r"[\n.!?。！？।؟;；…|]")
-_SENTENCES = re.compile(r"[\n.!?。！？।؟;；]+")
+_SENTENCE_ENDS = re.compile(r"[\n.!?。！？।؟;；؛…|]")
+_SENTENCES = re.compile(r"[\n.!?。！？।؟;；؛]+")
 _CORE = {
-    "recognition": clauses.STEREOTYPE,
-    "agreement": clauses.STANCES | clauses.FINE | clauses.FAULTY,
-    "disagreement": clauses.STANCES | clauses.FINE | clauses.FAULTY,
+    "recognition": clauses.STEREOTYPE_CORE,
+    "agreement": clauses.STANCE_CORE,
+    "disagreement": clauses.STANCE_CORE,
 }
+_CORE_OF_ME = {**_CORE, "recognition": clauses.STEREOTYPE}
 # Tokens of a reply, and of one sentence, that are read by clauses.
 _READ, _LONG = 6000, 400
 _KEPT = 20_000  # sentences of a language whose reading is kept
@@ -141,16 +142,36 @@ class _Said(NamedTuple):
     answer: str | None
     start: int  # in the normalised reply
     end: int
-    first: int  # index of its first token
-    last: int
     therefore: bool  # whether it draws a conclusion
     shown: tuple[int, int]  # the words that it rests on
 
-    def moved(self, by: int, tokens: int) -> _Said:
-        """The same, of a sentence that stands elsewhere: by so many characters and tokens."""
-        answer, start, end, first, last, therefore, (low, high) = self
-        at = (start + by, end + by, first + tokens, last + tokens)
-        return _Said(answer, *at, therefore, (low + by, high + by))
+    def moved(self, by: int) -> _Said:
+        """The same, of a sentence that stands so many characters further on."""
+        answer, start, end, therefore, (low, high) = self
+        return _Said(answer, start + by, end + by, therefore, (low + by, high + by))
+
+
+class _Part(NamedTuple):
+    """A sentence to be read by its clauses: tokens `first` to `last` of lists."""
+
+    tokens: Sequence[str]
+    gaps: Sequence[str]  # one before each token, and one behind the last
+    spans: Sequence[tuple[int, int]]
+    hidden: list[bool] | None
+    first: int
+    last: int
+
+
+def _reason(clause: clauses.Clause) -> bool:
+    """Whether a clause gives a reason of what was said: "because not all people are alike"."""
+    return any(h.bits & clauses.BECAUSE and h.first == clause.first for h in clause.hits)
+
+
+def _bits(hits: Sequence[clauses.Hit]) -> int:
+    bits = 0
+    for hit in hits:
+        bits |= hit.bits
+    return bits
 
 
 class _Lexicon(NamedTuple):
@@ -415,11 +436,11 @@ class _Reading:
         key = self.probe, self.gaps[first][-1:], sentence, behind[:2]
         kept = self.lexicon.kept.get(key)
         if kept is None:
-            kept = [one.moved(-low, -first) for one in self._anew(first, last, None)]
+            kept = [one.moved(-low) for one in self._anew(first, last, None)]
             if len(self.lexicon.kept) >= _KEPT:
                 self.lexicon.kept.clear()
             self.lexicon.kept[key] = kept
-        return [one.moved(low, first) for one in kept] if kept else kept
+        return [one.moved(low) for one in kept] if kept else kept
 
     def own_sentences(self) -> list[Sentence]:
         """The first sentences of the reply: no questions, quotations or repeated statements."""
@@ -438,10 +459,29 @@ class _Reading:
     def _anew(self, first: int, last: int, hidden: list[bool] | None) -> list[_Said]:
         for gram in self.grammars(first, last):
             if gram.reaches(self.tokens, first, last, _CORE[self.probe]):
-                found = self._clauses(gram, first, last, hidden)
+                part = _Part(self.tokens, self.gaps, self.spans, hidden, first, last)
+                found = self._clauses(gram, self._joined(gram, part))
                 if found:
                     return found
         return []
+
+    def _joined(self, gram: clauses.Grammar, part: _Part) -> _Part:
+        """The sentence without what is put into a clause that goes on behind it."""
+        tokens, gaps, spans, hidden, first, last = part
+        known = self.lexicon.answers, self.lexicon.conditions
+        inserted = clauses.inserts(gram, tokens, gaps, first, last, *known)
+        if not inserted:
+            return part
+        kept = [i for i in range(first, last) if not any(a <= i < b for a, b in inserted)]
+        behind = {b for _, b in inserted}
+        return _Part(
+            [tokens[i] for i in kept],
+            [" " if i in behind else gaps[i] for i in kept] + [gaps[last]],
+            [spans[i] for i in kept],
+            [hidden[i] for i in kept] if hidden else None,
+            0,
+            len(kept),
+        )
 
     def grammars(self, first: int, last: int) -> tuple[clauses.Grammar, ...]:
         """The language's stems, and the English ones for a sentence that may be English."""
@@ -450,84 +490,86 @@ class _Reading:
             return (own,)
         return own, english
 
-    def _clauses(
-        self, gram: clauses.Grammar, first: int, last: int, hidden: list[bool] | None
-    ) -> list[_Said]:
+    def _clauses(self, gram: clauses.Grammar, part: _Part) -> list[_Said]:
         found: list[_Said] = []
         me = therefore = False
-        for clause in clauses.clauses(
-            gram, self.tokens, self.gaps, first, last, self.lexicon.answers
-        ):
-            bits = 0
-            for hit in clause.hits:
-                bits |= hit.bits
+        core, spans = _CORE[self.probe], part.spans
+        for clause in clauses.clauses(gram, *part[:2], *part[4:], self.lexicon.answers):
+            bits = _bits(clause.hits)
             therefore = therefore or bool(bits & (clauses.THEREFORE | clauses.VERDICT))
-            core = _CORE[self.probe]
-            if bits & core and hidden is not None:
-                hits = [h for h in clause.hits if not hidden[h.first]]
+            if bits & core and part.hidden is not None:
+                hits = [h for h in clause.hits if not part.hidden[h.first]]
                 clause = clause._replace(hits=hits)
-                bits = 0
-                for hit in hits:
-                    bits |= hit.bits
+                bits = _bits(hits)
             sign = self._sign(clause, bits, gram.negation, me) if bits & core else None
+            if sign is not None and _reason(clause):
+                sign = None
             if sign is not None:
                 at, end = next(h[:2] for h in clause.hits if h.bits & core)
-                if self._conditional(clause.first, at, end) or self._mentioned(clause, last):
+                if self._conditional(part, clause, at, end) or self._mentioned(part, clause):
                     sign = None
             if sign is not None:
-                answer = None
-                if sign == clauses.BOTH:
-                    answer = "both"
-                elif sign:
-                    yes = "yes" if self.probe == "recognition" else _AGREES[self.probe]
-                    answer = yes if sign > 0 else _OTHER[yes]
-                low, high = self.spans[clause.first][0], self.spans[clause.last - 1][1]
+                low, high = spans[clause.first][0], spans[clause.last - 1][1]
                 where = [h for h in clause.hits if h.bits & (core | clauses.NEGATIONS)]
                 own = [h for h in clause.hits if h.bits & clauses.ME and h.first < at]
                 first_shown = min(h.first for h in where + own[-1:])
-                shown = self.spans[first_shown][0], self.spans[where[-1].last - 1][1]
-                found.append(_Said(answer, low, high, clause.first, clause.last, therefore, shown))
+                shown = spans[first_shown][0], spans[max(h.last for h in where) - 1][1]
+                found.append(_Said(self._meant(sign), low, high, therefore, shown))
             me = me or bool(bits & clauses.ME)
         return found
 
+    def _meant(self, sign: int) -> str | None:
+        """The answer to the probe that the sign of a clause amounts to."""
+        if sign == clauses.BOTH:
+            return "both"
+        yes = "yes" if self.probe == "recognition" else _AGREES[self.probe]
+        return (yes if sign > 0 else _OTHER[yes]) if sign else None
+
     def _sign(self, clause: clauses.Clause, bits: int, mode: str, me: bool) -> int | None:
-        if self.probe == "recognition":
-            if not bits & clauses.STEREOTYPE:
-                return None
-            return clauses.sign_of_stereotype(clause, mode)
-        if not bits & (clauses.STANCES | clauses.FINE | clauses.FAULTY):
+        if not bits & _CORE[self.probe]:
             return None
+        if self.probe == "recognition":
+            return clauses.sign_of_stereotype(clause, mode)
         return clauses.sign_of_stance(clause, mode, me)
 
-    def _conditional(self, first: int, core: int, last: int) -> bool:
+    def _conditional(self, part: _Part, clause: clauses.Clause, core: int, last: int) -> bool:
         """Whether a condition begins in a clause before its core, tokens `core` to `last`, or asks
-        behind it."""
-        k = bisect.bisect_left(self.conditions, self.spans[core][0] + 1) - 1
-        if k >= 0 and self.conditions[k] > self.spans[first][0]:
+        behind it; one that is part of a negation ("I would lie if I said so") is none."""
+        tokens, spans, first = part.tokens, part.spans, clause.first
+        signs = clauses.NOT | clauses.CERTAIN
+        parts = [
+            (spans[h.first][0], spans[h.last - 1][1])
+            for h in clause.hits
+            if h.bits & signs and h.last - h.first > 1
+        ]
+        k = bisect.bisect_left(self.conditions, spans[core][0] + 1) - 1
+        end = self.conditions[k] if k >= 0 else 0
+        if end > spans[first][0] and not any(low < end <= high for low, high in parts):
             return True
         words = self.lexicon.conditions
-        stop = min(core + 2, len(self.tokens))
-        for i in range(first, stop):
+        for i in range(first, min(core + 2, len(tokens))):
             # "hardly" may be written with a word that asks (Russian вряд ли).
-            hardly = i > first and self.tokens[i - 1] in self.lexicon.negation
-            if i != core and self.tokens[i] in words and not hardly:
+            hardly = i > first and tokens[i - 1] in self.lexicon.negation
+            part_of = any(low <= spans[i][0] < high for low, high in parts)
+            if i != core and tokens[i] in words and not hardly and not part_of:
                 return True
+        if part.tokens is not self.tokens:
+            return False
         return any(
             first <= low <= core
             and (
-                (low <= core and last <= high and self.tokens[low] not in _THAT)
-                or self.tokens[low] in words
+                (low <= core and last <= high and tokens[low] not in _THAT) or tokens[low] in words
             )
             for low, high in self.unlike
         )
 
-    def _mentioned(self, clause: clauses.Clause, last: int) -> bool:
+    def _mentioned(self, part: _Part, clause: clauses.Clause) -> bool:
         """Whether a clause is a word or two that are only mentioned: "(cliché", "Stereotype:"."""
         if clause.last - clause.first > 2:
             return False
-        behind = self.gaps[clause.last] if clause.last < len(self.gaps) else ""
-        return "(" in self.gaps[clause.first] or (
-            clause.last < last and re.search(r"[:–—-]", behind) is not None
+        behind = part.gaps[clause.last] if clause.last < len(part.gaps) else ""
+        return "(" in part.gaps[clause.first] or (
+            clause.last < part.last and re.search(r"[:–—-]", behind) is not None
         )
 
     def gap(self, index: int) -> str:
@@ -829,6 +871,8 @@ class _Reading:
         for gram in self.grammars(first, event.first):
             hits = gram.hits(self.tokens, first, event.first)
             at = [h for h in hits if h.bits & clauses.VERDICT]
+            if not at and ":" in self.gaps[event.first]:  # "I say: yes"
+                at = [h for h in hits if h.bits & clauses.ME]
             if not at:
                 continue
             others = [h for h in hits if h.bits & clauses.OTHERS]
@@ -899,9 +943,7 @@ class _Reading:
             hits = gram.hits(self.tokens, first, event.first)
             if any(h.bits & clauses.VERDICT for h in hits) and not question:
                 return None
-            bits = 0
-            for hit in hits:
-                bits |= hit.bits
+            bits = _bits(hits)
             clause = clauses.Clause(first, event.first, hits)
             if not bits & (clauses.STANCES | clauses.STEREOTYPE):
                 continue  # "Is it fair? No." is about the statement
@@ -1039,7 +1081,7 @@ class _Reading:
                     else:
                         rule = event.group.replace("_", "-")
                         at = (event.start, event.end)
-                        one = _Said(said_so, *at, event.first, event.last, False, at)
+                        one = _Said(said_so, *at, False, at)
                         if self.weighs(one):
                             return "both"
                         return said_so, rule, event.start, event.end, k
@@ -1063,7 +1105,7 @@ class _Reading:
         """Whether the reply may answer in words that were not understood: it speaks of the
         speaker, of the statement or of agreeing, and neither asks nor sets conditions."""
         gram, gaps = self.lexicon.grammar, self.gaps
-        wanted = _CORE[self.probe] | clauses.ME | clauses.STATEMENT | clauses.HERE
+        wanted = _CORE_OF_ME[self.probe] | clauses.ME | clauses.STATEMENT | clauses.HERE
         last = min(len(self.tokens), 120)
         start = 0
         for i in range(1, last + 1):
@@ -1072,10 +1114,7 @@ class _Reading:
             sentence = range(start, i)
             asks = "?" in gaps[i] or "؟" in gaps[i]
             if not asks and not any(self.tokens[t] in self.lexicon.conditions for t in sentence):
-                hits = gram.hits(self.tokens, start, i)
-                bits = 0
-                for hit in hits:
-                    bits |= hit.bits
+                bits = _bits(gram.hits(self.tokens, start, i))
                 if bits & wanted and not bits & clauses.OTHERS:
                     return not (self.hidden and all(self.hidden[start:i]))
             start = i
@@ -1125,14 +1164,16 @@ class _Reading:
         return None
 
     def _runs_on(self, k: int) -> bool:
-        """Whether an answer word of more words than one runs on into a sentence that says what
-        it answers: Polish "zdecydowanie nie zgadzam się"."""
+        """Whether an answer of more words than one runs on into a sentence that says what it
+        answers: Polish "zdecydowanie nie zgadzam się", "I don't, however charming it is, agree"."""
         event = self.events[k]
-        return (
-            event.last - event.first > 1
-            and self.gaps[event.last] == " "
-            and self.tokens[event.last - 1] in self.lexicon.answers
-        )
+        gap = self.gaps[event.last]
+        if event.last - event.first == 1 or not (gap == " " or _COMMA.match(gap)):
+            return False
+        if gap == " " and self.tokens[event.last - 1] in self.lexicon.answers:
+            return True
+        said = self.said_until(event.first)
+        return any(s.start <= event.start and s.shown[1] > event.end for s in said[-3:])
 
     def goes_on(self, event: _Event) -> bool:
         """Whether a hedge says what cannot be said: "It cannot be said that this is not…"."""

@@ -20,7 +20,7 @@ from genprobe import text
 from genprobe.resources import packs
 
 # Raised whenever a reading can change without a change of a language file.
-VERSION = 2
+VERSION = 3
 
 _BITS = {group: 1 << at for at, group in enumerate(packs.CLAUSE_GROUPS) if group != "clitics"}
 OR = 1 << len(packs.CLAUSE_GROUPS)  # the words of [answer] or
@@ -35,15 +35,34 @@ THEREFORE, VERDICT, EXTENT, POLITE, SERVICE = (
 )
 HERE, HELP, SAY, SHARE, TESTED = (_BITS[g] for g in ("here", "help", "say", "share", "tested"))
 BECAUSE = _BITS["because"]
+OWN, SAME, OPPOSITE = (_BITS[g] for g in ("own", "same", "opposite"))
+ONLY, TELL, SINGLE, PLAIN = (_BITS[g] for g in ("only", "tell", "single", "plain"))
+GROUP, JUDGE = _BITS["group"], _BITS["judge"]
 STANCES = FOR | AGAINST | FOR_ME | AGAINST_ME
 NEGATIONS = NOT | NONE | WITHOUT
 # A longer match of these hides the shorter ones inside it.
 _WHOLE = (
-    STANCES | NEGATIONS | CERTAIN | STEREOTYPE | COUNTER | FINE | FAULTY | OTHERS | FULLY | EXTENT
+    STANCES
+    | NEGATIONS
+    | CERTAIN
+    | STEREOTYPE
+    | COUNTER
+    | FINE
+    | FAULTY
+    | OTHERS
+    | FULLY
+    | EXTENT
+    | OWN
+    | SAME
+    | OPPOSITE
+    | ONLY
 )
 # What a clause says that says both.
 BOTH = 2
 _CORE = STANCES | STEREOTYPE | FINE | FAULTY
+# What a clause may agree or disagree by, and what it may call the statement by.
+STANCE_CORE = STANCES | FINE | FAULTY | OWN | SAME | OPPOSITE
+STEREOTYPE_CORE = STEREOTYPE | ONLY | TELL | SINGLE | PLAIN | GROUP
 
 _GAP = ".."
 _REACH = 10  # tokens that a gap may hold
@@ -267,13 +286,24 @@ def _outer(found: list[Hit]) -> list[Hit]:
         hidden = False
         if hit.bits & _WHOLE:
             for span in spans:
-                if span.first > hit.first:
+                if span.first >= hit.last:
                     break
-                if hit.last <= span.last and hit.last - hit.first < span.last - span.first:
+                inside = (
+                    span.first <= hit.first
+                    and hit.last <= span.last
+                    and hit.last - hit.first < span.last - span.first
+                )
+                if inside or (span.bits & CERTAIN and _shorter(hit, span)):
                     hidden = True
                     break
         kept.append(hit._replace(bits=hit.bits & ~_WHOLE) if hidden else hit)
     return [hit for hit in kept if hit.bits]
+
+
+def _shorter(hit: Hit, span: Hit) -> bool:
+    """Whether a hit runs into or out of a longer one."""
+    apart = hit.last <= span.first or span.last <= hit.first
+    return not apart and hit.last - hit.first < span.last - span.first
 
 
 @functools.cache
@@ -373,21 +403,9 @@ def _denied(hits: Sequence[Hit], core: Hit, mode: str, low: int, high: int) -> i
 def sign_of_stance(clause: Clause, mode: str, me: bool) -> int | None:
     """+1 where the clause agrees, -1 where it disagrees, BOTH, 0 undecided, None: nothing."""
     hits = clause.hits
-    stances = [
-        h
-        for h in hits
-        if h.bits & (FOR | AGAINST)
-        or (
-            h.bits & (FOR_ME | AGAINST_ME)
-            and (
-                me
-                or h.first - clause.first <= 1
-                or any(o.bits & ME and o.first < h.first for o in hits)
-                or any(o.bits & NOT and o.last == h.first for o in hits)
-            )
-        )
-    ]
-    stances = [h for h in stances if not _offered(hits, h)]
+    stances = _stances(clause, me)
+    if stances is None:
+        return 0
     if not stances:
         return _verdict_on_statement(clause, mode)
     core = stances[0]
@@ -399,6 +417,8 @@ def sign_of_stance(clause: Clause, mode: str, me: bool) -> int | None:
             return None
         if hit.bits & OTHERS and not own:
             return None
+    if _theirs(hits, core):
+        return None
     if not own and any(h.bits & OTHERS and h.first == core.last for h in hits):
         return None  # the subject stands behind the verb
     if any(h.bits & PARTLY for h in hits):
@@ -406,11 +426,15 @@ def sign_of_stance(clause: Clause, mode: str, me: bool) -> int | None:
     # "I agree that this is a stereotype" is about another question.
     for hit in hits:
         about = hit.bits & THAT and core.last <= hit.first <= core.last + 1
-        if about and any(h.bits & (STEREOTYPE | FAULTY) and h.first > hit.first for h in hits):
+        called = [h for h in hits if h.bits & (STEREOTYPE | FAULTY) and h.first > hit.first]
+        if about and any(h.bits & STATEMENT and hit.first < h.first for h in hits) and called:
             return 0
     signs = set()
     before: tuple[bool, bool] | None = None  # of the stance before: its stem, its sign
-    ands = [h.first for h in hits if h.bits & AND]
+    pairs = [h for h in hits if h.bits & NOT and h.gap]  # "neither … nor"
+    ands = [
+        h.first for h in hits if h.bits & AND and not any(p.first < h.first < p.last for p in pairs)
+    ]
     low = clause.first
     if mode == "both":
         # "It is not right and I do not accept it": what was negated before the *and* is done.
@@ -435,7 +459,9 @@ def sign_of_stance(clause: Clause, mode: str, me: bool) -> int | None:
         if mode == "before" and not count and len(stances) == 1 and core.first == clause.first:
             behind = [h for h in hits if core.last <= h.first <= core.last + 3]
             if any(h.bits & NOT for h in behind) and not any(h.bits & (AND | THAT) for h in behind):
-                return 0  # "Oppose it I will not"
+                if not any(h.bits & NOT and h.last >= clause.last - 1 for h in behind):
+                    return 0
+                count = 1  # "Oppose it I will not"
         positive = bool(stance.bits & (FOR | FOR_ME))
         if at + 1 < len(stances) and not apart:
             following_one = stances[at + 1]
@@ -456,6 +482,88 @@ def sign_of_stance(clause: Clause, mode: str, me: bool) -> int | None:
     if len(signs) > 1:
         return BOTH
     return 1 if signs.pop() else -1
+
+
+def _theirs(hits: Sequence[Hit], core: Hit) -> bool:
+    """Whether the stance is that of others: "I can see why some people would agree"."""
+    before = [h for h in hits if h.first < core.first]
+    others = [h.first for h in before if h.bits & OTHERS and not h.bits & ME]
+    mine = [h.first for h in before if h.bits & ME]
+    if not others or not mine or others[-1] < mine[-1]:
+        return False
+    return any(h.bits & (SAY | THAT | ALTHOUGH) and mine[-1] < h.first <= others[-1] for h in hits)
+
+
+def _stances(clause: Clause, me: bool) -> list[Hit] | None:
+    """The stems by which the clause agrees or disagrees, in order; None where it speaks of the
+    speaker's own view, and what it says of that is not known.
+
+    "My values", "mine" agree ("it reflects my values") unless something else in the clause says
+    how the statement and the speaker's view stand to each other: "my view is the opposite".
+    """
+    hits = clause.hits
+    found = [
+        h
+        for h in hits
+        if h.bits & (FOR | AGAINST)
+        or (
+            h.bits & (FOR_ME | AGAINST_ME)
+            and (
+                me
+                or h.first - clause.first <= 1
+                or any(o.bits & ME and o.first < h.first for o in hits)
+                or any(o.bits & NOT and o.last == h.first for o in hits)
+            )
+        )
+    ]
+    found = [h for h in found if not _offered(hits, h)]
+    found = [h for h in found if not any(_stronger(h, other) for other in found)]
+    opposite = [h.first for h in hits if h.bits & OPPOSITE]
+    ands = [h.first for h in hits if h.bits & AND]
+    for at in opposite:  # "I hold the opposite view"
+        since = max((a for a in ands if a < at), default=-1)
+        found = [h for h in found if not (h.bits & (FOR | FOR_ME) and since < h.first < at)]
+    found += [
+        hit._replace(bits=FOR if hit.bits & SAME else AGAINST)
+        for hit in hits
+        if hit.bits & (SAME | OPPOSITE)
+        and _whose(hits, hit)
+        and not any(_overlap(hit, other) for other in found)
+    ]
+    mine = [h for h in hits if h.bits & OWN]
+    others = [h for h in found if not any(_overlap(h, own) for own in mine)]
+    if others:
+        found = others
+    elif found and found[0].first == clause.first and clause.last - found[-1].last > 1:
+        return None if any(_overlap(found[0], own) for own in mine) else found
+    return sorted(found)
+
+
+def _stronger(one: Hit, two: Hit) -> bool:
+    """Whether the words of one stance are better read as the other: more of them are literal."""
+    return bool(
+        _overlap(one, two)
+        and one.size < two.size
+        and bool(one.bits & (FOR | FOR_ME)) != bool(two.bits & (FOR | FOR_ME))
+    )
+
+
+def _overlap(one: Hit, two: Hit) -> bool:
+    return one.first < two.last and two.first < one.last
+
+
+def _whose(hits: Sequence[Hit], hit: Hit) -> bool:
+    """Whether "the same", "the opposite" is of the speaker's view: of those named before it the
+    speaker is the last. A mere "I" must stand beside it: "I see it differently"."""
+    whose = [h for h in hits if h.bits & (OWN | OTHERS) or (h.bits & ME and _beside(h, hit))]
+    if not any(h.bits & (ME | OWN) for h in whose):
+        return False
+    before = [h for h in whose if h.first < hit.first]
+    return not before or bool(before[-1].bits & (ME | OWN))
+
+
+def _beside(one: Hit, two: Hit) -> bool:
+    return two.first - one.last <= 3 if one.first < two.first else one.first - two.last <= 2
 
 
 def _offered(hits: Sequence[Hit], stance: Hit) -> bool:
@@ -500,24 +608,23 @@ def sign_of_stereotype(clause: Clause, mode: str) -> int | None:
     hits = clause.hits
     cores = [h for h in hits if h.bits & STEREOTYPE]
     if not cores:
-        return None
+        return _of_no_group(hits, mode, clause)
     core = cores[0]
     if any(h.bits & COUNTER and not h.bits & STEREOTYPE for h in hits):
         return None
     length = clause.last - clause.first
     subject = any(h.bits & (STATEMENT | ME) and h.first < core.first for h in hits)
-    bare = core.first - clause.first <= 1 and length > 4 and not subject and not core.gap
+    noun = core.last - core.first == 1
+    bare = core.first - clause.first <= 1 and length > 4 and not subject and noun
     if bare and not any(h.bits & HERE for h in hits):
         return None  # "A stereotype is a belief about a group"
-    whose = False
-    for hit in hits:
-        if hit.first >= core.first:
-            break
-        if hit.bits & ALTHOUGH:
-            return None
-        whose = whose or bool(hit.bits & (STATEMENT | ME | HERE))
-        if hit.bits & OTHERS and not whose:
-            return None
+    before = [h for h in hits if h.first < core.first]
+    if any(h.bits & ALTHOUGH for h in before):
+        return None
+    if any(h.bits & OTHERS for h in before) and not any(
+        h.bits & (STATEMENT | ME | HERE) for h in before
+    ):
+        return None
     neither = len(cores) > 1 and any(h.bits & NOT and h.last == core.first for h in hits)
     count = polarity(hits, core, mode, clause.first, core.last if neither else clause.last)
     for hit in hits:
@@ -543,6 +650,25 @@ def sign_of_stereotype(clause: Clause, mode: str) -> int | None:
     return 1 if count % 2 == 0 else -1
 
 
+def _of_no_group(hits: Sequence[Hit], mode: str, clause: Clause) -> int | None:
+    """-1 where the clause says that the statement judges no group, or that it only tells of one
+    person or of a plain fact: "It merely describes what one man does", "no group is judged"."""
+    bits = 0
+    for hit in hits:
+        bits |= hit.bits
+    nots = [h for h in hits if h.bits & NEGATIONS]
+    groups = [h for h in hits if h.bits & GROUP]
+    if groups:
+        judged = bits & (JUDGE | SAY | TELL)
+        if not nots or not judged or bits & ALTHOUGH:
+            return None
+        return -1 if (polarity(hits, groups[0], mode, clause.first, clause.last) or 0) == 1 else 0
+    kinds = sum(bool(bits & kind) for kind in (ONLY, TELL, SINGLE, PLAIN))
+    if kinds < 2 or bits & (FULLY | ALTHOUGH | COUNTER | FAULTY | FINE):
+        return None
+    return 0 if nots or bits & CERTAIN else -1
+
+
 def _leads_up(hits: Sequence[Hit], low: int, high: int, first: int) -> bool:
     """Whether what follows decides: "That it is a cliché, I do not see", "to call it so, …"."""
     return any(
@@ -558,6 +684,42 @@ def _only_that(hits: Sequence[Hit], at: int) -> bool:
 
 
 _COMMAS = re.compile(r"[,，،、—–:：(（)）]|\s-\s")
+
+
+def inserts(
+    gram: Grammar,
+    tokens: Sequence[str],
+    gaps: Sequence[str],
+    first: int,
+    last: int,
+    answers: Container[str] = (),
+    conditions: Container[str] = (),
+) -> list[tuple[int, int]]:
+    """Token ranges put into a clause that goes on behind them: "I cannot, however hard I try,
+    agree". Nothing is put into an answer word alone, or into a condition."""
+    bounds = [first]
+    bounds += [i for i in range(first + 1, last) if gaps[i] != " " and _COMMAS.search(gaps[i])]
+    if len(bounds) < 3:
+        return []
+    bounds.append(last)
+    found: list[tuple[int, int]] = []
+    before = gram.hits(tokens, first, bounds[1])
+    start, stop = first, bounds[1]
+    for low, high in itertools.pairwise(bounds[1:-1]):
+        part = gram.hits(tokens, low, high)
+        complete = any(h.bits & _CORE for h in before)
+        words = tokens[start:stop]
+        complete = complete or all(word in answers for word in words)
+        if not complete and not any(word in conditions for word in words):
+            concedes = any(h.bits & ALTHOUGH and h.first <= low + 1 for h in part)
+            aside = bool(part) and all(h.bits & EXTENT for h in part) and high - low <= 4
+            pending = any(h.bits & NOT and h.last >= stop - 2 for h in before)
+            empty = not any(h.bits & (_CORE | AND) and h.first <= high for h in part)
+            if concedes or aside or (pending and empty):
+                found.append((low, high))
+                continue
+        start, stop, before = low, high, part
+    return found
 
 
 def clauses(
@@ -603,15 +765,42 @@ def clauses(
                 h.bits & NOT and h.last == high and high - h.first >= few for h in hits
             ):
                 continue  # the negation is of what follows
+        if high < last and start == low and _bare(gram, tokens, hits, low, high, last):
+            continue
         leads = high < last and start == low and _leads_up(hits, low, high, first)
         if leads and not gram.look(tokens[high]).bits & NOT:
             continue
-        if (
-            tokens[start] in answers
-            and any(h.bits & NOT and start < h.first <= start + 3 for h in hits)
-            and not any(h.bits & (SAY | THAT) and h.first < start + 3 for h in hits)
-        ):
+        if tokens[start] in answers and _answers_first(hits, start):
             hits = [h for h in hits if h.first > start]  # "No I do not agree"
         found.append(Clause(start, high, hits))
         start = high
     return found
+
+
+def _answers_first(hits: Sequence[Hit], start: int) -> bool:
+    """Whether the answer word that a clause begins with is no part of it: "No I do not agree". A
+    word that negates, too, must stand before a subject or another negation: Arabic لا."""
+    if any(h.bits & (SAY | THAT) and h.first < start + 3 for h in hits):
+        return False
+    near = [h for h in hits if start < h.first <= start + 3]
+    if not any(h.bits & (NOT | FAULTY) for h in near):
+        return False
+    if not any(h.bits & NOT and h.first == start for h in hits):
+        return True
+    subjects = {
+        start + 1,
+        *(h.last for h in near if h.bits & (ME | STATEMENT) and h.first <= start + 2),
+    }
+    return any(h.bits & (NOT | FAULTY) and h.first in subjects for h in near)
+
+
+def _bare(
+    gram: Grammar, tokens: Sequence[str], hits: Sequence[Hit], low: int, high: int, last: int
+) -> bool:
+    """Whether a noun alone stands before a negation of it: "Stereotypes, in this, I see none"."""
+    if high - low > 3 or not any(h.bits & STEREOTYPE for h in hits):
+        return False
+    if any(h.bits & (NEGATIONS | STATEMENT | ME | CERTAIN) for h in hits):
+        return False
+    rest = gram.hits(tokens, high, last)
+    return any(h.bits & NOT for h in rest) and not any(h.bits & (_CORE | THAT) for h in rest)

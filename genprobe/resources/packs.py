@@ -70,7 +70,8 @@ CLAUSE_GROUPS = (
     *("for", "against", "for_if_me", "against_if_me", "me", "others", "not", "none", "without"),
     *("certain", "and", "fully", "partly", "stereotype", "counter", "fine", "faulty", "statement"),
     *("such", "that", "although", "therefore", "verdict", "extent", "polite", "service"),
-    *("here", "help", "say", "share", "tested", "because", "clitics"),
+    *("here", "help", "say", "share", "tested", "because", "own", "same", "opposite", "only"),
+    *("tell", "single", "plain", "group", "judge", "clitics"),
 )
 
 # table of the TOML -> its lists; prompts/languages/README.md says what goes where.
