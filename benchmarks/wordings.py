@@ -50,11 +50,11 @@ def centre_of(rate: float, spread: float) -> float:
 def simulate(
     rng: np.random.Generator,
     reps: int,
+    spread: float,
     statements: int,
     wordings: int,
     samples: int,
     rate: float,
-    spread: float,
     missing: float = 0.0,
 ) -> tuple[Array, Array]:
     """Hits and replies, (reps, statements, wordings)."""
@@ -88,8 +88,11 @@ def satterthwaite(hits: Array, sizes: Array) -> tuple[float, float]:
     return max(0.0, rate - half), min(1.0, rate + half)
 
 
-# spread, statements, wordings, samples, rate, missing
-def rows() -> Iterator[tuple[float, int, int, int, float, float]]:
+Row = tuple[float, int, int, int, float, float]
+
+
+def rows() -> Iterator[Row]:
+    """What is planted: spread, statements, wordings, samples, rate, missing."""
     for spread, statements, wordings in itertools.product(
         (0.1, 0.5, 1.0, 1.5), (24, 100, 400), (3, 6, 12)
     ):
@@ -101,45 +104,46 @@ def rows() -> Iterator[tuple[float, int, int, int, float, float]]:
 
 
 def coverage(reps: int) -> None:
+    """Print one row a combination, as a table in Markdown: in % of the simulations, how often each
+    interval holds the truth, and how often that for a new wording lies above or below it."""
+    print(
+        "| spread | statements | wordings | samples | share | missing | new wording | above "
+        "| below | median width | Satterthwaite | by statement |\n" + "|---" * 12 + "|"
+    )
+    shares = []
+    for at, row in enumerate(rows()):
+        found = np.array([
+            one
+            for hits, sizes in zip(*simulate(np.random.default_rng(at), reps, *row), strict=True)
+            for one in [_held(hits, sizes, row[4])]
+        ])  # fmt: skip
+        shares.append(found[:, 0].mean())
+        above, below, width = found[:, 1].mean(), found[:, 2].mean(), np.median(found[:, 3])
+        cells = [f"{100 * x:.1f}" for x in (shares[-1], above, below)]
+        cells += [f"{width:.3f}", *(f"{100 * x:.1f}" for x in found[:, 4:].mean(0))]
+        print("| " + " | ".join([*map(str, row), *cells]) + " |", flush=True)
+    held = np.array(shares)
+    inside = ((held >= 0.93) & (held <= 0.97)).sum()
+    print(
+        f"\n{reps} simulations a row. Of {len(held)} rows {inside} hold 93 to 97 %, "
+        f"{(held > 0.97).sum()} more, {(held < 0.93).sum()} less, {(held < 0.92).sum()} under 92 %."
+    )
+
+
+def _held(hits: Array, sizes: Array, rate: float) -> list[float]:
+    """Of one table: held, above, below and width of the interval for a new wording; whether the
+    other two hold."""
     from genprobe.metrics.wordings import spread as apart
 
-    print("spread  statements  wordings  samples  rate  missing   new wording (below/above)  width"
-          "   satterthwaite  clustered")  # fmt: skip
-    inside = under = over = 0
-    for at, row in enumerate(rows()):
-        spread, statements, wordings, samples, rate, missing = row
-        rng = np.random.default_rng(at)
-        held, low_miss, high_miss, widths = [], 0, 0, []
-        others = np.zeros(2)
-        for _ in range(0, reps, 50):
-            for hits, sizes in zip(
-                *simulate(rng, 50, statements, wordings, samples, rate, spread, missing),
-                strict=True,
-            ):
-                found = apart(hits, sizes)
-                assert found is not None
-                low, high = found.interval()
-                low = 0.0 if not hits.sum() else low
-                high = 1.0 if hits.sum() == sizes.sum() else high
-                held.append(low <= rate <= high)
-                low_miss += rate < low
-                high_miss += rate > high
-                widths.append(high - low)
-                s, t = satterthwaite(hits, sizes)
-                c = clustered_wilson(hits.sum(1), sizes.sum(1)) or (0.0, 1.0)
-                others += [s <= rate <= t, c[0] <= rate <= c[1]]
-        n = len(held)
-        share = float(np.mean(held))
-        inside += 0.93 <= share <= 0.97
-        under += share < 0.92
-        over += share > 0.97
-        print(
-            f"{spread:6} {statements:11} {wordings:9} {samples:8} {rate:5} {missing:8}"
-            f"   {100 * share:9.1f} ({100 * low_miss / n:.1f}/{100 * high_miss / n:.1f})"
-            f"{np.median(widths):13.3f} {100 * others[0] / n:13.1f} {100 * others[1] / n:10.1f}",
-            flush=True,
-        )
-    print(f"{inside} rows hold 93 to 97 %, {over} more, {under} under 92 %")
+    found = apart(hits, sizes)
+    assert found is not None
+    low, high = found.interval()
+    low = 0.0 if not hits.sum() else low
+    high = 1.0 if hits.sum() == sizes.sum() else high
+    s, t = satterthwaite(hits, sizes)
+    c = clustered_wilson(hits.sum(1), sizes.sum(1)) or (0.0, 1.0)
+    new = low <= rate <= high, rate < low, rate > high, high - low
+    return [float(x) for x in (*new, s <= rate <= t, c[0] <= rate <= c[1])]
 
 
 def planted(rate: float, spread: float) -> dict[tuple[str, ...], float]:
@@ -192,7 +196,7 @@ def recovered(reps: int) -> None:
         rng = np.random.default_rng(5)
         sums: dict[tuple[str, ...], list[float]] = {}
         for hits, sizes in zip(
-            *simulate(rng, reps, statements, wordings, samples, rate, spread, missing), strict=True
+            *simulate(rng, reps, spread, statements, wordings, samples, rate, missing), strict=True
         ):
             value, s, w = long(hits, sizes)
             for part in components(value, {"statement": s, "wording": w}).parts:
@@ -215,14 +219,14 @@ def widths(reps: int) -> None:
         (0.1, 0.5, 48, 8, 1), (1.5, 0.2, 100, 12, 1), (0.5, 0.3, 24, 3, 1), (1.0, 0.5, 400, 8, 1),
         (0.5, 0.05, 400, 8, 1),
     ):  # fmt: skip
-        pilot = simulate(np.random.default_rng(1), 1, 1500, 400, 2, rate, spread)
+        pilot = simulate(np.random.default_rng(1), 1, spread, 1500, 400, 2, rate)
         given = dstudy.parts(pilot[0][0], pilot[1][0])
         assert given is not None
         expected = dstudy.forecast(given, statements, wordings, wordings, samples)
         found = []
         rng = np.random.default_rng(2)
         for hits, sizes in zip(
-            *simulate(rng, reps, statements, wordings, samples, rate, spread), strict=True
+            *simulate(rng, reps, spread, statements, wordings, samples, rate), strict=True
         ):
             one = apart(hits, sizes)
             assert one is not None

@@ -23,6 +23,9 @@ def yesno(
     langs: Sequence[str] = (),
     data: str = "builtin",
     probes: Sequence[str] = (),
+    wordings: str = "published",
+    personas: str = "none",
+    instruct: Sequence[str] = ("own",),
     limit: int | None = None,
     engine: str = "auto",
     sampling: Sampling | None = None,
@@ -39,9 +42,11 @@ def yesno(
 
     model: an alias, a hub id or a folder (for `replay`: a run or file of recordings); None is the
     control model, or the only one of a server. langs, probes: all that the data and the pack have,
-    where empty. decodes: `free`, `choice`, `logprob`. limit: statements a language. out: the run
-    folder, which the same call resumes; None derives its name. by: columns by which the outcomes
-    will be split; one that they cannot have is refused before the model is loaded.
+    where empty. wordings, personas, instruct: what varies in how a question is asked (`published`,
+    `all` or N; `none`, `all` or N; `own`, `en` or both). decodes: `free`, `choice`, `logprob`.
+    limit: statements a language. out: the run folder, which the same call resumes; None derives
+    its name. by: columns by which the outcomes will be split; one that they cannot have is refused
+    before the model is loaded.
     """
     return tasks.run("yesno", _ask(**locals()))
 
@@ -52,6 +57,8 @@ def stories(
     langs: Sequence[str] = (),
     data: str = "builtin",
     probes: Sequence[str] = (),
+    wordings: str = "published",
+    personas: str = "none",
     limit: int | None = None,
     classifier: str | None = None,
     engine: str = "auto",
@@ -79,6 +86,9 @@ def essays(
     langs: Sequence[str] = (),
     data: str = "builtin",
     probes: Sequence[str] = (),
+    wordings: str = "published",
+    personas: str = "none",
+    instruct: Sequence[str] = ("own",),
     limit: int | None = None,
     engine: str = "auto",
     sampling: Sampling | None = None,
@@ -106,6 +116,9 @@ def choices(
     probes: Sequence[str] = (),
     orders: str = "all",
     shots: str | Path | None = None,
+    wordings: str = "published",
+    personas: str = "none",
+    instruct: Sequence[str] = ("own",),
     limit: int | None = None,
     engine: str = "auto",
     sampling: Sampling | None = None,

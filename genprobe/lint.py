@@ -11,7 +11,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from genprobe import text
 from genprobe.curation import augment, collect, extract, fill, validate
@@ -52,6 +52,7 @@ _QUOTES = {"“": "”", "„": "“”", "«": "»", "「": "」", "『": "』"
 # Beside the packs; of elicitation, which has a folder a pack, all that lies below.
 FOLDERS = (
     *("languages", "templates", "stance", "rubrics", "choices", "options", "choosing"),
+    *("choosing/wordings", "personas"),
     *("extraction", "validation", "lexicon", "augmentation", "elicitation/*"),
 )
 _ZWNJ = "\u200c"  # Persian orthography needs it
@@ -123,6 +124,8 @@ def _file(path: Path) -> Iterator[Finding]:
             yield from _templates(path)
     elif folder == "choices":
         yield from _choices(path)
+    elif folder in ("personas", panel.FOLDER):
+        yield from _varied(path, panel.read_personas if folder == "personas" else frames.read_panel)
     elif folder in _READ or path.parent.parent.name == "elicitation":
         try:
             _READ.get(folder, collect.read_pack)(path)
@@ -134,6 +137,26 @@ def _file(path: Path) -> Iterator[Finding]:
                 yield Finding("warning", str(path), "awaits a native reader")
     else:
         yield from _language(path)
+
+
+def _varied(path: Path, read: Callable[[Path], dict[str, Any]]) -> Iterator[Finding]:
+    """A file of personas, or of wordings of choices."""
+    where = str(path)
+    try:
+        found = read(path)
+    except InputError as error:
+        yield Finding("error", where, str(error).removeprefix(f"{path}: "))
+        return
+    if path.stem not in registry.names("languages"):
+        yield Finding("error", where, f"no language file prompts/languages/{path.stem}.toml")
+        return
+    language = inputs.load_language(path.stem)
+    if str(inputs.read_toml(path)["review"]).startswith("awaiting"):
+        yield Finding("warning", where, "texts await a native reader")
+    for name, texts in found.items():
+        for said in texts.values() if isinstance(texts, dict) else (texts,):
+            for message in _text(re.sub(r"\{[a-z]+\}", "", said).strip(), language):
+                yield Finding("error", f"{where} [{name}]", message)
 
 
 def _pack(folder: Path, only: str = "") -> Iterator[Finding]:
@@ -194,7 +217,6 @@ def _panel(path: Path, pack: inputs.Pack) -> Iterator[Finding]:
     except InputError as error:
         yield Finding("error", where, str(error).removeprefix(f"{path}: "))
         return
-    language = inputs.load_language(lang)
     if found.review.startswith("awaiting"):
         yield Finding("warning", where, "wordings await a native reader")
     said = {wording.text: f"[{name}]" for name, wording in pack.wordings[lang].items()}
@@ -202,6 +224,10 @@ def _panel(path: Path, pack: inputs.Pack) -> Iterator[Finding]:
         for probe in worded.texts:
             at = f"{where} [{name}] {probe}"
             closed = bool(pack.probes[probe].when)
+            published = pack.wordings[lang][probe]
+            language = inputs.load_language(published.lang)
+            if published.slot != inputs.SLOT and published.slot not in worded.texts[probe]:
+                yield Finding("error", at, f"does not say what {published.slot} is for")
             for order in panel.ORDERS if closed else ("",):
                 wording = worded.wording(probe, order, pack, found)
                 for message in _text(wording.text.replace(wording.slot, ""), language):

@@ -123,6 +123,11 @@ def described(doc: str, **more: Any) -> Any:
     return field(metadata={"doc": doc}, **more)
 
 
+# What the asking of one question about one statement may vary in: keys of `Request.facets`, and
+# columns of the outcomes.
+FACETS = ("wording", "order", "persona", "instruction")
+
+
 @dataclass(frozen=True)
 class Statement(Record):
     """A sentence under test."""
@@ -163,9 +168,9 @@ class Request(Record):
         "Answer -> the ways to write it; empty where the reply is free.", default_factory=dict
     )
     facets: dict[str, str] = described(
-        "What varies besides the model: `wording`, by its name in the panel, and `order`, in "
-        "which the question names the answers; empty where the published questions alone are "
-        "asked.",
+        "What varies besides the model: `wording`, by its name in the panel; `order`, in which "
+        "the question names the answers; `persona`, by its name; `instruction`, the language of "
+        "the question. Empty where the published questions alone are asked.",
         default_factory=dict,
     )
 

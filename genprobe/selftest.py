@@ -283,12 +283,12 @@ def worded(seed: int = 0, progress: Progress = lambda what, done, total: None) -
     from genprobe.datasets import statements
     from genprobe.engines.control.worded import replies
     from genprobe.judges import Item
-    from genprobe.resources import packs, registry
+    from genprobe.resources import packs, panel, registry
     from genprobe.tasks.pipeline.plan import plan
 
     pack, (items, _) = packs.load_pack("yesno"), statements.load("builtin", [PANEL_LANG])
     probes = ["agreement", "disagreement"]
-    requests = plan(items, pack, probes, seed, PANEL_SAMPLES, wordings="all")
+    requests = plan(items, pack, probes, seed, PANEL_SAMPLES, vary=panel.Vary("all"))
     judge = registry.module("judges", "yesno").make()
     rows = []
     for row in replies(requests, items):

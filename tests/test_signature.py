@@ -145,6 +145,8 @@ def test_a_revision_without_a_name_keeps_the_hash_of_older_runs() -> None:
         "thinking_seen",
         "system",
         "wordings",
+        "personas",
+        "instruct",
     )
     older = {name: value for name, value in vars(SPEC).items() if name not in new}
     assert SPEC.checkpoint == "" and Spec.from_dict(older) == SPEC

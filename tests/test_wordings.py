@@ -11,12 +11,14 @@ from scipy import special
 from genprobe import lint, metrics
 from genprobe.analysis import dstudy, flips, gate, ranking
 from genprobe.commands import main
-from genprobe.datasets import statements
+from genprobe.datasets import choices, statements
 from genprobe.errors import InputError
+from genprobe.files import Notes
 from genprobe.judges import Item
 from genprobe.metrics import wordings
 from genprobe.resources import packs, panel, registry
 from genprobe.statistics import clustered_wilson
+from genprobe.tasks.choices import plan as choose
 from genprobe.tasks.pipeline.plan import plan
 
 PACK = packs.load_pack("yesno")
@@ -40,7 +42,7 @@ def test_the_panel_asks_every_question_in_six_wordings_or_more():
 def test_published_wordings_are_asked_as_before():
     before = plan(items(), PACK, PROBES, 0)
     assert all(request.facets == {} for request in before)
-    everything = {r.id: r for r in plan(items(), PACK, PROBES, 0, wordings="all")}
+    everything = {r.id: r for r in plan(items(), PACK, PROBES, 0, vary=panel.Vary("all"))}
     for request in before:
         assert everything[request.id].messages == request.messages
         assert everything[request.id].seed == request.seed
@@ -48,7 +50,7 @@ def test_published_wordings_are_asked_as_before():
 
 
 def test_all_wordings_are_asked_in_both_orders():
-    found = plan(items(), PACK, ["agreement"], 0, wordings="all")
+    found = plan(items(), PACK, ["agreement"], 0, vary=panel.Vary("all"))
     counts = Counter((r.facets["wording"], r.facets["order"]) for r in found)
     assert len(counts) == 1 + 2 * len(PACK.panel)
     assert set(counts.values()) == {len(items())}
@@ -57,7 +59,7 @@ def test_all_wordings_are_asked_in_both_orders():
 
 @pytest.mark.parametrize("count", [1, 3, 8])
 def test_a_fraction_is_balanced_and_contrasts_share_their_wordings(count):
-    found = plan(items(), PACK, PROBES, 5, wordings=str(count))
+    found = plan(items(), PACK, PROBES, 5, vary=panel.Vary(str(count)))
     assert len(found) == count * len(items()) * len(PROBES)
     pairs, hands = defaultdict(set), defaultdict(set)
     pair_of = {s.id: s.pair or s.id for s in items()}
@@ -69,9 +71,9 @@ def test_a_fraction_is_balanced_and_contrasts_share_their_wordings(count):
         assert hands[statement, probe] == hands[pair_of_first(statement, pair_of), probe]
     sizes = [len(found) for found in pairs.values()]
     assert max(sizes) - min(sizes) <= 1
-    assert found == plan(items(), PACK, PROBES, 5, wordings=str(count))
+    assert found == plan(items(), PACK, PROBES, 5, vary=panel.Vary(str(count)))
     if count < 8:
-        assert found != plan(items(), PACK, PROBES, 6, wordings=str(count))
+        assert found != plan(items(), PACK, PROBES, 6, vary=panel.Vary(str(count)))
 
 
 def pair_of_first(statement, pair_of):
@@ -79,21 +81,129 @@ def pair_of_first(statement, pair_of):
 
 
 def test_more_statements_do_not_change_what_the_first_are_asked():
-    few = plan(items()[:10], PACK, PROBES, 0, wordings="3")
-    many = plan(items(), PACK, PROBES, 0, wordings="3")
+    few = plan(items()[:10], PACK, PROBES, 0, vary=panel.Vary("3"))
+    many = plan(items(), PACK, PROBES, 0, vary=panel.Vary("3"))
     assert few == many[: len(few)]
 
 
 @pytest.mark.parametrize("wrong", ["0", "9", "some", "-1", "٣"])
 def test_a_number_of_wordings_that_is_none_is_refused(wrong):
     with pytest.raises(InputError, match="published, all, or how many of the 8"):
-        plan(items(), PACK, PROBES, 0, wordings=wrong)
+        plan(items(), PACK, PROBES, 0, vary=panel.Vary(wrong))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"personas": "9"}, "none, all, or how many of the 5"),
+        ({"instruct": ("de",)}, "own, en, or own,en"),
+    ],
+)
+def test_what_cannot_vary_is_refused(wrong, told):
+    with pytest.raises(InputError, match=told):
+        list(panel.hands(items(), [], panel.Vary(**wrong), 0))
+
+
+@pytest.mark.parametrize("name", ["essays", "stories"])
+def test_every_open_question_has_six_further_wordings_in_every_language(name):
+    pack = packs.load_pack(name)
+    assert len(pack.panel) >= 6
+    for lang, published in pack.wordings.items():
+        for worded in panel.load(name, lang).wordings.values():
+            for probe, text in worded.texts.items():
+                assert text.count("{input}") == 1
+                assert text != published[probe].text
+            assert set(pack.probes) - set(worded.texts) <= {"bare"}
+
+
+def test_open_questions_have_no_order_and_one_without_wordings_is_asked_once():
+    pack = packs.load_pack("essays")
+    for count in ("all", "2"):
+        found = plan(items("ru"), pack, list(pack.probes), 0, vary=panel.Vary(count))
+        per = Counter((r.statement, r.probe) for r in found)
+        each = 1 + len(pack.panel) if count == "all" else 2
+        assert {n for (_, probe), n in per.items() if probe != "bare"} == {each}
+        assert {n for (_, probe), n in per.items() if probe == "bare"} == {1}
+        assert all(set(r.facets) == {"wording"} for r in found)
+
+
+def test_choices_are_put_in_every_wording_of_their_frame():
+    options = ["The grandfather", "The grandson", "Not enough information"]
+    row = {"context": "Two people sat there.", "question": "Who forgot?", "options": options}
+    found, _ = choices.read([(1, row)], "t", "hi", None, Notes(), "t")
+    for vary, count in ((panel.Vary("all", instruct=("own", "en")), 14), (panel.Vary("3"), 3)):
+        asked = choose(found, ["letters"], ["free"], "given", [], 0, 1, vary)
+        assert len(asked) == count
+        texts = [request.messages[0]["content"] for request in asked]
+        assert len(set(texts)) == count
+        assert all("Who forgot?" in text and "Not enough information" in text for text in texts)
+    assert {r.facets["instruction"] for r in choose(
+        found, ["bare"], ["free"], "given", [], 0, 1, panel.Vary(instruct=("own", "en"))
+    )} == {"hi", "en"}  # fmt: skip
+
+
+@pytest.mark.parametrize("lang", registry.names("personas"))
+def test_a_persona_is_a_system_prompt_and_a_facet(lang):
+    found = plan(items(lang)[:3], PACK, ["agreement"], 0, vary=panel.Vary(personas="all"))
+    said = panel.personas(lang)
+    assert len(found) == 3 * (1 + len(said))
+    for request in found:
+        name = request.facets["persona"]
+        systems = [m["content"] for m in request.messages if m["role"] == "system"]
+        assert systems == ([] if name == "none" else [said[name]])
+    dealt = plan(items(lang), PACK, ["agreement"], 0, vary=panel.Vary(personas="2"))
+    sizes = Counter(request.facets["persona"] for request in dealt)
+    assert len(sizes) == 1 + len(said)
+    assert sum(sizes.values()) == 2 * len(items(lang))
+
+
+def test_a_persona_stands_behind_the_users_system_prompt():
+    vary = panel.Vary(personas="all")
+    found = plan(items()[:1], PACK, ["agreement"], 0, vary=vary, system="Be brief.")
+    texts = {r.facets["persona"]: r.messages[0]["content"] for r in found}
+    assert texts["none"] == "Be brief."
+    assert texts["teacher"] == "Be brief.\n\n" + panel.personas("en")["teacher"]
+
+
+def test_a_question_in_english_asks_for_english_words():
+    vary = panel.Vary("all", instruct=("own", "en"))
+    found = plan(items("hi")[:1], PACK, ["agreement"], 0, decodes=["choice"], vary=vary)
+    assert Counter(r.facets["instruction"] for r in found) == {"hi": 15, "en": 15}
+    for request in found:
+        if (request.facets["wording"], request.facets["instruction"]) == ("plain", "en"):
+            assert request.options["yes"][0] == "yes"
+            assert "Do you agree" in request.messages[-1]["content"]
+        assert items("hi")[0].text in request.messages[-1]["content"]
+    assert set(panel.hashes(PACK, ["hi"], vary)) == {"hi", "en", "hi/wordings", "en/wordings"}
+    # English about English is one question, not two.
+    once = plan(items()[:1], PACK, ["agreement"], 0, vary=panel.Vary(instruct=("own", "en")))
+    assert len(once) == 1
+
+
+def test_stories_in_a_wording_are_a_template_of_their_own():
+    rows = pd.DataFrame(
+        [
+            {"model": "m", "lang": "kk", "probe": "published", "statement": "t", "wording": w,
+             "sample": i, "status": "answered", "sentiment": s, "usable": True}
+            for w, s in (("plain", "negative"), ("formal", "positive"))
+            for i in range(3)
+        ]
+    )  # fmt: skip
+    (one,) = metrics.score(rows, ["negrate"], [], str)
+    assert (one.value, one.n) == (0.5, 2)
+    (over,) = metrics.score(
+        pd.concat([rows, rows.assign(statement="u")]), ["negative-stories-over-wordings"], [], str
+    )
+    assert over.value == 0.5
+    assert over.high > 0.9
 
 
 def test_every_answer_word_is_read_as_what_it_is_also_a_letter():
     judge = registry.module("judges", "yesno").make()
     for probe in PROBES:
-        for way in panel.ways(PACK, "en", probe, [(name, None) for name in PACK.panel]):
+        for way in panel.ways(
+            PACK, "en", probe, [panel.Way(name, None, "", "en") for name in PACK.panel]
+        ):
             for answer, word in (way.answers or PACK.answers["en"]).items():
                 asked = way.wording.ask("Cats are clever.")
                 for reply in (word, f"{word.capitalize()}.", f"**{word}**"):

@@ -42,7 +42,7 @@ def compare(
     or `ks` (`analysis.significance`), `components` of the variance of an answer, or `retest`: how
     far runs, of one run its samples, agree. between: the column whose values are compared, of
     `anova` and `components` the factors; the model where empty, of these all of
-    `significance.FACTORS`, or `components.FACETS`. Two
+    `significance.FACTORS`, or `components.CROSSED`. Two
     values of another column of one run are `paired`, too: all with all. metrics: where empty, of
     `paired` those that both sides have; of the rest the one that is most asked for. by: columns
     that make the cells; one cell of all where empty. power: points to plan for, in place of a

@@ -25,7 +25,7 @@ import numpy as np
 
 from genprobe.errors import InputError
 from genprobe.metrics import Measure, declare
-from genprobe.records import Score
+from genprobe.records import FACETS, Score
 from genprobe.statistics import LEVEL, Array
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ Effect = tuple[str, ...]
 RESIDUAL: Effect = ()
 METHOD = "symmetric+mls95"
 # What an outcome may depend on, of the columns that have several values.
-FACETS = ("statement", "wording", "order", "probe", "model")
-MOST_FACETS = 6
+CROSSED = ("statement", *FACETS, "probe", "model")
+MOST_FACETS = 7
 
 
 @dataclass(frozen=True)
@@ -312,14 +312,14 @@ def of_outcomes(
     """The components of a figure, in each cell of `by`: `variance-share` of each effect.
 
     outcomes: of one run or several. metric: a mean over units that count alike. facets: columns
-    that are crossed, `FACETS` where empty, of which those with one value are left out. The value
+    that are crossed, `CROSSED` where empty, of which those with one value are left out. The value
     is the component over the sum of all that are not negative, and negative where the component is.
     InputError where nothing varies, or a column does not fit.
     """
     from genprobe.analysis import significance
     from genprobe.metrics import cells, find
 
-    chosen = list(facets) or [name for name in FACETS if name in outcomes]
+    chosen = list(facets) or [name for name in CROSSED if name in outcomes]
     if not facets and "order" in chosen and not _crossed_orders(outcomes):
         chosen.remove("order")
     columns = [name for name in chosen if name != "statement" and name not in by]

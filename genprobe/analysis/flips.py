@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from genprobe.errors import InputError
+from genprobe.records import FACETS
 from genprobe.statistics import SEED, Array, Interval, bootstrap, clustered_wilson
 
 if TYPE_CHECKING:
     import pandas as pd
 
 # What makes an item of one version the same as one of the other.
-ITEM = ("decode", "lang", "probe", "statement", "wording", "order")
+ITEM = ("decode", "lang", "probe", "statement", *FACETS)
 DEALS = 1999
 
 

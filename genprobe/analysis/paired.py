@@ -11,7 +11,7 @@ import numpy as np
 from genprobe import metrics
 from genprobe.errors import InputError
 from genprobe.metrics import Measure, Metric, cells, declare
-from genprobe.records import JSON, Score
+from genprobe.records import FACETS, JSON, Score
 from genprobe.resources.registry import unknown
 from genprobe.statistics import SEED, TURNS, Array, Interval, bootstrap, turned
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 SWAP = "swap"  # how its p-value is made: `stats.resampled`
 # What makes a unit of one model the same as one of the other, where the metric can be split by it.
 SAME = (
-    *("decode", "lang", "probe", "statement", "wording", "order", "sample"),
+    *("decode", "lang", "probe", "statement", *FACETS, "sample"),
     *("scorer", "item", "contrast"),  # of what is preferred
 )
 WHO = ("model", "revision")  # what the two differ in

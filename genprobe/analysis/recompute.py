@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from genprobe.records import JSON, Score, canonical
+from genprobe.records import FACETS, JSON, Score, canonical
 from genprobe.resources import packs
 from genprobe.runs.run import Run
 
@@ -350,7 +350,7 @@ def _essay(hit: Callable[[Row], bool]) -> Callable[[Sequence[Row]], Figure]:
 def _acquiescence(rows: Sequence[Row]) -> Figure:
     """Item by item: the first answer to a plain question against the first to its reverse."""
     items: dict[tuple[Any, ...], dict[str, Row]] = {}
-    names = ("model", "decode", "lang", "pair", "statement", "wording", "order", "sample")
+    names = ("model", "decode", "lang", "pair", "statement", *FACETS, "sample")
     for row in rows:
         if row["measures"] == "endorsed":
             item = items.setdefault(tuple(row.get(name) for name in names), {})
@@ -426,7 +426,7 @@ def _not_told(row: Row) -> str:
 
 
 def _templates(rows: Sequence[Row]) -> list[list[Row]]:
-    names = ("model", "decode", "lang", "probe", "statement")
+    names = ("model", "decode", "lang", "probe", "statement", *FACETS)
     found: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
         found.setdefault(tuple(row.get(name) for name in names), []).append(row)

@@ -23,7 +23,7 @@ import numpy as np
 
 from genprobe.errors import InputError
 from genprobe.metrics import Measure, declare
-from genprobe.records import Score
+from genprobe.records import FACETS, Score
 from genprobe.statistics import BOOTSTRAP, LEVEL, RESAMPLES, SEED, Array, Interval
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def _icc(values: Array) -> float:
 
 
 # What makes an item, of which every run or sample has one measurement.
-_ITEM = ("decode", "lang", "probe", "item_", "wording", "order")
+_ITEM = ("decode", "lang", "probe", "item_", *FACETS)
 
 
 def retest(

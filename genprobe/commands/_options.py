@@ -119,6 +119,46 @@ ASKED: dict[str, Option] = {
 }
 
 
+def _listed(context: click.Context, option: click.Parameter, given: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(part.strip() for part in given.split(",")))
+
+
+def varied(instruct: bool = True) -> Option:
+    """Make the options of what varies in how a question is asked (`resources.panel.Vary`).
+
+    instruct: whether the language of the question can be chosen."""
+    options = [
+        click.option(
+            "--wordings",
+            default="published",
+            show_default=True,
+            metavar="published|all|N",
+            help="Wordings of each question: all of the panel (docs/wordings.md), or N a "
+            "statement, dealt by seed.",
+        ),
+        click.option(
+            "--personas",
+            default="none",
+            show_default=True,
+            metavar="none|all|N",
+            help="System prompts that say who the model is (prompts/personas): all and none, or N "
+            "of these a statement, dealt by seed.",
+        ),
+    ]
+    if instruct:
+        options.append(
+            click.option(
+                "--instruct",
+                default="own",
+                show_default=True,
+                callback=_listed,
+                metavar="own|en|own,en",
+                help="Language of the question: that of the statement, English, or both.",
+            )
+        )
+    return together(*options)
+
+
 def drawn(samples: int, temperature: str, top_p: float, max_tokens: int) -> Option:
     """Make the options of sampling, with a command's own defaults. temperature: said in words."""
     return together(

@@ -14,6 +14,7 @@ from genprobe.commands._options import (
     VERBOSE,
     drawn,
     together,
+    varied,
 )
 
 
@@ -52,6 +53,7 @@ from genprobe.commands._options import (
     help="How the answer is taken: the model's own words (default), forced to an option, or the "
     "probabilities of the options; may be repeated.",
 )
+@varied()
 @drawn(1, "0", 1.0, 64)
 @together(BY, FORMAT, QUIET, VERBOSE)
 def command(by: str | None, form: str, quiet: bool, verbose: bool, **asked: Any) -> int:

@@ -15,6 +15,7 @@ from genprobe.commands._options import (
     VERBOSE,
     drawn,
     together,
+    varied,
 )
 
 
@@ -28,6 +29,7 @@ from genprobe.commands._options import (
 )
 @click.option("--frame", "probes", multiple=True, metavar="F", help="Frame; may be repeated.")
 @CHAT
+@varied()
 @drawn(1, "0.7", 0.95, 128)
 @together(BY, DECLARED, FORMAT, QUIET, VERBOSE)
 def command(by: str | None, form: str, quiet: bool, verbose: bool, **asked: Any) -> int:

@@ -14,6 +14,7 @@ from genprobe.commands._options import (
     VERBOSE,
     drawn,
     together,
+    varied,
 )
 
 
@@ -33,6 +34,7 @@ from genprobe.commands._options import (
     help="published (default) or native; may be repeated.",
 )
 @CHAT
+@varied(False)
 @drawn(5, "1", 1.0, 512)
 @click.option("--classifier", metavar="C", help="Of sentiment; see `list classifiers`.")
 @together(BY, FORMAT, QUIET, VERBOSE)

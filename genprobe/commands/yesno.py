@@ -15,6 +15,7 @@ from genprobe.commands._options import (
     VERBOSE,
     drawn,
     together,
+    varied,
 )
 
 
@@ -36,13 +37,7 @@ from genprobe.commands._options import (
     help="How the answer is read: the model's own words (default), forced to an answer word, or "
     "the probabilities of the answer words; may be repeated.",
 )
-@click.option(
-    "--wordings",
-    default="published",
-    show_default=True,
-    metavar="published|all|N",
-    help="Of the panel: all, in both orders of the answers, or N a statement, dealt by seed.",
-)
+@varied()
 @drawn(1, "0; the control model: 1", 1.0, 64)
 @together(BY, DECLARED, FORMAT, QUIET, VERBOSE)
 def command(by: str | None, form: str, quiet: bool, verbose: bool, **asked: Any) -> int:

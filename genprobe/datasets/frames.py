@@ -7,10 +7,13 @@ question prompt: it scores the options behind the bare text, as `genprobe logpro
 Source of the orders: BBQ and PBBQ 3.3 write the two people in either order; models prefer places
 (Pezeshkpour & Hruschka 2024, Findings of NAACL), so every order is asked, or a balanced rotation,
 in which every option stands once in every place.
+
+`prompts/choosing/wordings/<lang>.toml` holds further wordings of the frames (`Wordings`).
 """
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import itertools
 from collections.abc import Sequence
@@ -20,7 +23,7 @@ from pathlib import Path
 from genprobe.datasets import choices
 from genprobe.errors import InputError
 from genprobe.records import JSON, Statement
-from genprobe.resources import packs, registry
+from genprobe.resources import packs, panel, registry
 
 PACK = "choosing/1"
 ORDERS = ("all", "balanced", "given")
@@ -84,6 +87,86 @@ def _frame(name: str, part: JSON, source: str, review: str, path: Path) -> Frame
     return Frame(
         name, known["text"], known["option"], marks, known["joined"], known["source"], review
     )
+
+
+@functools.cache
+def wordings() -> tuple[str, ...]:
+    """Names of the further wordings, which are the same in every language."""
+    return tuple(_panel_rows(_panel_path("en")))
+
+
+def worded(probe: str, ways: Sequence[panel.Way]) -> list[tuple[panel.Way, Frame]]:
+    """A frame in each of the ways that were drawn: the way as it is asked, and the frame.
+
+    A frame without further wordings is put as it was published, once.
+    """
+    found: dict[panel.Way, Frame] = {}
+    for way in ways:
+        frame = frames(way.lang)[probe]
+        texts = {} if way.wording == panel.PUBLISHED else panel_of(way.lang)[way.wording]
+        if probe in texts:
+            found[way] = dataclasses.replace(frame, text=texts[probe])
+        else:
+            found.setdefault(way._replace(wording=panel.PUBLISHED, order=None), frame)
+    return list(found.items())
+
+
+@functools.cache
+def panel_of(lang: str) -> dict[str, dict[str, str]]:
+    """Wording -> frame -> text of a language. InputError where it has none, or a wrong one."""
+    path = _panel_path(lang)
+    if not path.is_file():
+        raise InputError(
+            f"no further wordings of choices in {lang!r} ({path.parent}); leave --wordings out"
+        )
+    return read_panel(path)
+
+
+def panel_hash(lang: str) -> str:
+    """Hash of the further wordings of a language, which belongs to the signature."""
+    return packs.file_hash(_panel_path(lang))
+
+
+def _panel_path(lang: str) -> Path:
+    return registry.PROMPTS / "choosing" / panel.FOLDER / f"{lang}.toml"
+
+
+def read_panel(path: Path) -> dict[str, dict[str, str]]:
+    """Read further wordings: `layout` holds {context}, {question}, {options} and {task}, which is
+    the sentence of a frame. InputError for a frame that is missing, or texts that are the same."""
+    published, found = frames(path.stem), {}
+    known = set(_TASKS)
+    if path.stem != "en":
+        packs.no_more(_panel_rows(path), set(wordings()), path)
+    for name, row in _panel_rows(path).items():
+        packs.no_more(row, {"layout", *known}, path, f"{name}.")
+        layout = packs.string(row, "layout", path)
+        tasks = {frame: packs.string(row, frame, path) for frame in _TASKS}
+        found[name] = {
+            frame: choices.fill(layout, {"{task}": task}) for frame, task in tasks.items()
+        }
+        for place in ("{context}", "{question}", "{options}"):
+            if layout.count(place) != 1 or layout.count("{task}") != 1:
+                raise InputError(f"{path}: {name}.layout must hold {place} and {{task}} once")
+    if path.stem != "en" and (missing := [name for name in wordings() if name not in found]):
+        raise InputError(f"{path}: no wording [{missing[0]}], which English has")
+    for frame in _TASKS:
+        texts = [published[frame].text, *(row[frame] for row in found.values())]
+        if len({text.strip() for text in texts}) < len(texts):
+            raise InputError(f"{path}: two wordings of {frame!r} are the same")
+    return found
+
+
+# The frames that have further wordings: they are the same in all languages.
+_TASKS = ("bare", "letters", "numbers")
+
+
+def _panel_rows(path: Path) -> dict[str, dict[str, JSON]]:
+    row = packs.read_toml(path)
+    for key in ("source", "review"):
+        packs.string(row, key, path)
+    names = [key for key in row if key not in ("source", "review")]
+    return {name: packs.table(row, name, path) for name in names}
 
 
 def orders(count: int, how: str) -> list[tuple[int, ...]]:

@@ -18,6 +18,7 @@ import pandas as pd
 
 from genprobe.metrics import Metric, Units, cluster
 from genprobe.metrics.preference import left_out
+from genprobe.records import FACETS
 from genprobe.statistics import (
     BOOTSTRAP,
     WILSON,
@@ -182,7 +183,8 @@ def _moved(outcomes: pd.DataFrame, by: list[str]) -> Units:
 
 
 def _item(outcomes: pd.DataFrame) -> list[pd.Series]:
-    names = ("model", "revision", "decode", "probe", "lang", "item")
+    facets = [name for name in FACETS if name != "order"]
+    names = ("model", "revision", "decode", "probe", "lang", "item", *facets)
     return [outcomes[name] for name in names if name in outcomes]
 
 

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from genprobe.metrics import REPLY, Metric, Units, no_reply
+from genprobe.records import FACETS
 from genprobe.statistics import (
     BOOTSTRAP,
     WILSON,
@@ -29,7 +30,7 @@ FEWEST = 3  # stories without which a template has no label
 AGREEMENT = 0.95  # of two sets of seeds, on the label
 MOST = 999  # seeds; the answer also where so many are not enough
 
-TEMPLATE = ("model", "decode", "lang", "probe", "statement")
+TEMPLATE = ("model", "decode", "lang", "probe", "statement", *FACETS)
 STORY = ("sample", "usable", "unusable_why", "sentiment", "negative", *REPLY)
 NEEDS = ("sentiment", "statement", "status")
 

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from genprobe.metrics import REPLY, Metric, Units, cluster, not_clear, once
+from genprobe.records import FACETS
 from genprobe.statistics import (
     BOOTSTRAP,
     WILSON,
@@ -40,9 +41,7 @@ def _acquiescence(outcomes: pd.DataFrame, by: list[str]) -> Units:
     """
     rows = outcomes[outcomes["measures"] == "endorsed"]
     item = [
-        c
-        for c in ("model", "decode", "lang", "pair", "statement", "wording", "order", "sample")
-        if c in rows
+        c for c in ("model", "decode", "lang", "pair", "statement", *FACETS, "sample") if c in rows
     ]
     keys = list(dict.fromkeys([*by, *item]))
     once(rows, [*keys, "when", "probe"], "acquiescence")

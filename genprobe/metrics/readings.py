@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from genprobe.metrics import REPLY, Metric, Units, cluster, no_reply
+from genprobe.records import FACETS
 from genprobe.statistics import (
     BOOTSTRAP,
     WILSON,
@@ -25,7 +26,7 @@ from genprobe.statistics import (
 )
 
 DECODES = ("free", "choice", "logprob")
-_ITEM = ("model", "lang", "probe", "pair", "statement", "wording", "order")
+_ITEM = ("model", "lang", "probe", "pair", "statement", *FACETS)
 
 
 def _wilson(sums: Array) -> Interval | None:

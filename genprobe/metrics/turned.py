@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from genprobe.metrics import Metric, Units, cluster, not_clear
+from genprobe.records import FACETS
 from genprobe.statistics import WILSON, Array, Interval, clustered_wilson, ratio
 
 if TYPE_CHECKING:
     import pandas as pd
 
 # What is asked once in either direction.
-ITEM = ("model", "decode", "lang", "pair", "statement", "wording", "order", "sample")
+ITEM = ("model", "decode", "lang", "pair", "statement", *FACETS, "sample")
 
 
 def both_ways(outcomes: pd.DataFrame, by: list[str]) -> tuple[pd.DataFrame, pd.Series]:

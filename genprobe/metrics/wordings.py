@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 
 DRAWS = 4000
 METHOD = f"gci95s{SEED}"  # generalized confidence interval, 95 %
-# What stands in for a wording's first replies, so that the logit of none of them is a number: of
-# the weight of a quarter of a hit.
-_PRIOR = 0.25
-# How far wordings that agree more than their noise would have them may narrow the interval that
-# statements alone give: to this part of its variance.
-_LEAST = 0.5
+# Hits added to every wording, at the pooled rate, so that the logit of a wording without a hit is
+# a number. With fewer, rare answers look more spread out than they are; with more, less.
+_PRIOR = 0.35
+# Wordings may agree more than chance would have them. They then narrow the interval that statements
+# alone give, down to this part of its variance and no further.
+_LEAST = 0.2
 
 
 @dataclass(frozen=True)
@@ -181,8 +181,18 @@ def _interval(sums: Array) -> Interval | None:
     return (0.0 if rate <= 0 else min(low, rate)), (1.0 if rate >= 1 else max(high, rate))
 
 
-def _over(measure: str, place: int) -> Metric:
-    """Mean over the wordings of a panel of `{measure}`, with an interval for a new wording."""
+def _over(
+    measure: str,
+    place: int,
+    what: str = "",
+    unit: str = "clear",
+    needs: tuple[str, ...] = ("answer", "says", "measures", "statement", "status"),
+    adds: tuple[str, ...] = (),
+    apart: tuple[str, ...] = ("decode",),
+) -> Metric:
+    """Mean over the wordings of a panel of `{measure}`, with an interval for a new wording.
+
+    what: the share, in words. The rest are those of the measure."""
 
     def units(outcomes: pd.DataFrame, by: list[str]) -> Units:
         own = find(measure).units(outcomes, [*by, *(["wording"] if "wording" not in by else [])])
@@ -191,21 +201,42 @@ def _over(measure: str, place: int) -> Metric:
         places = np.arange(len(at)), 2 * at
         stats[places] = own.stats[:, 0]
         stats[places[0], places[1] + 1] = own.stats[:, 1]
-        return Units(own.cells[by], own.cluster, own.reason, stats)
+        return Units(own.cells.drop(columns="wording"), own.cluster, own.reason, stats)
 
     return Metric(
         f"{measure}-over-wordings",
-        f"mean over wordings of the share of clear answers by which the statement is {measure}",
-        "clear",
+        "mean over wordings of the "
+        + (what or f"share of clear answers by which the statement is {measure}"),
+        unit,
         units,
         _value,
         _interval,
         METHOD,
-        ("answer", "says", "measures", "statement", "status", "wording"),
+        (*needs, "wording"),
         never_by=("wording",),
+        adds=adds,
         pairable=False,
         place=place,
+        apart=apart,
+        version="2",
     )
 
 
-METRICS = (_over("recognised", 51), _over("endorsed", 61))
+_CHOICES = ("condition", "chosen", "label")
+METRICS = (
+    _over("recognised", 51),
+    _over("endorsed", 61),
+    _over(
+        *("negative-stories", 111, "share of stories that are negative", "stories"),
+        ("sentiment", "statement", "status"),
+    ),
+    _over(
+        *("argues-for", 151, "share of essays that argue for the statement", "essays"),
+        ("stance", "statement", "status"),
+        apart=("decode", "probe"),  # one frame is the statement alone and has one wording
+    ),
+    _over(
+        *("accuracy", 301, "share of choices that are right", "choices", _CHOICES),
+        *(("condition",), ("model", "scorer", "decode", "probe")),
+    ),
+)

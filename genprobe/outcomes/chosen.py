@@ -105,10 +105,14 @@ def _row(
     row: dict[str, Any] = {
         "decode": request.decode,
         "probe": request.probe,
+        **request.facets,
         "order": frames.order_number(order),
         "sample": request.sample,
         "request": request.id,
-        "item_key": (statement.lang, statement.id, request.decode, request.probe),
+        "item_key": (
+            *(statement.lang, statement.id, request.decode, request.probe),
+            *request.facets.values(),
+        ),
         **choices.outcome(statement, None),
         "place": math.nan,
         "options_listed": len(order),

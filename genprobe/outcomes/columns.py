@@ -29,6 +29,8 @@ PLANNED = (
     Column("valid", "the stereotype is known in this language", None, BOOLEAN, reply=False),
     Column("wording", "of a panel, by its name in the pack", None, reply=False),
     Column("order", "in which the question names the answers", None, reply=False),
+    Column("persona", "who the system prompt says the model is, by its name", None, reply=False),
+    Column("instruction", "language of the question, where it varies", None, reply=False),
     Column("sample", "0 for the first reply to a question, 1 for the second", None, reply=False),
     Column("request", "id of the request", None),
     Column("prompt", "the last message that was sent", None, VERBATIM),

@@ -31,7 +31,16 @@ from genprobe.files import Problems
 from genprobe.judges import BOOLEAN, NUMBER, VERBATIM, seen
 from genprobe.judges.story import near_duplicates
 from genprobe.outcomes import chosen, columns, external, facts, preferences
-from genprobe.records import Failure, Judgment, LogProb, Request, Response, Statement, canonical
+from genprobe.records import (
+    FACETS,
+    Failure,
+    Judgment,
+    LogProb,
+    Request,
+    Response,
+    Statement,
+    canonical,
+)
 from genprobe.resources import packs, registry
 from genprobe.text import whole
 
@@ -213,8 +222,7 @@ _FROM = {
             "bias_type",
             "type",
             "entity",
-            "wording",
-            "order",
+            *FACETS,
             "sample",
             "prompt",
             "response",
@@ -310,7 +318,7 @@ def _checked(frame: pd.DataFrame, pack: packs.Pack) -> pd.DataFrame:
             for v, lang in zip(frame["valid"], frame["lang"], strict=True)
         ]
     if "sample" not in frame:
-        keys = ("model", "decode", "lang", "probe", "statement", "wording", "order")
+        keys = ("model", "decode", "lang", "probe", "statement", *FACETS)
         same = [c for c in keys if c in frame]
         frame["sample"] = frame.groupby(same, dropna=False).cumcount()
     return frame

@@ -152,8 +152,8 @@ class Sections:
         sources = [s for s in sources if "wording" in s.outcomes and _several([s], "wording")]
         if not sources:
             return
-        over = ("recognised-over-wordings", "endorsed-over-wordings")
-        each = ("recognised", "endorsed")
+        each = ("recognised", "endorsed", "negative-stories", "argues-for", "accuracy")
+        over = tuple(f"{name}-over-wordings" for name in each)
         made = [
             *self._tables(sources, over, "lang", caption="Over wordings, by language"),
             *self._tables(sources, each, "wording", caption="Each wording by itself"),

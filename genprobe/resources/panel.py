@@ -1,8 +1,9 @@
-"""The panel of a pack: other wordings of its questions, and which of them a statement is asked in.
+"""How a question may be asked: wordings, personas, the language of the question (`Vary`).
 
-`prompts/<pack>/wordings/<language>.toml` holds the wordings of a language; prompts/yesno/wordings/
-en.toml says how one is written. The published wording, in the pack itself, is one of the panel.
-A wording names its two answers in either order: order is a facet of its own, crossed with wording.
+`prompts/<pack>/wordings/<language>.toml` holds the further wordings of a pack in a language (its
+panel); prompts/yesno/wordings/en.toml says how one is written. The published wording, in the pack
+itself, belongs to the panel, too. A wording names its two answers in either order.
+`prompts/personas/<language>.toml` holds system prompts that tell the model who it is.
 """
 
 from __future__ import annotations
@@ -33,8 +34,46 @@ from genprobe.resources.packs import (
 
 FOLDER = "wordings"
 PUBLISHED = "published"
+NOBODY = "none"  # no persona
+OWN, ENGLISH = "own", "en"  # languages that a question may be put in
 ORDERS = ("yes-no", "no-yes")
 _SLOTS = ("{first}", "{second}")
+
+
+@dataclass(frozen=True)
+class Vary:
+    """What varies in how a statement is asked about.
+
+    wordings: `published`, `all`, or of how many a statement gets. personas: `none`, `all` (and
+    without one), or of how many a statement gets. instruct: languages of the question: `own`, that
+    of the statement; `en`.
+    """
+
+    wordings: str = PUBLISHED
+    personas: str = NOBODY
+    instruct: tuple[str, ...] = (OWN,)
+
+    def __post_init__(self) -> None:
+        if not self.instruct or set(self.instruct) - {OWN, ENGLISH}:
+            raise InputError(f"--instruct {','.join(self.instruct)}: own, en, or own,en")
+
+    def fields(self) -> dict[str, Any]:
+        """As fields of `runs.spec.Spec`, which are empty where nothing varies."""
+        return {
+            "wordings": "" if self.wordings == PUBLISHED else self.wordings,
+            "personas": "" if self.personas == NOBODY else self.personas,
+            "instruct": () if self.instruct == (OWN,) else self.instruct,
+        }
+
+
+class Way(NamedTuple):
+    """One way in which a statement is asked about. order: of the answers; None: both. persona:
+    empty for none. lang: of the question."""
+
+    wording: str
+    order: str | None
+    persona: str
+    lang: str
 
 
 @dataclass(frozen=True)
@@ -56,7 +95,7 @@ class Worded:
         return Wording(
             text=said,
             polarity=("negated" if probe in self.negated else "plain") if order else "",
-            lang=panel.lang,
+            lang=pack.wordings[panel.lang][probe].lang,
             source=panel.source,
             review=panel.review,
             slot=pack.wordings[panel.lang][probe].slot,
@@ -83,16 +122,71 @@ class Panel:
 
 
 class Asked(NamedTuple):
-    """One way to ask a question: its wording, and its answer words where not the pack's."""
+    """A question as it is asked in one way: its text, and its answer words where not the pack's.
+    order: of its two answers, empty where it has none. lang: of the question."""
 
     name: str
     order: str
     wording: Wording
     answers: dict[str, str] | None
+    persona: str
+    lang: str
 
-    @property
-    def facets(self) -> dict[str, str]:
-        return {"wording": self.name, "order": self.order}
+    def facets(self, vary: Vary) -> dict[str, str]:
+        """What varies, by the names of `records.FACETS`."""
+        return facets(vary, self.name, self.order, self.persona, self.lang)
+
+    def system(self, about: str) -> str:
+        """The system prompt of the persona, in the language of the statement (`about`)."""
+        return persona(about, self.persona)
+
+
+def facets(vary: Vary, wording: str, order: str, persona: str, lang: str) -> dict[str, str]:
+    """The facets of a request: of `records.FACETS` those that vary."""
+    found = {}
+    if vary.wordings != PUBLISHED:
+        found["wording"] = wording
+        if order:
+            found["order"] = order
+    if vary.personas != NOBODY:
+        found["persona"] = persona or NOBODY
+    if vary.instruct != (OWN,):
+        found["instruction"] = lang
+    return found
+
+
+# --- personas
+
+
+@functools.cache
+def personas(lang: str) -> dict[str, str]:
+    """The personas of a language: name -> system prompt. InputError where there are none."""
+    path = registry.PROMPTS / "personas" / f"{lang}.toml"
+    if not path.is_file():
+        raise InputError(
+            f"no personas in {lang!r} (prompts/personas); there are some in "
+            f"{', '.join(registry.names('personas'))}"
+        )
+    return read_personas(path)
+
+
+def read_personas(path: Path) -> dict[str, str]:
+    """Read and check a file of personas: those of English, by the same names."""
+    row = read_toml(path)
+    no_more(row, {"source", "review", "personas"}, path)
+    for key in ("source", "review"):
+        string(row, key, path)
+    found = table(row, "personas", path)
+    texts = {name: string(found, name, path) for name in found}
+    known = read_toml(registry.PROMPTS / "personas" / "en.toml")["personas"]
+    if texts.keys() != known.keys() or len(set(texts.values())) < len(texts):
+        raise InputError(f"{path}: [personas] must have {', '.join(known)}, each with its own text")
+    return texts
+
+
+def persona(lang: str, name: str) -> str:
+    """The system prompt of a persona; empty for none."""
+    return personas(lang)[name] if name else ""
 
 
 @functools.cache
@@ -135,7 +229,9 @@ def _read(name: str, row: dict[str, Any], pack: Pack, path: Path) -> Worded:
     closed = [probe.name for probe in pack.probes.values() if probe.when]
     known = {*pack.probes} | ({"answers", "negated"} if closed else set())
     no_more(row, known, path, f"{name}.")
-    texts = {probe: string(row, probe, path) for probe in pack.probes}
+    # A question that is the statement and nothing else has no other wording.
+    worded = [p for p, asked in pack.wordings[path.stem].items() if asked.text != "{input}"]
+    texts = {probe: string(row, probe, path) for probe in pack.probes if probe in worded}
     for probe, said in texts.items():
         for slot in ("{input}", *(_SLOTS if probe in closed else ())):
             count = said.count(slot)
@@ -156,34 +252,54 @@ def _read(name: str, row: dict[str, Any], pack: Pack, path: Path) -> Worded:
     return Worded(name, texts, frozenset(negated), answers, frozenset(own))
 
 
-def ways(
-    pack: Pack, lang: str, probe: str, drawn: Iterable[tuple[str, str | None]]
-) -> Iterator[Asked]:
-    """The question in each wording that was drawn, of `drawn`; both orders where it has none.
+def ways(pack: Pack, lang: str, probe: str, drawn: Iterable[Way]) -> Iterator[Asked]:
+    """The question about a statement of language `lang`, in each of the ways that were drawn.
 
-    The published wording has the one order that it has. InputError for a language without a panel.
+    The published wording has the one order of answers that it has, others both where no order was
+    drawn. A question that has no other wording is asked in the published one, once.
+    InputError for a language without a panel.
     """
-    for name, one in drawn:
-        if name == PUBLISHED:
-            wording = pack.wordings[lang][probe]
-            order = order_of(wording.text, pack.answers[lang])
-            yield Asked(name, order, wording, None)
+    asked = set()
+    for way in drawn:
+        worded = None
+        if way.wording != PUBLISHED:
+            panel = load(pack.name, way.lang)
+            worded = panel.wordings[way.wording]
+        if worded is None or probe not in worded.texts:
+            if (key := (way.persona, way.lang)) not in asked:
+                asked.add(key)
+                wording = pack.wordings[way.lang][probe]
+                order = order_of(wording.text, pack.answers[way.lang])
+                yield Asked(PUBLISHED, order, wording, None, way.persona, way.lang)
             continue
-        panel = load(pack.name, lang)
-        worded = panel.wordings[name]
         closed = bool(pack.probes[probe].when)
-        for order in ((one,) if one else ORDERS) if closed else ("",):
-            answers = worded.answered(probe, order)
-            yield Asked(name, order, worded.wording(probe, order, pack, panel), answers)
+        for order in ((way.order,) if way.order else ORDERS) if closed else ("",):
+            put, answers = worded.wording(probe, order, pack, panel), worded.answered(probe, order)
+            yield Asked(way.wording, order, put, answers, way.persona, way.lang)
 
 
-def hashes(pack: Pack, langs: Iterable[str], wordings: str) -> dict[str, str]:
-    """Language -> hash of its questions, and where a panel is asked `<language>/wordings` of it."""
+def hashes(pack: Pack, langs: Iterable[str], vary: Vary) -> dict[str, str]:
+    """Hashes of what is asked: language -> of its questions; `<language>/wordings`, `/personas`
+    where they vary. English is one of the languages where questions are put in it."""
     langs = list(langs)
-    found = {lang: pack.hashes[lang] for lang in langs}
-    if wordings != PUBLISHED:
-        found |= {f"{lang}/{FOLDER}": load(pack.name, lang).hash for lang in langs}
-    return found
+    put = list(dict.fromkeys(put_in(lang, one) for lang in langs for one in vary.instruct))
+    found = {lang: pack.hashes[lang] for lang in put}
+    if vary.wordings != PUBLISHED:
+        found |= {f"{lang}/{FOLDER}": load(pack.name, lang).hash for lang in put}
+    return found | persona_hashes(langs, vary)
+
+
+def persona_hashes(langs: Iterable[str], vary: Vary) -> dict[str, str]:
+    """`<language>/personas` -> hash of the file, where personas vary."""
+    if vary.personas == NOBODY:
+        return {}
+    place = registry.PROMPTS / "personas"
+    return {f"{lang}/personas": file_hash(place / f"{lang}.toml") for lang in langs}
+
+
+def put_in(lang: str, instruct: str) -> str:
+    """The language of a question about a statement of `lang`."""
+    return lang if instruct == OWN else instruct
 
 
 def order_of(said: str, answers: dict[str, str]) -> str:
@@ -200,36 +316,80 @@ def order_of(said: str, answers: dict[str, str]) -> str:
 
 
 def drawn(
-    statements: Iterable[Statement], pack: Pack, wordings: str, seed: int
-) -> Iterator[tuple[Statement, list[tuple[str, str | None]]]]:
-    """Each statement with the wordings that it is asked in, and the order of the answers.
+    statements: Iterable[Statement], pack: Pack, vary: Vary, seed: int
+) -> Iterator[tuple[Statement, list[Way]]]:
+    """Each statement with the ways in which it is asked about, of the panel of a pack (`hands`)."""
+    if ENGLISH in vary.instruct and ENGLISH not in pack.wordings:
+        raise InputError(f"{pack.name} has no questions in English by itself; leave --instruct out")
+    if vary.wordings != PUBLISHED:
+        if not pack.panel:
+            raise InputError(f"{pack.name} has no further wordings; leave --wordings out")
+        statements = list(statements)
+        for lang in dict.fromkeys(s.lang for s in statements if s.lang in pack.wordings):
+            for one in vary.instruct:
+                load(pack.name, put_in(lang, one))  # there is one
+    return hands(statements, list(pack.panel), vary, seed)
 
-    wordings: `published`; `all`: every wording, in both orders (order None); or a number of
-    wordings a statement. Then they are dealt from a deck of the whole panel that is shuffled
-    anew whenever it is used up, by seed and language, so that every wording is asked as often as
-    every other (by one, more or less) and in either order in turn. At a fixed number of requests
-    this says more of the rate over wordings than the same few for all, since the error of the
-    wording falls with the number of *different* ones (Brennan 2001, ch. 4; docs/wordings.md). A
-    statement and its contrasts get the same, so that they still differ in nothing but the group.
+
+def hands(
+    statements: Iterable[Statement], further: Sequence[str], vary: Vary, seed: int
+) -> Iterator[tuple[Statement, list[Way]]]:
+    """Each statement with the ways in which it is asked about: wordings × personas × languages.
+
+    further: names of the wordings besides the published one. With `all`, every wording is asked in
+    both orders of the answers (order None). A number of wordings is dealt from a deck of the whole
+    panel that is shuffled anew whenever it is used up, by seed and language, so that every wording
+    is asked as often as every other (by one, more or less) and in either order in turn; personas
+    likewise. At a fixed number of requests this says more of the rate over wordings than the same
+    few for all, since the error of the wording falls with the number of *different* ones (Brennan
+    2001, ch. 4; docs/wordings.md). A statement and its contrasts get the same ways, so that they
+    still differ in nothing but the group.
     """
-    if wordings == PUBLISHED:
-        for statement in statements:
-            yield statement, [(PUBLISHED, None)]
-        return
-    names = [PUBLISHED, *pack.panel]
-    count = len(names) if wordings == "all" else number(wordings, pack)
-    decks: dict[str, _Deck] = {}
-    hands: dict[tuple[str, str], list[tuple[str, str | None]]] = {}
+    decks = {
+        "": _Dealer(f"{seed}", "--wordings", PUBLISHED, vary.wordings, [PUBLISHED, *further]),
+        "personas": _Dealer(f"{seed}/personas", "--personas", NOBODY, vary.personas, _known(vary)),
+    }
     for statement in statements:
-        load(pack.name, statement.lang)  # there is one
         key = (statement.lang, statement.pair or statement.id)
-        if wordings == "all":
-            hands[key] = [(name, None) for name in names]
-        elif key not in hands:
-            if statement.lang not in decks:
-                decks[statement.lang] = _Deck(names, f"{seed}/{statement.lang}")
-            hands[key] = decks[statement.lang].deal(count)
-        yield statement, hands[key]
+        wordings, people = (deck.hand(key) for deck in decks.values())
+        put = dict.fromkeys(put_in(statement.lang, one) for one in vary.instruct)
+        yield (
+            statement,
+            [
+                Way(name, order, "" if who == NOBODY else who, lang)
+                for name, order in wordings
+                for who, _ in people
+                for lang in put
+            ],
+        )
+
+
+def _known(vary: Vary) -> list[str]:
+    return [NOBODY] if vary.personas == NOBODY else [NOBODY, *personas(ENGLISH)]
+
+
+class _Dealer:
+    """Deals from one deck a language; the same hand for the same key."""
+
+    def __init__(self, seed: str, option: str, single: str, given: str, names: list[str]) -> None:
+        self.seed, self.names = seed, names
+        self.everything = given == "all"
+        self.single = single if given == single else ""
+        self.count = number(given, len(names), option, single)
+        self.decks: dict[str, _Deck] = {}
+        self.hands: dict[tuple[str, str], list[tuple[str, str | None]]] = {}
+
+    def hand(self, key: tuple[str, str]) -> list[tuple[str, str | None]]:
+        if self.single:
+            return [(self.single, None)]
+        if self.everything:
+            return [(name, None) for name in self.names]
+        if key not in self.hands:
+            lang = key[0]
+            if lang not in self.decks:
+                self.decks[lang] = _Deck(self.names, f"{self.seed}/{lang}")
+            self.hands[key] = self.decks[lang].deal(self.count)
+        return self.hands[key]
 
 
 class _Deck:
@@ -275,17 +435,15 @@ def lettered(prompt: str) -> dict[str, str]:
     return letters if 1 < len(letters) == len(found) else {}
 
 
-def number(wordings: str, pack: Pack) -> int:
-    """How many wordings `--wordings` asks for. InputError for what is neither `published`, `all`
-    nor a number that the panel has."""
-    most = len(pack.panel) + 1
-    if wordings == PUBLISHED:
+def number(given: str, most: int, option: str, single: str) -> int:
+    """How many ways an option asks for. InputError for what is neither its `single` word, `all`
+    nor a number of 1 to `most`."""
+    if given == single:
         return 1
-    if wordings == "all":
+    if given == "all":
         return most
-    if not (wordings.isascii() and wordings.isdigit() and 1 <= int(wordings) <= most):
+    if not (given.isascii() and given.isdigit() and 1 <= int(given) <= most):
         raise InputError(
-            f"--wordings {wordings}: published, all, or how many of the {most} a statement is "
-            "asked in"
+            f"{option} {given}: {single}, all, or how many of the {most} a statement is asked in"
         )
-    return int(wordings)
+    return int(given)

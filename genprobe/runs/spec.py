@@ -85,6 +85,13 @@ class Spec(Record):
         "questions alone are.",
         default="",
     )
+    personas: str = described(
+        "`all`, or how many each statement is asked as; empty where there are none.", default=""
+    )
+    instruct: tuple[str, ...] = described(
+        "Languages of the question: `own`, that of the statement, or `en`; empty for `own` alone.",
+        default=(),
+    )
     system: str = described(
         "Hash of the system prompt that the user gave; empty where there was none.", default=""
     )

@@ -41,8 +41,7 @@ class Ask:
     data: `builtin`, a name of `genprobe list data`, or a file.
     probes: questions of the pack, by name; empty is the task's default.
     decodes: how answers are taken: `free`, `choice`, `logprob`.
-    wordings: of the panel: `published`, `all`, or in how many a statement is asked
-        (`resources.panel`).
+    wordings, personas, instruct: what varies in how a question is asked (`resources.panel.Vary`).
     limit: items a language at most.
     samples, sampling: replies asked of each question and how they are drawn; None is the task's
         default.
@@ -63,6 +62,8 @@ class Ask:
     probes: Sequence[str] = ()
     decodes: Sequence[str] = ("free",)
     wordings: str = panel.PUBLISHED
+    personas: str = panel.NOBODY
+    instruct: Sequence[str] = (panel.OWN,)
     limit: int | None = None
     samples: int | None = None
     sampling: Sampling | None = None
@@ -86,6 +87,11 @@ class Ask:
     def codes(self) -> list[str]:
         """The languages as BCP 47 codes. InputError for an unknown one."""
         return [packs.language_code(lang) for lang in self.langs]
+
+    @property
+    def vary(self) -> panel.Vary:
+        """What varies in how a question is asked. InputError for what cannot."""
+        return panel.Vary(self.wordings, self.personas, tuple(self.instruct))
 
     @property
     def control(self) -> bool:
@@ -271,7 +277,7 @@ def chat(
         ask.seed,
         samples,
         ask.decodes,
-        ask.wordings,
+        ask.vary,
         ask.system,
         thoughts,
     )
@@ -284,8 +290,8 @@ def chat(
         languages = dict.fromkeys(item.lang for item in items)
         return {
             "pack": pack.id,
-            "pack_hashes": panel.hashes(pack, languages, ask.wordings),
-            "wordings": "" if ask.wordings == panel.PUBLISHED else ask.wordings,
+            "pack_hashes": panel.hashes(pack, languages, ask.vary),
+            **ask.vary.fields(),
             "data": ask.data if ask.data in datasets.names() else Path(ask.data).name,
             "probes": tuple(asked),
             "decode": ("recorded",) if recorded else tuple(ask.decodes),

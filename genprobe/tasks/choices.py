@@ -1,7 +1,8 @@
 """Choices by generation: a context, a question, two to six options (BBQ and its family, PBBQ).
 
-Of `Ask` it reads besides the common fields: probes, the frames in which a choice is put; decodes;
-orders, of `datasets.frames.ORDERS`; shots, a file of examples that stand before every question.
+Of `Ask` it reads besides the common fields: probes, the frames in which a choice is put; what
+varies in how it is asked; decodes; orders, of `datasets.frames.ORDERS`; shots, a file of examples
+that stand before every question; system.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from genprobe.datasets import choices, frames, pairs
 from genprobe.engines import Sampling
 from genprobe.errors import InputError
 from genprobe.outcomes import chosen, preferences
-from genprobe.records import Request, Statement, derive_seed, digest, request_id
-from genprobe.resources import registry
+from genprobe.records import FACETS, Request, Statement, derive_seed, digest, request_id
+from genprobe.resources import panel, registry
 from genprobe.runs.spec import WHO
 from genprobe.tasks import Ask, Asked, Table, Task
 
@@ -52,30 +53,36 @@ def prepare(ask: Ask) -> Asked:
             f"{samples} samples at temperature 0 are one reply {samples} times; raise --temperature"
         )
     probes = tuple(dict.fromkeys(ask.probes)) or ("letters",)
-    langs = dict.fromkeys(item.lang for item in items)
-    for lang in langs:
+    vary, langs = ask.vary, list(dict.fromkeys(item.lang for item in items))
+    put = list(dict.fromkeys(panel.put_in(lang, one) for lang in langs for one in vary.instruct))
+    for lang in put:
         for probe in probes:
             if probe not in frames.frames(lang):
                 raise registry.unknown(f"frame in {lang}", probe, list(frames.frames(lang)))
     names = dict.fromkeys(name for decode in decodes for name in TASK.judges[decode])
     judges = [registry.module("judges", name).make() for name in names]
-    requests = plan(items, probes, decodes, ask.orders, shots, ask.seed, samples)
+    requests = plan(items, probes, decodes, ask.orders, shots, ask.seed, samples, vary, ask.system)
 
     def spec(engine: Any) -> dict[str, Any]:
         recorded = engine.identity.engine == "replay"
         drawn: dict[str, Any] = dataclasses.asdict(sampling)
-        hashes = {lang: frames.file_hash(lang) for lang in langs} | {"orders": ask.orders}
+        hashes = {lang: frames.file_hash(lang) for lang in put} | {"orders": ask.orders}
+        hashes |= panel.persona_hashes(langs, vary)
+        if vary.wordings != panel.PUBLISHED:
+            hashes |= {f"{lang}/{panel.FOLDER}": frames.panel_hash(lang) for lang in put}
         if shots:
             hashes["shots"] = digest([vars(shot) for shot in shots])
         return {
             "pack": frames.PACK,
             "pack_hashes": hashes,
+            **vary.fields(),
             "data": Path(ask.data).name,
             "probes": probes,
             "decode": ("recorded",) if recorded else decodes,
             **(dict.fromkeys(drawn) if recorded else drawn),
             "seed": ask.seed,
             "samples": samples,
+            "system": digest(ask.system, 12) if ask.system else "",
         }
 
     columns = chosen.columns(items) if ask.by else ()
@@ -103,37 +110,51 @@ def plan(
     shots: Sequence[Statement],
     seed: int,
     samples: int = 1,
+    vary: panel.Vary = panel.Vary(),  # noqa: B008 - frozen
+    system: str = "",
 ) -> list[Request]:
-    """Plan every choice in every frame, decode, order of its options and sample.
+    """Plan every choice in every frame, decode, way drawn for it, order of its options and sample.
 
-    shots: examples; a choice gets those of its language. InputError for a choice that is there
-    twice.
+    shots: examples; a choice gets those of its language. vary: wordings, personas and languages of
+    the question. system: a system prompt, before that of a persona. InputError for a choice that
+    is there twice.
     """
     requests: dict[str, Request] = {}
-    for item, probe, decode in itertools.product(items, probes, decodes):
-        frame = frames.frames(item.lang)[probe]
-        before = frames.turns(frame, [shot for shot in shots if shot.lang == item.lang])
-        for order in frames.orders(len(frames.options(item)), orders):
-            messages = [*before, {"role": "user", "content": frames.put(frame, item, order)}]
-            options = {str(at): _ways(frame, item, order, at, decode) for at in order}
-            for sample in range(1 if decode == "logprob" else samples):
-                # The content tells the orders apart; a hash has no order of keys.
-                asked = (messages, sample, decode, options)
-                name = request_id(item.id, item.lang, frames.PACK, probe, *asked)
-                if name in requests:
-                    raise InputError(f"choice {item.id!r} ({item.lang}) is there twice; remove one")
-                requests[name] = Request(
-                    id=name,
-                    statement=item.id,
-                    lang=item.lang,
-                    pack=frames.PACK,
-                    probe=probe,
-                    messages=messages,
-                    sample=sample,
-                    seed=derive_seed(seed, name, sample),
-                    decode=decode,
-                    options=options,
-                )
+    further = () if vary.wordings == panel.PUBLISHED else frames.wordings()
+    for item, ways in panel.hands(items, further, vary, seed):
+        mine = [shot for shot in shots if shot.lang == item.lang]
+        for probe, decode, (way, frame) in itertools.chain.from_iterable(
+            ((probe, decode, one) for one in frames.worded(probe, ways))
+            for probe, decode in itertools.product(probes, decodes)
+        ):
+            texts = (system, panel.persona(item.lang, way.persona))
+            said = "\n\n".join(text for text in texts if text)
+            before = [{"role": "system", "content": said}] if said else []
+            before += frames.turns(frame, mine)
+            for order in frames.orders(len(frames.options(item)), orders):
+                messages = [*before, {"role": "user", "content": frames.put(frame, item, order)}]
+                options = {str(at): _ways(frame, item, order, at, decode) for at in order}
+                for sample in range(1 if decode == "logprob" else samples):
+                    # The content tells the orders apart; a hash has no order of keys.
+                    asked = (messages, sample, decode, options)
+                    name = request_id(item.id, item.lang, frames.PACK, probe, *asked)
+                    if name in requests:
+                        raise InputError(
+                            f"choice {item.id!r} ({item.lang}) is there twice; remove one"
+                        )
+                    requests[name] = Request(
+                        id=name,
+                        statement=item.id,
+                        lang=item.lang,
+                        pack=frames.PACK,
+                        probe=probe,
+                        messages=messages,
+                        sample=sample,
+                        seed=derive_seed(seed, name, sample),
+                        decode=decode,
+                        options=options,
+                        facets=panel.facets(vary, way.wording, "", way.persona, way.lang),
+                    )
     return list(requests.values())
 
 
@@ -174,5 +195,5 @@ TASK = Task(
     sampling=Sampling(max_tokens=64),
     paradigm="says",
     may_differ=(*WHO, "decode", "probes"),
-    row=("decode", "lang", "probe", "item", "order", "sample"),
+    row=("decode", "lang", "probe", "item", *FACETS, "sample"),
 )

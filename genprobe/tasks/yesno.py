@@ -6,6 +6,7 @@ import dataclasses
 
 from genprobe.datasets import statements
 from genprobe.errors import InputError
+from genprobe.records import FACETS
 from genprobe.resources import registry
 from genprobe.runs.spec import WHO
 from genprobe.tasks import Ask, Asked, Table, Task, chat
@@ -52,5 +53,5 @@ TASK = Task(
     asked="asked the questions of {probes} about {statements} in {languages}",
     paradigm="says",
     may_differ=(*WHO, "decode"),
-    row=("decode", "lang", "probe", "statement", "wording", "order", "sample"),
+    row=("decode", "lang", "probe", "statement", *FACETS, "sample"),
 )

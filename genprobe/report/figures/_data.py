@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from genprobe import metrics
 from genprobe.errors import InputError
-from genprobe.records import JSON, Score
+from genprobe.records import FACETS, JSON, Score
 from genprobe.render.grid import model_names
 from genprobe.runs.run import Run
 from genprobe.runs.spec import both_signatures, signature
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 # What makes a row of a table: two runs of one model that share one asked the same twice.
 _ROW = (
-    *("decode", "scorer", "lang", "probe", "statement", "wording", "order", "sample"),
+    *("decode", "scorer", "lang", "probe", "statement", *FACETS, "sample"),
     *("item", "contrast", "condition"),
 )
 

@@ -17,23 +17,22 @@ def plan(
     seed: int,
     samples: int = 1,
     decodes: Sequence[str] = ("free",),
-    wordings: str = panel.PUBLISHED,
+    vary: panel.Vary = panel.Vary(),  # noqa: B008 - frozen
     system: str = "",
     thoughts: bool = False,
 ) -> list[Request]:
-    """The requests: every statement in every probe, in every wording drawn for it
-    (`panel.drawn`), in every decode, `samples` times, in this order. Probabilities are not drawn:
-    they are asked for once, unless they are to stand behind `thoughts`, which are. system: what is
-    said before, behind the pack's own.
+    """Plan every statement in every probe, in every way drawn for it (`panel.drawn`), in every
+    decode, `samples` times, in this order. Probabilities are not drawn: they are asked for once,
+    unless they are to stand behind `thoughts`, which are. system: a system prompt, which stands
+    behind the pack's own and before that of a persona.
 
     InputError for a language or probe that the pack lacks, or the same request twice.
     """
     for probe in probes:
         if probe not in pack.probes:
             raise registry.unknown("probe", probe, list(pack.probes))
-    before = "\n\n".join(text for text in (pack.system, system) if text)
     requests: dict[str, Request] = {}
-    for statement, drawn in panel.drawn(statements, pack, wordings, seed):
+    for statement, drawn in panel.drawn(statements, pack, vary, seed):
         if statement.lang not in pack.wordings:
             raise InputError(
                 f"statement {statement.id!r}: the pack {pack.name!r} has no wordings in "
@@ -47,9 +46,10 @@ def plan(
         ]
         for probe, way, decode in ways:
             messages = [{"role": "user", "content": way.wording.ask(statement.text)}]
-            if before:
+            texts = (pack.system, system, way.system(statement.lang))
+            if before := "\n\n".join(text for text in texts if text):
                 messages.insert(0, {"role": "system", "content": before})
-            options = pack.options(statement.lang, decode, way.answers)
+            options = pack.options(way.lang, decode, way.answers)
             for sample in range(1 if decode == "logprob" and not thoughts else samples):
                 asked = (messages, sample, decode, options)
                 name = request_id(statement.id, statement.lang, pack.id, probe, *asked)
@@ -69,6 +69,6 @@ def plan(
                     seed=derive_seed(seed, name, sample),
                     decode=decode,
                     options=options,
-                    facets={} if wordings == panel.PUBLISHED else way.facets,
+                    facets=way.facets(vary),
                 )
     return list(requests.values())
