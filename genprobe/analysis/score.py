@@ -197,6 +197,10 @@ def _counted(table: _Table, tables: Sequence[_Table], columns: list[str], how: _
         sign = _beside(sign, Path(how.people))
     # What no judge has looked at is left out, unless it was asked for by name.
     names = how.metrics or [m for m in measures.default() if measures.find(m).fits(chosen)]
+    whole = [n for n in names if not how.metrics and set(how.by) & set(measures.find(n).never_by)]
+    if whole:
+        names = [name for name in names if name not in whole]
+        how.note(f"{source}: not split by {', '.join(how.by)}, and left out: {', '.join(whole)}")
     scores: list[Score] = []
     try:
         for cells, part in _by_cells(names, columns, asked=bool(how.by)):
