@@ -304,6 +304,30 @@ def test_hostile_texts_are_only_texts(hostile):
     assert "{{ 7 * 7 }}" in text and "alert(1)" in "".join(found.text)
 
 
+def test_changed_replies_stand_side_by_side_and_are_only_texts(tmp_path, monkeypatch):
+    data = tmp_path / "mine.jsonl"
+    texts = [f"Cats are clever {HOSTILE[0]} {at}." for at in range(4)]
+    rows = [{"lang": "en", "id": f"s{at}", "text": text} for at, text in enumerate(texts)]
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    made = [
+        ask(monkeypatch, tmp_path / name, "yesno", Model(name, tail=tail), data=str(data))
+        for name, tail in (("old", f" {HOSTILE[0]}"), ("new-7b", f" {HOSTILE[1]}\u202e"))
+    ]
+    text = report.build(made, tmp_path / "two.html").read_text("utf-8")
+    found = Page(text)
+    start = text.index('id="answers-changed"')
+    part = text[start : text.index("</section>", start)]
+    assert part.count("<blockquote") == 2 * part.count('class="change"') > 0
+    assert "old: <strong>endorsed" in part or "old: <strong>not endorsed" in part
+    assert "Cats are clever" in part and "alert(1)" in part
+    assert "img" not in [tag for tag, _ in found.tags] and "\u202e" not in text
+    assert not [name for _, attrs in found.tags for name in attrs if name.startswith("on")]
+    # What is redacted shows no reply.
+    hidden = report.build(made, tmp_path / "hidden.html", redact=True).read_text("utf-8")
+    assert 'id="answers-changed"' not in hidden and "alert(1)" not in hidden
+    assert 'id="answers-changed"' not in report.build([made[0]], tmp_path / "x.html").read_text()
+
+
 # --- in a browser
 
 

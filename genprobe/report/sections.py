@@ -16,6 +16,7 @@ from genprobe.analysis.paired import fits
 from genprobe.errors import GenprobeError
 from genprobe.metrics.negrate import FEWEST, not_told
 from genprobe.records import Score
+from genprobe.report.changes import Changes, of_runs
 from genprobe.report.corrected import TITLES
 from genprobe.report.replies import item_hash
 from genprobe.report.sources import Source, direction
@@ -72,12 +73,13 @@ class Section:
     lead: str = ""
     tables: list[Table] = field(default_factory=list)
     templates: list[Templates] = field(default_factory=list)
+    changes: list[Changes] = field(default_factory=list)
     open: bool = False
     guarded: bool = False  # it holds statements
     alone: bool = False  # the lead is all that it says
 
     def __bool__(self) -> bool:
-        return bool(self.tables or self.templates or self.alone)
+        return bool(self.tables or self.templates or self.changes or self.alone)
 
 
 class Sections:
@@ -108,6 +110,7 @@ class Sections:
             *self._preferences(),
             *self._others(),
             *compared,
+            *self._changes(),
         ]
         return main, [section for section in behind if section]
 
@@ -180,7 +183,10 @@ class Sections:
             "is the statement's, the wording's, the question's."
         )
         if made:
-            yield Section("wordings", "What the wording does", lead, made, open=True)
+            kind = sources[0].kind
+            name = "wordings" if kind == "answers" else f"{kind}-wordings"
+            title = f"What the wording does: {_TABLES[kind].title.lower()}"
+            yield Section(name, title, lead, made, open=True)
 
     def _first(self, kind: str) -> str:
         """What makes the rows of a kind's main table."""
@@ -418,6 +424,18 @@ class Sections:
                 )
             title = f"{_TABLES[kind].title}: models side by side"
             yield Section(f"{kind}-compared", title, " ".join(lines), tables, alone=bool(lines))
+
+    def _changes(self) -> Iterator[Section]:
+        """The replies of answers that changed, of each run beside those of the first."""
+        if self.redact:
+            return
+        sources = self.kinds.get("answers", [])
+        found = [change for other in sources[1:] for change in of_runs(sources[0], other)]
+        lead = (
+            "Questions to which both runs gave a clear answer, and not the same one. Where replies "
+            "are drawn, some change by themselves: the line above says how many."
+        )
+        yield Section("answers-changed", "Answers that changed", lead, changes=found, guarded=True)
 
     def _pair(
         self, kind: str, one: Source, other: Source, found: Sequence[Score]

@@ -1,0 +1,101 @@
+"""The answers that changed between two runs, with both replies side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from genprobe.analysis import flips
+from genprobe.errors import InputError
+from genprobe.records import FACETS
+from genprobe.report.sources import Source, direction
+from genprobe.text.display import clean, label
+
+MOST = 200  # changed answers that are shown of a measure
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of two replies. says: what it was read as."""
+
+    run: str
+    says: str
+    reply: str
+
+
+@dataclass(frozen=True)
+class Change:
+    """A question to which two runs gave clear answers that differ. about: question, wording and
+    what else tells it apart, in words."""
+
+    statement: str
+    lang: str
+    about: str
+    sides: tuple[Side, Side]
+
+    @property
+    def direction(self) -> str:
+        return direction(self.lang)
+
+
+@dataclass(frozen=True)
+class Changes:
+    """Of a measure and two runs. more: how many are not shown."""
+
+    title: str
+    rows: list[Change]
+    more: int
+
+
+def changes(one: Source, other: Source, measure: str) -> Changes | None:
+    """Collect the answers of two runs that differ, in the order of the first run; None where no
+    answer does. InputError where nothing of the measure was asked."""
+    if any("measures" not in source.outcomes for source in (one, other)):
+        raise InputError(f"no question of yes or no that says {measure}")
+    found = flips.changed(one.outcomes, other.outcomes, measure)
+    if not found:
+        return None
+    table = one.outcomes.drop_duplicates(["lang", "statement"])
+    texts = {(row.lang, row.statement): row.text for row in table.itertuples()}
+    rows = []
+    for row in found[:MOST]:
+        facts = [row[name] for name in ("probe", *FACETS) if row.get(name) not in (None, "")]
+        if row["sample"]:
+            facts.append(f"sample {row['sample']}")
+        sides = [
+            Side(label(source.name), _said(row[f"says_{side}"], measure), _lines(row[side]))
+            for side, source in (("old", one), ("new", other))
+        ]
+        rows.append(
+            Change(
+                statement=clean(str(texts.get((row["lang"], row["statement"]), row["statement"]))),
+                lang=str(row["lang"]),
+                about=", ".join(map(label, map(str, facts))),
+                sides=(sides[0], sides[1]),
+            )
+        )
+    up = sum(bool(row["says_new"]) for row in found)
+    title = (
+        f"{measure.capitalize()}, from {one.name} to {other.name}: {up} answers up, "
+        f"{len(found) - up} down"
+    )
+    return Changes(clean(title), rows, max(0, len(found) - MOST))
+
+
+def _lines(reply: object) -> str:
+    return "\n".join(map(clean, str(reply).splitlines()))
+
+
+def _said(says: object, measure: str) -> str:
+    return measure if says else f"not {measure}"
+
+
+def of_runs(one: Source, other: Source) -> Iterator[Changes]:
+    """The changes of both measures, of those that were asked and in which something changed."""
+    for measure in ("endorsed", "recognised"):
+        try:
+            found = changes(one, other, measure)
+        except (InputError, KeyError):
+            continue
+        if found:
+            yield found
