@@ -22,7 +22,7 @@ from pathlib import Path
 
 from genprobe.datasets import choices
 from genprobe.errors import InputError
-from genprobe.records import JSON, Statement
+from genprobe.records import JSON, Request, Statement
 from genprobe.resources import packs, panel, registry
 
 PACK = "choosing/1"
@@ -205,6 +205,14 @@ def put(frame: Frame, statement: Statement, order: Sequence[int]) -> str:
 def said(frame: Frame, statement: Statement, order: Sequence[int], number: int) -> str:
     """What names option `number` in this frame and order: its mark, else its text."""
     return frame.marks[list(order).index(number)] if frame.marks else options(statement)[number]
+
+
+def shown(request: Request) -> tuple[str, ...]:
+    """List the marks that numbered the options of a planned choice; none in a bare frame."""
+    if request.pack != PACK:
+        return ()
+    marks = frames(request.lang)[request.probe].marks
+    return marks[: len(request.options)]
 
 
 def options(statement: Statement) -> list[str]:

@@ -36,6 +36,8 @@ class Item(NamedTuple):
     opened: bool = False  # whether the prompt, as it was sent, ended inside a thought
     # The texts of the options, in the order in which they were listed.
     options: Sequence[str] = ()
+    # What numbered them, in the same order; empty where nothing did, or nobody knows.
+    marks: Sequence[str] = ()
 
     @property
     def parted(self) -> thoughts.Parted:

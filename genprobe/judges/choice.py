@@ -10,11 +10,15 @@ thoughts and the echo of its prompt, in this order; the first step that names on
    no more;
 5. an option that is the only one named, and not turned down.
 
-What names an option: its letter in Latin or in the script of the language, its number in any
-digits, its place ("the last one"), its text, whole, shortened, inflected or misspelt (a word that
-no other option has), and whatever says that it cannot be known, in any wording, where one of the
-options says so; "neither of them" is that, too. "Not A" and "A is wrong" turn A down. Where two
-are named as the answer, or none, nothing is chosen. Words: `prompts/options`, a file a language;
+What names an option: the mark that numbered it (`Item.marks`, where it is known), its letter in
+Latin or in the script of the language, its number in any digits, its place ("the last one"), its
+text, whole, shortened, inflected or misspelt (a word that no other option has), and whatever says
+that it cannot be known, in any wording, where one of the options says so; "neither of them" is
+that, too, and "both" is the option that says so. "Not A" and "A is wrong" turn A down; where all
+others are turned down, the one that is left is chosen. What is said of a first impression ("one
+would expect A, but …") is none. Where two are named as the answer, or none, nothing is chosen. A
+refusal ("I would rather not compare people") before an answer that nothing marks, or instead of
+what is only not known, is one. Words: `prompts/options`, a file a language;
 English ones are known in every language.
 
 label: the number of the option from 0, empty where none is chosen. `kind` says why: answer;
@@ -42,14 +46,14 @@ from genprobe.judges import LABEL, Column, Item, Verdict, field_of, refusal
 from genprobe.records import digest
 from genprobe.resources import packs, registry
 
-VERSION = "1"  # raised whenever a verdict can change without a change of a file in prompts/
+VERSION = "2"  # raised whenever a verdict can change without a change of a file in prompts/
 PLACE, READS = 15, "replies to questions with options"
 COLUMNS = (
     Column("chosen", "the number of the option, from 0, as they were listed", LABEL),
     Column("kind", "why", field_of("kind"), heading="kind"),
 )
 HEAD, TAIL = 6_000, 14_000  # characters of a longer reply that are looked at
-PLACES = ("first", "second", "third", "fourth", "fifth", "sixth", "last")
+PLACES = ("first", "second", "third", "fourth", "fifth", "sixth", "last", "latter", "middle")
 GROUPS = (
     *("label", "noun", "after", "wrong", "not", "instead", "because", "although", "so", "but"),
     *("both", "neither", "none", "unknown", "question", "other", *PLACES),
@@ -71,6 +75,7 @@ _JSON = re.compile(
 )
 _TICK = re.compile(r"^[ \t]*(?:[-*] )?(?:\[[xXхХ✓✔]\]|[☑✅✓✔☒🗹])[ \t]*(.{1,300})$", re.MULTILINE)
 _BOLD = re.compile(r"\*\*([^*\n]{1,300})\*\*|__([^_\n]{1,300})__")
+_LIKE = 0.75  # share of letters that two spellings of a word have in common
 _NEAR = 4  # tokens between "not" and the option that it turns down
 
 
@@ -82,8 +87,12 @@ class Words:
     ending: int  # letters that inflection adds to a word or changes at its end
     prefixes: tuple[str, ...]  # what is written together with the word behind it
     small: tuple[str, ...]  # articles and the like, by which no option is known
+    fold: dict[str, str]  # spellings that count as the same, besides those of the language
     tell: tuple[str, ...]  # beginnings of words of knowing and telling
     deny: tuple[str, ...]  # beginnings of words that deny
+    source: tuple[str, ...]  # beginnings of words for the text that was given
+    decline: tuple[str, ...]  # beginnings of words for what a refusal will not do
+    refuse: tuple[str, ...]  # phrases that decline
     groups: dict[str, tuple[str, ...]]
 
 
@@ -99,6 +108,9 @@ class _Lexicon(NamedTuple):
     nouns: tuple[str, ...]
     tell: tuple[str, ...]
     deny: tuple[str, ...]
+    source: tuple[str, ...]
+    decline: tuple[str, ...]
+    refuse: text.Phrases
 
 
 class _Event(NamedTuple):
@@ -140,36 +152,58 @@ class ChoiceJudge:
             return Verdict("", "no-text", "", None, {"kind": "empty"})
         if len(reply) > HEAD + TAIL:
             reply = f"{reply[:HEAD]}\n\n{reply[-TAIL:]}"
-        reading = _Reading(item.lang, tuple(item.options), reply)
+        asked = (item.lang, tuple(item.options), tuple(item.marks))
+        reading = _Reading(*asked, reply)
         rest = reading.behind_echo()
         if rest:
-            reading = _Reading(item.lang, tuple(item.options), rest)
+            reading = _Reading(*asked, rest)
         chosen, kind, rule, evidence = reading.verdict()
+        refusal = self._refuses(item.lang, reply, reading, (chosen, kind, rule, evidence))
+        if refusal is not None:
+            chosen, kind, rule, evidence = None, "refusal", *refusal
+        label = "" if chosen is None else str(chosen)
+        return Verdict(label, rule, evidence, None, {"kind": kind})
+
+    def _refuses(
+        self, lang: str, reply: str, reading: _Reading, said: tuple[int | None, str, str, str]
+    ) -> tuple[str, str] | None:
+        """(rule, evidence) of a refusal that comes before what was read; None where none does.
+
+        What is marked, said to be the answer or concluded stands. "I cannot answer that" declines;
+        "sorry, the text does not say" tells why not.
+        """
+        chosen, kind, rule, evidence = said
         told = (
             chosen is not None
             and chosen == reading.unknown
             and rule.endswith(("unknown", "untold"))
         )
-        if told or (chosen is None and kind in ("offtopic", "hedge", "undecided")):
-            refused = self._refusal(Item(item.lang, "", "", reply))
-            # "I cannot answer that" declines; "sorry, the text does not say" tells why not.
-            at, span = reply.find(refused.evidence), reading.reply.find(evidence)
-            apart = told and rule != "untold" and not 0 <= span - at < len(refused.evidence)
-            if refused.label == "yes" and not apart:
-                chosen, kind, rule, evidence = None, "refusal", refused.rule, refused.evidence
-        elif rule in ("first", "sole", "last"):
-            refused = self._refusal(Item(item.lang, "", "", reply))
-            if refused.label == "yes" and reply.find(refused.evidence) < reply.find(evidence):
-                chosen, kind, rule, evidence = None, "refusal", refused.rule, refused.evidence
-        label = "" if chosen is None else str(chosen)
-        return Verdict(label, rule, evidence, None, {"kind": kind})
+        soft = rule in ("first", "sole", "last", "misspelt", "all-others-rejected")
+        if not (told or soft or kind in ("offtopic", "hedge", "undecided")):
+            return None
+        if chosen is not None and chosen == reading.unknown and reading.verbatim(evidence):
+            return None  # an option that says "cannot answer"
+        refused = self._refusal(Item(lang, "", "", reply))
+        spans = []
+        if refused.label == "yes":
+            spans.append((reply.find(refused.evidence), refused.evidence, refused.rule, reply))
+        spans += [(*span, "declines", reading.reply) for span in reading.declines()]
+        for at, words, why, source in spans:
+            place = source.find(evidence)
+            if soft and chosen is not None and not at < place + len(evidence):
+                continue
+            if told and rule != "untold" and not 0 <= place - at < len(words):
+                continue
+            return why, words
+        return None
 
 
 class _Reading:
     """One reply being read against its options."""
 
-    def __init__(self, lang: str, options: Sequence[str], reply: str):
+    def __init__(self, lang: str, options: Sequence[str], marks: Sequence[str], reply: str):
         self.lexicon = lexicon = _lexicon(lang)
+        self.marks = {_seen(mark): at for at, mark in enumerate(marks)}
         self.count = len(options)
         self.reply = text.visible(reply)
         self.found = list(text.TOKEN.finditer(self.reply))
@@ -177,6 +211,7 @@ class _Reading:
         self.words = [self._fold(token) for token in self.raw]
         self.options = [_tokens(option, lexicon.fold) for option in options]
         self.unknown = _unknown(lang, options)
+        self.meant = _meant(lang, tuple(options), self.unknown)
         self.small = lexicon.small
         self.keys = self._distinctive()
         self.claimed: dict[str, tuple[int, bool] | None] = {}
@@ -190,8 +225,10 @@ class _Reading:
     # --- what is named where
 
     def _distinctive(self) -> list[list[str]]:
-        """Of each option the words that no other has, none of the unknown one: many reasons say
-        that something is not known."""
+        """List of each option the words that no other has.
+
+        None of the unknown one: many reasons say that something is not known.
+        """
         content = [
             [word for word in words if word not in self.small] or words for words in self.options
         ]
@@ -225,7 +262,7 @@ class _Reading:
             at = event.last
 
     def _event(self, at: int) -> _Event | None:
-        """The longest thing said from this token on."""
+        """Find the longest thing said from this token on."""
         whole = self._whole(at)
         phrase = self._phrase(at)
         if whole is not None and (phrase is None or whole.last >= phrase.last):
@@ -235,7 +272,7 @@ class _Reading:
         return self._letter(at) or self._ordinal(at) or self._part(at)
 
     def _whole(self, at: int) -> _Event | None:
-        """The text of an option, whole; the longest of several."""
+        """Find the whole text of an option; the longest of several."""
         best = None
         for number, words in enumerate(self.options):
             # Articles at its beginning may be missing.
@@ -258,6 +295,10 @@ class _Reading:
                 _SENTENCE.search(self.gap(i)) for i in range(at + 1, last)
             ):
                 continue
+            if group in ("not", "instead", "both") and any(
+                _CLAUSE.search(self.gap(i)) for i in range(at + 1, last)
+            ):
+                continue
             if group == "question" and not self._asks(at, last):
                 continue
             if group in PLACES:
@@ -265,28 +306,47 @@ class _Reading:
                 if event:
                     return event
                 continue
+            if group in self.meant:  # an option that says "both", or "nobody"
+                return _Event("option", at, last, self.meant[group], weak=True)
             return _Event(group, at, last)
         return None
 
     def _place(self, group: str, at: int, last: int) -> _Event | None:
-        """ "The first option", "the second" at the end of a clause or behind a label."""
-        number = self.count - 1 if group == "last" else PLACES.index(group)
-        if number >= self.count:
+        """Read "the first option", or "the second" at the end of a clause or behind a label."""
+        number = self._numbered(group)
+        if not 0 <= number < self.count:
             return None
-        named = last - at > 1 or self._is_noun(last) or self._before(at) == "noun"
+        noun = self._noun(last)
+        behind = last
+        while behind < len(self.words) and self.words[behind] in self.small:
+            behind += 1
         if (
-            named
-            or self._before(at) == "label"
+            last - at > 1
+            or noun
+            or self._before(at) in _NOUNS
+            or self._group(behind) in ("label", "after")
             or _quoted(self.gap(last))
             or self._closes(at, last, 1)
         ):
-            last += 1 if self._is_noun(last) else 0
-            return _Event("option", at, last, number)
+            return _Event("option", at, last + noun, number)
         return None
 
+    def _numbered(self, place: str) -> int:
+        """Return the option in a place; -1 where there is none such."""
+        if place == "last":
+            return self.count - 1
+        if place == "middle":
+            return self.count // 2 if self.count % 2 else -1
+        if place == "latter":
+            people = [n for n in range(self.count) if n not in (self.unknown, *self.meant.values())]
+            return people[1] if len(people) == 2 else -1
+        return PLACES.index(place)
+
     def _closes(self, at: int, last: int, more: int = 0) -> bool:
-        """Whether a clause ends here, or `more` words later, and nothing but small words and what
-        is known already stands before in it."""
+        """Tell whether a clause ends here, and nothing but small words stands before in it.
+
+        more: words that may follow before it ends. What is known already counts as small.
+        """
         stop = last
         while stop < len(self.words) and not _CLAUSE.search(self.gap(stop)):
             stop += 1
@@ -301,7 +361,7 @@ class _Reading:
         return True
 
     def _ordinal(self, at: int) -> _Event | None:
-        """A word for a place with an ending that no form foresees."""
+        """Read a word for a place with an ending that no form foresees."""
         word = self.words[at]
         for place, forms in self.lexicon.places.items():
             for form in forms:
@@ -309,13 +369,19 @@ class _Reading:
                     return self._place(place, at, at + 1)
         return None
 
-    def _is_noun(self, at: int) -> bool:
+    def _noun(self, at: int) -> int:
+        """Count the tokens from here on that are a name for options ("option", "of the two")."""
         if at >= len(self.words):
-            return False
+            return 0
+        for group, size in text.matches(self.lexicon.phrases, self.words, at):
+            if group in _NOUNS:
+                return size
         word = self.words[at]
-        return self._group(at) in _NOUNS or any(
-            word.startswith(noun) and len(word) - len(noun) <= self.lexicon.ending
-            for noun in self.lexicon.nouns
+        return int(
+            any(
+                word.startswith(noun) and len(word) - len(noun) <= self.lexicon.ending
+                for noun in self.lexicon.nouns
+            )
         )
 
     def _asks(self, at: int, last: int) -> bool:
@@ -327,7 +393,7 @@ class _Reading:
         return found[0][0] if found else ""
 
     def _before(self, at: int) -> str:
-        """The group of the phrase that ends just before this token, articles aside."""
+        """Return the group of the phrase that ends just before this token, articles aside."""
         stop = at
         while stop > max(0, at - 2) and self.words[stop - 1] in self.small:
             stop -= 1
@@ -338,7 +404,7 @@ class _Reading:
         return ""
 
     def _letter(self, at: int) -> _Event | None:
-        """A letter or a number that stands for an option."""
+        """Read a letter or a number that stands for an option."""
         token = self.raw[at]
         number = self._mark(token)
         if number is None:
@@ -350,8 +416,10 @@ class _Reading:
             return _Event("option", at, last, number)
         if self._before(at) == "label":
             return _Event("option", at, last, number, weak=self._is_word(token))
-        if self._group(last) == "noun" or (
-            self._group(last) == "after" and not self._is_word(token)
+        behind = self._group(last)
+        apart = not self._is_word(token) or _figure(token) is not None
+        if (apart and self._noun(last) and behind != "label") or (
+            behind == "after" and not self._is_word(token)
         ):
             return _Event("option", at, last, number)
         if token.isupper() and len(token) == 1 and not self._is_word(token):
@@ -370,9 +438,11 @@ class _Reading:
         return alike and self._mark(other) is not None and not self.gap(at + 1).strip()
 
     def _mark(self, token: str) -> int | None:
-        """The option that a letter or number stands for, wherever it stands."""
+        """Return the option that a letter or number stands for, wherever it stands."""
         figure = _figure(token)
-        if figure is not None:
+        if _seen(token) in self.marks:
+            number = self.marks[_seen(token)]
+        elif figure is not None:
             number = figure - 1
         else:
             latin = LATIN.find(token.lower()) if len(token) == 1 else -1
@@ -385,8 +455,11 @@ class _Reading:
         return self._fold(token) in self.small or _figure(token) is not None
 
     def _stands(self, at: int, last: int) -> bool:
-        """Whether a mark is set off: at the start of a line or sentence with a full stop, bracket
-        or nothing behind it, or in brackets, quotes or bold."""
+        """Tell whether a mark is set off from the words around it.
+
+        It is at the start of a line or sentence with a full stop, bracket or nothing behind it,
+        and in brackets, quotes or bold.
+        """
         before, behind = self.gap(at), self.gap(last)
         starts = (
             at == 0
@@ -427,7 +500,7 @@ class _Reading:
         )
 
     def _part(self, at: int) -> _Event | None:
-        """A word, or two written apart, that only one option has, maybe inflected or misspelt."""
+        """Read a word, or two written apart, that only one option has, perhaps misspelt."""
         for size in (2, 1):
             if at + size > len(self.words) or (size == 2 and self.gap(at + 1).strip()):
                 continue
@@ -466,8 +539,21 @@ class _Reading:
         shared = {w for words in known for w in words} - {w for keys in self.keys for w in keys}
         other = max((self._like(word, w) for w in shared if w not in self.small), default=0.0)
         if best[0] < 0.6 or best[0] - max(second[0], other) < 0.1:
+            return self._misspelt(word, shared)
+        return best[1], best[0] < _LIKE
+
+    def _misspelt(self, word: str, shared: set[str]) -> tuple[int, bool] | None:
+        """Find the option with the nearest spelling of a word, where no other is as near."""
+        far = [
+            min((_distance(word, key) for key in keys if len(key) > 5), default=99)
+            for keys in self.keys
+        ]
+        near = min(far)
+        if len(word) < 6 or not 0 < near <= len(word) // 6 or far.count(near) > 1:
             return None
-        return best[1], best[0] < 0.75
+        if any(_distance(word, other) <= near for other in shared):
+            return None
+        return far.index(near), False
 
     def _like(self, one: str, other: str) -> float:
         """From 0 to 1: how much two words are alike, endings and what is written before aside."""
@@ -486,7 +572,7 @@ class _Reading:
         return [word, *cut]
 
     def _han(self, at: int) -> _Event | None:
-        """A part of an option in Chinese, where every character is a token."""
+        """Read a part of an option in Chinese, where every character is a token."""
         for number, words in enumerate(self.options):
             if number == self.unknown:
                 continue
@@ -504,14 +590,17 @@ class _Reading:
     # --- how it hangs together
 
     def gap(self, at: int) -> str:
-        """What stands between token `at - 1` and token `at`."""
+        """Return what stands between token `at - 1` and token `at`."""
         before = self.found[at - 1].end() if at else 0
         behind = self.found[at].start() if at < len(self.found) else len(self.reply)
         return self.reply[before:behind]
 
     def _split(self, ends: re.Pattern[str], tokens: range) -> list[range]:
-        """The tokens of each sentence or clause. Nothing ends within an event, nor behind a mark
-        such as "B." or "2)" that goes on in its line."""
+        """Split tokens into sentences or clauses.
+
+        Nothing ends within an event, nor behind a mark such as "B." or "2)" that goes on in its
+        line.
+        """
         inside = {i for e in self.events for i in range(e.first + 1, e.last)}
         marks = {
             e.last
@@ -539,66 +628,79 @@ class _Reading:
         return [e for e in self.events if e.first >= tokens.start and e.last <= tokens.stop]
 
     def _takes(self, tokens: range) -> tuple[list[_Event], set[int]]:
-        """The events by which these tokens take an option, and the options that they turn down.
-        One clause decides; clauses that are an option and no more add theirs."""
+        """Return the events by which tokens take an option, and the options they turn down.
+
+        One clause decides; clauses that are an option and no more add theirs.
+        """
         down: set[int] = set()
         taken: list[_Event] = []
         skipping = False
         for clause in self._split(_CLAUSE, tokens):
-            events = self._within(clause)
-            if not events and taken:
+            if taken and not self._within(clause):
                 continue
-            starts = self.gap(clause.start) if clause.start else ""
-            if "(" in starts and taken:
+            if taken and "(" in (self.gap(clause.start) if clause.start else ""):
                 skipping = False
-            own: list[_Event] = []
-            aside = False
-            deny = -99
-            for k, event in enumerate(events):
-                if event.kind == "because":
-                    skipping = True
-                elif event.kind in ("so", "but"):
-                    skipping = aside = False
-                    deny = -99
-                elif event.kind == "although":
-                    aside = True
-                elif event.kind in ("not", "instead"):
-                    deny = event.last
-                    if (
-                        event.kind == "not"
-                        and own
-                        and event.first - own[-1].last <= 1
-                        and (event.last == clause.stop or self._ends(events, k))
-                    ):
-                        down.add(own[-1].option)  # "A no", "A is not"
-                        own.pop()
-                elif event.kind == "wrong":
-                    if own and own[-1].kind == "option":
-                        down.add(own[-1].option)
-                        own.pop()
-                elif skipping or aside:
-                    continue
-                elif event.kind == "option":
-                    if event.first - deny <= _NEAR:
-                        down.add(event.option)
-                        joined = (
-                            event.last < len(self.words)
-                            and self.words[event.last] in self.lexicon.ors
-                        )
-                        deny = event.last if joined else -99  # "not A or B"
-                        continue
-                    own.append(event)
-                elif event.kind in ("unknown", "neither", "both", "none"):
-                    own.append(event)
-                    if event.kind != "both":
-                        break  # "neither A nor B", "unknown whether A or B"
-            own = [e for e in own if e.option not in down or e.kind != "option"]
-            if taken:
-                if own and self._only(clause, own) and not skipping:
-                    taken += own
-                continue
-            taken = own
+            own, skipping = self._clause(clause, down, skipping)
+            if not taken:
+                taken = own
+            elif own and self._only(clause, own) and not skipping:
+                taken += own
         return taken, down
+
+    def _clause(self, clause: range, down: set[int], skipping: bool) -> tuple[list[_Event], bool]:
+        """Return what one clause takes, and whether a reason is being given at its end.
+
+        down: the options that are turned down; those of this clause are added.
+        skipping: whether a reason was being given before it.
+        """
+        events = self._within(clause)
+        own: list[_Event] = []
+        aside = False
+        deny = -99
+        for k, event in enumerate(events):
+            before = own[-1] if own else None
+            if event.kind == "because":
+                skipping = not self._joins(events, k)
+            elif event.kind in ("so", "but"):
+                skipping = aside = False
+                deny = -99
+            elif event.kind == "although":
+                aside = True
+            elif event.kind in ("not", "instead"):
+                deny = event.last
+                ends = event.last == clause.stop or self._ends(events, k)
+                near = before is not None and event.first - before.last <= 1
+                if event.kind == "not" and before is not None and near and ends:
+                    down.add(before.option)  # "A no", "A is not"
+                    own.pop()
+            elif event.kind == "wrong":
+                if before is not None and before.kind == "option":
+                    down.add(before.option)
+                    own.pop()
+                else:
+                    deny = event.last  # "it was not" may stand before, too
+            elif skipping or aside:
+                continue
+            elif event.kind == "option" and event.first - deny <= _NEAR:
+                down.add(event.option)
+                joined = self.words[event.last : event.last + 1]
+                deny = event.last if set(joined) & self.lexicon.ors else -99  # "not A or B"
+            elif event.kind in ("option", *_WHOLE):
+                own.append(event)
+                if event.kind in ("unknown", "neither", "none"):
+                    break  # "neither A nor B", "unknown whether A or B"
+        return [e for e in own if e.option not in down or e.kind != "option"], skipping
+
+    def _joins(self, events: Sequence[_Event], k: int) -> bool:
+        """Whether a word for "whether" means "or": it stands between two options (Dutch "of")."""
+        event = events[k]
+        return (
+            0 < k < len(events) - 1
+            and self.words[event.first] in self.lexicon.ors
+            and all(e.kind == "option" for e in (events[k - 1], events[k + 1]))
+            and events[k - 1].last == event.first
+            and events[k + 1].first == event.last
+        )
 
     def _ends(self, events: Sequence[_Event], k: int) -> bool:
         """Whether another option or "but" follows event k at once: "A no B yes"."""
@@ -615,7 +717,7 @@ class _Reading:
         return all(i in held or self.words[i] in self.small for i in tokens)
 
     def _result(self, tokens: range, rule: str) -> _Found | None:
-        """What these tokens take: options, or `unknown`, `neither`, … by the name of the rule."""
+        """Return what these tokens take: options, or `unknown`, `neither`, … as the rule."""
         taken, _ = self._takes(tokens)
         if not taken:
             return None
@@ -624,13 +726,16 @@ class _Reading:
         later = [e for e in self._within(tokens) if e.kind == "unknown" and e.first >= first.last]
         if first.kind == "both" and later:
             first = later[0]  # "both are possible, so one cannot tell"
+        joint = self.meant.get("both", -1)
+        numbers = frozenset(e.option for e in strong if e.kind == "option")
+        if len(numbers) > 1 and any(e.option == joint for e in taken if e.kind == "option"):
+            return _Found(frozenset((joint,)), rule, first)  # "A and B, both of them"
         if first.kind in ("both", "none"):
             return _Found(frozenset(), "several" if first.kind == "both" else "neither", first)
         if first.kind in ("unknown", "neither"):
             if self.unknown is None:
                 return _Found(frozenset(), "hedge" if first.kind == "unknown" else "neither", first)
             return _Found(frozenset((self.unknown,)), f"{rule}-{first.kind}", first)
-        numbers = frozenset(e.option for e in strong if e.kind == "option")
         if any(e.kind in ("unknown", "neither") for e in strong[1:]) and len(numbers) > 1:
             late = next(e for e in strong if e.kind in ("unknown", "neither"))
             if self.unknown is None:
@@ -664,7 +769,7 @@ class _Reading:
         return self.reply[self.found[event.first].start() : self.found[event.last - 1].end()]
 
     def _marked(self) -> _Found | None:
-        """An answer in a box, a field, a tag or a ticked line; the last one."""
+        """Find the last answer in a box, a field, a tag or a ticked line."""
         for pattern in (_BOXED, _JSON, _TICK):
             found = [
                 (m, next(g for g in range(1, 3) if m.group(g)))
@@ -684,7 +789,7 @@ class _Reading:
         return None
 
     def _alone(self, tokens: range, rule: str) -> _Found | None:
-        """A letter or number that is all there is."""
+        """Read a letter or number that is all there is."""
         if len(tokens) != 1:
             return None
         number = self._mark(self.raw[tokens.start])
@@ -717,8 +822,34 @@ class _Reading:
             or self._last()
             or begins
             or self._sole()
+            or self._nearly()
             or self._untold()
         )
+
+    def _nearly(self) -> _Found | None:
+        """Find a reply or sentence that is an option, misspelt, and no more."""
+        if self._echo():
+            return None
+        wanted = ["".join(w for w in ws if w not in self.small) for ws in self.options]
+        for part in (range(len(self.words)), *self.sentences):
+            said = {
+                i for e in self._within(part) if e.kind in _NOUNS for i in range(e.first, e.last)
+            }
+            held = [i for i in part if i not in said and self.words[i] not in self.small]
+            word = "".join(self.words[i] for i in held)
+            if not 5 <= len(word) <= 200:
+                continue
+            far = [_distance(word, want) if want else 99 for want in wanted]
+            near = min(far)
+            if near <= len(word) // 5 and far.count(near) == 1:
+                event = _Event("option", held[0], held[-1] + 1, far.index(near))
+                return _Found(frozenset((event.option,)), "misspelt", event)
+        return None
+
+    def _questions(self, sentence: range) -> bool:
+        """Whether a sentence asks, and others stand beside it: "The nurse? The text says so." """
+        end = self.gap(sentence.stop).lstrip("\"'»”*_) ")
+        return len(self.sentences) > 1 and end.startswith(("?", "？", "؟"))
 
     def _pure(self, found: _Found) -> bool:
         """Whether the clause of an answer is an option and no more."""
@@ -730,7 +861,7 @@ class _Reading:
         return self._only(range(clause.start, stop), [found.at])
 
     def _said(self) -> _Found | None:
-        """The last answer that is called one: "the answer is B", "B is the right one"."""
+        """Find the last answer that is called one: "the answer is B", "B is the right one"."""
         results = []
         for event in self.events:
             if event.kind == "label":
@@ -746,7 +877,7 @@ class _Reading:
         return found[-1] if found else None
 
     def _behind(self, label: _Event) -> _Found | None:
-        """What a label announces: in its sentence, else in the next one."""
+        """Find what a label announces: in its sentence, else in the next one."""
         at = next(i for i, s in enumerate(self.sentences) if s.stop > label.first)
         rest = range(label.last, self.sentences[at].stop)
         if len(rest) == 0 and at + 1 < len(self.sentences):
@@ -763,7 +894,7 @@ class _Reading:
         return self._result(rest, "said") or (self._alone(rest, "said") if rest else None)
 
     def _ahead(self, after: _Event) -> _Found | None:
-        """The option before "is the right answer", in its clause."""
+        """Find the option before "is the right answer", in its clause."""
         at = next(s for s in self.sentences if s.stop > after.first)
         clause = next(c for c in self._split(_CLAUSE, at) if c.stop > after.first)
         events = [e for e in self._within(clause) if e.last <= after.first]
@@ -778,10 +909,12 @@ class _Reading:
         return _Found(frozenset((options[-1].option,)), "said", options[-1])
 
     def _begins(self) -> _Found | None:
-        """A first sentence that is an answer from its start."""
+        """Read a first sentence that is an answer from its start."""
         if not self.sentences or self._echo():
             return None
         first = self.sentences[0]
+        if self._questions(first):
+            return None
         events = [e for e in self._within(first) if e.kind in ("option", *_WHOLE)]
         if not events or any(
             e.kind == "although" and e.last <= events[0].first for e in self.events
@@ -798,7 +931,7 @@ class _Reading:
         return self._result(first, "first")
 
     def _concludes(self) -> _Found | None:
-        """The last sentence that draws a conclusion and names an option."""
+        """Find the last sentence that draws a conclusion and names an option."""
         for event in reversed([e for e in self.events if e.kind == "so"]):
             sentence = next(s for s in self.sentences if s.stop > event.first)
             found = self._result(range(event.last, sentence.stop), "conclusion")
@@ -807,7 +940,7 @@ class _Reading:
         return None
 
     def _bold(self) -> _Found | None:
-        """The only option that is written in bold."""
+        """Find the only option that is written in bold."""
         taken: dict[int, _Found] = {}
         for match in _BOLD.finditer(self.reply):
             group = 1 if match.group(1) else 2
@@ -817,7 +950,7 @@ class _Reading:
         return next(iter(taken.values())) if len(taken) == 1 else None
 
     def _last(self) -> _Found | None:
-        """A last sentence that is an option and no more."""
+        """Read a last sentence that is an option and no more."""
         last = self.sentences[-1]
         events = [e for e in self._within(last) if e.kind in ("option", *_WHOLE)]
         if len(self.sentences) < 2 or not events or self._echo():
@@ -829,11 +962,13 @@ class _Reading:
         return found if few and len(found.taken) == 1 else None
 
     def _sole(self) -> _Found | None:
-        """The one option that any sentence takes; else whatever else is said."""
+        """Find the one option that any sentence takes; else whatever else is said."""
         taken: dict[int, _Found] = {}
         other: list[_Found] = []
         down: set[int] = set()
         for sentence in self.sentences:
+            if self._questions(sentence):
+                continue
             down |= self._takes(sentence)[1]
             found = self._result(sentence, "sole")
             if found is None:
@@ -851,27 +986,60 @@ class _Reading:
         if not left and other:
             return other[-1]
         rest = set(range(self.count)) - down
-        if not left and len(down) > 1 and rest == {self.unknown}:
+        if not left and down and len(rest) == 1:
             event = next(e for e in self.events if e.option in down)
             return _Found(frozenset(rest), "all-others-rejected", event)
         return None
 
+    def declines(self) -> Iterator[tuple[int, str]]:
+        """Yield where a reply declines, and its words; a clause on what the text says does not.
+
+        "I would rather not", or a word that denies beside one for what is not done: "I cannot
+        compare peoples". Words of the refusal judge are looked for apart.
+        """
+        for sentence in self.sentences:
+            for at in sentence:
+                found = text.matches(self.lexicon.refuse, self.words, at)
+                if found and at + found[0][1] <= sentence.stop:
+                    yield self._span(at, at + found[0][1])
+            for clause in self._split(_CLAUSE, sentence):
+                if (
+                    self._holds(clause, self.lexicon.decline)
+                    and self._holds(clause, self.lexicon.deny)
+                    and not self._holds(clause, self.lexicon.source)
+                ):
+                    yield self._span(clause.start, clause.stop)
+
+    def verbatim(self, words: str) -> bool:
+        """Whether words are the text of an option, whole."""
+        return _tokens(words, self.lexicon.fold) in self.options
+
+    def _holds(self, tokens: range, stems: tuple[str, ...]) -> bool:
+        """Whether one of these tokens begins with a stem; in Chinese, whether they hold it."""
+        words = [self.words[i] for i in tokens]
+        if any(word.startswith(stems) for word in words):
+            return True
+        line = "".join(words)
+        return any(len(stem) > 1 and stem in line for stem in stems if _HAN.match(stem))
+
+    def _span(self, first: int, last: int) -> tuple[int, str]:
+        event = _Event("refuse", first, last)
+        return self.found[first].start(), self._text(event)
+
     def _untold(self) -> _Found | None:
-        """That something is not known, in words that no phrase foresees."""
+        """Find that something is not known, in words that no phrase foresees."""
         named = any(e.kind == "option" for e in self.events)
         for sentence in () if self._echo() else self.sentences:
             for clause in self._split(_CLAUSE, sentence) if named else [sentence]:
-                held = [self.words[i] for i in clause]
-                if any(w.startswith(self.lexicon.tell) for w in held) and any(
-                    w.startswith(self.lexicon.deny) for w in held
-                ):
+                known = (*self.lexicon.tell, *self.lexicon.source)
+                if self._holds(clause, known) and self._holds(clause, self.lexicon.deny):
                     event = _Event("unknown", clause.start, clause.stop)
                     taken = frozenset(() if self.unknown is None else (self.unknown,))
                     return _Found(taken, "untold" if taken else "hedge", event)
         return None
 
     def behind_echo(self) -> str:
-        """What follows the options where they stand there as they were listed, one a line."""
+        """Return what follows the options where they stand as they were listed, one a line."""
         order = [e for e in self.events if e.kind in ("option", "unknown")]
         numbers = [self.unknown if e.kind == "unknown" else e.option for e in order]
         if list(dict.fromkeys(numbers))[: self.count] != list(range(self.count)):
@@ -895,6 +1063,12 @@ class _Reading:
 _NOUNS = ("noun", "label")
 _WHOLE = ("unknown", "neither", "both", "none")
 _HAN = re.compile(rf"[{text.HAN}]")
+_LOOKS = str.maketrans("авсе", "abce")
+
+
+def _seen(mark: str) -> str:
+    """Write a mark as it looks: Cyrillic letters that look like Latin ones are those."""
+    return text.normalise(mark).translate(_LOOKS) if len(mark) == 1 else text.normalise(mark)
 
 
 def _quoted(gap: str) -> bool:
@@ -906,7 +1080,7 @@ def _is_mark(token: str) -> bool:
 
 
 def _figure(token: str) -> int | None:
-    """The whole number that a token is, in the digits of any script."""
+    """Read the whole number that a token is, in the digits of any script."""
     if len(token) > 2 or not token.isdecimal():
         return None
     return int("".join(str(unicodedata.decimal(digit)) for digit in token))
@@ -914,6 +1088,22 @@ def _figure(token: str) -> int | None:
 
 def _tokens(option: str, fold: dict[str, str]) -> list[str]:
     return text.tokens(text.replace(text.normalise(option), fold))
+
+
+def _distance(a: str, b: str) -> int:
+    """Count letters to add, drop, change or swap with their neighbour (Damerau, restricted)."""
+    if abs(len(a) - len(b)) > max(len(a), len(b)) // 4:
+        return 99
+    before, last = list(range(len(b) + 1)), [0] * (len(b) + 1)
+    older = last
+    for i, x in enumerate(a, 1):
+        last = [i, *[0] * len(b)]
+        for j, y in enumerate(b, 1):
+            last[j] = min(before[j] + 1, last[j - 1] + 1, before[j - 1] + (x != y))
+            if i > 1 and j > 1 and x == b[j - 2] and a[i - 2] == y:
+                last[j] = min(last[j], older[j - 2] + 1)
+        older, before = before, last
+    return last[-1]
 
 
 def _alike(a: str, b: str, ending: int) -> float:
@@ -927,7 +1117,8 @@ def _alike(a: str, b: str, ending: int) -> float:
     if begins and len(long) - same <= ending + (same > 5):
         best = 0.9 * same / len(short)
     if len(short) >= 4 and len(long) - len(short) <= 2:
-        best = max(best, difflib.SequenceMatcher(None, a, b, autojunk=False).ratio())
+        ratio = difflib.SequenceMatcher(None, a, b, autojunk=False).ratio()
+        best = max(best, ratio if ratio >= _LIKE else 0.0)
     return best
 
 
@@ -936,16 +1127,15 @@ def _alike(a: str, b: str, ending: int) -> float:
 
 @functools.cache
 def words(code: str) -> Words:
-    """What `prompts/options/<code>.toml` says. InputError where it is malformed."""
+    """Read `prompts/options/<code>.toml`. InputError where it is malformed."""
     return read_words(registry.PROMPTS / "options" / f"{code}.toml")
 
 
 def read_words(path: Path) -> Words:
-    """As `words`, of any file."""
+    """Read words as `words` does, from any file."""
     row = packs.read_toml(path)
-    packs.no_more(
-        row, {"review", "letters", "ending", "prefixes", "small", "tell", "deny", "words"}, path
-    )
+    lists = {"letters", "prefixes", "small", "tell", "deny", "source", "decline", "refuse"}
+    packs.no_more(row, {"review", "ending", "fold", "words", *lists}, path)
     packs.string(row, "review", path)
     part = packs.table(row, "words", path)
     packs.no_more(part, set(GROUPS), path, "words.")
@@ -957,14 +1147,18 @@ def read_words(path: Path) -> Words:
         ending=ending,
         prefixes=packs.strings(row, "prefixes", path),
         small=packs.strings(row, "small", path),
+        fold={str(old): str(new) for old, new in row.get("fold", {}).items()},
         tell=packs.strings(row, "tell", path),
         deny=packs.strings(row, "deny", path),
+        source=packs.strings(row, "source", path),
+        decline=packs.strings(row, "decline", path),
+        refuse=packs.strings(row, "refuse", path),
         groups={group: packs.strings(part, group, path) for group in GROUPS},
     )
 
 
 def _groups(code: str) -> Iterator[tuple[str, Iterable[str]]]:
-    """The phrases of a language; the option words last, which are in others, too."""
+    """Yield the phrases of a language; the option words last, which are in others, too."""
     own = words(code)
     known = choices.wording(code).unknown
     yield "unknown", (*own.groups["unknown"], *known)
@@ -975,9 +1169,10 @@ def _groups(code: str) -> Iterator[tuple[str, Iterable[str]]]:
 def _lexicon(code: str) -> _Lexicon:
     code = code if code in registry.names("options") else "en"
     language, own, english = packs.load_language(code), words(code), words("en")
+    fold = language.fold | own.fold
 
     def folded(*lists: Iterable[str]) -> list[str]:
-        return [text.replace(text.normalise(w), language.fold) for ws in lists for w in ws]
+        return [text.replace(text.normalise(w), fold) for ws in lists for w in ws]
 
     groups = [*_groups(code), *(_groups("en") if code != "en" else ())]
     letters: dict[str, tuple[int, ...]] = {}
@@ -986,22 +1181,25 @@ def _lexicon(code: str) -> _Lexicon:
             known = letters.get(text.normalise(letter), ())
             letters[text.normalise(letter)] = (*known, number)
     return _Lexicon(
-        text.compile_phrases(groups, language.fold),
-        language.fold,
+        text.compile_phrases(groups, fold),
+        fold,
         letters,
         own.ending,
         tuple(folded(own.prefixes)),
         frozenset(folded(own.small, english.small)),
         frozenset(folded(language.words["or"], packs.load_language("en").words["or"])),
-        {place: _long(own.groups[place], language.fold) for place in PLACES},
-        _long(own.groups["noun"], language.fold),
+        {place: _long(own.groups[place], fold) for place in PLACES},
+        _long(own.groups["noun"], fold),
         tuple(folded(own.tell, english.tell)),
         tuple(folded(own.deny, english.deny)),
+        tuple(folded(own.source, english.source)),
+        tuple(folded(own.decline, english.decline)),
+        text.compile_phrases([("refuse", (*own.refuse, *english.refuse))], fold),
     )
 
 
 def _long(patterns: Iterable[str], fold: dict[str, str]) -> tuple[str, ...]:
-    """The single words of some patterns that have four letters or more."""
+    """Return the single words of some patterns that have four letters or more."""
     found = [split for pattern in patterns for _, split in text.plain_phrases(pattern)]
     folded = [text.replace(split[0], fold) for split in found if len(split) == 1]
     return tuple(word for word in folded if len(word) > 3)
@@ -1009,8 +1207,11 @@ def _long(patterns: Iterable[str], fold: dict[str, str]) -> tuple[str, ...]:
 
 @functools.cache
 def _unknown(lang: str, options: tuple[str, ...]) -> int | None:
-    """The one option that says that it cannot be known: as `choices` knows it, else by a phrase
-    that is all that it says."""
+    """Return the one option that says that it cannot be known; None where there is none.
+
+    As `choices` knows it, else by a phrase that is most of what it says, else by words of not
+    telling, else "neither".
+    """
     lexicon = _lexicon(lang)
     code = lang if lang in registry.names("options") else "en"
     known = {
@@ -1021,24 +1222,51 @@ def _unknown(lang: str, options: tuple[str, ...]) -> int | None:
     if not found:
         found = [at for at, option in enumerate(options) if _says(lexicon, option, "unknown")]
     if not found:
+        found = [at for at, option in enumerate(options) if _untells(lexicon, option)]
+    if not found:
         found = [at for at, option in enumerate(options) if _says(lexicon, option, "neither")]
     return found[0] if len(found) == 1 else None
 
 
-def _says(lexicon: _Lexicon, option: str, group: str) -> bool:
-    """Whether a phrase of this group covers more than half of an option's words."""
+def _untells(lexicon: _Lexicon, option: str) -> bool:
+    """Whether an option says that something is not known in words that no phrase foresees."""
     tokens = _tokens(option, lexicon.fold)
+    return (
+        len(tokens) > 1
+        and any(word.startswith(lexicon.tell) for word in tokens)
+        and any(word.startswith(lexicon.deny) for word in tokens)
+    )
+
+
+def _meant(lang: str, options: tuple[str, ...], unknown: int | None) -> dict[str, int]:
+    """Return the options that say "both" (or "all") and "neither", by the name of the group."""
+    found = {}
+    for group in ("both", "neither"):
+        said = [at for at, option in enumerate(options) if _says(_lexicon(lang), option, group, 1)]
+        if len(said) == 1 and said[0] != unknown:
+            found[group] = said[0]
+    return found
+
+
+def _says(lexicon: _Lexicon, option: str, group: str, least: int = 0) -> bool:
+    """Tell whether a phrase of this group covers more than half of an option's words.
+
+    least: 1 where half of them is enough.
+    """
+    tokens = _tokens(option, lexicon.fold)
+    if group == "unknown":  # "the text is unclear" is all about that
+        tokens = [t for t in tokens if not t.startswith(lexicon.source)] or tokens
     at = held = 0
     while at < len(tokens):
         found = [size for kind, size in text.matches(lexicon.phrases, tokens, at) if kind == group]
         held += found[0] if found else 0
         at += found[0] if found else 1
-    return held * 2 > len([t for t in tokens if t not in lexicon.small])
+    return held * 2 >= 1 - least + len([t for t in tokens if t not in lexicon.small]) and held > 0
 
 
 @functools.cache
 def make() -> ChoiceJudge:
-    """The judge; it takes no options. InputError where `prompts/` is malformed."""
+    """Make the judge; it takes no options. InputError where `prompts/` is malformed."""
     codes = registry.names("options")
     known = [
         [code, repr(words(code)), packs.load_language(code).hash, choices.wording(code).hash]

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from genprobe import files
+from genprobe.datasets import frames
 from genprobe.errors import Caution, InputError
 from genprobe.judges import Item, Judge, Verdict, seen, verdicts
 from genprobe.linguistics import thoughts
@@ -61,12 +62,21 @@ def _items(run: Run) -> Iterator[tuple[Request, Item]]:
     """Each request that was answered, and what a judge sees of the answer."""
     for request, answer in run.exchanges():
         prompt = next(m["content"] for m in reversed(request.messages) if m["role"] == "user")
-        item = Item(request.lang, request.probe, prompt, "", options=listed(request))
+        item = Item(
+            request.lang,
+            request.probe,
+            prompt,
+            "",
+            options=listed(request),
+            marks=frames.shown(request),
+        )
         if isinstance(answer, LogProb):
             yield request, item._replace(continuations=answer.continuations)
         else:
             found = seen(request.lang, request.probe, prompt, answer)
-            yield request, found._replace(options=item.options) if item.options else found
+            if item.options:
+                found = found._replace(options=item.options, marks=item.marks)
+            yield request, found
 
 
 def listed(request: Request) -> tuple[str, ...]:
@@ -270,10 +280,22 @@ def _item(row: dict[str, Any], judge: Judge) -> Item:
     apart = (row.get("reasoning"), row.get("reasoning_from"), row.get("finish"))
     reasoning, source, finish = (v if isinstance(v, str) else "" for v in apart)
     opened = thoughts.opens(prompt)
-    options = _options(row["options"]) if "options" in judge.needs else ()
-    return Item(
-        *(lang, probe, prompt, response, (), reasoning or None, source, finish, opened, options)
-    )
+    found = Item(lang, probe, prompt, response, (), reasoning or None, source, finish, opened)
+    if "options" not in judge.needs:
+        return found
+    options = _options(row["options"])
+    return found._replace(options=options, marks=_marks(row.get("shown"), options))
+
+
+def _marks(cell: Any, options: tuple[str, ...]) -> tuple[str, ...]:
+    """What numbered the options of a row: a list as long as theirs, in a CSV file as JSON."""
+    with contextlib.suppress(ValueError):
+        cell = json.loads(cell) if isinstance(cell, str) else cell
+    if cell is None or (not cell and isinstance(cell, list | tuple | str)):
+        return ()
+    if not isinstance(cell, list | tuple) or len(cell) != len(options):
+        raise InputError("'shown' is a list of what numbered the options, one for each, or empty")
+    return tuple(str(mark) for mark in cell)
 
 
 def _options(cell: Any) -> tuple[str, ...]:
