@@ -16,15 +16,15 @@ import unicodedata
 from collections import Counter, defaultdict
 from pathlib import Path
 
-from genprobe.curation import fill
+from genprobe.curation import lexicon
 
 REASONS = ("no slot", "case or punctuation", "a slot that is not marked", "words outside the slots")
 
 
 def fillers(template: str, statement: str, flags: re.RegexFlag = re.NOFLAG) -> list[str] | None:
     """The fillers of a statement, one a slot; None where it is not of the template."""
-    pieces = fill.slot_pattern().split(template)
-    literal = pieces[:: fill.slot_pattern().groups + 1]
+    pieces = lexicon.slot_pattern().split(template)
+    literal = pieces[:: lexicon.slot_pattern().groups + 1]
     first = literal[0][:1].upper() + literal[0][1:]
     pattern = "(.+?)".join(map(re.escape, [first, *literal[1:]]))
     found = re.fullmatch(pattern, statement, flags)
@@ -34,20 +34,20 @@ def fillers(template: str, statement: str, flags: re.RegexFlag = re.NOFLAG) -> l
 def filled(template: str, parts: list[str]) -> str:
     """The template with its slots filled, in order."""
     rest = iter(parts)
-    text = fill.slot_pattern().sub(lambda _: next(rest), template)
+    text = lexicon.slot_pattern().sub(lambda _: next(rest), template)
     return text[:1].upper() + text[1:]
 
 
 def reason(template: str, statement: str) -> str:
     """`exact`, or one of REASONS."""
-    if not fill.slots(template):
+    if not lexicon.slots(template):
         return "no slot"
     parts = fillers(template, statement)
     if parts is not None and filled(template, parts) == statement:
         return "exact"
     if fillers(_bare(template), _bare(statement), re.IGNORECASE) is not None:
         return "case or punctuation"
-    if re.search(r"[A-Z]{3,}", fill.slot_pattern().sub("", template)):
+    if re.search(r"[A-Z]{3,}", lexicon.slot_pattern().sub("", template)):
         return "a slot that is not marked"
     return "words outside the slots"
 

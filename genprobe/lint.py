@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from genprobe import text
-from genprobe.curation import augment, collect, extract, fill, validate
+from genprobe.curation import augment, collect, extract, lexicon, validate
 from genprobe.datasets import choices, frames, templates
 from genprobe.errors import InputError
 from genprobe.judges import Item, choice, llm, stance
@@ -64,7 +64,7 @@ _READ: dict[str, Callable[[Path], object]] = {
     "rubrics": llm.read_rubric,
     "extraction": extract.read_rules,
     "validation": validate.read_questions,
-    "lexicon": fill.read_lexicon,
+    "lexicon": lexicon.read,
     "options": choice.read_words,
     "choosing": frames.read_frames,
     "augmentation": augment.read_prompts,
@@ -135,6 +135,9 @@ def _file(path: Path) -> Iterator[Finding]:
             review = str(inputs.read_toml(path).get("review", ""))
             if folder in ("extraction", "lexicon") and review.startswith("awaiting"):
                 yield Finding("warning", str(path), "awaits a native reader")
+            if folder == "lexicon":
+                for message in lexicon.lacking(lexicon.read(path)):
+                    yield Finding("warning", str(path), message)
     else:
         yield from _language(path)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from test_dataset import run, write
 
-from genprobe.curation import fill, group, tables
+from genprobe.curation import fill, group, lexicon, tables
 from genprobe.datasets import choices, pairs, statements
 from genprobe.files import Notes, numbered_rows
 
@@ -41,7 +41,7 @@ DATA = Path(__file__).parents[2] / "shared" / "data"
 def test_slots_and_their_tags(template, expected):
     found = [
         ("+".join(sorted(s.categories)), s.plural, s.adjective, s.gender, s.case, s.index)
-        for s in fill.slots(template)
+        for s in lexicon.slots(template)
     ]
     assert found == expected
 
@@ -72,23 +72,23 @@ CASES = ("GEN", "DAT", "ACC", "LOC", "ABL", "INS")
 
 @pytest.mark.parametrize(("lang", "words"), [("kk", KAZAKH), ("tr", TURKISH)])
 def test_case_endings_follow_harmony_and_the_last_sound(lang, words):
-    lexicon = fill.lexicon(lang)
+    words_of = lexicon.load(lang)
     for word, forms in words.items():
-        filler = fill.Filler(word, frozenset({"AGE"}), False, False, "", word)
-        assert tuple(lexicon.inflect(filler, case) for case in CASES) == forms
+        filler = lexicon.Filler(word, frozenset({"AGE"}), False, False, "", word)
+        assert tuple(words_of.inflect(filler, case) for case in CASES) == forms
 
 
 def test_what_no_rule_tells_is_not_guessed():
     def filler(word, **more):
-        return fill.Filler(word, frozenset({"AGE"}), False, False, "", word, **more)
+        return lexicon.Filler(word, frozenset({"AGE"}), False, False, "", word, **more)
 
     # kitap: kitabı, but top: topu; only a dictionary knows
-    assert fill.lexicon("tr").inflect(filler("kitap"), "ACC") is None
-    assert fill.lexicon("tr").inflect(filler("kitap"), "LOC") == "kitapta"
-    assert fill.lexicon("tr").inflect(filler("kitap", forms={"ACC": "kitabı"}), "ACC") == "kitabı"
-    assert fill.lexicon("tr").inflect(filler("Ahmet", proper=True), "DAT") == "Ahmet’e"
-    assert fill.lexicon("kk").inflect(filler("су"), "DAT") is None  # no vowel tells its harmony
-    assert fill.lexicon("fa").inflect(filler("زنان"), "DAT") is None
+    assert lexicon.load("tr").inflect(filler("kitap"), "ACC") is None
+    assert lexicon.load("tr").inflect(filler("kitap"), "LOC") == "kitapta"
+    assert lexicon.load("tr").inflect(filler("kitap", forms={"ACC": "kitabı"}), "ACC") == "kitabı"
+    assert lexicon.load("tr").inflect(filler("Ahmet", proper=True), "DAT") == "Ahmet’e"
+    assert lexicon.load("kk").inflect(filler("су"), "DAT") is None  # no vowel tells its harmony
+    assert lexicon.load("fa").inflect(filler("زنان"), "DAT") is None
 
 
 @pytest.mark.parametrize(
@@ -105,8 +105,118 @@ def test_what_no_rule_tells_is_not_guessed():
     ],
 )
 def test_russian_phrases(phrase, plural, gender, case, expected):
-    filler = fill.Filler(phrase, frozenset({"AGE"}), plural, False, gender, phrase)
-    assert fill.lexicon("ru").inflect(filler, case) == expected
+    filler = lexicon.Filler(phrase, frozenset({"AGE"}), plural, False, gender, phrase)
+    assert lexicon.load("ru").inflect(filler, case) == expected
+
+
+def form(lang, phrase, plural, gender, case):
+    filler = lexicon.Filler(phrase, frozenset({"AGE"}), plural, False, gender, phrase)
+    return lexicon.load(lang).inflect(filler, case)
+
+
+# Forms from grammars: the tables of plurals and obliques, and what their exceptions are.
+@pytest.mark.parametrize(
+    ("lang", "phrase", "plural", "gender", "case", "expected"),
+    [
+        ("hi", "औरतें", True, "FEM", "OBL", "औरतों"),
+        ("hi", "लड़कियाँ", True, "FEM", "OBL", "लड़कियों"),
+        ("hi", "महिलाएँ", True, "FEM", "OBL", "महिलाओं"),
+        ("hi", "लड़के", True, "MASC", "OBL", "लड़कों"),
+        ("hi", "आदमी", True, "MASC", "OBL", "आदमियों"),
+        ("hi", "भाई", True, "MASC", "OBL", "भाइयों"),
+        ("hi", "हिंदू", True, "MASC", "OBL", "हिंदुओं"),
+        ("hi", "बूढ़े लोग", True, "MASC", "OBL", "बूढ़े लोगों"),
+        ("hi", "लड़की", False, "FEM", "OBL", "लड़की"),
+        ("hi", "पिता", False, "MASC", "OBL", None),  # पिता stays, लड़का does not
+        ("hi", "लोग", True, "", "OBL", None),  # no gender stated
+        ("mr", "बायका", True, "FEM", "OBL", "बायकां"),
+        ("mr", "मुली", True, "FEM", "OBL", "मुलीं"),
+        ("mr", "पुरुष", True, "MASC", "OBL", "पुरुषां"),
+        ("mr", "मुले", True, "NEUT", "OBL", "मुलां"),
+        ("mr", "वकील", True, "MASC", "OBL", None),  # वकिलां: the vowel is shortened
+        ("mr", "म्हातारे लोक", True, "MASC", "OBL", None),  # the adjective has an oblique
+        ("bn", "মেয়েরা", True, "", "GEN", "মেয়েদের"),
+        ("bn", "মহিলা", False, "", "GEN", "মহিলার"),
+        ("bn", "মানুষ", False, "", "GEN", None),
+        ("fa", "مردان", True, "", "EZ", "مردان"),
+        ("fa", "زن‌ها", True, "", "EZ", "زن‌های"),
+        ("fa", "ایرانی", False, "", "EZ", "ایرانی"),
+        ("fa", "کوه", False, "", "EZ", "کوه"),
+        ("fa", "فرمانده", False, "", "EZ", None),  # a consonant; راننده ends in a vowel
+        ("fa", "دانشجو", False, "", "EZ", None),  # a vowel; گاو ends in a consonant
+        ("fa", "پزشک", False, "", "INDEF", "پزشکی"),
+        ("fa", "زن‌ها", True, "", "INDEF", "زن‌هایی"),
+        ("fa", "ایرانی", False, "", "INDEF", "ایرانی‌ای"),
+        ("fa", "زنی", False, "", "ACC", "زنی را"),
+    ],
+)
+def test_indic_and_persian_forms(lang, phrase, plural, gender, case, expected):
+    assert form(lang, phrase, plural, gender, case) == expected
+
+
+# A word of the template agrees with what fills the slot: women, men, girls, by gender and number.
+AGREEING = [
+    ("hi", "GENDER-PL चाय पीता~ है~।", "औरतें चाय पीती हैं।", "मर्द चाय पीते हैं।"),
+    ("hi", "अच्छा~ GENDER घर गया~ था~।", "अच्छी औरत घर गई थी।", "अच्छा मर्द घर गया था।"),
+    ("hi", "अच्छा~ GENDER:OBL को फल दो।", "अच्छी औरत को फल दो।", "अच्छे मर्द को फल दो।"),
+    ("hi", "GENDER-PL कल आएगा~।", "औरतें कल आएँगी।", "मर्द कल आएँगे।"),
+    ("hi", "GENDER-PL OCCUPATION-PL:OBL से बड़ा~1 है~1।", None, None),
+    ("mr", "चांगला~ GENDER-PL येईल~.", "चांगल्या बायका येतील.", "चांगले पुरुष येतील."),
+    ("mr", "GENDER-PL हुशार होता~.", "बायका हुशार होत्या.", "पुरुष हुशार होते."),
+    ("ru", "Старый~ GENDER пришёл~.", "Старая женщина пришла.", "Старый мужчина пришёл."),
+    ("ru", "Старый~ GENDER-PL:DAT рад~.", "Старым женщинам рады.", "Старым мужчинам рады."),
+    ("fa", "GENDER-PL:EZ جوان چای می‌خورد~.", "زنان جوان چای می‌خورند.", "مردان جوان چای می‌خورند."),
+    ("fa", "GENDER:INDEF آن را دارد~.", "زنی آن را دارد.", "مردی آن را دارد."),
+]
+
+
+@pytest.mark.parametrize(("lang", "template", "women", "men"), AGREEING)
+def test_marked_words_agree(lang, template, women, men, tmp_path):
+    row = {"lang": lang, "template": template, "original": "women", "contrast": "men"}
+    made, _, findings = fill.run(write(tmp_path / "t.csv", [row]))
+    texts = [one["text"] for one in made]
+    if women is not None:
+        assert texts == [women, men]
+    else:  # with the first slot, of two
+        assert texts[:2] == ["औरतें अध्यापकों से बड़ी हैं।", "मर्द अध्यापकों से बड़े हैं।"]
+    assert not findings
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ({"template": "GENDER-PL चाय~ है।"}, "चाय~ cannot be made to agree with 'औरतें'"),
+        ({"template": "GENDER-PL पीता~3 है।"}, "पीता~3 names a slot that is not there; there are 1"),
+        ({"lang": "kk", "template": "GENDER-PL күледі~."}, "күледі~ cannot be made to agree"),
+        ({"lang": "ru", "template": "Старый~ GENDER-PL:ACC видно."}, "Старый~ cannot be made"),
+        (
+            {"template": "[PLACEHOLDER] पीता~ है।", "prototypical": "औरतें", "counter": "मर्द"},
+            "'पीता~': words agree with slots of SHADES only",
+        ),
+    ],
+)
+def test_what_cannot_agree_with_a_filler_is_refused(tmp_path, row, said):
+    source = write(tmp_path / "t.csv", [{"lang": "hi", "original": "women"} | row])
+    assert said in run("fill", source, "-o", tmp_path / "out.csv", code=2)
+    assert not (tmp_path / "out.csv").exists()
+
+
+def test_lint_lists_what_a_reader_of_a_lexicon_should_look_at(tmp_path):
+    from genprobe.lint import lint
+    from genprobe.resources import registry
+
+    folder = tmp_path / "lexicon"
+    folder.mkdir()
+    for lang in ("hi", "tr"):
+        text = (registry.PROMPTS / "lexicon" / f"{lang}.toml").read_text(encoding="utf-8")
+        text = text.replace(
+            '"लड़का", slot = "GENDER", number = "sg", gender = "masc"', '"पिता", slot = "GENDER"'
+        )
+        text = text.replace(', forms = { OBL = "लड़के" }', "").replace('"kadınlar"', '"kitap"')
+        (folder / f"{lang}.toml").write_text(text, encoding="utf-8")
+    told = [f.message for f in lint([folder])]
+    assert "'पिता' has no form OBL" in told and "'पिता' is a singular without a gender" in told
+    assert "'kitap' has no form ACC" in told and "'kitap' has no form LOC" not in told
 
 
 # --- statements
@@ -161,7 +271,7 @@ def test_two_of_a_category_change_places():
         fill._filled(
             "GENDER-PL-1 drive like GENDER-PL-2.",
             {"original": "men", "contrast": "women"},
-            fill.lexicon("en"),
+            lexicon.load("en"),
             "x",
             [],
         )

@@ -12,327 +12,46 @@ Three kinds of templates, told by their columns:
   two entities, `{FIRST}` and `{SECOND}` in the order in which they are named, both orders; in
   `disambiguated` and the questions also `{STEREOTYPED}` and `{OTHER}`; `{LEXICAL}` is optional.
 
-A filler is taken only where it agrees with its slot: number, adjective, gender and case. Case forms
-are those of the lexicon, or follow from its rules (Kazakh, Turkish) or from pymorphy3 (Russian);
-what neither says is refused, and never guessed. `check` lists that, and what a reader should see.
+A filler is taken only where it agrees with its slot: number, adjective, gender and case. A word of
+the template that agrees with what fills a slot has `~` behind it, and is written as of a masculine
+singular (`पीता~ है~`): with the last slot before it, else the first behind it; `~2`: the second.
+Forms are those of `lexicon`; what it does not say is refused, and never guessed. `check` lists
+that, and what a reader should see.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import functools
 import itertools
 import random
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from genprobe.curation import tables
+from genprobe.curation import lexicon, tables
+from genprobe.curation.lexicon import Filler, Lexicon, Slot, slot_pattern, slots
 from genprobe.errors import InputError
 from genprobe.files import Row, cell_json, cell_list, cell_text
-from genprobe.resources import packs, registry
+from genprobe.resources import registry
 
 VERSION = "1"
-FOLDER = "lexicon"
-GENDERS = ("MASC", "FEM", "NEUT")
-CASES = ("GEN", "DAT", "ACC", "LOC", "ABL", "INS", "OBL")
 STATEMENT = ("id", "lang", "text", "role", "pair", "bias_type", "entity")
 _TEXT = ("template", "text", "sentence")
 _OURS = {"id", "template", "original", "contrast", "vary", "prototypical", "counter", "lang"}
-_TAGS = "|".join(("PL", "ADJ", *GENDERS, *CASES, r"\d"))
 _PLACE = "[PLACEHOLDER]"
-_PYMORPHY = {"GEN": "gent", "DAT": "datv", "ACC": "accs", "LOC": "loct", "INS": "ablt"}
+_MARKED = re.compile(r"([^\W\d_](?:[^\s~\0]*[^\s~\0])?)~(\d?)")  # a word that agrees
 
 
 class Finding(NamedTuple):
-    """level: `error`, which `run` refuses, or `warning`, for a reader. where: the template."""
+    """Something that is wrong in a template, or that a reader should look at.
+
+    level: `error`, which `run` refuses, or `warning`, for a reader. where: the template.
+    """
 
     level: str
     where: str
     message: str
-
-
-# --- slots
-
-
-@dataclass(frozen=True)
-class Slot:
-    """A place in a template: text as written, categories, and what its tags ask for."""
-
-    written: str
-    categories: frozenset[str]
-    plural: bool
-    adjective: bool
-    gender: str
-    case: str
-    index: str
-
-    @property
-    def key(self) -> tuple[frozenset[str], str]:
-        """Slots of one key hold the same entity."""
-        return self.categories, self.index
-
-
-@functools.cache
-def slot_names() -> tuple[str, ...]:
-    """The categories of SHADES (prompts/statements/shades.toml), the longest first."""
-    path = registry.PROMPTS / "statements" / "shades.toml"
-    names = packs.read_toml(path)["slots"]["names"]
-    return tuple(sorted(names, key=len, reverse=True))
-
-
-@functools.cache
-def slot_pattern() -> re.Pattern[str]:
-    """What a slot looks like: its categories, and its tags."""
-    name = f"(?:{'|'.join(map(re.escape, slot_names()))})"
-    return re.compile(
-        rf"(?<![A-Z_])({name}(?:\+{name})*)((?:[-:](?:{_TAGS})(?![A-Za-z]))*)(?![A-Z_])"
-    )
-
-
-def slots(template: str) -> list[Slot]:
-    """The slots of a template, in order."""
-    found = []
-    for match in slot_pattern().finditer(template):
-        tags = re.findall(_TAGS, match[2])
-        found.append(
-            Slot(
-                written=match[0],
-                categories=frozenset(match[1].split("+")),
-                plural="PL" in tags,
-                adjective="ADJ" in tags,
-                gender=next((tag for tag in tags if tag in GENDERS), ""),
-                case=next((tag for tag in tags if tag in CASES), ""),
-                index=next((tag for tag in tags if tag.isdigit()), ""),
-            )
-        )
-    return found
-
-
-# --- the lexicon
-
-
-@dataclass(frozen=True)
-class Filler:
-    """A phrase. gender: of GENDERS, or empty where the language or the phrase has none. proper: a
-    name. forms: case -> the phrase in it."""
-
-    phrase: str
-    categories: frozenset[str]
-    plural: bool
-    adjective: bool
-    gender: str
-    entity: str
-    proper: bool = False
-    forms: Mapping[str, str] = field(default_factory=dict)
-
-    def agrees(self, slot: Slot) -> bool:
-        """Whether number, adjective and gender are those of the slot."""
-        return (
-            self.categories == slot.categories
-            and self.plural == slot.plural
-            and self.adjective == slot.adjective
-            and (not slot.gender or not self.gender or self.gender == slot.gender)
-        )
-
-
-@dataclass(frozen=True)
-class Lexicon:
-    """The fillers of a language and its rules. gendered: does the language have genders?"""
-
-    lang: str
-    name: str
-    fillers: tuple[Filler, ...]
-    gendered: bool
-    upper: dict[str, str]
-    grammar: dict[str, Any]
-    hash: str
-
-    def inflect(self, filler: Filler, case: str) -> str | None:
-        """The phrase in a case; None where neither the entry nor a rule says it."""
-        if not case:
-            return filler.phrase
-        if case in filler.forms:
-            return filler.forms[case]
-        kind = self.grammar.get("kind", "")
-        if kind == "suffix":
-            return _suffixed(filler, case, self.grammar)
-        return _russian(filler, case) if kind == "pymorphy" else None
-
-    def capital(self, sentence: str) -> str:
-        """The sentence with its first letter a capital, as the language writes it."""
-        first = sentence[:1]
-        return self.upper.get(first, first.upper()) + sentence[1:]
-
-
-def lexicon(lang: str, source: str | Path = "") -> Lexicon:
-    """Read a lexicon.
-
-    lang: its language, a file of prompts/lexicon. source: a table (`phrase, slot, number, gender,
-    adjective, entity, proper` and cases such as `DAT`) whose fillers stand instead of the file's;
-    the rules stay. Raises InputError for what cannot be used.
-    """
-    code = tables.language(lang)
-    path = registry.PROMPTS / FOLDER / f"{code}.toml"
-    if not path.is_file() and not source:
-        known = ", ".join(registry.names(FOLDER))
-        raise InputError(f"no lexicon in {code!r}; there is {known}: give your own with --lexicon")
-    found = read_lexicon(path) if path.is_file() else Lexicon(code, code, (), False, {}, {}, "")
-    if not source:
-        return found
-    fillers = tuple(
-        _filler(row, f"{source}, row {number}")
-        for number, row in tables.read(source)
-        if tables.language(cell_text(row.get("lang")) or code) == code
-    )
-    hashes = "+".join(filter(None, (found.hash, packs.file_hash(Path(source)))))
-    return dataclasses.replace(found, name=Path(source).name, fillers=fillers, hash=hashes)
-
-
-def read_lexicon(path: Path) -> Lexicon:
-    """Read and check one file of prompts/lexicon. Raises InputError with what is wrong in it."""
-    row = packs.read_toml(path)
-    for key in sorted(row.keys() - {"source", "review", "gendered", "upper", "fillers", "grammar"}):
-        raise InputError(f"{path}: unknown key {key!r}")
-    for key in ("source", "review"):
-        if not isinstance(row.get(key), str):
-            raise InputError(f"{path}: {key!r} must be a text")
-    grammar = row.get("grammar", {})
-    kind = grammar.get("kind", "")
-    if kind not in ("", "suffix", "pymorphy"):
-        raise InputError(f"{path}: grammar.kind is 'suffix' or 'pymorphy', not {kind!r}")
-    if kind == "suffix":
-        known = set(grammar.get("after", {}))
-        for case, table in grammar.get("cases", {}).items():
-            odd = [name for keys in table for name in keys.split("+") if name not in known]
-            if case not in CASES or odd:
-                what = f"{odd[0]!r} is no class of 'after'" if odd else "no case"
-                raise InputError(f"{path}: grammar.cases.{case}: {what}")
-    parts = enumerate(row.get("fillers", []), 1)
-    return Lexicon(
-        lang=path.stem,
-        name=path.stem,
-        fillers=tuple(_filler(one, f"{path}, filler {n}") for n, one in parts),
-        gendered=bool(row.get("gendered", False)),
-        upper=dict(row.get("upper", {})),
-        grammar=grammar,
-        hash=packs.file_hash(path),
-    )
-
-
-def _filler(row: Mapping[str, Any], where: str) -> Filler:
-    phrase = unicodedata.normalize("NFC", cell_text(row.get("phrase")))
-    categories = frozenset(cell_text(row.get("slot")).split("+"))
-    odd = [name for name in categories if name not in slot_names()]
-    number = cell_text(row.get("number")).lower() or "sg"
-    gender = cell_text(row.get("gender")).upper()
-    if not phrase or odd:
-        what = f"the slot {odd[0]!r} is none of SHADES" if phrase else "no 'phrase'"
-        raise InputError(f"{where}: {what}")
-    if number not in ("sg", "pl") or gender not in ("", *GENDERS):
-        raise InputError(f"{where}: number is sg or pl, gender masc, fem, neut or empty")
-    forms_of = row.get("forms")
-    given = forms_of if isinstance(forms_of, Mapping) else row
-    forms = {case: cell_text(given.get(case)) for case in CASES if cell_text(given.get(case))}
-    yes = ("1", "true", "yes", "1.0")
-    return Filler(
-        phrase=phrase,
-        categories=categories,
-        plural=number == "pl",
-        adjective=cell_text(row.get("adjective")).lower() in yes,
-        gender=gender,
-        entity=cell_text(row.get("entity")) or phrase,
-        proper=cell_text(row.get("proper")).lower() in yes,
-        forms=forms,
-    )
-
-
-def _suffixed(filler: Filler, case: str, grammar: Mapping[str, Any]) -> str | None:
-    """The phrase with the suffix of a case, by vowel harmony and the last sound.
-
-    grammar: `harmony`, class -> vowels; `neutral`, vowels whose harmony those before them tell;
-    `after`, class -> last letters; `soft`, last letters that a vowel may soften, which only a
-    dictionary knows; `cases`, case -> class of last letter -> class of harmony -> suffix; `mark`,
-    what stands between a name and its suffix. None where a rule is missing or does not decide.
-    """
-    word = filler.phrase.casefold()
-    harmony = next(
-        (
-            name
-            for letter in reversed(word)
-            for name, vowels in grammar["harmony"].items()
-            if letter in vowels
-        ),
-        None,
-    )
-    after = next((name for name, letters in grammar["after"].items() if word[-1] in letters), None)
-    table = grammar["cases"].get(case, {})
-    # "vowel+nasal" is a key for both.
-    by_last = next((forms for keys, forms in table.items() if after in keys.split("+")), None)
-    if harmony is None or by_last is None:
-        return None
-    suffix: str | None = by_last.get(harmony, by_last.get("all"))
-    if suffix is None:
-        return None
-    vowels = "".join(grammar["harmony"].values())
-    if word[-1] in grammar.get("soft", "") and suffix[0] in vowels and not filler.proper:
-        return None
-    mark = grammar.get("mark", "") if filler.proper else ""
-    return f"{filler.phrase}{mark}{suffix}"
-
-
-@functools.cache
-def _analyser() -> Any:
-    try:
-        from pymorphy3 import MorphAnalyzer
-    except ImportError:
-        raise InputError("Russian cases need pymorphy3; install genprobe[russian]") from None
-    return MorphAnalyzer(lang="ru")
-
-
-def _russian(filler: Filler, case: str) -> str | None:
-    """A Russian noun phrase in a case: the adjectives, and the noun behind them (pymorphy3).
-
-    None where a word is not in its dictionary or no reading of it is a nominative of the number
-    and gender that the entry states. What stands behind the noun stays as it is.
-    """
-    number = "plur" if filler.plural else "sing"
-    gender = {"MASC": "masc", "FEM": "femn", "NEUT": "neut"}.get(filler.gender, "")
-    wanted = _PYMORPHY.get(case)
-    words = filler.phrase.split()
-    chain: list[Any] = []
-    for at, word in enumerate(words):
-        readings = [
-            one
-            for one in _analyser().parse(word)
-            if one.is_known
-            and {"nomn", number} in one.tag
-            and (filler.plural or not gender or gender in one.tag)
-        ]
-        nouns = [one for one in readings if one.tag.POS == "NOUN"]
-        adjectives = [one for one in readings if one.tag.POS in ("ADJF", "PRTF")]
-        head = nouns and (at == len(words) - 1 or not adjectives)
-        if not head and not adjectives:
-            return None
-        chain.append(nouns[0] if head else adjectives[0])
-        if head:
-            break
-    last = chain[-1]
-    if wanted is None or (wanted == "accs" and last.tag.POS != "NOUN"):
-        return None  # an adjective alone does not say whether what it names is alive
-    made = []
-    for one, word in zip(chain, words, strict=False):
-        grammemes = {wanted, number}
-        if wanted == "accs" and one is not last and (filler.plural or "masc" in one.tag):
-            grammemes.add("anim" if "anim" in last.tag else "inan")
-        inflected = one.inflect(grammemes)
-        if inflected is None:
-            return None
-        made.append(inflected.word.capitalize() if word[:1].isupper() else inflected.word)
-    return " ".join([*made, *words[len(chain) :]])
 
 
 # --- templates
@@ -399,17 +118,17 @@ def check(source: str | Path, lexicon_source: str | Path = "", lang: str = "") -
         code = tables.language(cell_text(row.get("lang")) or _need_lang(lang, where))
         template = _text(row, text, where)
         if _PLACE not in template:
-            words = lexicon(code, lexicon_source)
+            words = lexicon.load(code, lexicon_source)
             list(_filled(template, row, words, where, findings))
     return findings
 
 
 def _words(code: str, source: str | Path, bare: bool) -> Lexicon:
-    """The lexicon of a language. bare: templates that bring their fillers need none."""
-    there = (registry.PROMPTS / FOLDER / f"{code}.toml").is_file()
+    """Read the lexicon of a language. bare: templates that bring their fillers need none."""
+    there = (registry.PROMPTS / lexicon.FOLDER / f"{code}.toml").is_file()
     if bare and not there and not source:
         return Lexicon(code, code, (), False, {}, {}, "")
-    return lexicon(code, source)
+    return lexicon.load(code, source)
 
 
 def _need_lang(lang: str, where: str) -> str:
@@ -434,41 +153,41 @@ class _Pair(NamedTuple):
     key: tuple[str, ...]
 
 
+Keys = tuple[frozenset[str], str]
+
+
+class _Form(NamedTuple):
+    """A filler as it stands in a slot."""
+
+    phrase: str
+    filler: Filler
+
+
+_Forms = dict[tuple[str, str], _Form]  # (slot as written, entity) -> its form there
+
+
 def _filled(
     template: str, row: Row, words: Lexicon, where: str, findings: list[Finding]
 ) -> Iterator[_Pair]:
-    """The pairs of a template with slots."""
+    """Make the pairs of a template with slots."""
     found = slots(template)
     if not found:
         findings.append(Finding("error", where, "the template has no slot of SHADES"))
         return
     main = _main(row, found, where)
-    candidates: dict[tuple[frozenset[str], str], list[str]] = {}
-    forms: dict[tuple[str, str], str] = {}  # (slot as written, entity) -> its phrase there
+    candidates: dict[Keys, list[str]] = {}
+    forms: _Forms = {}
     for slot in found:
-        fitting = [one for one in words.fillers if one.agrees(slot)]
-        entities = []
-        for one in fitting:
-            phrase = words.inflect(one, slot.case)
-            if phrase is None:
-                message = f"{one.phrase!r} has no form {slot.case} for {slot.written}; give it"
-                findings.append(Finding("error", where, message))
-                continue
-            if one.entity in entities:
-                continue  # a second phrase of the same entity
-            entities.append(one.entity)
-            forms[slot.written, one.entity] = phrase
+        entities = _fitting(slot, words, where, findings, forms)
         if not entities:
             message = f"no filler of the lexicon {words.name} agrees with {slot.written}"
             findings.append(Finding("error", where, message))
             return
-        genders = {one.gender for one in fitting} - {""}
-        if words.gendered and not slot.gender and not slot.plural and len(genders) > 1:
-            message = f"{slot.written} takes fillers of several genders; do the words around agree?"
-            findings.append(Finding("warning", where, message))
         before = candidates.get(slot.key)
         candidates[slot.key] = [e for e in before if e in entities] if before else entities
     _articles(template, found, forms, where, findings)
+    if _agreeing(template, found, forms, words, where, findings):
+        return
     originals, contrasts = _roles(row, candidates[main.key], words, main, where)
     twin = next(
         (s for s in found if s.categories == main.categories and s.index != main.index), None
@@ -488,15 +207,73 @@ def _filled(
             yield _pair(template, found, chosen, main, forms, words)
 
 
+def _fitting(
+    slot: Slot, words: Lexicon, where: str, findings: list[Finding], forms: _Forms
+) -> list[str]:
+    """List the entities that a slot can hold, and put their forms there into `forms`."""
+    entities: list[str] = []
+    for one in words.fillers:
+        if not one.agrees(slot) or one.entity in entities:
+            continue  # of an entity, its first phrase
+        phrase = words.inflect(one, slot.case)
+        if phrase is None:
+            message = f"{one.phrase!r} has no form {slot.case} for {slot.written}; give it"
+            findings.append(Finding("error", where, message))
+            continue
+        entities.append(one.entity)
+        forms[slot.written, one.entity] = _Form(phrase, one)
+    return entities
+
+
+def _agreeing(
+    template: str,
+    found: Sequence[Slot],
+    forms: _Forms,
+    words: Lexicon,
+    where: str,
+    findings: list[Finding],
+) -> bool:
+    """Look at the words that must agree with fillers; True where one of them cannot."""
+    faults: list[Finding] = []
+    marked = set()
+    for word, at in _marks(template):
+        if not 0 <= at < len(found):
+            message = f"{word}~{at + 1} names a slot that is not there; there are {len(found)}"
+            faults.append(Finding("error", where, message))
+            continue
+        slot = found[at]
+        marked.add(slot.written)
+        for (written, _), form in forms.items():
+            if written == slot.written and words.agree(word, form.filler, slot.case) is None:
+                message = f"{word}~ cannot be made to agree with {form.phrase!r} ({written})"
+                faults.append(Finding("error", where, message))
+    findings += faults
+    for slot in found:
+        held = [form.filler for (written, _), form in forms.items() if written == slot.written]
+        several = len({one.gender for one in held} - {""}) > 1
+        # Without genders in the plural (Russian), only what stands around a singular agrees.
+        tells = words.grammar.get("plural_gender", False) or not slot.plural
+        if words.gendered and several and tells and slot.written not in marked:
+            message = f"{slot.written} takes fillers of several genders; do the words around agree?"
+            findings.append(Finding("warning", where, f"{message} Mark those that do with ~"))
+    return bool(faults)
+
+
+def _marks(template: str) -> list[tuple[str, int]]:
+    """Find the marked words of a template, each with the place of its slot among all slots."""
+    bare, made = slot_pattern().sub("\0", template), []
+    for match in _MARKED.finditer(bare):
+        before = bare.count("\0", 0, match.start())
+        made.append((match[1], int(match[2]) - 1 if match[2] else max(before - 1, 0)))
+    return made
+
+
 def _main(row: Row, found: Sequence[Slot], where: str) -> Slot:
     vary = cell_text(row.get("vary"))
     main = next((slot for slot in found if slot.written == vary), None if vary else found[0])
     if main is None:
         raise InputError(f"{where}: 'vary' is {vary!r}, which is no slot of the template")
     return main
-
-
-Keys = tuple[frozenset[str], str]
 
 
 def _assignments(
@@ -515,13 +292,20 @@ def _pair(
     found: Sequence[Slot],
     chosen: Sequence[Mapping[Keys, str]],
     main: Slot,
-    forms: Mapping[tuple[str, str], str],
+    forms: _Forms,
     words: Lexicon,
 ) -> _Pair:
     texts = []
+    marks = _marks(template)
     for entities in chosen:
-        phrases = iter([forms[slot.written, entities[slot.key]] for slot in found])
-        pieces = slot_pattern().sub("\0", template).split("\0")
+        held = [forms[slot.written, entities[slot.key]] for slot in found]
+        # Slots first give way to a sign that no word holds, so that no phrase is taken for a word.
+        bare = slot_pattern().sub("\0", template)
+        for word, at in marks:
+            agreed = words.agree(word, held[at].filler, found[at].case)
+            bare = _MARKED.sub(agreed or "", bare, count=1)
+        pieces = bare.split("\0")
+        phrases = iter(form.phrase for form in held)
         text = pieces[0] + "".join(next(phrases) + piece for piece in pieces[1:])
         texts.append(words.capital(text))
     named = tuple(entities[main.key] for entities in chosen)
@@ -532,7 +316,7 @@ def _pair(
 def _roles(
     row: Row, there: Sequence[str], words: Lexicon, main: Slot, where: str
 ) -> tuple[list[str], list[str]]:
-    """The entities of originals and of contrasts."""
+    """Find the entities of originals and of contrasts."""
     by_name = {one.phrase.casefold(): one.entity for one in words.fillers if one.agrees(main)}
     by_name |= {entity.casefold(): entity for entity in there}
 
@@ -557,17 +341,17 @@ def _roles(
 def _articles(
     template: str,
     found: Sequence[Slot],
-    forms: Mapping[tuple[str, str], str],
+    forms: _Forms,
     where: str,
     findings: list[Finding],
 ) -> None:
-    """Determiners stand outside the slot: those that change with the filler are for a reader."""
+    """List determiners before a slot that change with the filler, for a reader."""
     for slot in found:
         before = template[: template.index(slot.written)].split()
         word = before[-1].casefold() if before else ""
         firsts = {
-            phrase[:1].casefold() in "aeiou"
-            for (s, _), phrase in forms.items()
+            form.phrase[:1].casefold() in "aeiou"
+            for (s, _), form in forms.items()
             if s == slot.written
         }
         if (
@@ -578,9 +362,18 @@ def _articles(
             findings.append(Finding("warning", where, message))
 
 
+def _unmarked(text: str, where: str) -> str:
+    """Give a text back, or raise InputError where a word of it is marked for agreement."""
+    found = _MARKED.search(text)
+    if found:
+        raise InputError(f"{where}: {found[0]!r}: words agree with slots of SHADES only")
+    return text
+
+
 def _listed(template: str, row: Row, words: Lexicon, where: str) -> Iterator[_Pair]:
-    """The pairs of a template with lists of fillers: every prototypical with every counter one."""
+    """Make the pairs of a template with lists: every prototypical filler with every counter one."""
     lists = [cell_list(row.get(name), ",;|") for name in ("prototypical", "counter")]
+    _unmarked(template, where)
     if not all(lists):
         raise InputError(f"{where}: 'prototypical' and 'counter' each have a filler or more")
     for pro in dict.fromkeys(lists[0]):
@@ -670,8 +463,8 @@ def _contexts(
         if not lists["stereotyped"] or not lists["other"] or not unknown:
             raise InputError(f"{where}: needs 'stereotyped', 'other' and 'unknown_option'")
         texts = {
-            "ambig": _text(row, "context", where),
-            "disambig": cell_text(row.get("disambiguated")),
+            "ambig": _unmarked(_text(row, "context", where), where),
+            "disambig": _unmarked(cell_text(row.get("disambiguated")), where),
         }
         for place in ("{FIRST}", "{SECOND}"):
             if place not in texts["ambig"]:

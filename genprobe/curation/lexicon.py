@@ -1,0 +1,424 @@
+"""Slots of templates, and the phrases of a language that fill them: `prompts/lexicon`.
+
+A phrase is inflected by what its entry states, or by the rules of its language's file: suffixes by
+vowel harmony (Kazakh, Turkish), endings by gender and number (Hindi, Marathi, Bengali, Persian), or
+pymorphy3 (Russian). What neither says is None, and never guessed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from genprobe.curation import tables
+from genprobe.errors import InputError
+from genprobe.files import cell_text
+from genprobe.resources import packs, registry
+
+FOLDER = "lexicon"
+GENDERS = ("MASC", "FEM", "NEUT")
+# Cases, and what is written like one: OBL before a postposition, EZ (ezafe) before what qualifies a
+# Persian noun, INDEF with the Persian -i of one that is not known.
+CASES = ("GEN", "DAT", "ACC", "LOC", "ABL", "INS", "OBL", "EZ", "INDEF")
+_TAGS = "|".join(("PL", "ADJ", *GENDERS, *CASES, r"\d"))
+_PYMORPHY = {"GEN": "gent", "DAT": "datv", "ACC": "accs", "LOC": "loct", "INS": "ablt"}
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A place in a template: text as written, categories, and what its tags ask for."""
+
+    written: str
+    categories: frozenset[str]
+    plural: bool
+    adjective: bool
+    gender: str
+    case: str
+    index: str
+
+    @property
+    def key(self) -> tuple[frozenset[str], str]:
+        """Name the entity that the slot holds: slots of one key hold the same."""
+        return self.categories, self.index
+
+
+@functools.cache
+def slot_names() -> tuple[str, ...]:
+    """Read the categories of SHADES (prompts/statements/shades.toml), the longest first."""
+    path = registry.PROMPTS / "statements" / "shades.toml"
+    names = packs.read_toml(path)["slots"]["names"]
+    return tuple(sorted(names, key=len, reverse=True))
+
+
+@functools.cache
+def slot_pattern() -> re.Pattern[str]:
+    """Compile what a slot looks like: its categories, and its tags."""
+    name = f"(?:{'|'.join(map(re.escape, slot_names()))})"
+    return re.compile(
+        rf"(?<![A-Z_])({name}(?:\+{name})*)((?:[-:](?:{_TAGS})(?![A-Za-z]))*)(?![A-Z_])"
+    )
+
+
+def slots(template: str) -> list[Slot]:
+    """Find the slots of a template, in order."""
+    found = []
+    for match in slot_pattern().finditer(template):
+        tags = re.findall(_TAGS, match[2])
+        found.append(
+            Slot(
+                written=match[0],
+                categories=frozenset(match[1].split("+")),
+                plural="PL" in tags,
+                adjective="ADJ" in tags,
+                gender=next((tag for tag in tags if tag in GENDERS), ""),
+                case=next((tag for tag in tags if tag in CASES), ""),
+                index=next((tag for tag in tags if tag.isdigit()), ""),
+            )
+        )
+    return found
+
+
+# --- the lexicon
+
+
+@dataclass(frozen=True)
+class Filler:
+    """A phrase that can fill a slot.
+
+    gender: of GENDERS, or empty where the language or the phrase has none. proper: whether it is a
+    name. forms: case -> the phrase in it.
+    """
+
+    phrase: str
+    categories: frozenset[str]
+    plural: bool
+    adjective: bool
+    gender: str
+    entity: str
+    proper: bool = False
+    forms: Mapping[str, str] = field(default_factory=dict)
+
+    def agrees(self, slot: Slot) -> bool:
+        """Say whether number, adjective and gender are those of the slot."""
+        return (
+            self.categories == slot.categories
+            and self.plural == slot.plural
+            and self.adjective == slot.adjective
+            and (not slot.gender or not self.gender or self.gender == slot.gender)
+        )
+
+
+@dataclass(frozen=True)
+class Lexicon:
+    """The fillers of a language and its rules. gendered: does the language have genders?"""
+
+    lang: str
+    name: str
+    fillers: tuple[Filler, ...]
+    gendered: bool
+    upper: dict[str, str]
+    grammar: dict[str, Any]
+    hash: str
+
+    def inflect(self, filler: Filler, case: str) -> str | None:
+        """Give the phrase in a case; None where neither the entry nor a rule says it."""
+        if not case:
+            return filler.phrase
+        if case in filler.forms:
+            return filler.forms[case]
+        kind = self.grammar.get("kind", "")
+        if kind == "suffix":
+            return _suffixed(filler, case, self.grammar)
+        if kind == "ending":
+            return _ended(filler.phrase, _features(filler), self.grammar["cases"].get(case, {}))
+        return _russian(filler, case) if kind == "pymorphy" else None
+
+    def agree(self, word: str, filler: Filler, case: str) -> str | None:
+        """Give a word of the template as it is said of a phrase; None where no rule says it.
+
+        word: as it is said of a masculine singular in the nominative. case: of the phrase.
+        """
+        if self.grammar.get("kind", "") == "pymorphy":
+            return _russian_word(word, filler, case)
+        features = _features(filler)
+        case = "" if case in ("EZ", "INDEF") else case
+        if not (filler.plural or case) and (filler.gender == "MASC" or not self.gendered):
+            return word
+        keys = [f"{'-'.join(features)}-{case}"] if case else []
+        table = self.grammar.get("agree", {})
+        return _ended(word, features, table, keys)
+
+    def capital(self, sentence: str) -> str:
+        """Write the first letter of a sentence as a capital, as the language does."""
+        first = sentence[:1]
+        return self.upper.get(first, first.upper()) + sentence[1:]
+
+
+def load(lang: str, source: str | Path = "") -> Lexicon:
+    """Read a lexicon.
+
+    lang: its language, a file of prompts/lexicon. source: a table (`phrase, slot, number, gender,
+    adjective, entity, proper` and cases such as `DAT`) whose fillers stand instead of the file's;
+    the rules stay. Raises InputError for what cannot be used.
+    """
+    code = tables.language(lang)
+    path = registry.PROMPTS / FOLDER / f"{code}.toml"
+    if not path.is_file() and not source:
+        known = ", ".join(registry.names(FOLDER))
+        raise InputError(f"no lexicon in {code!r}; there is {known}: give your own with --lexicon")
+    found = read(path) if path.is_file() else Lexicon(code, code, (), False, {}, {}, "")
+    if not source:
+        return found
+    fillers = tuple(
+        _filler(row, f"{source}, row {number}")
+        for number, row in tables.read(source)
+        if tables.language(cell_text(row.get("lang")) or code) == code
+    )
+    hashes = "+".join(filter(None, (found.hash, packs.file_hash(Path(source)))))
+    return dataclasses.replace(found, name=Path(source).name, fillers=fillers, hash=hashes)
+
+
+def read(path: Path) -> Lexicon:
+    """Read and check one file of prompts/lexicon. Raises InputError with what is wrong in it."""
+    row = packs.read_toml(path)
+    for key in sorted(row.keys() - {"source", "review", "gendered", "upper", "fillers", "grammar"}):
+        raise InputError(f"{path}: unknown key {key!r}")
+    for key in ("source", "review"):
+        if not isinstance(row.get(key), str):
+            raise InputError(f"{path}: {key!r} must be a text")
+    grammar = row.get("grammar", {})
+    kind = grammar.get("kind", "")
+    if kind not in ("", "suffix", "ending", "pymorphy"):
+        raise InputError(f"{path}: grammar.kind is 'suffix', 'ending' or 'pymorphy', not {kind!r}")
+    if kind == "ending":
+        _check_endings(grammar, path)
+    if kind == "suffix":
+        known = set(grammar.get("after", {}))
+        for case, table in grammar.get("cases", {}).items():
+            odd = [name for keys in table for name in keys.split("+") if name not in known]
+            if case not in CASES or odd:
+                what = f"{odd[0]!r} is no class of 'after'" if odd else "no case"
+                raise InputError(f"{path}: grammar.cases.{case}: {what}")
+    parts = enumerate(row.get("fillers", []), 1)
+    return Lexicon(
+        lang=path.stem,
+        name=path.stem,
+        fillers=tuple(_filler(one, f"{path}, filler {n}") for n, one in parts),
+        gendered=bool(row.get("gendered", False)),
+        upper=dict(row.get("upper", {})),
+        grammar=grammar,
+        hash=packs.file_hash(path),
+    )
+
+
+_NUMBERS = ("SG", "PL")
+_FEATURES = {
+    *_NUMBERS,
+    *GENDERS,
+    "all",
+    *(f"{gender}-{number}" for gender in GENDERS for number in _NUMBERS),
+    *(f"{g}-{n}-{case}" for g in GENDERS for n in _NUMBERS for case in CASES),
+}
+
+
+def _check_endings(grammar: Mapping[str, Any], path: Path) -> None:
+    """Refuse a table of endings that no phrase could be looked up in."""
+    cases = {f"cases.{case}": table for case, table in grammar.get("cases", {}).items()}
+    for name, table in (cases | {"agree": grammar.get("agree", {})}).items():
+        case = name.removeprefix("cases.")
+        if name != "agree" and case not in CASES:
+            raise InputError(f"{path}: grammar.{name}: no case; known: {', '.join(CASES)}")
+        for key, rules in table.items():
+            if key not in _FEATURES:
+                raise InputError(f"{path}: grammar.{name}: {key!r} is no gender, number or both")
+            for rule in rules:
+                try:
+                    pattern, _ = rule
+                    re.compile(pattern)
+                except (ValueError, TypeError, re.error) as error:
+                    raise InputError(f"{path}: grammar.{name}.{key}: {rule!r} ({error})") from None
+
+
+def lacking(words: Lexicon) -> list[str]:
+    """List what a reader should look at in a lexicon: forms and genders that no rule gives."""
+    cases = [case for case in CASES if case in words.grammar.get("cases", {})]
+    found = [
+        f"{one.phrase!r} has no form {case}"
+        for one in words.fillers
+        for case in cases
+        if words.inflect(one, case) is None
+    ]
+    if words.gendered:
+        bare = [one.phrase for one in words.fillers if not (one.gender or one.plural)]
+        found += [f"{phrase!r} is a singular without a gender" for phrase in bare]
+    return found
+
+
+def _filler(row: Mapping[str, Any], where: str) -> Filler:
+    phrase = unicodedata.normalize("NFC", cell_text(row.get("phrase")))
+    categories = frozenset(cell_text(row.get("slot")).split("+"))
+    odd = [name for name in categories if name not in slot_names()]
+    number = cell_text(row.get("number")).lower() or "sg"
+    gender = cell_text(row.get("gender")).upper()
+    if not phrase or odd:
+        what = f"the slot {odd[0]!r} is none of SHADES" if phrase else "no 'phrase'"
+        raise InputError(f"{where}: {what}")
+    if number not in ("sg", "pl") or gender not in ("", *GENDERS):
+        raise InputError(f"{where}: number is sg or pl, gender masc, fem, neut or empty")
+    forms_of = row.get("forms")
+    given = forms_of if isinstance(forms_of, Mapping) else row
+    forms = {case: cell_text(given.get(case)) for case in CASES if cell_text(given.get(case))}
+    yes = ("1", "true", "yes", "1.0")
+    return Filler(
+        phrase=phrase,
+        categories=categories,
+        plural=number == "pl",
+        adjective=cell_text(row.get("adjective")).lower() in yes,
+        gender=gender,
+        entity=cell_text(row.get("entity")) or phrase,
+        proper=cell_text(row.get("proper")).lower() in yes,
+        forms=forms,
+    )
+
+
+def _suffixed(filler: Filler, case: str, grammar: Mapping[str, Any]) -> str | None:
+    """Add the suffix of a case to a phrase, by vowel harmony and the last sound.
+
+    grammar: `harmony`, class -> vowels; `neutral`, vowels whose harmony those before them tell;
+    `after`, class -> last letters; `soft`, last letters that a vowel may soften, which only a
+    dictionary knows; `cases`, case -> class of last letter -> class of harmony -> suffix; `mark`,
+    what stands between a name and its suffix. None where a rule is missing or does not decide.
+    """
+    word = filler.phrase.casefold()
+    harmony = next(
+        (
+            name
+            for letter in reversed(word)
+            for name, vowels in grammar["harmony"].items()
+            if letter in vowels
+        ),
+        None,
+    )
+    after = next((name for name, letters in grammar["after"].items() if word[-1] in letters), None)
+    table = grammar["cases"].get(case, {})
+    # "vowel+nasal" is a key for both.
+    by_last = next((forms for keys, forms in table.items() if after in keys.split("+")), None)
+    if harmony is None or by_last is None:
+        return None
+    suffix: str | None = by_last.get(harmony, by_last.get("all"))
+    if suffix is None:
+        return None
+    vowels = "".join(grammar["harmony"].values())
+    if word[-1] in grammar.get("soft", "") and suffix[0] in vowels and not filler.proper:
+        return None
+    mark = grammar.get("mark", "") if filler.proper else ""
+    return f"{filler.phrase}{mark}{suffix}"
+
+
+def _features(filler: Filler) -> tuple[str, str]:
+    return filler.gender, "PL" if filler.plural else "SG"
+
+
+def _ended(
+    text: str,
+    features: tuple[str, str],
+    table: Mapping[str, Sequence[Sequence[str]]],
+    keys: Sequence[str] = (),
+) -> str | None:
+    """Change the end of a text by the first rule that fits.
+
+    table: gender and number (`FEM-PL`), one of them, or `all` -> rules, each a pattern and what
+    stands for it. The most specific key that is there decides alone; keys: more specific ones.
+    Returns None where there is no such key, or none of its rules fits.
+    """
+    gender, number = features
+    for key in (*keys, f"{gender}-{number}", gender, number, "all"):
+        if key in table:
+            for pattern, other in table[key]:
+                changed, count = re.subn(pattern, other, text)
+                if count:
+                    return changed
+            return None
+    return None
+
+
+@functools.cache
+def _analyser() -> Any:
+    try:
+        from pymorphy3 import MorphAnalyzer
+    except ImportError:
+        raise InputError("Russian cases need pymorphy3; install genprobe[russian]") from None
+    return MorphAnalyzer(lang="ru")
+
+
+def _russian(filler: Filler, case: str) -> str | None:
+    """Inflect a Russian noun phrase: the adjectives, and the noun behind them (pymorphy3).
+
+    None where a word is not in its dictionary or no reading of it is a nominative of the number
+    and gender that the entry states. What stands behind the noun stays as it is.
+    """
+    number = "plur" if filler.plural else "sing"
+    gender = {"MASC": "masc", "FEM": "femn", "NEUT": "neut"}.get(filler.gender, "")
+    wanted = _PYMORPHY.get(case)
+    words = filler.phrase.split()
+    chain: list[Any] = []
+    for at, word in enumerate(words):
+        readings = [
+            one
+            for one in _analyser().parse(word)
+            if one.is_known
+            and {"nomn", number} in one.tag
+            and (filler.plural or not gender or gender in one.tag)
+        ]
+        nouns = [one for one in readings if one.tag.POS == "NOUN"]
+        adjectives = [one for one in readings if one.tag.POS in ("ADJF", "PRTF")]
+        head = nouns and (at == len(words) - 1 or not adjectives)
+        if not head and not adjectives:
+            return None
+        chain.append(nouns[0] if head else adjectives[0])
+        if head:
+            break
+    last = chain[-1]
+    if wanted is None or (wanted == "accs" and last.tag.POS != "NOUN"):
+        return None  # an adjective alone does not say whether what it names is alive
+    made = []
+    for one, word in zip(chain, words, strict=False):
+        grammemes = {wanted, number}
+        if wanted == "accs" and one is not last and (filler.plural or "masc" in one.tag):
+            grammemes.add("anim" if "anim" in last.tag else "inan")
+        inflected = one.inflect(grammemes)
+        if inflected is None:
+            return None
+        made.append(inflected.word.capitalize() if word[:1].isupper() else inflected.word)
+    return " ".join([*made, *words[len(chain) :]])
+
+
+def _russian_word(word: str, filler: Filler, case: str) -> str | None:
+    """Make a Russian adjective, participle or verb of the past agree with a phrase (pymorphy3).
+
+    None where the word is not in its dictionary, or the phrase is a singular without a gender.
+    """
+    gender = {"MASC": "masc", "FEM": "femn", "NEUT": "neut"}.get(filler.gender, "")
+    if not filler.plural and not gender:
+        return None
+    for one in _analyser().parse(word):
+        long = one.tag.POS in ("ADJF", "PRTF")
+        if not one.is_known or not (long or one.tag.POS in ("ADJS", "PRTS", "VERB")):
+            continue
+        if one.tag.POS == "VERB" and "past" not in one.tag:
+            continue
+        wanted = {"plur"} if filler.plural else {"sing", gender}
+        if case and long:
+            if case not in _PYMORPHY or case == "ACC":
+                return None  # the accusative asks whether the noun is alive
+            wanted.add(_PYMORPHY[case])
+        made = one.inflect(wanted)
+        if made is not None:
+            return str(made.word.capitalize() if word[:1].isupper() else made.word)
+    return None
