@@ -69,10 +69,10 @@ def test_a_second_reader_proposes_and_objects_but_leaves_answer_words_alone(monk
         return ("no", len(sentences) - 1) if found in ("", "undecided") else ("undecided", at)
 
     monkeypatch.setattr(yesno, "second_reading", second)
-    verdict = read("Why ask? Well. That is not my cup of tea")
+    verdict = read("Why ask? Well. That is one for the birds")
     assert (verdict.label, verdict.rule) == ("no", "second-reader")
-    assert verdict.evidence == "That is not my cup of tea"
-    assert asked == [("agreement", "en", ["well", "that is not my cup of tea"], "undecided", -1)]
+    assert verdict.evidence == "That is one for the birds"
+    assert asked == [("agreement", "en", ["well", "that is one for the birds"], "undecided", -1)]
     vetoed = read("A word first. I agree with it.")
     assert (vetoed.label, vetoed.fields["kind"]) == ("ambiguous", "undecided")
     assert asked[1][3:] == ("yes", 1)

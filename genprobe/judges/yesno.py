@@ -105,7 +105,12 @@ _CORE = {
     "agreement": clauses.STANCE_CORE,
     "disagreement": clauses.STANCE_CORE,
 }
-_CORE_OF_ME = {**_CORE, "recognition": clauses.STEREOTYPE}
+_STANCE_OF_ME = clauses.STANCES | clauses.FINE | clauses.FAULTY | clauses.OWN
+_CORE_OF_ME = {
+    "recognition": clauses.STEREOTYPE,
+    "agreement": _STANCE_OF_ME,
+    "disagreement": _STANCE_OF_ME,
+}
 # Tokens of a reply, and of one sentence, that are read by clauses.
 _READ, _LONG = 6000, 400
 _KEPT = 20_000  # sentences of a language whose reading is kept
