@@ -514,6 +514,11 @@ def test_pbbq_says_where_its_tables_contradict_each_other():
     assert (cells["samples, sum"].published, cells["samples, sum"].ours) == ("37742", 39274)
     # Of Table 3, by hand: Qwen2.5's 16 ambiguous accuracies of Table 5.
     assert cells["Qwen2.5-7B-Instruct, amb-accuracy"].ours == pytest.approx(0.5976, abs=5e-5)
+    # Diversity: a sum by the formula, of four n-gram orders and over |D| texts; a mean in print.
+    assert cells["ngd"].verdict == "agrees" and cells["ngd"].beside["by App. C"] == pytest.approx(
+        4 * cells["ngd"].ours
+    )
+    assert cells["bertscore"].beside["by App. C"] > 1000 and not cells["ttr"].beside
     # Two rows of Table 4 hold each other's means.
     one, other = cells["household, amb-accuracy"], cells["property, amb-accuracy"]
     assert one.ours == pytest.approx(float(other.published), abs=1e-4)

@@ -4,12 +4,12 @@
   higher is less diverse. sacrebleu's BLEU: its tokens, smoothing and effective order.
 - `ttr`: types over tokens of all texts, without stop words where there is a list of them.
 - `ngd-mean`: mean over n = 1..4 of distinct over all n-grams of the texts laid end to end
-  (Padmakumar & He 2023; Meister et al. 2023); `ngd-sum`: their sum. PBBQ's formula is a sum, up to
-  4; the values that it prints, 0.68 to 0.80, can only be means.
+  (Padmakumar & He 2023; Meister et al. 2023); `ngd-sum`: their sum. PBBQ's formula is a sum, of at
+  most 4; the values that it prints, 0.68 to 0.80, are means (`genprobe reproduce pbbq` says why).
 - `compression-ratio`: bytes over bytes compressed (Shaib et al. 2024): higher is less diverse.
 - `homogenisation`: mean over pairs of texts of BERTScore F1 (Zhang et al. 2020) under a model that
-  is named; no value without one. PBBQ divides the sum over all pairs by |D| - 1 only, which grows
-  with |D|; its printed values, 0.39 to 0.64, can only be means.
+  is named; no value without one. PBBQ divides the sum over all ordered pairs by |D| - 1 only, which
+  is |D| times the mean; its printed values, 0.39 to 0.64, are means.
 
 All depend on the number and the length of the texts: compare sets of one size. None has an
 interval: distinct n-grams are no mean over texts, and a resample repeats texts.

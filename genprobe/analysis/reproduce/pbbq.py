@@ -3,6 +3,12 @@
 The study's items and its models' answers are not public at this time, so no folder is needed.
 Tables 5 to 10 have a value for each model and category; Table 3 is their mean over the 16
 categories (its caption), Table 4 that over the eight models.
+
+Table 2's diversity cannot be what Appendix C defines. NGD is a sum over n = 1 to 4 of distinct over
+all n-grams (C.3): a longer n-gram is no less often distinct, so a sum of 0.75 would mean that at
+most 19 % of the words are; what is printed is a mean. The homogenisation score divides the sum over
+all ordered pairs by |D| - 1 (C.4), and so is |D| times the mean over pairs, of which it prints the
+mean. Beside the averages stands what the formulas give, |D| being the samples of Table 1.
 """
 
 from __future__ import annotations
@@ -33,11 +39,18 @@ def cells(folder: Folder, printed: Printed) -> Iterator[Cell]:
     for (claim, said), own in zip(claims.items(), ours, strict=True):
         yield printed.cell(printed.where("claims"), claim, said, own)
     *diversity, average = printed.rows("diversity")
+    sizes = {row["category"]: figure(row["samples"])[1] for row in counts}
+    times = {"ngd": dict.fromkeys(sizes, 4.0), "bertscore": sizes}
+    table = f"{printed.where('diversity')}, average"
     for column in ("ngd", "ttr", "self-bleu", "bertscore"):
         value, slack = _mean([row[column] for row in diversity])
-        yield printed.cell(
-            f"{printed.where('diversity')}, average", column, average[column], value, slack
-        )
+        beside = {}
+        if column in times:
+            by_formula = [
+                times[column][row["category"]] * figure(row[column])[1] for row in diversity
+            ]
+            beside["by App. C"] = sum(by_formula) / len(by_formula)
+        yield printed.cell(table, column, average[column], value, slack, **beside)
     for key in _KEYS:
         grid = {row.pop("model"): row for row in printed.rows(key)}
         for row in printed.rows("models"):
