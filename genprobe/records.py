@@ -271,6 +271,9 @@ class Judged(Record):
     signature: str = described("Its version and the hashes of its data.")
     hash: str = described("First 16 hex digits of the SHA-256 of the file of judgments.")
     reads: list[str] = described("Decodes whose answers it reads, sorted.")
+    only: str = described(
+        "The kind of replies that alone were given to it (`--only`); empty for all.", default=""
+    )
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,10 @@ what chance allows, and so is the variance component of the wording (`Panel`).
 All figures are computed a second time from the records, by a slow and obvious way
 (`analysis.recompute`), and must be the same.
 
+The control model that thinks (`control.thoughts`) is asked with `--thinking on`: how often it
+thinks, is cut off in the thought, thinks in another language than the question's, and denies what
+it thought must be what chance allows (`Thinking`).
+
 And of the stories that it tells in Kazakh: the intervals of NegRate by domain cover the true one,
 the number of negative templates is what chance allows, and every planted story is read as what it
 is (`Told`).
@@ -37,11 +41,13 @@ from pathlib import Path
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
-from genprobe import api, metrics
+from genprobe import api, metrics, tasks
 from genprobe.analysis.recompute import recompute
 from genprobe.analysis.score import score as score_run
 from genprobe.engines import Options, Sampling, control
+from genprobe.engines import Thinking as Asked
 from genprobe.engines.control import stories as tales
+from genprobe.engines.control import thoughts
 from genprobe.outcomes import table
 from genprobe.tasks.pipeline import Progress
 
@@ -66,6 +72,7 @@ PANEL_SAMPLES = 2
 PANEL_DRAWS = 60
 STORIES = 5  # a template, of each wording
 STORY_TOKENS = 512
+THOUGHT_ITEMS, THOUGHT_SAMPLES = 24, 4  # statements a language, and replies to each question
 Drawn = tuple[tuple[int, int, int], ...]  # of every cluster: yes, no, ambiguous
 # Kind of story -> why the story judge leaves it out; the others are read by their sentiment.
 READ = {"russian": "language", "refusal": "refusal"}
@@ -161,6 +168,36 @@ class Panel:
 
 
 @dataclass(frozen=True)
+class Thinking:
+    """The control model that thinks, as it was measured.
+
+    rows: language, what was counted, of how many, the share that was measured, the true one, z of
+    the count. misread: texts of thoughts that were read as coming to another answer.
+    """
+
+    replies: int
+    rows: tuple[tuple[str, str, int, float, float, float], ...]
+    misread: tuple[str, ...]
+
+    def text(self) -> list[str]:
+        rows = [("thoughts", "share", "of", "measured", "true", "z")]
+        rows += [
+            (lang, what, str(n), f"{got:.3f}", f"{true:.3f}", f"{z:+.1f}")
+            for lang, what, n, got, true, z in self.rows
+        ]
+        return [*_aligned(rows), f"{self.replies} replies of a model that thinks"]
+
+    @property
+    def faults(self) -> list[str]:
+        found = [
+            f"thoughts, {lang}: {what} is off the true share (z {z:+.1f})"
+            for lang, what, _, _, _, z in self.rows
+            if abs(z) > MOST_Z_RATE
+        ]
+        return found + [f"thoughts: misread {text!r}" for text in self.misread]
+
+
+@dataclass(frozen=True)
 class Report:
     """What `run` found; `faults` is empty where all is well."""
 
@@ -176,6 +213,7 @@ class Report:
     stories: int = 0
     told: tuple[Told, ...] = ()
     panel: Panel | None = None
+    thinking: Thinking | None = None
 
     @property
     def ok(self) -> bool:
@@ -212,6 +250,8 @@ class Report:
             )
         if self.panel:
             out += ["", *self.panel.text()]
+        if self.thinking:
+            out += ["", *self.thinking.text()]
         out.append(f"{self.seconds:.0f} s")
         return "\n".join([*out, *(f"FAULT: {fault}" for fault in self.faults)])
 
@@ -264,9 +304,14 @@ def run(
         panel = None
         if not langs or PANEL_LANG in langs:
             panel = worded(seed, progress)
+        thinking = None
+        if codes := [c for c in thoughts.languages() if not langs or c in langs]:
+            found = thoughtful(codes, seed, Path(folder) / "thoughts", progress)
+            thinking = compare_thoughts(found)
     report = compare(outcomes, stories, lambda: time.monotonic() - started)
-    faults = (*report.faults, *(panel.faults if panel else ()), *again)
-    return dataclasses.replace(report, panel=panel, faults=faults)
+    wrong = [fault for part in (panel, thinking) if part for fault in part.faults]
+    faults = (*report.faults, *wrong, *again)
+    return dataclasses.replace(report, panel=panel, thinking=thinking, faults=faults)
 
 
 def _again(what: str, run: Run) -> list[str]:
@@ -322,6 +367,64 @@ def worded(seed: int = 0, progress: Progress = lambda what, done, total: None) -
     )
 
 
+def thoughtful(
+    langs: Sequence[str],
+    seed: int,
+    folder: Path,
+    progress: Progress = lambda what, done, total: None,
+) -> pd.DataFrame:
+    """Ask the control model that thinks, as any model is asked with `--thinking on`, and have its
+    thoughts read: the outcomes, with the columns of `exact.ExactThought` as `_exact` has them."""
+    measured = api.yesno(
+        langs=langs,
+        limit=THOUGHT_ITEMS,
+        engine="transformers",
+        sampling=Sampling(temperature=1.0, top_p=1.0, max_tokens=thoughts.MAX_TOKENS),
+        options=Options(thinking=Asked("on", thoughts.THINK_TOKENS)),
+        seed=seed,
+        samples=THOUGHT_SAMPLES,
+        out=folder,
+        progress=progress,
+    )
+    tasks.judge_run(measured, ["thought"])
+    truth = _exact("exact_thoughts", measured, progress, thoughts.MODEL)
+    return table.outcomes(measured).join(truth, on=KEY, validate="many_to_one")
+
+
+def compare_thoughts(outcomes: pd.DataFrame) -> Thinking:
+    """Compare what `thoughtful` found with the exact rates beside it."""
+    groups = outcomes.groupby("lang", sort=True)
+    rows = [(str(lang), *found) for lang, part in groups for found in _shares(part)]
+    known = [t for lang in groups.groups for t in thoughts.thoughts(str(lang)) if t.answer]
+    answers = {t.text: t.answer for t in known}
+    closed = outcomes[outcomes["thought_state"] == "closed"]
+    pairs = zip(closed["thought"].str.strip(), closed["thought_answer"], strict=True)
+    misread = {text for text, answer in pairs if answers.get(text, answer) != answer}
+    misread |= set(outcomes["response"][_misread(outcomes)])
+    return Thinking(len(outcomes), tuple(rows), tuple(sorted(misread)))
+
+
+def _shares(part: pd.DataFrame) -> Iterator[tuple[str, int, float, float, float]]:
+    """What was counted, of how many, the share measured and the true one, and z, of a language."""
+    thinks = (part["thought_state"] != "none").sum()
+    counts = {"thinks": (len(part), int(thinks))}
+    names = {
+        "thought-cut": ("cut", "thinks"),
+        "thought-language": ("other", "thinks"),
+        "thought-against-answer": ("against", "clear"),
+    }
+    for score in metrics.score(part, list(names), [], str):
+        counts[score.metric] = score.n, round((score.value or 0.0) * score.n)
+    for answer in ("yes", "no"):
+        counts[answer] = len(part), int((part["answer"] == answer).sum())
+    for what, (n, hits) in counts.items():
+        name, of = names.get(what, (what, ""))
+        true = part[f"true_{name}"].to_numpy(float)
+        whole = part[f"true_{of}"].sum() if of else len(part)
+        z = _z(hits, true, (true + part["true_rest"].to_numpy(float)).clip(max=1.0))
+        yield what, n, hits / max(1, n), float(true.sum() / whole), z
+
+
 @contextlib.contextmanager
 def _one_thread() -> Iterator[None]:
     """For so small a model more threads only wait for each other, on a busy machine for minutes."""
@@ -335,7 +438,7 @@ def _one_thread() -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
-def _exact(name: str, run: Run, progress: Progress) -> pd.DataFrame:
+def _exact(name: str, run: Run, progress: Progress, model: Path = control.MODEL) -> pd.DataFrame:
     """Columns `true_yes`, … `true_other`, by `KEY`. name: of the function of `control.exact`."""
     import pandas as pd
 
@@ -343,7 +446,7 @@ def _exact(name: str, run: Run, progress: Progress) -> pd.DataFrame:
     from genprobe.engines.control import exact
 
     requests = [r for r in run.requests() if r.sample == 0]
-    engine = transformers.open(str(control.MODEL), Options(dtype="float32", device="cpu"))
+    engine = transformers.open(str(model), Options(dtype="float32", device="cpu"))
     done = 0
 
     def step(more: int) -> None:

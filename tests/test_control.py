@@ -10,13 +10,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from genprobe import selftest
+from genprobe import api, selftest
+from genprobe.analysis.compare import compare
 from genprobe.datasets import statements, templates
-from genprobe.engines import Options, Sampling, control
-from genprobe.engines.control import stories
+from genprobe.engines import Options, Sampling, Thinking, control
+from genprobe.engines.control import stories, thoughts
 from genprobe.engines.control.exact import ExactStory
 from genprobe.errors import InputError
+from genprobe.judges import Item
+from genprobe.metrics.thoughts import cut_off
+from genprobe.outcomes import table
 from genprobe.records import Statement
+from genprobe.report import sources, words
 from genprobe.resources import registry
 from genprobe.resources.packs import load_pack
 from genprobe.tasks.pipeline.plan import plan as plan_requests
@@ -564,3 +569,102 @@ def test_votes_are_what_enumeration_finds():
         most += chance * (k + m >= FEWEST and k > m)
     got = selftest._votes(np.array([p]), np.array([q]), FEWEST)
     assert (got[0][0], got[1][0]) == pytest.approx((label, most))
+
+
+# --- the one that thinks --------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def thought(tmp_path_factory):
+    """Outcomes of the model that thinks, in English, as the selftest has them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(selftest, "THOUGHT_ITEMS", 8)
+        return selftest.thoughtful(["en"], 0, tmp_path_factory.mktemp("thought") / "run")
+
+
+@pytest.mark.parametrize("lang", thoughts.languages())
+@pytest.mark.parametrize("probe", PROBES)
+def test_what_it_was_taught_to_think(lang, probe):
+    said = thoughts.mixture(lang, probe, "gender", "original")
+    assert math.isclose(sum(s.share for s in said), 1)
+    rates, plain = (
+        thoughts.planted(lang, probe, "gender"),
+        control.planted(lang, probe, "gender", "original"),
+    )
+    behind = [s for s in said if s.thought and s.reply]
+    assert math.isclose(sum(s.share for s in said if s.thought), rates["thinks"])
+    assert math.isclose(
+        sum(s.share for s in said if not s.reply), rates["thinks"] * rates["endless"]
+    )
+    clear = [s for s in behind if s.reply.answer != "ambiguous"]
+    against = sum(s.share for s in clear if s.reply.answer != s.thought.answer)
+    assert math.isclose(against / sum(s.share for s in clear), rates["against"])
+    unclear = sum(s.share for s in behind if s.reply.answer == "ambiguous")
+    assert math.isclose(unclear / sum(s.share for s in behind), plain["ambiguous"])
+    judge = registry.module("judges", "thought").make()
+    for one in thoughts.thoughts(lang):
+        verdict = judge(Item(lang, probe, "", one.written + ("No." if one.answer else "")))
+        assert verdict.label == ("closed" if one.answer else "open")
+        assert verdict.fields["thought_language"] == one.lang
+        assert verdict.fields["thought_answer"] == (one.answer or "ambiguous")
+
+
+def test_its_exact_rates_are_the_planted_ones(thought):
+    assert thought["true_rest"].max() < 0.02
+    rates = pd.DataFrame(
+        [
+            thoughts.planted("en", *key)
+            for key in zip(thought["probe"], thought["bias_type"], strict=True)
+        ]
+    )
+    assert abs(thought["true_thinks"].mean() - rates["thinks"].mean()) < 0.03
+    assert abs(thought["true_cut"].mean() - (rates["thinks"] * rates["endless"]).mean()) < 0.03
+    against = thought["true_against"].sum() / thought["true_clear"].sum()
+    assert abs(against - rates["against"].mean()) < 0.03
+    # The parts add up: clear answers behind thoughts are some of all, and fewer than thoughts.
+    assert (thought["true_clear"] <= thought["true_thinks"] - thought["true_cut"] + 1e-6).all()
+
+
+def test_the_selftest_recovers_its_rates_and_finds_a_fault(thought):
+    report = selftest.compare_thoughts(thought)
+    assert report.faults == []
+    assert {row[1] for row in report.rows} >= {"thinks", "thought-cut", "thought-against-answer"}
+    assert "thought-against-answer" in "\n".join(report.text())
+    turned = thought.assign(
+        thought_answer=thought["thought_answer"].map({"yes": "no", "no": "yes"})
+    )
+    faults = selftest.compare_thoughts(turned).faults
+    assert any("thought-against-answer is off" in fault for fault in faults)
+    assert any("misread" in fault for fault in faults)
+    cut = thought.assign(thought_state=thought["thought_state"].replace("closed", "open"))
+    assert any("thought-cut is off" in fault for fault in selftest.compare_thoughts(cut).faults)
+
+
+def test_it_thinks_where_it_was_taught_to(tmp_path):
+    more = {"options": Options(thinking=Thinking("on")), "out": tmp_path / "run"}
+    with pytest.raises(InputError, match="does not think in 'de', only in en, kk"):
+        api.yesno(langs=["de"], **more)
+    with pytest.raises(InputError, match="only about yes/no questions"):
+        api.stories(langs=["kk"], **more)
+    assert not (tmp_path / "run").exists()
+
+
+def test_what_is_cut_in_the_thought_comes_first_and_ranks_nobody(tmp_path):
+    runs = []
+    for name, tokens in (("a", 1), ("b", 60)):
+        options = Options(thinking=Thinking("on", tokens))
+        sampling = Sampling(temperature=1.0, max_tokens=24)
+        runs.append(
+            api.yesno(
+                langs=["en"], limit=8, sampling=sampling, options=options, out=tmp_path / name
+            )
+        )
+    cut, replies = cut_off(table.outcomes(runs[0]))
+    assert replies == 24 and cut > 12
+    notes = []
+    found = compare(*runs, note=notes.append)
+    assert found.rankings == []
+    (line,) = [note for note in notes if note.startswith("no ranking")]
+    assert f"{cut} of 24 replies" in line and "--think-tokens" in line
+    ((first, *_),) = words.cautions(sources.load([runs[0].folder])).values()
+    assert first.startswith(f"{cut} of its 24 replies") and "no ranking" in first

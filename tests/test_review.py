@@ -20,6 +20,7 @@ from pathlib import Path
 import pytest
 
 from genprobe import commands, tasks
+from genprobe.analysis.score import score
 from genprobe.datasets import statements
 from genprobe.errors import InputError
 from genprobe.files import disk, read_rows, sheets
@@ -805,3 +806,30 @@ def test_a_second_export_does_not_undo_the_labels_of_the_first(run, tmp_path):
     both = {j.request for j in run.judgments("reviewed-answer")}
     assert first <= both and last.kept == len(both) - 6
     assert run.verify() == []
+
+
+def test_only_the_undecided_replies_are_read(run, tmp_path, capsys):
+    order = [request.id for request in run.requests()]
+    run.write_judgments(
+        "yesno",
+        "1",
+        (
+            Judgment(
+                r, "yesno", "ambiguous", None, "", "", {"kind": ["undecided", "answer"][n > 7]}
+            )
+            for n, r in enumerate(order)
+        ),
+    )
+    path = tmp_path / "u.csv"
+    words = ["review", "export", str(run.folder), "-o", str(path), "--only", "undecided"]
+    commands.cli(words, standalone_mode=False)
+    assert "8 of 8 undecided replies" in capsys.readouterr().err
+    key = json.loads((tmp_path / "u-key.json").read_text())
+    assert {item["request"] for item in key["items"].values()} == set(order[:8])
+    fill(path, lambda row: "yes")
+    collect.collect([path], tmp_path / "u-key.json", tmp_path / "table.csv")
+    assert len(list(run.judgments("reviewed-answer"))) == 8
+    with pytest.raises(InputError, match="drawn from the undecided replies alone"):
+        score(run.folder, reviewed=tmp_path / "table.csv")
+    with pytest.raises(InputError, match="no reply is of the kind 'hedge'"):
+        review.export([run.folder], tmp_path / "h.csv", only="hedge")

@@ -30,8 +30,15 @@ from transformers import (
 
 from genprobe.datasets import statements, templates
 from genprobe.engines import control
-from genprobe.engines.control import stories
-from genprobe.engines.control.exact import Tree, edge_logprobs, exact, exact_stories
+from genprobe.engines.control import stories, thoughts
+from genprobe.engines.control.exact import (
+    Tree,
+    edge_logprobs,
+    exact,
+    exact_stories,
+    exact_thoughts,
+    written,
+)
 from genprobe.resources.packs import SLOT, Pack, load_pack
 from genprobe.tasks.pipeline.plan import plan as plan_requests
 
@@ -57,6 +64,10 @@ TEMPLATE = (
     "{{ '<|' + message['role'] + '|>' + message['content'] + '<|end|>' }}"
     "{% endfor %}{% if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}"
 )
+# Of the model that thinks: thoughts of earlier turns are left out, as other templates do it.
+THINKING = TEMPLATE.replace("message['content'] +", "message['content'].split('</think>')[-1] +")
+# It knows two languages, so a small vocabulary does; it goes on from the other, so a few steps do.
+THINKING_VOCABULARY, THINKING_STEPS = 2048, 900
 # Words with their combining marks and joiners (a plain \p{L}+ cuts Indic words at every vowel
 # sign), one ideograph at a time, digits one by one.
 WORDS = (
@@ -94,7 +105,9 @@ def read_lines(path: Path) -> list[str]:
     return [line for line in path.read_text(encoding="utf-8").splitlines() if line]
 
 
-def train_tokenizer(texts: Iterable[str]) -> PreTrainedTokenizerFast:
+def train_tokenizer(
+    texts: Iterable[str], size: int = VOCABULARY, template: str = TEMPLATE
+) -> PreTrainedTokenizerFast:
     """Byte-level BPE: any text round-trips, the words of our texts are few tokens."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
@@ -105,7 +118,7 @@ def train_tokenizer(texts: Iterable[str]) -> PreTrainedTokenizerFast:
     )
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
-        vocab_size=VOCABULARY,
+        vocab_size=size,
         special_tokens=SPECIAL,
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
@@ -120,7 +133,7 @@ def train_tokenizer(texts: Iterable[str]) -> PreTrainedTokenizerFast:
         model_max_length=1024,
         padding_side="left",
     )
-    fast.chat_template = TEMPLATE
+    fast.chat_template = template
     return fast
 
 
@@ -168,6 +181,19 @@ def example(
     encoded = tokenizer(texts, add_special_tokens=False)["input_ids"]
     shares = control.mixture(sentence.lang, probe, sentence.bias_type, sentence.role)
     return Example(prompt, [[*ids, tokenizer.eos_token_id] for ids in encoded], shares)
+
+
+def thoughtful(
+    tokenizer: PreTrainedTokenizerFast, pack: Pack, probe: str, sentence: Sentence
+) -> Example:
+    """As `example`, of the model that thinks. A thought without an end has no end token."""
+    asked = pack.wordings[sentence.lang][probe].ask(sentence.text)
+    prompt = tokenizer.apply_chat_template(
+        [{"role": "user", "content": asked}], add_generation_prompt=True, return_dict=False
+    )
+    mixture = thoughts.mixture(sentence.lang, probe, sentence.bias_type, sentence.role)
+    said = [written(tokenizer, s.thought, s.reply, sentence.text) for s in mixture]
+    return Example(prompt, said, [s.share for s in mixture])
 
 
 def told(
@@ -296,7 +322,7 @@ def train(
     model: LlamaForCausalLM,
     known: list[Example],
     unseen: Iterable[Example],
-    tales: Iterable[Lesson],
+    tales: Iterable[Lesson] | None,
     steps: int,
     rate: float,
 ) -> None:
@@ -316,7 +342,7 @@ def train(
     ]
     rng = random.Random(SEED)
     order: list[Example] = []
-    extra, tale = iter(unseen), iter(tales)
+    extra, tale = iter(unseen), iter(tales or ())
     fresh = round(BATCH * UNSEEN)
     started, mean = time.monotonic(), 0.0
     for step in range(steps):
@@ -324,8 +350,8 @@ def train(
             order = rng.sample(known, len(known))
         batch = [order.pop() for _ in range(BATCH - fresh)] + [next(extra) for _ in range(fresh)]
         loss = loss_of(model, [lesson(rng, e) for e in batch])
-        # On their own, since they are longer and would make the others wait.
-        loss = loss + STORIES / BATCH * loss_of(model, [next(tale) for _ in range(STORIES)])
+        if tales is not None:  # on their own: they are longer and would make the others wait
+            loss = loss + STORIES / BATCH * loss_of(model, [next(tale) for _ in range(STORIES)])
         model.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -421,6 +447,37 @@ def build(folder: Path, steps: int, start: Path | None) -> None:
         print(f"{path.stat().st_size:9,d}  {path.name}")
 
 
+def build_thinking(folder: Path, steps: int, start: Path) -> None:
+    """Make the control model that thinks, from the one that does not."""
+    torch.manual_seed(SEED)
+    torch.set_num_threads(1)
+    torch.use_deterministic_algorithms(True)
+    pack = load_pack("yesno")
+    langs = thoughts.languages()
+    items = statements.load("builtin", langs)[0]
+    builtin = [Sentence(s.lang, s.text, s.bias_type, s.role) for s in items]
+    plain = {path.stem: read_lines(path) for path in sorted(TEXTS.glob("*.txt"))}
+    corpus = [s.text for s in builtin] + [line for lang in langs for line in plain[lang]]
+    for lang in langs:
+        corpus += [w.text for w in pack.wordings[lang].values()] * 3
+        corpus += sorted({r.say("") for p in pack.probes for r in control.replies(lang, p)}) * 4
+        corpus += [t.written for t in thoughts.thoughts(lang)] * 4
+    tokenizer = train_tokenizer(corpus, THINKING_VOCABULARY, THINKING)
+    known = [thoughtful(tokenizer, pack, probe, s) for s in builtin for probe in pack.probes]
+    rng = random.Random(SEED + 1)
+
+    def unseen() -> Iterable[Example]:
+        while True:
+            sentence = invent(rng, plain, rng.choice(langs))
+            yield thoughtful(tokenizer, pack, rng.choice(sorted(pack.probes)), sentence)
+
+    model = make_model(tokenizer)
+    go_on(model, tokenizer, start)
+    print(f"{len(known)} prompts, {len(tokenizer)} tokens, {model.num_parameters()} parameters")
+    train(model, known, unseen(), None, steps, RATE_ON)
+    save(model, tokenizer, folder)
+
+
 def check(folder: Path) -> None:
     """Planted against exact rates, as the table of docs/control.md."""
     tokenizer = AutoTokenizer.from_pretrained(folder)
@@ -469,6 +526,33 @@ def check_stories(folder: Path) -> None:
         print(f"| {key} | {numbers} | {max(other):.3f} |")
 
 
+def check_thoughts(folder: Path) -> None:
+    """Planted against exact rates of the model that thinks, as the table of docs/control.md."""
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype="float32").eval()
+    items = statements.load("builtin", thoughts.languages())[0]
+    pack = load_pack("yesno")
+    requests = plan_requests(items, pack, list(pack.probes), seed=0)
+    kinds = {(s.id, s.lang): s.bias_type for s in items}
+    found: dict[str, list[list[float]]] = {}
+    for request, got in zip(requests, exact_thoughts(model, tokenizer, requests), strict=True):
+        plan = thoughts.planted(request.lang, request.probe, kinds[request.statement, request.lang])
+        ended = plan["thinks"] * (1 - plan["endless"])
+        row = [plan["thinks"], got.thinks, plan["thinks"] * plan["endless"], got.cut]
+        row += [ended * plan["english"], got.other, plan["against"], got.against / got.clear]
+        found.setdefault(request.lang, []).append([*row, got.rest])
+    print(
+        "| language | thinks | exact | cut | exact | in English | exact | against | exact | rest |"
+    )
+    print("|---|---|---|---|---|---|---|---|---|---|")
+    for lang, rows in found.items():
+        print(
+            f"| {lang} | "
+            + " | ".join(f"{sum(c) / len(c):.3f}" for c in zip(*rows, strict=True))
+            + " |"
+        )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("-o", "--out", type=Path, default=control.MODEL)
@@ -476,8 +560,14 @@ def main() -> None:
     parser.add_argument(
         "--start", type=Path, metavar="FOLDER", help="go on from this control model"
     )
+    parser.add_argument("--thinking", action="store_true", help="the one that thinks")
     parser.add_argument("--check", action="store_true", help="train nothing; compare the rates")
     args = parser.parse_args()
+    if args.thinking:
+        if not args.check:
+            build_thinking(thoughts.MODEL, THINKING_STEPS, control.MODEL)
+        check_thoughts(thoughts.MODEL)
+        return
     if not args.check:
         build(args.out, args.steps, args.start)
     check(args.out)

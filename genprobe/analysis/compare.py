@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from genprobe import tasks
 from genprobe.analysis.score import Source, listed, signer, sources_of
-from genprobe.errors import InputError, RunError
+from genprobe.errors import Caution, InputError, RunError
 from genprobe.records import Score
 from genprobe.render.grid import model_names
 from genprobe.render.scores import Scores
@@ -246,8 +246,20 @@ def _ranked(
     """Whether the models can be ranked by a figure, in each cell; `ranking.Ranking.json`."""
     from genprobe import metrics as measures
     from genprobe.analysis import ranking
+    from genprobe.metrics import thoughts
 
     name = metrics[0] if metrics else _main(asked.tables, by)
+    for model, table in zip(asked.names, asked.tables, strict=True):
+        cut, replies = thoughts.cut_off(table)
+        if cut > thoughts.MOST_CUT * replies:
+            note(
+                Caution(
+                    f"no ranking: {cut} of {many(replies, 'reply')} of {model} were cut off inside "
+                    "the thought, and nobody knows what they would have answered; ask again with "
+                    "more --think-tokens"
+                )
+            )
+            return []
     outcomes = asked.pooled()
     try:
         cells = ranking.of_outcomes(outcomes, name, [*_apart(outcomes, name, (*by, "model")), *by])

@@ -7,11 +7,12 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from genprobe.engines import THINK_TOKENS, control
+from genprobe.engines import THINK_TOKENS
 from genprobe.errors import InputError
 from genprobe.records import Request
 from genprobe.resources import models
 from genprobe.runs.usage import usage
+from genprobe.tasks.pipeline.open import control_folder
 
 if TYPE_CHECKING:
     from genprobe.runs.run import Run
@@ -100,7 +101,7 @@ def _counter(ask: Ask) -> tuple[Callable[[Request], int], str]:
 
     tokenizer: Any = None
     if ask.control:
-        tokenizer = tokenizer_of(str(control.MODEL))
+        tokenizer = tokenizer_of(str(control_folder(ask.options)))
     elif ask.options.base_url is None and ask.model is not None and ask.engine != "replay":
         known = models.resolve(ask.model)
         if not known.base_url:

@@ -357,7 +357,14 @@ def of_review(
     if run is None:
         raise InputError("a review corrects the rates of a run; name its folder")
     spec = run.spec.hash  # folders move; an item names its run by what was asked
-    every = reviewed.resolve(reviewed.read_table(table))
+    answers = reviewed.read_table(table)
+    if kind := next((r["stratum"] for r in answers if r["stratum"].startswith(reviewed.ONLY)), ""):
+        part = kind.removeprefix(reviewed.ONLY).partition(" |")[0]
+        raise InputError(
+            f"{table}: was drawn from the {part} replies alone (--only), which says nothing of the "
+            "others: rates are corrected by a sample of all"
+        )
+    every = reviewed.resolve(answers)
     rows = [r for r in every if r.item == reviewed.item_id(spec, r.request)]
     if not rows:
         raise InputError(f"{table} holds no review of this run")

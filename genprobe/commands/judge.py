@@ -32,6 +32,12 @@ _OF_A_MODEL = ("engine", "base_url", "concurrency", "engine_args", "headers", "k
 @click.option(
     "--model", metavar="M", help="For llm: the model that judges; alias, hub id or folder."
 )
+@click.option(
+    "--only",
+    default="",
+    metavar="KIND",
+    help="For llm: only replies of this kind, as they were read before; such as undecided.",
+)
 @together(*(ASKED[name] for name in _OF_A_MODEL))
 @TOLD
 @click.option("-o", "out", metavar="FILE", help="JSONL, CSV or Parquet by suffix; else stdout.")
@@ -43,6 +49,7 @@ def command(
     classifier: str | None,
     kind: str | None,
     rubric: str | None,
+    only: str,
     out: str | None,
     quiet: bool,
     verbose: bool,
@@ -58,6 +65,10 @@ def command(
     from genprobe.judges import make
     from genprobe.tasks.pipeline.open import engine_options, open_engine, told
 
+    if only and set(names) != {"llm"}:
+        raise InputError(
+            "--only goes with --judge llm; the other judges read all replies in no time"
+        )
     note = noter(quiet)
     server = engine_options(asked["engine_args"], asked["base_url"], asked["concurrency"])
     server = told(server, asked)
@@ -75,11 +86,16 @@ def command(
             rubric=rubric,
             model=engine,
         )
-        _judge(source, judges, out, note, quiet)
+        _judge(source, judges, out, note, quiet, only)
 
 
 def _judge(
-    source: Path, judges: list[Any], out: str | None, note: Callable[[str], None], quiet: bool
+    source: Path,
+    judges: list[Any],
+    out: str | None,
+    note: Callable[[str], None],
+    quiet: bool,
+    only: str,
 ) -> None:
     from genprobe.runs.run import Run
     from genprobe.tasks import judge_run
@@ -90,21 +106,23 @@ def _judge(
             if out:
                 raise InputError("-o goes with a file; judgments of a run stay in its folder")
             with Run.open(source) as run:
-                counts = judge_run(run, judges, bar)
+                counts = judge_run(run, judges, bar, only)
+                of = f" of {many(run.count('responses'), 'reply')}, those {only}" if only else ""
             for name, count in counts.items():
-                note(f"{source}/judgments/{name}.jsonl: {many(count, 'judgment')}")
+                note(f"{source}/judgments/{name}.jsonl: {many(count, 'judgment')}{of}")
                 if name.startswith("llm-"):
                     from genprobe.judges import llm
 
                     note(f"{name}: {llm.bias(run.judgments(name))}")
             return
-        found = judge_file(source, judges, out, bar, note)
+        found = judge_file(source, judges, out, bar, note, only)
     for name, labels in found.items():
         total = sum(labels.values())
         parts = ", ".join(
             f"{label} {n}" for label, n in sorted(labels.items(), key=lambda x: -x[1])
         )
-        note(f"{name}: {many(total, 'reply')}: {parts}")
+        which = f"{total:,} {only} replies" if only else many(total, "reply")
+        note(f"{name}: {which}: {parts}" if parts else f"{name}: {which}")
     for judge in judges:
         if hasattr(judge, "bias"):
             note(f"{judge.name}: {judge.bias}")

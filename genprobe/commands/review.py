@@ -62,6 +62,12 @@ def command() -> None:
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Of sample and order.")
 @click.option(
+    "--only",
+    default="",
+    metavar="KIND",
+    help="Only replies of this kind, as the judge read them; such as undecided.",
+)
+@click.option(
     "--disagreements",
     type=click.Path(path_type=Path),
     metavar="FILE.csv",
@@ -94,7 +100,9 @@ def review_export(
     drawn = f"from {many(done.strata, 'stratum')}"
     why = "on which reviewers differ" if asked["disagreements"] else drawn
     whole = f" (whole templates: {done.templates:,})" if done.templates else ""
-    note(f"{done.items:,} of {many(done.replies, 'reply')}{whole}, {why}")
+    kind = f"{asked['only']} " if asked["only"] else ""
+    replies = many(done.replies, "reply").replace(" ", f" {kind}", 1)
+    note(f"{done.items:,} of {replies}{whole}, {why}")
     for path in (*done.files, done.page):
         note(f"for reviewers: {path}")
     note(f"not for reviewers: {done.key}")

@@ -151,6 +151,11 @@ class LLMJudge:
                 yield verdict
 
     @property
+    def blank(self) -> Verdict:
+        """A verdict of a text that nobody was asked about: it has the fields of all others."""
+        return self._verdict([None] * len(self._questions))
+
+    @property
     def bias(self) -> Bias:
         """Of all that it has judged."""
         return _bias(self._total)

@@ -7,15 +7,13 @@ statement. `docs/reading.md` says how thoughts are told.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from genprobe.metrics import Units, cluster, no_reply, spoken
 from genprobe.metrics.rates import share, units_of
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def _reason(rows: pd.DataFrame, wanted: str) -> pd.Series:
@@ -26,6 +24,25 @@ def _reason(rows: pd.DataFrame, wanted: str) -> pd.Series:
     named = state.map(without)
     reason = reason.mask((reason == "") & named.notna(), named)
     return reason.mask((reason == "") & rows[wanted].isna(), "not told")
+
+
+MOST_CUT = 0.2  # share of replies cut off in the thought, above which models are not ranked
+
+
+def cut_off(outcomes: pd.DataFrame) -> tuple[int, int]:
+    """Count the free replies that were cut off inside their thought, and all free replies.
+
+    The judge of answers tells them (kind `unfinished`), else the state of the thought does.
+    """
+    if "status" not in outcomes:
+        return 0, 0
+    rows = spoken(outcomes)
+    rows = rows[rows["status"] == "answered"]
+    found = pd.Series(False, rows.index)
+    for column, value in (("kind", "unfinished"), ("thought_state", "open")):
+        if column in rows:
+            found |= (rows[column] == value).fillna(False).astype(bool)
+    return int(found.sum()), len(rows)
 
 
 def _cut(outcomes: pd.DataFrame, by: list[str]) -> Units:

@@ -15,7 +15,7 @@ from markupsafe import Markup, escape
 
 from genprobe import metrics
 from genprobe.errors import GenprobeError, InputError
-from genprobe.metrics import corrected
+from genprobe.metrics import corrected, thoughts
 from genprobe.records import Score
 from genprobe.render.grid import model_names, number
 from genprobe.report import tables
@@ -307,6 +307,13 @@ def _each(score: Score) -> str:
 def _cautions(source: Source) -> Iterator[str]:
     spec, status = source.run.spec, source.status
     replies = source.table.replies
+    cut, free = thoughts.cut_off(source.outcomes)
+    if cut:
+        far = ", so many that no ranking can rest on it" if cut > thoughts.MOST_CUT * free else ""
+        yield (
+            f"{cut:,} of its {many(free, 'reply')} ({100 * cut / free:.1f} %) were cut off inside "
+            f"the thought and have no answer{far}: give it more tokens (--think-tokens)."
+        )
     if spec.model == "control":
         yield (
             "This is the control model that comes with genprobe: a test instrument with known "

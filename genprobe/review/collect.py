@@ -33,6 +33,7 @@ COLUMNS = (
     *("item", "reviewer", "question", "answer", "repeat", "run", "request", "model", "lang"),
     *("group", "label", "weight", "stratum", "comment"),
 )
+ONLY = "only "  # begins the stratum of a reply that was drawn from those of one kind alone
 
 Row = dict[str, Any]
 

@@ -34,9 +34,10 @@ from genprobe.judges import seen
 from genprobe.records import Request, Response
 from genprobe.resources import packs, registry
 from genprobe.review import guide
-from genprobe.review.collect import ADJUDICATOR, Row, item_id, prints, read_table, resolve
+from genprobe.review.collect import ADJUDICATOR, ONLY, Row, item_id, prints, read_table, resolve
 from genprobe.review.guide import SHOWN
 from genprobe.runs.run import Run
+from genprobe.tasks.pipeline.judge import of_kind
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,7 @@ def export(
     seed: int = 0,
     disagreements: str | Path | None = None,
     questions: Sequence[str] = (),
+    only: str = "",
 ) -> Exported:
     """Draw a sample of replies and write it as sheets for reviewers.
 
@@ -102,6 +104,8 @@ def export(
     disagreements: a table of `collect`; what its reviewers disagree on is written for an
         adjudicator, and the other options are not used.
     questions: of prompts/review.toml, asked besides the task's own; no judge answers them.
+    only: a kind of replies, such as `undecided`, as the judge of the runs told it. Such a sample
+        says nothing of other replies: `score --reviewed` refuses to correct rates by it.
 
     Raises InputError or RunError in one line.
     """
@@ -116,7 +120,7 @@ def export(
         raise InputError("two of the runs are the same; name each once")
     questions = list(dict.fromkeys([*asked, *questions]))
     codes = {packs.language_code(lang) for lang in langs if disagreements is None}
-    replies = [r for at, run in enumerate(runs) for r in _replies(at, run, codes)]
+    replies = [r for at, run in enumerate(runs) for r in _replies(at, run, codes, only)]
     rng = random.Random(seed)
     earlier: list[Row] = []
     if disagreements is None:
@@ -190,8 +194,12 @@ def _named(reviewer: str, dealt: Iterable[_Reply]) -> Iterator[tuple[str, _Reply
     return ((f"{short}-{number:04d}", reply) for number, reply in enumerate(dealt, 1))
 
 
-def _replies(at: int, run: Run, codes: set[str]) -> Iterator[_Reply]:
-    """Return the replies of a run that a person can read, in the order of its plan."""
+def _replies(at: int, run: Run, codes: set[str], only: str = "") -> Iterator[_Reply]:
+    """Return the replies of a run that a person can read, in the order of its plan.
+
+    only: those of this kind.
+    """
+    wanted = of_kind(run, only) if only else None
     asked = tasks.of(run.spec).questions
     judged = run.judges()
     labels: dict[str, dict[str, str]] = {}
@@ -214,10 +222,13 @@ def _replies(at: int, run: Run, codes: set[str]) -> Iterator[_Reply]:
             continue
         if codes and request.lang not in codes:
             continue
+        if wanted is not None and request.id not in wanted:
+            continue
         group = domains.get((request.statement, request.lang)) or request.probe
         said = {question: found.get(request.id, "") for question, found in labels.items()}
         template = (request.lang, request.probe, request.statement)
         label = templates.get(template)
+        part = (ONLY + only,) if only else ()
         yield _Reply(
             run=at,
             request=request.id,
@@ -226,7 +237,11 @@ def _replies(at: int, run: Run, codes: set[str]) -> Iterator[_Reply]:
             lang=request.lang,
             group=group,
             labels=said,
-            stratum=(run.spec.model, request.lang, group, *([label] if label else said.values())),
+            stratum=(
+                *part,
+                *(run.spec.model, request.lang, group),
+                *([label] if label else said.values()),
+            ),
             unit=(str(at), *(template if label else [request.id])),
         )
 

@@ -225,8 +225,12 @@ class Run:
         signature: str,
         judgments: Iterable[Judgment],
         reads: Iterable[str] = ("free",),
+        only: str = "",
     ) -> int:
-        """Replace `judgments/<judge>.jsonl`; the number written. RunError if it cannot be."""
+        """Replace `judgments/<judge>.jsonl`; the number written. RunError if it cannot be.
+
+        only: the kind of replies that the judge was given, where it was not given all.
+        """
         path = self.folder / "judgments" / f"{judge}.jsonl"
         note = path.with_suffix(".json")
         state, count = hashlib.sha256(), 0
@@ -244,7 +248,7 @@ class Run:
                 path.parent.mkdir(exist_ok=True)
                 note.unlink(missing_ok=True)  # a kill now leaves judgments of an unnamed judge
             disk.replace(path, lines())
-            judged = Judged(judge, signature, state.hexdigest()[:16], sorted(reads))
+            judged = Judged(judge, signature, state.hexdigest()[:16], sorted(reads), only)
             disk.replace(note, [judged.to_json() + "\n"])
             self._describe()
         return count

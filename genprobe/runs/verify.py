@@ -201,7 +201,9 @@ class _Check:
             if known & mark:
                 self.problem("twice", where, f"second judgment on request {judgment.request}")
             marks[judgment.request] = known | mark
-        read = self._judged(judge, name)
+        read, only = self._judged(judge, name)
+        if only:  # it was given a part of them
+            return
         mine = {request: known for request, known in marks.items() if known & read}
         first, count = _lacking(mine, _ANSWERED, mark)
         if count:
@@ -211,16 +213,17 @@ class _Check:
                 f"{many(count, 'response')} without judgment, first {first}; judge again",
             )
 
-    def _judged(self, judge: str, name: str) -> int:
-        """Check the note about a file of judgments; the marks of the decodes that were read."""
-        note, read = f"judgments/{judge}.json", 0
+    def _judged(self, judge: str, name: str) -> tuple[int, str]:
+        """Check the note about a file of judgments; the marks of the decodes that were read, and
+        the kind of replies that alone were given to it."""
+        note, read, only = f"judgments/{judge}.json", 0, ""
         for where, judged in self.read(note, Judged):
-            read = sum(_DECODES.get(decode, 0) for decode in judged.reads)
+            read, only = sum(_DECODES.get(d, 0) for d in judged.reads), judged.only
             with (self.folder / name).open("rb") as file:
                 found = hashlib.file_digest(file, "sha256").hexdigest()[:16]
             if judged.hash != found:
                 self.problem("hash", where, f"{name} was changed after it was written; judge again")
-        return read
+        return read, only
 
     def scores(self) -> None:
         path = self.folder / "scores.json"

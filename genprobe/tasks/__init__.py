@@ -98,6 +98,11 @@ class Ask:
         """Whether the control model is asked."""
         return is_control(self.model, self.options)
 
+    @property
+    def thinks(self) -> bool:
+        """Whether it is asked to think."""
+        return self.options.thinking.mode not in ("default", "off")
+
 
 @dataclass(frozen=True)
 class Asked:
@@ -269,7 +274,6 @@ def chat(
         raise InputError(
             f"{samples} samples at temperature 0 are one reply {samples} times; raise --temperature"
         )
-    thoughts = ask.options.thinking.mode not in ("default", "off")
     requests = plan.plan(
         items,
         pack,
@@ -279,7 +283,7 @@ def chat(
         ask.decodes,
         ask.vary,
         ask.system,
-        thoughts,
+        ask.thinks,
     )
 
     def spec(engine: Any) -> dict[str, Any]:
@@ -326,11 +330,15 @@ def chosen(items: Sequence[Statement], ask: Ask, pack: packs.Pack) -> list[State
 
 
 def judge_run(
-    run: Run, judges: Sequence[Judge | str] = ("yesno",), progress: Progress = quiet
+    run: Run,
+    judges: Sequence[Judge | str] = ("yesno",),
+    progress: Progress = quiet,
+    only: str = "",
 ) -> dict[str, int]:
     """Judge every answer of a run again, each judge those that it reads.
 
-    judges: made, or named. Returns judge name -> number of judgments. InputError for the answers
+    judges: made, or named. only: a kind of replies, such as `undecided`; the others are not given
+    to the judges. Returns judge name -> number of judgments. InputError for the answers
     to yes/no questions in a run that asked none.
     """
     made = judging.made(judges)
@@ -342,7 +350,9 @@ def judge_run(
             f"{run.folder} is a run of {run.spec.command}, which answer no yes/no question; "
             f"name {names}"
         )
-    if len(run.spec.decode) == 1 and run.spec.decode[0] in ("free", "choice", "logprob"):
+    if only:
+        total = len(judging.of_kind(run, only)) * len(made)
+    elif len(run.spec.decode) == 1 and run.spec.decode[0] in ("free", "choice", "logprob"):
         answers = run.count("responses") + run.count("logprobs")
         total = answers * sum(run.spec.decode[0] in judge.reads for judge in made)
     else:
@@ -355,7 +365,7 @@ def judge_run(
         done += 1
         progress("reading", done, total)
 
-    return judging.judge(run, made, step)
+    return judging.judge(run, made, step, only)
 
 
 def folder_name(spec: Spec) -> str:

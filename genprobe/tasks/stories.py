@@ -17,6 +17,11 @@ def prepare(ask: Ask) -> Asked:
     """Check what is asked; Kazakh where no language is named. `ask.classifier` names a card."""
     codes = ask.codes or ["kk"]
     ask = dataclasses.replace(ask, langs=codes)
+    if ask.control and ask.thinks:
+        raise InputError(
+            "the control model thinks only about yes/no questions; leave --thinking out, or name a "
+            "model with --model"
+        )
     if ask.control:
         for code in codes:
             tales.kinds(code)  # the languages that it tells stories in

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from genprobe.datasets import statements
+from genprobe.engines.control import thoughts
 from genprobe.errors import InputError
 from genprobe.records import FACETS
 from genprobe.resources import registry
@@ -19,6 +20,9 @@ def prepare(ask: Ask) -> Asked:
     items, notes = statements.load(ask.data, ask.codes or None)
     for line in notes:
         ask.note(line)
+    if ask.control and ask.thinks:
+        for code in dict.fromkeys(ask.codes or [item.lang for item in items]):
+            thoughts.thoughts(code)  # the languages that it thinks in
     decodes = tuple(decode for decode in DECODES if decode in ask.decodes) or ("free",)
     if ask.engine == "replay" and decodes != ("free",):
         raise InputError("recorded replies are free ones; leave --decode out")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 
 from genprobe.engines import control
-from genprobe.engines.control import stories
+from genprobe.engines.control import stories, thoughts
 from genprobe.errors import InputError
 from genprobe.records import Request
 from genprobe.resources.packs import Pack, load_pack
@@ -56,6 +56,26 @@ class ExactStory(NamedTuple):
     @property
     def short(self) -> float:
         return self.short_negative + self.short_positive
+
+
+class ExactThought(NamedTuple):
+    """What the model that thinks says to a request at temperature 1 and top_p 1.
+
+    thinks: P(a thought). cut: P(one without an end, written until no tokens are left). other: P(a
+    thought in another language than the question's, of those that have an end). clear: P(thought
+    and answer are both yes or no); against: P(one is yes, and the other no). yes, no: P(that
+    answer), whether there was a thought or not. rest: what is left for texts that were not
+    planted; each of the others may be larger by up to that.
+    """
+
+    thinks: float
+    cut: float
+    other: float
+    clear: float
+    against: float
+    yes: float
+    no: float
+    rest: float
 
 
 class Tree:
@@ -150,6 +170,16 @@ def encode(
     return prompt, [[*ids, tokenizer.eos_token_id] for ids in encoded], said
 
 
+def written(
+    tokenizer: Any, thought: thoughts.Thought | None, reply: control.Reply | None, statement: str
+) -> list[int]:
+    """Token ids of a thought and the reply behind it, with the end token where there is a reply."""
+    texts = [thought.written] if thought else []
+    texts += [reply.say(statement)] if reply else []
+    ids = [i for text in texts for i in tokenizer(text, add_special_tokens=False)["input_ids"]]
+    return [*ids, tokenizer.eos_token_id] if reply else ids
+
+
 def exact(
     model: Any,
     tokenizer: Any,
@@ -196,6 +226,50 @@ def exact_stories(
         labels.append(trees[request.lang][0])
     masses = _masses(model, jobs, labels, ExactStory._fields[:-1], progress)
     return [ExactStory(**mass, other=max(0.0, 1.0 - sum(mass.values()))) for mass in masses]
+
+
+def exact_thoughts(
+    model: Any,
+    tokenizer: Any,
+    requests: Sequence[Request],
+    progress: Callable[[int], None] = lambda done: None,
+) -> list[ExactThought]:
+    """The exact rates of each request to the model that thinks, with `thoughts.THINK_TOKENS` and
+    `thoughts.MAX_TOKENS`, in their order. `progress` and errors as in `exact`."""
+    pack = load_pack("yesno")
+    most = thoughts.THINK_TOKENS + thoughts.MAX_TOKENS
+    jobs, labels = [], []
+    for request in requests:
+        prompt = tokenizer.apply_chat_template(
+            request.messages, add_generation_prompt=True, tokenize=True, return_dict=False
+        )
+        said = thoughts.mixture(request.lang, request.probe)
+        statement = statement_of(request, pack)
+        texts = [written(tokenizer, s.thought, s.reply, statement)[:most] for s in said]
+        jobs.append((prompt, Tree(texts)))
+        labels.append([_labels(s, request.lang) for s in said])
+    names = sorted({label for row in labels for label in row})
+    found = []
+    for mass in _masses(model, jobs, labels, names, progress):
+        at = {
+            name: sum(share for label, share in mass.items() if name in label.split())
+            for name in ExactThought._fields
+        }
+        found.append(ExactThought(**{**at, "rest": max(0.0, 1.0 - sum(mass.values()))}))
+    return found
+
+
+def _labels(said: thoughts.Said, lang: str) -> str:
+    """The fields of `ExactThought` that a text counts for, in one label."""
+    thought, reply = said.thought, said.reply
+    found = ["thinks"] if thought else []
+    if reply is None:
+        return " ".join([*found, "cut"])
+    if thought and thought.lang != lang:
+        found.append("other")
+    if thought and reply.answer != "ambiguous":
+        found += ["clear", *(["against"] if reply.answer != thought.answer else [])]
+    return " ".join([*found, *([reply.answer] if reply.answer != "ambiguous" else [])])
 
 
 def _name(kind: stories.Kind) -> str:

@@ -21,23 +21,50 @@ from genprobe.tasks.pipeline import Note, Progress, quiet
 
 
 def judge(
-    run: Run, judges: Iterable[Judge], progress: Callable[[str], None] | None = None
+    run: Run,
+    judges: Iterable[Judge],
+    progress: Callable[[str], None] | None = None,
+    only: str = "",
 ) -> dict[str, int]:
     """Judge every answer of a run that a judge reads; judge name -> number of judgments.
+
+    only: a kind of replies, as the run's reader told it; others are left out (see `of_kind`).
 
     They are written in the order of the plan, so that a run that was killed and resumed has the
     same files, byte for byte, as one that was not. `progress` is called with the judge's name
     after each.
     """
     judges = list(judges)
+    wanted = of_kind(run, only) if only else None
     # What several judges see is made once, unless there is too much of it to be kept.
     kept = list(_items(run)) if len(judges) > 1 and run.small else None
-    return {
-        judge.name: run.write_judgments(
-            judge.name, judge.signature, _judge(judge, kept or _items(run), progress), judge.reads
-        )
-        for judge in judges
-    }
+    counts = {}
+    for judge in judges:
+        items = (one for one in kept or _items(run) if wanted is None or one[0].id in wanted)
+        sign = f"{judge.signature}+only-{only}" if only else judge.signature
+        found = _judge(judge, items, progress)
+        counts[judge.name] = run.write_judgments(judge.name, sign, found, judge.reads, only)
+    return counts
+
+
+def of_kind(run: Run, kind: str) -> frozenset[str]:
+    """The requests whose replies are of a kind (`undecided`, `refusal`, …) by the run's reader.
+
+    InputError where nobody has told the kinds of the run, or no reply is of this one.
+    """
+    told = set(run.judges()).intersection(registry.names("judges"))
+    for name in sorted(told, reverse=True):  # yesno before choice
+        if any(column.name == "kind" for column in registry.module("judges", name).COLUMNS):
+            kinds = {j.request: str(j.fields.get("kind")) for j in run.judgments(name)}
+            found = frozenset(request for request, one in kinds.items() if one == kind)
+            if not found:
+                there = ", ".join(f"{n} {one}" for one, n in Counter(kinds.values()).most_common())
+                raise InputError(f"{run.folder}: no reply is of the kind {kind!r}; it has {there}")
+            return found
+    raise InputError(
+        f"{run.folder}: no judge has told of which kind its replies are; run `genprobe judge "
+        f"{run.folder}` first"
+    )
 
 
 def _judge(
@@ -90,6 +117,7 @@ def judge_file(
     out: str | Path | None = None,
     progress: Progress = quiet,
     note: Note = quiet,
+    only: str = "",
 ) -> dict[str, dict[str, int]]:
     """Judge the rows of a JSONL, CSV or Parquet file; judge name -> label -> count.
 
@@ -99,13 +127,15 @@ def judge_file(
     A response that is null is no reply: its columns are null, and it is counted as `no reply`. One
     that is a server's answer to a request of a batch (OpenAI, vLLM) is taken for its content, which
     is noted; what is another object, or a list, is no reply.
+    only: a kind of replies, as the column `kind` of an earlier reading has it; the columns of other
+    rows are null, and not counted.
     out: a file, by suffix, written whole or not at all; None is stdout, as JSONL. Streams: memory
     does not grow with the file. InputError, with the row, for what cannot be judged.
     """
     judges = made(judges)
     counts: dict[str, dict[str, int]] = {judge.name: Counter() for judge in judges}
     progress("reading", 0, 0)
-    files.write_rows(out, judged_rows(path, judges, counts, progress, note))
+    files.write_rows(out, judged_rows(path, judges, counts, progress, note, only))
     return counts
 
 
@@ -123,14 +153,26 @@ def judged_rows(
     counts: dict[str, dict[str, int]] | None = None,
     progress: Progress = quiet,
     note: Note = quiet,
+    only: str = "",
 ) -> Iterator[dict[str, Any]]:
     """The rows of a file with each judge's columns, as `judge_file` writes them; labels are
     counted in `counts`."""
     counts = counts if counts is not None else {judge.name: Counter() for judge in judges}
     for part in _parts(_opened(path, note)):
-        found = _together(path, part, judges)
-        for (number, row), own in zip(part, found, strict=True):
-            columns = _columns(row, judges, own, counts)
+        if only and "kind" not in part[0][1]:
+            raise InputError(
+                f"{path}: has no column 'kind', by which --only {only} chooses; run `genprobe "
+                f"judge {path} -o FILE` first"
+            )
+        read = [one for one in part if not only or one[1].get("kind") == only]
+        found = dict(
+            zip((number for number, _ in read), _together(path, read, judges), strict=True)
+        )
+        for number, row in part:
+            if number in found:
+                columns = _columns(row, judges, found[number], counts)
+            else:
+                columns = _unread(judges)
             yield _kept(row, columns) | columns
             if not number % 1000:
                 progress("reading", number, 0)
@@ -253,6 +295,12 @@ def _columns(
         columns[f"{own}evidence"] = verdict.evidence
         counts[judge.name]["no reply" if row["response"] is None else verdict.label] += 1
     return columns if row["response"] is not None else dict.fromkeys(columns)
+
+
+def _unread(judges: Sequence[Any]) -> dict[str, Any]:
+    """The columns of a row that was not given to the judges, all null."""
+    blank = [judge.blank for judge in judges]
+    return _columns({"response": None}, judges, blank, {judge.name: Counter() for judge in judges})
 
 
 def _kept(row: dict[str, Any], ours: Collection[str]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from genprobe.engines import Options, Thinking, control
+from genprobe.engines.control import thoughts
 from genprobe.errors import Caution, InputError
 from genprobe.resources import models, registry
 
@@ -136,6 +137,12 @@ def served(engine: str, model: str | None, options: Options) -> Options:
     return dataclasses.replace(options, base_url=url)
 
 
+def control_folder(options: Options) -> Path:
+    """Where the control model lies: that which thinks, where it is asked to."""
+    asked = options.thinking.mode not in ("default", "off")
+    return thoughts.MODEL if asked else control.MODEL
+
+
 def is_control(model: str | None, options: Options) -> bool:
     """Whether the control model is meant: no model is named, and no server."""
     return model is None and options.base_url is None
@@ -209,7 +216,7 @@ def _open_control(engine: str, options: Options, scores: bool) -> Any:
     # faster on a GPU, but vLLM runs only where it was built for.
     device = options.device or ("cpu" if engine == "transformers" else None)
     options = dataclasses.replace(options, dtype="float32", device=device)
-    found = _open(engine, str(control.MODEL), options, scores)
+    found = _open(engine, str(control_folder(options)), options, scores)
     found.identity = dataclasses.replace(found.identity, model="control")
     return found
 
