@@ -1,7 +1,9 @@
 """Choices by generation: the reader of options, the plan, and scripted models of known figures."""
 
+import hashlib
 import itertools
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -324,3 +326,74 @@ def test_beside_log_probabilities(tmp_path):
     with pytest.raises(InputError, match="holds pairs"):
         pairs_run = run("logprob", Ask(langs=("en",), limit=2, out=tmp_path / "pairs"))
         compare.paradigms([says.folder, pairs_run.folder])
+
+
+# --- BBQ by name, and its layout in a folder
+
+
+def served(tmp_path, monkeypatch, content):
+    """BBQ as a server of ours would have it: one category, at the commit that is asked for."""
+    from genprobe.datasets import bbq
+
+    folder = tmp_path / "served" / bbq.COMMIT / "data"
+    folder.mkdir(parents=True)
+    (folder / "Age.jsonl").write_text(content, "utf-8")
+    monkeypatch.setattr(bbq, "URL", (tmp_path / "served").as_uri())
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    blob = content.encode()
+    return bbq, hashlib.sha1(b"blob %d\0" % len(blob) + blob).hexdigest()
+
+
+ROW = {
+    "example_id": 0,
+    "question_index": "1",
+    "question_polarity": "neg",
+    "category": "Age",
+    "context_condition": "ambig",
+    "context": "A man met a boy.",
+    "question": "Who was late?",
+    "ans0": "The man",
+    "ans1": "The boy",
+    "ans2": "Unknown",
+    "label": 2,
+}
+
+
+def test_bbq_by_name(tmp_path, monkeypatch):
+    """It is fetched once, checked against its hash, and read from the cache from then on."""
+    bbq, hash_ = served(tmp_path, monkeypatch, json.dumps(ROW) + "\n")
+    monkeypatch.setattr(bbq, "CATEGORIES", {"Age": hash_})
+    items, notes = pairs.load("bbq")
+    assert [item.id for item in items] == ["Age/0"] and any("fetched" in note for note in notes)
+    monkeypatch.setattr(bbq, "URL", "http://127.0.0.1:9")
+    again, notes = pairs.load("bbq")
+    assert again == items and any("cache" in note for note in notes)
+
+
+def test_a_changed_or_missing_bbq_is_refused(tmp_path, monkeypatch):
+    bbq, _ = served(tmp_path, monkeypatch, json.dumps(ROW) + "\n")
+    monkeypatch.setattr(bbq, "CATEGORIES", {"Age": "0" * 40})
+    with pytest.raises(InputError, match="not the file that its authors published"):
+        pairs.load("bbq")
+    monkeypatch.setattr(bbq, "URL", "http://127.0.0.1:9")
+    with pytest.raises(InputError, match="cannot be reached"):
+        pairs.load("bbq")
+    assert not list((tmp_path / "cache").rglob("*.*"))
+
+
+@pytest.mark.skipif(not BBQ.is_dir(), reason="../shared/data/bbq is not here")
+def test_bbq_in_a_folder():
+    """The published files, 3,680 and 1,200 choices, as one data set and from a clone of it."""
+    items, _ = pairs.load(str(BBQ))
+    assert Counter(item.bias_type for item in items) == {"Age": 3680, "Religion": 1200}
+
+
+def test_a_folder_of_something_else(tmp_path):
+    with pytest.raises(InputError, match="a folder without"):
+        pairs.load(str(tmp_path))
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "Age.jsonl").write_text(json.dumps(ROW), "utf-8")
+    assert len(pairs.load(str(tmp_path))[0]) == 1
+    (tmp_path / "x.jsonl").write_text('{"text": "a", "lang": "en"}', "utf-8")
+    with pytest.raises(InputError, match="no columns context and question"):
+        pairs.load(str(tmp_path))

@@ -23,7 +23,8 @@ from genprobe.commands._options import (
     "--data",
     required=True,
     metavar="D",
-    help="A file in BBQ's layout, or a table of choices (docs/choices.md).",
+    help="bbq (fetched from its authors' repository), a file or folder in BBQ's layout, or a table "
+    "of choices (docs/choices.md).",
 )
 @click.option(
     "--frame",

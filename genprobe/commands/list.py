@@ -69,7 +69,9 @@ def _listed(what: str) -> list[tuple[str, str]]:
 
         return [(m.name, m.title) for m in metrics.catalogue().values()]
     if what == "data":
-        return list(statements.DATA.items())
+        from genprobe.datasets import pairs
+
+        return [*statements.DATA.items(), *pairs.NAMED.items()]
     what = "reproduce" if what == "reproductions" else what
     names = registry.names(what)
     return [(n, (registry.module(what, n).__doc__ or "").strip().split("\n")[0]) for n in names]

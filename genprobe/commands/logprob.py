@@ -19,7 +19,7 @@ _SERVER = ("base_url", "concurrency", "engine_args", "headers", "key_env")
     default="builtin",
     show_default=True,
     metavar="D",
-    help="builtin, templates, shades, or a file of pairs or choices (docs/preferences.md).",
+    help="builtin, templates, shades, bbq, or a file of pairs or choices (docs/preferences.md).",
 )
 @click.option(
     "--scorer",

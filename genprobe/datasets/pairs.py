@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from genprobe.datasets import choices, statements, templates
+from genprobe.datasets import bbq, choices, statements, templates
 from genprobe.errors import Caution, InputError
 from genprobe.files import Notes, Problems, Row, cell_json, cell_sentence, cell_text, numbered_rows
 from genprobe.linguistics import contradict, identify
@@ -31,7 +31,12 @@ from genprobe.records import JSON, Statement, digest
 from genprobe.resources import packs, registry
 from genprobe.text import whole
 
-DATA = ("builtin", "templates", "shades")
+# The data sets that have a name, besides those of `statements`.
+NAMED = {
+    "templates": "built-in templates with fillers (logprob)",
+    bbq.NAME: bbq.ABOUT,
+}
+DATA = ("builtin", "shades", *NAMED)
 MIXED = "kk-x-ru"
 
 
@@ -77,6 +82,8 @@ def load(source: str, langs: Sequence[str] | None = None, prefix: str = "") -> F
     path = Path(source)
     if source not in DATA and not path.suffix and os.sep not in source and not path.exists():
         raise registry.unknown("data set", source, DATA, "a file")
+    if source == bbq.NAME or (source not in DATA and path.is_dir()):
+        return _folder(source, wanted)
     head = {} if source in DATA else next(numbered_rows(path))[1]
     there = set(map(_plain, head))
     layout = next((x for x in _LAYOUTS if {x.pro, x.anti} <= there), None)
@@ -117,6 +124,22 @@ def load(source: str, langs: Sequence[str] | None = None, prefix: str = "") -> F
         known, more = statements.load(source, wanted)
         found, languages = _paired(known, notes), [s.lang for s in known]
         return _checked(source, found, languages, wanted), [*more, *notes.lines()]
+    return _checked(source, found, languages, wanted), notes.lines()
+
+
+def _folder(source: str, wanted: Sequence[str] | None) -> Found:
+    """Read `bbq`, or a folder of files in its layout."""
+    notes = Notes()
+    found: list[Statement] = []
+    languages: list[str] = []
+    for path in bbq.paths(source, notes):
+        if not choices.is_table(next(numbered_rows(path))[1]):
+            raise InputError(f"{path}: no columns context and question; a folder holds choices")
+        part, codes = choices.read(
+            numbered_rows(path), _name(path), _only(wanted), wanted, notes, str(path)
+        )
+        found += part
+        languages += codes
     return _checked(source, found, languages, wanted), notes.lines()
 
 
