@@ -50,7 +50,7 @@ def test_half_a_layout_and_a_name_that_is_no_file_are_told(tmp_path):
     row = {"anti": "Women run.", "prro": "Men run.", "lang": "en"}
     said = refused(save(tmp_path, [row]))
     assert "the column 'anti' needs pro beside it; there is: anti, prro, lang" in said
-    assert refused("mine").endswith("known: builtin, templates, shades, a file")
+    assert refused("mine").endswith("known: builtin, shades, templates, bbq, a file")
     assert refused("shade").endswith("did you mean 'shades'?")
 
 
