@@ -88,7 +88,7 @@ def test_rows_are_read_and_near_duplicates_dropped(seeds, tmp_path):
         ),
         "I cannot help with that request.",
     )
-    done = augment.run(seeds, engine, 10)
+    done = augment.run(seeds, engine, augment.Wanted(10))
     assert [(r["identity"], r["stereotype_sentence"]) for r in done.rows] == [
         ("Cooks", "Cooks salt everything, twice."),
         ("Guides", "Guides hold maps upside down."),
@@ -104,7 +104,7 @@ def test_rows_are_read_and_near_duplicates_dropped(seeds, tmp_path):
     prompt = engine.asked[0]
     assert "Generate 10 unique rows" in prompt and "in Kenya." in prompt and "{" not in prompt
     assert sum(seed["sentence"] in prompt for seed in SEEDS) == augment.SHOTS
-    again = augment.run(seeds, Scripted("<think>Hm.</think>" + CSV), 10)
+    again = augment.run(seeds, Scripted("<think>Hm.</think>" + CSV), augment.Wanted(10))
     assert again.rows == done.rows[:2]
     out = tmp_path / "new.csv"
     tables.write(out, done.rows[1:], augment.COLUMNS)
@@ -114,15 +114,19 @@ def test_rows_are_read_and_near_duplicates_dropped(seeds, tmp_path):
 
 
 def test_no_more_than_was_asked_for(seeds):
-    assert len(augment.run(seeds, Scripted(CSV), 1).rows) == 1
+    assert len(augment.run(seeds, Scripted(CSV), augment.Wanted(1)).rows) == 1
 
 
 def test_seeds_that_cannot_be_used(tmp_path, seeds):
     bare = write(tmp_path / "b.csv", [{"identity": "Bakers", "attribute": "x", "sentence": "y"}])
     with pytest.raises(InputError, match="say the places with --places"):
-        augment.run(bare, Scripted(), 3)
-    assert augment.run(bare, Scripted(CSV), 1, places="Peru").rows
+        augment.run(bare, Scripted(), augment.Wanted(3))
+    assert augment.run(bare, Scripted(CSV), augment.Wanted(1, places="Peru")).rows
     with pytest.raises(InputError, match="no column 'attribute'"):
-        augment.run(write(tmp_path / "c.csv", [{"identity": "x", "sentence": "y"}]), Scripted(), 3)
+        augment.run(
+            write(tmp_path / "c.csv", [{"identity": "x", "sentence": "y"}]),
+            Scripted(),
+            augment.Wanted(3),
+        )
     with pytest.raises(InputError, match="unknown augmentation"):
-        augment.run(seeds, Scripted(), 3, lang="kk")
+        augment.run(seeds, Scripted(), augment.Wanted(3, lang="kk"))

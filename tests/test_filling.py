@@ -292,14 +292,14 @@ def test_a_balanced_sample(tmp_path):
         }
     ]
     source = write(tmp_path / "t.csv", rows)
-    made, _, _ = fill.run(source, limit=2, seed=5)
+    made, _, _ = fill.run(source, fill.Filling(limit=2, seed=5))
     assert Counter(r["entity"] for r in made) == {
         "teachers": 1,
         "doctors": 1,
         "drivers": 1,
         "librarians": 1,
     }
-    assert made == fill.run(source, limit=2, seed=5)[0]
+    assert made == fill.run(source, fill.Filling(limit=2, seed=5))[0]
 
 
 def test_lists_of_fillers_as_in_aqbileq(tmp_path):
@@ -606,6 +606,31 @@ def test_embeddings_of_an_encoder_are_the_mean_of_its_tokens(tmp_path):
     source = write(tmp_path / "t.csv", [{"text": text} for text in texts])
     run("group", source, "--model", folder, "--threshold", "0.2", "-o", tmp_path / "o.csv", "-q")
     assert "model:bert" in (tmp_path / "o.csv").read_text()
+
+
+def test_static_embeddings_of_model2vec(tmp_path):
+    """A model of our own: words of one meaning have one vector, and are grouped by it."""
+    model2vec = pytest.importorskip("model2vec")
+    import numpy as np
+    from tokenizers import Tokenizer, models, pre_tokenizers
+
+    words = {"[UNK]": 0, "bakers": 1, "strong": 2, "powerful": 2, "sing": 3, "chant": 3}
+    tokenizer = Tokenizer(
+        models.WordLevel({word: at for at, word in enumerate(words)}, unk_token="[UNK]")
+    )
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    vectors = np.eye(4, dtype=np.float32)[list(words.values())]
+    folder = tmp_path / "static"
+    model2vec.StaticModel(vectors=vectors, tokenizer=tokenizer).save_pretrained(folder)
+    texts = ["bakers strong", "bakers sing", "bakers powerful", "bakers chant"]
+    source = write(tmp_path / "t.csv", [{"id": text, "text": text} for text in texts])
+    out = tmp_path / "o.csv"
+    run("group", source, "--model", folder, "--threshold", "0.9", "-o", out, "-q")
+    rows = [row for _, row in tables.read(out)]
+    assert [row["group"] for row in rows] == ["bakers strong", "bakers sing"] * 2
+    assert [float(row["similarity"]) for row in rows] == [1.0] * 4
+    run("group", source, "--threshold", "0.9", "-o", out, "-q")  # n-grams see no synonyms
+    assert len({row["group"] for _, row in tables.read(out)}) == 4
 
 
 def test_embeddings_of_any_folder(monkeypatch, said):

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from genprobe.commands._console import columns, noter
+from genprobe.errors import InputError
 
 if TYPE_CHECKING:
+    from genprobe.engines import Engine
     from genprobe.tasks import Ask
 
 Option = Callable[[Any], Any]
@@ -157,6 +160,30 @@ def varied(instruct: bool = True) -> Option:
             )
         )
     return together(*options)
+
+
+# Of a model that writes what people then read.
+WRITER = together(
+    *(ASKED[name] for name in ("model", "engine", "base_url", "concurrency", "engine_args"))
+)
+
+
+@contextlib.contextmanager
+def writer(command: str, given: dict[str, Any], note: Callable[[str], None]) -> Iterator[Engine]:
+    """Open the model that the options of `WRITER` name, which are taken out of `given`.
+
+    Raises InputError where they name none.
+    """
+    from genprobe.tasks.pipeline.open import engine_options, open_engine
+
+    model, engine = given.pop("model"), given.pop("engine")
+    base_url, concurrency = given.pop("base_url"), given.pop("concurrency")
+    options = engine_options(given.pop("engine_args"), base_url, concurrency)
+    if model is None and base_url is None:
+        raise InputError(f"{command}: name a model that writes, with --model or --base-url")
+    opened = open_engine(engine, model, dataclasses.replace(options, note=note))
+    with contextlib.closing(opened):
+        yield opened
 
 
 def drawn(samples: int, temperature: str, top_p: float, max_tokens: int) -> Option:

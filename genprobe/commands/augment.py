@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-import dataclasses
 from pathlib import Path
+from typing import Any
 
 import click
 
 from genprobe.commands._console import noter
-from genprobe.commands._options import ASKED, QUIET, VERBOSE, together
-from genprobe.errors import InputError
+from genprobe.commands._options import QUIET, VERBOSE, WRITER, together, writer
 from genprobe.text import many
 
 
@@ -30,27 +28,11 @@ from genprobe.text import many
     "--batch", type=int, default=50, show_default=True, metavar="N", help="Rows at a time."
 )
 @click.option("--temperature", type=float, default=1.0, show_default=True, help="Of sampling.")
-@together(*(ASKED[name] for name in ("model", "engine", "base_url", "concurrency", "engine_args")))
+@WRITER
 @click.option("--seed", type=int, default=0, show_default=True, help="Of examples and sampling.")
 @click.option("-o", "out", type=click.Path(path_type=Path), metavar="FILE", help="The new rows.")
 @together(QUIET, VERBOSE)
-def command(
-    source: Path,
-    count: int,
-    lang: str,
-    places: str,
-    batch: int,
-    temperature: float,
-    model: str | None,
-    engine: str,
-    base_url: str | None,
-    concurrency: int | None,
-    engine_args: tuple[str, ...],
-    seed: int,
-    out: Path | None,
-    quiet: bool,
-    verbose: bool,
-) -> None:
+def command(source: Path, out: Path | None, quiet: bool, verbose: bool, **asked: Any) -> None:
     """Have a model write more stereotypes like the seeds, each with a positive counter-stereotype.
 
     What cannot be read as a row is printed to stderr, refusals are counted, near-duplicates
@@ -58,20 +40,15 @@ def command(
     """
     from genprobe.curation import augment as step
     from genprobe.curation import tables
-    from genprobe.tasks.pipeline.open import engine_options, open_engine
 
-    if model is None and base_url is None:
-        raise InputError("augment: name a model that writes, with --model or --base-url")
     note = noter(quiet)
-    options = dataclasses.replace(engine_options(engine_args, base_url, concurrency), note=note)
-    with contextlib.closing(open_engine(engine, model, options)) as opened:
-        done = step.run(source, opened, count, lang, places, batch, temperature, seed, note)
+    with writer("augment", asked, note) as opened:
+        done = step.run(source, opened, step.Wanted(**asked), note)
     tables.write(out, done.rows, step.COLUMNS)
     for line in done.bad:
         note(line)
-    note(
-        f"{many(len(done.rows), 'row')} of {count} wanted; near-duplicates dropped: {done.dropped}"
-    )
+    rows = many(len(done.rows), "row")
+    note(f"{rows} of {asked['count']} wanted; near-duplicates dropped: {done.dropped}")
     for what, replies in done.replies.items():
         note(f"{what}: {done.refusals[what]} of {many(replies, 'reply')} refused")
     if done.halted:

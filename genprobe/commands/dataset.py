@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import click
 
 from genprobe.commands._console import columns as columns_of
 from genprobe.commands._console import noter, print_scores
-from genprobe.commands._options import ASKED, FORMAT, QUIET, VERBOSE, together
+from genprobe.commands._options import FORMAT, QUIET, VERBOSE, WRITER, together, writer
 from genprobe.text import many
 
 _SOURCE = click.argument("source", type=click.Path(path_type=Path), metavar="FILE")
@@ -378,13 +379,16 @@ def diversity(source: Path, by: str | None, form: str, verbose: bool, **asked: A
 @_SOURCE
 @click.option(
     "--lexicon",
-    "lexicon_source",
     default="",
     metavar="FILE",
     help="A table of fillers of your own, instead of prompts/lexicon.",
 )
 @click.option(
-    "--limit", type=click.IntRange(1), metavar="N", help="At most N pairs of a template, balanced."
+    "--limit",
+    type=click.IntRange(0),
+    default=0,
+    metavar="N",
+    help="At most N pairs of a template, balanced; 0: all.",
 )
 @click.option("--check", "only_check", is_flag=True, help="List faults, and fill nothing.")
 @_SEED
@@ -392,15 +396,7 @@ def diversity(source: Path, by: str | None, form: str, verbose: bool, **asked: A
 @_OUT
 @together(QUIET, VERBOSE)
 def fill(
-    source: Path,
-    limit: int | None,
-    only_check: bool,
-    seed: int,
-    out: Path | None,
-    quiet: bool,
-    verbose: bool,
-    lexicon_source: str,
-    lang: str,
+    source: Path, only_check: bool, out: Path | None, quiet: bool, verbose: bool, **how: Any
 ) -> int:
     """Fill templates: slots as in SHADES, [PLACEHOLDER] with lists, or contexts as in PBBQ.
 
@@ -410,11 +406,11 @@ def fill(
     from genprobe.curation import tables
 
     if only_check:
-        findings = step.check(source, lexicon_source, lang)
+        findings = step.check(source, step.Filling(**how))
         for one in findings:
             click.echo(f"{one.level}: {one.where}: {one.message}")
         return int(any(one.level == "error" for one in findings))
-    rows, names, findings = step.run(source, lexicon_source, lang, limit or 0, seed)
+    rows, names, findings = step.run(source, step.Filling(**how))
     tables.write(out, rows, names)
     note = noter(quiet)
     for one in findings:
@@ -512,13 +508,10 @@ def convert(
     sources: tuple[Path, ...],
     to: str | None,
     from_: str | None,
-    name: str,
-    pack: str,
-    lang: str,
-    votes: Path | None,
     out: Path,
     quiet: bool,
     verbose: bool,
+    **how: Any,
 ) -> None:
     """Hand rows, or answers, to the tool that you use, and take them back without loss.
 
@@ -532,9 +525,7 @@ def convert(
     xlsform, for answers of an elicitation pack. With `--to xlsform` and FILE `survey` the form
     itself is written; with a table of answers, a CSV of submissions.
     """
-    from genprobe.curation import collect as packs
     from genprobe.curation import exchange as step
-    from genprobe.curation import tables
     from genprobe.errors import InputError
     from genprobe.resources.registry import unknown
 
@@ -543,29 +534,63 @@ def convert(
         raise InputError("convert: give --to TOOL or --from TOOL")
     if tool not in step.TOOLS:
         raise unknown("tool", tool, step.TOOLS)
-    if tool in step.FORMS and not pack:
+    if tool in step.FORMS and not how["pack"]:
         raise InputError(f"{tool} carries answers of an elicitation pack: name it with --pack")
-    note = noter(quiet)
-    if tool in step.ITEMS and to:
+    convert_rows = _convert_items if tool in step.ITEMS else _convert_answers
+    convert_rows(sources, tool, bool(to), out, noter(quiet), **how)
+
+
+def _convert_items(
+    sources: tuple[Path, ...],
+    tool: str,
+    there: bool,
+    out: Path,
+    note: Callable[[str], None],
+    name: str,
+    votes: Path | None,
+    **_: Any,
+) -> None:
+    """Write rows for annotators of a tool, or read rows and votes of what it exports."""
+    from genprobe.curation import exchange as step
+    from genprobe.curation import tables
+
+    if there:
         for path in step.write(sources[0], tool, out, name):
             note(f"for {tool}: {path}")
-    elif tool in step.ITEMS:
-        rows, found = step.read(sources, tool)
-        if rows:
-            tables.write(out, rows, list(dict.fromkeys(n for row in rows for n in row)))
-        if votes is not None:
-            tables.write(votes, found, step.VOTES)
-        note(f"{many(len(rows), 'row')}, {many(len(found), 'vote')}")
-    elif to and str(sources[0]) == "survey":
-        step.form(packs.load(pack, lang), out)
+        return
+    rows, found = step.read(sources, tool)
+    if rows:
+        tables.write(out, rows, list(dict.fromkeys(n for row in rows for n in row)))
+    if votes is not None:
+        tables.write(votes, found, step.VOTES)
+    note(f"{many(len(rows), 'row')}, {many(len(found), 'vote')}")
+
+
+def _convert_answers(
+    sources: tuple[Path, ...],
+    tool: str,
+    there: bool,
+    out: Path,
+    note: Callable[[str], None],
+    pack: str,
+    lang: str,
+    **_: Any,
+) -> None:
+    """Write a form, or answers as a tool has them, or read the answers that it exports."""
+    from genprobe.curation import collect as packs
+    from genprobe.curation import exchange as step
+    from genprobe.curation import tables
+
+    asked = packs.load(pack, lang)
+    if there and str(sources[0]) == "survey":
+        step.form(asked, out)
         note(f"{out}: a form for KoboToolbox or ODK")
-    elif to:
-        people = step.write_answers(sources[0], tool, packs.load(pack, lang), out)
+    elif there:
+        people = step.write_answers(sources[0], tool, asked, out)
         note(f"{out}: {many(people, 'respondent')}")
     else:
-        answers, notes = step.read_answers(sources, tool, packs.load(pack, lang))
-        names = packs.load(pack, lang).columns
-        tables.write(out, answers, names)
+        answers, notes = step.read_answers(sources, tool, asked)
+        tables.write(out, answers, asked.columns)
         for line in notes:
             note(line)
         note(f"{out}: {many(len(answers), 'answer')}")
@@ -573,40 +598,23 @@ def convert(
 
 @command.command(short_help="Have a model continue ambiguous contexts, for people to read.")
 @_SOURCE
-@together(*(ASKED[name] for name in ("model", "engine", "base_url", "concurrency", "engine_args")))
+@WRITER
 @_SEED
 @_OUT
 @together(QUIET, VERBOSE)
 def disambiguate(
-    source: Path,
-    model: str | None,
-    engine: str,
-    base_url: str | None,
-    concurrency: int | None,
-    engine_args: tuple[str, ...],
-    seed: int,
-    out: Path | None,
-    quiet: bool,
-    verbose: bool,
+    source: Path, seed: int, out: Path | None, quiet: bool, verbose: bool, **asked: Any
 ) -> None:
     """Write `disambiguated` where a table of contexts lacks it, with PBBQ's prompt.
 
     A reader looks at each, as `to_read` says, and writes yes into `read_by_person`; until then
     `fill` refuses the row.
     """
-    import contextlib
-    import dataclasses
-
     from genprobe.curation import disambiguate as step
     from genprobe.curation import tables
-    from genprobe.errors import InputError
-    from genprobe.tasks.pipeline.open import engine_options, open_engine
 
-    if model is None and base_url is None:
-        raise InputError("disambiguate: name a model that writes, with --model or --base-url")
     note = noter(quiet)
-    options = dataclasses.replace(engine_options(engine_args, base_url, concurrency), note=note)
-    with contextlib.closing(open_engine(engine, model, options)) as opened:
+    with writer("disambiguate", asked, note) as opened:
         rows, names = step.run(source, opened, seed)
     tables.write(out, rows, names)
     note(f"to be read by a person: {many(sum(bool(row['to_read']) for row in rows), 'row')}")

@@ -62,10 +62,30 @@ class Prompts:
     hash: str
 
 
+@dataclass(frozen=True)
+class Wanted:
+    """What a model is asked for.
+
+    count: rows. lang: of the prompts. places: the countries; else those of the seeds. batch: rows
+    asked for at a time. temperature: of sampling. seed: of the examples and of sampling.
+    """
+
+    count: int
+    lang: str = "en"
+    places: str = ""
+    batch: int = 50
+    temperature: float = 1.0
+    seed: int = 0
+
+
 @dataclass
 class Augmented:
-    """rows: what is new. dropped: near-duplicates. bad: parts of replies that are no row, a line
-    each. refusals: replies that refuse, of so many. halted: batches that said they stopped."""
+    """What a model wrote, and what of it is no row.
+
+    rows: what is new. dropped: near-duplicates. bad: a line on each part of a reply that is no row.
+    refusals: replies that refuse, of so many replies. halted: batches in which the model said that
+    it stops.
+    """
 
     rows: list[Row] = field(default_factory=list)
     dropped: int = 0
@@ -76,7 +96,10 @@ class Augmented:
 
 
 def load(lang: str) -> Prompts:
-    """Read the prompts of a language. Raises InputError where there are none, or they are wrong."""
+    """Read the prompts of a language.
+
+    Raises InputError where there are none, or they are wrong.
+    """
     code = tables.language(lang)
     registry.check(FOLDER, code)
     return read_prompts(registry.PROMPTS / FOLDER / f"{code}.toml")
@@ -109,61 +132,34 @@ def read_prompts(path: Path) -> Prompts:
 def run(
     source: str | Path,
     engine: Engine,
-    count: int,
-    lang: str = "en",
-    places: str = "",
-    batch: int = 50,
-    temperature: float = 1.0,
-    seed: int = 0,
+    wanted: Wanted,
     note: Callable[[str], None] = lambda line: None,
 ) -> Augmented:
     """Ask for new rows until there are enough, or a batch brings none.
 
     source: seed rows with `identity`, `attribute` and a sentence; `country` and `category` where
-    there are. engine: opened, and closed by the caller. count: rows wanted. places: the countries;
-    else those of the seeds. batch: rows asked for at a time. seed: of the examples and of sampling.
-    note: is told of each batch. Raises InputError for seeds that cannot be used.
+    there are. engine: opened, and closed by the caller. note: is told of each batch. Raises
+    InputError for seeds that cannot be used.
     """
-    prompts = load(lang)
+    prompts = load(wanted.lang)
     seeds = _seeds(source)
-    where = places or ", ".join(dict.fromkeys(s["country"] for s in seeds if s["country"]))
+    where = wanted.places or ", ".join(dict.fromkeys(s["country"] for s in seeds if s["country"]))
     if not where:
         raise InputError(f"{source}: no column 'country'; say the places with --places")
-    if count < 1 or batch < 1:
+    if wanted.count < 1 or wanted.batch < 1:
         raise InputError("augment: ask for one row or more, in batches of one or more")
-    drawn, done = random.Random(f"augment {seed}"), Augmented()
-    who = f"{Path(engine.identity.model).name}@{engine.identity.revision[:12]}"
+    drawn, done = random.Random(f"augment {wanted.seed}"), Augmented()
     number = 0
-    while len(done.rows) < count:
+    while len(done.rows) < wanted.count:
         number += 1
         shots = drawn.sample(seeds, min(SHOTS, len(seeds)))
-        asked = min(batch, count - len(done.rows))
+        left = wanted.count - len(done.rows)
+        asked = min(wanted.batch, left)
         prompt = _put(prompts.stereotypes, prompts.halt, _examples(shots), asked, where)
-        sampling = Sampling(temperature=temperature, max_tokens=prompts.max_tokens)
-        reply = _ask(engine, [prompt], prompts.lang, f"batch{number}", seed, sampling)[0]
+        reply = _ask(engine, [prompt], prompts, f"batch{number}", wanted)[0]
         rows = _read(reply, prompts, f"batch {number}", done)
-        new = _new(rows, [*seeds, *done.rows], done)[: count - len(done.rows)]
-        questions = [prompts.counters.replace("{sentence}", row["sentence"]) for row in new]
-        answers = _ask(engine, questions, prompts.lang, "counter", seed, sampling)
-        step = f"augment/{VERSION}|prompts:{prompts.lang}@{prompts.hash}|model:{who}|s{seed}"
-        names = [cell_text(shot["id"]) for shot in shots]
-        for row, answer in zip(new, answers, strict=True):
-            counter = _counter(answer, prompts.lang, done)
-            sentence = row.pop("sentence")
-            done.rows.append(
-                {
-                    "id": f"aug-{seed}-{len(done.rows) + 1}",
-                    "lang": prompts.lang,
-                    **row,
-                    "stereotype_sentence": sentence,
-                    "antistereotype_sentence": counter,
-                    "counter_kind": "positive" if counter else "missing",
-                    "made_by": who,
-                    "batch": number,
-                    "sentence": sentence,
-                    tables.HISTORY: tables.history([], f"{step}|batch:{number}", *names),
-                }
-            )
+        new = _new(rows, [*seeds, *done.rows], done)[:left]
+        _add(new, engine, prompts, wanted, shots, number, done)
         note(f"batch {number}: {len(rows)} rows read, {len(new)} new")
         if not new:
             note("the last batch brought nothing new: stopped")
@@ -171,6 +167,40 @@ def run(
     for row in done.rows:
         del row["sentence"]
     return done
+
+
+def _add(
+    new: Sequence[Row],
+    engine: Engine,
+    prompts: Prompts,
+    wanted: Wanted,
+    shots: Sequence[Row],
+    number: int,
+    done: Augmented,
+) -> None:
+    """Ask for the counter-stereotypes of new rows, and add both to what is done."""
+    questions = [prompts.counters.replace("{sentence}", row["sentence"]) for row in new]
+    answers = _ask(engine, questions, prompts, "counter", wanted)
+    who = f"{Path(engine.identity.model).name}@{engine.identity.revision[:12]}"
+    step = f"augment/{VERSION}|prompts:{prompts.lang}@{prompts.hash}|model:{who}|s{wanted.seed}"
+    names = [cell_text(shot["id"]) for shot in shots]
+    for row, answer in zip(new, answers, strict=True):
+        counter = _counter(answer, prompts.lang, done)
+        sentence = row.pop("sentence")
+        done.rows.append(
+            {
+                "id": f"aug-{wanted.seed}-{len(done.rows) + 1}",
+                "lang": prompts.lang,
+                **row,
+                "stereotype_sentence": sentence,
+                "antistereotype_sentence": counter,
+                "counter_kind": "positive" if counter else "missing",
+                "made_by": who,
+                "batch": number,
+                "sentence": sentence,
+                tables.HISTORY: tables.history([], f"{step}|batch:{number}", *names),
+            }
+        )
 
 
 def _seeds(source: str | Path) -> list[Row]:
@@ -206,12 +236,13 @@ def _put(prompt: str, halt: str, examples: str, count: int, places: str) -> str:
 
 
 def _ask(
-    engine: Engine, prompts: Sequence[str], lang: str, probe: str, seed: int, sampling: Sampling
+    engine: Engine, texts: Sequence[str], prompts: Prompts, probe: str, wanted: Wanted
 ) -> list[Response | None]:
-    """A reply to each prompt; None where there is none."""
-    requests, order = [], []
-    for at, prompt in enumerate(prompts):
-        messages = [{"role": "user", "content": prompt}]
+    """Ask each text; None where there is no reply."""
+    sampling = Sampling(temperature=wanted.temperature, max_tokens=prompts.max_tokens)
+    lang, requests, order = prompts.lang, [], []
+    for at, text in enumerate(texts):
+        messages = [{"role": "user", "content": text}]
         pack = f"augment/{VERSION}"
         key = request_id(str(at), lang, pack, probe, messages, 0)
         order.append(key)
@@ -224,7 +255,7 @@ def _ask(
                 probe=probe,
                 messages=messages,
                 sample=0,
-                seed=derive_seed(seed, key, 0),
+                seed=derive_seed(wanted.seed, key, 0),
             )
         )
     found: dict[str, Response] = {}
@@ -249,7 +280,7 @@ def _refuses(text: str, lang: str) -> bool:
 
 
 def _read(reply: Response | None, prompts: Prompts, where: str, done: Augmented) -> list[Row]:
-    """The rows of a reply; what is none is put down in `bad`, a refusal counted."""
+    """Read the rows of a reply; note in `bad` what is none, and count a refusal."""
     text = _text(reply)
     done.replies["stereotypes"] += 1
     if not text:
@@ -289,7 +320,7 @@ def _json(text: str) -> list[Any] | None:
 
 
 def _csv(text: str) -> list[Any]:
-    """Rows of CSV: by a header where there is one, else in the order of `FIELDS`."""
+    """Read rows of CSV: by a header where there is one, else in the order of `FIELDS`."""
     lines = [
         line for line in text.splitlines() if line.strip() and not line.strip().startswith("```")
     ]
@@ -328,7 +359,7 @@ def _known(row: dict[Any, Any]) -> Row:
 
 
 def _counter(reply: Response | None, lang: str, done: Augmented) -> str:
-    """The positive sentence of a reply; empty where it refuses, or says nothing."""
+    """Find the positive sentence of a reply; empty where it refuses, or says nothing."""
     text = _text(reply)
     done.replies["counters"] += 1
     first = next((line for line in text.splitlines() if line.strip()), "")
@@ -343,7 +374,7 @@ def _counter(reply: Response | None, lang: str, done: Augmented) -> str:
 
 
 def _new(rows: Sequence[Row], before: Sequence[Row], done: Augmented) -> list[Row]:
-    """Rows that are not nearly the same as an earlier one of the same identity."""
+    """Keep the rows that are not nearly the same as an earlier one of the same identity."""
     kept: list[Row] = []
     for row in rows:
         same = [
@@ -361,7 +392,7 @@ def _new(rows: Sequence[Row], before: Sequence[Row], done: Augmented) -> list[Ro
 
 
 def _bare(sentence: str) -> str:
-    """A sentence without punctuation, unless it has nothing else."""
+    """Take the punctuation out of a sentence, unless it has nothing else."""
     return " ".join(re.sub(r"[^\w\s]", " ", sentence).split()) or sentence
 
 

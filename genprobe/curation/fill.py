@@ -57,25 +57,35 @@ class Finding(NamedTuple):
 # --- templates
 
 
+class Filling(NamedTuple):
+    """How templates are filled.
+
+    lexicon: a table of fillers; those of the language's file where empty. lang: of all templates,
+    where no column says it. limit: at most so many pairs, or contexts, of a template, drawn by
+    `seed` so that every filler comes as often as any other, or one time more; all where 0.
+    """
+
+    lexicon: str | Path = ""
+    lang: str = ""
+    limit: int = 0
+    seed: int = 0
+
+
+EVERYTHING = Filling()
+
+
 def run(
-    source: str | Path,
-    lexicon_source: str | Path = "",
-    lang: str = "",
-    limit: int = 0,
-    seed: int = 0,
+    source: str | Path, how: Filling = EVERYTHING
 ) -> tuple[list[Row], list[str], list[Finding]]:
     """Fill the templates of a table.
 
-    source: the table. lexicon_source: a table of fillers. lang: of all templates, where no column
-    says it. limit: at most so many pairs, or contexts, of a template, drawn by `seed` so that every
-    filler comes as often as any other, or one time more; all where 0. Returns the rows, their
-    columns, and what a reader should look at. Raises InputError where a filler cannot agree, and
-    for what is no template.
+    Returns the rows, their columns, and what a reader should look at. Raises InputError where a
+    filler cannot agree, and for what is no template.
     """
     rows = tables.read(source)
     there = list(dict.fromkeys(name for _, row in rows for name in row))
     if "context" in there and {"question_negative", "question_nonnegative"} & set(there):
-        made, findings = _contexts(source, rows, lang, limit, seed)
+        made, findings = _contexts(source, rows, how)
         return made, tables.columns(made, ("history",)), findings
     text = tables.need(source, there, _TEXT, "the template")
     listed = {tables.column(there, (name,)) for name in ("prototypical", "counter")} - {None}
@@ -84,10 +94,10 @@ def run(
     made, findings = [], []
     for (number, row), name in zip(rows, names, strict=True):
         where = f"{source}, row {number}"
-        code = tables.language(cell_text(row.get("lang")) or _need_lang(lang, where))
+        code = tables.language(cell_text(row.get("lang")) or _need_lang(how.lang, where))
         template = _text(row, text, where)
-        drawn = random.Random(f"{seed} {name}")
-        words = _words(code, lexicon_source, bare=lists and _PLACE in template)
+        drawn = random.Random(f"{how.seed} {name}")
+        words = _words(code, how.lexicon, bare=lists and _PLACE in template)
         if lists and _PLACE in template:
             found = list(_listed(template, row, words, where))
         else:
@@ -96,29 +106,29 @@ def run(
         if errors:
             more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
             raise InputError(f"{errors[0].where}: {errors[0].message}{more}")
-        if limit and sum(len(pair.contrasts) for pair in found) > limit:
-            found = _balanced(found, limit, drawn)
+        if how.limit and sum(len(pair.contrasts) for pair in found) > how.limit:
+            found = _balanced(found, how.limit, drawn)
         step = f"fill/{VERSION}|lexicon:{words.name}@{words.hash or 'none'}"
-        step += f"|limit:{limit}-s{seed}" if limit else ""
+        step += f"|limit:{how.limit}-s{how.seed}" if how.limit else ""
         made += _statements(name, code, row, found, tables.history([row], step, name))
     rest = [name for name in tables.columns(made)[:-1] if name not in STATEMENT]
     return made, [*STATEMENT, *rest, tables.HISTORY], findings
 
 
-def check(source: str | Path, lexicon_source: str | Path = "", lang: str = "") -> list[Finding]:
+def check(source: str | Path, how: Filling = EVERYTHING) -> list[Finding]:
     """List what `run` would refuse, and what a reader should look at, without filling."""
     findings: list[Finding] = []
     rows = tables.read(source)
     there = list(dict.fromkeys(name for _, row in rows for name in row))
     if "context" in there and {"question_negative", "question_nonnegative"} & set(there):
-        return _contexts(source, rows, lang, 0, 0)[1]
+        return _contexts(source, rows, how)[1]
     text = tables.need(source, there, _TEXT, "the template")
     for number, row in rows:
         where = f"{source}, row {number}"
-        code = tables.language(cell_text(row.get("lang")) or _need_lang(lang, where))
+        code = tables.language(cell_text(row.get("lang")) or _need_lang(how.lang, where))
         template = _text(row, text, where)
         if _PLACE not in template:
-            words = lexicon.load(code, lexicon_source)
+            words = lexicon.load(code, how.lexicon)
             list(_filled(template, row, words, where, findings))
     return findings
 
@@ -444,7 +454,7 @@ def _statements(
 
 
 def _contexts(
-    source: str | Path, rows: Sequence[tuple[int, Row]], lang: str, limit: int, seed: int
+    source: str | Path, rows: Sequence[tuple[int, Row]], how: Filling
 ) -> tuple[list[Row], list[Finding]]:
     """Choices of contexts with two entities, in BBQ's layout, which `choices` reads.
 
@@ -457,7 +467,7 @@ def _contexts(
     findings: list[Finding] = []
     for (number, row), name in zip(rows, names, strict=True):
         where = f"{source}, row {number}"
-        code = tables.language(cell_text(row.get("lang")) or _need_lang(lang, where))
+        code = tables.language(cell_text(row.get("lang")) or _need_lang(how.lang, where))
         lists = {key: cell_list(row.get(key), ",;|") for key in ("stereotyped", "other", "lexical")}
         unknown = cell_text(row.get("unknown_option"))
         if not lists["stereotyped"] or not lists["other"] or not unknown:
@@ -482,13 +492,15 @@ def _contexts(
                 Finding("warning", where, "no 'disambiguated': ambiguous contexts only")
             )
         step = f"fill/{VERSION}|contexts"
-        step += f"|limit:{limit}-s{seed}" if limit else ""
+        step += f"|limit:{how.limit}-s{how.seed}" if how.limit else ""
         found = list(
             _choices(name, code, row, texts, lists, unknown, tables.history([row], step, name))
         )
-        if limit:
+        if how.limit:
             keys = list(dict.fromkeys(one["_context"] for one in found))
-            chosen = set(random.Random(f"{seed} {name}").sample(keys, min(limit, len(keys))))
+            chosen = set(
+                random.Random(f"{how.seed} {name}").sample(keys, min(how.limit, len(keys)))
+            )
             found = [one for one in found if one["_context"] in chosen]
         made += [{k: v for k, v in one.items() if k != "_context"} for one in found]
     return made, findings

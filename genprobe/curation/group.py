@@ -254,26 +254,26 @@ def nearest(text: str, others: Sequence[str]) -> float:
 
 
 def _embedded(model: str, texts: Sequence[str]) -> Any:
-    """Embeddings of a folder, or of a model of the hub.
+    """Embed texts by a model of a folder or of the hub; each vector has the length one.
 
-    A model2vec folder and one of sentence-transformers with another pooling than the mean are read
-    by these libraries; every other encoder by transformers, with the mean over tokens.
+    model2vec reads its own models, sentence-transformers those whose pooling is not the mean over
+    tokens, and transformers every other encoder, with that mean.
     """
     import numpy as np
 
-    folder = Path(model)
     try:
-        if _says(folder / "config.json", "StaticModel"):
+        folder = _folder(model)
+        if _static(folder):
             from model2vec import StaticModel
 
-            found = StaticModel.from_pretrained(model).encode(list(texts))
+            found = StaticModel.from_pretrained(folder).encode(list(texts))
         elif (folder / "modules.json").is_file() and not _mean_pooled(folder):
             from sentence_transformers import SentenceTransformer
 
-            net = SentenceTransformer(model, device="cpu", local_files_only=True)
+            net = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
             found = net.encode(list(texts), batch_size=64, show_progress_bar=False)
         else:
-            found = _mean_of_tokens(model, texts)
+            found = _mean_of_tokens(str(folder), texts)
     except ImportError as error:
         raise InputError(f"{model}: needs {error.name}; install it with pip") from None
     except (OSError, ValueError, KeyError) as error:
@@ -284,12 +284,29 @@ def _embedded(model: str, texts: Sequence[str]) -> Any:
     return vectors / np.maximum(lengths, 1e-12)
 
 
+def _folder(model: str) -> Path:
+    """Find the folder of a model; one of the hub is fetched, unless it is in the cache."""
+    if Path(model).is_dir():
+        return Path(model)
+    from huggingface_hub import snapshot_download
+
+    kinds = ["*.json", "*.txt", "*.model", "*.safetensors"]
+    return Path(snapshot_download(model, allow_patterns=kinds))
+
+
 def _says(path: Path, word: str) -> bool:
     return path.is_file() and word in path.read_text(encoding="utf-8", errors="replace")
 
 
+def _static(folder: Path) -> bool:
+    """Say whether model2vec wrote a folder; its versions tell it in one file or the other."""
+    return _says(folder / "config.json", "model2vec") or _says(
+        folder / "modules.json", "StaticEmbedding"
+    )
+
+
 def _mean_pooled(folder: Path) -> bool:
-    """Whether sentence-transformers would do no more than take the mean over tokens."""
+    """Say whether sentence-transformers would do no more than take the mean over tokens."""
     modules = folder / "modules.json"
     pooling = folder / "1_Pooling" / "config.json"
     return not _says(modules, "Dense") and (
