@@ -17,13 +17,14 @@ from genprobe.engines import Options, Sampling, Thinking, control
 from genprobe.engines.control import stories, thoughts
 from genprobe.engines.control.exact import ExactStory
 from genprobe.errors import InputError
-from genprobe.judges import Item
+from genprobe.judges import Item, choice, stance
 from genprobe.metrics.thoughts import cut_off
 from genprobe.outcomes import table
 from genprobe.records import Statement
 from genprobe.report import sources, words
 from genprobe.resources import registry
 from genprobe.resources.packs import load_pack
+from genprobe.selftest import chain
 from genprobe.tasks.pipeline.plan import plan as plan_requests
 
 LANGS = registry.names("languages")
@@ -668,3 +669,36 @@ def test_what_is_cut_in_the_thought_comes_first_and_ranks_nobody(tmp_path):
     assert f"{cut} of 24 replies" in line and "--think-tokens" in line
     ((first, *_),) = words.cautions(sources.load([runs[0].folder])).values()
     assert first.startswith(f"{cut} of its 24 replies") and "no ranking" in first
+
+
+# --- the rest of the chain
+
+
+def test_the_chain_is_right(tmp_path):
+    found = chain.run(tmp_path, ["en"], 0)
+    assert [c.fault for c in found] == [""] * len(found) and all(c.asked for c in found)
+    assert {c.link for c in found} == {
+        *("probability of the answer words", "forced choice", "log-probability of sentences"),
+        *("choices, always first", "choices, always unknown", "choices, always stereotype"),
+        *("essays", "LLM judge"),
+    }
+
+
+def test_a_broken_link_is_told(tmp_path, monkeypatch):
+    """A reader of options that counts from the end, a stance that turns, another temperature."""
+
+    def fresh(name):
+        (tmp_path / name).mkdir()
+        return tmp_path / name
+
+    monkeypatch.setattr(
+        choice._Reading, "verdict", lambda self: (self.count - 1, "answer", "first", "")
+    )
+    assert all(c.fault for c in chain._choices(fresh("a"), ["en"], 0)[1:])
+    monkeypatch.setattr(stance, "LIMIT", 3)
+    (essays,) = chain._essays(fresh("b"), ["en"], 0)
+    assert "planted" in essays.fault
+    passed = chain._passed
+    monkeypatch.setattr(chain, "_passed", lambda *x: [2 * value for value in passed(*x)])
+    assert all(c.fault for c in chain._texts(fresh("c"), ["en"], 0))
+    assert chain._decodes(fresh("d"), ["en"], 0)[0].fault

@@ -25,6 +25,9 @@ it thought must be what chance allows (`Thinking`).
 And of the stories that it tells in Kazakh: the intervals of NegRate by domain cover the true one,
 the number of negative templates is what chance allows, and every planted story is read as what it
 is (`Told`).
+
+The rest of the chain (forced choice, probabilities, log-probabilities, choices, essays, the LLM
+judge) is held against known answers in `chain`.
 """
 
 from __future__ import annotations
@@ -49,6 +52,8 @@ from genprobe.engines import Thinking as Asked
 from genprobe.engines.control import stories as tales
 from genprobe.engines.control import thoughts
 from genprobe.outcomes import table
+from genprobe.resources import packs
+from genprobe.selftest import chain
 from genprobe.tasks.pipeline import Progress
 
 if TYPE_CHECKING:
@@ -214,6 +219,7 @@ class Report:
     told: tuple[Told, ...] = ()
     panel: Panel | None = None
     thinking: Thinking | None = None
+    chain: tuple[chain.Check, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -252,6 +258,8 @@ class Report:
             out += ["", *self.panel.text()]
         if self.thinking:
             out += ["", *self.thinking.text()]
+        if self.chain:
+            out += ["", *_aligned(chain.text(self.chain))]
         out.append(f"{self.seconds:.0f} s")
         return "\n".join([*out, *(f"FAULT: {fault}" for fault in self.faults)])
 
@@ -308,10 +316,16 @@ def run(
         if codes := [c for c in thoughts.languages() if not langs or c in langs]:
             found = thoughtful(codes, seed, Path(folder) / "thoughts", progress)
             thinking = compare_thoughts(found)
+        links = chain.run(
+            Path(folder), sorted(langs) or list(packs.load_pack("yesno").reviews), seed, progress
+        )
     report = compare(outcomes, stories, lambda: time.monotonic() - started)
     wrong = [fault for part in (panel, thinking) if part for fault in part.faults]
+    wrong += [f"{link.link}: {link.fault}" for link in links if link.fault]
     faults = (*report.faults, *wrong, *again)
-    return dataclasses.replace(report, panel=panel, thinking=thinking, faults=faults)
+    return dataclasses.replace(
+        report, panel=panel, thinking=thinking, chain=tuple(links), faults=faults
+    )
 
 
 def _again(what: str, run: Run) -> list[str]:
@@ -328,7 +342,7 @@ def worded(seed: int = 0, progress: Progress = lambda what, done, total: None) -
     from genprobe.datasets import statements
     from genprobe.engines.control.worded import replies
     from genprobe.judges import Item
-    from genprobe.resources import packs, panel, registry
+    from genprobe.resources import panel, registry
     from genprobe.tasks.pipeline.plan import plan
 
     pack, (items, _) = packs.load_pack("yesno"), statements.load("builtin", [PANEL_LANG])
