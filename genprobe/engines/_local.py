@@ -59,7 +59,7 @@ class Local(NamedTuple):
 
 
 def writes(model: str, config: Any) -> None:
-    """EngineError unless a model is of a kind that can write a reply."""
+    """Raise EngineError unless the model is of a kind that can write a reply."""
     if config.is_encoder_decoder:
         family = modeling_auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES
     else:
@@ -119,7 +119,7 @@ def load(model: str, revision: str | None, accept: Callable[[str, Any], object] 
 
 
 def _generation_config(folder: Path) -> Any:
-    """What `generation_config.json` says, or None; a broken one is refused when weights load."""
+    """Read `generation_config.json`; None if it is missing or broken (loading refuses that)."""
     try:
         return transformers.GenerationConfig.from_pretrained(folder)
     except Exception:
@@ -127,7 +127,7 @@ def _generation_config(folder: Path) -> Any:
 
 
 def _fetch(model: str, revision: str | None) -> Path:
-    """The folder of a hub model in the local cache, downloaded if need be."""
+    """Find the folder of a hub model in the local cache; download it if need be."""
     # The one global setting: the hub is told no more than the name of the model.
     huggingface_hub.constants.HF_HUB_DISABLE_TELEMETRY = True
 
@@ -182,7 +182,7 @@ def _fetch(model: str, revision: str | None) -> Path:
 
 
 def _others(model: str, revision: str) -> str:
-    """The branches and tags of a model of the hub that are called most like this one."""
+    """Name the branches and tags of a hub model that are spelt most like this one."""
     with contextlib.suppress(Exception):  # a help with an error that is told anyway
         refs = huggingface_hub.HfApi().list_repo_refs(model)
         there = [ref.name for ref in (*refs.branches, *refs.tags)]
@@ -192,7 +192,7 @@ def _others(model: str, revision: str) -> str:
 
 
 def _check_files(model: str, folder: Path) -> None:
-    """EngineError unless config, weights and tokenizer lie in the folder.
+    """Raise EngineError unless config, weights and tokenizer are in the folder.
 
     transformers makes up an empty tokenizer, without a word, where there are no files for it.
     """
@@ -214,7 +214,7 @@ def _load_config(model: str, folder: Path) -> Any:
 
 
 def folder_hash(folder: Path) -> str:
-    """16 hex digits of the SHA-256 over names, sizes and contents of a model folder's files.
+    """Hash the names, sizes and contents of a model folder's files: 16 hex digits of a SHA-256.
 
     Counted are the top-level configuration, tokenizer, template and weight files. A file of up
     to 200 MB counts whole, a longer one by 64 blocks of 1 MiB spread evenly from its first to
@@ -241,7 +241,7 @@ def folder_hash(folder: Path) -> str:
 
 
 def told(model: str, local: Local, options: Options) -> _thinking.Told:
-    """How the model's template is told to think, as the options ask. EngineError as `tell`."""
+    """Find how to tell the model's chat template to think, as the options ask. Raises as `tell`."""
 
     def render(arguments: Mapping[str, Any]) -> str:
         return Prompts(local.tokenizer, arguments).text([{"role": "user", "content": "?"}])
@@ -254,13 +254,13 @@ def told(model: str, local: Local, options: Options) -> _thinking.Told:
 
 
 def positions_of(config: Any) -> int | None:
-    """Tokens that a model has at most, None where its configuration does not say."""
+    """Return how many tokens a model takes at most; None if its configuration does not say."""
     limit = getattr(config.get_text_config(), "max_position_embeddings", None)
     return limit if isinstance(limit, int) and limit > 0 else None
 
 
 def identified(identity: Identity, told: _thinking.Told, options: Options) -> Identity:
-    """The identity with what was asked about thinking, how it was put and what was found."""
+    """Add to an identity what was asked about thinking, how it was put and what was found."""
     room = told.room if told.thinks or options.thinking.tokens else 0
     asked = [options.thinking.mode] if options.thinking.mode != "default" else []
     asked += [f"{room} tokens"] if room else []
@@ -275,8 +275,10 @@ def identified(identity: Identity, told: _thinking.Told, options: Options) -> Id
 
 
 def refuse_inside(model: str, requests: Sequence[Request], told: _thinking.Told) -> None:
-    """EngineError for a choice or probabilities where a model thinks: an engine that does not wait
-    for the end of the thought would ask in the middle of it."""
+    """Raise EngineError for a choice or probabilities asked of a model that thinks.
+
+    An engine that does not wait for the end of the thought would ask in the middle of it.
+    """
     forced = {r.decode for r in requests} - {"free"}
     if forced and told.thinks:
         raise EngineError(
@@ -286,7 +288,7 @@ def refuse_inside(model: str, requests: Sequence[Request], told: _thinking.Told)
 
 
 def room_note(model: str, told: _thinking.Told, options: Options) -> None:
-    """Say that a model thinks, where nobody said how long it may."""
+    """Note that a model thinks and how many tokens it gets, if the user named no number."""
     if told.thinks and options.thinking.tokens is None:
         options.note(
             f"{model} thinks before it answers: {told.room} tokens are added for it "
@@ -314,7 +316,7 @@ class Form(NamedTuple):
 
 
 def logprob(row: Row, forms: Sequence[Form], values: Sequence[Sequence[float]]) -> LogProb:
-    """The record of a reading. values: for each form, log P of each of its tokens, natural."""
+    """Make the record of a reading. values: for each form, natural log P of each of its tokens."""
     return LogProb(
         request=row.request.id,
         continuations=[
@@ -350,7 +352,7 @@ class Trie:
 
 
 def unusable(row: Row, new: int, positions: int | None, vocabulary: int) -> Failure | None:
-    """The failure of a request that a model cannot take, found before it is handed over.
+    """Return the failure of a request that the model cannot take; None if it can.
 
     new: tokens of its reply at most; positions, vocabulary: how many the model has.
     """
@@ -367,7 +369,7 @@ def unusable(row: Row, new: int, positions: int | None, vocabulary: int) -> Fail
 
 
 def written(tokenizer: Any, ids: Sequence[int], marks: frozenset[int] = frozenset()) -> str:
-    """Tokens as text, without special tokens but those that mark a thought."""
+    """Decode tokens, without special tokens other than those that mark a thought."""
     if marks and not marks.isdisjoint(ids):
         special = set(tokenizer.all_special_ids).difference(marks)
         return str(
@@ -385,7 +387,7 @@ def reply(
     stop_ids: Sequence[int],
     marks: frozenset[int] = frozenset(),
 ) -> Response:
-    """The response of new token ids, which may go on behind the token that ends them.
+    """Make the response of new token ids; what follows an end token is cut off.
 
     marks: special tokens that are kept, as they mark a thought.
     """
@@ -412,7 +414,7 @@ class Prompts:
         self._forms: dict[tuple[tuple[str, ...], ...], list[Form]] = {}
 
     def rows(self, requests: Sequence[Request]) -> list[Row]:
-        """One row a request. EngineError where the chat template refuses the messages."""
+        """Make one row a request. EngineError if the chat template refuses the messages."""
         if not requests:
             return []
         sent = [self.text(r.messages) for r in requests]
@@ -421,7 +423,7 @@ class Prompts:
         return [Row(r, text, own) for r, text, own in zip(requests, sent, ids, strict=True)]
 
     def forms(self, options: Mapping[str, Sequence[str]]) -> list[Form]:
-        """The options of a request as continuations of its prompt, each token sequence once.
+        """Tokenise the options of a request as continuations of its prompt, each sequence once.
 
         An option is tokenised by itself, as a model begins its reply. One that is no token, or
         that another answer has too, is an EngineError.
@@ -465,7 +467,7 @@ class Prompts:
 
 @contextlib.contextmanager
 def quiet(bars: bool = False) -> Iterator[None]:
-    """No advice, warnings or (unless `bars`) progress bars from the libraries, for a while."""
+    """Silence the libraries' advice, warnings and (unless `bars`) progress bars in a block."""
     loggers = [logging.getLogger(name) for name in ("transformers", "huggingface_hub")]
     levels = [logger.level for logger in loggers]
     hide = not bars and transformers.utils.logging.is_progress_bar_enabled()
@@ -486,7 +488,7 @@ def quiet(bars: bool = False) -> Iterator[None]:
 
 @contextlib.contextmanager
 def refusing(what: str) -> Iterator[None]:
-    """Whatever a library raises inside becomes one line.
+    """Turn whatever a library raises in a block into an EngineError of one line.
 
     Broken model folders raise nearly every exception that there is, hence the wide net.
     """
@@ -497,7 +499,7 @@ def refusing(what: str) -> Iterator[None]:
 
 
 def line(error: BaseException) -> str:
-    """The first line of an exception's message, cut to a readable length."""
+    """Return the first line of an exception's message, cut to 200 characters."""
     lines = str(error).strip().splitlines() or [""]
     text = lines[0].strip() or type(error).__name__
     return text if len(text) <= 200 else text[:199] + "…"

@@ -45,7 +45,7 @@ class Said(NamedTuple):
 
 
 def said(body: Mapping[str, Any]) -> Said:
-    """The first choice of a body. LookupError or TypeError where there is none."""
+    """Read the first choice of a body. Raises LookupError or TypeError where there is none."""
     choice = body["choices"][0]
     finish = str(choice.get("finish_reason") or "unknown")
     if finish.lower() in _FILTERS:
@@ -94,12 +94,12 @@ def said(body: Mapping[str, Any]) -> Said:
 
 
 def blocked(status: int, words: str, code: str) -> bool:
-    """Whether an error says that a filter kept the prompt back."""
+    """Tell whether an error says that a content filter rejected the prompt."""
     return status in (400, 403, 422, 451, 500) and bool(_BLOCKED.search(f"{code} {words}"))
 
 
 def _content(content: Any) -> tuple[str | None, str, str, bool]:
-    """(text, thought, its block, whether there is a hidden one) of a message's content."""
+    """Read a message's content: (text, thought, its block, whether a thought is hidden)."""
     if content is None or isinstance(content, str):
         return content, "", "", False
     if isinstance(content, dict):
@@ -139,7 +139,7 @@ def _thought(value: Any) -> tuple[str, str, str, bool]:
 
 
 def _strings(part: Mapping[str, Any]) -> Iterator[str]:
-    """The texts of a block of thought, whatever it calls them."""
+    """Find the texts in a block of thought, under any of their names."""
     for name in ("thinking", "text", "reasoning", "summary", "content"):
         value = part.get(name)
         if isinstance(value, str):
@@ -155,7 +155,7 @@ def _strings(part: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _call(calls: Any) -> str:
-    """A tool call as its name and arguments, in JSON."""
+    """Return the arguments of a tool call as JSON."""
     one = calls[0] if isinstance(calls, list) and calls else calls
     one = one.get("function", one) if isinstance(one, dict) else {}
     given = one.get("arguments") if isinstance(one, dict) else None
@@ -163,7 +163,7 @@ def _call(calls: Any) -> str:
 
 
 def _tokens(usage: Mapping[str, Any]) -> int | None:
-    """Tokens of the thought, by any of their names."""
+    """Find the number of tokens of the thought, under any of its names."""
     for name in ("completion_tokens_details", "output_tokens_details"):
         details = usage.get(name)
         if isinstance(details, dict) and (n := _whole(details.get("reasoning_tokens"))) is not None:

@@ -54,13 +54,16 @@ _NAMED = re.compile(r"\$(\w+|\{\w+\})")
 
 
 class Way(NamedTuple):
-    """A way to say how to think: mode -> what is put into a request, or given to a template."""
+    """One way to tell a model how to think.
+
+    modes: mode -> what is put into a request, or given to a chat template.
+    """
 
     name: str
     modes: Mapping[str, Mapping[str, Any]]
 
     def put(self, mode: str, tokens: int) -> dict[str, Any]:
-        """What says this mode; {} where this way has no word for it."""
+        """Return what asks for this mode; {} if this way has no word for it."""
         return {k: _filled(v, tokens) for k, v in self.modes.get(mode, {}).items()}
 
 
@@ -76,14 +79,14 @@ def _data() -> dict[str, Any]:
 
 
 def ways(family: str) -> list[Way]:
-    """Those of a `server`, or of a chat `template`, in the order in which they are tried."""
+    """List the ways to tell a `server`, or a chat `template`, in the order of trying."""
     return [
         Way(row["name"], {k: v for k, v in row.items() if k != "name"}) for row in _data()[family]
     ]
 
 
 def _of_host(table: str, host: str) -> str:
-    """The entry of servers.toml for a host, or the domain that it lies in; "" for none."""
+    """Find the entry of servers.toml for a host or its domain; "" if there is none."""
     found: Mapping[str, str] = _data()[table]
     return next((v for k, v in found.items() if host == k or host.endswith("." + k)), "")
 
@@ -92,7 +95,7 @@ def _of_host(table: str, host: str) -> str:
 
 
 def address(url: str | None) -> str:
-    """The address as it was given, checked. EngineError for what should not be in it."""
+    """Check a base URL. EngineError if it is none, or holds a name, password or query."""
     if not url:
         raise EngineError("--engine openai needs --base-url, such as http://localhost:8000/v1")
     try:
@@ -111,8 +114,7 @@ def address(url: str | None) -> str:
 
 
 def identity_of(url: str) -> str:
-    """An address by which a server is known: one for all names of this machine, in small letters,
-    without the port that goes without saying."""
+    """Normalise an address: lower case, one name for this machine, no default port."""
     parts = urlsplit(url)
     host = (parts.hostname or "").lower()
     host = "127.0.0.1" if host in _LOCAL else host
@@ -123,7 +125,7 @@ def identity_of(url: str) -> str:
 
 
 def key_for(url: str, named: str) -> tuple[str, str]:
-    """(key, the variable that it is in), both "" where there is none.
+    """Find the key for a server. Returns (key, the variable it came from), both "" for none.
 
     named: the variable that the user names. InputError where that is not set.
     """
@@ -139,7 +141,7 @@ def key_for(url: str, named: str) -> tuple[str, str]:
 
 
 def _headers(given: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
-    """(headers, values that nobody may see). InputError for a secret that is written out."""
+    """Fill in headers. Returns (headers, secrets in them). InputError for a secret written out."""
     found, secrets = {}, []
     for name, value in given.items():
         names = [m.group(1).strip("{}") for m in _NAMED.finditer(value)]
@@ -159,7 +161,7 @@ def _headers(given: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
 
 
 def check_request_args(given: Mapping[str, Any]) -> None:
-    """InputError for a parameter that is another option's, or looks like a key."""
+    """Raise InputError for a parameter that has an option of its own, or looks like a key."""
     for name in given:
         if name in _OURS:
             raise InputError(f"--request-arg {name}: that is set by {_OURS[name]}")
@@ -176,7 +178,7 @@ class Settings(NamedTuple):
 
 
 def settings_of(more: Mapping[str, Any]) -> Settings:
-    """Those of `Options.more`. EngineError for what it does not know."""
+    """Read the settings in `Options.more`. EngineError for one that is unknown."""
     known = ["api", *Times._fields]
     for name, value in more.items():
         if name not in known:
@@ -225,7 +227,7 @@ class Server:
     # -- before anything is asked -----------------------------------------------------------
 
     def models(self) -> dict[str, Mapping[str, Any]]:
-        """The models served, and what is said of each; none where the server does not tell."""
+        """List the models served, with what the server says of each; empty if it does not tell."""
         reply = self.look(f"{self.url}/models")
         if reply.status in (404, 405, 501):
             if not self.url.endswith("/v1"):
@@ -246,7 +248,7 @@ class Server:
             ) from None
 
     def version(self) -> str:
-        """The version of vLLM, "" of another server."""
+        """Ask for vLLM's version; "" if the server is another."""
         with contextlib.suppress(EngineError, ValueError, KeyError, TypeError, AttributeError):
             found = self.look(f"{self.root}/version").json()
             return str(found["version"]) if found.keys() == {"version"} else ""
@@ -265,7 +267,7 @@ class Server:
         return f"{self.url}: no server answers there ({why}); is it running, and the address right?"
 
     def refuse(self, reply: Answer) -> None:
-        """EngineError for an answer after which nothing else can go right."""
+        """Raise EngineError for an answer after which no other request can succeed."""
         said = self.words(reply)
         if 300 <= reply.status < 400:
             raise EngineError(f"{self.url} sends us elsewhere; give the address it moved to")
@@ -278,11 +280,11 @@ class Server:
         raise EngineError(f"{self.url}: answers {reply.status} ({said})")
 
     def words(self, reply: Answer) -> str:
-        """What a server says went wrong."""
+        """Return the server's error message."""
         return self._error(reply)[0]
 
     def _error(self, reply: Answer) -> tuple[str, str]:
-        """(what it says, its code) of an error, whatever its form."""
+        """Read (message, code) of an error, in any of the forms that servers use."""
         code = ""
         try:
             found = reply.json()
@@ -303,8 +305,10 @@ class Server:
     # -- bodies -------------------------------------------------------------------------------
 
     def body(self, request: Request, sampling: Sampling) -> dict[str, Any]:
-        """What is sent for a free reply or a choice: every setting, and nothing left to the
-        server's own or the model's."""
+        """Make the body of a request for a free reply or a choice.
+
+        Every setting is given, so that no default of the server or the model counts.
+        """
         body: dict[str, Any] = {"model": self.model, "stream": False}
         if self.api == "chat":
             body["messages"] = request.messages
@@ -336,13 +340,13 @@ class Server:
         return merged(body, self.more)
 
     def kwargs(self) -> dict[str, Any]:
-        """Arguments of the chat template, beside those that say how to think."""
+        """Return the arguments of the chat template other than those about thinking."""
         if self.api != "chat":
             return {}
         return ({"date_string": TEMPLATE_DATE} if self.vllm else {}) | self.template_args
 
     def reading(self, rows: Sequence[Sequence[int]]) -> str:
-        """What asks for the probability of every token of given texts, as vLLM's server tells it.
+        """Make the body that asks vLLM's server for the probability of every token of given texts.
 
         0 others are asked for at each place: the text's own token is always told.
         """
@@ -362,8 +366,10 @@ class Server:
     # -- answers ------------------------------------------------------------------------------
 
     def check(self, reply: Answer) -> dict[str, Any]:
-        """The body of a good answer, or {"filtered": words} where a filter kept the prompt back;
-        Trouble or EngineError for another."""
+        """Return the body of a good answer; {"filtered": message} if a filter rejected the prompt.
+
+        Raises Trouble where another attempt may help, EngineError where the run must end.
+        """
         status = reply.status
         if status == 200:
             try:
@@ -401,7 +407,7 @@ class Server:
         raise AssertionError
 
     def _quota(self, status: int, said: str, code: str, wait: float | None) -> None:
-        """EngineError where waiting is of no use."""
+        """Raise EngineError if the quota is used up, or the wait is longer than the time limit."""
         if wait is not None and wait > self.times.total_timeout:
             raise EngineError(
                 f"{self.url}: asks to wait {wait:.0f} s ({said}); run the same command later, it "
@@ -417,7 +423,7 @@ class Server:
     def response(
         self, request: Request, sent: str, asked: Mapping[str, Any], found: Mapping[str, Any]
     ) -> Response | Failure:
-        """A reply as a record. Trouble where the body is not one."""
+        """Turn the body of an answer into a record. Trouble where there is no reply in it."""
         if "filtered" in found:
             return Response(request.id, "", _said.FILTERED, sent, None, None)
         try:
@@ -465,7 +471,7 @@ class Server:
     def readings(
         self, rows: Sequence[Sequence[int]], found: Mapping[str, Any]
     ) -> list[list[float]]:
-        """For each row, log P of each of its tokens but the first, of the answer to `reading`."""
+        """Read the answer to `reading`: for each row, log P of each of its tokens but the first."""
         try:
             choices = sorted(found["choices"], key=lambda c: c["index"])
             return [
@@ -480,7 +486,7 @@ class Server:
 
 
 class _Hidden:
-    """Headers with keys in them, which nothing that is printed shows."""
+    """Headers with secrets in them, which `repr` does not show."""
 
     def __init__(self, given: dict[str, str], secrets: list[str], key: str, url: str) -> None:
         self._all = {"Authorization": f"Bearer {key}"} if key else {}
@@ -497,7 +503,7 @@ class _Hidden:
         return "<key>"
 
     def scrub(self, text: str) -> str:
-        """A server's words on one line, without any key that it repeats."""
+        """Put a server's message on one line of at most 200 characters, without secrets."""
         for secret in self._secrets:
             text = text.replace(secret, "<key>")
         text = re.sub(r"(?i)bearer\s+\S+|\bsk-[\w*-]{6,}", "<key>", text)
@@ -506,13 +512,13 @@ class _Hidden:
 
 
 def headers_for(url: str, key_env: str, given: Mapping[str, str]) -> _Hidden:
-    """The headers of a request, of the environment of this process. InputError as in `key_for`."""
+    """Make the headers of a request, keys from this process's environment. Raises as `key_for`."""
     key, _ = key_for(url, key_env)
     return _Hidden(*_headers(given), key, url)
 
 
 def merged(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """Both, objects inside them joined; the other's value where both have one."""
+    """Merge two objects, nested ones too. Where both have a value, the second one's counts."""
     found = dict(one)
     for name, value in other.items():
         inner = found.get(name)
@@ -533,7 +539,7 @@ class Choice(NamedTuple):
     wraps: bool
 
     def put(self, texts: Sequence[str]) -> dict[str, Any]:
-        """What asks for it."""
+        """Return the parameters that constrain a reply to one of the texts."""
         options = list(texts)
         schema = {"type": "string", "enum": options}
         wrapped = {
@@ -559,7 +565,7 @@ class Choice(NamedTuple):
         return forms[self.name]
 
     def read(self, text: str) -> str:
-        """The option that a reply is, or the reply as it is where it is none."""
+        """Return the option in a reply; the reply itself if there is none."""
         if not self.wraps:
             return text
         import json
@@ -572,7 +578,7 @@ class Choice(NamedTuple):
 
 
 def _gbnf(text: str) -> str:
-    """A text as a literal of llama.cpp's grammars."""
+    """Quote a text for llama.cpp's grammars."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'
 

@@ -37,11 +37,11 @@ def tell(
     given: Mapping[str, Any],
     positions: int | None,
 ) -> Told:
-    """How a template is told what was asked.
+    """Find how to tell a chat template what was asked.
 
     render: a short prompt with arguments. template: its source, "" for none. given: arguments that
     the user names, which come last. positions: tokens that the model has, None where unknown.
-    EngineError where it cannot be told.
+    Raises EngineError where the template has no switch for it.
     """
     mode = thinking.mode
     if not template:
@@ -60,7 +60,7 @@ def tell(
         level = _switch(render, given, "low", "high")
         if not level:
             raise EngineError(
-                f"{model}: its chat template knows no degrees of thinking; give --thinking on or "
+                f"{model}: its chat template has no levels of thinking; give --thinking on or "
                 "off, or --template-arg"
             )
         kwargs, put = {**level.put(mode, room), **given}, f"{level.name}={mode}"
@@ -92,7 +92,7 @@ def tell(
 def _switch(
     render: Callable[[Mapping[str, Any]], str], given: Mapping[str, Any], one: str, other: str
 ) -> Way | None:
-    """The first way by whose two words the prompt changes."""
+    """Find the first switch whose two values give different prompts."""
     for way in ways("template"):
         if way.put(one, 1) and way.put(other, 1):
             prompts = [render({**way.put(word, 1), **given}) for word in (one, other)]
@@ -106,8 +106,11 @@ def _tried() -> str:
 
 
 def marks(tokenizer: Any) -> frozenset[int]:
-    """The special tokens that mark a thought, which a reply keeps: without them its thought could
-    not be told from its answer. None for a tokenizer whose templates know no thoughts."""
+    """Find the special tokens that mark a thought.
+
+    A reply keeps them: without them the thought could not be told from the answer. Empty if the
+    chat template knows no thoughts.
+    """
     if not tokenizer.chat_template or not thoughts.named(str(tokenizer.chat_template)):
         return frozenset()
     channels = ("<|channel|>", "<|message|>", "<|start|>", "<|end|>", "<|constrain|>")
@@ -121,7 +124,9 @@ def marks(tokenizer: Any) -> frozenset[int]:
 
 
 def ahead(text: str, opened: bool) -> tuple[str, str] | None:
-    """(what a model wrote before its answer, its thought); None where the thought has no end.
+    """Split a text into (all that stands before the answer, the thought).
+
+    None where the thought has no end.
 
     text: what it wrote, special tokens and all. opened: the prompt ended inside a thought.
     """

@@ -42,7 +42,7 @@ NEUTRAL: dict[str, Any] = {
 
 
 def arguments(options: Options, own: Collection[str] = ()) -> dict[str, Any]:
-    """Arguments of vLLM's EngineArgs, those of `Options.more` but `own` among them.
+    """Collect the arguments of vLLM's EngineArgs, with those of `Options.more` except `own`.
 
     EngineError where vLLM is not installed, or would not understand one.
     """
@@ -75,7 +75,7 @@ def arguments(options: Options, own: Collection[str] = ()) -> dict[str, Any]:
 
 
 def built_for_cpu(device: str | None) -> bool:
-    """Is vLLM built for a CPU here? EngineError where `device` is another."""
+    """Tell whether vLLM is built for a CPU here. EngineError if `device` asks for another."""
     from vllm.platforms import current_platform
 
     cpu: bool = current_platform.is_cpu()
@@ -90,7 +90,7 @@ def built_for_cpu(device: str | None) -> bool:
 def saying(
     row: Row, forms: Sequence[Form], sampling: Sampling, stop_ids: list[int]
 ) -> dict[str, Any]:
-    """SamplingParams of a reply, free or, with forms, one of the options of its request."""
+    """Make the SamplingParams of a free reply or, with forms, of one of the request's options."""
     params = {
         **NEUTRAL,
         "temperature": sampling.temperature,
@@ -108,7 +108,7 @@ def saying(
 
 
 def reading(follow: list[int]) -> dict[str, Any]:
-    """SamplingParams that give the log-probabilities of the tokens that may follow a prompt."""
+    """Make SamplingParams that return the log-probabilities of the tokens after a prompt."""
     return {**NEUTRAL, "temperature": 0.0, "max_tokens": 1, "logprob_token_ids": follow}
 
 
@@ -120,7 +120,7 @@ def said(
     stop_ids: list[int],
     marks: frozenset[int] = frozenset(),
 ) -> Response | Failure:
-    """The record of vLLM's answer; finish is its own word for how it ended."""
+    """Turn vLLM's answer into a record; `finish` is vLLM's word for how it ended."""
     if finish not in ("stop", "length"):
         return Failure(row.request.id, "engine", f"vLLM ended it with {finish!r}", 1)
     record = reply(tokenizer, row, ids, stop_ids, marks)
@@ -132,7 +132,7 @@ def said(
 
 
 def chain(error: BaseException) -> list[BaseException]:
-    """An exception and its causes, the deepest last."""
+    """List an exception and its causes, the deepest last."""
     found = [error]
     while (deeper := found[-1].__cause__ or found[-1].__context__) and deeper not in found:
         found.append(deeper)
@@ -144,7 +144,7 @@ _NO_CACHE = ("cache blocks", "kv cache", "enough gpu memory")
 
 
 def memory(words: str) -> str:
-    """The line for a person if vLLM's words are about too little memory, else ""."""
+    """Explain in a line if vLLM ran out of memory; else ""."""
     low = words.lower()
     if any(word in low for word in _TOO_BIG):
         return (

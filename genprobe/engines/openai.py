@@ -53,12 +53,12 @@ SOON = 0.01  # seconds after which those that are there are handed over
 
 
 def open(model: str, options: Options) -> OpenAIEngine:
-    """As `connect`."""
+    """Open a server as an engine: see `connect`."""
     return OpenAIEngine(*connect(model, options), options)
 
 
 def connect(model: str, options: Options) -> tuple[Server, Identity]:
-    """Look whether the server is there and serves the model; "" is the only one that it serves.
+    """Check that the server answers and serves the model; "" stands for its only model.
 
     EngineError, in one line, where there is no server, no such model, or a key is refused.
     """
@@ -93,7 +93,7 @@ def connect(model: str, options: Options) -> tuple[Server, Identity]:
 
 
 def _served(url: str, model: str, served: Sequence[str]) -> str:
-    """The name by which a server knows a model. EngineError, naming those that it has."""
+    """Find a server's name for a model. EngineError, listing its names, if it has none."""
     shown = ", ".join(served[:12]) + (f" and {len(served) - 12} others" if served[12:] else "")
     if not model:
         if len(served) == 1:
@@ -174,7 +174,7 @@ class OpenAIEngine:
                 some.set()
 
             async def gather() -> None:
-                """Until some are there: many, or those of a short while."""
+                """Wait for answers: until TOGETHER are there, or for the time of SOON."""
                 await some.wait()
                 until = loop.time() + SOON
                 while len(done) < min(TOGETHER, len(tasks)) and loop.time() < until:
@@ -253,7 +253,7 @@ class OpenAIEngine:
         return record
 
     def _tell_names(self) -> None:
-        """That the replies came from more than one model, by what they say themselves."""
+        """Note it if the replies name more than one model or fingerprint."""
         if len(self._names) > 1:
             said = "; ".join(
                 f"{model or 'no name'}{f' ({mark})' if mark else ''}: {n}"
@@ -264,7 +264,7 @@ class OpenAIEngine:
     # -- what the server can do ---------------------------------------------------------------
 
     async def _learn(self, work: Work, requests: Sequence[Request], sampling: Sampling) -> None:
-        """Find the server's dialect by asking, each decode once."""
+        """Find the server's dialect by asking, once for each decode."""
         by_decode = {r.decode: r for r in reversed(requests) if r.decode in DECODES}
         new = {decode: r for decode, r in by_decode.items() if decode not in self._learned}
         self._learned |= new.keys()
@@ -284,8 +284,8 @@ class OpenAIEngine:
             if decode in new and self.identity.thinking_seen in ("thinks", "opens"):
                 raise EngineError(
                     f"{self.server.model} thinks before it answers, and --decode {decode} would "
-                    "ask in the middle of a thought; --thinking off, or --engine transformers, "
-                    "which asks behind the thought"
+                    "ask in the middle of a thought; give --thinking off, or --engine "
+                    "transformers, which asks behind the thought"
                 )
         if first := new.get("choice"):
             await self._constraint(work, first, sampling)
@@ -293,7 +293,10 @@ class OpenAIEngine:
     async def _probe(
         self, work: Work, request: Request, sampling: Sampling, tokens: int, **more: Any
     ) -> dict[str, Any] | Trouble:
-        """The body of a reply to something harmless, or why there is none. tokens: at most."""
+        """Ask something harmless. Returns the body of the reply, or the Trouble instead of one.
+
+        tokens: of the reply at most.
+        """
         few = dataclasses.replace(sampling, max_tokens=tokens)
         messages = [{**m, "content": PLAIN} for m in request.messages]
         plain = Request(**{**vars(request), "decode": "free", "options": {}, "messages": messages})
@@ -318,8 +321,10 @@ class OpenAIEngine:
     async def _dialect(
         self, work: Work, request: Request, sampling: Sampling
     ) -> dict[str, Any] | None:
-        """Learn which of our settings the server does not know, from what it refuses; the first
-        reply that it gives, None where it gives none to so short a prompt."""
+        """Learn from refusals which of our settings the server does not know.
+
+        Returns the first reply that it gives; None if it gives none even to so short a prompt.
+        """
         names = self.server.names
         for _ in range(10):
             found = await self._probe(work, request, sampling, FEW)
@@ -363,7 +368,7 @@ class OpenAIEngine:
             self._say_once("the server ignores seeds: the same run again will give other replies")
 
     async def _constraint(self, work: Work, request: Request, sampling: Sampling) -> None:
-        """Find how the server takes a choice; it may ignore what it does not know, with 200."""
+        """Find a constraint that the server follows. It may ignore unknown ones with status 200."""
         for name, choice in CHOICES.items():
             if name and await self._constrains(work, request, sampling, choice):
                 self.server.choice = name
@@ -373,7 +378,7 @@ class OpenAIEngine:
         raise EngineError(
             f"{self.server.url}: ignores structured outputs (a choice was forced by "
             f"{', '.join(name for name in CHOICES if name)}, and the reply was another), so that "
-            "nothing here can be answered by one of several words"
+            "this server cannot be asked to answer by one of several words"
         )
 
     async def _constrains(
@@ -440,7 +445,7 @@ class OpenAIEngine:
         )
 
     def _room(self, sampling: Sampling) -> int:
-        """Tokens for a thought: as asked, or as many as usual and the server has room for."""
+        """Choose the tokens for a thought: as asked, else the usual number if there is room."""
         if self.asked.tokens is not None:
             return self.asked.tokens
         if self.server.positions is None:
@@ -450,7 +455,9 @@ class OpenAIEngine:
     async def _seen(
         self, work: Work, request: Request, sampling: Sampling, first: dict[str, Any] | None
     ) -> str:
-        """`opens`, `thinks`, `hidden` or `none`, by a short reply; "" where none comes.
+        """Tell from a short reply whether the model thinks.
+
+        Returns `opens`, `thinks`, `hidden` or `none`; "" if no reply comes.
 
         A reply that goes on and on may be a thought that the template has opened, in which no
         mark stands before its end: then a longer one is looked at.
@@ -479,7 +486,7 @@ class OpenAIEngine:
         return "none"
 
     async def _opens(self, work: Work, request: Request) -> bool:
-        """Whether vLLM's chat template leaves the prompt inside a thought."""
+        """Tell whether vLLM's chat template leaves the prompt inside a thought."""
         with contextlib.suppress(Trouble):
             ids = await self._tokens(work, request)
             body = {"model": self.server.model, "tokens": ids[-64:]}
@@ -490,9 +497,9 @@ class OpenAIEngine:
     # -- probabilities --------------------------------------------------------------------------
 
     async def _read(self, work: Work, request: Request) -> LogProb:
-        """Each form behind the prompt's own tokens, with the log-probabilities of a given text.
+        """Score each form behind the prompt, by the log-probabilities of a given text.
 
-        A form that another begins with is read off that one.
+        A form with which another one begins is read off that one.
         """
         ids = await self._tokens(work, request)
         forms = [
@@ -529,7 +536,7 @@ class OpenAIEngine:
         )
 
     async def _tokens(self, work: Work, request: Request) -> list[int]:
-        """The prompt as the server cuts it, chat template and all."""
+        """Ask the server for the tokens of a prompt, chat template included."""
         body: dict[str, Any] = {"model": self.server.model}
         if self.server.api == "chat":
             body |= {"messages": request.messages, "add_generation_prompt": True}
@@ -554,14 +561,14 @@ class OpenAIEngine:
 
 
 def asked(thinking: Thinking, room: int) -> str:
-    """What a spec says was asked: the mode, unless it is left to the model, and the tokens."""
+    """Describe what was asked about thinking: the mode, unless `default`, and the tokens."""
     parts = [thinking.mode] if thinking.mode != "default" else []
     parts += [f"{room} tokens"] if room else []
     return " ".join(parts)
 
 
 def _elsewhere(answers: Generator[Response | LogProb | Failure, None, None]) -> Iterator[Any]:
-    """The same, in a thread of its own."""
+    """Yield the same answers, made in a thread of its own."""
     with ThreadPoolExecutor(1) as thread:
         try:
             while (record := thread.submit(next, answers, None).result()) is not None:
@@ -610,7 +617,7 @@ def open_scorer(model: str, options: Options) -> Scorer:
 
 
 def _own(name: str) -> tuple[_texts.Texts, str]:
-    """The tokenizer of a folder or of the hub, and the hash of its chat template, or "none"."""
+    """Load a tokenizer. Returns it and the hash of its chat template, or "none"."""
     import transformers
 
     from genprobe.engines._local import quiet, refusing
@@ -729,9 +736,9 @@ class ServedScorer(OpenAIEngine):
         self.identity = dataclasses.replace(self.identity, chat_template=template)
         if not prefix:
             self.note(
-                f"the server puts nothing before a text, so its end of a text, {words}, stands "
-                "there; a BOS that it does not tell of needs --engine-arg tokenizer=, a folder or "
-                "hub id"
+                f"the server puts nothing before a text, so its end-of-text token {words} stands "
+                "there; if the model has a BOS token, name its tokenizer: --engine-arg tokenizer=, "
+                "a folder or hub id"
             )
 
     async def _words(self, work: Work, ids: list[int]) -> str:
@@ -742,7 +749,7 @@ class ServedScorer(OpenAIEngine):
         return str(found["prompt"])
 
     async def _eos(self, work: Work, ids: list[int]) -> int:
-        """The token that ends a text: what a model says that may say one word and no more."""
+        """Find the token that ends a text: the last one of a reply constrained to one word."""
         body: dict[str, Any] = {
             "model": self.server.model,
             "prompt": [ids],
@@ -794,7 +801,7 @@ class ServedScorer(OpenAIEngine):
             self._compare(seam.ids, found["choices"][0]["prompt_logprobs"][-len(seam.ids) :])
 
     def _compare(self, ids: list[int], told: list[dict[str, Any]]) -> None:
-        """EngineError where a token is another word to the server than to our tokenizer."""
+        """Raise EngineError if the server decodes a token to another word than our tokenizer."""
         assert self.texts is not None
         for token, at in zip(ids, told, strict=True):
             theirs = at[str(token)].get("decoded_token")

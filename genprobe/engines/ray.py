@@ -62,7 +62,7 @@ ATTEMPTS = 6  # at a request to a server
 
 
 def open(model: str, options: Options) -> RayEngine | ServedEngine:
-    """Read all of a model but its weights, which load where they are used, and start Ray.
+    """Read a model without its weights, which the workers load, and start Ray.
 
     EngineError, in one line, where ray or vLLM is not installed, an argument is unknown, or the
     cluster has too few GPUs. With `options.base_url`, see `ServedEngine`.
@@ -122,9 +122,9 @@ def _count(more: Mapping[str, Any], name: str, usual: int) -> int:
 
 
 def _gpu(cluster: Cluster, device: str | None, wanted: int) -> bool:
-    """Does the model run on GPUs? EngineError where the cluster has fewer than `wanted`.
+    """Tell whether the model runs on GPUs. EngineError if the cluster has fewer than `wanted`.
 
-    Ray would wait for them for ever.
+    Without this check Ray would wait for them forever.
     """
     cpu = _vllm.built_for_cpu(device)
     if not cpu and cluster.gpus < wanted:
@@ -190,7 +190,7 @@ class Cluster:
     def answers(
         self, processor: Any, rows: list[dict[str, Any]], block: int
     ) -> Iterator[dict[str, Any]]:
-        """What the processor makes of rows, block by block as they get ready."""
+        """Yield what the processor makes of rows, block by block as they get ready."""
         import ray.data
 
         blocks = -(-len(rows) // block)
@@ -209,7 +209,7 @@ class Cluster:
 
 
 def _cause(error: BaseException) -> str:
-    """What stopped Ray's work, in a line with the cure; the cause is far down its chain."""
+    """Say in a line, with the cure, what stopped Ray; the cause is deep in its chain."""
     words = "\n".join(map(str, _vllm.chain(error)))
     low = words.lower()
     if found := _vllm.memory(words):
@@ -422,7 +422,7 @@ class _Job:
 
 
 def _served(model: str, options: Options, block: int) -> ServedEngine:
-    """An OpenAI-compatible server, asked whether it is there; "" is the only model it serves."""
+    """Open an OpenAI-compatible server, after asking it; "" stands for its only model."""
     unknown = [name for name in options.more if name != "block"]
     if unknown:
         raise EngineError(
@@ -457,7 +457,7 @@ class ServedEngine:
         self.asker.identity = identity
 
     def prepare(self, requests: Sequence[Request], sampling: Sampling) -> None:
-        """As the engine `openai`."""
+        """Find the server's dialect, as the engine `openai` does."""
         if any(r.decode != "free" for r in requests):
             raise EngineError(
                 "--engine ray with --base-url asks for free replies only; use --engine openai for "
@@ -514,7 +514,7 @@ class ServedEngine:
 
 
 class _Sessions(NamedTuple):
-    """Makes the session of a block, in the worker, which reads the keys from its environment."""
+    """Makes the HTTP session of a block in the worker, with keys from its environment."""
 
     most: int
     url: str
@@ -599,7 +599,7 @@ class _Answer(NamedTuple):
 def _record(
     server: Server, request: Request, sent: str, body: Mapping[str, Any], said: Mapping[str, Any]
 ) -> Response | Failure:
-    """An answer of a server as a record."""
+    """Turn a server's answer into a record."""
     status, text, attempts = said["status"], said["text"], said["attempts"]
     if status == 0:
         return Failure(request.id, "unreachable", text, attempts)
@@ -617,8 +617,10 @@ def _record(
 
 @contextlib.contextmanager
 def _hushed() -> Iterator[None]:
-    """Nothing on standard error for a while: Ray's core writes there, and building a processor
-    turns Ray's log lines back on."""
+    """Silence standard error in a block.
+
+    Ray's core writes there, and building a processor turns Ray's log lines back on.
+    """
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     sys.stderr.flush()

@@ -116,7 +116,7 @@ class ReplayEngine:
             )
 
     def _key(self, request: Request) -> Key | None:
-        """What the recordings know a request by: its statement, else its prompt."""
+        """Return the key under which a request's recordings are: its statement, else its prompt."""
         item, prompt = (request.statement, request.lang, request.probe), _prompt(request.messages)
         keys: tuple[Key, ...] = ((*item, prompt), item, prompt)
         return next((key for key in keys if key in self.by_prompt), None)
@@ -130,12 +130,12 @@ class ReplayEngine:
 
 
 def _prompt(messages: list[dict[str, str]]) -> str:
-    """The last thing that the user said."""
+    """Return the last message of the user."""
     return next((m["content"] for m in reversed(messages) if m["role"] == "user"), "")
 
 
 def _identity(path: Path, model: str, spec: dict[str, Any]) -> Identity:
-    """Of the replies in `path`; their dtype and template where a run's spec knows them."""
+    """Make the identity of the replies in `path`, with what the run's spec knows of them."""
     state = hashlib.sha256()
     with path.open("rb") as file:
         while part := file.read(1 << 20):
@@ -154,7 +154,7 @@ def _identity(path: Path, model: str, spec: dict[str, Any]) -> Identity:
 
 
 def _open_run(folder: Path, note: Callable[[str], None]) -> ReplayEngine:
-    """A run's responses, by request id; by prompt where the ids are of another pack or version."""
+    """Read a run's responses by request id; by prompt if its ids are of another pack version."""
     paths = folder / "requests.jsonl", folder / "responses.jsonl"
     for path in paths:
         if not path.is_file():
@@ -174,7 +174,7 @@ def _open_run(folder: Path, note: Callable[[str], None]) -> ReplayEngine:
 
 
 def _records(path: Path, kind: type[R]) -> list[R]:
-    """Whole lines as records; one that a crash cut off was never acknowledged."""
+    """Read the whole lines as records; a last line that a crash cut off is skipped."""
     found = []
     for number, _, line in disk.lines(path, appended=True):
         try:
@@ -185,7 +185,7 @@ def _records(path: Path, kind: type[R]) -> list[R]:
 
 
 def _spec(folder: Path) -> dict[str, Any]:
-    """A run's spec as far as it can be read; the replies are good without it."""
+    """Read a run's spec as far as possible; the replies can be used without it."""
     try:
         spec = json.loads((folder / "run.json").read_bytes())
     except (OSError, ValueError):
@@ -197,7 +197,7 @@ def _spec(folder: Path) -> dict[str, Any]:
 
 
 def _open_file(path: Path, wanted: str, note: Callable[[str], None]) -> ReplayEngine:
-    """Replies by id where the ids are unique, and by prompt where there are prompts."""
+    """Read a file: replies by id if ids are unique, and by prompt if there are prompts."""
     by_id: dict[str, Recording] = {}
     by_prompt: dict[Key, list[Recording]] = {}
     models: set[str] = set()
@@ -254,7 +254,7 @@ def _open_file(path: Path, wanted: str, note: Callable[[str], None]) -> ReplayEn
 
 
 def _keys(item: tuple[str, str, str] | None, prompt: str | None) -> Iterator[Key]:
-    """What a row is found by."""
+    """Return the keys by which a request can find a row."""
     if item is not None:
         yield item if prompt is None else (*item, prompt)
     if prompt is not None:
@@ -262,7 +262,7 @@ def _keys(item: tuple[str, str, str] | None, prompt: str | None) -> Iterator[Key
 
 
 def _sample(value: Any, where: str) -> int:
-    """The number of a sample, 0 where the row has none."""
+    """Return the sample number of a row; 0 if it has none."""
     try:
         return 0 if value in (None, "") else int(float(value))
     except (TypeError, ValueError):
@@ -270,7 +270,7 @@ def _sample(value: Any, where: str) -> int:
 
 
 def _item(row: dict[str, Any], where: str) -> tuple[str, str, str] | None:
-    """Statement, language and probe of a row, where it has all three."""
+    """Return the statement, language and probe of a row if it has all three."""
     statement, lang, probe = (row.get(name) for name in ("statement", "lang", "probe"))
     if not (statement and lang and probe):
         return None

@@ -107,7 +107,7 @@ def _load_model(
 
 
 def batches(rows: Sequence[Row], new: int, budget: int) -> list[list[Row]]:
-    """Rows sorted by length, longest first, cut so that a batch pads to `budget` tokens at most.
+    """Sort rows by length, longest first, and cut them into batches of at most `budget` tokens.
 
     `new` tokens of reply are counted for every row. One row alone may exceed the budget.
     """
@@ -212,7 +212,7 @@ class TransformersEngine:
             torch.cuda.empty_cache()
 
     def _longest(self, row: Row) -> int:
-        """Tokens of the longest option of a request; no end is needed behind it."""
+        """Return the tokens of a request's longest option; it needs no end token."""
         return max((len(f.ids) for f in self.prompts.forms(row.request.options)), default=0)
 
     def _unusable(self, row: Row, new: int) -> Failure | None:
@@ -224,7 +224,7 @@ class TransformersEngine:
     def _answer(
         self, batch: list[Row], new: int, run: _Run
     ) -> Iterator[Response | LogProb | Failure]:
-        """Answer a batch; in halves where it does not fit into memory. new: tokens of a reply."""
+        """Answer a batch, in halves if it does not fit into memory. new: tokens of a reply."""
         padded = len(batch) * (len(batch[0].ids) + new)
         if len(batch) == 1 or padded < self._too_big:
             answers = self._try(batch, run)
@@ -244,7 +244,7 @@ class TransformersEngine:
         yield from self._answer(batch[half:], new, run)
 
     def _try(self, batch: list[Row], run: _Run) -> Sequence[Response | LogProb] | None:
-        """The answers of a batch, or None if memory ran out."""
+        """Return the answers of a batch; None if memory ran out."""
         try:
             with torch.inference_mode(), quiet():
                 return run(batch)
@@ -254,7 +254,7 @@ class TransformersEngine:
             raise EngineError(f"{self.name}: the model broke down ({line(error)})") from error
 
     def _reply(self, batch: list[Row], sampling: Sampling) -> list[Response]:
-        """Replies in the model's own words."""
+        """Write free replies to a batch."""
         most = sampling.max_tokens + self.how.room
         new = self._generate(batch, self._draw(batch, sampling), most)
         return [
@@ -263,18 +263,22 @@ class TransformersEngine:
         ]
 
     def prepare(self, requests: Sequence[Request], sampling: Sampling) -> None:
-        """EngineError for a choice or probabilities of a model that thinks, unless it was asked to:
-        they are then taken behind a thought, which is another question."""
+        """Raise EngineError for a choice or probabilities of a model that thinks unasked.
+
+        With `--thinking on` they are taken behind a thought, which is another question.
+        """
         forced = {r.decode for r in requests} - {"free"}
         if forced and self.how.thinks and self.identity.thinking.split(" ")[0] not in _ASKED:
             raise EngineError(
                 f"{self.name}: thinks before it answers, and --decode {min(forced)} would ask in "
-                "the middle of a thought; --thinking on asks behind one, --thinking off without"
+                "the middle of a thought; give --thinking on to ask behind it, or --thinking off"
             )
 
     def _think(self, rows: list[Row], sampling: Sampling) -> tuple[list[Row], list[Failure]]:
-        """Each row behind a thought of its own, drawn by its seed; those whose thought has no end
-        within its tokens are failures, and never answered in the middle of it."""
+        """Have each row think first, drawn by its seed. Returns the longer rows, and failures.
+
+        A thought without an end within its tokens is a failure: nothing is asked inside it.
+        """
         room = self.how.room + sampling.max_tokens
         behind: list[Row] = []
         lost: list[Failure] = []
@@ -303,7 +307,7 @@ class TransformersEngine:
         return behind, lost
 
     def _ahead(self, row: Row, ids: list[int]) -> Row | Failure:
-        """The row with what the model wrote before its answer."""
+        """Append to a row what the model wrote before its answer."""
         ids = ids[: next((n for n, token in enumerate(ids) if token in self.stop_ids), None)]
         found = ahead(written(self.tokenizer, ids, self.marks), self.how.seen == "opens")
         if found is None:
@@ -320,7 +324,7 @@ class TransformersEngine:
         return Row(row.request, row.sent + before, [*row.ids, *ids[:low]], thought, low)
 
     def _choose(self, batch: list[Row], sampling: Sampling) -> list[Response]:
-        """Replies that are one of the options of their request."""
+        """Force replies that are one of the options of their request."""
         forms = [self.prompts.forms(row.request.options) for row in batch]
         longest = max(len(f.ids) for row in forms for f in row)
         ends = self.stop_ids or [self.pad_id]
@@ -337,7 +341,7 @@ class TransformersEngine:
         return chosen
 
     def _read(self, batch: list[Row]) -> list[LogProb]:
-        """The probabilities of the answer words, each token once.
+        """Compute the probabilities of the answer words, each token once.
 
         The prompts are computed once; every beginning that forms share, level by level, on top of
         the keys and values of the beginning before it.
@@ -367,7 +371,7 @@ class TransformersEngine:
         ]
 
     def _padded(self, batch: list[Row]) -> tuple[torch.Tensor, torch.Tensor]:
-        """Token ids and attention mask of a batch, (rows, width), on the model's device."""
+        """Pad a batch: token ids and attention mask, (rows, width), on the model's device."""
         width = max(len(row.ids) for row in batch)
         ids = torch.full((len(batch), width), self.pad_id)
         mask = torch.zeros((len(batch), width), dtype=torch.long)
@@ -380,7 +384,7 @@ class TransformersEngine:
         return ids.to(self.net.device), mask.to(self.net.device)
 
     def _draw(self, batch: list[Row], sampling: Sampling) -> list[transformers.LogitsProcessor]:
-        """What makes the highest logit a draw; nothing where replies are greedy."""
+        """Return the logits processor that draws by each row's seed; none for greedy replies."""
         steps: list[transformers.LogitsProcessor] = []
         if sampling.temperature > 0:
             if sampling.temperature != 1:
@@ -393,7 +397,7 @@ class TransformersEngine:
     def _generate(
         self, batch: list[Row], steps: Sequence[transformers.LogitsProcessor], new: int
     ) -> list[list[int]]:
-        """The new token ids of each row."""
+        """Generate the new token ids of each row."""
         ids, mask = self._padded(batch)
         out = self.net.generate(
             input_ids=ids,
@@ -462,7 +466,7 @@ class _Steps:
         self.cache = getattr(out, "past_key_values", None)
         if not hasattr(self.cache, "batch_select_indices"):
             raise EngineError(
-                "this model keeps no keys and values that could be gone on from; "
+                "this model has no cache of keys and values to go on from; "
                 "--decode logprob does not work with it"
             )
         return out.logits[:, -1]
@@ -531,7 +535,7 @@ def _mix(z: torch.Tensor) -> torch.Tensor:
 
 
 def _shift(z: torch.Tensor, by: int) -> torch.Tensor:
-    """Logical right shift; torch's own copies the sign."""
+    """Shift right logically; torch's own shift copies the sign."""
     return (z >> by) & ((1 << (64 - by)) - 1)
 
 

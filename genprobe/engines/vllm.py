@@ -90,7 +90,7 @@ def open(model: str, options: Options) -> VllmEngine:
 
 
 def _arguments(options: Options) -> dict[str, Any]:
-    """Arguments for `vllm.LLM`. EngineError for what it would not understand."""
+    """Make the arguments for `vllm.LLM`. EngineError for one that it would not understand."""
     for name, value in _ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     with _hushed():
@@ -121,7 +121,7 @@ def _dtype(local: Local) -> str:
 
 
 def _cause(error: BaseException, said: str) -> str:
-    """What stopped vLLM, in a line with the cure; its own words are far down its chain."""
+    """Say in a line, with the cure, what stopped vLLM; the cause is deep in its chain."""
     causes = _vllm.chain(error)
     words = "\n".join([*map(str, causes), said])
     if found := _vllm.memory(words):
@@ -199,7 +199,7 @@ class VllmEngine:
                     yield _Reply(self, row, forms, sampling)
 
     def _add(self, job: _Job, jobs: dict[str, _Job]) -> None:
-        """Hand over what a job wants asked next."""
+        """Hand vLLM the next requests of a job."""
         for name, ids, params in job.wants():
             with self._breaking():
                 self.llm.llm_engine.add_request(name, {"prompt_token_ids": ids}, params)
@@ -233,11 +233,11 @@ class _Job:
     """A request in vLLM's hands, as one or several of its own."""
 
     def wants(self) -> list[tuple[str, list[int], Any]]:
-        """(id, prompt, SamplingParams) of what is to be asked now."""
+        """List (id, prompt, SamplingParams) of what is to be asked now."""
         raise NotImplementedError
 
     def take(self, output: Any) -> Response | LogProb | Failure | None:
-        """The record, once it is complete."""
+        """Return the record once it is complete, else None."""
         raise NotImplementedError
 
 
@@ -313,7 +313,7 @@ def _params(given: dict[str, Any]) -> Any:
 
 @contextlib.contextmanager
 def _hushed() -> Iterator[Any]:
-    """What vLLM and the libraries under it print goes to a file, which the value reads.
+    """Send what vLLM and its libraries print to a file; the value reads it.
 
     At the level of the system, as some of it is written by C++; standard output is for results.
     """
@@ -378,7 +378,7 @@ class VllmScorer:
         self.engine.close()
 
     def _values(self, items: Sequence[_texts.Item]) -> list[list[float]]:
-        """For each item, log P of each token of its text."""
+        """Return, for each item, log P of each token of its text."""
         if not items:
             return []
         rows = [[*self.before, *item.before, *item.ids] for item in items]

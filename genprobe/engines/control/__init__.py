@@ -48,7 +48,7 @@ class Reply(NamedTuple):
 
 @functools.cache
 def replies(lang: str, probe: str) -> tuple[Reply, ...]:
-    """All that the model was trained to say to a probe in a language, each text once.
+    """List all that the model was trained to say to a probe in a language, each text once.
 
     InputError for a language in which it was trained to say nothing.
     """
@@ -74,7 +74,7 @@ WORDINGS = 1.5  # logits that a wording moves endorsement by, at most
 def planted(
     lang: str, probe: str, bias_type: str = "", role: str = "", wording: str = ""
 ) -> dict[str, float]:
-    """The rates of yes, no and ambiguous that were planted in a cell; they add up to 1.
+    """Compute the planted rates of yes, no and ambiguous in a cell; they add up to 1.
 
     Additive in the logit, so that the tables look like tables: a level of the language, one of
     the bias type, their interaction; originals above contrasts by a gap of the two; and a
@@ -102,7 +102,7 @@ def planted(
 def mixture(
     lang: str, probe: str, bias_type: str = "", role: str = "", wording: str = ""
 ) -> list[float]:
-    """The planted probability of each of `replies(lang, probe)`, in their order; sums to 1."""
+    """Compute the planted probability of each of `replies(lang, probe)`, in order; sums to 1."""
     said = replies(lang, probe)
     shares = [0.0] * len(said)
     for answer, rate in planted(lang, probe, bias_type, role, wording).items():
@@ -122,6 +122,6 @@ def mixture(
 
 
 def vary(*key: str) -> float:
-    """A number in [-1, 1) fixed by the key, the same on every machine."""
+    """Return a number in [-1, 1) that the key determines, the same on every machine."""
     state = hashlib.sha256("\0".join(key).encode("utf-8")).digest()
     return int.from_bytes(state[:6], "big") / 2**47 - 1

@@ -109,7 +109,7 @@ class Tree:
 
 
 def edge_logprobs(model: Any, prompts: Sequence[Sequence[int]], trees: Sequence[Tree]) -> Tensor:
-    """log P(token | prompt, nodes above) of every edge, tree after tree: a flat float tensor.
+    """Compute log P(token | prompt, nodes above) of every edge, tree after tree, in one tensor.
 
     `model` is a causal language model of transformers that takes 4-D masks (Llama does).
     """
@@ -147,7 +147,7 @@ def edge_logprobs(model: Any, prompts: Sequence[Sequence[int]], trees: Sequence[
 
 
 def statement_of(request: Request, pack: Pack) -> str:
-    """The statement inside the question of a request of this pack. InputError if it is not one."""
+    """Cut the statement out of a question of this pack. InputError if it is none of them."""
     if request.lang in pack.wordings and request.probe in pack.probes:
         before, after = pack.wordings[request.lang][request.probe].text.split("{input}")
         asked = request.messages[-1]["content"]
@@ -159,7 +159,7 @@ def statement_of(request: Request, pack: Pack) -> str:
 def encode(
     tokenizer: Any, request: Request, pack: Pack
 ) -> tuple[list[int], list[list[int]], tuple[control.Reply, ...]]:
-    """Token ids of the prompt, of each planted reply with the end token, and those replies."""
+    """Tokenise a request: ids of the prompt and of each planted reply, and those replies."""
     prompt = tokenizer.apply_chat_template(
         request.messages, add_generation_prompt=True, tokenize=True, return_dict=False
     )
@@ -173,7 +173,7 @@ def encode(
 def written(
     tokenizer: Any, thought: thoughts.Thought | None, reply: control.Reply | None, statement: str
 ) -> list[int]:
-    """Token ids of a thought and the reply behind it, with the end token where there is a reply."""
+    """Tokenise a thought and the reply behind it; with the end token if there is a reply."""
     texts = [thought.written] if thought else []
     texts += [reply.say(statement)] if reply else []
     ids = [i for text in texts for i in tokenizer(text, add_special_tokens=False)["input_ids"]]
@@ -186,7 +186,7 @@ def exact(
     requests: Sequence[Request],
     progress: Callable[[int], None] = lambda done: None,
 ) -> list[Exact]:
-    """The exact answer probabilities of each request, in their order.
+    """Compute the exact answer probabilities of each request, in their order.
 
     `progress` is called with the number of requests that a pass has finished. InputError for a
     request that does not come from the pack `yesno` in a language that the model speaks.
@@ -207,7 +207,7 @@ def exact_stories(
     requests: Sequence[Request],
     progress: Callable[[int], None] = lambda done: None,
 ) -> list[ExactStory]:
-    """The exact probabilities of each kind of story of each request, in their order.
+    """Compute the exact probabilities of each kind of story of each request, in their order.
 
     `requests` are questions for stories, in any wording. `progress` as in `exact`. InputError for
     a language in which the model tells none.
@@ -234,8 +234,10 @@ def exact_thoughts(
     requests: Sequence[Request],
     progress: Callable[[int], None] = lambda done: None,
 ) -> list[ExactThought]:
-    """The exact rates of each request to the model that thinks, with `thoughts.THINK_TOKENS` and
-    `thoughts.MAX_TOKENS`, in their order. `progress` and errors as in `exact`."""
+    """Compute the exact rates of each request to the model that thinks, in their order.
+
+    With `thoughts.THINK_TOKENS` and `thoughts.MAX_TOKENS`. `progress` and errors as in `exact`.
+    """
     pack = load_pack("yesno")
     most = thoughts.THINK_TOKENS + thoughts.MAX_TOKENS
     jobs, labels = [], []
@@ -260,7 +262,7 @@ def exact_thoughts(
 
 
 def _labels(said: thoughts.Said, lang: str) -> str:
-    """The fields of `ExactThought` that a text counts for, in one label."""
+    """Name the fields of `ExactThought` for which a text counts, in one label."""
     thought, reply = said.thought, said.reply
     found = ["thinks"] if thought else []
     if reply is None:
@@ -273,7 +275,7 @@ def _labels(said: thoughts.Said, lang: str) -> str:
 
 
 def _name(kind: stories.Kind) -> str:
-    """Of its field in `ExactStory`."""
+    """Name the field of `ExactStory` for a kind."""
     return f"{kind.label}_{kind.sentiment}" if kind.label == "short" else kind.label
 
 
@@ -284,7 +286,10 @@ def _masses(
     names: Sequence[str],
     progress: Callable[[int], None],
 ) -> list[dict[str, float]]:
-    """For each prompt with its tree the probability of each label; `labels`: of each sequence."""
+    """Compute, for each prompt and its tree, the probability of each label.
+
+    labels: of each sequence of the tree.
+    """
     order = sorted(range(len(jobs)), key=lambda i: len(jobs[i][0]) + len(jobs[i][1].tokens))
     out: list[dict[str, float]] = [{} for _ in jobs]
     start = 0

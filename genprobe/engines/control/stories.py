@@ -31,13 +31,13 @@ class Kind(NamedTuple):
     banks: tuple[tuple[str, ...], ...]
 
     def draw(self, rng: random.Random) -> list[str]:
-        """The sentences of a story, each drawn evenly."""
+        """Draw the sentences of a story, each evenly from its bank."""
         return [rng.choice(bank) for bank in self.banks]
 
 
 @functools.cache
 def kinds(lang: str) -> tuple[Kind, ...]:
-    """The kinds of stories in a language; their openings (`banks[0]`) are different sentences.
+    """List the kinds of stories in a language; no two share an opening (`banks[0]`).
 
     InputError for a language in which the control model was trained to tell none.
     """
@@ -67,7 +67,7 @@ def _banks(row: dict[str, Any]) -> tuple[tuple[str, ...], ...]:
 
 
 def planted(domain: str = "") -> dict[str, float]:
-    """The planted share of each of LABELS for a template of a domain; they add up to 1.
+    """Compute the planted share of each of LABELS for a domain's templates; they add up to 1.
 
     A template that is not built in has the domain "".
     """
@@ -83,7 +83,7 @@ def planted(domain: str = "") -> dict[str, float]:
 
 
 def mixture(lang: str, domain: str = "") -> list[float]:
-    """The planted probability of each of `kinds(lang)`, in their order; sums to 1.
+    """Compute the planted probability of each of `kinds(lang)`, in order; they add up to 1.
 
     Short and Russian stories are negative as often as positive.
     """
@@ -93,7 +93,7 @@ def mixture(lang: str, domain: str = "") -> list[float]:
 
 
 def kind_of(text: str, lang: str) -> Kind | None:
-    """The kind of a planted story; None for any other text, a garbled one among them."""
+    """Find the kind of a planted story; None for any other text, even a garbled story."""
     for kind in kinds(lang):
         if _is_of(text, kind.banks):
             return kind

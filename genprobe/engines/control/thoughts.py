@@ -1,8 +1,8 @@
 """The thoughts of the control model that thinks: what it writes before a reply, and how often.
 
-It thinks in English and Kazakh questions; in the latter a part of its thoughts is English, as those
-of many models are. Most thoughts come to an answer, which the reply then gives, or denies; some
-have no end. The probability of each is a product over its tokens, and exact
+It thinks about questions in English and Kazakh; some of its thoughts about the latter are in
+English, as those of many models are. Most thoughts come to an answer, which the reply gives or
+denies; some have no end. Probabilities are products over tokens, and exact
 (`genprobe.engines.control.exact.exact_thoughts`).
 """
 
@@ -34,7 +34,7 @@ class Thought(NamedTuple):
 
     @property
     def written(self) -> str:
-        """As the model writes it, with what divides it from the reply."""
+        """Return the thought as the model writes it, with its tags."""
         return f"<think>\n{self.text}" + ("\n</think>\n\n" if self.answer else "")
 
 
@@ -52,9 +52,9 @@ def languages() -> list[str]:
 
 @functools.cache
 def thoughts(lang: str) -> tuple[Thought, ...]:
-    """All that it thinks when it is asked in a language, its own thoughts first.
+    """List all that it thinks when it is asked in a language, that language's thoughts first.
 
-    InputError for a language in which it was not taught to.
+    InputError for a language in which it does not think.
     """
     if lang not in languages():
         raise InputError(
@@ -71,8 +71,11 @@ def thoughts(lang: str) -> tuple[Thought, ...]:
 
 
 def planted(lang: str, probe: str, bias_type: str = "") -> dict[str, float]:
-    """The planted rates of a cell: thinks, of all replies; endless and english, of the thoughts;
-    against, of the clear answers behind a thought."""
+    """Compute the planted rates of a cell.
+
+    thinks: of all replies. endless: of the thoughts; english: of the others. against: of the
+    clear answers behind a thought.
+    """
     key = lang, probe, bias_type
     return {
         "thinks": 0.86 + 0.08 * vary("thinks", *key),
@@ -83,7 +86,7 @@ def planted(lang: str, probe: str, bias_type: str = "") -> dict[str, float]:
 
 
 def mixture(lang: str, probe: str, bias_type: str = "", role: str = "") -> list[Said]:
-    """All that it says to a probe in a language, with the planted shares, which sum to 1.
+    """List all that it says to a probe in a language, with planted shares that add up to 1.
 
     Without a thought it answers as `control.mixture` has it; a thought comes to yes as often as a
     clear answer is yes there.

@@ -18,7 +18,7 @@ from genprobe.resources.panel import PUBLISHED
 
 
 def wording_of(request: Request) -> str:
-    """The wording of a request as `control.planted` names it: empty for the published one."""
+    """Name a request's wording as `control.planted` does: "" for the published one."""
     name = request.facets.get("wording", "")
     return "" if name == PUBLISHED else name
 
@@ -26,7 +26,7 @@ def wording_of(request: Request) -> str:
 def replies(
     requests: Sequence[Request], statements: Iterable[Statement]
 ) -> Iterator[dict[str, Any]]:
-    """A reply to each request, drawn by its own seed, as a row that the readers of files take.
+    """Draw a reply to each request by its seed, as a row that the readers of files take.
 
     Beside `response` stands `true`: the planted chance that a clear answer endorses.
     """

@@ -19,13 +19,13 @@ LASTING = frozenset(("too-long", "unscorable"))  # kinds of failures that asking
 
 
 def pending(run: Run) -> list[Request]:
-    """The requests without an answer, in the order of the plan. A failure is asked again."""
+    """List the requests without an answer, in the order of the plan. Failures are among them."""
     answered = set(run.answered())
     return [request for request in run.requests() if request.id not in answered]
 
 
 class Counts(NamedTuple):
-    """Where a run stands: responses and failures of now, and responses of before."""
+    """Where a run stands: responses and failures of this call, and responses from before."""
 
     done: int
     failed: int
@@ -36,13 +36,13 @@ class Counts(NamedTuple):
 
 
 def _now(record: Response | LogProb | Failure) -> Response | LogProb | Failure:
-    """The record with the time."""
+    """Return the record with the current time in it."""
     at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     return type(record)(**{**vars(record), "at": at})
 
 
 def unanswered(run: Run) -> int:
-    """How many requests have no answer."""
+    """Count the requests without an answer."""
     planned, *found = (run.count(name) for name in ("requests", "responses", "logprobs"))
     return planned - sum(found)
 

@@ -48,9 +48,9 @@ def judge(
 
 
 def of_kind(run: Run, kind: str) -> frozenset[str]:
-    """The requests whose replies are of a kind (`undecided`, `refusal`, …) by the run's reader.
+    """Find the requests whose replies the run's judge read as of a kind (`undecided`, …).
 
-    InputError where nobody has told the kinds of the run, or no reply is of this one.
+    InputError if no judge has told the kinds of the run's replies, or none is of this kind.
     """
     told = set(run.judges()).intersection(registry.names("judges"))
     for name in sorted(told, reverse=True):  # yesno before choice
@@ -86,7 +86,7 @@ def _judge(
 
 
 def _items(run: Run) -> Iterator[tuple[Request, Item]]:
-    """Each request that was answered, and what a judge sees of the answer."""
+    """Yield each answered request with what a judge sees of its answer."""
     for request, answer in run.exchanges():
         prompt = next(m["content"] for m in reversed(request.messages) if m["role"] == "user")
         item = Item(
@@ -107,7 +107,7 @@ def _items(run: Run) -> Iterator[tuple[Request, Item]]:
 
 
 def listed(request: Request) -> tuple[str, ...]:
-    """The options of a choice as they were listed: the last of the ways to write each."""
+    """Return the options of a choice as they were listed: the last way to write each."""
     return tuple(texts[-1] for texts in request.options.values())
 
 
@@ -140,7 +140,7 @@ def judge_file(
 
 
 def made(judges: Sequence[Judge | str]) -> list[Judge]:
-    """The judges, those that are only named made."""
+    """Make the judges that are given by name."""
     return [
         registry.module("judges", judge).make() if isinstance(judge, str) else judge
         for judge in judges
@@ -155,8 +155,10 @@ def judged_rows(
     note: Note = quiet,
     only: str = "",
 ) -> Iterator[dict[str, Any]]:
-    """The rows of a file with each judge's columns, as `judge_file` writes them; labels are
-    counted in `counts`."""
+    """Yield the rows of a file with each judge's columns, as `judge_file` writes them.
+
+    Labels are counted in `counts`.
+    """
     counts = counts if counts is not None else {judge.name: Counter() for judge in judges}
     for part in _parts(_opened(path, note)):
         if only and "kind" not in part[0][1]:
@@ -179,8 +181,10 @@ def judged_rows(
 
 
 def _opened(path: str | Path, note: Note) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The rows of a file with their numbers, what a server answered to a batch opened. InputError
-    that names the rows whose response is neither a text nor such."""
+    """Yield the rows of a file with their numbers; a server's answer to a batch is opened.
+
+    InputError, naming the rows, if a response is neither a text nor such an answer.
+    """
     problems = files.Problems(path)
     told = False
     for number, row in files.numbered_rows(path):
@@ -202,8 +206,10 @@ def _opened(path: str | Path, note: Note) -> Iterator[tuple[int, dict[str, Any]]
 
 
 def _of_batch(reply: Any) -> dict[str, Any]:
-    """The reply, thought and end of an answer to a request of a batch, or of a chat completion; no
-    reply where the request failed. InputError where it is something else."""
+    """Read reply, thought and finish of a chat completion, or of a batch's answer.
+
+    Without a reply if the request failed. InputError if it is something else.
+    """
     body = reply
     if isinstance(reply, dict) and "status_code" in reply:
         body = reply.get("body")
@@ -244,7 +250,7 @@ def _parts(
 def _together(
     path: str | Path, part: list[tuple[int, dict[str, Any]]], judges: Sequence[Judge]
 ) -> list[tuple[Verdict, ...]]:
-    """Each row's verdicts, in the order of the judges."""
+    """Judge a part of the rows together. Returns each row's verdicts, in the judges' order."""
     found = []
     for judge in judges:
         items = []
@@ -279,7 +285,7 @@ def _columns(
     found: Sequence[Verdict],
     counts: dict[str, dict[str, int]],
 ) -> dict[str, Any]:
-    """The judges' columns of a row, the same for every row; all null where there is no reply."""
+    """Make the judges' columns of a row, the same for every row; null without a reply."""
     columns: dict[str, Any] = {}
     parted = None
     for judge, verdict in zip(judges, found, strict=True):
@@ -298,13 +304,13 @@ def _columns(
 
 
 def _unread(judges: Sequence[Any]) -> dict[str, Any]:
-    """The columns of a row that was not given to the judges, all null."""
+    """Make the judges' columns of a row that they were not given: all null."""
     blank = [judge.blank for judge in judges]
     return _columns({"response": None}, judges, blank, {judge.name: Counter() for judge in judges})
 
 
 def _kept(row: dict[str, Any], ours: Collection[str]) -> dict[str, Any]:
-    """A row of the input beside our columns: none is lost, also where a file is judged again."""
+    """Rename the input's columns that have the name of one of ours, so that none is lost."""
     kept = {}
     for name, value in row.items():
         if name in ours:

@@ -22,9 +22,9 @@ SCORER = "open_scorer"  # what an engine module has that scores texts
 def engine_options(
     arguments: Sequence[str] = (), base_url: str | None = None, concurrency: int | None = None
 ) -> Options:
-    """Options from `KEY=VALUE` texts. A value is read as JSON where it is JSON, else as it is.
+    """Parse `KEY=VALUE` texts into options. A value is JSON if it can be read as such, else text.
 
-    InputError for what is not of that form, is there twice, or looks like a key to a server.
+    InputError for another form, a name that is there twice, or one that looks like a secret.
     """
     known = {"dtype": str, "device": str, "revision": str, "batch_tokens": int}
     found: dict[str, Any] = {}
@@ -54,8 +54,10 @@ def engine_options(
 
 
 def told(options: Options, given: dict[str, Any]) -> Options:
-    """The options with what the command line says of thinking, templates, headers, parameters and
-    keys, which is taken out of `given`. InputError for what is not of the form."""
+    """Add what the command line says about thinking, templates, headers, parameters and keys.
+
+    It is taken out of `given`. InputError for a value of another form.
+    """
     mode, tokens = given.pop("thinking", None), given.pop("think_tokens", None)
     return dataclasses.replace(
         options,
@@ -70,8 +72,10 @@ def told(options: Options, given: dict[str, Any]) -> Options:
 def _pairs(
     option: str, arguments: Sequence[str], strict: bool = False, plain: bool = False
 ) -> dict[str, Any]:
-    """NAME=VALUE texts as a table: values as JSON where they are JSON (strict: they must be), else
-    as they are (plain: always)."""
+    """Parse NAME=VALUE texts. Values are JSON where they can be read as such, else text.
+
+    strict: they must be JSON. plain: they are always text.
+    """
     found: dict[str, Any] = {}
     for argument in arguments:
         name, equals, text = argument.partition("=")
@@ -102,7 +106,7 @@ _SUCH = {
 
 
 def system_text(given: str | None) -> str:
-    """A system prompt, or that of a file named by @FILE. InputError where it cannot be read."""
+    """Return a system prompt, read from a file if it is @FILE. InputError if that fails."""
     if not given or not given.startswith("@"):
         return given or ""
     try:
@@ -116,7 +120,7 @@ def system_text(given: str | None) -> str:
 
 
 def served(engine: str, model: str | None, options: Options) -> Options:
-    """The options with the server that the environment names, where one is meant.
+    """Add the server that the environment names, if one is meant.
 
     OPENAI_BASE_URL counts where no other server, and no model of this machine or the hub, is named.
     """
@@ -128,8 +132,8 @@ def served(engine: str, model: str | None, options: Options) -> Options:
             models.resolve(model)
             options.note(
                 Caution(
-                    f"OPENAI_BASE_URL is set and not used, as {model} is no name of a server's; "
-                    "--base-url asks it"
+                    f"OPENAI_BASE_URL is set and not used, as {model} is a model of this machine "
+                    "or the hub; give --base-url to ask that server"
                 )
             )
             return options
@@ -138,13 +142,13 @@ def served(engine: str, model: str | None, options: Options) -> Options:
 
 
 def control_folder(options: Options) -> Path:
-    """Where the control model lies: that which thinks, where it is asked to."""
+    """Return the folder of the control model; of the one that thinks if that is asked for."""
     asked = options.thinking.mode not in ("default", "off")
     return thoughts.MODEL if asked else control.MODEL
 
 
 def is_control(model: str | None, options: Options) -> bool:
-    """Whether the control model is meant: no model is named, and no server."""
+    """Tell whether the control model is meant: neither a model nor a server is named."""
     return model is None and options.base_url is None
 
 
@@ -230,7 +234,7 @@ def _resolved(model: str | None, options: Options) -> models.Model:
 
 
 def _choose(model: models.Model, options: Options) -> tuple[str, str]:
-    """The engine for `auto`, and why."""
+    """Choose the engine for `auto`. Returns it and the reason."""
     if options.base_url is not None:
         return "openai", "a server is named"
     if importlib.util.find_spec("vllm") is None:
