@@ -167,6 +167,12 @@ class _Part(NamedTuple):
     last: int
 
 
+def _denies(bits: int) -> bool:
+    """Whether a clause without a stance denies that something can be said."""
+    said = clauses.SAY | clauses.TELL
+    return bool(bits & clauses.NOT and bits & said and not bits & clauses.BECAUSE)
+
+
 def _reason(clause: clauses.Clause) -> bool:
     """Whether a clause gives a reason of what was said: "because not all people are alike"."""
     return any(h.bits & clauses.BECAUSE and h.first == clause.first for h in clause.hits)
@@ -520,6 +526,8 @@ class _Reading:
                 first_shown = min(h.first for h in where + own[-1:])
                 shown = spans[first_shown][0], spans[max(h.last for h in where) - 1][1]
                 found.append(_Said(self._meant(sign), low, high, therefore, shown))
+            elif found and gram.negation == "both" and _denies(bits):
+                found[-1] = found[-1]._replace(answer=None)  # "I disagree, so I cannot say"
             me = me or bool(bits & clauses.ME)
         return found
 
@@ -543,7 +551,7 @@ class _Reading:
         tokens, spans, first = part.tokens, part.spans, clause.first
         signs = clauses.NOT | clauses.CERTAIN
         parts = [
-            (spans[h.first][0], spans[h.last - 1][1])
+            (spans[h.first][0], spans[min(h.last, len(spans) - 1)][1])
             for h in clause.hits
             if h.bits & signs and h.last - h.first > 1
         ]
@@ -1067,7 +1075,7 @@ class _Reading:
                         return "both"
                     return own or answer, rule, event.start, event.end, k
                 elif event.first and self.led_up(k) and not self.legend(k):
-                    if self.divided(k):
+                    if self.divided(k) or self._other_before(k):
                         return "both"
                     return answer, "qualified-word", event.start, event.end, k
             elif event.group == "both":
@@ -1159,6 +1167,17 @@ class _Reading:
             if same and (comma or self.tokens[two.first - 1] in self.lexicon.ors or before[1]):
                 return True
         return False
+
+    def _other_before(self, k: int) -> bool:
+        """Whether the opposite of answer word k stands before it in its sentence: "in part yes and
+        in part no"."""
+        two = self.events[k]
+        other = _OTHER[_POLARITY[two.group]]
+        return any(
+            _POLARITY.get(one.group) == other
+            and not _SENTENCE_ENDS.search(self.norm, one.end, two.start)
+            for one in self.events[max(0, k - 3) : k]
+        )
 
     def _inside(self, k: int, said: _Said) -> int | None:
         """The first event that matters within a clause, from event k on."""

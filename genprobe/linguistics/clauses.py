@@ -293,7 +293,7 @@ def _outer(found: list[Hit]) -> list[Hit]:
                     and hit.last <= span.last
                     and hit.last - hit.first < span.last - span.first
                 )
-                if inside or (span.bits & CERTAIN and _shorter(hit, span)):
+                if inside or (span.bits & CERTAIN and _shorter(hit, span) and hit is not span):
                     hidden = True
                     break
         kept.append(hit._replace(bits=hit.bits & ~_WHOLE) if hidden else hit)
@@ -303,7 +303,7 @@ def _outer(found: list[Hit]) -> list[Hit]:
 def _shorter(hit: Hit, span: Hit) -> bool:
     """Whether a hit runs into or out of a longer one."""
     apart = hit.last <= span.first or span.last <= hit.first
-    return not apart and hit.last - hit.first < span.last - span.first
+    return not apart and (hit.gap or hit.last - hit.first < span.last - span.first)
 
 
 @functools.cache
@@ -531,6 +531,8 @@ def _stances(clause: Clause, me: bool) -> list[Hit] | None:
         and not any(_overlap(hit, other) for other in found)
     ]
     mine = [h for h in hits if h.bits & OWN]
+    if not found and _not_mine(hits, mine):
+        return [mine[0]._replace(bits=FOR)]
     others = [h for h in found if not any(_overlap(h, own) for own in mine)]
     if others:
         found = others
@@ -546,6 +548,17 @@ def _stronger(one: Hit, two: Hit) -> bool:
         and one.size < two.size
         and bool(one.bits & (FOR | FOR_ME)) != bool(two.bits & (FOR | FOR_ME))
     )
+
+
+def _not_mine(hits: Sequence[Hit], mine: Sequence[Hit]) -> bool:
+    """Whether the clause says whose view the statement is not: "That is not my opinion"."""
+    if not mine or not any(h.bits & NOT for h in hits):
+        return False
+    if any(h.bits & (SAY | SHARE | TELL | JUDGE) and not _overlap(h, mine[0]) for h in hits):
+        return False
+    if any(h.bits & ME and not any(_overlap(h, own) for own in mine) for h in hits):
+        return False  # "I do not give my opinion"
+    return any(h.bits & STATEMENT and h.first < mine[0].first for h in hits)
 
 
 def _overlap(one: Hit, two: Hit) -> bool:
@@ -714,9 +727,11 @@ def inserts(
             concedes = any(h.bits & ALTHOUGH and h.first <= low + 1 for h in part)
             aside = bool(part) and all(h.bits & EXTENT for h in part) and high - low <= 4
             pending = any(h.bits & NOT and h.last >= stop - 2 for h in before)
-            empty = not any(h.bits & (_CORE | AND) and h.first <= high for h in part)
+            empty = not any(h.bits & _CORE or (h.bits & AND and h.first == low) for h in part)
             if concedes or aside or (pending and empty):
-                found.append((low, high))
+                # "I can, not even on a third reading, agree" keeps its negation.
+                kept = not pending and any(h.bits & NOT and h.last == high for h in part)
+                found.append((low, high - kept))
                 continue
         start, stop, before = low, high, part
     return found
