@@ -167,10 +167,11 @@ class _Part(NamedTuple):
     last: int
 
 
-def _denies(bits: int) -> bool:
-    """Whether a clause without a stance denies that something can be said."""
-    said = clauses.SAY | clauses.TELL
-    return bool(bits & clauses.NOT and bits & said and not bits & clauses.BECAUSE)
+def _denies(bits: int, says: bool) -> bool:
+    """Whether a clause without a stance denies that something can be said. says: the clause before
+    it ends in a verb of saying."""
+    said = says or bits & (clauses.SAY | clauses.TELL)
+    return bool(bits & clauses.NOT and said and not bits & clauses.BECAUSE)
 
 
 def _reason(clause: clauses.Clause) -> bool:
@@ -503,7 +504,7 @@ class _Reading:
 
     def _clauses(self, gram: clauses.Grammar, part: _Part) -> list[_Said]:
         found: list[_Said] = []
-        me = therefore = False
+        me = therefore = says = False
         core, spans = _CORE[self.probe], part.spans
         for clause in clauses.clauses(gram, *part[:2], *part[4:], self.lexicon.answers):
             bits = _bits(clause.hits)
@@ -526,9 +527,10 @@ class _Reading:
                 first_shown = min(h.first for h in where + own[-1:])
                 shown = spans[first_shown][0], spans[max(h.last for h in where) - 1][1]
                 found.append(_Said(self._meant(sign), low, high, therefore, shown))
-            elif found and gram.negation == "both" and _denies(bits):
+            elif found and gram.negation == "both" and _denies(bits, says):
                 found[-1] = found[-1]._replace(answer=None)  # "I disagree, so I cannot say"
             me = me or bool(bits & clauses.ME)
+            says = any(h.bits & clauses.SAY and h.last == clause.last for h in clause.hits)
         return found
 
     def _meant(self, sign: int) -> str | None:

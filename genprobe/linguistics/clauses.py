@@ -725,13 +725,14 @@ def inserts(
         complete = complete or all(word in answers for word in words)
         if not complete and not any(word in conditions for word in words):
             concedes = any(h.bits & ALTHOUGH and h.first <= low + 1 for h in part)
-            aside = bool(part) and all(h.bits & EXTENT for h in part) and high - low <= 4
-            pending = any(h.bits & NOT and h.last >= stop - 2 for h in before)
+            aside = any(h.bits & EXTENT and h[:2] == (low, high) for h in part)
+            pending = any(h.bits & (NOT | NONE) and h.last >= stop - 2 for h in before)
+            mine = any(h.bits & ME for h in before)
+            denied = not pending and any(h.bits & NOT and h.last == high for h in part)
             empty = not any(h.bits & _CORE or (h.bits & AND and h.first == low) for h in part)
-            if concedes or aside or (pending and empty):
-                # "I can, not even on a third reading, agree" keeps its negation.
-                kept = not pending and any(h.bits & NOT and h.last == high for h in part)
-                found.append((low, high - kept))
+            if concedes or aside or (empty and (pending or (mine and denied))):
+                # "I can, on a third reading even not, agree" keeps its negation.
+                found.append((low, high - denied))
                 continue
         start, stop, before = low, high, part
     return found
