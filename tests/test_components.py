@@ -3,9 +3,10 @@
 import itertools
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from genprobe.analysis.components import components
+from genprobe.analysis.components import components, of_differences
 from genprobe.errors import InputError
 
 # Brennan 2001, Generalizability Theory, synthetic data sets no. 1 (persons x items, 0 and 1),
@@ -161,3 +162,38 @@ def test_too_little_is_refused():
         components([1.0, 0.0], {"a": [1, 1]})
     with pytest.raises(InputError, match="have no 'a'"):
         components([1.0, 0.0, 1.0], {"a": [1, None, 2]})
+
+
+def test_what_the_difference_of_two_models_depends_on():
+    """A difference that turns with the wording is the wording's; noise alone is the residual's."""
+    rng = np.random.default_rng(8)
+    statements, wordings = 80, 8
+    turned = rng.permutation([0.35] * 4 + [-0.35] * 4)
+
+    def asked(model, shift):
+        says = rng.random((statements, wordings)) < 0.5 + shift
+        s, w = np.indices(says.shape)
+        return pd.DataFrame(
+            {
+                "model": model, "lang": "en", "decode": "free", "probe": "agreement", "when": "yes",
+                "measures": "endorsed", "statement": [f"s{i}" for i in s.ravel()],
+                "wording": [f"w{i}" for i in w.ravel()], "sample": 0, "status": "answered",
+                "answer": np.where(says.ravel(), "yes", "no"), "says": says.ravel(),
+            }
+        )  # fmt: skip
+
+    def found(shift):
+        tables = asked("a", 0.0), asked("b", shift)
+        scores = of_differences(*tables, ("a", "b"), "endorsed", [], [], str)
+        return {score.by["effect"]: score for score in scores}
+
+    apart, same = found(turned), found(0.0)
+    planted = turned.var(ddof=1) / (turned.var(ddof=1) + (0.25 - 0.35**2) + 0.25)
+    assert apart["wording"].value == pytest.approx(planted, abs=0.1)
+    assert apart["wording"].low > 0.05
+    assert same["wording"].low == 0
+    assert abs(same["wording"].value) < 0.02
+    assert apart["wording"].by == {"of": "endorsed", "a": "a", "b": "b", "effect": "wording"}
+    with pytest.raises(InputError, match="no question counts for both"):
+        one = asked("b", 0.0)
+        of_differences(asked("a", 0.0), one.assign(lang="de"), ("a", "b"), "endorsed", [], [], str)

@@ -1,8 +1,10 @@
 """Reliability against worked values, and planted traits found again under noise."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from genprobe.analysis import matrix, validity
 from genprobe.analysis.validity import multitrait, reliability
 from genprobe.errors import InputError
 
@@ -56,10 +58,10 @@ def test_planted_traits_come_back_with_the_noise_taken_out():
     assert np.mean([m.mean("convergent", true=True) for m in found]) == pytest.approx(1, abs=0.05)
     assert np.mean([m.mean("neither", true=True) for m in found]) == pytest.approx(0.4, abs=0.05)
     assert np.mean([m.mean("convergent") for m in found]) == pytest.approx(0.8, abs=0.05)
-    for matrix in found:
-        for reliable in matrix.reliabilities.values():
+    for one in found:
+        for reliable in one.reliabilities.values():
             assert reliable == pytest.approx(0.8, abs=0.06)
-        assert "tell things apart" in matrix.told()
+        assert "tell things apart" in one.told()
 
 
 def test_a_method_that_says_more_than_the_trait_is_told():
@@ -73,3 +75,71 @@ def test_what_was_measured_once_has_no_reliability():
     matrix = multitrait(planted(rng, 0.3, times=1))
     assert set(matrix.reliabilities.values()) == {None}
     assert all(cell.true is None and cell.value is not None for cell in matrix.cells)
+
+
+def said(model, latent, seen, rng):
+    """Yes/no outcomes: agreement and disagreement, and recognition, of items with these chances."""
+    rows = []
+    for at, (endorsed, recognised) in enumerate(zip(latent, seen, strict=True)):
+        for probe, when, measures, p in (
+            ("agreement", "yes", "endorsed", endorsed),
+            ("disagreement", "no", "endorsed", endorsed),
+            ("recognition", "yes", "recognised", recognised),
+        ):
+            for sample in range(3):
+                says = bool(rng.random() < p)
+                rows.append((f"s{at}", probe, when, measures, sample, says))
+    columns = ["statement", "probe", "when", "measures", "sample", "says"]
+    found = pd.DataFrame(rows, columns=columns)
+    return found.assign(
+        model=model, lang="en", decode="free", role="original", text=found["statement"],
+        bias_type=np.where(found["statement"].str[1:].astype(int) % 2, "age", "gender"),
+    )  # fmt: skip
+
+
+def explained(model, latent, rng):
+    table = said(model, latent, latent, rng)
+    table = table[table["probe"] == "agreement"].drop(columns=["says", "measures", "when"])
+    stance = [
+        ("against", "for")[int(rng.random() < latent[int(s[1:])])] for s in table["statement"]
+    ]
+    return table.assign(stance=stance)
+
+
+def test_the_matrix_of_runs_finds_planted_traits_and_methods():
+    rng = np.random.default_rng(11)
+    latent, seen = rng.beta(0.5, 0.5, 300), rng.beta(0.5, 0.5, 300)
+    tables = [("m", said("m", latent, seen, rng)), ("m", explained("m", latent, rng))]
+    found = validity.multitrait(matrix.measures(tables, ""))
+    cells = {(c.a, c.b): c for c in found.cells}
+    one = cells[("endorsed", "said"), ("endorsed", "explained")]
+    assert one.kind == "convergent"
+    assert one.n == 300
+    assert one.true == pytest.approx(1.0, abs=0.08)
+    assert one.value < one.true
+    other = cells[("endorsed", "said"), ("recognised", "said")]
+    assert other.kind == "one method"
+    assert abs(other.value) < 0.15
+    assert "tell things apart" in matrix.told(found)
+
+
+def test_models_are_the_units_where_traits_are_kinds_of_stereotypes():
+    rng = np.random.default_rng(12)
+    tables = []
+    for at, level in enumerate(np.linspace(0.1, 0.9, 8)):
+        tables.append((f"m{at}", said(f"m{at}", [level] * 40, [0.5] * 40, rng)))
+        tables.append((f"m{at}", explained(f"m{at}", [level] * 40, rng)))
+    found = validity.multitrait(matrix.measures(tables, "bias_type"))
+    assert {trait for trait, _ in found.measures} == {"age", "gender"}
+    one = next(c for c in found.cells if c.a == ("age", "said") and c.b == ("age", "explained"))
+    assert one.n == 8
+    assert one.value > 0.9
+    with pytest.raises(InputError, match="it takes 5"):
+        matrix.measures(tables[:4], "bias_type")
+
+
+def test_an_item_that_reads_otherwise_in_another_run_is_refused():
+    rng = np.random.default_rng(13)
+    one, other = (said("m", [0.5] * 3, [0.5] * 3, rng) for _ in range(2))
+    with pytest.raises(InputError, match="other words"):
+        matrix.measures([("m", one), ("m", other.assign(text="another"))], "")

@@ -39,8 +39,9 @@ def compare(
     """Runs compared by a test, and what it would take to show a difference (docs/inference.md).
 
     test: `paired` (`analysis.paired`: each of the other runs with the first, item by item), `anova`
-    or `ks` (`analysis.significance`), `components` of the variance of an answer, or `retest`: how
-    far runs, of one run its samples, agree. between: the column whose values are compared, of
+    or `ks` (`analysis.significance`), `components` of the variance of an answer, `differences`: the
+    components of the difference of each other run and the first, or `retest`: how far runs, of one
+    run its samples, agree. between: the column whose values are compared, of
     `anova` and `components` the factors; the model where empty, of these all of
     `significance.FACTORS`, or `components.CROSSED`. Two
     values of another column of one run are `paired`, too: all with all. metrics: where empty, of
@@ -59,7 +60,7 @@ def compare(
         raise registry.unknown("test", test, list(TESTS))
     if power is not None and test != "paired":
         raise InputError("--power plans a paired comparison; leave --test out")
-    if test not in ("anova", "components") and len(between) > 1:
+    if test not in ("anova", "components", "differences") and len(between) > 1:
         raise InputError(
             f"--test {test} compares the values of one column; --test anova of several"
         )
@@ -87,6 +88,8 @@ def compare(
         if power is None and column == "model":
             found.rankings = _ranked(asked, metrics, by, note)
         return found
+    if test == "differences":
+        return Scores(_differences(asked, metrics, by, between))
     pooled = asked.pooled()
     if test == "components":
         from genprobe.analysis import components
@@ -119,7 +122,7 @@ def compare(
     return Scores(significance.corrected(scores, more))
 
 
-TESTS = ("paired", "anova", "ks", "components", "retest")
+TESTS = ("paired", "anova", "ks", "components", "differences", "retest")
 # What is tested of a run where nobody says: the first that it has.
 _MAIN = ("bias-score", "endorsed", "negative-stories", "win-rate", "accuracy", "argues-for")
 
@@ -237,6 +240,26 @@ def _paired(
     for two, name, cell in found:
         sign = two.sign(f"{name}/{measures.find(name).version}-{how}")
         scores += paired.scores([paired.tested(name, cell, draws)], two.a, two.b, sign)
+    return scores
+
+
+def _differences(
+    asked: _Asked, metrics: Sequence[str], by: Sequence[str], between: Sequence[str]
+) -> list[Score]:
+    """The components of the difference of every other run and the first."""
+    from genprobe.analysis import components
+
+    if len(asked.runs) < 2:
+        raise InputError("--test differences takes two runs at least; give another")
+    scores = []
+    for name in metrics or [_main(asked.tables, by, share=True)]:
+        first, *others = zip(asked.names, asked.tables, strict=True)
+        cells = [*_apart(first[1], name, (*between, *by, "model")), *by]
+        for other in others:
+            names = first[0], other[0]
+            tables = first[1], other[1]
+            found = components.of_differences(*tables, names, name, cells, between, asked.sign)
+            scores += found
     return scores
 
 

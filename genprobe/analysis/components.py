@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -309,7 +310,7 @@ def of_outcomes(
     facets: Sequence[str],
     signature: Callable[[str], str],
 ) -> list[Score]:
-    """The components of a figure, in each cell of `by`: `variance-share` of each effect.
+    """Estimate the components of a figure, in each cell of `by`: `variance-share` of each effect.
 
     outcomes: of one run or several. metric: a mean over units that count alike. facets: columns
     that are crossed, `CROSSED` where empty, of which those with one value are left out. The value
@@ -317,31 +318,99 @@ def of_outcomes(
     InputError where nothing varies, or a column does not fit.
     """
     from genprobe.analysis import significance
-    from genprobe.metrics import cells, find
 
-    chosen = list(facets) or [name for name in CROSSED if name in outcomes]
-    if not facets and "order" in chosen and not _crossed_orders(outcomes):
-        chosen.remove("order")
+    chosen = _chosen(outcomes, facets)
     columns = [name for name in chosen if name != "statement" and name not in by]
     kept, left = significance.values(outcomes, metric, [*by, *columns])
+    return _shares(kept, {"of": metric}, by, chosen, left, _signed(metric, signature))
+
+
+def of_differences(
+    one: pd.DataFrame,
+    other: pd.DataFrame,
+    names: tuple[str, str],
+    metric: str,
+    by: Sequence[str],
+    facets: Sequence[str],
+    signature: Callable[[str], str],
+) -> list[Score]:
+    """Estimate what the difference of two models depends on: `variance-share` of each effect.
+
+    one, other: outcomes of runs that asked the same, by the names `names`. The values are those of
+    the other minus those of the first, question by question and sample by sample: a component of
+    the wording is how far the difference itself changes with the wording. The rest as in
+    `of_outcomes`; what counts for one of the two alone is left out. InputError where no question
+    counts for both.
+    """
+    from genprobe.analysis import significance
+    from genprobe.metrics import find
+
+    chosen = [name for name in _chosen(one, facets) if name != "model"]
+    never = find(metric).never_by
+    item = "statement" if "statement" in one else "item"
+    unit = [c for c in (*_UNIT, *chosen, *by) if c in one and c in other and c not in never]
+    unit = [*dict.fromkeys(c for c in unit if c != "statement"), "unit_"]
+    sides, left = [], Counter[str]()
+    for table in (one, other):
+        kept, out = significance.values(table.assign(unit_=table[item]), metric, unit)
+        sides.append(kept)
+        left.update(out)
+    both = sides[0].merge(sides[1].drop(columns="statement"), on=unit, suffixes=("", "_other"))
+    if alone := sum(map(len, sides)) - 2 * len(both):
+        left["in one of the two only"] = alone
+    if not len(both):
+        raise InputError(f"{metric}: no question counts for both {' and '.join(names)}")
+    both["value"] = both["value_other"] - both["value"]
+    about = {"of": metric, "a": names[0], "b": names[1]}
+    return _shares(both, about, by, chosen, left, _signed(metric, signature))
+
+
+# What makes a question to one model the same as one to another, besides the item.
+_UNIT = ("decode", "lang", "probe", *FACETS, "sample")
+
+
+def _chosen(outcomes: pd.DataFrame, facets: Sequence[str]) -> list[str]:
+    """The facets asked for, else those of `CROSSED` that the outcomes have."""
+    found = list(facets) or [name for name in CROSSED if name in outcomes]
+    if not facets and "order" in found and not _crossed_orders(outcomes):
+        found.remove("order")
+    return found
+
+
+def _signed(metric: str, signature: Callable[[str], str]) -> str:
+    from genprobe.metrics import find
+
+    return signature(f"{metric}/{find(metric).version}-{METHOD}")
+
+
+def _shares(
+    kept: pd.DataFrame,
+    about: Mapping[str, str],
+    by: Sequence[str],
+    facets: Sequence[str],
+    left: Mapping[str, int],
+    sign: str,
+) -> list[Score]:
+    """The components of the column `value`, as shares of their sum, in each cell of `by`."""
+    from genprobe.metrics import cells
+
     at, labels = cells(kept, list(by))
-    sign = signature(f"{metric}/{find(metric).version}-{METHOD}")
     scores = []
     for number, label in enumerate(labels):
         part = kept[at == number]
-        names = [n for n in ("statement", *columns) if n in chosen and part[n].nunique() > 1]
-        found = components(part["value"].to_numpy(float), {n: part[n] for n in names})
+        crossed = [n for n in facets if n not in by and part[n].nunique() > 1]
+        found = components(part["value"].to_numpy(float), {n: part[n] for n in crossed})
         total = found.total or 1.0
         for one in found.parts:
             scores.append(
                 Score(
                     metric="variance-share",
-                    by={"of": metric, **label, "effect": one.name},
+                    by={**about, **label, "effect": one.name},
                     value=one.value / total,
                     low=None if one.low is None else min(1.0, one.low / total),
                     high=None if one.high is None else min(1.0, one.high / total),
                     n=found.n,
-                    excluded=left,
+                    excluded=dict(left),
                     bounds=None,
                     signature=sign,
                 )
@@ -352,6 +421,8 @@ def of_outcomes(
 def _crossed_orders(outcomes: pd.DataFrame) -> bool:
     """Whether most questions were asked in both orders of the answers, and not in one that was
     dealt, which leaves the order's interactions to few cells."""
+    if "statement" not in outcomes:  # choices, whose options have orders
+        return True
     cells = [c for c in ("model", "lang", "statement", "probe", "wording") if c in outcomes]
     return bool((outcomes.groupby(cells, observed=True)["order"].nunique() > 1).mean() > 0.5)
 

@@ -118,7 +118,7 @@ def _pairs(said: pd.DataFrame, preferred: pd.DataFrame, by: Sequence[str]) -> Si
     preferred = preferred.rename(columns={"item": "statement"})
     _same_texts(said, preferred)
     facts = _facts(asked, preferred, [c for c in dict.fromkeys(by) if c not in _KEY])
-    asked = asked[["decode", *_KEY]].assign(decode=asked["decode"].astype(str), says=_says(asked))
+    asked = asked[["decode", *_KEY]].assign(decode=asked["decode"].astype(str), says=says(asked))
     one = asked.groupby(["decode", *_KEY], observed=True)["says"].mean().reset_index()
     with np.errstate(invalid="ignore"):  # infinite values
         scored = preferred[["scorer", *_KEY]].assign(prefers=preferred["pro"] - preferred["anti"])
@@ -158,15 +158,19 @@ def _same_questions(said: pd.DataFrame, preferred: pd.DataFrame) -> None:
         )
 
 
-def _says(asked: pd.DataFrame) -> Array:
-    """Endorsement by each answer, 0 to 1; NaN where it is not clear."""
-    says = asked["says"].astype("Float64").to_numpy(float, na_value=np.nan)
+def says(asked: pd.DataFrame) -> Array:
+    """Read from each answer how far it endorses, or recognises, 0 to 1; NaN where it is not clear.
+
+    asked: outcomes of yes/no questions. Of probabilities it is P(yes) / (P(yes) + P(no)), or what
+    is left to 1, as the question goes.
+    """
+    found = asked["says"].astype("Float64").to_numpy(float, na_value=np.nan)
     if "p_yes" not in asked:
-        return says
+        return found
     mass = asked["p_yes"] + asked["p_no"]
     share = (asked["p_yes"] / mass.where(mass > 0)).to_numpy(float)
     share = np.where(asked["when"] == "yes", share, 1 - share)
-    return np.where(asked["decode"] == "logprob", share, says)
+    return np.where(asked["decode"] == "logprob", share, found)
 
 
 def _reasons(found: pd.DataFrame) -> pd.Series:

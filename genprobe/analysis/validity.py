@@ -172,9 +172,11 @@ class Correlation:
 
 @dataclass(frozen=True)
 class Matrix:
-    """measures: (trait, method) of each. reliabilities: of each, None where measured once."""
+    """measures: (trait, method) of each. units: of each, how many. reliabilities: of each, None
+    where measured once."""
 
     measures: tuple[tuple[str, str], ...]
+    units: dict[tuple[str, str], int]
     reliabilities: dict[tuple[str, str], float | None]
     cells: tuple[Correlation, ...]
 
@@ -227,7 +229,8 @@ def multitrait(
         elif a[1] == b[1]:
             kind = "one method"
         cells.append(_correlation(a, b, measures, reliabilities, kind, level))
-    return Matrix(names, reliabilities, tuple(cells))
+    units = {name: len(measures[name]) for name in names}
+    return Matrix(names, units, reliabilities, tuple(cells))
 
 
 def _of_means(units: Mapping[str, tuple[float, ...]]) -> float | None:
@@ -239,6 +242,8 @@ def _of_means(units: Mapping[str, tuple[float, ...]]) -> float | None:
     single = _consistency(np.array([values[:times] for values in several], float))
     if np.isnan(single):
         return None
+    if single <= 0:  # which more measurements do not make better
+        return single
     mean = float(np.mean([len(values) for values in units.values()]))
     return mean * single / (1 + (mean - 1) * single)
 

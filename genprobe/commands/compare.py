@@ -16,12 +16,12 @@ from genprobe.errors import InputError
 @click.argument("others", nargs=-1, type=click.Path(path_type=Path), metavar="[RUN]...")
 @click.option(
     "--test",
-    type=click.Choice(["paired", "anova", "ks", "components", "retest"]),
+    type=click.Choice(["paired", "anova", "ks", "components", "differences", "retest"]),
     default="paired",
     show_default=True,
     help="Item by item; analysis of variance; distributions, pair by pair (Kolmogorov-Smirnov); "
-    "what an answer depends on (variance components; also of one run); how far runs of one model, "
-    "or the samples of one run, agree.",
+    "what an answer depends on (variance components; also of one run); what the difference of two "
+    "models depends on; how far runs of one model, or the samples of one run, agree.",
 )
 @click.option(
     "--between",
@@ -42,6 +42,12 @@ from genprobe.errors import InputError
     help="Of yes/no and log-prob runs: what each model says against what it prefers "
     "(docs/paradigms.md).",
 )
+@click.option(
+    "--matrix",
+    is_flag=True,
+    help="Of runs of one model made in several ways (said, explained, chosen, told, preferred): "
+    "whether they agree, item by item; with --by bias_type, whether models do.",
+)
 @together(BY, FORMAT, QUIET, VERBOSE)
 def command(
     first: Path,
@@ -51,6 +57,7 @@ def command(
     power: float | None,
     metrics: tuple[str, ...],
     paradigms: bool,
+    matrix: bool,
     by: str | None,
     form: str,
     quiet: bool,
@@ -75,8 +82,12 @@ def command(
     With --paradigms the runs are those of `yesno` and `logprob`, of one model or several, matched
     by model and revision: correlation and table of what a model says and what it prefers, item by
     item, for every reading and scorer.
+
+    With --matrix the runs are of any tasks: every two ways of measuring are correlated, as measured
+    and with the noise taken out, and a sentence says what that shows (docs/wordings.md).
     """
     from genprobe.analysis import compare
+    from genprobe.analysis import matrix as multitrait
     from genprobe.render import formats
     from genprobe.text.display import clean
 
@@ -84,6 +95,16 @@ def command(
         raise InputError("--metric goes without --paradigms, which has measures of its own")
     if paradigms and (between or power is not None or test != "paired"):
         raise InputError("--test, --between and --power go without --paradigms")
+    if matrix:
+        if paradigms or metrics or between or power is not None or test != "paired":
+            raise InputError("--matrix goes with --by alone")
+        if len(columns(by)) > 1:
+            raise InputError("--matrix --by takes one column, whose values are the traits")
+        scores, words = multitrait.of_runs([first, *others], *columns(by))
+        print_scores(scores, form)
+        for line in words if form == "table" else ():
+            click.echo(clean(line))
+        return
     if paradigms:
         found = compare.paradigms([first, *others], by=columns(by), note=noter(quiet))
     else:

@@ -220,8 +220,8 @@ def _band_notes(scores: Sequence[Score]) -> list[str]:
 
 # Columns of the cells by which a figure is about other things, that are never added up: the measure
 # that is compared or corrected, the judge that is rated, the question that people answered, who
-# answered it; by scorer and by reading the same items come once more.
-_APART = ("of", "rate", "judge", "question", "reviewer", "scorer", "decode")
+# answered it; by scorer, by reading and by effect the same items come once more.
+_APART = ("of", "rate", "judge", "question", "reviewer", "scorer", "decode", "effect")
 
 
 def alike(scores: Sequence[Score]) -> dict[str, list[Score]]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from genprobe import metrics, tasks
-from genprobe.analysis import compare, components, flips, gate, significance
+from genprobe.analysis import compare, components, flips, gate, matrix, significance
 from genprobe.analysis.paired import fits
 from genprobe.errors import GenprobeError
 from genprobe.metrics.negrate import FEWEST, not_told
@@ -101,7 +101,7 @@ class Sections:
     def made(self) -> tuple[list[Section], list[Section]]:
         """The main sections, and those behind them that have something in them."""
         # These join the runs by themselves: before the tables of ours are there, too.
-        compared = [*self._compared(), *self._paradigms()]
+        compared = [*self._compared(), *self._paradigms(), *self._matrix()]
         main = list(self._main())
         behind = [
             *self._answers(),
@@ -499,6 +499,34 @@ class Sections:
             "items whose stereotype is the likelier one; no-but-prefers: denied and preferred."
         )
         yield Section("paradigms", title, lead, tables)
+
+    def _matrix(self) -> Iterator[Section]:
+        """Whether the ways of measuring agree, of models that were asked about items in several."""
+        ways: dict[tuple[str, str], set[str]] = {}
+        for source in self.sources:
+            ways.setdefault(source.run.spec.who, set()).add(source.run.spec.command)
+        folders = [
+            source.run.folder
+            for source in self.sources
+            if len(ways[source.run.spec.who] & {"yesno", "essays", "logprob"}) > 1
+        ]
+        if not folders:
+            return
+        title = "Do the ways of measuring agree?"
+        try:
+            found, lines = matrix.of_runs(folders)
+        except GenprobeError as error:
+            lead = f"Not compared: {what(error, self.sources, self.redact)}."
+            yield Section("matrix", title, lead, alone=True)
+            return
+        lead = (
+            " ".join(lines) + " Each item was measured in several ways, and every two are "
+            "correlated over items. The same thing measured in two ways should correlate, and "
+            "more so than two things measured in one way. Of a measure with itself it is its "
+            "reliability; behind it the correlation with the noise of both taken out."
+        )
+        made = table(found, ["a", "b", "kind", "model"], caption="Ways of measuring, two by two")
+        yield Section("matrix", title, clean(lead), [made] if made else [])
 
 
 # Measures of saying against preferring -> what a table of them is called.
