@@ -328,6 +328,18 @@ def test_changed_replies_stand_side_by_side_and_are_only_texts(tmp_path, monkeyp
     assert 'id="answers-changed"' not in report.build([made[0]], tmp_path / "x.html").read_text()
 
 
+def test_what_was_asked_again_has_its_reliability(tmp_path, monkeypatch):
+    more = {"langs": ["en"], "samples": 2}
+    one = ask(monkeypatch, tmp_path / "one", "yesno", Model("m"), **more)
+    text = report.build([one], tmp_path / "one.html").read_text("utf-8")
+    assert 'id="answers-retest"' in text and ">reliability<" in text
+    two = ask(monkeypatch, tmp_path / "two", "yesno", Model("m"), seed=5, langs=["en"])
+    three = ask(monkeypatch, tmp_path / "three", "yesno", Model("m"), langs=["en"])
+    text = report.build([two, three], tmp_path / "two.html").read_text("utf-8")
+    assert 'id="answers-retest"' in text
+    assert 'id="answers-retest"' not in report.build([two], tmp_path / "x.html").read_text("utf-8")
+
+
 # --- in a browser
 
 

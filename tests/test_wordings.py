@@ -395,6 +395,15 @@ def test_too_few_wordings_are_said():
     assert dstudy.wordings_for(given, 0.1) > 8
 
 
+def test_a_plan_is_told_a_cheaper_one_that_its_statements_allow():
+    for count in ("all", "2"):
+        asked = plan(items()[:20], PACK, ["agreement"], 0, vary=panel.Vary(count))
+        for line in dstudy.of_plan(asked)[1:]:
+            assert int(line.split(": ")[2].split()[0]) <= 20
+    samples = plan(items()[:20], PACK, ["agreement"], 0, 5, vary=panel.Vary("all"))
+    assert "as much for" in dstudy.of_plan(samples)[1]
+
+
 # --- ranking
 
 

@@ -36,25 +36,20 @@ def compare(
     power: float | None = None,
     note: Note = quiet,
 ) -> Scores:
-    """Runs compared by a test, and what it would take to show a difference (docs/inference.md).
+    """Compare runs by a test, or plan what it takes to show a difference (docs/inference.md).
 
-    test: `paired` (`analysis.paired`: each of the other runs with the first, item by item), `anova`
-    or `ks` (`analysis.significance`), `components` of the variance of an answer, `differences`: the
-    components of the difference of each other run and the first, or `retest`: how far runs, of one
-    run its samples, agree. between: the column whose values are compared, of
-    `anova` and `components` the factors; the model where empty, of these all of
-    `significance.FACTORS`, or `components.CROSSED`. Two
-    values of another column of one run are `paired`, too: all with all. metrics: where empty, of
-    `paired` those that both sides have; of the rest the one that is most asked for. by: columns
-    that make the cells; one cell of all where empty. power: points to plan for, in place of a
-    test. Every p-value comes with itself corrected for all that are returned. What is left out is
-    told to `note`. RunError where two runs differ in more than who was asked; InputError for what
-    cannot be compared.
+    test: `paired`, each of the other runs with the first, item by item (`analysis.paired`); `anova`
+    or `ks` (`analysis.significance`); `components` of the variance of an answer; `differences`,
+    the components of the difference of each other run and the first; `retest`, how far runs, or
+    the samples of one run, agree. between: the column whose values are compared, the model where
+    empty; two values of another column of one run are `paired`, all with all. Of `anova`,
+    `components` and `differences` it is the factors, where empty all of `significance.FACTORS` or
+    `components.CROSSED`. metrics: where empty, of `paired` those that both sides have, of the rest
+    the first of the usual ones that fits. by: columns that make the cells; one cell of all where
+    empty. power: points to plan for, in place of a test. Every p-value comes with itself corrected
+    for all that are returned. What is left out is told to `note`. RunError where two runs differ in
+    more than who was asked; InputError for what cannot be compared.
     """
-    from genprobe import metrics as measures
-    from genprobe.analysis import significance
-    from genprobe.statistics import resampled
-
     metrics, by, between = listed(metrics), listed(by), listed(between)
     if test not in TESTS:
         raise registry.unknown("test", test, list(TESTS))
@@ -64,39 +59,77 @@ def compare(
         raise InputError(
             f"--test {test} compares the values of one column; --test anova of several"
         )
-    retest = test == "retest"
-    asked = _Asked.open([first, *sources_of(others)], (*WHO, "seed") if retest else WHO)
-    if retest:
-        from genprobe.analysis import validity
-
-        tables = dict(zip(asked.names, asked.tables, strict=True))
-        name = metrics[0] if metrics else _main(asked.tables, by, share=True)
-        return Scores(validity.retest(tables, name, by, asked.sign))
+    asked = _Asked.open([first, *sources_of(others)], (*WHO, "seed") if test == "retest" else WHO)
     if test == "paired":
-        column = between[0] if between else "model"
-        sides = asked.sides(column) if len(asked.runs) > 1 or column != "model" else []
-        if power is None and not sides:
-            raise InputError(
-                f"{first} is compared with nothing; give another run, or --between COLUMN"
-            )
-        scores = (
-            _power(asked, sides, metrics, by, power, note)
-            if power is not None
-            else _paired(sides, metrics, by, between)
-        )
-        found = Scores(significance.corrected(scores))
-        if power is None and column == "model":
-            found.rankings = _ranked(asked, metrics, by, note)
-        return found
+        return _side_by_side(asked, metrics, by, between, power, note)
+    if test == "retest":
+        return Scores(_retested(asked, metrics, by))
     if test == "differences":
         return Scores(_differences(asked, metrics, by, between))
-    pooled = asked.pooled()
     if test == "components":
-        from genprobe.analysis import components
+        return Scores(_components(asked, metrics, by, between))
+    return _tested(asked, test, metrics, by, between, note)
 
-        name = metrics[0] if metrics else _main([pooled], by, share=True)
-        apart = _apart(pooled, name, (*between, *by, "model"))
-        return Scores(components.of_outcomes(pooled, name, [*apart, *by], between, asked.sign))
+
+def _side_by_side(
+    asked: _Asked,
+    metrics: Sequence[str],
+    by: Sequence[str],
+    between: Sequence[str],
+    power: float | None,
+    note: Note,
+) -> Scores:
+    """Every other run beside the first, or the values of a column of one run; or their power."""
+    from genprobe.analysis import significance
+
+    column = between[0] if between else "model"
+    sides = asked.sides(column) if len(asked.runs) > 1 or column != "model" else []
+    if power is not None:
+        return Scores(significance.corrected(_power(asked, sides, metrics, by, power, note)))
+    if not sides:
+        raise InputError(
+            f"{asked.runs[0].folder} is compared with nothing; give another run, or "
+            "--between COLUMN"
+        )
+    found = Scores(significance.corrected(_paired(sides, metrics, by, between)))
+    if column == "model":
+        found.rankings = _ranked(asked, metrics, by, note)
+    return found
+
+
+def _retested(asked: _Asked, metrics: Sequence[str], by: Sequence[str]) -> list[Score]:
+    from genprobe.analysis import validity
+
+    tables = dict(zip(asked.names, asked.tables, strict=True))
+    name = metrics[0] if metrics else _main(asked.tables, by, share=True)
+    return validity.retest(tables, name, by, asked.sign)
+
+
+def _components(
+    asked: _Asked, metrics: Sequence[str], by: Sequence[str], between: Sequence[str]
+) -> list[Score]:
+    from genprobe.analysis import components
+
+    pooled = asked.pooled()
+    name = metrics[0] if metrics else _main([pooled], by, share=True)
+    apart = _apart(pooled, name, (*between, *by, "model"))
+    return components.of_outcomes(pooled, name, [*apart, *by], between, asked.sign)
+
+
+def _tested(
+    asked: _Asked,
+    test: str,
+    metrics: Sequence[str],
+    by: Sequence[str],
+    between: Sequence[str],
+    note: Note,
+) -> Scores:
+    """An analysis of variance, or Kolmogorov and Smirnov's test, of all runs together."""
+    from genprobe import metrics as measures
+    from genprobe.analysis import significance
+    from genprobe.statistics import resampled
+
+    pooled = asked.pooled()
     columns = list(between) or (list(significance.FACTORS) if test == "anova" else ["model"])
     parts = []
     for name in metrics or [_main([pooled], by)]:
@@ -107,10 +140,8 @@ def compare(
             raise InputError(f"{name}: no value is left to compare; {_reasons(left)}")
         parts.append((name, kept, [*cells, *by], left))
     tests = sum(_tests(test, kept, split, columns) for _, kept, split, _ in parts)
-    how, draws = (
-        significance.ANOVA if test == "anova" else significance.KS,
-        significance.enough(tests),
-    )
+    how = significance.ANOVA if test == "anova" else significance.KS
+    draws = significance.enough(tests)
     scores = []
     for name, kept, split, left in parts:
         signed = asked.sign(f"{name}/{measures.find(name).version}+{resampled(how, draws)}")

@@ -226,7 +226,8 @@ def of_plan(requests: Iterable[Request]) -> list[str]:
             f"{about} a question, {wordings} wordings: an interval over wordings of "
             f"±{100 * half:.0f} points at a share of one half, if wordings differ by 1 in logits"
         )
-        best = cheapest(USUAL, half, wordings, (1, samples))
+        # With no more statements than the plan has: there may be no others.
+        best = cheapest(USUAL, half, wordings, (1, samples), most=statements)
         if best and best[0].requests < 0.9 * len(mine):
             plan = best[0]
             lines.append(

@@ -591,9 +591,6 @@ def _power(
     """sums, units: (statements,). variance: of a statement's difference, where the models differ by
     so much. most: the largest difference there can be. once: whether the test is McNemar's."""
     from scipy.optimize import brentq
-    from scipy.stats import nct as t_of
-    from scipy.stats import t
-    from statsmodels.stats.power import normal_power_het
 
     n, d = len(sums), points / 100
     if n < _LEAST:
@@ -601,38 +598,12 @@ def _power(
     if not 0 < d < 1:
         raise InputError(f"{points:g} points is no difference of shares; give 0 to 100")
 
-    def seen(sums: Array) -> _Seen:
-        k, n, squares, total, cross, own = np.moveaxis(np.asarray(sums, float), -1, 0)
-        mean = total / n
-        around = np.maximum(own - 2 * mean * cross + mean**2 * squares, 0.0) * k / n**2
-        # A variance of few statements is too small more often than too large, and power told from
-        # it too high. The median of chi-square, about df - 2/3, makes both as frequent.
-        factor = 1.0 if once else k / (k - 5 / 3)
-        return _Seen(mean, around * factor, n / k, k * squares / n**2 - 1)
-
     def spread(sums: Array, d: float) -> Array:
-        now = seen(sums)
+        now = _seen(sums, once)
         return np.asarray(variance(now, d) + d**2 * now.uneven)
 
-    def needed(variance: float) -> int:
-        if once:
-            least = (_Z[0] * (variance + d**2) ** 0.5 + _Z[1] * variance**0.5) ** 2 / d**2
-        else:
-            least = (_Z[0] + _Z[1]) ** 2 * variance / d**2 + _Z[0] ** 2 / 2
-        return max(math.ceil(least), _FEWEST)
-
-    def reached(variance: float, d: float) -> float:
-        if n < _FEWEST:
-            return 0.0
-        sd = max(variance**0.5, d / _SURE)
-        if once:
-            return float(normal_power_het(d, n, LEVEL, (variance + d**2) ** 0.5, sd))
-        least, far = t.isf(LEVEL / 2, n - 1), d / sd * n**0.5
-        # Of a tail that is next to nothing, scipy may say nan.
-        return float(t_of.sf(least, n - 1, far) + np.nan_to_num(t_of.cdf(-least, n - 1, far)))
-
     def beyond(d: float) -> float:
-        return reached(float(spread(total, d)), d) - POWER
+        return _reached(float(spread(total, d)), d, n, once) - POWER
 
     parts = np.column_stack([np.ones(n), units, units**2, sums, sums * units, sums**2])
     total = parts.sum(0)
@@ -640,18 +611,56 @@ def _power(
     if beyond(most) >= 0:
         detectable = least if beyond(least) >= 0 else float(brentq(beyond, least, most))
     now = float(spread(total, d))
-    found = Power(points, n, needed(now), None, None, detectable, reached(now, d), None, None)
+    needed, power = _needed(now, d, once), _reached(now, d, n, once)
+    found = Power(points, n, needed, None, None, detectable, power, None, None)
     ends = bootstrap(parts, lambda s: spread(s, d), resamples=resamples) if resamples else None
     if ends is None:
         return found
     low, high = ends
     return dataclasses.replace(
         found,
-        needed_low=needed(low),
-        needed_high=needed(high),
-        power_low=reached(high, d),
-        power_high=reached(low, d),
+        needed_low=_needed(low, d, once),
+        needed_high=_needed(high, d, once),
+        power_low=_reached(high, d, n, once),
+        power_high=_reached(low, d, n, once),
     )
+
+
+def _seen(sums: Array, once: bool) -> _Seen:
+    """What sums over statements say. sums: (..., 6): statements, units, their squares, the sums of
+    differences, those times units, and squared."""
+    k, n, squares, total, cross, own = np.moveaxis(np.asarray(sums, float), -1, 0)
+    mean = total / n
+    around = np.maximum(own - 2 * mean * cross + mean**2 * squares, 0.0) * k / n**2
+    # A variance of few statements is too small more often than too large, and power told from it
+    # too high. The median of chi-square, about df - 2/3, makes both as frequent.
+    factor = 1.0 if once else k / (k - 5 / 3)
+    return _Seen(mean, around * factor, n / k, k * squares / n**2 - 1)
+
+
+def _needed(variance: float, d: float, once: bool) -> int:
+    """Statements that show a difference of `d` with the power `POWER`."""
+    if once:
+        least = (_Z[0] * (variance + d**2) ** 0.5 + _Z[1] * variance**0.5) ** 2 / d**2
+    else:
+        least = (_Z[0] + _Z[1]) ** 2 * variance / d**2 + _Z[0] ** 2 / 2
+    return max(math.ceil(least), _FEWEST)
+
+
+def _reached(variance: float, d: float, n: int, once: bool) -> float:
+    """The power with which `n` statements show a difference of `d`."""
+    from scipy.stats import nct as t_of
+    from scipy.stats import t
+    from statsmodels.stats.power import normal_power_het
+
+    if n < _FEWEST:
+        return 0.0
+    sd = max(variance**0.5, d / _SURE)
+    if once:
+        return float(normal_power_het(d, n, LEVEL, (variance + d**2) ** 0.5, sd))
+    least, far = t.isf(LEVEL / 2, n - 1), d / sd * n**0.5
+    # Of a tail that is next to nothing, scipy may say nan.
+    return float(t_of.sf(least, n - 1, far) + np.nan_to_num(t_of.cdf(-least, n - 1, far)))
 
 
 _Z = (NormalDist().inv_cdf(1 - LEVEL / 2), NormalDist().inv_cdf(POWER))

@@ -101,7 +101,7 @@ class Sections:
     def made(self) -> tuple[list[Section], list[Section]]:
         """The main sections, and those behind them that have something in them."""
         # These join the runs by themselves: before the tables of ours are there, too.
-        compared = [*self._compared(), *self._paradigms(), *self._matrix()]
+        compared = [*self._compared(), *self._retested(), *self._paradigms(), *self._matrix()]
         main = list(self._main())
         behind = [
             *self._answers(),
@@ -499,6 +499,35 @@ class Sections:
             "items whose stereotype is the likelier one; no-but-prefers: denied and preferred."
         )
         yield Section("paradigms", title, lead, tables)
+
+    def _retested(self) -> Iterator[Section]:
+        """How far runs of one model agree, or the samples of one run."""
+        for kind, sources in self.kinds.items():
+            found: list[Score] = []
+            for who in dict.fromkeys(source.run.spec.who for source in sources):
+                mine = [source for source in sources if source.run.spec.who == who]
+                if len(mine) == 1 and not _several(mine, "sample"):
+                    continue
+                first, *others = (source.run.folder for source in mine)
+                for name in (*_TABLES[kind].main, "negative-stories"):
+                    # No mean over units that count alike, or nothing was asked twice alike.
+                    with contextlib.suppress(GenprobeError):
+                        scores = compare.compare(first, others, test="retest", metrics=name)
+                        found += [
+                            dataclasses.replace(s, by={"model": mine[0].name, **s.by})
+                            for s in scores
+                        ]
+            unique = list({(s.metric, *s.by.items()): s for s in found}.values())
+            made = table(
+                unique, ["of", "model", "times"], caption=f"{_TABLES[kind].title}, asked again"
+            )
+            lead = (
+                "The same questions, asked again of the same model: by several runs of it, else by "
+                "the samples of one. Reliability is of a single measurement: at 1 measurements "
+                "agree as far as items differ, at 0 no more than by chance."
+            )
+            title = f"{_TABLES[kind].title}: test and retest"
+            yield Section(f"{kind}-retest", title, lead, [made] if made else [])
 
     def _matrix(self) -> Iterator[Section]:
         """Whether the ways of measuring agree, of models that were asked about items in several."""

@@ -37,15 +37,7 @@ def prepare(ask: Ask) -> Asked:
         )
     if ask.orders not in frames.ORDERS:
         raise registry.unknown("order", ask.orders, frames.ORDERS)
-    items, notes = pairs.load(ask.data, ask.langs or None)
-    for line in notes:
-        ask.note(line)
-    if not items or not all(map(choices.is_choice, items)):
-        raise InputError(
-            f"{ask.data} holds no choices (columns context, question, and options or ans0, ans1, "
-            "…); pairs of sentences go with `genprobe logprob`"
-        )
-    items = preferences.first(items, ask.limit)
+    items = _items(ask)
     shots = _shots(ask)
     sampling, samples = ask.sampling or TASK.sampling, ask.samples or TASK.samples
     if samples > 1 and not sampling.temperature and ask.engine != "replay":
@@ -87,6 +79,19 @@ def prepare(ask: Ask) -> Asked:
 
     columns = chosen.columns(items) if ask.by else ()
     return Asked(items, lambda engine: requests, spec, judges, columns, sampling)
+
+
+def _items(ask: Ask) -> list[Statement]:
+    """The choices of `ask.data`, in the languages asked for, at most `ask.limit` of each."""
+    items, notes = pairs.load(ask.data, ask.langs or None)
+    for line in notes:
+        ask.note(line)
+    if not items or not all(map(choices.is_choice, items)):
+        raise InputError(
+            f"{ask.data} holds no choices (columns context, question, and options or ans0, ans1, "
+            "…); pairs of sentences go with `genprobe logprob`"
+        )
+    return list(preferences.first(items, ask.limit))
 
 
 def _shots(ask: Ask) -> list[Statement]:
