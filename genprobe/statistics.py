@@ -29,14 +29,14 @@ _BLOCK = 2_000_000  # numbers that the bootstrap holds at a time
 
 
 def resampled(test: str, draws: int = TURNS) -> str:
-    """How a p-value is made, in words that go into a signature. draws: at most."""
+    """Say for a signature how a p-value is made. draws: at most so many."""
     return f"{test}{draws}s{SEED}"
 
 
 def wilson(k: float, n: float, level: float = LEVEL) -> Interval | None:
-    """Score interval of the share k / n (Wilson 1927). `n` may be an effective, fractional size.
+    """Compute the score interval of the share k / n (Wilson 1927).
 
-    None for n = 0. Never leaves [0, 1], and holds 0 (or 1) exactly where k is 0 (or n).
+    n: may be an effective size, with decimals. None for n = 0. Never leaves [0, 1], and holds 0 (or 1) exactly where k is 0 (or n).
     """
     if n <= 0:
         return None
@@ -50,7 +50,7 @@ def wilson(k: float, n: float, level: float = LEVEL) -> Interval | None:
 
 
 def clustered_wilson(hits: Array, sizes: Array, level: float = LEVEL) -> Interval | None:
-    """Wilson interval of sum(hits) / sum(sizes) on the effective number of replies.
+    """Compute the Wilson interval of sum(hits) / sum(sizes) on the effective number of replies.
 
     hits, sizes: (clusters,), replies that count as a hit, and replies, of each statement.
 
@@ -83,7 +83,7 @@ def clustered_wilson(hits: Array, sizes: Array, level: float = LEVEL) -> Interva
 
 
 def ratio(sums: Array) -> Array:
-    """First statistic over the second: a share or a mean. sums: (..., 2) -> (...)."""
+    """Divide the first statistic by the second: a share or a mean. sums: (..., 2) -> (...)."""
     return np.asarray(sums[..., 0] / sums[..., 1])
 
 
@@ -95,7 +95,8 @@ def bootstrap(
     seed: int = SEED,
     limits: Interval | None = None,
 ) -> Interval | None:
-    """Percentile interval of `value(sum of units)` over resampled clusters; deterministic.
+    """Compute the percentile interval of `value(sum of units)` over resampled clusters, the same
+    every time.
 
     units: (clusters, k) additive statistics; value: (..., k) sums -> (...) values.
 
@@ -129,7 +130,7 @@ def reweighted(
     seed: int = SEED,
     limits: Interval | None = None,
 ) -> Interval | None:
-    """As `bootstrap`, of a value that is no function of sums, such as a correlation of ranks.
+    """Do as `bootstrap` for a value that is no function of sums, such as a correlation of ranks.
 
     cluster: (n,), the number of each unit's cluster, from 0. value: (..., n), how often each unit
     was drawn -> (...) values.
@@ -150,7 +151,7 @@ def reweighted(
 
 
 def turned(parts: Array, times: int = TURNS, seed: int = SEED) -> Array:
-    """Sums over clusters with the sign of each cluster kept or turned at random; deterministic.
+    """Sum over clusters with the sign of each kept or turned at random, the same every time.
 
     parts: (clusters, k) -> (times, k). Swapping two models within a statement turns the sign of
     its difference, so that these are the sums that swaps would give.
@@ -180,7 +181,7 @@ def _expanded(
 
 
 def student(freedom: int, level: float) -> float:
-    """Two-sided quantile of Student's t."""
+    """Return the two-sided quantile of Student's t."""
     from scipy.special import stdtrit
 
     return float(stdtrit(freedom, (1 + level) / 2))

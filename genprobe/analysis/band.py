@@ -60,7 +60,7 @@ class Readings:
         self._found: dict[tuple[str, ...], dict[str, dict[tuple[str, Cell], Score]]] = {}
 
     def beside(self, scores: Sequence[Score]) -> list[Score]:
-        """The scores, with their readings where they are rates, which their signature then says.
+        """Add to each rate what the other readers make of it; the signature then says so.
 
         A rate that a review corrects (`measured`, corrected.py) is a share of all replies, and so
         are its readings.

@@ -515,7 +515,8 @@ def _ks(
 
 
 def asked_alike(a: Run, b: Run, but: Collection[str] = WHO) -> None:
-    """RunError where two runs differ in more than the fields `but`, or in who read the answers."""
+    """Refuse (RunError) two runs that differ in more than the fields `but`, or in who read the
+    answers."""
     if {tasks.of(a.spec).paradigm, tasks.of(b.spec).paradigm} == {"says", "prefers"}:
         raise RunError(
             f"{a.folder} and {b.folder} are of `{a.spec.command}` and `{b.spec.command}`; what "
@@ -539,8 +540,8 @@ def asked_alike(a: Run, b: Run, but: Collection[str] = WHO) -> None:
 def paradigms(
     folders: Sequence[Source], *, by: str | Sequence[str] = (), note: Note = quiet
 ) -> Scores:
-    """What models say against what they prefer (`analysis.paradigms`), each by its own yes/no and
-    log-prob runs, which are told apart, and matched by model and revision.
+    """Set what models say beside what they prefer (`analysis.paradigms`). Each model has yes/no and
+    log-prob runs of its own, which are matched by model and revision.
 
     by: columns that make the cells besides model, reading and scorer; language where empty. Items
     that do not count are told to `note`. RunError where a model lacks runs of a kind, or two models

@@ -93,7 +93,7 @@ class Components:
         return sum(max(0.0, part.value) for part in self.parts)
 
     def share(self, part: Component) -> float:
-        """Of the variance of one outcome, what an effect has; a negative one has none."""
+        """Return what share of the variance of one outcome an effect has: 0 if negative."""
         return max(0.0, part.value) / self.total if self.total else 0.0
 
 

@@ -64,7 +64,7 @@ class Plan:
 
 
 def parts(hits: Array, sizes: Array) -> Parts | None:
-    """The parts of a study that was made.
+    """Estimate the parts from a study that was made.
 
     hits, sizes: (statements, wordings), replies that count as a hit, and replies. None where it
     has no two wordings, or no two statements.
@@ -99,7 +99,7 @@ def parts(hits: Array, sizes: Array) -> Parts | None:
 def forecast(
     given: Parts, statements: int, wordings: int, each: int, samples: int, level: float = LEVEL
 ) -> float:
-    """The width, in shares, that the interval of such a study can be expected to have.
+    """Forecast the mean width, in shares, of the interval of a study of this size.
 
     statements, wordings: 2 at least. each: wordings that a statement is asked in. The mean over
     studies of this size, whose own estimates vary by the chi-squared distributions that they have.
@@ -140,7 +140,7 @@ def cheapest(
     samples: Sequence[int] = (1, 3),
     most: int = MOST_STATEMENTS,
 ) -> list[Plan]:
-    """The studies whose interval is at most `points` (a share) to either side, cheapest first.
+    """List the studies whose interval is at most `points` (a share) to either side, cheapest first.
 
     wordings: of the panel. most: statements that there are. Of each number of wordings a statement
     and of samples the smallest study; empty where no number of statements does, since the wordings
@@ -168,8 +168,8 @@ def _smallest(
 
 
 def wordings_for(given: Parts, points: float, most: int = 200) -> int | None:
-    """The least number of wordings with which enough statements give an interval of `points` to
-    either side; None where it is more than `most`."""
+    """Find the least number of wordings with which enough statements give an interval of `points`
+    (a share) to either side; None where it is more than `most`."""
     known = dataclasses.replace(given, statement=0.0, interaction=0.0, reply=0.0)
     for count in range(2, most + 1):
         if forecast(known, MOST_STATEMENTS, count, count, 1) <= 2 * points:
@@ -178,7 +178,7 @@ def wordings_for(given: Parts, points: float, most: int = 200) -> int | None:
 
 
 def told(given: Parts, points: float, wordings: int, tokens: float | None = None) -> list[str]:
-    """The cheapest plans for an interval of `points` (a share) to either side, one a line.
+    """Say the cheapest plans for an interval of `points` (a share) to either side, one a line.
 
     tokens: of a request and its reply, on average; None where that is not known.
     """

@@ -174,8 +174,11 @@ def _gap(sums: Array) -> Array:
 
 
 def changed(old: pd.DataFrame, new: pd.DataFrame, measure: str) -> list[dict[str, Any]]:
-    """The items whose clear answer changed: the columns of `ITEM`, sample, `old` and `new` replies,
-    and `says_old`, `says_new`; in the order of the old run."""
+    """List the items whose clear answer changed, in the order of the old run.
+
+    Each has the columns of `ITEM`, `sample`, the replies `old` and `new`, and what they were read
+    as, `says_old` and `says_new`.
+    """
     sides = [_sides(table, measure) for table in (old, new)]
     keys = [*(c for c in ITEM if c in sides[0] and c in sides[1]), "sample"]
     both = sides[0].merge(sides[1], "inner", keys, suffixes=("_old", "_new"))

@@ -35,7 +35,7 @@ class Price(NamedTuple):
 
 
 def price(given: str | None) -> Price | None:
-    """Read IN,OUT. InputError for what is not two amounts."""
+    """Read the amounts IN,OUT. InputError for anything else."""
     if given is None:
         return None
     with contextlib.suppress(ValueError):
@@ -46,7 +46,7 @@ def price(given: str | None) -> Price | None:
 
 
 def lines(task: str, ask: Ask, cost: Price | None) -> Iterator[str]:
-    """What would be asked, as lines for a person: requests and tokens by language and question,
+    """Say what would be asked, as lines for a person: requests and tokens by language and question,
     the most that it can cost, and whole prompts. Nothing is asked, and nothing written."""
     from genprobe import tasks
 
@@ -129,7 +129,7 @@ def _estimate(request: Request) -> int:
 
 
 def used(run: Run, cost: Price | None = None) -> str:
-    """The tokens of a run in a line, and what they cost."""
+    """Say in a line how many tokens a run took, and what they cost."""
     found = usage(run)
     into, out = found.tokens_in, found.tokens_out
     if into is None and out is None:

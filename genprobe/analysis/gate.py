@@ -48,7 +48,7 @@ class Check:
     passed: bool
 
     def told(self) -> str:
-        """In a line, in points."""
+        """Say in a line how far the figure moved, in points."""
         points = f"{self.metric} moved by {100 * self.rise:+.1f} points"
         points += f" [{100 * self.low:+.1f}, {100 * self.high:+.1f}] on {self.n} units"
         limit = f"{100 * self.most:g} allowed"
@@ -60,8 +60,8 @@ class Check:
 
     @property
     def weak(self) -> str:
-        """What the sample could not have seen, in words; empty where it would see twice the rise
-        that is allowed."""
+        """Which rise the sample could not have seen, in words; empty where it would see twice the
+        limit."""
         if self.seen <= max(self.most, 0.01):
             return ""
         return (
@@ -147,14 +147,14 @@ class Verdict:
         return not self.failures
 
     def lines(self) -> list[str]:
-        """For a person: pass or fail with why, then all figures and notes."""
+        """Say to a person: passed, or failed and why; then all figures and notes."""
         head = "pass" if self.passed else f"FAIL: {self.failures[0]}"
         figures = [check.told() for check in self.checks]
         figures += [f"{measure}: {told(one)}" for measure, one in self.flips.items()]
         return [head, *figures, *(f"note: {note}" for note in self.notes)]
 
     def json(self) -> dict[str, Any]:
-        """All of it, for a program."""
+        """Return the whole verdict, for a program."""
         return {
             "passed": self.passed,
             "failures": self.failures,
@@ -166,7 +166,7 @@ class Verdict:
         }
 
     def junit(self) -> str:
-        """As JUnit XML: a test case a limit."""
+        """Write the verdict as JUnit XML, one test case for each limit."""
         cases = [(c.metric, "" if c.passed else c.told(), c.told()) for c in self.checks]
         for measure, one in self.flips.items():
             failed = [line for line in self.failures if line.startswith(f"{measure}: ")]
@@ -191,7 +191,7 @@ def _escaped(text: str) -> str:
 
 
 def told(one: Flips) -> str:
-    """Flips in a line."""
+    """Say in a line how many answers changed, and how many of them beyond chance."""
     said = (
         f"{one.up + one.down} of {one.n} answers changed ({100 * one.share:.1f} % "
         f"[{100 * one.low:.1f}, {100 * one.high:.1f}]), {one.up} up and {one.down} down"

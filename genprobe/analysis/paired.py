@@ -61,7 +61,7 @@ class Paired:
 
 
 def mcnemar(only_a: int, only_b: int) -> tuple[float, float]:
-    """Two-sided p-values that one is no likelier than the other: exact, and mid-p.
+    """Test whether one is likelier than the other: two-sided p-values, exact and mid-p.
 
     Exact: binomial, given only_a + only_b (McNemar 1947, Psychometrika 12:153). Mid-p: half the
     probability of the table seen is left out; less careful than the exact test, and hardly ever
@@ -79,10 +79,12 @@ def mcnemar(only_a: int, only_b: int) -> tuple[float, float]:
 
 
 def swapped(differences: Array, resamples: int = TURNS, seed: int = SEED) -> float:
-    """Two-sided mid-p value that two models are alike: of the sum of differences, of which each
-    statement's turns its sign when the models swap their replies to it (Fisher's randomisation
-    test; Good 2005, Permutation, Parametric and Bootstrap Tests, 3.6). With one 0/1 unit a
-    statement it is McNemar's test, drawn. differences: (statements,).
+    """Test whether two models differ, by swapping their replies statement by statement.
+
+    Fisher's randomisation test (Good 2005, Permutation, Parametric and Bootstrap Tests, 3.6): where
+    the models are alike, a swap only turns the sign of a statement's difference. Returns the
+    two-sided mid-p value of the sum of differences. With one 0/1 unit a statement this is McNemar's
+    test, by drawing. differences: (statements,).
     """
     sums = np.abs(turned(np.asarray(differences, float)[:, None], resamples, seed)[:, 0])
     seen = abs(float(np.sum(differences)))
@@ -92,13 +94,15 @@ def swapped(differences: Array, resamples: int = TURNS, seed: int = SEED) -> flo
 
 
 def difference(sums: Array) -> Array:
-    """b's share minus a's. sums: (..., 3), of a, of b, units -> (...)."""
+    """Subtract a's share from b's. sums: (..., 3), of a, of b, units -> (...)."""
     return np.asarray((sums[..., 1] - sums[..., 0]) / sums[..., 2])
 
 
 def fits(metric: Metric, by: Sequence[str] = ()) -> bool:
-    """Whether two models can be paired by a metric, and its units be split by these columns. One
-    that sets readings of a model side by side has no units of its own for each reading."""
+    """Tell whether two models can be paired by a metric whose units are split by these columns.
+
+    A metric that sets readings of one model side by side has no units for each reading.
+    """
     if "decode" in metric.never_by:
         return False
     mean = metric.pairable and metric.scale in ("share", "points")
@@ -126,7 +130,7 @@ def paired(
 def matched(
     a: pd.DataFrame, b: pd.DataFrame, metric: str, by: Sequence[str] = (), between: str = "model"
 ) -> list[Matched]:
-    """The units of two tables side by side, cell by cell of `by`, cells sorted.
+    """Set the units of two tables side by side, cell by cell of `by`, cells sorted.
 
     Units pair by `SAME` but for the column `between`, in which the tables differ; one that does
     not count for both is left out. What a metric never pools (`Metric.apart`, such as scorers)
@@ -185,7 +189,7 @@ def matched(
 
 
 def tested(metric: str, cell: Matched, resamples: int = TURNS) -> Paired:
-    """The comparison of one cell. resamples: for `swap_p`."""
+    """Compare the two models in one cell. resamples: for `swap_p`."""
     by, pairs, sums, alone = cell.by, cell.pairs, cell.sums, cell.alone
     n = len(pairs)
     if not n:
@@ -206,7 +210,7 @@ def tested(metric: str, cell: Matched, resamples: int = TURNS) -> Paired:
 
 
 def scores(found: Sequence[Paired], a: str, b: str, signature: str) -> list[Score]:
-    """Comparisons as scores, to be printed or written like any others.
+    """Turn comparisons into scores, to be printed or written like any others.
 
     a, b: names of the two. Of each cell: `a` and `b`, the shares or means; `difference`, b minus
     a with its interval; `mcnemar-p`, the mid-p value where it is valid, of which n counts the units

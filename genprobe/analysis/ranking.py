@@ -70,7 +70,7 @@ class Ranking:
         return "new statements and new wordings"
 
     def told(self) -> str:
-        """The ranking in a line."""
+        """Say the ranking in a line."""
         if self.groups is None:
             return f"no ranking of {', '.join(self.models)} is supported, for {self.over}"
         groups = " > ".join(" = ".join(group) for group in self.groups)
@@ -196,7 +196,7 @@ def _chances(
 def of_outcomes(
     outcomes: pd.DataFrame, metric: str, by: Sequence[str] = ()
 ) -> list[tuple[dict[str, Any], Ranking, dict[str, int]]]:
-    """The ranking of the models in a table of outcomes, in each cell of `by`.
+    """Rank the models in a table of outcomes, in each cell of `by`.
 
     metric: a mean over units that count alike, such as `endorsed`. Returns cell, ranking and what
     was left out, by reason. InputError for a metric or column that does not fit.
@@ -216,8 +216,10 @@ def of_outcomes(
 
 
 def tables(kept: pd.DataFrame) -> tuple[list[str], Array, Array]:
-    """Rows of `model`, `statement`, `value` and perhaps `wording` as (models, statements, wordings)
-    hits and replies; the names of the models."""
+    """Arrange rows of `model`, `statement`, `value` and perhaps `wording` as arrays.
+
+    Returns the names of the models, and (models, statements, wordings) hits and replies.
+    """
     import pandas as pd
 
     model, models = pd.factorize(kept["model"], sort=True)

@@ -51,8 +51,8 @@ _SAME = 1e-5  # distances and shares that differ by less are one, but for roundi
 def values(
     outcomes: pd.DataFrame, metric: str, columns: Sequence[str]
 ) -> tuple[pd.DataFrame, dict[str, int]]:
-    """One row a unit that counts (`columns`, `statement`, `value`), and the reasons why others are
-    left out, counted.
+    """List the units that count, one row each (`columns`, `statement`, `value`), and count the
+    others by the reason why they are left out.
 
     statement: what is not independent (`metrics.cluster`). InputError for a metric that is no
     mean over its units, and for a column that the outcomes lack or the metric compares across.
@@ -249,7 +249,7 @@ def anova(
     cluster: str = "statement",
     resamples: int = TURNS,
 ) -> Anova:
-    """Analysis of variance of values on factors and their interactions of two.
+    """Analyse the variance of values by factors and their interactions of two.
 
     values: a row a value, with the columns named. The published analysis is that of SHADES G.1
     (there called MANOVA; it has one dependent variable). InputError where no factor has two levels,
@@ -384,7 +384,7 @@ def pairwise_ks(
     resamples: int | None = None,
     seed: int = SEED,
 ) -> pd.DataFrame:
-    """Kolmogorov and Smirnov's test of every two groups: do their values have one distribution?
+    """Test by Kolmogorov and Smirnov whether the values of every two groups have one distribution.
 
     Columns: a, b; n_a, n_b, mean_a, mean_b; statements (clusters of the two together); statistic,
     the largest distance of the two distribution functions; p and, over all pairs, p_bonferroni and
@@ -428,7 +428,7 @@ def pairwise_ks(
 
 
 def enough(comparisons: int) -> int:
-    """Resamples with which the smallest p, times the comparisons, is half the level at most."""
+    """Find how many resamples let the smallest p, corrected, be half the level at most."""
     return max(TURNS, math.ceil(2 * comparisons / LEVEL) - 1)
 
 
@@ -510,7 +510,7 @@ class _Seen(NamedTuple):
 def power_paired(
     difference: Array, units: Array, points: float, resamples: int = RESAMPLES
 ) -> Power:
-    """Of comparing two models on the same statements.
+    """Tell the power of comparing two models on the same statements.
 
     difference: (statements,), hits of b minus those of a, or the sum of differences. units:
     (statements,), over how many units. resamples: for the intervals; 0 for none.
@@ -542,7 +542,7 @@ def power_single(
     limits: Interval = (0.0, 1.0),
     resamples: int = RESAMPLES,
 ) -> Power:
-    """Of comparing the share of one model with that of another that is as yet unasked.
+    """Tell the power of comparing one model with another that was not asked yet.
 
     hits: (statements,), sums of what the share is the mean of, over so many units. limits: of the
     mean. As `power_paired`, of another model that is taken to share nothing with this one, to lie
@@ -672,7 +672,7 @@ _Z = (NormalDist().inv_cdf(1 - LEVEL / 2), NormalDist().inv_cdf(POWER))
 def mean_score(
     values: pd.DataFrame, metric: str, by: Mapping[str, JSON], left: Mapping[str, int], sign: str
 ) -> Score:
-    """The mean of the values that a test is of, how many they are, and what was left out."""
+    """Return the mean of the values under test, how many they are, and what was left out."""
     units = values.groupby("statement")["value"].agg(["sum", "count"]).to_numpy(float)
     interval = bootstrap(units, limits=metrics.find(metric).limits)
     if interval and not np.isfinite(interval).all():
@@ -683,7 +683,10 @@ def mean_score(
 
 
 def anova_scores(found: Anova, about: Mapping[str, JSON], sign: str) -> list[Score]:
-    """A row an effect and one an assumption. about: columns in front: metric, cell, …"""
+    """Return one row for each effect, and one for each assumption.
+
+    about: columns in front: metric, cell, …
+    """
     size = {**about, "statements": found.statements, "residual df": found.df_residual}
     scores = []
 
@@ -704,7 +707,7 @@ def anova_scores(found: Anova, about: Mapping[str, JSON], sign: str) -> list[Sco
 
 
 def ks_scores(table: pd.DataFrame, about: Mapping[str, JSON], sign: str) -> list[Score]:
-    """A row a pair of a table of `pairwise_ks`, without its corrections: see `corrected`."""
+    """Return one row for each pair in a table of `pairwise_ks`, uncorrected: see `corrected`."""
     scores = []
     for row in table.to_dict("records"):
         by = {**about, "a": metrics.plain(row["a"]), "b": metrics.plain(row["b"])}

@@ -47,7 +47,7 @@ class Reliability:
 
 
 def reliability(values: Array, level: float = LEVEL) -> Reliability:
-    """How far measurements of the same items agree.
+    """Estimate how far measurements of the same items agree.
 
     values: (items, times) measurements, such as 0 and 1 or rates; NaN where one is missing: such
     an item is left out. InputError with fewer than two whole items, or two measurements.
@@ -96,7 +96,7 @@ def retest(
     by: Sequence[str],
     signature: Callable[[str], str],
 ) -> list[Score]:
-    """How far runs that asked one model the same agree, item by item; of one run its samples.
+    """Estimate how far runs that asked one model the same, or the samples of one, agree by item.
 
     tables: run -> outcomes. metric: a mean over units that count alike. Returns `reliability` and
     `same-answers`, of all measurements together, in each cell of `by`. An item counts that has one
@@ -187,7 +187,7 @@ class Matrix:
         return float(np.mean(known)) if known else None
 
     def told(self) -> str:
-        """In words for a reader of reports."""
+        """Say what the matrix shows, for a reader of reports."""
         same, methods, neither = (self.mean(k) for k in ("convergent", "one method", "neither"))
         if same is None:
             return "One way of measuring alone cannot show what it measures."
@@ -211,7 +211,7 @@ class Matrix:
 def multitrait(
     measures: Mapping[tuple[str, str], Mapping[str, tuple[float, ...]]], level: float = LEVEL
 ) -> Matrix:
-    """The multitrait-multimethod matrix of measures over units.
+    """Make the multitrait-multimethod matrix of measures over units.
 
     measures: (trait, method) -> unit (such as an item) -> its measurements, one or several; the
     correlation is of their means, the reliability that of a mean of so many. InputError with fewer

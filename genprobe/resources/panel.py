@@ -58,7 +58,7 @@ class Vary:
             raise InputError(f"--instruct {','.join(self.instruct)}: own, en, or own,en")
 
     def fields(self) -> dict[str, Any]:
-        """As fields of `runs.spec.Spec`, which are empty where nothing varies."""
+        """Return the fields of `runs.spec.Spec`, which are empty where nothing varies."""
         return {
             "wordings": "" if self.wordings == PUBLISHED else self.wordings,
             "personas": "" if self.personas == NOBODY else self.personas,
@@ -87,7 +87,7 @@ class Worded:
     own: frozenset[str]  # questions whose answer words are not the pack's
 
     def wording(self, probe: str, order: str, pack: Pack, panel: Panel) -> Wording:
-        """The question as it is asked, its answers in this order (of `ORDERS`; empty: none)."""
+        """Return the question with its answers in this order (of `ORDERS`; empty: none)."""
         said = self.texts[probe]
         if order:
             for slot, answer in zip(_SLOTS, order.split("-"), strict=True):
@@ -142,7 +142,7 @@ class Asked(NamedTuple):
 
 
 def facets(vary: Vary, wording: str, order: str, persona: str, lang: str) -> dict[str, str]:
-    """The facets of a request: of `records.FACETS` those that vary."""
+    """Return the facets of a request: those of `records.FACETS` that vary."""
     found = {}
     if vary.wordings != PUBLISHED:
         found["wording"] = wording
@@ -160,7 +160,7 @@ def facets(vary: Vary, wording: str, order: str, persona: str, lang: str) -> dic
 
 @functools.cache
 def personas(lang: str) -> dict[str, str]:
-    """The personas of a language: name -> system prompt. InputError where there are none."""
+    """Read the personas of a language: name -> system prompt. InputError where there are none."""
     path = registry.PROMPTS / "personas" / f"{lang}.toml"
     if not path.is_file():
         raise InputError(
@@ -185,13 +185,13 @@ def read_personas(path: Path) -> dict[str, str]:
 
 
 def persona(lang: str, name: str) -> str:
-    """The system prompt of a persona; empty for none."""
+    """Return the system prompt of a persona; empty for none."""
     return personas(lang)[name] if name else ""
 
 
 @functools.cache
 def load(pack: str, lang: str) -> Panel:
-    """The panel of a pack in a language; InputError where there is none, or it is malformed."""
+    """Read the panel of a pack in a language; InputError for none, or a malformed one."""
     from genprobe.resources.packs import load_pack
 
     folder = registry.PROMPTS / pack / FOLDER
@@ -253,7 +253,7 @@ def _read(name: str, row: dict[str, Any], pack: Pack, path: Path) -> Worded:
 
 
 def ways(pack: Pack, lang: str, probe: str, drawn: Iterable[Way]) -> Iterator[Asked]:
-    """The question about a statement of language `lang`, in each of the ways that were drawn.
+    """Put the question about a statement of language `lang`, in each of the ways that were drawn.
 
     The published wording has the one order of answers that it has, others both where no order was
     drawn. A question that has no other wording is asked in the published one, once.
@@ -279,8 +279,8 @@ def ways(pack: Pack, lang: str, probe: str, drawn: Iterable[Way]) -> Iterator[As
 
 
 def hashes(pack: Pack, langs: Iterable[str], vary: Vary) -> dict[str, str]:
-    """Hashes of what is asked: language -> of its questions; `<language>/wordings`, `/personas`
-    where they vary. English is one of the languages where questions are put in it."""
+    """Return the hashes of what is asked: language -> of its questions; `<language>/wordings`,
+    `/personas` where they vary. English is one of the languages where questions are put in it."""
     langs = list(langs)
     put = list(dict.fromkeys(put_in(lang, one) for lang in langs for one in vary.instruct))
     found = {lang: pack.hashes[lang] for lang in put}
@@ -290,7 +290,7 @@ def hashes(pack: Pack, langs: Iterable[str], vary: Vary) -> dict[str, str]:
 
 
 def persona_hashes(langs: Iterable[str], vary: Vary) -> dict[str, str]:
-    """`<language>/personas` -> hash of the file, where personas vary."""
+    """Return `<language>/personas` -> hash of the file, where personas vary."""
     if vary.personas == NOBODY:
         return {}
     place = registry.PROMPTS / "personas"
@@ -298,12 +298,12 @@ def persona_hashes(langs: Iterable[str], vary: Vary) -> dict[str, str]:
 
 
 def put_in(lang: str, instruct: str) -> str:
-    """The language of a question about a statement of `lang`."""
+    """Return the language of a question about a statement of `lang`."""
     return lang if instruct == OWN else instruct
 
 
 def order_of(said: str, answers: dict[str, str]) -> str:
-    """In which order a text names its two answers last: of `ORDERS`, empty where it does not."""
+    """Find the order in which a text names its two answers last: of `ORDERS`, empty for none."""
     words = text.tokens(text.normalise(said))
     at = {}
     for answer, word in answers.items():
@@ -318,7 +318,7 @@ def order_of(said: str, answers: dict[str, str]) -> str:
 def drawn(
     statements: Iterable[Statement], pack: Pack, vary: Vary, seed: int
 ) -> Iterator[tuple[Statement, list[Way]]]:
-    """Each statement with the ways in which it is asked about, of the panel of a pack (`hands`)."""
+    """Yield each statement with the ways in which it is asked about (`hands`), of a pack."""
     if ENGLISH in vary.instruct and ENGLISH not in pack.wordings:
         raise InputError(f"{pack.name} has no questions in English by itself; leave --instruct out")
     if vary.wordings != PUBLISHED:
@@ -334,7 +334,7 @@ def drawn(
 def hands(
     statements: Iterable[Statement], further: Sequence[str], vary: Vary, seed: int
 ) -> Iterator[tuple[Statement, list[Way]]]:
-    """Each statement with the ways in which it is asked about: wordings × personas × languages.
+    """Yield each statement with the ways to ask about it: wordings × personas × languages.
 
     further: names of the wordings besides the published one. With `all`, every wording is asked in
     both orders of the answers (order None). A number of wordings is dealt from a deck of the whole
@@ -425,7 +425,7 @@ _OPTION = re.compile(r"^[ \t]*[(（]?(\w)[)）.:：、][ \t]*(\S.{0,79}?)[ \t]*$
 
 
 def lettered(prompt: str) -> dict[str, str]:
-    """Letter -> option, of a question that ends in lines of lettered options; else empty.
+    """Find letter -> option in a question that ends in lines of lettered options; else empty.
 
     Two options or more, each with a letter of its own. Digits letter nothing: a numbered list may
     be a part of the statement.
@@ -436,8 +436,8 @@ def lettered(prompt: str) -> dict[str, str]:
 
 
 def number(given: str, most: int, option: str, single: str) -> int:
-    """How many ways an option asks for. InputError for what is neither its `single` word, `all`
-    nor a number of 1 to `most`."""
+    """Tell how many ways an option asks for: its `single` word, `all`, or a number up to `most`.
+    InputError for anything else."""
     if given == single:
         return 1
     if given == "all":
