@@ -36,7 +36,8 @@ def resampled(test: str, draws: int = TURNS) -> str:
 def wilson(k: float, n: float, level: float = LEVEL) -> Interval | None:
     """Compute the score interval of the share k / n (Wilson 1927).
 
-    n: may be an effective size, with decimals. None for n = 0. Never leaves [0, 1], and holds 0 (or 1) exactly where k is 0 (or n).
+    n: may be an effective size, with decimals. None for n = 0. Never leaves [0, 1], and holds 0 (or
+    1) exactly where k is 0 (or n).
     """
     if n <= 0:
         return None
