@@ -48,14 +48,14 @@ def score(
     sources: run folders and files (JSONL, CSV, Parquet), one or several.
     metrics: names of measures; the default ones where empty.
     by: columns that make the cells. Where empty: language and probe, domain where the rows have
-        one, and model where there are several; `source` comes in front where two sources share a
-        cell. Facts of models, `region` and `inside` are columns, too (outcomes/facts.py).
+    one, and model where there are several; `source` comes in front where two sources share a
+    cell. Facts of models, `region` and `inside` are columns, too (outcomes/facts.py).
     declared: count only recognised declarations.
     reviewed: a table of `review import`; each rate is returned as measured and as corrected by it.
     scorers: of log-probability runs; those that the run was asked for where empty.
     perplexity: the values of files of pairs are perplexities: the lower one is preferred.
     people: a table of what people say of the stereotypes of choices
-        (`outcomes.external.with_people`).
+    (`outcomes.external.with_people`).
     band: also return each rate of yes/no answers as other readers read it (band.py).
     regions: count only stereotypes known in one of these.
     note: called with every message and caution.

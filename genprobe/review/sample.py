@@ -97,15 +97,15 @@ def export(
 
     sources: run folders of one command.
     size: replies in the sample; all where there are fewer. Of stories, whole templates are drawn
-        until their number comes nearest to it.
+    until their number comes nearest to it.
     langs: languages asked in; all where empty.
     overlap: share of the sample that every reviewer reads; the rest is dealt out.
     repeats: share of a reviewer's rows that come once more, half a file later.
     disagreements: a table of `collect`; what its reviewers disagree on is written for an
-        adjudicator, and the other options are not used.
+    adjudicator, and the other options are not used.
     questions: of prompts/review.toml, asked besides the task's own; no judge answers them.
     only: a kind of replies, such as `undecided`, as the judge of the runs told it. Such a sample
-        says nothing of other replies: `score --reviewed` refuses to correct rates by it.
+    says nothing of other replies: `score --reviewed` refuses to correct rates by it.
 
     Raises InputError or RunError in one line.
     """
