@@ -2,15 +2,15 @@
 # `make slow` runs the tests that take long (simulations, a browser, tutorials from end to end);
 # `make test-all` runs all of them.
 # `make docs` builds the site.
-# `make engines` tests the real vLLM, its server and Ray on the CPU, in .venv-vllm, and llama.cpp's
-# server, which is compiled (some ten minutes on one core), from .venv-llama.
+# `make engines` tests the real vLLM, its server and Ray on the CPU, in .venv-vllm; `make llama` also
+# llama.cpp's server, which is compiled (ten minutes of a core or more, so no part of CI).
 PYTHON ?= python3
 VENV ?= .venv
 VLLM ?= .venv-vllm
 LLAMA = .venv-llama
 BIN = $(VENV)/bin
 
-.PHONY: demo test slow test-all engines check docs wheel clean
+.PHONY: demo test slow test-all engines llama check docs wheel clean
 
 demo: $(VENV)/ready
 	$(BIN)/genprobe yesno --lang mr
@@ -24,8 +24,11 @@ slow: $(VENV)/ready
 
 test-all: test slow
 
-engines: $(VLLM)/ready $(LLAMA)/ready
+engines: $(VLLM)/ready
 	$(VLLM)/bin/pytest tests/real
+
+llama: $(VLLM)/ready $(LLAMA)/ready
+	$(VLLM)/bin/pytest tests/real/test_llama.py
 
 check: $(VENV)/ready
 	$(BIN)/ruff format --check .

@@ -23,7 +23,7 @@ from genprobe.tasks import Ask
 
 ROOT = Path(__file__).parents[2]
 PYTHON = ROOT / ".venv-llama" / "bin" / "python"
-pytestmark = pytest.mark.skipif(not PYTHON.exists(), reason="needs llama.cpp: make engines")
+pytestmark = pytest.mark.skipif(not PYTHON.exists(), reason="needs llama.cpp: make llama")
 GREEDY, DRAWN = Sampling(), Sampling(temperature=1.0)
 LANGS = ("en", "nl")  # whose words its tokenizer cuts as ours does (tools/control_gguf.py)
 
