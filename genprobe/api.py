@@ -148,6 +148,8 @@ def logprobs(
     context: str = "",
     prefix: str = "",
     plain: bool = False,
+    chat: bool = False,
+    preprocess: str = "",
     limit: int | None = None,
     engine: str = "auto",
     options: Options | None = None,
@@ -161,7 +163,8 @@ def logprobs(
     data: as in `datasets.pairs.load`. scorers: of `genprobe list scorers`; those that fit model and
     data where empty. context: what stands before every sentence of a pair; for an encoder-decoder
     model the encoder's prompt. prefix: a word put before every sentence of a table. plain: score a
-    chat model as a plain language model, without its template. limit: pairs or choices a language.
+    chat model as a plain language model, without its template; chat: what begins its own turn,
+    behind the template. preprocess: `rubia`. limit: pairs or choices a language.
     engine: transformers; vllm and openai (a running vLLM server) know causal models alone. auto:
     openai where `options.base_url` names a server, else transformers.
     """

@@ -12,14 +12,15 @@ import sys
 import time
 
 import pytest
+import torch
 from click.testing import CliRunner
 
 from genprobe import api
 from genprobe.analysis import compare, score
 from genprobe.commands import cli
 from genprobe.datasets import pairs
-from genprobe.engines import control
-from genprobe.errors import InputError, RunError
+from genprobe.engines import Options, control, transformers
+from genprobe.errors import EngineError, InputError, RunError
 from genprobe.outcomes import preferences
 from genprobe.records import Score
 from genprobe.runs.run import Run
@@ -90,6 +91,87 @@ def test_a_chat_model_must_be_named_plain(tmp_path):
     assert not (tmp_path / "run").exists()
     plain = api.logprobs(str(control.MODEL), langs=["en"], plain=True, limit=2, out=tmp_path / "p")
     assert len({s.pair for s in plain.statements()}) == 2
+
+
+def test_a_sentence_as_the_models_own_turn(tmp_path):
+    """log P of the sentence behind the template: a plain pass over the rendered conversation."""
+    found = api.logprobs(
+        str(control.MODEL), langs=["en"], chat=True, limit=2, context="Go on.", scorers=["loglik"],
+        out=tmp_path / "run",
+    )  # fmt: skip
+    engine = transformers.open(str(control.MODEL), Options(dtype="float32", device="cpu"))
+    tokenizer = engine.tokenizer
+    shown = tokenizer.apply_chat_template(
+        [{"role": "user", "content": "Go on."}], tokenize=False, add_generation_prompt=True
+    )
+    before = tokenizer(shown, add_special_tokens=False)["input_ids"]
+    assert before.count(tokenizer.bos_token_id) == 1
+    for request, record in zip(found.requests(), sorted_by_plan(found), strict=True):
+        (part,) = record.continuations
+        own = tokenizer(part["text"], add_special_tokens=False)["input_ids"]
+        with torch.inference_mode():
+            logits = engine.net(input_ids=torch.tensor([[*before, *own]])).logits[0]
+        want = logits.log_softmax(-1)[len(before) - 1 : -1].gather(1, torch.tensor(own)[:, None])
+        assert part["logprobs"] == pytest.approx(want[:, 0].tolist(), abs=2e-3), request.statement
+    assert found.spec.engine_args["turn"] == "chat"
+
+
+def test_chat_and_plain_and_a_model_without_a_template(tmp_path):
+    with pytest.raises(InputError, match="name one"):
+        api.logprobs(str(control.MODEL), langs=["en"], chat=True, plain=True, out=tmp_path / "x")
+    choices = tmp_path / "items.jsonl"
+    choices.write_text(
+        '{"lang": "en", "context": "A.", "question": "Who?", "options": ["Ann", "Bo"], "label": 0}'
+    )
+    run = api.logprobs(str(control.MODEL), data=str(choices), chat=True, out=tmp_path / "c")
+    (first, *_) = run.requests()
+    assert "Who?" in first.messages[0]["content"] and "assistant" in first.messages[0]["content"]
+    assert all(text == text.lstrip() for texts in first.options.values() for text in texts)
+
+
+def test_rubias_preprocessing(tmp_path):
+    """3.8: small letters, single spaces, no punctuation but commas; in the signature."""
+    from genprobe.tasks.logprob import PREPROCESSES
+
+    rubia = PREPROCESSES["rubia"]
+    assert rubia("Да,  это — «Маша»!  Кто-то...") == "да, это маша кто-то"
+    assert rubia("Он сказал : нет , так нельзя.") == "он сказал нет, так нельзя"
+    found = api.logprobs(langs=["ru"], preprocess="rubia", limit=2, out=tmp_path / "run")
+    assert all(s.text == s.text.lower() and "." not in s.text for s in found.statements())
+    assert found.spec.pack_hashes["preprocess"] == "rubia"
+    with pytest.raises(InputError, match="did you mean 'rubia'"):
+        api.logprobs(langs=["ru"], preprocess="rubio", out=tmp_path / "x")
+
+
+def test_weights_of_four_and_eight_bits(tmp_path):
+    """The signature names them; their values are near those of the model, and not the same."""
+    pytest.importorskip("bitsandbytes")
+    pytest.importorskip("accelerate")
+    values = {}
+    for kind in (None, "8bit", "4bit"):
+        options = Options(more={"quantization": kind} if kind else {})
+        found = api.logprobs(
+            str(control.MODEL), langs=["en"], plain=True, limit=2, scorers=["loglik"],
+            options=options, out=tmp_path / str(kind),
+        )  # fmt: skip
+        values[kind] = [sum(p.continuations[0]["logprobs"]) for p in sorted_by_plan(found)]
+        assert found.spec.dtype == {None: "float32", "8bit": "float32+int8"}.get(
+            kind, "float32+nf4"
+        )
+    off = {kind: max(map(abs, map(float.__sub__, values[kind], values[None]))) for kind in values}
+    assert 0 < off["8bit"] < off["4bit"] < 10
+
+
+@pytest.mark.parametrize("task", ["logprobs", "yesno"])
+def test_quantisation_that_cannot_be_had_is_one_line(tmp_path, monkeypatch, task):
+    from genprobe.engines import _torch
+
+    ask = {"langs": ["en"], "limit": 1, "out": tmp_path / "x", "engine": "transformers"}
+    for kind, says in (("2bit", "known: 4bit, 8bit"), ("4bit", "pip install bitsandbytes acc")):
+        monkeypatch.setattr(_torch.importlib.util, "find_spec", lambda name: None)
+        with pytest.raises(EngineError, match=says):
+            getattr(api, task)(options=Options(more={"quantization": kind}), **ask)
+    assert not (tmp_path / "x").exists()
 
 
 def test_a_scorer_that_does_not_fit_is_refused(tmp_path):

@@ -97,11 +97,20 @@ class Vllm(ThreadingHTTPServer):
     request_queue_size = 128
 
     def __init__(
-        self, words, *, bos=True, chat=False, tells=True, missing=(), spoil=lambda body, found: None
+        self,
+        words,
+        *,
+        bos=True,
+        chat=False,
+        tells=True,
+        missing=(),
+        spoil=lambda body, found: None,
+        echoes=False,
     ):
         super().__init__(("127.0.0.1", 0), Handler)
         self.words, self.bos, self.chat, self.tells = words, bos, chat, tells
         self.missing, self.spoil, self.log = missing, spoil, []
+        self.echoes = echoes
         self.lock = threading.Lock()
         self.root = f"http://127.0.0.1:{self.server_port}"
         self.url = f"{self.root}/v1"
@@ -140,6 +149,10 @@ class Vllm(ThreadingHTTPServer):
         if "structured_outputs" in body and self.tells:
             said |= {"text": "a", "finish_reason": "stop"}
             said["token_ids"] = [row[-1], self.words.eos_token_id]
+        if body.get("echo") and self.echoes:
+            values = [None, *(value(row, n) for n in range(1, len(row))), -0.5]
+            tokens = [self.words.decode([token]) for token in row]
+            said["logprobs"] = {"token_logprobs": values, "tokens": [*tokens, " x"]}
         if body.get("prompt_logprobs") is not None:
             told = [{str(row[n]): self.told(row, n)} for n in range(1, len(row))]
             said["prompt_logprobs"] = [None, *told]
@@ -314,6 +327,21 @@ def refuses(body, found):
     return error("Unrecognized request argument supplied: prompt_logprobs")
 
 
+@pytest.mark.parametrize("way", [no_logprobs, refuses])
+def test_a_server_that_echoes_is_as_good(words, way):
+    """One that has no prompt_logprobs, or refuses the word, and returns the text with its values."""
+
+    def spoil(body, found):
+        return way(body, found) if "prompt_logprobs" in body else None
+
+    requests = [request("It is so."), request("Es ist so.", "Ja. ")]
+    with Vllm(words, spoil=spoil, echoes=True) as server:
+        found = ask(connect(server.url), requests)
+        asked = [body for _, body in server.log if "echo" in body]
+    assert asked and all(body["logprobs"] == 1 for body in asked)
+    check(words, requests, found, [words.bos_token_id])
+
+
 def other_end(body, found):
     """As where `generation_config.json` names more tokens that end a reply."""
     if "structured_outputs" in body:
@@ -323,7 +351,7 @@ def other_end(body, found):
 @pytest.mark.parametrize(
     ("server", "more", "says"),
     [
-        ({"spoil": no_logprobs}, {}, "ignores prompt_logprobs, .* which only vLLM's server"),
+        ({"spoil": no_logprobs}, {}, "returns no log-probabilities of a given text, neither by"),
         ({"spoil": refuses}, {}, "does not score texts .*prompt_logprobs"),
         ({"bos": False, "tells": False}, {}, "does not tell the token that ends one; name the tok"),
         ({"bos": False, "spoil": other_end}, {}, "does not tell the token that ends one"),

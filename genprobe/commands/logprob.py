@@ -47,6 +47,18 @@ _SERVER = ("base_url", "concurrency", "engine_args", "headers", "key_env")
 )
 @click.option("--prefix", default="", metavar="WORD", help="Part of every sentence of a table.")
 @click.option("--plain", is_flag=True, help="Score a chat model without its template.")
+@click.option(
+    "--chat",
+    is_flag=True,
+    help="Score the sentence, or option, as the beginning of a chat model's own turn; the "
+    "context, or the question, is the user's.",
+)
+@click.option(
+    "--preprocess",
+    default="",
+    metavar="P",
+    help="rubia: small letters, no punctuation but commas (RuBia, 3.8).",
+)
 @together(BY, FORMAT, QUIET, VERBOSE)
 def command(
     revision: str | None, by: str | None, form: str, quiet: bool, verbose: bool, **given: Any

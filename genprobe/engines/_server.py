@@ -345,18 +345,14 @@ class Server:
             return {}
         return ({"date_string": TEMPLATE_DATE} if self.vllm else {}) | self.template_args
 
-    def reading(self, rows: Sequence[Sequence[int]]) -> str:
-        """Make the body that asks vLLM's server for the probability of every token of given texts.
+    def reading(self, rows: Sequence[Sequence[int]], echo: bool = False) -> str:
+        """Write what asks for the probability of every token of given texts.
 
-        0 others are asked for at each place: the text's own token is always told.
+        As vLLM's server tells it, 0 others at each place: the text's own token is always told.
+        echo: as the first API of completions did: the text comes back, with its log-probabilities.
         """
-        body = {
-            "model": self.model,
-            "prompt": rows,
-            "max_tokens": 1,
-            "temperature": 0.0,
-            "prompt_logprobs": 0,
-        }
+        told: dict[str, Any] = {"echo": True, "logprobs": 1} if echo else {"prompt_logprobs": 0}
+        body = {"model": self.model, "prompt": rows, "max_tokens": 1, "temperature": 0.0, **told}
         return canonical(body)
 
     @property
@@ -469,11 +465,16 @@ class Server:
         )
 
     def readings(
-        self, rows: Sequence[Sequence[int]], found: Mapping[str, Any]
+        self, rows: Sequence[Sequence[int]], found: Mapping[str, Any], echo: bool = False
     ) -> list[list[float]]:
-        """Read the answer to `reading`: for each row, log P of each of its tokens but the first."""
+        """Read log P of each token of each row but the first, of the answer to `reading`."""
         try:
             choices = sorted(found["choices"], key=lambda c: c["index"])
+            if echo:
+                return [
+                    _echoed(row, choice["logprobs"])
+                    for row, choice in zip(rows, choices, strict=True)
+                ]
             return [
                 [
                     float(at[str(token)]["logprob"])
@@ -482,7 +483,19 @@ class Server:
                 for row, choice in zip(rows, choices, strict=True)
             ]
         except (KeyError, TypeError, ValueError):
-            raise Trouble("broken-reply", "status 200 without prompt_logprobs") from None
+            what = "the log-probabilities of its prompt" if echo else "prompt_logprobs"
+            raise Trouble("broken-reply", f"status 200 without {what}") from None
+
+
+def _echoed(row: Sequence[int], told: Mapping[str, Any]) -> list[float]:
+    """Read log P of each token of a text that came back, but the first.
+
+    Behind it stands the token that was said. ValueError where others came back than were sent.
+    """
+    values = told["token_logprobs"]
+    if not len(row) <= len(values) <= len(row) + 1:
+        raise ValueError("not the tokens that were sent")
+    return [float(value) for value in values[1 : len(row)]]
 
 
 class _Hidden:

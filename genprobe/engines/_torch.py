@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -44,6 +46,42 @@ def dtype_of(name: str | None, device: torch.device) -> torch.dtype:
         modern = torch.cuda.get_device_capability(device) >= (8, 0)
         return torch.bfloat16 if modern else torch.float16
     return torch.float16 if device.type == "mps" else torch.float32
+
+
+# Engine argument -> what a run calls the numbers: NormalFloat of four bits, integers of eight.
+QUANTISED = {"4bit": "nf4", "8bit": "int8"}
+
+
+def quantised(
+    given: Mapping[str, Any], dtype: torch.dtype, device: torch.device
+) -> tuple[dict[str, Any], str]:
+    """Return how to load weights in 4 or 8 bits (bitsandbytes), and what to call the numbers.
+
+    given: the engine's own arguments; `quantization` is 4bit or 8bit. Without it there is nothing
+    to say and the numbers are `dtype`, in which everything is computed in any case. EngineError for
+    another value, or where the packages are not installed.
+    """
+    plain, kind = str(dtype).removeprefix("torch."), given.get("quantization")
+    if kind is None:
+        return {}, plain
+    if kind not in QUANTISED:
+        raise EngineError(f"unknown quantization {kind!r}; known: {', '.join(QUANTISED)}")
+    for package in ("bitsandbytes", "accelerate"):
+        if importlib.util.find_spec(package) is None:
+            raise EngineError(
+                f"quantization={kind} needs {package}: pip install bitsandbytes accelerate"
+            )
+    import transformers
+
+    config = (
+        transformers.BitsAndBytesConfig(
+            load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=dtype
+        )
+        if kind == "4bit"
+        else transformers.BitsAndBytesConfig(load_in_8bit=True)
+    )
+    how = {"quantization_config": config, "device_map": {"": device}}
+    return how, f"{plain}+{QUANTISED[kind]}"
 
 
 def token_budget(net: Any, device: torch.device) -> int:

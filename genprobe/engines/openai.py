@@ -588,9 +588,10 @@ def open_scorer(model: str, options: Options) -> Scorer:
     """Open what scores texts by a running vLLM server: each token given those before it.
 
     The server says how it cuts a text (`/tokenize`), so that no tokenizer is needed here, and gives
-    the probability of each token (`prompt_logprobs`). Before a first token stands what the server's
-    tokenizer puts there; where it puts nothing, its end of a text. Arguments (`Options.more`): the
-    times of `open`, and tokenizer, a folder or hub id, which is asked instead of the server.
+    the probability of each token (`prompt_logprobs`, or `echo` with `logprobs`). Before a first
+    token stands what the server's tokenizer puts there; where it puts nothing, its end of a text.
+    Arguments (`Options.more`): the times of `open`, and tokenizer, a folder or hub id, which is
+    asked instead of the server.
     EngineError, too, for a server that does not score texts, or of which it cannot be known what
     stands before a first token.
     """
@@ -645,6 +646,7 @@ class ServedScorer(OpenAIEngine):
         self.texts = texts
         self.unknown = texts.unknown if texts is not None else None
         self._contexts: dict[str, list[int]] = {}
+        self.echo = False  # whether the text comes back with its values, or only they
         self.first, self.before = "", list[int]()
         with ThreadPoolExecutor(1) as thread:  # a notebook has a loop of its own
             thread.submit(asyncio.run, self._begin()).result()
@@ -671,10 +673,11 @@ class ServedScorer(OpenAIEngine):
         if failure := _texts.unusable(asked, len(self.before), None, None):
             return failure
         rows = [[*self.before, *item.before, *item.ids] for item in items]
-        found = await work.post(f"{self.server.url}/completions", self.server.reading(rows))
+        body = self.server.reading(rows, self.echo)
+        found = await work.post(f"{self.server.url}/completions", body)
         values = [
             [value if value > LOWEST else -math.inf for value in all_[-len(item.ids) :]]
-            for item, all_ in zip(items, self.server.readings(rows, found), strict=True)
+            for item, all_ in zip(items, self.server.readings(rows, found, self.echo), strict=True)
         ]
         sent = self.first.partition(" ")[2] + context
         return _texts.record(asked, sent, len(self.before), values)
@@ -715,7 +718,7 @@ class ServedScorer(OpenAIEngine):
         try:
             found = await work.persist("", lambda: self._learn_first(work))
             if not isinstance(found, Failure):
-                found = await work.persist("", lambda: self._try(work))
+                found = await self._try_both(work)
         finally:
             await work.end()
         if isinstance(found, Failure):
@@ -786,15 +789,49 @@ class ServedScorer(OpenAIEngine):
             return "none" if "chat template" in trouble.detail.lower() else "server"
         return "server"
 
+    async def _try_both(self, work: Work) -> Failure | None:
+        """Find the way in which the server tells the values of a given text; a Failure, or an
+        EngineError, of the first way where it knows neither."""
+        refused: EngineError | None = None
+        found: Failure | None = None
+        try:
+            found = await work.persist("", lambda: self._try(work))
+        except EngineError as error:
+            refused = error
+        if refused is None and not isinstance(found, Failure):
+            return None
+        self.echo = True
+        with contextlib.suppress(EngineError):
+            again = await work.persist("", lambda: self._try(work))
+            if not isinstance(again, Failure):
+                return None
+        if refused is not None:
+            raise refused
+        return found
+
     async def _try(self, work: Work) -> None:
         seam = await self._seam(work, "", PROBE)
         row = [*self.before, *seam.ids]
-        found = await work.post(f"{self.server.url}/completions", self.server.reading([row]))
+        body = self.server.reading([row], self.echo)
+        found = await work.post(f"{self.server.url}/completions", body)
+        if self.echo:
+            self.server.readings([row], found, echo=True)
+            told = found["choices"][0]["logprobs"].get("tokens")
+            if self.texts is not None and isinstance(told, list):
+                words = told[len(row) - len(seam.ids) : len(row)]
+                self._compare(
+                    seam.ids,
+                    [
+                        {str(token): {"decoded_token": word}}
+                        for token, word in zip(seam.ids, words, strict=True)
+                    ],
+                )
+            return
         with contextlib.suppress(KeyError, IndexError, TypeError, AttributeError):
             if found["choices"][0].get("prompt_logprobs") is None:
                 raise EngineError(
-                    f"{self.server.url}: ignores prompt_logprobs, the log-probabilities of a given "
-                    "text, which only vLLM's server returns; use --engine transformers or vllm"
+                    f"{self.server.url}: returns no log-probabilities of a given text, neither by "
+                    "prompt_logprobs (vLLM) nor by echo; use --engine transformers or vllm"
                 )
         self.server.readings([row], found)
         if self.texts is not None:

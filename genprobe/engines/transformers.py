@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -39,7 +39,7 @@ from genprobe.engines._local import (
     written,
 )
 from genprobe.engines._thinking import Told, ahead, marks
-from genprobe.engines._torch import device_of, dtype_of, out_of_memory, token_budget
+from genprobe.engines._torch import device_of, dtype_of, out_of_memory, quantised, token_budget
 from genprobe.errors import EngineError
 from genprobe.records import Failure, LogProb, Request, Response
 
@@ -53,22 +53,23 @@ def open(model: str, options: Options) -> TransformersEngine:
     Runs in bfloat16 on a GPU that has it, float16 on other GPUs, float32 on a CPU, unless
     `options` says else. EngineError where the model cannot be used as it is.
     """
-    for name in options.more:
+    for name in options.more.keys() - {"quantization"}:
         raise EngineError(
-            f"the transformers engine has no argument {name!r}; it has dtype, device, revision and "
-            "batch_tokens"
+            f"the transformers engine has no argument {name!r}; it has dtype, device, revision, "
+            "batch_tokens and quantization"
         )
     device = device_of(options.device)
     dtype = dtype_of(options.dtype, device)
+    how_loaded, numbers = quantised(options.more, dtype, device)
     local = load(model, options.revision)
     with quiet():
-        net = _load_model(model, local.folder, local.config, dtype, device)
+        net = _load_model(model, local.folder, local.config, dtype, device, how_loaded)
     identity = Identity(
         model=local.name,
         revision=local.revision,
         engine="transformers",
         engine_version=transformers.__version__,
-        dtype=str(net.dtype).removeprefix("torch."),
+        dtype=numbers if how_loaded else str(net.dtype).removeprefix("torch."),
         chat_template=local.template,
         checkpoint=local.checkpoint,
     )
@@ -83,7 +84,12 @@ def open(model: str, options: Options) -> TransformersEngine:
 
 
 def _load_model(
-    model: str, folder: Path, config: Any, dtype: torch.dtype, device: torch.device
+    model: str,
+    folder: Path,
+    config: Any,
+    dtype: torch.dtype,
+    device: torch.device,
+    how: Mapping[str, Any],
 ) -> Any:
     loader: Any = (
         transformers.AutoModelForSeq2SeqLM
@@ -92,7 +98,12 @@ def _load_model(
     )
     with refusing(f"{model}: the weights cannot be loaded"):
         net, info = loader.from_pretrained(
-            folder, config=config, dtype=dtype, output_loading_info=True, trust_remote_code=False
+            folder,
+            config=config,
+            dtype=dtype,
+            output_loading_info=True,
+            trust_remote_code=False,
+            **how,
         )
     if info["missing_keys"]:
         raise EngineError(
@@ -100,7 +111,7 @@ def _load_model(
             f" ({min(info['missing_keys'])}, …) and would be random; get the whole model"
         )
     with refusing(f"{model}: does not fit on {device}; try a smaller dtype or another device"):
-        return net.to(device).eval()
+        return (net if how else net.to(device)).eval()
 
 
 # --- answering ------------------------------------------------------------------------------

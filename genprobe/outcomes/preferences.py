@@ -348,12 +348,15 @@ def requests(
     scorers: Sequence[str],
     passes: Collection[str] = PASSES,
     context: str = "",
+    turn: Callable[[str], str] | None = None,
 ) -> list[Request]:
-    """The plan: every text once in every pass that the scorers need; a choice in every order of
-    its options.
+    """Plan every text once in every pass that the scorers need; a choice in every order of its
+    options.
 
     passes: what the model can do. context: what stands before every sentence of a pair, for
-    `seq2seq` the encoder's prompt, which may be empty. InputError for an unknown scorer, one that
+    `seq2seq` the encoder's prompt, which may be empty. turn: writes a user's turn in a chat
+    template; the context, or a choice with its options, is that turn, and what is scored begins
+    the model's own. InputError for an unknown scorer, one that
     the model or the data do not fit, or a statement that is there twice.
     """
     statements = list(statements)
@@ -365,6 +368,8 @@ def requests(
         kind = choices.is_choice(statement)
         for name in wanted:
             asked = _asked_choices(statement) if kind else [_asked_text(statement, name, context)]
+            if turn is not None:
+                asked = [_in_turn(turn, *one) for one in asked]
             for sample, (messages, options) in enumerate(asked):
                 request = _request(statement, name, messages, options, sample)
                 if request.id in plan:
@@ -381,6 +386,15 @@ Asked = tuple[list[dict[str, str]], dict[str, list[str]]]  # messages, options
 def _asked_text(statement: Statement, name: str, context: str) -> Asked:
     shown = [{"role": "context", "content": context}] if context or name == SEQ2SEQ else []
     return shown, {ONE: [statement.text]}
+
+
+def _in_turn(
+    turn: Callable[[str], str], messages: list[dict[str, str]], options: dict[str, list[str]]
+) -> Asked:
+    """Put what stands before into a user's turn; a reply begins with no space."""
+    shown = turn("".join(message["content"] for message in messages))
+    bare = {answer: [text.lstrip() for text in texts] for answer, texts in options.items()}
+    return [{"role": "context", "content": shown}], bare
 
 
 def _asked_choices(statement: Statement) -> list[Asked]:

@@ -51,7 +51,7 @@ class Ask:
     out: the run folder, which the same Ask resumes; None derives its name.
     by: columns by which the outcomes will be split; checked before the model is loaded.
     classifier: of sentiment, by its card (stories).
-    scorers, context, prefix, plain: see `tasks/logprob.py`.
+    scorers, context, prefix, plain, chat, preprocess: see `tasks/logprob.py`.
     orders, shots: see `tasks/choices.py`.
     note, progress: called with lines for a person, and with what is done of how much.
     """
@@ -78,6 +78,8 @@ class Ask:
     context: str = ""
     prefix: str = ""
     plain: bool = False
+    chat: bool = False
+    preprocess: str = ""
     orders: str = "all"
     shots: str | Path | None = None
     note: Note = quiet

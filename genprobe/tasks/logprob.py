@@ -3,15 +3,19 @@
 Of `Ask` it reads besides model, languages, data, limit, engine and out:
 scorers: of `outcomes.preferences.SCORERS`; the defaults that fit model and data where empty.
 context: what stands before every sentence of a pair; for an encoder-decoder model the encoder's
-prompt. prefix: a word put before every sentence of a table. plain: score a chat model as a plain
-language model, without its template.
+prompt. prefix: a word put before every sentence of a table. A chat model needs one of two:
+plain, score it as a plain language model, without its template; chat, score what begins its own
+turn, behind the template with the context (or the choice) as the user's. preprocess: `rubia`, how
+the sentences of pairs are written before they are scored (`PREPROCESSES`).
 """
 
 from __future__ import annotations
 
 import dataclasses
+import re
+import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +23,7 @@ from genprobe.datasets import choices, pairs
 from genprobe.errors import Caution, InputError
 from genprobe.outcomes import preferences
 from genprobe.records import digest
+from genprobe.resources import registry
 from genprobe.runs.run import Run
 from genprobe.runs.spec import WHO
 from genprobe.tasks import Ask, Asked, Table, Task
@@ -36,6 +41,17 @@ def prepare(ask: Ask) -> Asked:
     preferences.check(ask.scorers, are_choices)
     if ask.context and are_choices:
         raise InputError("choices have a context of their own; --context goes with pairs")
+    if ask.plain and ask.chat:
+        raise InputError("--plain leaves the chat template out and --chat applies it; name one")
+    if ask.preprocess and ask.preprocess not in PREPROCESSES:
+        raise registry.unknown("preprocessing", ask.preprocess, list(PREPROCESSES))
+    if ask.preprocess and are_choices:
+        raise InputError("--preprocess goes with pairs of sentences, and these are choices")
+    if ask.preprocess:
+        write = PREPROCESSES[ask.preprocess]
+        items = [dataclasses.replace(item, text=write(item.text)) for item in items]
+        if empty := next((item for item in items if not item.text), None):
+            raise InputError(f"{ask.data}: of {empty.id!r} nothing is left by --preprocess")
     if whole(ask.context) != ask.context:
         raise InputError("the context holds half a character; give it in UTF-8")
 
@@ -44,17 +60,20 @@ def prepare(ask: Ask) -> Asked:
 
     def spec(engine: Any) -> dict[str, Any]:
         identity = engine.identity
-        if identity.chat_template != "none" and not ask.plain and not ask.control:
+        if identity.chat_template != "none" and not (ask.plain or ask.chat or ask.control):
             raise InputError(
                 f"{ask.model or identity.model} is a chat model, and its template is no part of "
-                "these sentences; --plain scores them as plain text, and the run says so"
+                "these sentences; --plain scores them as plain text, --chat as the model's own "
+                "turn, and the run says so"
             )
         hashes = {"context": digest(ask.context)} if ask.context else {}
+        if ask.preprocess:
+            hashes["preprocess"] = ask.preprocess
         if are_choices:
             languages = dict.fromkeys(item.lang for item in items)
             hashes |= {code: choices.wording(code).hash for code in languages}
         return {
-            "engine_args": {"first": engine.first},
+            "engine_args": {"first": engine.first, **({"turn": "chat"} if ask.chat else {})},
             "pack": preferences.PACK,
             "pack_hashes": hashes,
             "data": ask.data if ask.data in pairs.DATA else Path(ask.data).name,
@@ -68,10 +87,46 @@ def prepare(ask: Ask) -> Asked:
         }
 
     def requests(engine: Any) -> Any:
-        return preferences.requests(items, names(engine), engine.passes, ask.context)
+        turn = _turn(engine) if ask.chat else None
+        return preferences.requests(items, names(engine), engine.passes, ask.context, turn)
 
     columns = preferences.columns(items) if ask.by else ()
     return Asked(items, requests, spec, columns=columns, after=tell_unknown)
+
+
+def _turn(engine: Any) -> Callable[[str], str]:
+    """Return what writes a user's turn for this model. InputError where nothing here can."""
+    if "causal" not in engine.passes:
+        raise InputError("--chat goes with a causal model, which has turns; leave it out")
+    if getattr(engine, "texts", None) is None:
+        raise InputError(
+            "--chat needs the chat template, which this server does not tell; name its tokenizer: "
+            "--engine-arg tokenizer=, a folder or hub id"
+        )
+    turn: Callable[[str], str] = engine.texts.turn
+    return turn
+
+
+def _rubia(text: str) -> str:
+    """Write a text as RuBia does (3.8): no punctuation but commas, small letters, single spaces.
+
+    The paper says "mostly removed", and does not say what is not. Ours: hyphens and apostrophes
+    within a word stay, and every mark that is removed leaves a space.
+    """
+    kept = (
+        c if c == "," or unicodedata.category(c)[0] != "P" or _within(text, at) else " "
+        for at, c in enumerate(text)
+    )
+    return re.sub(r" +,", ",", " ".join("".join(kept).lower().split()))
+
+
+def _within(text: str, at: int) -> bool:
+    """Tell whether a hyphen or an apostrophe stands between two letters."""
+    around = text[at - 1 : at] + text[at + 1 : at + 2]
+    return text[at] in "-'’‐‑" and len(around) == 2 and around.isalnum()
+
+
+PREPROCESSES: dict[str, Callable[[str], str]] = {"rubia": _rubia}
 
 
 def tell_unknown(run: Run, engine: Any, note: Note) -> None:

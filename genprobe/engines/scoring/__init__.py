@@ -18,8 +18,9 @@ both, the two are tokenised apart.
 
 The answer is a LogProb with one continuation for each text: `tokens`, the ids of the text without
 special tokens, and `logprobs`, one for each token, the first included. Neither padding nor batch
-nor order changes a value by more than rounding. Texts are plain: no chat template is applied, and
-`identity.chat_template` says whether the model has one.
+nor order changes a value by more than rounding. Texts are taken as they are: no chat
+template is applied here (`Texts.turn` writes one as a context); `identity.chat_template` says
+whether there is one.
 """
 
 from __future__ import annotations

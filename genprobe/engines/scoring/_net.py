@@ -21,7 +21,7 @@ from transformers.pytorch_utils import Conv1D
 from genprobe.engines import Identity, Options, Sampling
 from genprobe.engines._local import Local, line, quiet, refusing
 from genprobe.engines._local import load as load_files
-from genprobe.engines._torch import device_of, dtype_of, out_of_memory, token_budget
+from genprobe.engines._torch import device_of, dtype_of, out_of_memory, quantised, token_budget
 from genprobe.engines.scoring import _texts
 from genprobe.errors import EngineError
 from genprobe.records import Failure, LogProb, Request
@@ -79,12 +79,14 @@ def load(model: str, options: Options, pack: bool = True) -> Loaded:
 
     pack: make its linear layers `Packed`, if that is possible here.
     """
-    for name in options.more:
+    for name in options.more.keys() - {"quantization"}:
         raise EngineError(
-            f"scoring has no argument {name!r}; it has dtype, device, revision and batch_tokens"
+            f"scoring has no argument {name!r}; it has dtype, device, revision, "
+            "batch_tokens and quantization"
         )
     device = device_of(options.device)
     dtype = dtype_of(options.dtype or "float32", device)
+    how, numbers = quantised(options.more, dtype, device)
     local = load_files(model, options.revision, kind_of)
     kind = kind_of(model, local.config)
     auto = getattr(transformers, f"AutoModelFor{_FAMILIES[kind][1]}")
@@ -95,6 +97,7 @@ def load(model: str, options: Options, pack: bool = True) -> Loaded:
             dtype=dtype,
             output_loading_info=True,
             trust_remote_code=False,
+            **how,
         )
     if missing := sorted(info["missing_keys"]):
         names = missing[0] + ", …" * (len(missing) > 1)
@@ -103,15 +106,15 @@ def load(model: str, options: Options, pack: bool = True) -> Loaded:
             "be noise; give a model that was trained to predict tokens"
         )
     with quiet(), refusing(f"{model}: does not fit on {device}; try a smaller dtype"):
-        net = net.to(device).eval()
-        pack = pack and device.type == "cpu" and _packs(dtype)
+        net = (net if how else net.to(device)).eval()
+        pack = pack and not how and device.type == "cpu" and _packs(dtype)
         hasten(net, pack)
     identity = Identity(
         model=local.name,
         revision=local.revision,
         engine="transformers",
         engine_version=transformers.__version__,
-        dtype=str(dtype).removeprefix("torch."),
+        dtype=numbers,
         chat_template=local.template,
         checkpoint=local.checkpoint,
     )

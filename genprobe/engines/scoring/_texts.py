@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from genprobe.errors import EngineError
+from genprobe.linguistics import thoughts
 from genprobe.records import Failure, LogProb, Request
 
 
@@ -83,6 +84,24 @@ class Texts:
             )
         kind = next((kind for kind, i in named.items() if i == ids[-1]), "own")
         return f"{kind} {self.words(ids)}", ids
+
+    def turn(self, said: str) -> str:
+        """Write a user's turn in the chat template, up to where the model's own turn begins.
+
+        Without what stands before a first token, which scorers put there themselves. EngineError
+        where there is no template, or it refuses the turn.
+        """
+        from genprobe.engines._local import Prompts
+
+        if not self.tokenizer.chat_template:
+            raise EngineError(f"{self.name}: has no chat template; leave --chat out")
+        text = Prompts(self.tokenizer).text([{"role": "user", "content": said}])
+        if thoughts.opens(text):
+            raise EngineError(
+                f"{self.name}: its own turn begins with a thought, in which no sentence stands; "
+                "score it with --plain"
+            )
+        return text.removeprefix(self.words(self.first()[1]))
 
     def words(self, ids: Sequence[int]) -> str:
         return "".join(self.tokenizer.convert_ids_to_tokens(list(ids)))
