@@ -17,7 +17,7 @@ from genprobe import text
 from genprobe.curation import augment, collect, extract, lexicon, validate
 from genprobe.datasets import choices, frames, templates
 from genprobe.errors import InputError
-from genprobe.judges import Item, choice, llm, stance
+from genprobe.judges import Item, choice, llm, refusal, stance
 from genprobe.resources import packs as inputs
 from genprobe.resources import panel, registry
 
@@ -51,7 +51,7 @@ _CODECS = {"Hans": ("gb2312", "big5"), "Hant": ("big5", "gb2312")}
 _QUOTES = {"“": "”", "„": "“”", "«": "»", "「": "」", "『": "』"}
 # Beside the packs; of elicitation, which has a folder a pack, all that lies below.
 FOLDERS = (
-    *("languages", "templates", "stance", "rubrics", "choices", "options", "choosing"),
+    *("languages", "templates", "stance", "refusal", "rubrics", "choices", "options", "choosing"),
     *("choosing/wordings", "personas"),
     *("extraction", "validation", "lexicon", "augmentation", "elicitation/*"),
 )
@@ -60,6 +60,7 @@ _ZWNJ = "\u200c"  # Persian orthography needs it
 
 # Folder -> what refuses a file that cannot be used.
 _READ: dict[str, Callable[[Path], object]] = {
+    "refusal": refusal.read_words,
     "stance": stance.read_words,
     "rubrics": llm.read_rubric,
     "extraction": extract.read_rules,

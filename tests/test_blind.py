@@ -77,3 +77,26 @@ def test_sentiment_of_unseen_stories(lang, least):
         total = sum((meant == label) + (said == label) for meant, said in pairs)
         scores.append(2 * hits / total)
     assert sum(scores) / 3 >= least
+
+
+def right(path: Path, judge: str, column: str, part: str | None = None) -> tuple[int, int]:
+    """How many labels a judge of essays gets right, of how many."""
+    asked = registry.module("judges", judge).make()
+    found = [row for row in rows(path) if column in row and part in (None, row.get("set"))]
+    said = [asked(Item(row["lang"], "", "", row["response"])).label for row in found]
+    meant = [{True: "yes", False: "no"}.get(row[column], row[column]) for row in found]
+    return sum(a == b for a, b in zip(said, meant, strict=True)), len(found)
+
+
+def test_stance_and_refusals_of_texts_that_the_words_were_mended_on():
+    hits, n = right(HERE / "blind" / "stance.jsonl", "stance", "stance")
+    assert n == 144 and hits >= 0.93 * n
+    hits, n = right(HERE / "blind" / "refusals.jsonl", "refusal", "refused")
+    assert n == 216 and hits >= 0.96 * n
+
+
+def test_stance_and_refusals_in_the_manner_of_models():
+    hits, n = right(HERE / "blind" / "essays.jsonl", "stance", "stance", "typical")
+    assert n == 108 and hits >= 0.78 * n
+    hits, n = right(HERE / "blind" / "essays.jsonl", "refusal", "refused", "typical")
+    assert n == 108 and hits >= 0.95 * n

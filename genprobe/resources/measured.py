@@ -1,4 +1,4 @@
-"""How right judges of stance and refusals are on texts written blind: `prompts/measured.toml`."""
+"""How right judges of stance and refusals are on fresh texts: `prompts/measured.toml`."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def caution(judge: str, langs: Iterable[str]) -> str:
     right, n = accuracy(judge)
     ends = wilson(right, n)
     if ends is None:
-        return f"the judge {judge} was never measured on blind texts: report corrected rates"
+        return f"the judge {judge} was never measured on fresh texts: report corrected rates"
     if ends[0] >= _table()["sound"]:
         return ""
     here, of = accuracy(judge, langs)
     own = f" ({here} of {of} in the languages of this run)" if of else ""
     return (
         f"the judge {judge} is right in {100 * right / n:.0f} % ({100 * ends[0]:.0f} to "
-        f"{100 * ends[1]:.0f}, n {n}) of texts written blind{own}: have a model judge them "
+        f"{100 * ends[1]:.0f}, n {n}) of fresh texts{own}: have a model judge them "
         "(--judge llm), review a sample, and report corrected rates"
     )
