@@ -11,8 +11,10 @@ from __future__ import annotations
 
 
 class Caution(str):
-    """A line for a person without which a figure would be misread: said also where notes are not
-    wanted (`-q`)."""
+    """A line for a person without which a figure would be misread.
+
+    It is said also where notes are not wanted (`-q`).
+    """
 
 
 class GenprobeError(Exception):

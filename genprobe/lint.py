@@ -79,10 +79,9 @@ class Finding(NamedTuple):
 
 
 def lint(paths: Sequence[str | Path] = ()) -> list[Finding]:
-    """Check packs, templates, phrases, rubrics, languages or folders of them; without any, all
-    that is shipped.
+    """Check packs, templates, phrases, rubrics, languages or folders of them.
 
-    InputError where a path is none of them.
+    Without any, all that is shipped. Raises InputError where a path is none of them.
     """
     found: list[Finding] = []
     for path in map(Path, paths or (registry.prompts(),)):
@@ -118,7 +117,7 @@ def _path(path: Path) -> Iterator[Finding]:
 
 
 def _file(path: Path) -> Iterator[Finding]:
-    """A file of a language, its templates, phrases or choices, or a rubric, told by its folder."""
+    """Check a file by the folder that it is in: a language, templates, phrases, a rubric, …"""
     folder = path.parent.name
     if folder == "templates":
         if path.name != templates.DOMAINS.name:
@@ -144,7 +143,7 @@ def _file(path: Path) -> Iterator[Finding]:
 
 
 def _varied(path: Path, read: Callable[[Path], dict[str, Any]]) -> Iterator[Finding]:
-    """A file of personas, or of wordings of choices."""
+    """Check a file of personas, or of wordings of choices."""
     where = str(path)
     try:
         found = read(path)
@@ -213,8 +212,11 @@ def _pack(folder: Path, only: str = "") -> Iterator[Finding]:
 
 
 def _panel(path: Path, pack: inputs.Pack) -> Iterator[Finding]:
-    """The panel of one language beside the published questions: the same questions, in words that
-    differ, with the same polarity or said to be of another, whose answers the reader knows."""
+    """Check the panel of one language beside the published questions.
+
+    It asks the same questions in words that differ. Their polarity is the same, or said to be
+    another, and the reader knows their answers.
+    """
     where, lang = str(path), path.stem
     try:
         found = panel.read(path, pack)
@@ -349,7 +351,7 @@ def _polarity(where: str, wording: inputs.Wording, language: inputs.Language) ->
 
 
 def _text(value: str, language: inputs.Language, latin: bool = False) -> Iterator[str]:
-    """What is wrong with the characters of a text, whatever it says.
+    """Say what is wrong with the characters of a text, whatever its words say.
 
     latin: allow Latin letters too, since words of any script are also typed in them.
     """

@@ -74,8 +74,10 @@ class Record:
 def _checked(
     cls: type[Record], kinds: dict[str, tuple[tuple[type, ...], bool]], row: dict[str, Any]
 ) -> dict[str, Any]:
-    """The fields of a record, lists as tuples and whole numbers as such with a point where it has
-    those. RunError for one that it lacks or has not, or of another type."""
+    """Give the fields of a record: lists as tuples, whole numbers as floats where it has those.
+
+    Raises RunError for a field that is missing, unknown or of another type.
+    """
     values = {}
     for name, value in row.items():
         known = kinds.get(name)
@@ -303,7 +305,7 @@ class Score(Record):
         return (min(values), max(values)) if values else None
 
     def by_reading(self, value: float) -> str:
-        """The readings that have this figure, joined by `+`."""
+        """Name the readings that have this figure, joined by `+`."""
         return "+".join(name for name, found in (self.readings or {}).items() if found == value)
 
 
@@ -335,5 +337,5 @@ def request_id(
 
 
 def derive_seed(base: int, request: str, sample: int) -> int:
-    """A 31-bit seed from base seed, request id and sample number, independent of all else."""
+    """Derive a 31-bit seed of base seed, request id and sample number, and nothing else."""
     return int(digest([base, request, sample], 8), 16) & 0x7FFFFFFF

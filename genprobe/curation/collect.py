@@ -101,7 +101,7 @@ class Pack:
 
 
 def names() -> list[str]:
-    """The packs of elicitation."""
+    """List the packs of elicitation."""
     return sorted({path.parent.name for path in (registry.PROMPTS / FOLDER).glob("*/*.toml")})
 
 

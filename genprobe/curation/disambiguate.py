@@ -103,7 +103,7 @@ def run(source: str | Path, engine: Engine, seed: int = 0) -> tuple[list[Row], l
 
 
 def _parts(row: Row, where: str) -> dict[str, str]:
-    """What the prompt says of a row, with its first two entities, in the order of the context."""
+    """Make the parts of the prompt: a row with its first two entities, in the context's order."""
     lists = {name: cell_list(row.get(name), ",;|") for name in ("stereotyped", "other", "lexical")}
     if not lists["stereotyped"] or not lists["other"]:
         raise InputError(f"{where}: needs 'stereotyped' and 'other'")
@@ -128,13 +128,13 @@ def _put(prompt: str, parts: dict[str, str]) -> str:
 
 
 def _reply(response: Response) -> str:
-    """What stands behind a thought, on one line, without quotes around it."""
+    """Give what stands behind a thought, on one line, without quotes around it."""
     answer = thoughts.part(response.text, thoughts.opens(response.sent)).reply
     return " ".join(answer.split()).strip('"“”«» ')
 
 
 def _placed(reply: str, parts: dict[str, str]) -> tuple[str, str]:
-    """The continuation with places for the entities, and what is odd about it."""
+    """Put places for the entities into a continuation, and say what is odd about it."""
     odd = []
     if not reply:
         return "", "the model wrote nothing"

@@ -158,7 +158,7 @@ def _words(text: str) -> list[list[str]]:
 
 
 def stop_words(lang: str) -> frozenset[str]:
-    """The frequent words of a language file ([text] frequent), by which languages are told."""
+    """Read the frequent words of a language file ([text] frequent), which tell the language."""
     try:
         words = packs.load_language(lang).words["frequent"]
     except InputError:
@@ -230,8 +230,11 @@ def _hash(words: frozenset[str]) -> str:
 
 
 class _Homogeneity:
-    """BERTScore F1 of pairs of texts: greedy matching of token vectors of the last layer, no idf
-    weights, no rescaling, without the special tokens."""
+    """BERTScore F1 of pairs of texts.
+
+    Token vectors of the last layer are matched greedily, without special tokens, idf weights or
+    rescaling.
+    """
 
     def __init__(self, model: str) -> None:
         import torch
@@ -248,7 +251,7 @@ class _Homogeneity:
         self.signature = f"bertscore-last-{Path(model).name}"
 
     def mean(self, texts: Sequence[str], seed: int) -> tuple[float | None, int]:
-        """The mean over pairs, and how many: all, or `PAIRS` drawn without replacement."""
+        """Give the mean over pairs, and how many: all, or `PAIRS` drawn without replacement."""
         n = len(texts)
         count = n * (n - 1) // 2
         if not count:
@@ -280,7 +283,7 @@ class _Homogeneity:
 
 
 def _pair(at: int) -> tuple[int, int]:
-    """The pair of a number: (1, 0), (2, 0), (2, 1), (3, 0), …"""
+    """Give the pair of a number: (1, 0), (2, 0), (2, 1), (3, 0), …"""
     from math import isqrt
 
     high = (isqrt(8 * at + 1) + 1) // 2

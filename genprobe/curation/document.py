@@ -90,8 +90,11 @@ _CONTEXT: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Documented:
-    """rows: published. left_out: rows that were not kept. lacking: rows without two rewordings.
-    held_back: the file of rewordings, or None where there are none."""
+    """What was published.
+
+    rows: how many. left_out: rows that were not kept. lacking: rows without two rewordings.
+    held_back: the file of rewordings, or None where there are none. canary: the text in every row.
+    """
 
     rows: int
     left_out: int
@@ -141,55 +144,32 @@ def run(
     InputError, before anything is written, for what is missing.
     """
     said = read_about(about)
-    numbered = tables.read(source)
-    there = list(dict.fromkeys(name for _, row in numbered for name in row))
-    texts = [name for name in there if name in ("text", "sentence", "pro", "anti", "context")]
-    if not texts:
-        tables.need(source, there, ("text", "sentence", "pro", "anti", "context"), "what is said")
-    names = tables.name_rows(numbered, texts, source)
-    rows = [row | {"id": name} for (_, row), name in zip(numbered, names, strict=True)]
+    rows, texts = _rows(source)
     kept = [row for row in rows if cell_text(row.get("kept", "true")).lower() in ("true", "1", "")]
     if not kept:
         raise InputError(f"{source}: no row is kept")
     again, lacking = _rewordings(kept, rewordings)
-    scores = _agreement(agreement)
+    held = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in again).encode("utf-8")
     content = json.dumps([[row[name] for name in ("id", *texts)] for row in kept], default=str)
     canary = f"genprobe canary {uuid.uuid5(_NAMESPACE, said['title'] + content)}"
     published = _published(kept, canary, keep_about)
     columns = list(dict.fromkeys(name for row in published for name in row))
-    lines = [
-        json.dumps({name: row.get(name, "") for name in columns}, ensure_ascii=False) + "\n"
-        for row in published
-    ]
-    data = "".join(lines).encode("utf-8", "replace")
-    held = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in again).encode("utf-8")
-    why = Counter(cell_text(row.get("why")) or "not kept" for row in rows if row not in kept)
     facts = {
         "rows": len(published),
         "langs": _count(published, "lang"),
         "bias": _count(published, "bias_type"),
         "roles": _count(published, "role"),
-        "why": why,
+        "why": Counter(cell_text(row.get("why")) or "not kept" for row in rows if row not in kept),
         "people": len({cell_text(row.get("respondent")) for row in kept} - {""}),
         "steps": _steps(published),
-        "agreement": scores,
+        "agreement": _agreement(agreement),
         "held": hashlib.sha256(held).hexdigest() if again else "",
         "held_rows": len(again),
         "canary": canary,
         "columns": columns,
     }
-    kinds = {name: _kind([row.get(name, "") for row in published]) for name in columns}
-    folder = Path(out)
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"{out}: is a file; name a folder")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{out}: cannot be made ({error.strerror})") from None
-    replace_bytes(folder / DATA, [data])
-    replace_bytes(folder / CARD, [_card(said, facts, kinds).encode("utf-8")])
-    croissant = json.dumps(_croissant(said, facts, kinds, data), indent=2, ensure_ascii=False)
-    replace_bytes(folder / CROISSANT, [croissant.encode("utf-8"), b"\n"])
+    folder = _made(out)
+    _write(folder, said, facts, published)
     beside = folder.with_name(f"{folder.name}-held-back.jsonl")
     if again:
         replace_bytes(beside, [held])
@@ -202,8 +182,48 @@ def run(
     )
 
 
+def _rows(source: str | Path) -> tuple[list[Row], list[str]]:
+    """Read the rows, each with an id, and the names of the columns that hold texts."""
+    numbered = tables.read(source)
+    there = list(dict.fromkeys(name for _, row in numbered for name in row))
+    known = ("text", "sentence", "pro", "anti", "context")
+    texts = [name for name in there if name in known]
+    if not texts:
+        tables.need(source, there, known, "what is said")
+    names = tables.name_rows(numbered, texts, source)
+    return [row | {"id": name} for (_, row), name in zip(numbered, names, strict=True)], texts
+
+
+def _made(out: str | Path) -> Path:
+    folder = Path(out)
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{out}: is a file; name a folder")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{out}: cannot be made ({error.strerror})") from None
+    return folder
+
+
+def _write(
+    folder: Path, said: Mapping[str, Any], facts: Mapping[str, Any], published: Sequence[Row]
+) -> None:
+    """Write the three files of a folder: rows, card and Croissant."""
+    columns = facts["columns"]
+    lines = [
+        json.dumps({name: row.get(name, "") for name in columns}, ensure_ascii=False) + "\n"
+        for row in published
+    ]
+    data = "".join(lines).encode("utf-8", "replace")
+    kinds = {name: _kind([row.get(name, "") for row in published]) for name in columns}
+    replace_bytes(folder / DATA, [data])
+    replace_bytes(folder / CARD, [_card(said, facts, kinds).encode("utf-8")])
+    croissant = json.dumps(_croissant(said, facts, kinds, data), indent=2, ensure_ascii=False)
+    replace_bytes(folder / CROISSANT, [croissant.encode("utf-8"), b"\n"])
+
+
 def _rewordings(kept: Sequence[Row], source: str | Path) -> tuple[list[Row], int]:
-    """The two rewordings of each row that has them, and how many lack one."""
+    """Find the two rewordings of each row that has them, and count the rows that lack one."""
     given = {cell_text(row.get("id")): row for _, row in tables.read(source)} if source else {}
     known = {row["id"] for row in kept}
     extra = next((name for name in given if name not in known), None)
@@ -219,7 +239,7 @@ def _rewordings(kept: Sequence[Row], source: str | Path) -> tuple[list[Row], int
 
 
 def _agreement(scores: Sequence[Score]) -> list[Row]:
-    """One row a question (and language): items, and each coefficient of all annotators."""
+    """Make one row a question (and language): items, and each coefficient of all annotators."""
     found: dict[str, Row] = {}
     for score in scores:
         if "reviewers" in score.by or "reviewer" in score.by:
@@ -232,8 +252,11 @@ def _agreement(scores: Sequence[Score]) -> list[Row]:
 
 
 def _published(kept: Sequence[Row], canary: str, keep_about: bool) -> list[Row]:
-    """The rows as they go out: without codes of respondents, rewordings or answers on them; a
-    pair in one row (`pro`, `anti`) as two statements, which every instrument reads."""
+    """Make the rows as they go out.
+
+    They have no codes of respondents, no rewordings and no answers about respondents. A pair in one
+    row (`pro`, `anti`) becomes two statements, which every instrument reads.
+    """
     codes = dict.fromkeys(cell_text(row.get("respondent")) for row in kept)
     codes.pop("", None)
     number = {code: f"r{n}" for n, code in enumerate(codes, 1)}
@@ -268,7 +291,7 @@ def _renamed(value: Any, code: str, name: str) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """A text, a number, or a list of texts."""
+    """Make a value a text, a number, or a list of texts."""
     if isinstance(value, Mapping):
         return json.dumps(value, ensure_ascii=False, sort_keys=True)
     if isinstance(value, list | tuple):
@@ -279,7 +302,7 @@ def _plain(value: Any) -> Any:
 
 
 def _kind(values: Sequence[Any]) -> str:
-    """The type of a column: as `datasets` calls it, or `list`."""
+    """Name the type of a column: as `datasets` calls it, or `list`."""
     if any(isinstance(value, list) for value in values):
         return "list"
     if all(isinstance(value, bool) for value in values):
@@ -296,7 +319,7 @@ def _count(rows: Sequence[Row], column: str) -> Counter[str]:
 
 
 def _steps(rows: Sequence[Row]) -> list[str]:
-    """The steps that rows went through, without the ids of single rows."""
+    """List the steps that rows went through, without the ids of single rows."""
     found = dict.fromkeys(
         line.split("|from:")[0] for row in rows for line in row.get(tables.HISTORY) or ()
     )
@@ -375,7 +398,7 @@ def _figure(found: Sequence[float | None]) -> str:
 
 
 def _line(text: str) -> str:
-    """A text of a stranger on one line, without what is Markdown or HTML."""
+    """Write a stranger's text on one line, without what is Markdown or HTML."""
     for sign in "\\`*_{}[]<>|#":
         text = text.replace(sign, "\\" + sign if sign != "`" else "'")
     return " ".join(text.split())
@@ -388,9 +411,8 @@ def _block(text: str) -> str:
 # --- Croissant
 
 
-def _croissant(
-    said: Mapping[str, Any], facts: Mapping[str, Any], kinds: Mapping[str, str], data: bytes
-) -> dict[str, Any]:
+def _fields(kinds: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Describe the columns."""
     types = {"bool": "sc:Boolean", "int64": "sc:Integer", "float64": "sc:Float"}
     fields = []
     for name, kind in kinds.items():
@@ -404,6 +426,11 @@ def _croissant(
         if kind == "list":
             one |= {"isArray": True, "arrayShape": "-1"}
         fields.append(one)
+    return fields
+
+
+def _responsible(said: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Fill the fields of responsible AI: how it was collected, judged and thinned out."""
     rai: dict[str, Any] = {
         f"rai:{prop}": said[key]
         for key, (_, prop) in {**NEEDED, **MORE}.items()
@@ -421,8 +448,14 @@ def _croissant(
         rai["rai:dataManipulationProtocol"] = "left out: " + ", ".join(
             f"{n} ({why})" for why, n in sorted(facts["why"].items())
         )
+    return rai
+
+
+def _croissant(
+    said: Mapping[str, Any], facts: Mapping[str, Any], kinds: Mapping[str, str], data: bytes
+) -> dict[str, Any]:
     context = _CONTEXT | {"isArray": "cr:isArray", "arrayShape": "cr:arrayShape"}
-    found: dict[str, Any] = {
+    return {
         "@context": dict(sorted(context.items())),
         "@type": "sc:Dataset",
         "conformsTo": [
@@ -439,7 +472,7 @@ def _croissant(
         "isLiveDataset": False,
         **({"datePublished": said["published"]} if said.get("published") else {}),
         **({"citeAs": said["cite"]} if said.get("cite") else {}),
-        **rai,
+        **_responsible(said, facts),
         "distribution": [
             {
                 "@type": "cr:FileObject",
@@ -450,6 +483,7 @@ def _croissant(
                 "sha256": hashlib.sha256(data).hexdigest(),
             }
         ],
-        "recordSet": [{"@type": "cr:RecordSet", "@id": "rows", "name": "rows", "field": fields}],
+        "recordSet": [
+            {"@type": "cr:RecordSet", "@id": "rows", "name": "rows", "field": _fields(kinds)}
+        ],
     }
-    return found

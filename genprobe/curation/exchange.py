@@ -97,7 +97,7 @@ def _label_studio(labels: Mapping[str, Sequence[str]], heads: Mapping[str, str])
 
 
 def _potato(out: Path, labels: Mapping[str, Sequence[str]], heads: Mapping[str, str]) -> str:
-    """A task of Potato; JSON is YAML."""
+    """Write the configuration of a task of Potato; JSON is YAML."""
     config = {
         "annotation_task_name": "genprobe",
         "data_files": [out.name],
@@ -370,7 +370,7 @@ def _answers_of(
     pack: collect.Pack,
     tool: str,
 ) -> list[Row]:
-    """The answers of one respondent, in the order in which they were given, if that is known."""
+    """Read the answers of one respondent, in the order in which they were given, if known."""
     given: dict[tuple[str, str, int], Row] = {}
     for head, ((domain, task, column), turn) in meaning.items():
         if line[head].strip():
@@ -396,7 +396,7 @@ def _answers_of(
 
 
 def _responses(path: Path) -> list[Row]:
-    """The rows of a CSV file, whose separator and encoding a form chose."""
+    """Read the rows of a CSV file, whose separator and encoding a form chose."""
     text = packs.read_text(path)
     first = text.split("\n", 1)[0]
     separator = max(",;\t", key=first.count)

@@ -37,6 +37,7 @@ LINKAGES = ("average", "complete", "single")
 COLUMNS = ("group", "group_size", "medoid", "similarity", "polarity", "contradicts")
 TEXT = ("attribute", "text", "sentence", "statement")
 NEAREST = 64  # pairs that a text brings to the graph: its own nearest
+_AHEAD = 256  # pairs that a text keeps with those behind it, before its nearest are chosen
 _MOST = 6_000  # texts of a connected part, for whose pairs there is memory (0.3 GB)
 _STEP = 0.05  # by which the threshold rises where a part is larger
 _SHOWN = 3_000  # texts, in whole groups, that a silhouette is taken of
@@ -64,14 +65,14 @@ class Grouping:
     lang: str = ""
 
     def step(self) -> str:
-        """The step and its settings, for the history of a row."""
+        """Name the step and its settings, for the history of a row."""
         parts = [f"{self.linkage}-{self.threshold:g}", self.vectors()]
         parts += [f"polarity:{self.polarity}"] if self.polarity else []
         parts += [f"within:{self.within}"] if self.within else []
         return f"group/{VERSION}|{'|'.join(parts)}"
 
     def vectors(self) -> str:
-        """What the texts are compared by."""
+        """Name what the texts are compared by."""
         return f"model:{Path(self.model).name}" if self.model else "char-3-4-tfidf"
 
 
@@ -206,7 +207,7 @@ def _polarities(
     there: Sequence[str],
     how: Grouping,
 ) -> list[str]:
-    """The polarity of each row: of a column, or as a classifier has it, or all the same."""
+    """Find the polarity of each row: of a column, or by a classifier, or none."""
     if not how.polarity:
         return [""] * len(rows)
     if how.polarity in there:
@@ -248,7 +249,7 @@ def _ngrams(texts: Sequence[str]) -> Any:
 
 
 def nearest(text: str, others: Sequence[str]) -> float:
-    """The greatest cosine of a text and others, by character n-grams of them all."""
+    """Compute the greatest cosine of a text with others, by character n-grams of them all."""
     vectors = _ngrams([_plain(one) for one in (text, *others)])
     return float((vectors[1:] @ vectors[0].T).max())
 
@@ -316,7 +317,7 @@ def _mean_pooled(folder: Path) -> bool:
 
 
 def _mean_of_tokens(model: str, texts: Sequence[str]) -> Any:
-    """The mean of the last layer over the tokens of each text, padding left out."""
+    """Take the mean of the last layer over the tokens of each text, padding left out."""
     import numpy as np
     import torch
     from transformers import AutoModel, AutoTokenizer
@@ -363,17 +364,44 @@ def _graph(found: _Texts, threshold: float) -> Any:
 
 
 def _sparse_pairs(vectors: Any, threshold: float) -> Any:
+    """Multiply the texts with those behind them, block by block, since a cosine has two sides.
+
+    A block keeps `_AHEAD` of each text, of which its nearest stay when both sides are there.
+    """
+    from scipy import sparse
+
     try:
         from sparse_dot_topn import sp_matmul_topn
     except ImportError:
         raise InputError("grouping needs sparse_dot_topn; install genprobe[group]") from None
-    return sp_matmul_topn(
-        vectors.tocsr(),
-        vectors.T.tocsr(),
-        top_n=NEAREST + 1,
-        threshold=math.nextafter(threshold, 0),
-        n_threads=max(1, min(8, os.cpu_count() or 1)),
-    )
+    vectors, count = vectors.tocsr(), vectors.shape[0]
+    size = max(1_000, -(-count // 16))
+    parts = []
+    for start in range(0, count, size):
+        found = sp_matmul_topn(
+            vectors[start : start + size],
+            vectors[start:].T.tocsr(),
+            top_n=_AHEAD,
+            threshold=math.nextafter(threshold, 0),
+            n_threads=max(1, min(8, os.cpu_count() or 1)),
+        )
+        before = sparse.csr_matrix((found.shape[0], start), dtype=found.dtype)
+        parts.append(sparse.hstack([before, found], format="csr"))
+    half = sparse.vstack(parts, format="csr")
+    return _nearest_of(half.maximum(half.T).tocsr())
+
+
+def _nearest_of(pairs: Any) -> Any:
+    """Keep the `NEAREST` of each row, and itself."""
+    import numpy as np
+
+    for row in np.flatnonzero(np.diff(pairs.indptr) > NEAREST + 1):
+        own = slice(pairs.indptr[row], pairs.indptr[row + 1])
+        values = pairs.data[own]
+        least = np.partition(values, -(NEAREST + 1))[-(NEAREST + 1)]
+        values[values < least] = 0
+    pairs.eliminate_zeros()
+    return pairs
 
 
 def _dense_pairs(vectors: np.ndarray[Any, Any], threshold: float) -> Any:
@@ -405,7 +433,7 @@ def _dense(vector: Any) -> Any:
 
 
 def _allowed(found: _Texts, graph: Any) -> Any:
-    """The pairs of the graph that may share a group: of one polarity, and within one value."""
+    """Keep the pairs of the graph that may share a group: of one polarity, and within one value."""
     import numpy as np
 
     pairs = graph.tocoo()
@@ -418,7 +446,7 @@ def _allowed(found: _Texts, graph: Any) -> Any:
 def _cluster(
     found: _Texts, graph: Any, how: Grouping, note: Callable[[str], None] = lambda line: None
 ) -> list[int]:
-    """The group of each text."""
+    """Find the group of each text."""
     import numpy as np
     from scipy.cluster.hierarchy import fcluster, linkage
     from scipy.sparse.csgraph import connected_components
@@ -446,7 +474,7 @@ def _cluster(
 def _parts(
     pairs: Any, texts: Any, threshold: float, note: Callable[[str], None]
 ) -> Iterator[list[int]]:
-    """The connected parts of some texts, the large ones parted at higher thresholds."""
+    """Find the connected parts of some texts, and part large ones at higher thresholds."""
     import numpy as np
     from scipy.sparse.csgraph import connected_components
 
@@ -469,7 +497,7 @@ def _parts(
 
 
 def _medoids(found: _Texts, groups: Sequence[int]) -> tuple[dict[int, int], list[float]]:
-    """The text of each group that is nearest to its others, and each text's cosine to it."""
+    """Find the text of each group that is nearest to its others, and each text's cosine to it."""
     members: dict[int, list[int]] = defaultdict(list)
     for text, group in enumerate(groups):
         members[group].append(text)
@@ -478,6 +506,9 @@ def _medoids(found: _Texts, groups: Sequence[int]) -> tuple[dict[int, int], list
         count[text] += 1
     medoid, similarity = {}, [1.0] * len(groups)
     for group, texts in members.items():
+        medoid[group] = texts[0]
+        if len(texts) == 1:
+            continue
         # The sum of cosines to all is the cosine to their sum, which needs no pairs.
         part = found.vectors[texts]
         total = part.T @ [float(count[text]) for text in texts]
@@ -491,13 +522,20 @@ def _medoids(found: _Texts, groups: Sequence[int]) -> tuple[dict[int, int], list
 
 
 def _contradictions(found: _Texts, graph: Any, groups: Sequence[int]) -> dict[int, set[int]]:
-    """Group -> groups of the other polarity, within the same value, with a pair in the graph."""
+    """Find the groups of the other polarity, within the same value, with a pair in the graph."""
+    import numpy as np
+
     against: dict[int, set[int]] = defaultdict(set)
+    signs = {pole: sign for sign, pole in zip((1, -1), _OPPOSITE, strict=True)}
+    pole = np.array([signs.get(pole, 0) for pole, _ in found.cells])
+    if not pole.any():
+        return against
+    codes = {within: at for at, within in enumerate(dict.fromkeys(w for _, w in found.cells))}
+    within = np.array([codes[within] for _, within in found.cells])
     pairs = graph.tocoo()
-    for a, b in zip(pairs.row.tolist(), pairs.col.tolist(), strict=True):
-        (pole, within), (other, elsewhere) = found.cells[a], found.cells[b]
-        if within == elsewhere and _OPPOSITE.get(pole) == other:
-            against[groups[a]].add(groups[b])
+    opposed = (pole[pairs.row] * pole[pairs.col] < 0) & (within[pairs.row] == within[pairs.col])
+    for a, b in zip(pairs.row[opposed].tolist(), pairs.col[opposed].tolist(), strict=True):
+        against[groups[a]].add(groups[b])
     return against
 
 

@@ -85,8 +85,10 @@ def need(path: object, there: Iterable[str], names: Sequence[str], what: str) ->
 
 
 def language(name: str) -> str:
-    """The code of a language, of genprobe or any other by its BCP 47 code: a data set may be made
-    before the language is added. Raises InputError for what is neither."""
+    """Give the code of a language: of genprobe, or any other by its BCP 47 code.
+
+    A data set may be made before the language is added. Raises InputError for what is neither.
+    """
     try:
         return packs.language_code(name, True)
     except InputError:
@@ -124,7 +126,7 @@ def name_rows(rows: Sequence[tuple[int, Row]], keys: Sequence[str], path: object
 
 
 def history(parents: Sequence[Mapping[str, Any]], step: str, *names: str) -> list[str]:
-    """The history of a new row: that of the rows it is made of, and this step.
+    """Write the history of a new row: that of the rows it is made of, and this step.
 
     parents: the rows. step: what was done, with version and settings (`extract/1|rules:en@1a2b`).
     names: ids of the parents, where the row has another.
@@ -135,7 +137,7 @@ def history(parents: Sequence[Mapping[str, Any]], step: str, *names: str) -> lis
 
 
 def columns(rows: Iterable[Mapping[str, Any]], last: Sequence[str] = ()) -> list[str]:
-    """All columns of some rows: `id` first, then in the order first seen, then `last`, history."""
+    """List all columns of some rows: `id`, others in the order first seen, `last`, history."""
     found = dict.fromkeys(name for row in rows for name in row)
     tail = [*(name for name in last if name in found and name != HISTORY), HISTORY]
     return ["id", *(name for name in found if name != "id" and name not in tail), *tail]
@@ -167,7 +169,7 @@ def _openpyxl(path: Path) -> Any:
 
 
 def _workbook(path: Path) -> list[tuple[int, Row]]:
-    """The rows of the first sheet, under the heads of its first row."""
+    """Read the rows of the first sheet, under the heads of its first row."""
     openpyxl = _openpyxl(path)
     try:
         book = openpyxl.load_workbook(io.BytesIO(path.read_bytes()), data_only=True)
@@ -199,7 +201,7 @@ def _workbook(path: Path) -> list[tuple[int, Row]]:
 
 
 def _value(cell: Any) -> Any:
-    """A cell as CSV would hold it, but a number stays one."""
+    """Give a cell as CSV would hold it, but a number stays one."""
     if cell is None:
         return ""
     if isinstance(cell, datetime.date | datetime.time):
@@ -255,7 +257,7 @@ def _cell(openpyxl: Any, sheet: Any, value: Any, path: Path, number: int) -> Any
 
 
 def _dated(book: bytes) -> bytes:
-    """The workbook as if made in 1980: its parts, and what it says of itself."""
+    """Date the workbook and its parts 1980, so that the same table gives the same bytes."""
     out = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(book)) as old, zipfile.ZipFile(out, "w") as new:
         for part in sorted(old.infolist(), key=lambda part: part.filename):

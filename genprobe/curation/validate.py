@@ -328,8 +328,11 @@ def _cell(cells: Sequence[str], place: Mapping[str, int], name: str) -> str:
 
 @dataclass(frozen=True)
 class Rule:
-    """`5/7`: at least 5 votes for a row, of at least 7; `>60%`, `>=60%`: more than, or at least,
-    that share of the votes that it has."""
+    """When a row is kept.
+
+    `5/7`: at least 5 votes for it, of at least 7; `>60%`, `>=60%`: more than, or at least, that
+    share of the votes that it has.
+    """
 
     text: str
     least: int
@@ -352,7 +355,7 @@ class Rule:
         raise InputError(f"{where}: {text!r} is no rule such as 5/7, >60% or >=50%")
 
     def decide(self, votes_for: int, votes: int) -> tuple[bool, str]:
-        """Whether an item is kept, and why not."""
+        """Say whether an item is kept, and why not."""
         if votes < self.votes:
             return False, f"{votes} of {self.votes} votes"
         if self.share is None:
@@ -365,8 +368,11 @@ class Rule:
 
 @dataclass(frozen=True)
 class Kept:
-    """rows: all, with `votes`, `kept` and `why`; those that are kept come by the flag. columns:
-    theirs. questions: those voted on. unknown: items of votes that the table has not."""
+    """What the votes say of a table.
+
+    rows: all, with `votes`, `kept` (whether) and `why` (why not). columns: theirs. counts: items,
+    by what became of them. unknown: items of votes that the table has not.
+    """
 
     rows: list[Row]
     columns: list[str]
@@ -394,20 +400,10 @@ def keep(
     questions = load(name)
     decide = Rule.parse(rule or questions.rule, "--rule")
     rows, found = items(source, questions.unit, lang)
-    table = list(read_votes(votes))
-    named = {item.name for item in found}
-    # A vote may name the row of an item by its id, as other tools do.
-    by_row = {rows[at]["id"]: item.name for item in found for at in item.rows}
+    usable, unknown = _usable(votes, rows, found)
     counted: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
-    unknown = []
-    usable = []
-    for vote in table:
-        item = vote["item"] if vote["item"] in named else by_row.get(vote["item"])
-        if item is None:
-            unknown.append(vote["item"])
-        elif vote["label"] and not vote["repeat"]:
-            usable.append(vote | {"item": item})
-            counted[item][vote["question"]][vote["label"]] += 1
+    for vote in usable:
+        counted[vote["item"]][vote["question"]][vote["label"]] += 1
     asked = list(dict.fromkeys(vote["question"] for vote in usable)) or list(questions.questions)
     if not usable:
         raise InputError(f"{', '.join(map(str, votes))}: no vote on an item of {source}")
@@ -440,11 +436,28 @@ def keep(
             rows[at] = old | values | {tables.HISTORY: tables.history([old], step)}
     extra = [f"{q}_model{end}" for q in models for end in ("", "_p")]
     columns = tables.columns(rows, [*COLUMNS, *extra])
-    return Kept(rows, columns, dict(counts), list(dict.fromkeys(unknown)))
+    return Kept(rows, columns, dict(counts), unknown)
+
+
+def _usable(
+    votes: Sequence[str | Path], rows: Sequence[Row], found: Sequence[Item]
+) -> tuple[list[Row], list[str]]:
+    """Read the first votes on items of the table, and name the items that it has not."""
+    named = {item.name for item in found}
+    # A vote may name the row of an item by its id, as other tools do.
+    by_row = {rows[at]["id"]: item.name for item in found for at in item.rows}
+    usable, unknown = [], []
+    for vote in read_votes(votes):
+        item = vote["item"] if vote["item"] in named else by_row.get(vote["item"])
+        if item is None:
+            unknown.append(vote["item"])
+        elif vote["label"] and not vote["repeat"]:
+            usable.append(vote | {"item": item})
+    return usable, list(dict.fromkeys(unknown))
 
 
 def read_votes(paths: Sequence[str | Path]) -> Iterable[Row]:
-    """Votes of long tables: item, rater, question (`label` where there is none), label, repeat."""
+    """Read long tables of votes: item, rater, question (else `label`), label, repeat."""
     seen: set[tuple[str, str, str]] = set()
     for path in paths:
         for row in ballots.read(path, tables.read(path)):
@@ -462,7 +475,7 @@ def read_votes(paths: Sequence[str | Path]) -> Iterable[Row]:
 
 
 def _modelled(votes: Sequence[Row], model: str) -> dict[str, tuple[str, float]]:
-    """The label that a model of annotators gives each item, and its probability.
+    """Fit a model of annotators: the label that it gives each item, and its probability.
 
     Dawid & Skene 1979 (Applied Statistics 28:20): every annotator has a matrix of errors; GLAD
     (Whitehill et al. 2009): every annotator a skill, every item a difficulty; two labels at most.

@@ -60,7 +60,7 @@ _UNSEEN = re.compile(
 
 
 def read_rows(path: str | os.PathLike[str]) -> Iterator[Row]:
-    """The rows of a .jsonl/.ndjson, .csv/.tsv or .parquet file, in order.
+    """Read the rows of a .jsonl/.ndjson, .csv/.tsv or .parquet file, in order.
 
     CSV: UTF-8, comma (or `;` or tab where the header line has no comma); every value is text;
     blank rows are skipped; the apostrophe that keeps a formula from running (see `write_rows`)
@@ -71,8 +71,11 @@ def read_rows(path: str | os.PathLike[str]) -> Iterator[Row]:
 
 
 def read_frame(path: str | os.PathLike[str]) -> pd.DataFrame:
-    """The rows of a file as a table of Python's own values, of which nothing is guessed and nothing
-    can fail to fit, half a surrogate pair neither; its index is their numbers."""
+    """Read the rows of a file as a table, whose index is their numbers.
+
+    Cells are Python's own values: no type is guessed, and no value fails to fit, not even half of
+    a surrogate pair.
+    """
     import pandas as pd
 
     numbered = list(numbered_rows(path))
@@ -81,8 +84,11 @@ def read_frame(path: str | os.PathLike[str]) -> pd.DataFrame:
 
 
 def numbered_rows(path: str | os.PathLike[str]) -> Iterator[tuple[int, Row]]:
-    """Like `read_rows`, each row with its number: the line of a JSONL file, the row that a
-    spreadsheet shows for a CSV file (the header is row 1), counted from 1 in Parquet."""
+    """Read rows as `read_rows` does, each with its number.
+
+    It is the line of a JSONL file, the row that a spreadsheet shows of a CSV file (the header is
+    row 1), and counted from 1 in Parquet.
+    """
     path = Path(path)
     try:
         status = path.stat()
@@ -174,7 +180,7 @@ def _json_kind(value: object) -> str:
 
 
 def _repeated(names: Sequence[str]) -> str | None:
-    """The first name that stands there for the second time."""
+    """Find the first name that stands there for the second time."""
     seen: set[str] = set()
     for name in names:
         if name in seen:
@@ -368,7 +374,7 @@ def _json(value: object, where: str) -> str:
 
 
 def _plain(value: object) -> object:
-    """A value that Parquet has and JSON has not."""
+    """Give as JSON a value that Parquet has and JSON has not."""
     if isinstance(value, datetime.date | datetime.time):
         return value.isoformat()
     if isinstance(value, decimal.Decimal | datetime.timedelta):
@@ -410,7 +416,7 @@ class _Writer:
         """Let go without writing."""
 
     def check(self, number: int, row: Mapping[str, Any]) -> list[str]:
-        """The columns, of which the row may have no other."""
+        """Give the columns; the row may have no others."""
         if self.columns is None:
             self.columns = list(row)
         if not row.keys() <= set(self.columns):
@@ -511,7 +517,7 @@ class _ParquetWriter(_Writer):
         self.held = []
 
     def _array(self, index: int, name: str) -> Any:
-        """The values held of a column; the first batch decides the column's type."""
+        """Make an array of a column's values; the first batch decides the column's type."""
         import pyarrow as pa
 
         values = [self._cell(n, row.get(name)) for n, row in enumerate(self.held, self.start)]
@@ -561,7 +567,7 @@ class Notes:
         self._rows.setdefault(what, []).append(row)
 
     def lines(self, shown: int = 5) -> list[str]:
-        """`what: n (rows 3, 7, 9 and 2 more)`; only `what` where no row was given."""
+        """Write `what: n (rows 3, 7, 9 and 2 more)`; only `what` where no row was given."""
         lines = []
         for what, given in self._rows.items():
             rows = [row for row in given if row is not None]
@@ -622,7 +628,7 @@ class Problems:
 
 
 def cell_text(value: object) -> str:
-    """The text of a cell, trimmed; empty for null and NaN; a number or a list as JSON has it."""
+    """Give the text of a cell, trimmed; empty for null and NaN, else as JSON has it."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
     if isinstance(value, str):
@@ -631,18 +637,18 @@ def cell_text(value: object) -> str:
 
 
 def cell_json(value: object) -> JSON:
-    """A cell as JSON holds it: NaN is null, a date is text; a text stays exactly as it is."""
+    """Give a cell as JSON holds it: NaN is null, a date is text; a text stays as it is."""
     return value if isinstance(value, str) else json.loads(_json(value, "a cell"))
 
 
 def _text_of(value: object, where: str) -> str:
-    """What is not text, as text: a date in ISO 8601, everything else as JSON writes it."""
+    """Write a value that is not text: a date in ISO 8601, everything else as JSON writes it."""
     text = _json(value, where)
     return json.loads(text) if text.startswith('"') else text
 
 
 def cell_sentence(value: object, notes: Notes, row: object) -> str:
-    """A sentence under test: NFC and trimmed, else as it is; what cannot be seen is noted."""
+    """Give a sentence under test: NFC and trimmed, else as it is; note what cannot be seen."""
     text = cell_text(value)
     normal = unicodedata.normalize("NFC", text)
     if normal != text:
@@ -653,7 +659,7 @@ def cell_sentence(value: object, notes: Notes, row: object) -> str:
 
 
 def cell_list(value: object, separators: str = ",;") -> list[str]:
-    """A list that is a list, or one that is written as text: `['en', 'fr']`, `en, fr`.
+    """Read a list that is a list, or one that is written as text: `['en', 'fr']`, `en, fr`.
 
     Brackets and quotes around the items are dropped; an item is never empty.
     """

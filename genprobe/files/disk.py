@@ -38,7 +38,7 @@ _CURES = {
 
 
 def write_error(path: Path, error: OSError) -> RunError:
-    """The line for a person when `path` cannot be written."""
+    """Make the error for a person when `path` cannot be written."""
     cure = _CURES.get(error.errno or 0)
     reason = error.strerror or str(error)
     return RunError(f"{path}: cannot be written ({reason}){'; ' + cure if cure else ''}")

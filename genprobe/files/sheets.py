@@ -56,14 +56,14 @@ def show(text: str) -> str:
 
 
 def unshow(cell: str) -> str:
-    """The text of a cell, or as much of it as was shown."""
+    """Give the text of a cell, or as much of it as was shown."""
     lines = _CUT.sub("", _line_feeds(cell)).split("\n")
     safe = "\n".join(line.removeprefix(">").removeprefix(" ") for line in lines)
     return _ESCAPED.sub(lambda m: chr(int(m[1], 16)), safe)
 
 
 def fingerprint(cell: str) -> str:
-    """A hash of what a person reads in a cell: line ends, spaces at them and NFC do not count."""
+    """Hash what a person reads in a cell: line ends, spaces at them and NFC do not count."""
     lines = _line_feeds(unicodedata.normalize("NFC", cell)).rstrip().split("\n")
     return digest([line.rstrip() for line in lines], 12)
 
@@ -99,8 +99,11 @@ def write_new(path: Path, content: bytes) -> None:
 
 @dataclass(frozen=True)
 class Sheet:
-    """A file that came back: the heads of its columns, and its rows with the number that a
-    spreadsheet shows. Cells that a row lacks are empty; rows without any text are left out."""
+    """A file that came back.
+
+    heads: of its columns. rows: with the number that a spreadsheet shows. Cells that a row lacks
+    are empty; rows without any text are left out.
+    """
 
     heads: list[str]
     rows: list[tuple[int, list[str]]]
@@ -135,7 +138,7 @@ def read(path: Path, heads: Iterable[str]) -> Sheet:
 
 
 def head_key(head: str) -> str:
-    """A column's head without what does not matter."""
+    """Reduce a column's head to what matters: letters of one size and width, single spaces."""
     return " ".join(unicodedata.normalize("NFKC", head).casefold().split())
 
 

@@ -75,7 +75,7 @@ def ranked(scores: Sequence[Score], rankings: Sequence[Mapping[str, Any]]) -> st
 
 
 def _table(scores: Sequence[Score], width: int) -> list[str]:
-    """The lines of one table, a blank one last; a block leaves out the cells it has nothing of."""
+    """Write the lines of one table, a blank one last; cells that a block lacks are left out."""
     cells, columns = grid(scores)
     names = cell_names(cells)
     # What is the same in all rows is said once, above.
@@ -100,7 +100,7 @@ def _table(scores: Sequence[Score], width: int) -> list[str]:
 
 
 def _strip(cells: Sequence[str], right: bool) -> list[str]:
-    """A column of a table: its cells, the title first, all padded to the widest."""
+    """Make a column of a table: its cells, the title first, all padded to the widest."""
     width = max(map(wide, cells))
     return [pad(cell, width, right) for cell in cells]
 
@@ -135,7 +135,7 @@ def _taken(strips: Iterable[list[str]]) -> int:
 
 
 def _figures(column: Column, cells: list[Cell]) -> list[list[str]]:
-    """The strips of a column: the figures and, where it has them, its bounds."""
+    """Make the strips of a column: the figures and, where it has them, its bounds."""
     scores = [column.scores.get(cell) for cell in cells]
     values = _strip([value_text(s) for s in scores], right=True)
     intervals = _strip([interval_text(s) for s in scores], right=False)
@@ -171,7 +171,7 @@ font-variant-numeric:tabular-nums}
 
 
 def html(scores: Sequence[Score]) -> str:
-    """The table of a terminal for a notebook: a fragment of HTML, safe whatever names hold."""
+    """Write the table of a terminal for a notebook: HTML, safe whatever names hold."""
     if not scores:
         return "<p>no scores</p>"
     parts: dict[tuple[str, ...], list[Score]] = {}
@@ -190,7 +190,7 @@ def html(scores: Sequence[Score]) -> str:
 
 
 def html_facts(title: str, facts: Mapping[str, str]) -> str:
-    """A small table of names and what they are, for a notebook."""
+    """Write a small table of names and what they are, for a notebook."""
     rows = (
         f'<tr><th scope="row">{_text(name)}</th><td dir="auto">{_text(shorten(clean(value), 200))}'
         "</td></tr>"

@@ -30,9 +30,11 @@ def parts_of(scores: Sequence[Score]) -> list[list[Score]]:
 
 
 def model_names(specs: Iterable[Spec]) -> dict[tuple[str, str], str]:
-    """Names to show of what was asked (`Spec.who`), no two alike: the last part of a path or hub
-    id, of two where several share it, with what the revision is called, or, where there are several
-    of one model, its beginning."""
+    """Give names to show of what was asked (`Spec.who`), no two alike.
+
+    A name is the last part of a path or hub id (the last two where several share it), with what the
+    revision is called or, where there are several of one model, the revision's beginning.
+    """
     called: dict[tuple[str, str], str] = {}
     for spec in specs:
         called[spec.who] = called.get(spec.who) or spec.checkpoint
@@ -90,7 +92,7 @@ def bounds_text(score: Score | None, to: str = " to ") -> str:
 
 
 def readers_text(score: Score | None) -> str:
-    """The band: the lowest and highest figure that a reader makes."""
+    """Write the band: the lowest and highest figure that a reader makes."""
     if score is None or score.readings is None:
         return ""
     return NOTHING.join(map(_percent, score.band)) if score.band else NOTHING
@@ -125,7 +127,7 @@ class Column:
 
 
 def grid(scores: Sequence[Score]) -> tuple[list[Cell], list[Column]]:
-    """The cells, and the columns of figures, both in their first order.
+    """Find the cells, and the columns of figures, both in the order in which they come.
 
     `recognised` and `endorsed` belong to different probes: split by probe, they share a column.
     """
@@ -198,7 +200,7 @@ _OTHERWISE = ("choice", "logprob")
 
 
 def _band_notes(scores: Sequence[Score]) -> list[str]:
-    """What the bands of a table are, and which readings have no figure in some cells."""
+    """Say what the bands of a table are, and which readings have no figure in some cells."""
     banded = [score for score in scores if score.readings]
     names = list(dict.fromkeys(name for score in banded for name in score.readings or {}))
     if not names:
@@ -225,7 +227,7 @@ _APART = ("of", "rate", "judge", "question", "reviewer", "scorer", "decode", "ef
 
 
 def alike(scores: Sequence[Score]) -> dict[str, list[Score]]:
-    """The scores of a metric whose n may be added up, by what they are of in a word.
+    """Group the scores of a metric whose n may be added up, by a word for what they are of.
 
     A cell `all` is the others once more.
     """
@@ -237,8 +239,10 @@ def alike(scores: Sequence[Score]) -> dict[str, list[Score]]:
 
 
 def _left_out(scores: Sequence[Score]) -> list[tuple[str, str]]:
-    """What all cells of a metric left out; metrics that left out the same are named together,
-    unlike things (`alike`) apart."""
+    """Say what all cells of each metric left out.
+
+    Metrics that left out the same are named together, unlike things (`alike`) apart.
+    """
     told: dict[str, list[str]] = {}
     for metric in dict.fromkeys(s.metric for s in scores):
         parts = alike([score for score in scores if score.metric == metric])
@@ -253,7 +257,7 @@ def _left_out(scores: Sequence[Score]) -> list[tuple[str, str]]:
 
 
 def _why(scores: Sequence[Score]) -> str:
-    """What some cells of one metric left out, and of how many; empty for nothing."""
+    """Say what some cells of one metric left out, and of how many; empty for nothing."""
     total: Counter[str] = Counter()
     for score in scores:
         total.update(score.excluded)

@@ -89,7 +89,7 @@ def _elsewhere(text: str) -> str:
 
 
 def short(signature: str) -> str:
-    """A signature by the fields that a reader asks for, and a hash of all of them."""
+    """Shorten a signature to the fields that a reader asks for, and a hash of all of them."""
     asked = ("metric", "command", "model", "pack", "data", "decode", "version", "file")
     fields = [part for part in signature.split("|") if part.partition(":")[0] in asked]
     return "|".join([*fields, f"~{digest(signature, 8)}"])
@@ -171,7 +171,7 @@ def _latex(scores: Sequence[Score], title: str, name: str, across: Sequence[str]
 def _strips(
     scores: Sequence[Score], rows: Sequence[str], lines: Sequence[tuple[JSON, ...]], group: str
 ) -> list[_Strip]:
-    """The columns of one group: n where it is another than before, values, bounds."""
+    """Make the columns of one group: n where it is another than before, values, bounds."""
     plain = [dataclasses.replace(s, by={n: s.by[n] for n in rows}) for s in scores]
     cells = [tuple(zip(rows, line, strict=True)) for line in lines]
     strips = []
@@ -194,7 +194,7 @@ def _strips(
 
 
 def _floats(stub: list[_Strip], blocks: list[list[_Strip]]) -> list[list[_Strip]]:
-    """The columns of each float: as many whole groups as its width takes, one at least."""
+    """Deal the columns to floats: as many whole groups as a width takes, one at least."""
     left = sum(strip.width for strip in stub)
     found: list[list[_Strip]] = []
     used = _WIDEST
@@ -246,7 +246,7 @@ def _float(strips: Sequence[_Strip], caption: str, label: str, notes: Sequence[s
 
 
 def _notes_tex(scores: Sequence[Score]) -> list[str]:
-    """The notes below a table, with the n of every metric and signatures in short."""
+    """Write the notes below a table, with the n of every metric and signatures in short."""
     columns = grid(scores)[1]
     totals: dict[int, list[str]] = {}
     for column in columns:
@@ -264,5 +264,5 @@ def _notes_tex(scores: Sequence[Score]) -> list[str]:
 
 
 def _breakable(signature: str) -> str:
-    """A signature as LaTeX that may end a line after each field."""
+    """Write a signature as LaTeX that may end a line after each field."""
     return tex(signature).replace(r"\textbar{}", r"\textbar{}\allowbreak{}")

@@ -20,8 +20,10 @@ class Scores(list[Score]):
     rankings: Sequence[Mapping[str, Any]] = ()
 
     def frame(self) -> pd.DataFrame:
-        """One row a score: metric, the columns of its cell, value, low, high, n, excluded (reason
-        -> count), bound_low, bound_high, signature.
+        """Make a table with one row a score.
+
+        Its columns: metric, those of the cell, value, low, high, n, excluded (reason -> count),
+        bound_low, bound_high, signature.
 
         Shares are 0 to 1, and NaN where there is no value. Scores with a band have besides
         `readings` (reader -> figure), readers_low, readers_low_by, readers_high and

@@ -23,7 +23,7 @@ def accuracy(judge: str, langs: Iterable[str] = ()) -> tuple[int, int]:
 
 
 def caution(judge: str, langs: Iterable[str]) -> str:
-    """What must be known before a share of this judge is read; "" where it is sound.
+    """Say what must be known before a share of this judge is read; "" where it is sound.
 
     The figure is that of all languages, which are too few texts each for one of their own.
     """

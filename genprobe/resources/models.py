@@ -50,7 +50,7 @@ class Model:
 
 
 def user_file() -> Path:
-    """The user's own aliases; need not be there."""
+    """Name the file of the user's own aliases, which need not be there."""
     if given := os.environ.get("GENPROBE_MODELS"):
         return Path(given).expanduser()
     home = os.environ.get("XDG_CONFIG_HOME") or os.environ.get("APPDATA") or "~/.config"
@@ -113,7 +113,7 @@ def _read(path: Path) -> dict[str, Model]:
 
 
 def _no_keys(row: Mapping[str, Any], where: str) -> None:
-    """A file is copied and shown around, and a key in it with it. Its value is not repeated."""
+    """Refuse a key to a server: a file is copied and shown around. Its value is not repeated."""
     for name, value in row.items():
         if _KEYS.fullmatch(name):
             raise InputError(
@@ -176,7 +176,10 @@ def _model(alias: str, row: Any, path: Path) -> Model:
 
 
 def resolve(name: str) -> Model:
-    """The model of an alias, a hub id or a folder. InputError for a name that is none."""
+    """Find the model of an alias, a hub id or a folder.
+
+    Raises InputError for a name that is none.
+    """
     known = catalogue()
     if name.lower() in known:
         return known[name.lower()]

@@ -24,7 +24,7 @@ SLOT = "[PLACEHOLDER]"  # the open slot of a template
 
 
 def read_text(path: Path) -> str:
-    """The text of a UTF-8 file (a BOM is dropped). InputError names what is wrong."""
+    """Read the text of a UTF-8 file (a BOM is dropped). InputError names what is wrong."""
     try:
         return path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -120,7 +120,7 @@ def no_more(row: dict[str, Any], known: set[str], path: Path, where: str = "") -
 
 @functools.cache
 def load_language(code: str) -> Language:
-    """The language of a file name; InputError if unknown or malformed. See `language_code`."""
+    """Load the language of a file name; InputError if unknown or malformed."""
     registry.check("languages", code)
     return read_language(registry.PROMPTS / "languages" / f"{code}.toml")
 
@@ -168,7 +168,7 @@ def read_language(path: Path) -> Language:
 
 
 def load_neighbours() -> dict[str, dict[str, tuple[str, ...]]]:
-    """The [text] groups of languages that no pack has but that a reply may be in, by code."""
+    """Read the [text] groups, by code, of languages without a pack that a reply may be in."""
     path = registry.PROMPTS / "neighbours.toml"
     row, groups = read_toml(path), WORD_GROUPS["text"]
     for code in row:
@@ -177,7 +177,7 @@ def load_neighbours() -> dict[str, dict[str, tuple[str, ...]]]:
 
 
 def load_slots() -> tuple[str, ...]:
-    """What templates call an open slot, in all languages: `prompts/slots.toml`."""
+    """Read what templates call an open slot, in all languages: `prompts/slots.toml`."""
     path = registry.PROMPTS / "slots.toml"
     row = read_toml(path)
     no_more(row, {"words"}, path)
@@ -186,7 +186,7 @@ def load_slots() -> tuple[str, ...]:
 
 @functools.cache
 def load_mixed() -> dict[str, str]:
-    """What data call two languages mixed in a sentence -> its BCP 47 code: `prompts/mixed.toml`."""
+    """Read the names of mixed languages, each with its BCP 47 code: `prompts/mixed.toml`."""
     path = registry.PROMPTS / "mixed.toml"
     row = read_toml(path)
     names = {code: strings(table(row, code, path), "names", path) for code in row}
@@ -208,7 +208,7 @@ def _key(name: str) -> str:
 
 
 def language_code(name: str, mixed: bool = False) -> str:
-    """The code of a language from any way the data write it (`pt_br`, `fre`, `Hindi`, `हिन्दी`).
+    """Find the code of a language, however the data write it (`pt_br`, `fre`, `Hindi`, `हिन्दी`).
 
     mixed: two languages in one sentence (`kk-x-ru`) are one, too, which no pack has wordings in.
     InputError if no language file claims the name.
@@ -223,8 +223,10 @@ def language_code(name: str, mixed: bool = False) -> str:
 
 @dataclass(frozen=True)
 class Wording:
-    """One question in one language. `{input}` stands where the statement goes, or `{clause}`
-    where it goes on a sentence: "A friend told me that {clause}." See `clause`.
+    """One question in one language.
+
+    `{input}` stands where the statement goes, or `{clause}` where the statement goes on a sentence:
+    "A friend told me that {clause}." See `clause`.
     """
 
     text: str
@@ -243,7 +245,7 @@ class Wording:
 
 
 def clause(statement: str) -> str:
-    """A statement as it stands inside a sentence: no full stop, and a small first letter.
+    """Write a statement as it stands inside a sentence: no full stop, a small first letter.
 
     The letter stays where the second one is a capital too (NATO); a name at the beginning loses
     its own, so a wording in a language of many such names should quote `{input}` instead.
@@ -319,8 +321,10 @@ def file_hash(*paths: Path) -> str:
 
 
 def _wordings_hash(head: Path, path: Path) -> str:
-    """As `file_hash`, without notes and without the names of the panel's wordings, which has a
-    hash of its own: what is asked here does not change with them."""
+    """Hash what is asked: files as `file_hash` does, without notes and names of wordings.
+
+    The panel of wordings has a hash of its own; the published questions do not change with it.
+    """
     pack = re.sub(rb"\n(#.*\n)*\[wordings\]\n(.+\n)*", b"", head.read_bytes())
     asked = re.sub(rb"(?m)^note = .*\n", b"", path.read_bytes())
     return hashlib.sha256(pack + asked).hexdigest()[:12]
@@ -328,7 +332,7 @@ def _wordings_hash(head: Path, path: Path) -> str:
 
 @functools.cache
 def load_pack(name: str = "yesno") -> Pack:
-    """The pack of a folder in `prompts/`; InputError if unknown or malformed."""
+    """Load the pack of a folder in `prompts/`; InputError if unknown or malformed."""
     registry.check("packs", name)
     return read_pack(registry.PROMPTS / name)
 
@@ -394,7 +398,7 @@ def _probe(name: str, row: dict[str, Any], head: Path) -> Probe:
 
 
 def _wording(row: dict[str, Any], probe: Probe, slot: str, path: Path) -> Wording:
-    """The wording of a probe in a language file, whose source and review it has unless its own."""
+    """Read the wording of a probe; its source and review are those of the file, or its own."""
     part = table(row, probe.name, path)
     if not part:
         raise InputError(f"{path}: no wording for the probe [{probe.name}]")
@@ -420,7 +424,7 @@ def _wording(row: dict[str, Any], probe: Probe, slot: str, path: Path) -> Wordin
 
 
 def _forms(row: dict[str, Any], answers: dict[str, str], path: Path) -> dict[str, tuple[str, ...]]:
-    """The table [forms]: the words that the wording asks for come first, and none is of both."""
+    """Read the table [forms]: words that the wording asks for come first; none is of both."""
     part = table(row, "forms", path)
     no_more(part, set(ANSWERS), path, "forms.")
     forms = {a: tuple(dict.fromkeys((answers[a], *strings(part, a, path)))) for a in ANSWERS}

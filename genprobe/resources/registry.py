@@ -47,7 +47,7 @@ def names(family: str) -> list[str]:
 
 
 def prompts() -> Path:
-    """The folder of languages, packs and wordings. InputError, with the cure, where it is none."""
+    """Find the folder of languages, packs and wordings; InputError, with the cure, if none."""
     if not (PROMPTS / "languages").is_dir():
         found = "no prompts in" if PROMPTS.is_dir() else "no folder"
         raise InputError(f"GENPROBE_PROMPTS: {found} {PROMPTS}; copy {_SHIPPED} there, or unset")
@@ -68,8 +68,10 @@ def check(family: str, name: str) -> None:
 
 
 def unknown(what: str, name: str, known: Sequence[str], other: str = "") -> InputError:
-    """The error for a name that is not known, with a guess at what was meant. other: what, in
-    words, may be given besides a known name."""
+    """Make the error for a name that is not known, with a guess at what was meant.
+
+    other: what, in words, may be given besides a known name.
+    """
     near = difflib.get_close_matches(name, known, n=1)
     there = ", ".join([*known, *([other] if other else [])])
     hint = f"did you mean {near[0]!r}?" if near else f"known: {there}"

@@ -90,7 +90,7 @@ def origin(source: str, start: int, end: int, fold: Mapping[str, str] | None = N
 
 
 def natural(name: str) -> list[str | int]:
-    """What to sort names by so that step-9 comes before step-10."""
+    """Make what to sort names by so that step-9 comes before step-10."""
     parts = re.split(r"([0-9]+)", name.casefold())
     return [int(part) if at % 2 else part for at, part in enumerate(parts)]
 
@@ -118,7 +118,7 @@ def expand(phrase: str) -> Iterable[str]:
 
 
 def _parts(phrase: str) -> Iterator[list[str]]:
-    """The choices at each place of a pattern, one after another."""
+    """Yield the choices at each place of a pattern, one place after another."""
     for part in re.split(r"(\([^()]*\)\??)", phrase):
         if part.startswith("(") and part.endswith(")?"):
             yield ["", *part[1:-2].split("|")]
@@ -134,7 +134,7 @@ _WORDS = re.compile(rf"(?:[^\W_{HAN}]|[{_MARKS} ()|?])*\Z")
 
 @functools.cache
 def plain_phrases(pattern: str) -> list[tuple[str, list[str]]]:
-    """What a pattern stands for, normalised, with its tokens; many languages ask for English."""
+    """List what a pattern stands for, normalised, with its tokens."""
     return list(_expanded(normalise(pattern)))
 
 
@@ -173,7 +173,7 @@ def compile_phrases(
 
 
 def _first_words(pattern: str, fold: Mapping[str, str]) -> Iterable[str]:
-    """The tokens with which the phrases of a pattern begin."""
+    """Find the tokens with which the phrases of a pattern begin."""
     if all(len(old) == 1 for old in fold):
         return _begin(replace(normalise(pattern), fold))
     return {words[0] for words in _folded(pattern, fold) if words}
@@ -181,8 +181,11 @@ def _first_words(pattern: str, fold: Mapping[str, str]) -> Iterable[str]:
 
 @functools.cache
 def _begin(pattern: str) -> frozenset[str]:
-    """As `_first_words`, of a pattern that is normalised and folded: its parts are joined only
-    until the first token is whole, as a long pattern stands for thousands of phrases."""
+    """Find the first tokens of a pattern that is normalised and folded.
+
+    Its parts are joined only until the first token is whole: a long pattern stands for thousands
+    of phrases.
+    """
     split = bool(_WORDS.match(pattern))
     found: set[str] = set()
     begun = {""}
@@ -201,13 +204,13 @@ def _begin(pattern: str) -> frozenset[str]:
 
 
 def _whole_word(text: str, split: bool) -> str:
-    """The first token of a text if nothing that follows can make it longer, else ""."""
+    """Find the first token of a text if nothing that follows can make it longer, else ""."""
     match = re.search(r"\S+", text) if split else TOKEN.search(text)
     return match.group() if match and text[match.end() : match.end() + 1].isspace() else ""
 
 
 def _grown(word: str, waiting: _Waiting) -> Phrases:
-    """The trie below a first token."""
+    """Build the trie below a first token."""
     collecting = gc.isenabled()
     gc.disable()  # it would look through all new nodes again and again
     try:
@@ -226,7 +229,7 @@ def _grown(word: str, waiting: _Waiting) -> Phrases:
 
 
 def _folded(pattern: str, fold: Mapping[str, str]) -> Iterator[list[str]]:
-    """The tokens of each phrase of a pattern."""
+    """Split each phrase of a pattern into tokens."""
     plain = normalise(pattern)
     if all(len(old) == 1 for old in fold):  # a pattern is folded as its phrases are, all at once
         folded = replace(plain, fold)
@@ -317,5 +320,5 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def whole(value: Any) -> Any:
-    """A text with U+FFFD for half of a surrogate pair; anything else as it is."""
+    """Put U+FFFD for half of a surrogate pair in a text; leave anything else as it is."""
     return _SURROGATE.sub("\ufffd", value) if isinstance(value, str) else value

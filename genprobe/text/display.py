@@ -49,7 +49,7 @@ def pad(text: str, width: int, right: bool = False) -> str:
 
 
 def shorten(text: str, width: int = _LONGEST) -> str:
-    """A text of at most `width` columns, its end cut off with an ellipsis."""
+    """Cut a text to at most `width` columns, its end replaced by an ellipsis."""
     if wide(text) <= width:
         return text
     kept, used = "", 1
@@ -62,7 +62,7 @@ def shorten(text: str, width: int = _LONGEST) -> str:
 
 
 def label(value: object) -> str:
-    """A value of a `by` column in words."""
+    """Write a value of a `by` column in words."""
     if value is None or value == "":
         return "(none)"
     if isinstance(value, bool):
@@ -71,7 +71,7 @@ def label(value: object) -> str:
 
 
 def short_name(path: str, depth: int = 1) -> str:
-    """The last part of a path or of a hub id, or the last few, fit to be shown."""
+    """Give the last part of a path or of a hub id, or the last few, fit to be shown."""
     parts = [part for part in path.replace("\\", "/").split("/") if part]
     name = clean("/".join(parts[-depth:])) or "(no name)"
     return name if len(name) <= LONGEST else f"{name[:LONGEST]}…"
