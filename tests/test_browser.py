@@ -96,6 +96,7 @@ def table_of(rows, model="m"):
         statements=lambda: iter({(s.id, s.lang): s for s in said}.values()),
         requests=lambda: iter(asked),
         responses=lambda: iter(responses),
+        logprobs=lambda: iter(()),
         answered=lambda: (r.request for r in responses),
         failures=lambda: iter(failures),
         judges=lambda: dict.fromkeys(judged, "x@1"),
@@ -675,14 +676,26 @@ def test_a_reply_of_a_megabyte_is_cut_and_says_so(chromium, tmp_path):
 # --- what the page holds
 
 
+def test_wordings_and_personas_can_be_filtered(tables):
+    name, table = next(iter(tables.items()))
+    rows = table.assign(
+        wording=["plain", "formal"] * (len(table) // 2) + ["plain"] * (len(table) % 2),
+        persona=["none"] * (len(table) - 1) + ["teacher"],
+        instruction=["en"] * (len(table) - 1) + ["hi"],
+    )
+    data = unpack(replies.section({name: rows}, False))
+    assert {"wording", "persona", "instruction"} <= dict(data["facets"]).keys()
+    assert set(data["columns"]["wording"]["values"]) == {"plain", "formal"}
+
+
 def test_no_text_is_there_twice(tables):
     data = unpack(replies.section(tables, False))
     rows = [r for t in tables.values() for r in t.itertuples()]
     columns = data["columns"]
-    for name in ("text", "reply", "wording"):
+    for name in ("text", "reply", "around"):
         values = columns[name]["values"]
         assert len({json.dumps(v) for v in values}) == len(values)
-    asked = [w[0] if len(w) == 1 else w[0] + t + w[1] for w, t in zip(cells(data, "wording"), cells(data, "text"), strict=True)]  # fmt: skip
+    asked = [w[0] if len(w) == 1 else w[0] + t + w[1] for w, t in zip(cells(data, "around"), cells(data, "text"), strict=True)]  # fmt: skip
     assert asked == [r.prompt for r in rows]
     said = [
         None if reply is None else (prompt if echo else "") + reply
@@ -691,7 +704,7 @@ def test_no_text_is_there_twice(tables):
         )
     ]
     assert said == [r.response if isinstance(r.response, str) else None for r in rows]
-    assert len(columns["wording"]["values"]) == 18 * 3
+    assert len(columns["around"]["values"]) == 18 * 3
     packed = json.dumps(data, ensure_ascii=False)
     assert packed.count(json.dumps(rows[0].text, ensure_ascii=False)) == 1
 
@@ -720,7 +733,7 @@ def test_redacted_pages_hold_labels_and_hashes_alone(tables):
     section = replies.section(tables, True)
     data = unpack(section)
     held = section + json.dumps(data, ensure_ascii=False)
-    assert not {"text", "reply", "wording", "place", "evidence", "prompt"} & data["columns"].keys()
+    assert not {"text", "reply", "around", "place", "evidence", "prompt"} & data["columns"].keys()
     for rows in tables.values():
         for column in ("text", "prompt"):
             assert not any(words in held for words in rows[column].unique())

@@ -10,7 +10,7 @@ import pytest
 from genprobe import metrics
 from genprobe.errors import InputError, RunError
 from genprobe.outcomes import columns, table
-from genprobe.records import Failure, Judgment, Request, Response, Statement
+from genprobe.records import FACETS, Failure, Judgment, Request, Response, Statement
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "shades"
 
@@ -117,7 +117,7 @@ def test_one_row_for_every_planned_request(run):
         "in_language",
         *table.PROBABILITIES,
         *("usable", "unusable_why", "sentences", "cut_off", "sentiment", "negative"),
-        *("stance", "hedged", "wording", "order", "chosen", "classifier", "served", "fingerprint"),
+        *("stance", "hedged", "chosen", "classifier", "served", "fingerprint", *FACETS),
         *(column.name for column in columns.of_judges()["thought"]),
         "thought",
     }

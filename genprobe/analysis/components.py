@@ -371,7 +371,8 @@ _UNIT = ("decode", "lang", "probe", *FACETS, "sample")
 
 def _chosen(outcomes: pd.DataFrame, facets: Sequence[str]) -> list[str]:
     """The facets asked for, else those of `CROSSED` that the outcomes have."""
-    found = list(facets) or [name for name in CROSSED if name in outcomes]
+    # What counts as a statement is made of the rows: choices have no column of that name.
+    found = list(facets) or [n for n in CROSSED if n in outcomes or n == "statement"]
     if not facets and "order" in found and not _crossed_orders(outcomes):
         found.remove("order")
     return found

@@ -304,7 +304,7 @@
     }
 
     function prompt(row) {
-      const [before, after] = at("wording", row);
+      const [before, after] = at("around", row);
       const text = after === undefined ? before : before + (at("text", row) ?? "") + after;
       const details = element("details", "guarded", element("summary", "", "Prompt"));
       details.addEventListener("toggle", () => {

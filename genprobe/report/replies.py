@@ -39,6 +39,9 @@ FACETS = {
     "lang": "Language",
     "probe": "Question",
     "decode": "Reading",
+    "wording": "Wording",
+    "persona": "Persona",
+    "instruction": "Question in",
     "answer": "Answer",
     "sentiment": "Sentiment",
     "stance": "Stance",
@@ -238,7 +241,7 @@ def _texts(rows: pd.DataFrame) -> dict[str, Any]:
         places.append(_place(reply or "", evidence or "", rule or "", 0 if exact else at))
     columns = {
         "text": _coded(cells[0]),
-        "wording": _coded(wordings),
+        "around": _coded(wordings),
         "echo": _coded(echoes, (None,)),
         "reply": _coded(replies),
         "place": _coded(places),

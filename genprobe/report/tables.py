@@ -39,6 +39,8 @@ HEADS = {
     "of": "Measure",
     "model": "Model",
     "wording": "Wording",
+    "persona": "Persona",
+    "instruction": "Question in",
     "effect": "Depends on",
 }
 READINGS = {"free": "own words", "choice": "forced choice", "logprob": "P(yes)"}
