@@ -321,6 +321,30 @@ def test_checkpoints_are_points_of_one_curve():
     assert ((1000.0, 25.0), (2000.0, 75.0)) in lines  # the curve
 
 
+def test_checkpoints_of_several_corpora_stand_side_by_side():
+    """Aqbileq, Figures 8, 11, 12: a panel a corpus, a curve a language, on one axis of values."""
+    series = []
+    for corpus, first, last in (("news", 1, 3), ("books", 2, 2)):
+        for step, wins in ((1000, first), (2000, last)):
+            rows = [
+                {"item": n, "lang": lang, "scorer": "ppl", "pro": float(n < wins), "anti": 0.5}
+                for n in range(4)
+                for lang in ("kk", "ru")
+            ]
+            name = f"kaz/{corpus}/checkpoint-{step}"
+            series += data("logprob", **{name: rows}).of_kind("logprob")
+            series[-1].runs[0].folder = Path("runs", f"{corpus}-{step}")
+    *alone, beside = checkpoints.figures(Data({"logprob": series}, print))
+    assert len(alone) == 2 and beside.name == "win-rate-by-checkpoint-side-by-side"
+    assert {(s.by["model"], s.by["lang"]) for s in beside.scores} == {
+        (corpus, lang) for corpus in ("news", "books") for lang in ("kk", "ru")
+    }
+    canvas, lines = drawn(beside)
+    assert [ax.get_title(loc="left") for ax in canvas.axes] == ["news", "books"]
+    assert len({ax.get_ylim() for ax in canvas.axes}) == 1
+    assert [line for line in lines if len(line) == 2 and line[0][1] == 25 and line[1][1] == 75]
+
+
 def test_uncertainty_is_told_by_condition():
     rows = [
         {

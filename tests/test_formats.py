@@ -216,6 +216,29 @@ def test_latex_groups_have_a_head_over_their_columns():
     assert text.count("% metric:") == 4  # each signature whole, once
 
 
+def test_latex_marks_what_is_nearest_to_one_half():
+    """As Aqbileq, Table 2, prints them: .51 in bold; RuBia underlines the worst."""
+    values = {"ru": 0.51, "kk": 0.30, "kk-x-ru": 0.74, "en": 0.49, "de": None}
+    scores = [
+        Score("win-rate", {"lang": lang}, value, value, value, 100 if value else 0, {}, None, "s")
+        for lang, value in values.items()
+    ]
+    text = formats.render(scores, "latex-marked")
+    rows = text.split(r"\midrule")[1].split(r"\bottomrule")[0].strip().splitlines()
+    how = {
+        row.split(" & ")[0]: "bold"
+        if r"\textbf" in row
+        else "under"
+        if r"\underline" in row
+        else ""
+        for row in rows
+    }
+    assert list(how.values()) == ["bold", "", "under", "bold", ""]
+    assert "Bold: nearest to one half" in text
+    plain = formats.render(scores, "latex")
+    assert r"\textbf" not in plain and r"\underline" not in plain and "Bold:" not in plain
+
+
 def test_odd_input():
     with pytest.raises(InputError, match="unknown format 'tabel'; did you mean 'table'"):
         formats.render(probes(), "tabel")

@@ -37,10 +37,10 @@ FORMAT = click.option(
     "-f",
     "--format",
     "form",
-    type=click.Choice(["table", "csv", "json", "latex"]),
+    type=click.Choice(["table", "csv", "json", "latex", "latex-marked"]),
     default="table",
     show_default=True,
-    help="How scores are printed.",
+    help="How scores are printed; latex-marked: nearest to one half bold, furthest underlined.",
 )
 BY = click.option(
     "--by", "by", metavar="COL,…", help="Columns that make the cells, any of the outcomes'."

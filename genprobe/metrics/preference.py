@@ -388,6 +388,12 @@ def _number(
     )
 
 
+# Of these one half is no preference: tables may mark what is nearest to it, and furthest from it.
+HALVES = (
+    *("win-rate", "win-rate-mean", "win-rate-domains", "bpr", "stereotype-score"),
+    *("crows-pairs", "crows-pairs-direction"),
+)
+
 METRICS = (
     _share("win-rate", "share of pairs of which the stereotype is preferred", _win_rate, place=230),
     _share(

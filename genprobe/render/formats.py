@@ -32,7 +32,7 @@ from genprobe.render.grid import (
 from genprobe.resources import registry
 from genprobe.text.display import clean, label, pad, shorten, wide
 
-FORMATS = ("table", "csv", "json", "latex")
+FORMATS = ("table", "csv", "json", "latex", "latex-marked")
 WIDTH = 100
 _GAP = "  "
 
@@ -49,10 +49,10 @@ def render(scores: Sequence[Score], form: str, width: int = WIDTH) -> str:
         return f"[\n{rows}\n]\n" if scores else "[]\n"
     if form == "csv":
         return table_csv(scores)
-    if form == "latex":
+    if form in ("latex", "latex-marked"):
         from genprobe.render.latex import latex
 
-        return latex(scores)
+        return latex(scores, marked=form == "latex-marked")
     if not scores:
         return "no scores\n"
     parts = parts_of(scores)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from genprobe import metrics
+from genprobe.metrics import preference
 from genprobe.records import JSON, Score, digest
 from genprobe.render.grid import (
     NOTHING,
@@ -96,17 +97,22 @@ def short(signature: str) -> str:
 
 
 def latex(
-    scores: Sequence[Score], title: str = "", name: str = "", across: Sequence[str] = ()
+    scores: Sequence[Score],
+    title: str = "",
+    name: str = "",
+    across: Sequence[str] = (),
+    marked: bool = False,
 ) -> str:
-    """Scores as tables for booktabs, each a float with its caption and notes.
+    """Write scores as tables for booktabs, each a float with its caption and notes.
 
     across: columns of the cells whose values head columns of the table, as far as they differ.
-    title, name: of the caption, in a phrase, and of the label. The whole signatures are comments.
+    title, name: of the caption, in a phrase, and of the label. marked: see `_marked`. The whole
+    signatures are comments.
     """
     if not scores:
         return "% no scores\n"
     return "\n".join(
-        _latex(part, title, name and f"{name}{f'-{at}' if at else ''}", across)
+        _latex(part, title, name and f"{name}{f'-{at}' if at else ''}", across, marked)
         for at, part in enumerate(parts_of(scores))
     )
 
@@ -125,7 +131,9 @@ class _Strip:
         return max(len(re.sub(r"\\[a-z]+\{?|[{}\\$]", "", c)) for c in (self.head, *self.cells)) + 2
 
 
-def _latex(scores: Sequence[Score], title: str, name: str, across: Sequence[str]) -> str:
+def _latex(
+    scores: Sequence[Score], title: str, name: str, across: Sequence[str], marked: bool
+) -> str:
     names = list(scores[0].by)
     several = [n for n in names if len({str(s.by[n]) for s in scores}) > 1]
     heads = [n for n in across if n in several]
@@ -143,7 +151,7 @@ def _latex(scores: Sequence[Score], title: str, name: str, across: Sequence[str]
     for score in scores:
         groups.setdefault(tuple(score.by[n] for n in heads), []).append(score)
     blocks = [
-        _strips(part, rows, lines, ", ".join(tex(shorten(label(v), 24)) for v in head))
+        _strips(part, rows, lines, ", ".join(tex(shorten(label(v), 24)) for v in head), marked)
         for head, part in groups.items()
     ]
     one = {n: label(scores[0].by[n]) for n in fixed}
@@ -159,7 +167,7 @@ def _latex(scores: Sequence[Score], title: str, name: str, across: Sequence[str]
                     [_Strip(s.group, s.head, s.align, s.cells[part]) for s in shown],
                     caption if first else caption[:-1] + " (continued).",
                     rf"\label{{tab:{name}}}" if name and first else "",
-                    _notes_tex(scores),
+                    _notes_tex(scores, marked),
                 )
             )
     comments = [
@@ -169,7 +177,11 @@ def _latex(scores: Sequence[Score], title: str, name: str, across: Sequence[str]
 
 
 def _strips(
-    scores: Sequence[Score], rows: Sequence[str], lines: Sequence[tuple[JSON, ...]], group: str
+    scores: Sequence[Score],
+    rows: Sequence[str],
+    lines: Sequence[tuple[JSON, ...]],
+    group: str,
+    marked: bool,
 ) -> list[_Strip]:
     """Make the columns of one group: n where it is another than before, values, bounds."""
     plain = [dataclasses.replace(s, by={n: s.by[n] for n in rows}) for s in scores]
@@ -182,6 +194,8 @@ def _strips(
             unit = tex(metrics.shown(column.names[0]).unit)
             strips.append(_Strip(group, unit, "r", [str(s.n) if s else "" for s in found]))
         texts = [tex(f"{value_text(s)} {interval_text(s)}".strip()) for s in found]
+        if marked and column.names[0] in preference.HALVES:
+            texts = _marked(texts, [s.value if s else None for s in found])
         strips.append(_Strip(group, tex(column.title), "l", texts))
         if column.banded:
             strips.append(_Strip(group, "readers", "l", [tex(readers_text(s)) for s in found]))
@@ -191,6 +205,24 @@ def _strips(
             )
         last = column
     return strips
+
+
+def _marked(texts: Sequence[str], values: Sequence[float | None]) -> list[str]:
+    """Write what is nearest to one half in bold, and what is furthest from it underlined.
+
+    As RuBia (Table 1) and Aqbileq (Tables 2 and 3, bold alone) print them. Within one column, and
+    of values as they are printed: those that look the same are marked alike. Nothing where all are
+    as far.
+    """
+    far = [None if value is None else round(abs(value - 0.5), 3) for value in values]
+    known = {distance for distance in far if distance is not None}
+    if len(known) < 2:
+        return list(texts)
+    ways = {min(known): r"\textbf{%s}", max(known): r"\underline{%s}"}
+    return [
+        text if distance is None else ways.get(distance, "%s") % text
+        for text, distance in zip(texts, far, strict=True)
+    ]
 
 
 def _floats(stub: list[_Strip], blocks: list[list[_Strip]]) -> list[list[_Strip]]:
@@ -245,7 +277,7 @@ def _float(strips: Sequence[_Strip], caption: str, label: str, notes: Sequence[s
     )
 
 
-def _notes_tex(scores: Sequence[Score]) -> list[str]:
+def _notes_tex(scores: Sequence[Score], marked: bool) -> list[str]:
     """Write the notes below a table, with the n of every metric and signatures in short."""
     columns = grid(scores)[1]
     totals: dict[int, list[str]] = {}
@@ -257,6 +289,8 @@ def _notes_tex(scores: Sequence[Score]) -> list[str]:
     counted = "; ".join(f"{', '.join(names)}: n = {n}" for n, names in totals.items())
     told = signatures_of(scores)
     notes = [f"{line}.".replace("..", ".") for line in notes_below(scores, columns)]
+    if marked and any(score.metric in preference.HALVES for score in scores):
+        notes.insert(0, "Bold: nearest to one half, which is no preference; underlined: furthest.")
     signs = [
         rf"Signature of {tex(what)}: \texttt{{{_breakable(short(text))}}}." for what, text in told
     ]

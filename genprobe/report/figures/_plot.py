@@ -424,6 +424,42 @@ def lines(
     moved apart a little. A point without a value interrupts its curve."""
     figure = canvas(COLUMN, 2.5 + 0.14 * len(curves), curves)
     ax = figure.subplots()
+    _curves(ax, curves, x, y, shown)
+    if len(curves) > 1:
+        legend(figure, {name: shown[name] for name in curves})
+    return figure
+
+
+def panels(
+    parts: Mapping[str, Mapping[str, Sequence[tuple[Score | float, Score]]]],
+    x: Scale,
+    y: Scale,
+    shown: Mapping[str, Look],
+) -> Canvas:
+    """Draw curves as `lines` does, a panel for each part, side by side on one axis of values."""
+    names = list(dict.fromkeys(name for curves in parts.values() for name in curves))
+    rows, columns = _shape(len(parts), 3)
+    figure = canvas(PAGE, 2.3 * rows + 0.14 * len(names), [*parts, *names])
+    grid = figure.subplots(rows, columns, squeeze=False, sharey=True).ravel()
+    for ax, (part, curves) in zip(grid, parts.items(), strict=False):
+        _curves(ax, curves, x, y, shown)
+        ax.set_title(label(part), loc="left", fontsize=_SIZE)
+    for ax in grid[: len(parts)]:
+        ax.label_outer(remove_inner_ticks=False)
+    for ax in grid[len(parts) :]:
+        ax.remove()
+    if len(names) > 1:
+        legend(figure, {name: shown[name] for name in names})
+    return figure
+
+
+def _curves(
+    ax: Axes,
+    curves: Mapping[str, Sequence[tuple[Score | float, Score]]],
+    x: Scale,
+    y: Scale,
+    shown: Mapping[str, Look],
+) -> None:
     every = [at for points in curves.values() for at, _ in points if not isinstance(at, Score)]
     aside = 0.015 * (max(every) - min(every)) if every else 0.0  # intervals side by side
     for order, (name, points) in enumerate(curves.items()):
@@ -447,9 +483,6 @@ def lines(
     numbers = [score.n for points in curves.values() for _, score in points]
     ax.text(1.0, 1.01, f"n = {counts(numbers)} a point", transform=ax.transAxes, ha="right",
             va="bottom", fontsize=_SIZE - 1, color=_GREY)  # fmt: skip
-    if len(curves) > 1:
-        legend(figure, {name: shown[name] for name in curves})
-    return figure
 
 
 def heat(

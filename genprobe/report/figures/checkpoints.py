@@ -1,5 +1,8 @@
 """Win rate over the checkpoints of one model, by language: Aqbileq, Figure 5.
 
+Where there are checkpoints of several models (one a corpus), a panel each stands side by side in
+one figure besides: Aqbileq, Figures 8, 11 and 12.
+
 Where the pairs have subdomains, the mean of their win rates (S_D), which the study plots, has a
 figure of its own.
 """
@@ -12,9 +15,12 @@ from collections.abc import Iterator
 from genprobe.records import JSON, Score
 from genprobe.report.figures import Figure, stem
 from genprobe.report.figures._data import Data, Series, shown, split, values
-from genprobe.report.figures._plot import Scale, lines, looks
+from genprobe.report.figures._plot import Scale, lines, looks, panels
 from genprobe.resources.models import STEP
 from genprobe.text.display import short_name
+
+# Language -> its points: step, score.
+Curves = dict[str, list[tuple[float, Score]]]
 
 
 def figures(data: Data) -> Iterator[Figure]:
@@ -33,6 +39,7 @@ def _of(data: Data, measure: str, needs: tuple[str, ...], title: str) -> Iterato
         model, step = checkpoint(series)
         if step is not None:
             found.setdefault(model, []).append((step, series))
+    beside: dict[tuple[str, ...], dict[str, tuple[list[Score], Curves]]] = {}
     for model, points in found.items():
         if len({step for step, _ in points}) < 2:
             continue
@@ -51,6 +58,7 @@ def _of(data: Data, measure: str, needs: tuple[str, ...], title: str) -> Iterato
             seen = looks(list(curves))
             name = short_name(model)
             several = [name] if len(found) > 1 else []
+            beside.setdefault(tuple(words), {})[model] = part, curves
             yield Figure(
                 stem(f"{measure}-by-checkpoint", *several, *words),
                 f"{title}, by checkpoint of {name}",
@@ -63,6 +71,39 @@ def _of(data: Data, measure: str, needs: tuple[str, ...], title: str) -> Iterato
                 ),
                 ("lang",),
             )
+
+    for key, models in beside.items():
+        if len(models) > 1:
+            yield _beside(measure, title, key, models)
+
+
+def _beside(
+    measure: str,
+    title: str,
+    words: tuple[str, ...],
+    models: dict[str, tuple[list[Score], Curves]],
+) -> Figure:
+    """Set the curves of several models side by side, a panel each."""
+    names = [short_name(model) for model in models]
+    names = names if len(set(names)) == len(names) else list(models)
+    parts = {name: curves for name, (_, curves) in zip(names, models.values(), strict=True)}
+    seen = looks(list(dict.fromkeys(lang for curves in parts.values() for lang in curves)))
+    return Figure(
+        stem(f"{measure}-by-checkpoint", "side-by-side", *words),
+        f"{title}, by checkpoint of {', '.join(names)}",
+        [
+            dataclasses.replace(score, by={**score.by, "model": name})
+            for name, (scores, _) in zip(names, models.values(), strict=True)
+            for score in scores
+        ],
+        lambda: panels(
+            parts,
+            Scale("checkpoint", percent=False, limits=None),
+            Scale("win rate (%)", middle=50.0),
+            seen,
+        ),
+        ("model", "lang"),
+    )
 
 
 def checkpoint(series: Series) -> tuple[str, int | None]:
