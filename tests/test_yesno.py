@@ -61,22 +61,22 @@ def test_the_reverse_question_reverses_sentences_not_words():
     assert read("No, this statement is wrong.", "agreement").fields["conflict"] is False
 
 
-def test_a_second_reader_proposes_and_objects_but_leaves_answer_words_alone(monkeypatch):
+def test_a_second_reader_proposes_and_leaves_what_the_rules_read_alone(monkeypatch):
     asked = []
 
-    def second(probe, code, sentences, found, at):
-        asked.append((probe, code, [s.text for s in sentences], found, at))
-        return ("no", len(sentences) - 1) if found in ("", "undecided") else ("undecided", at)
+    def second(probe, code, sentences):
+        asked.append((probe, code, [s.text for s in sentences]))
+        return "no", sentences[-1]
 
     monkeypatch.setattr(yesno, "second_reading", second)
     verdict = read("Why ask? Well. That is one for the birds")
-    assert (verdict.label, verdict.rule) == ("no", "second-reader")
+    assert (verdict.label, verdict.rule) == ("no", "learned")
     assert verdict.evidence == "That is one for the birds"
-    assert asked == [("agreement", "en", ["well", "that is one for the birds"], "undecided", -1)]
-    vetoed = read("A word first. I agree with it.")
-    assert (vetoed.label, vetoed.fields["kind"]) == ("ambiguous", "undecided")
-    assert asked[1][3:] == ("yes", 1)
-    assert read("Yes.").label == "yes" and len(asked) == 2
+    assert asked == [("agreement", "en", ["well", "that is one for the birds"])]
+    assert read("A word first. I agree with it.").label == "yes"
+    assert read("Yes.").label == "yes"
+    assert read("It depends.").fields["kind"] == "hedge"
+    assert len(asked) == 1
 
 
 HOSTILE = [

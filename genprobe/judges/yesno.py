@@ -9,6 +9,8 @@ event. The first event that commits is the answer:
   *नहीं*, Chinese *是*: `yes_alone`, `no_alone` in the language file) must stand alone there.
 - a sentence that plainly says so: "I do not agree" is *no* to agreement, *yes* to disagreement.
 
+Where the rules are undecided, a small learned reader may propose (`second_reading`).
+
 "yes / no" and its like are the options repeated, not an answer: the choice made after them is.
 The definitions are DESIGN.md's; the measure of the reader against two blind readings is
 in docs/shades.md.
@@ -19,17 +21,17 @@ from __future__ import annotations
 import bisect
 import functools
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from genprobe import text
 from genprobe.judges import BOOLEAN, LABEL, VERBATIM, Column, Item, Verdict, field_of
-from genprobe.linguistics import clauses, thoughts, verdicts
+from genprobe.linguistics import clauses, learned, thoughts, verdicts
 from genprobe.records import JSON, digest
 from genprobe.resources import packs, panel, registry
 
 # Raised whenever an answer can change without a change of a language file.
-VERSION = 3
+VERSION = 4
 
 PLACE, READS = 10, "replies to yes/no questions"
 COLUMNS = (
@@ -1429,9 +1431,10 @@ class YesNo:
 
     def __init__(self) -> None:
         hashes = [packs.load_language(code).hash for code in registry.names("languages")]
-        readers = f"{clauses.VERSION}.{verdicts.VERSION}"
+        readers = f"{clauses.VERSION}.{verdicts.VERSION}.{learned.VERSION}"
         thought = thoughts.signature()
-        self.signature = f"yesno@{VERSION}.{readers}+{digest(hashes, 8)}+{thought}"
+        weights = packs.file_hash(learned.FILE)[:8]
+        self.signature = f"yesno@{VERSION}.{readers}+{digest(hashes, 8)}+{weights}+{thought}"
         self._codes: dict[str, str] = {}
 
     def __call__(self, item: Item) -> Verdict:
@@ -1504,54 +1507,53 @@ class Sentence(NamedTuple):
     end: int
 
 
-# Rules that read a sentence, where a second reader may object.
-_SENTENCE_RULES = frozenset(
-    ("clause", "conclusion", "agree", "disagree", "stereotype", "not-stereotype")
-)
+# What the learned reader reads in a sentence -> yes and no to each probe.
+_LEARNED: dict[str, Callable[[learned.Reading], tuple[float, float]]] = {
+    "recognition": lambda r: (r.stereotype, r.no_stereotype),
+    "agreement": lambda r: (r.agrees, r.disagrees),
+    "disagreement": lambda r: (r.disagrees, r.agrees),
+}
+_LEARNED_SENTENCES = 12  # of a reply, that the learned reader sees
 
 
 def second_reading(
-    probe: str, code: str, sentences: Sequence[Sentence], found: str, at: int
-) -> tuple[str, int] | None:
-    """Say what a second reader makes of sentences; None where it lets the rules' result stand.
+    probe: str, code: str, sentences: Sequence[Sentence]
+) -> tuple[str, Sentence] | None:
+    """Say what the learned reader makes of a reply that the rules leave undecided.
 
-    This is the one place for another reader: it may propose an answer where the rules have none,
-    and object to a sentence that they read otherwise. There is none yet.
+    A sentence about such statements in general ("Such remarks are unfair"), in which the speaker
+    does not appear, is none that it reads.
 
-    probe: one of `PROBES`. code: the language that was asked in. sentences: those of the reply,
-    questions, quotations and the statement itself left out. found: what the rules read: `yes` or
-    `no` by a sentence, `undecided`, or "" where nothing points to an answer. at: index of the
-    sentence that the rules rest on, -1 for none. Returns `yes`, `no` or `undecided`, with the index
-    of the sentence that it rests on.
+    probe: one of `PROBES`. code: the language that was asked in. sentences: those of the reply;
+    questions, quotations and the statement itself left out. Returns `yes` or `no`, with the first
+    sentence that says so; None where it reads none firmly, or two that contradict each other.
     """
-    return None
+    model = learned.model()
+    if code not in model.languages:
+        return None
+    own = []
+    for sentence in sentences[:_LEARNED_SENTENCES]:
+        bits = learned.groups(code, sentence.text)
+        if bits & clauses.ME or not bits & clauses.SUCH:
+            own.append(sentence)
+    found = []
+    for sentence, one in zip(own, model.read(code, [s.text for s in own]), strict=True):
+        for answer, p in zip(packs.ANSWERS, _LEARNED[probe](one), strict=True):
+            if p >= model.firm:
+                found.append((answer, sentence))
+    return found[0] if len({answer for answer, _ in found}) == 1 else None
 
 
 def _reconsidered(reading: _Reading, code: str, found: _Found | str) -> _Found | str:
-    """The result of the rules, or of the second reader where it proposes or objects."""
-    if isinstance(found, str):
-        if found not in ("", "undecided"):
-            return found
-    elif found[1] not in _SENTENCE_RULES:
+    """The result of the rules, or of the learned reader where they are undecided."""
+    if found != "undecided":
         return found
-    sentences = reading.own_sentences()
-    if not sentences:
-        return found
-    if isinstance(found, str):
-        second = second_reading(reading.probe, code, sentences, found, -1)
-    else:
-        at = next((i for i, s in enumerate(sentences) if s.start <= found[2] < s.end), -1)
-        second = second_reading(reading.probe, code, sentences, found[0], at)
+    second = second_reading(reading.probe, code, reading.own_sentences())
     if second is None:
         return found
-    answer, index = second
-    if answer not in _OTHER:
-        return "undecided"
-    if not isinstance(found, str) and answer == found[0]:
-        return found
-    one = sentences[index]
+    answer, one = second
     k = bisect.bisect_left([e.start for e in reading.events], one.end)
-    return answer, "second-reader", one.start, one.end, -k - 1
+    return answer, "learned", one.start, one.end, -k - 1
 
 
 def _compared(reply: str, lexicon: _Lexicon) -> str:

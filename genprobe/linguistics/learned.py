@@ -1,0 +1,231 @@
+"""A small learned reader of sentences: what each says of a statement, where rules are silent.
+
+A sentence is a row of words. A word is seen by its beginnings of 3 to 7 letters, whole, by its
+ending and with its neighbour, as far as these parts were learnt, and by the stems of `[clause]` in
+prompts/languages/ that it belongs to: words that negate or agree, whatever the language, are one
+to the network.
+Three recurrent networks read the row in both directions; the mean of their probabilities is the
+reading. Trained by `tools/train_reading.py` on sentences that this project wrote
+(`tools/reading_text/`); docs/reading.md says how well it reads.
+
+A sentence alone and among others may differ in the last bits of a sum: probabilities are rounded.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import operator
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genprobe import text
+from genprobe.linguistics import clauses
+from genprobe.resources import packs
+
+Array = NDArray[Any]
+
+# Raised whenever a reading can change with the same weights.
+VERSION = 1
+
+MAGIC = b"genprobe-reading-1\n"
+FILE = Path(__file__).with_name("learned.bin")
+LONGEST = 60  # words of a sentence that are read
+GROUPS = (*packs.CLAUSE_GROUPS, "or")  # in the order of the bits of `clauses.Hit`
+_BEGINNINGS = range(3, 8)
+
+
+class Word(NamedTuple):
+    """What can be seen of one word: hashes of its parts, and its groups of stems as bits."""
+
+    parts: tuple[int, ...]
+    groups: int
+
+
+class Reading(NamedTuple):
+    """Probabilities of what a sentence says; what is missing to 1 is that it says neither."""
+
+    agrees: float
+    disagrees: float
+    stereotype: float
+    no_stereotype: float
+
+
+def _hash(part: str) -> int:
+    return zlib.crc32(part.encode("utf-8", "surrogatepass"))
+
+
+@functools.lru_cache(maxsize=50_000)
+def _parts(word: str) -> tuple[int, ...]:
+    """The hashes of the parts of a word on its own."""
+    found = [_hash(f"={word}")]
+    found += [_hash(f"{n}{word[:n]}") for n in _BEGINNINGS if len(word) > n]
+    found += [_hash(f"-{n}{word[-n:]}") for n in (3, 4) if len(word) > n + 1]
+    return tuple(found)
+
+
+def words(code: str, sentence: str) -> list[Word]:
+    """The words of a sentence as they are seen.
+
+    code: language of `prompts/languages/`. sentence: as it is compared, normalised and folded.
+    """
+    tokens = text.tokens(sentence)[:LONGEST]
+    groups = [0] * len(tokens)
+    for hit in clauses.grammar(code).hits(tokens, 0, len(tokens)):
+        # Over a gap a pattern is its two ends.
+        for i in (hit.first, hit.last - 1) if hit.gap else range(hit.first, hit.last):
+            groups[i] |= hit.bits
+    found = []
+    for i, token in enumerate(tokens):
+        parts = list(_parts(token))
+        if i:
+            parts.append(_hash(f"{tokens[i - 1]} {token}"))
+        if i > 1 and len(token) == 1:  # ideographs
+            parts.append(_hash(f"{tokens[i - 2]} {tokens[i - 1]} {token}"))
+        found.append(Word(tuple(parts), groups[i]))
+    return found
+
+
+def groups(code: str, sentence: str) -> int:
+    """The groups of stems that the words of a sentence belong to, as bits of `clauses`."""
+    return functools.reduce(operator.or_, (word.groups for word in words(code, sentence)), 0)
+
+
+class Arrays(NamedTuple):
+    """The weights of n networks over a row of words, of d numbers a word and u units a direction.
+
+    parts: (n, known, d) int8 in steps of `scale` (n, d); groups: (n, groups, d); bias: (n, d).
+    inside, hidden: (n, 2, 3 u, d) and (n, 2, 3 u, u), forth and back, with their biases
+    (n, 2, 3 u); in the order reset, update, new. out, out_bias: (n, 6, 4 u) and (n, 6).
+    """
+
+    parts: Array
+    scale: Array
+    groups: Array
+    bias: Array
+    inside: Array
+    hidden: Array
+    inside_bias: Array
+    hidden_bias: Array
+    out: Array
+    out_bias: Array
+
+
+class Model(NamedTuple):
+    """The networks, the row of each part that they know by its hash, from which probability on
+    their mean is firm, and the languages that they learnt."""
+
+    arrays: Arrays
+    rows: dict[int, int]
+    firm: float
+    languages: tuple[str, ...]
+
+    def read(self, code: str, sentences: Sequence[str]) -> list[Reading]:
+        """What each sentence says; nothing where it has no word."""
+        seen = [self.known(words(code, sentence)) for sentence in sentences]
+        found = [Reading(0, 0, 0, 0)] * len(seen)
+        some = [at for at, one in enumerate(seen) if one]
+        if some:
+            p = probabilities(self.arrays, [seen[at] for at in some])
+            for at, one in zip(some, p.tolist(), strict=True):
+                found[at] = Reading(*(round(one[k], 4) for k in (1, 2, 4, 5)))
+        return found
+
+    def known(self, seen: Sequence[Word]) -> list[Word]:
+        """The words with the rows of the parts that are known."""
+        rows = self.rows
+        return [Word(tuple(rows[p] for p in one.parts if p in rows), one.groups) for one in seen]
+
+
+def probabilities(arrays: Arrays, sentences: Sequence[Sequence[Word]]) -> Array:
+    """(sentences, 6) mean probabilities: neither, agrees, disagrees; neither, is, is none.
+
+    sentences: their words, each with the rows of its known parts.
+    """
+    longest = max(map(len, sentences))
+    nets, _, size = arrays.parts.shape
+    seen = np.zeros((nets, len(sentences), longest, size), np.float32)
+    there = np.zeros((len(sentences), longest, 1), np.float32)
+    for s, sentence in enumerate(sentences):
+        for t, word in enumerate(sentence):
+            parts = arrays.parts[:, list(word.parts)].sum(1, dtype=np.int32)
+            own = [g for g in range(len(GROUPS)) if word.groups >> g & 1]
+            one = parts * (arrays.scale / np.sqrt(max(1, len(word.parts))))
+            seen[:, s, t] = one + arrays.groups[:, own].sum(1) + arrays.bias
+            there[s, t] = 1
+    states = _recurrent(arrays, seen, there)
+    highest = (states - 1e4 * (1 - there)).max(2)
+    mean = (states * there).sum(2) / there.sum(1)
+    z = np.concatenate([highest, mean], -1) @ arrays.out.swapaxes(1, 2) + arrays.out_bias[:, None]
+    z = z.reshape(nets, -1, 2, 3)
+    e = np.exp(z - z.max(-1, keepdims=True))
+    return np.asarray((e / e.sum(-1, keepdims=True)).mean(0).reshape(-1, 6))
+
+
+def _recurrent(arrays: Arrays, seen: Array, there: Array) -> Array:
+    """(n, sentences, words, 2 u) states of gated recurrent units; they stay as they are in gaps."""
+    u = arrays.hidden.shape[-1]
+    both = np.stack([seen, seen[:, :, ::-1]], 1)  # (n, 2, sentences, words, d)
+    on = np.stack([there, there[:, ::-1]])
+    given = both @ arrays.inside.swapaxes(2, 3)[:, :, None] + arrays.inside_bias[:, :, None, None]
+    hidden, bias = arrays.hidden.swapaxes(2, 3), arrays.hidden_bias[:, :, None]
+    state = np.zeros((*both.shape[:3], u), np.float32)
+    states = np.zeros((*both.shape[:4], u), np.float32)
+    for t in range(both.shape[3]):
+        own = state @ hidden + bias
+        gates = 1 / (1 + np.exp(-(given[..., t, : 2 * u] + own[..., : 2 * u])))
+        new = np.tanh(given[..., t, 2 * u :] + gates[..., :u] * own[..., 2 * u :])
+        mixed = new + gates[..., u:] * (state - new)
+        state = state + on[:, :, t] * (mixed - state)
+        states[..., t, :] = state
+    return np.concatenate([states[:, 0], states[:, 1, :, ::-1]], -1)
+
+
+def write(model: Model) -> bytes:
+    """The bytes of a weights file: magic, a line of JSON (groups, threshold, shapes), arrays."""
+    head = {
+        "groups": GROUPS,
+        "firm": model.firm,
+        "languages": model.languages,
+        "known": len(model.rows),
+        "arrays": {name: a.shape for name, a in model.arrays._asdict().items()},
+    }
+    body = np.array(list(model.rows), "<u4").tobytes()
+    for name, a in model.arrays._asdict().items():
+        body += (a if name == "parts" else a.astype("<f2")).tobytes()
+    return MAGIC + json.dumps(head).encode() + b"\n" + body
+
+
+def load(data: bytes) -> Model:
+    """The model of a weights file.
+
+    Groups of stems go by their names: one that came after the training says nothing.
+    """
+    if not data.startswith(MAGIC):
+        raise ValueError("not the weights of a reader: run tools/train_reading.py")
+    line, _, body = data[len(MAGIC) :].partition(b"\n")
+    head = json.loads(line)
+    hashes = np.frombuffer(body, "<u4", head["known"]).tolist()
+    at, named = 4 * len(hashes), {}
+    for name, shape in head["arrays"].items():
+        a = np.frombuffer(body, "i1" if name == "parts" else "<f2", int(np.prod(shape)), at)
+        at += a.nbytes
+        named[name] = (a if name == "parts" else a.astype(np.float32)).reshape(shape)
+    groups = np.zeros((named["bias"].shape[0], len(GROUPS), named["bias"].shape[1]), np.float32)
+    for k, group in enumerate(head["groups"]):
+        if group in GROUPS:
+            groups[:, GROUPS.index(group)] = named["groups"][:, k]
+    named["groups"] = groups
+    rows = {part: row for row, part in enumerate(hashes)}
+    return Model(Arrays(**named), rows, head["firm"], tuple(head["languages"]))
+
+
+@functools.cache
+def model() -> Model:
+    """The reader that comes with genprobe."""
+    return load(FILE.read_bytes())
