@@ -127,6 +127,16 @@ def test_open_questions_have_no_order_and_one_without_wordings_is_asked_once():
         assert all(set(r.facets) == {"wording"} for r in found)
 
 
+def test_the_statement_alone_is_in_no_language_of_instructions():
+    pack = packs.load_pack("essays")
+    vary = panel.Vary("2", "2", ("own", "en"))
+    found = plan(items("ar")[:3], pack, list(pack.probes), 0, vary=vary)
+    alone = [r for r in found if r.probe == "bare"]
+    assert len(alone) == 3 * 2
+    assert {r.facets["instruction"] for r in alone} == {"ar"}
+    assert {r.facets["instruction"] for r in found} == {"ar", "en"}
+
+
 def test_choices_are_put_in_every_wording_of_their_frame():
     options = ["The grandfather", "The grandson", "Not enough information"]
     row = {"context": "Two people sat there.", "question": "Who forgot?", "options": options}

@@ -266,11 +266,13 @@ def ways(pack: Pack, lang: str, probe: str, drawn: Iterable[Way]) -> Iterator[As
             panel = load(pack.name, way.lang)
             worded = panel.wordings[way.wording]
         if worded is None or probe not in worded.texts:
-            if (key := (way.persona, way.lang)) not in asked:
+            wording = pack.wordings[way.lang][probe]
+            # The statement and nothing else is in the language of the statement.
+            spoken = lang if wording.text == "{input}" else way.lang
+            if (key := (way.persona, spoken)) not in asked:
                 asked.add(key)
-                wording = pack.wordings[way.lang][probe]
                 order = order_of(wording.text, pack.answers[way.lang])
-                yield Asked(PUBLISHED, order, wording, None, way.persona, way.lang)
+                yield Asked(PUBLISHED, order, wording, None, way.persona, spoken)
             continue
         closed = bool(pack.probes[probe].when)
         for order in ((way.order,) if way.order else ORDERS) if closed else ("",):
