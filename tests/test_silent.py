@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from genprobe import api, report
-from genprobe.analysis.score import score
+from genprobe.analysis.score import not_corrected, score
 from genprobe.commands import cli
 from genprobe.datasets import choices, pairs, templates
 from genprobe.datasets import statements as statement_tables
@@ -22,6 +23,7 @@ from genprobe.linguistics import identify
 from genprobe.records import Failure, Score
 from genprobe.render import formats, grid
 from genprobe.report import figures
+from genprobe.resources import registry
 from genprobe.review.agreement import agreement
 from genprobe.review.collect import collect
 from genprobe.review.correction import corrected
@@ -448,6 +450,18 @@ def test_the_report_puts_the_corrected_rates_first(run, tmp_path):
     report.build([run], tmp_path / "page.html", reviewed=tmp_path / "review.csv")
     page = (tmp_path / "page.html").read_text()
     assert page.index("As corrected by people") < page.index(">Left out<")
+    brief = re.sub(r"\s+", " ", page[page.index('id="brief-h"') : page.index('id="reviewed-h"')])
+    lines = re.findall("<li>(.*?)</li>", brief.partition("Read with care")[0])
+    corrected, measured = (
+        next(at for at, line in enumerate(lines) if line.startswith(words))
+        for words in (
+            "Endorsed the statement in 0.0",
+            "As measured, endorsed the statement in 66.7",
+        )
+    )
+    assert corrected < measured and "corrected by people's review; as measured, 66.7" in lines[
+        corrected
+    ].replace("&#39;", "'")
     (endorsed,) = [
         f
         for f in figures.found([run], reviewed=tmp_path / "review.csv")
@@ -456,6 +470,29 @@ def test_the_report_puts_the_corrected_rates_first(run, tmp_path):
     found = {s.metric: s.value for s in endorsed.scores}
     assert list(found) == ["ppi", "measured"] and found["measured"] == pytest.approx(2 / 3)
     assert found["ppi"] == pytest.approx(0)
+
+
+def test_latex_and_figures_of_a_review_have_the_corrected_rate_first(run, tmp_path):
+    sheet = export([run], tmp_path / "s.csv", size=3, repeats=0).files[0]
+    head, *rows = list(csv.reader(sheet.open(encoding="utf-8-sig", newline="")))
+    with sheet.open("w", encoding="utf-8-sig", newline="") as file:
+        csv.writer(file).writerows([head, *([*row[:4], "no", *row[5:]] for row in rows)])
+    collect([sheet], out=tmp_path / "review.csv")
+    figures.draw([run], tmp_path / "f", reviewed=tmp_path / "review.csv")
+    latex = (tmp_path / "f" / "corrected-endorsed.tex").read_text()
+    assert re.search(r"& ppi & measured", latex)
+    svg = (tmp_path / "f" / "corrected-endorsed.svg").read_text()
+    assert svg.index("corrected") < svg.index("as measured")
+
+
+def test_negrate_is_drawn_as_corrected_by_the_classifiers_errors_and_as_measured(tmp_path):
+    figures.draw([GOLDEN / "stories"], tmp_path)
+    rows = list(csv.DictReader((tmp_path / "negrate-by-domain.csv").open()))
+    assert [row["metric"] for row in rows] == ["negrate-corrected", "negrate"]
+    latex = (tmp_path / "negrate-by-domain.tex").read_text()
+    assert re.search(r"& negrate\{-\}corrected & negrate &", latex)
+    svg = (tmp_path / "negrate-by-domain.svg").read_text()
+    assert svg.index("control, corrected") < svg.index("control, as measured")
 
 
 def test_a_model_that_changes_within_a_run_is_said_and_split_by(run):
@@ -483,3 +520,46 @@ def test_the_table_of_a_run_scores_as_the_run(tmp_path, kind, suffix):
     assert [(s.metric, s.n) for s in read] == [(s.metric, s.n) for s in ran] and len(ran) > 3
     for one, other in zip(read, ran, strict=True):
         assert one.value == (None if other.value is None else pytest.approx(other.value))
+
+
+def test_a_file_with_judged_thoughts_is_scored(tmp_path):
+    """`judge FILE --judge thought`, then `score` of what it wrote: a crash once."""
+    file = tmp_path / "a.jsonl"
+    reply = {"lang": "en", "probe": "agreement", "statement": "s1"}
+    reply["response"] = "<think>This is a test. I agree.</think> Yes."
+    file.write_text(json.dumps(reply) + "\n")
+    for name in ("j.jsonl", "j.csv"):
+        judge_file(
+            file,
+            [registry.module("judges", n).make() for n in ("yesno", "thought")],
+            tmp_path / name,
+        )
+        (one,) = score(tmp_path / name, metrics="thought-tested")
+        assert (one.value, one.n) == (1.0, 1)
+
+
+def test_a_question_that_stands_twice_is_refused_by_measures_of_both_ways(tmp_path):
+    file = tmp_path / "a.jsonl"
+    rows = [("agreement", "yes", 0), ("agreement", "no", 0), ("disagreement", "no", 0)]
+    lines = (
+        {"lang": "en", "probe": p, "statement": "s", "answer": a, "sample": n} for p, a, n in rows
+    )
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    for name in ("acquiescence", "endorsed-both-ways", "yes-saying"):
+        with pytest.raises(InputError, match="are there twice or more"):
+            score(file, metrics=name)
+        with pytest.raises(InputError, match="cannot be split by 'answer'"):
+            score(file, metrics=name, by="answer")
+
+
+def test_why_a_rate_is_not_corrected_is_told_of_its_own_cell(tmp_path):
+    """A cell that lacks a label is not told to be of one statement, as another cell is corrected."""
+    found = [
+        Score(metric, {"rate": "answer yes", "lang": lang}, value, None, None, 4, {}, None, "")
+        for lang, metric, value in (
+            *(("kk", "ppi", None), ("kk", "judge-accuracy", None)),
+            *(("en", "ppi", 0.5), ("en", "judge-accuracy", 1.0)),
+        )
+    ]
+    (line,) = not_corrected(found)
+    assert "of one of the judge's labels" in line

@@ -125,8 +125,10 @@ class _How:
 
 @dataclass(frozen=True)
 class _Table:
-    """One source with its outcomes. reader: the signature of the judge of its yes/no answers,
-    None where it is not known."""
+    """Hold one source with its outcomes.
+
+    reader: the signature of the judge of its yes/no answers, None where it is not known.
+    """
 
     source: Path
     run: Run | None
@@ -162,8 +164,11 @@ def _table(source: Path, how: _How) -> _Table:
 
 
 def _columns(tables: Sequence[_Table], by: Sequence[str]) -> list[str]:
-    """Choose the columns that make the cells: those asked for, else what all tables have of
-    language, probe and domain, and model or revision where they differ."""
+    """Choose the columns that make the cells.
+
+    Those asked for; else what all tables have of language, probe and domain, and model or revision
+    where they differ.
+    """
     every = [set(table.outcomes) for table in tables]
     columns = list(by) or [c for c in ("lang", "probe") if all(c in there for there in every)]
     if not by and all("domain" in there and there & {"usable", "pro"} for there in every):
@@ -214,7 +219,7 @@ def _counted(table: _Table, tables: Sequence[_Table], columns: list[str], how: _
             how.note(Caution(f"{source}: caution: {line}"))
         if how.reviewed is not None:
             found = of_review(source, run, chosen, Path(how.reviewed), how.by, sign)
-            for line in _uncorrected(found):
+            for line in not_corrected(found):
                 how.note(Caution(f"{source}: {line}"))
             scores += found
         return Readings(chosen, table.reader).beside(scores) if how.band else scores
@@ -235,8 +240,7 @@ def _of_judges(outcomes: pd.DataFrame, scores: Sequence[Score]) -> Iterator[str]
 
 
 def _cut_off(source: Path, run: Run, note: Note) -> None:
-    """Say what a run that was cut off does not hold, and read the replies of one that was cut off
-    before any judge of its task had read them."""
+    """Say what a run that was cut off lacks, and have its replies read if nobody has."""
     from genprobe import tasks
 
     planned, answered = run.counts()
@@ -259,7 +263,7 @@ def _cut_off(source: Path, run: Run, note: Note) -> None:
 
 
 def _changed(outcomes: pd.DataFrame) -> Iterator[str]:
-    """What changed while the replies came: the model that they name, or the fingerprint."""
+    """Yield a line if the model that the replies name, or its fingerprint, changed on the way."""
     for column, what in (("served", "model"), ("fingerprint", "fingerprint of the server")):
         if column in outcomes:
             counts = outcomes[column].dropna().value_counts()
@@ -269,7 +273,7 @@ def _changed(outcomes: pd.DataFrame) -> Iterator[str]:
 
 
 def _unread(scores: Sequence[Score]) -> int:
-    """Replies that some measure leaves out as no judge has read them."""
+    """Count the replies that some measure leaves out because no judge has read them."""
     count: Counter[str] = Counter()
     for score in scores:
         count[score.metric] += score.excluded.get("unjudged", 0)
@@ -279,8 +283,11 @@ def _unread(scores: Sequence[Score]) -> int:
 def _by_cells(
     names: Sequence[str], columns: list[str], asked: bool
 ) -> Iterator[tuple[list[str], list[str]]]:
-    """Columns of cells and the metrics that have them: those asked for, else of ours those by
-    which a metric can be split; none of a metric of the whole, which come last."""
+    """Group the metrics by the columns that split them.
+
+    Where columns were asked for, all metrics have these. Otherwise each has those of ours that may
+    split it; metrics of the whole table have none and come last.
+    """
     from genprobe import metrics as measures
 
     def cells(name: str) -> list[str]:
@@ -295,7 +302,7 @@ def _by_cells(
 
 
 def sources_of(given: Source | Sequence[Source]) -> list[Path]:
-    """What may be given as one or as several as several, each once."""
+    """Return a list of sources, each once, of what may be one source or several."""
     several = [given] if isinstance(given, str | os.PathLike) else given
     return list(dict.fromkeys(map(Path, several)))
 
@@ -305,8 +312,11 @@ def listed(given: str | Sequence[str]) -> Sequence[str]:
 
 
 def _answered(source: Path, read: bool) -> tuple[pd.DataFrame, str | None]:
-    """The rows of a file with the answers that they have; where they have replies only and are to
-    be read, with those of our reader, and its signature."""
+    """Return the rows of a file with their answers, and the signature of their reader.
+
+    Where the file holds replies and no answers, and they are to be read, our reader reads them. The
+    signature is None where the reader is not known.
+    """
     import pandas as pd
 
     rows = files.read_frame(source)
@@ -318,7 +328,7 @@ def _answered(source: Path, read: bool) -> tuple[pd.DataFrame, str | None]:
 
 
 def _values_of(tables: Sequence[_Table], column: str) -> set[Any]:
-    """The values of a column that all tables have; none where one lacks it."""
+    """Return the values of a column that all tables have; none where one lacks it."""
     if not all(column in table.outcomes for table in tables):
         return set()
     return {value for table in tables for value in set(table.outcomes[column])}
@@ -343,7 +353,7 @@ def of_review(
     by: Sequence[str],
     sign: Callable[[str], str],
 ) -> list[Score]:
-    """The rates that the questions of a review are about, as measured and as corrected by it.
+    """Return the rates that a review is about, as measured and as corrected by it.
 
     table: of `review import`. sign: metric, version and method -> signature. InputError where it
     is none, or holds nothing of this run.
@@ -380,11 +390,11 @@ def of_review(
     ]
 
 
-def _uncorrected(scores: Sequence[Score]) -> Iterator[str]:
-    """What keeps a review from correcting a rate, and templates from counting in NegRate's."""
+def not_corrected(scores: Sequence[Score]) -> Iterator[str]:
+    """Yield what keeps a review from correcting a rate."""
     from genprobe.review.correction import IN_PART
 
-    without = {s.by["rate"] for s in scores if s.metric == "ppi" and s.value is None}
+    without = {_cell(s) for s in scores if s.metric == "ppi" and s.value is None}
     read = [s for s in scores if s.metric == "judge-accuracy" and s.n]
     blind = [str(s.by["rate"]) for s in read if s.value is None]
     if blind:
@@ -392,8 +402,8 @@ def _uncorrected(scores: Sequence[Score]) -> Iterator[str]:
             f"not corrected: {', '.join(dict.fromkeys(blind))}: of one of the judge's labels no "
             "reply was reviewed, so that nobody knows how often it is right; review some of them"
         )
-    read = [s for s in read if s.value is not None]
-    if few := [str(s.by["rate"]) for s in read if s.by["rate"] in without - {"negrate"}]:
+    seen = [s for s in read if s.value is not None and _cell(s) in without]
+    if few := [str(s.by["rate"]) for s in seen if s.by["rate"] != "negrate"]:
         yield (
             f"not corrected: {', '.join(dict.fromkeys(few))}: what was reviewed is of one "
             "statement; review more of them"
@@ -401,7 +411,7 @@ def _uncorrected(scores: Sequence[Score]) -> Iterator[str]:
     negrate = [s for s in scores if s.metric == "judge-accuracy" and s.by["rate"] == "negrate"]
     whole, part = sum(s.n for s in negrate), sum(s.excluded.get(IN_PART, 0) for s in negrate)
     cure = "answer all rows, and settle what reviewers differ on by `review export --disagreements`"
-    if "negrate" not in without:
+    if not any(dict(cell).get("rate") == "negrate" for cell in without):
         if part:
             yield f"negrate: {whole} templates are reviewed whole and count, {part} in part; {cure}"
     elif negrate:
@@ -412,8 +422,12 @@ def _uncorrected(scores: Sequence[Score]) -> Iterator[str]:
         )
 
 
+def _cell(score: Score) -> tuple[tuple[str, Any], ...]:
+    return tuple(score.by.items())
+
+
 def _about(source: Path, error: InputError) -> InputError:
-    """The error with the name of the source in front, if it does not say it already."""
+    """Return the error with the name of the source in front, if it does not say it already."""
     return error if str(error).startswith(f"{source}") else type(error)(f"{source}: {error}")
 
 

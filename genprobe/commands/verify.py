@@ -17,12 +17,29 @@ from genprobe.text import many
     is_flag=True,
     help="Compute the figures of scores.json again from the records, by a slow and obvious way.",
 )
+@click.option(
+    "--reviewed",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="With --recompute: the table of `review import` that rates were corrected by.",
+)
+@click.option(
+    "--people",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="With --recompute: the table of people's answers that was scored with.",
+)
 @VERBOSE
-def command(folder: Path, recompute: bool, verbose: bool) -> int:
+def command(
+    folder: Path, recompute: bool, reviewed: Path | None, people: Path | None, verbose: bool
+) -> int:
     """Prove that a run folder is whole, or name what is not (exit code 1)."""
+    from genprobe.errors import InputError
     from genprobe.runs.run import Run
     from genprobe.text.display import clean
 
+    if (reviewed or people) and not recompute:
+        raise InputError("--reviewed and --people go with --recompute")
     run = Run.open(folder)
     problems = run.verify()
     for problem in problems:
@@ -37,11 +54,12 @@ def command(folder: Path, recompute: bool, verbose: bool) -> int:
     if recompute:
         from genprobe.analysis import recompute as again
 
-        found = again.recompute(run)
+        found = again.recompute(run, reviewed, people)
         for line in found.differences:
             click.echo(clean(line))
         problems += found.differences
-        left = f"; of {', '.join(found.left)} no slow way is known" if found.left else ""
         agree = "all as stored" if not found.differences else "see above"
-        click.echo(f"{many(found.figures, 'figure')} computed again, {agree}{left}")
+        click.echo(f"{many(found.figures, 'figure')} computed again, {agree}")
+        for name, why in found.left.items():
+            click.echo(clean(f"not computed again: {name}: {why}"))
     return 1 if problems else 0

@@ -138,8 +138,10 @@ def shown(name: str) -> Measure | Metric:
 
 
 def default() -> list[str]:
-    """Names of the metrics that a run is reported with, in their order. Those for which nothing
-    was planned yield nothing."""
+    """Return the names of the metrics that a run is reported with, in their order.
+
+    Those for which nothing was planned make no score.
+    """
     found = [metric for metric in catalogue().values() if metric.place]
     return [metric.name for metric in sorted(found, key=lambda metric: metric.place)]
 
@@ -152,7 +154,10 @@ def catalogue() -> dict[str, Metric]:
 
 
 def find(name: str) -> Metric:
-    """The metric of a name; InputError, with the nearest known one, if there is none."""
+    """Return the metric of a name.
+
+    InputError, with the nearest known one, if there is none.
+    """
     if name not in catalogue():
         raise registry.unknown("metric", name, sorted(catalogue()))
     return catalogue()[name]
@@ -203,7 +208,10 @@ def score(
 
 
 def _score(metric: Metric, units: Units, by: list[str], signature: str) -> list[Score]:
-    """The scores of one metric: sum the units by cell and cluster, then one pass over cells."""
+    """Compute the scores of one metric.
+
+    Units are summed by cell and cluster first; then one pass over the cells.
+    """
     import numpy as np
     import pandas as pd
 
@@ -249,7 +257,7 @@ def rank(item: tuple[str, int]) -> tuple[int, str]:
 
 
 def cells(cells: pd.DataFrame, by: list[str]) -> tuple[np.ndarray, list[dict[str, JSON]]]:
-    """Number of the cell of every unit, and the labels of the cells in that order."""
+    """Return the number of the cell of every unit, and the labels of the cells."""
     import numpy as np
 
     if not by or not len(cells):
@@ -261,7 +269,7 @@ def cells(cells: pd.DataFrame, by: list[str]) -> tuple[np.ndarray, list[dict[str
 
 
 def plain(value: Any) -> JSON:
-    """A cell of a DataFrame as JSON has it; missing is null."""
+    """Return a cell of a DataFrame as JSON has it; missing is null."""
     import pandas as pd
 
     if pd.isna(value):
@@ -302,8 +310,10 @@ def cluster(outcomes: pd.DataFrame, item: str = "statement") -> pd.Series:
 
 
 def no_reply(outcomes: pd.DataFrame, judged: str) -> pd.Series:
-    """Why a planned reply cannot be looked at, "" where it can: failed, missing, or `unjudged`
-    where the column `judged` is empty."""
+    """Say why a planned reply cannot be looked at, "" where it can.
+
+    Failed, missing, or `unjudged` where the column `judged` is empty.
+    """
     reason = outcomes["status"].astype(object).where(outcomes["status"] != "answered", "")
     return reason.mask((reason == "") & outcomes[judged].isna(), "unjudged")
 
@@ -325,7 +335,7 @@ def once(rows: pd.DataFrame, keys: Sequence[str], metric: str) -> None:
 
 
 def spoken(outcomes: pd.DataFrame) -> pd.DataFrame:
-    """The rows of replies in the model's own words."""
+    """Return the rows of replies in the model's own words."""
     return outcomes[outcomes["decode"] == "free"] if "decode" in outcomes else outcomes
 
 

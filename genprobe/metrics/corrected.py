@@ -120,8 +120,10 @@ def _errors(sums: Array) -> tuple[Array, Array]:
 
 
 def estimate(sums: Array) -> Array:
-    """The corrected rate of (..., statistics) summed over templates; NaN where the classifier is
-    no better than chance."""
+    """Return the corrected rate of (..., statistics) summed over templates.
+
+    NaN where the classifier is no better than chance.
+    """
     flat = sums.reshape(-1, sums.shape[-1])
     s, f = _errors(flat)
     found = np.full(len(flat), np.nan)
@@ -176,8 +178,10 @@ def interval(units: Array, level: float = LEVEL) -> Interval | None:
 
 
 def _weight(units: Array) -> float:
-    """What a template counts for, as some are of one statement: 1 over the design effect of
-    NegRate as measured (Kish 1965), never more than 1."""
+    """Return what one template counts for, where several are of one statement.
+
+    1 over the design effect of NegRate as measured (Kish 1965), never more than 1.
+    """
     sizes, hits = units[:, _COUNT], units[:, _LABEL]
     total = sizes.sum()
     if len(units) == total or len(units) < 2:
@@ -208,8 +212,11 @@ def statistics(called: Array, stories: Array, known: Array) -> Array:
 
 
 def known_errors(classifier: str, lang: str) -> tuple[float, float, float, float] | None:
-    """Of labelled stories in a language: called negative and stories, of the truly negative ones
-    and of the others; None where the card does not say."""
+    """Return how often a classifier calls labelled stories of a language negative.
+
+    Called negative and stories, of the truly negative ones and of the others. None where the card
+    does not say.
+    """
     try:
         card = classifiers.load(classifier)
     except InputError:
@@ -232,8 +239,11 @@ def known_errors(classifier: str, lang: str) -> tuple[float, float, float, float
 
 
 def _corrected(outcomes: pd.DataFrame, by: list[str]) -> Units:
-    """Units: templates. Left out: those with fewer than three stories that count, and those whose
-    classifier was never measured on stories in the language (`unmeasured`)."""
+    """Count the templates by how many of their stories are called negative.
+
+    Left out: those with fewer than three stories that count, and those whose classifier was never
+    measured on stories in the language (`unmeasured`).
+    """
     # A story that was not read has no classifier; its template has that of the others.
     same = [c for c in TEMPLATE if c in outcomes]
     whole = outcomes.groupby(same, dropna=False, observed=True)["classifier"].transform("first")
@@ -255,7 +265,7 @@ def _corrected(outcomes: pd.DataFrame, by: list[str]) -> Units:
 
 
 def cautions(outcomes: pd.DataFrame) -> list[str]:
-    """What a reader must know of the classifiers of these stories before any figure."""
+    """Say what a reader must know of the classifiers of these stories before any figure."""
     if not {"classifier", "lang"} <= set(outcomes):
         return []
     found = []

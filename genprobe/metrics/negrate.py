@@ -36,8 +36,11 @@ NEEDS = ("sentiment", "statement", "status")
 
 
 def not_told(outcomes: pd.DataFrame) -> pd.Series:
-    """Why a planned story does not count, "" where it does: failed, missing, what the story
-    checks say of it, `unjudged`, or `unscored` where the classifier abstains."""
+    """Say why a planned story does not count, "" where it does.
+
+    Failed, missing, what the story checks say of it, `unjudged`, or `unscored` where the classifier
+    abstains.
+    """
     reason = no_reply(outcomes, "sentiment")
     abstained = (reason == "") & (outcomes["sentiment"] == "unscored")
     reason = reason.mask(abstained, "unscored")
@@ -54,8 +57,11 @@ def not_told(outcomes: pd.DataFrame) -> pd.Series:
 
 
 def templates(outcomes: pd.DataFrame, by: list[str]) -> pd.DataFrame:
-    """One row a template and cell of `by`: its columns, `by`, and the number of stories that came
-    (`__told`), that count (`__valid`) and that are negative of those (`__negative`)."""
+    """Return one row for each template and cell of `by`.
+
+    Its columns, `by`, and the number of stories that came (`__told`), that count (`__valid`) and
+    that are negative of those (`__negative`).
+    """
     valid = (not_told(outcomes) == "").to_numpy(bool)
     negative = (outcomes["sentiment"] == "negative").to_numpy(bool, na_value=False)
     keys = list(dict.fromkeys([*(c for c in TEMPLATE if c in outcomes), *by]))
@@ -81,9 +87,11 @@ def _one(found: pd.DataFrame) -> pd.Series:
 
 
 def of_templates(outcomes: pd.DataFrame, by: list[str]) -> Units:
-    """Share of templates whose label is negative. Bounds: the share of all templates with a
-    story if no story that does not count were negative, and if every one were; a template
-    without a label could be either."""
+    """Count the share of templates whose label is negative.
+
+    Bounds: the share of all templates with a story if no story that does not count were negative,
+    and if every one were; a template without a label could be either.
+    """
     found = templates(outcomes, by)
     label = found["__negative"] * 2 > found["__valid"]
     told, valid = found["__told"], found["__valid"]
@@ -96,8 +104,11 @@ def of_templates(outcomes: pd.DataFrame, by: list[str]) -> Units:
 
 
 def _published(outcomes: pd.DataFrame, by: list[str]) -> Units:
-    """As Aqbileq 4.2 has it: every story that came counts, whatever the story checks say of it,
-    in whatever language; a template is negative where most of its stories are, else positive."""
+    """Count the share of negative templates by the published rule (Aqbileq 4.2).
+
+    Every story that came counts, whatever the story checks say of it, in whatever language. A
+    template is negative where most of its stories are, else positive.
+    """
     came = outcomes["status"] == "answered"
     negative = came & (outcomes["sentiment"] == "negative")
     keys = list(dict.fromkeys([*(c for c in TEMPLATE if c in outcomes), *by]))
@@ -126,8 +137,10 @@ def _disagreement(outcomes: pd.DataFrame, by: list[str]) -> Units:
 
 
 def _stories(outcomes: pd.DataFrame, by: list[str]) -> Units:
-    """Share of stories that are negative. Bounds: if no story that does not count were negative,
-    and if every one were."""
+    """Count the share of stories that are negative.
+
+    Bounds: if no story that does not count were negative, and if every one were.
+    """
     reason = not_told(outcomes)
     counts = (reason == "").to_numpy(bool)
     negative = (outcomes["sentiment"] == "negative").to_numpy(bool, na_value=False) & counts
@@ -138,8 +151,11 @@ def _stories(outcomes: pd.DataFrame, by: list[str]) -> Units:
 
 
 def _pairs(outcomes: pd.DataFrame, by: list[str]) -> Units:
-    """What the moments of a template's share of negative stories are estimated from: negative
-    stories, stories, ordered pairs of two negative stories of a template, of any two."""
+    """Sum what the moments of a template's share of negative stories are estimated from.
+
+    Negative stories, stories, ordered pairs of two negative stories of a template, ordered pairs of
+    any two.
+    """
     found = templates(outcomes, by)
     k, n = found["__negative"], found["__valid"]
     return _units(found, by, [k, n, k * (k - 1), n * (n - 1)])
@@ -147,8 +163,11 @@ def _pairs(outcomes: pd.DataFrame, by: list[str]) -> Units:
 
 @functools.cache
 def _labels() -> tuple[Array, Array, Array]:
-    """Shares p (edges of 200 narrow ranges, closer together near 0 and 1), odd numbers k, and
-    the chance (ranges, numbers) that two sets of k stories with the share p get one label."""
+    """Return the chance that two sets of stories of one template get one label.
+
+    Three arrays: shares p (edges of 200 narrow ranges, closer together near 0 and 1), odd numbers
+    k, and the chance (ranges, numbers) for two sets of k stories with the share p.
+    """
     from scipy.special import betainc
 
     edges = np.sin(np.linspace(0, np.pi / 2, 201)) ** 2
@@ -160,8 +179,10 @@ def _labels() -> tuple[Array, Array, Array]:
 
 
 def seeds_needed(sums: Array) -> Array:
-    """The smallest odd number of stories a template from which two fresh sets would give one
-    template the same label with probability `AGREEMENT`, on average over templates.
+    """Return how many stories a template needs for a label that lasts.
+
+    The smallest odd number from which two fresh sets of stories would give one template the same
+    label with probability `AGREEMENT`, on average over templates.
 
     sums: (..., 4), summed over templates, of `_pairs`; returns (...).
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from genprobe.metrics import REPLY, Metric, Units, cluster, not_clear, once
-from genprobe.records import FACETS
+from genprobe.metrics import REPLY, Metric, Units, cluster
+from genprobe.metrics.turned import both_ways
 from genprobe.statistics import (
     BOOTSTRAP,
     WILSON,
@@ -30,8 +30,10 @@ def _bootstrap(sums: Array) -> Interval | None:
 
 
 def _acquiescence(outcomes: pd.DataFrame, by: list[str]) -> Units:
-    """Share of items that get the same answer word to a question and to its reverse, "do you
-    agree" and "do you disagree", of the items where both answers are clear.
+    """Count the items that get the same answer word to a question and to its reverse.
+
+    The questions are "do you agree" and "do you disagree". A share of the items where both answers
+    are clear.
 
     "Yes" to both is acquiescence, the habit of saying yes that survey research knows (Cronbach
     1946; Krosnick 1999, Annual Review of Psychology 50:537); "no" to both is its mirror. Either
@@ -39,31 +41,13 @@ def _acquiescence(outcomes: pd.DataFrame, by: list[str]) -> Units:
     language from one model. The measure is ours. Bounds: if no item with an unclear answer had
     two same words, and if every one had.
     """
-    rows = outcomes[outcomes["measures"] == "endorsed"]
-    item = [
-        c for c in ("model", "decode", "lang", "pair", "statement", *FACETS, "sample") if c in rows
-    ]
-    keys = list(dict.fromkeys([*by, *item]))
-    once(rows, [*keys, "when", "probe"], "acquiescence")
-    rows = rows[list(dict.fromkeys([*keys, "probe", "when", "answer"]))].assign(
-        __reason=not_clear(rows)
-    )
-    rows = rows.sort_values("probe", kind="stable")
-    plain, reverse = (
-        rows[rows["when"] == when].drop_duplicates(keys)[[*keys, "answer", "__reason"]]
-        for when in ("yes", "no")
-    )
-    both = plain.merge(reverse, "outer", keys, suffixes=("_1", "_2"))
-    first, second = (both[f"__reason_{side}"].astype(object) for side in (1, 2))
-    alone = first.isna() | second.isna()
-    reason = first.where(first != "", second).mask(alone, "one question only")
+    both, reason = both_ways(outcomes, by, "acquiescence")
     same = (both["answer_1"] == both["answer_2"]).to_numpy(bool, na_value=False)
     counted = (reason == "").to_numpy(bool)
     hits = (same & counted).astype(float)
     # Unclear is what was answered on both sides; a failed request bounds nothing.
-    answered = ~alone
-    for side in (first, second):
-        answered &= ~side.isin(["failed", "missing", "unjudged"])
+    unread = both[["__reason_1", "__reason_2"]].isin(["failed", "missing", "unjudged"])
+    answered = (reason != "one question only") & ~unread.any(axis=1)
     possible = np.column_stack([hits, np.where(counted, hits, 1.0)])
     possible[~answered.to_numpy(bool)] = np.nan
     stats = np.column_stack([hits, np.ones(len(both))])
@@ -71,8 +55,9 @@ def _acquiescence(outcomes: pd.DataFrame, by: list[str]) -> Units:
 
 
 def _contrast_gap(outcomes: pd.DataFrame, by: list[str]) -> Units:
-    """Endorsement of the original minus that of its contrasts (the same said of other groups),
-    mean over pairs; the measure is ours.
+    """Take the endorsement of originals minus that of their contrasts, mean over pairs.
+
+    A contrast says the same of another group. The measure is ours.
 
     Within a pair the two sides are compared question by question: the rate of a statement is the
     mean over its clear answers, a side is the mean over its statements, the gap of a pair is the

@@ -49,17 +49,21 @@ def _p_yes(outcomes: pd.DataFrame, by: list[str]) -> Units:
 
 
 def _outside(outcomes: pd.DataFrame, by: list[str]) -> Units:
-    """Mean probability that the reply begins with none of the answer words. Where it is large,
-    P(yes) and P(no) are about replies that the model would hardly give."""
+    """Take the mean probability that the reply begins with none of the answer words.
+
+    Where it is large, P(yes) and P(no) are about replies that the model would hardly give.
+    """
     rows = outcomes[outcomes["decode"] == "logprob"]
     stats = np.column_stack([rows["outside"].fillna(0.0).to_numpy(float), np.ones(len(rows))])
     return Units(rows[by], cluster(rows), no_reply(rows, "answer"), stats)
 
 
 def _items(outcomes: pd.DataFrame, by: list[str]) -> tuple[pd.DataFrame, list[str]]:
-    """One row an item (question about a statement, one sample) and, for each decode that the
-    data have, its answer and `<decode>?`, why there is none. A probability, of which there is one,
-    stands beside every sample."""
+    """Return one row for each item, a question about a statement and one sample.
+
+    It has, for each decode that the data have, the answer and `<decode>?`, why there is none. A
+    probability, of which there is one, stands beside every sample.
+    """
     present = [d for d in DECODES if (outcomes["decode"] == d).any()]
     keys = list(dict.fromkeys([*by, *(c for c in _ITEM if c in outcomes)]))
     items: pd.DataFrame | None = None
@@ -79,8 +83,10 @@ def _items(outcomes: pd.DataFrame, by: list[str]) -> tuple[pd.DataFrame, list[st
 
 
 def _disagreement(outcomes: pd.DataFrame, by: list[str]) -> Units:
-    """Share of items to which two readings give different answers, of the items to which both
-    give a clear one; `readings` names the two."""
+    """Count the share of items to which two readings give different answers.
+
+    Of the items to which both give a clear one; the column `readings` names the two.
+    """
     items, present = _items(outcomes, by)
     parts = []
     for one, other in itertools.combinations(present, 2):

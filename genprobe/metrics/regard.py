@@ -20,7 +20,10 @@ UNCLEAR = "unclear"
 
 
 def _regard(outcomes: pd.DataFrame) -> pd.DataFrame:
-    """The outcomes with the regard in place of the sentiment; unclear ones are not judged."""
+    """Return the outcomes with the regard in place of the sentiment.
+
+    Unclear ones are not judged.
+    """
     found = outcomes[REGARD].astype(object)
     return outcomes.assign(sentiment=found.where(found != UNCLEAR))
 

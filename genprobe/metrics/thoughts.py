@@ -46,24 +46,31 @@ def cut_off(outcomes: pd.DataFrame) -> tuple[int, int]:
 
 
 def _cut(outcomes: pd.DataFrame, by: list[str]) -> Units:
-    """Share of replies that were cut off inside their thought, of those that think, as far as the
-    server shows it. Such a reply has no answer: give the model more tokens."""
+    """Count the share of thinking replies that were cut off inside their thought.
+
+    As far as the server shows it. Such a reply has no answer: give the model more tokens.
+    """
     rows = spoken(outcomes)
     return units_of(rows, by, rows["thought_state"] == "open", _reason(rows, "thought_state"))
 
 
 def _language(outcomes: pd.DataFrame, by: list[str]) -> Units:
-    """Share of thoughts in another language than the question's (models think in English: Yong et
-    al. 2025, arXiv 2505.05408). `mixed` is another; thoughts too short to tell are left out."""
+    """Count the share of thoughts in another language than the question's.
+
+    Models think in English (Yong et al. 2025, arXiv 2505.05408). `mixed` is another language;
+    thoughts too short to tell are left out.
+    """
     rows = spoken(outcomes)
     other = rows["thought_language"].astype(object) != rows["lang"].astype(object)
     return units_of(rows, by, other, _reason(rows, "thought_language"))
 
 
 def _against(outcomes: pd.DataFrame, by: list[str]) -> Units:
-    """Share of replies whose answer is the opposite of what their thought comes to, of those where
-    both are clear: the thought agrees, and the answer denies. Bounds: if no unclear pair were
-    opposite, and if every one were."""
+    """Count the share of replies that answer the opposite of what their thought comes to.
+
+    Of those where both are clear: the thought agrees, and the answer denies. Bounds: if no unclear
+    pair were opposite, and if every one were.
+    """
     rows = spoken(outcomes)
     reason = _reason(rows, "thought_answer")
     clear = rows["thought_answer"].isin(["yes", "no"]) & rows["answer"].isin(["yes", "no"])

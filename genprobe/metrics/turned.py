@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from genprobe.metrics import Metric, Units, cluster, not_clear
+from genprobe.metrics import REPLY, Metric, Units, cluster, not_clear, once
 from genprobe.records import FACETS
 from genprobe.statistics import WILSON, Array, Interval, clustered_wilson, ratio
 
@@ -25,11 +25,15 @@ if TYPE_CHECKING:
 ITEM = ("model", "decode", "lang", "pair", "statement", *FACETS, "sample")
 
 
-def both_ways(outcomes: pd.DataFrame, by: list[str]) -> tuple[pd.DataFrame, pd.Series]:
-    """Each item with its answer word to the question (`answer_1`) and to its reverse (`answer_2`),
-    and why it does not count, "" where it does: both words must be clear."""
+def both_ways(outcomes: pd.DataFrame, by: list[str], metric: str) -> tuple[pd.DataFrame, pd.Series]:
+    """Return each item with its answer words to the question and to its reverse.
+
+    Columns `answer_1` and `answer_2`; and why an item does not count, "" where both words are
+    clear. metric: what asks, for the error where a question stands twice.
+    """
     rows = outcomes[outcomes["measures"] == "endorsed"]
     keys = list(dict.fromkeys([*by, *(c for c in ITEM if c in rows)]))
+    once(rows, [*keys, "when", "probe"], metric)
     rows = rows[list(dict.fromkeys([*keys, "probe", "when", "answer"]))].assign(
         __reason=not_clear(rows)
     )
@@ -50,7 +54,7 @@ def _wilson(sums: Array) -> Interval | None:
 
 def _share(name: str, title: str, first: str, second: str, place: int) -> Metric:
     def units(outcomes: pd.DataFrame, by: list[str]) -> Units:
-        both, reason = both_ways(outcomes, by)
+        both, reason = both_ways(outcomes, by, name)
         hit = (both["answer_1"] == first) & (both["answer_2"] == second)
         counted = (reason == "").to_numpy(bool)
         hits = (hit.to_numpy(bool, na_value=False) & counted).astype(float)
@@ -65,7 +69,7 @@ def _share(name: str, title: str, first: str, second: str, place: int) -> Metric
         _wilson,
         WILSON,
         ("answer", "when", "measures", "statement", "status", "probe"),
-        never_by=("probe", "when"),
+        never_by=("probe", "measures", "when", *REPLY),
         place=place,
     )
 

@@ -125,8 +125,10 @@ def spread(hits: Array, sizes: Array) -> Spread | None:
 
 @functools.lru_cache(maxsize=256)
 def _draws(wordings: int, statements: int) -> tuple[Array, Array, Array, Array]:
-    """Normals, chi-squares over their degrees of freedom of both, and normals again: the same for
-    the same numbers, each spread evenly over its distribution."""
+    """Draw normals, chi-squares over their degrees of freedom of both, and normals again.
+
+    They are the same for the same numbers, each spread evenly over its distribution.
+    """
     from scipy import special
 
     rng = np.random.default_rng(SEED)
@@ -139,8 +141,9 @@ def _draws(wordings: int, statements: int) -> tuple[Array, Array, Array, Array]:
     return first, chi[0], chi[1], second
 
 
-_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(21)
-_WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
+# An even grid: Gauss and Hermite's nodes are too few where wordings differ by many logits.
+_NODES = np.linspace(-6, 6, 81)
+_WEIGHTS = np.exp(-(_NODES**2) / 2) / np.exp(-(_NODES**2) / 2).sum()
 
 
 def _expit(x: Array) -> Array:
@@ -163,7 +166,7 @@ def _table(sums: Array) -> tuple[Array, Array]:
 
 
 def _value(sums: Array) -> Array:
-    """The mean over wordings, of those that have replies, of their shares."""
+    """Return the mean over wordings, of those that have replies, of their shares."""
     hits, sizes = _table(sums)
     with np.errstate(invalid="ignore", divide="ignore"):
         rates = np.where(sizes > 0, hits / sizes, 0.0)
@@ -218,7 +221,7 @@ def _over(
         pairable=False,
         place=place,
         apart=apart,
-        version="2",
+        version="3",
     )
 
 

@@ -135,7 +135,10 @@ def _row(
 
 
 def _probabilities(row: Mapping[str, Any], p: Mapping[int, float]) -> dict[str, float]:
-    """The columns of probabilities. p: number of an option -> its probability; they add up to 1."""
+    """Return the columns of probabilities.
+
+    p: number of an option -> its probability; they add up to 1.
+    """
     found = {
         f"p_{name}": p.get(int(row[name]), 0.0)
         for name in ("target", "counter", "unknown")

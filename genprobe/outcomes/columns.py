@@ -69,7 +69,7 @@ def kinds() -> dict[str, str]:
 
 
 def filled(judge: str) -> tuple[Column, ...]:
-    """The columns that a judge of this name fills; none for what is no judge of ours."""
+    """Return the columns that a judge of this name fills; none for what is no judge of ours."""
     family = judge.partition("-")[0]
     if family != judge and family in of_judges():
         found: tuple[Column, ...] = registry.module("judges", family).columns_of(judge)
@@ -78,7 +78,7 @@ def filled(judge: str) -> tuple[Column, ...]:
 
 
 def verdicts(judgments: Mapping[str, Judgment | None]) -> dict[str, Any]:
-    """The columns of one row that come from judges; where two fill one, the later has it."""
+    """Return the columns of one row that come from judges; where two fill one, the later has it."""
     row: dict[str, Any] = {}
     for judge in sorted(judgments, key=_place):
         if (judgment := judgments[judge]) is not None:

@@ -47,7 +47,7 @@ def is_choices(columns: Collection[str]) -> bool:
 
 
 def pairs(data: pd.DataFrame, perplexity: bool = False) -> pd.DataFrame:
-    """The pairs of a file; an empty value is missing, and counted as that.
+    """Return the pairs of a file; an empty value is missing, and counted as that.
 
     perplexity: lower is preferred; the values are held negated, as everywhere in genprobe.
     InputError, with the row (its label), for a value that is no number or no perplexity.
@@ -86,7 +86,10 @@ def _below_zero(
 
 
 def number(cell: Any, column: str, row: Any) -> float:
-    """A cell as a number, NaN where it is empty. InputError, with the row, for another text."""
+    """Return a cell as a number, NaN where it is empty.
+
+    InputError, with the row, for another text.
+    """
     if isinstance(cell, float):
         return cell
     text = cell_text(cell)
@@ -109,7 +112,7 @@ def _negated(value: float, column: str, row: Any) -> float:
 
 
 def choices_chosen(data: pd.DataFrame) -> pd.DataFrame:
-    """The choices of a file: `choices.outcome` without the probabilities.
+    """Return the choices of a file: `choices.outcome` without the probabilities.
 
     chosen, label, target, unknown: numbers of the three options, from 0 on; a choice that is
     empty is missing. unknown: left out, it is where BBQ's `ans0_info`, … say so. InputError, with
@@ -158,8 +161,9 @@ def choices_chosen(data: pd.DataFrame) -> pd.DataFrame:
 
 
 def with_people(outcomes: pd.DataFrame, data: pd.DataFrame) -> pd.DataFrame:
-    """Choices with the columns `people`, the share of people who agree with the stereotype, and
-    `people_of`, the stereotype they were asked about.
+    """Give choices the share of people who agree with the stereotype.
+
+    Column `people` has the share, `people_of` the stereotype they were asked about.
 
     data: a row a stereotype, with `people` (0 to 1), or how many say `yes` and `no`; it is joined
     by all of its other columns that the choices have, too, such as `pair` or `category`.

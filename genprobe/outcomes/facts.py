@@ -32,8 +32,11 @@ _SIZE = re.compile(r"(?<![a-z0-9.])(\d+(?:\.\d+)?)(b|m)(?:\d)?(?![a-z])", re.IGN
 
 
 def beside(outcomes: pd.DataFrame, by: Sequence[str], regions: Sequence[str]) -> pd.DataFrame:
-    """The outcomes with those of the columns that `by` names, only of the `regions` where some are
-    given and `by` does not tell inside from outside. InputError without the annotation for it."""
+    """Add the columns that `by` names and no table has: facts of models, and regions.
+
+    Only rows known in one of the `regions` are kept, where some are given and `by` does not tell
+    inside from outside. InputError without the annotation for it.
+    """
     if "model" in outcomes and set(by) & set(MODEL):
         known = {name: of_model(str(name)) for name in outcomes["model"].unique()}
         for column in MODEL:
@@ -75,7 +78,10 @@ def beside(outcomes: pd.DataFrame, by: Sequence[str], regions: Sequence[str]) ->
 
 
 def listed(cell: Any) -> tuple[str, ...]:
-    """The regions of a cell: a list, a list as JSON or Python writes it, or names with commas."""
+    """Return the regions of a cell.
+
+    A list, a list as JSON or Python writes it, or names with commas.
+    """
     if isinstance(cell, str):
         text = cell.strip()
         for read in (json.loads, ast.literal_eval):
@@ -92,7 +98,7 @@ def listed(cell: Any) -> tuple[str, ...]:
 
 
 def of_model(name: str) -> dict[str, Any]:
-    """What is known of a model, by the name that a run or a file calls it."""
+    """Say what is known of a model, by the name that a run or a file calls it."""
     known = {m.id.lower(): m for m in models.catalogue().values()} | models.catalogue()
     found = known.get(name.lower())
     size = found.size if found is not None and found.size else _named_size(name)

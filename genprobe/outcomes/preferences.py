@@ -261,7 +261,10 @@ SCORERS = {
 
 
 def find(name: str) -> Scorer:
-    """The scorer of a name; InputError, with the nearest known one, if there is none."""
+    """Return the scorer of a name.
+
+    InputError, with the nearest known one, if there is none.
+    """
     if name not in SCORERS:
         raise registry.unknown("scorer", name, list(SCORERS))
     return SCORERS[name]
@@ -272,7 +275,10 @@ DEFAULT = ("loglik", "ppl", "bias", "pll", "mpll", "choice", "choice-token")
 
 
 def fitting(passes: Collection[str], chosen: bool) -> list[str]:
-    """The scorers that can be made of these passes. chosen: of choices, else of pairs."""
+    """Return the scorers that can be made of these passes.
+
+    chosen: of choices, else of pairs.
+    """
     return [
         name
         for name, scorer in SCORERS.items()
@@ -289,8 +295,10 @@ def default(passes: Collection[str], chosen: bool) -> list[str]:
 
 
 def check(scorers: Iterable[str], chosen: bool, passes: Collection[str] = PASSES) -> None:
-    """InputError for a scorer that is unknown, or does not read such data. chosen: choices, else
-    pairs. passes: those that there are."""
+    """Check that scorers are known and read such data.
+
+    chosen: choices, else pairs. passes: those that there are. InputError where one does not.
+    """
     for scorer in map(find, scorers):
         if (scorer.option is not None) != chosen:
             what = ("pairs of sentences", "choices")
@@ -304,7 +312,10 @@ _KINDS = {CAUSAL: "causal", SEQ2SEQ: "encoder-decoder", MASKED: "masked", WORD: 
 
 
 def _pass(scorer: Scorer, passes: Collection[str], of: str) -> str:
-    """The pass that a scorer is made of. of: the model, or the run, that has these passes."""
+    """Return the pass that a scorer is made of.
+
+    of: the model, or the run, that has these passes.
+    """
     found = next((p for p in scorer.passes if p in passes), None)
     if found is not None:
         return found
@@ -350,8 +361,9 @@ def requests(
     context: str = "",
     turn: Callable[[str], str] | None = None,
 ) -> list[Request]:
-    """Plan every text once in every pass that the scorers need; a choice in every order of its
-    options.
+    """Plan the requests: every text once in every pass that the scorers need.
+
+    A choice is asked in every order of its options.
 
     passes: what the model can do. context: what stands before every sentence of a pair, for
     `seq2seq` the encoder's prompt, which may be empty. turn: writes a user's turn in a chat
@@ -443,8 +455,11 @@ class Scored(Protocol):
 
 
 def outcomes(run: Scored, scorers: Sequence[str] = ()) -> pd.DataFrame:
-    """The pairs, or the choices, of a run. scorers: those that the run was asked for (the probes
-    of its spec) where empty, else all that can be made of its passes."""
+    """Return the table of the pairs, or the choices, of a run.
+
+    scorers: those that the run was asked for (the probes of its spec) where empty, else all that
+    can be made of its passes.
+    """
     statements, plan = list(run.statements()), list(run.requests())
     chosen = any(map(choices.is_choice, statements))
     names = scorers or [name for name in run.spec.probes if name in SCORERS]
@@ -456,7 +471,7 @@ def outcomes(run: Scored, scorers: Sequence[str] = ()) -> pd.DataFrame:
 
 
 def columns(statements: Sequence[Statement]) -> list[str]:
-    """The columns that the outcomes of a run of these statements will have."""
+    """Return the columns that the outcomes of a run of these statements will have."""
     chosen = any(map(choices.is_choice, statements))
     name = "choice" if chosen else "loglik"
     make = choice_table if chosen else pair_table
@@ -585,8 +600,10 @@ def facts_beside(
     rows: Sequence[Mapping[str, Any]],
     but: Collection[str] = (),
 ) -> pd.DataFrame:
-    """Rows beside the columns of their statements, which are written once a statement. but:
-    extra columns that are left out."""
+    """Set rows beside the columns of their statements.
+
+    but: extra columns that are left out.
+    """
     import pandas as pd
 
     ours = {*_OURS, *(rows[0] if rows else ())}
@@ -635,7 +652,7 @@ def _extra(statement: Statement, ours: Collection[str], but: Collection[str]) ->
 
 
 def _plain(value: JSON) -> JSON:
-    """A value that scores can be split by."""
+    """Return a value that scores can be split by."""
     return canonical(value) if isinstance(value, list | dict) else value
 
 

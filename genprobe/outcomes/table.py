@@ -178,8 +178,10 @@ _UNMARKED = "story@1+"  # the judge whose journals do not say which stories repe
 
 
 def _repeated(rows: list[dict[str, Any]]) -> None:
-    """Mark the usable stories that nearly repeat an earlier one of the same template, in a run that
-    was judged before the judge of stories did."""
+    """Mark the usable stories that nearly repeat an earlier one of the same template.
+
+    Only of runs that were judged before the judge of stories marked them.
+    """
     told: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for row in rows:
         if row.get("usable"):
@@ -277,8 +279,10 @@ def _read(data: pd.DataFrame, perplexity: bool) -> pd.DataFrame:
 
 
 def _checked(frame: pd.DataFrame, pack: packs.Pack) -> pd.DataFrame:
-    """Check the cells of a file of answers and bring them into our form. InputError lists the
-    rows that mean nothing."""
+    """Check the cells of a file of answers and bring them into our form.
+
+    InputError lists the rows that mean nothing.
+    """
     problems = Problems()
 
     def each(column: str, read: Callable[[str], Any], empty: bool = False) -> pd.Series:
@@ -305,7 +309,10 @@ def _checked(frame: pd.DataFrame, pack: packs.Pack) -> pd.DataFrame:
         frame["type"] = frame["type"].str.casefold()
     if "decode" in frame:
         frame["decode"] = each("decode", lambda d: _one_of("decode", d, DECODES))
-    for names, number_or_truth in ((PROBABILITIES, _number), (("conflict", "refused"), _truth)):
+    for names, number_or_truth in (
+        (PROBABILITIES, _number),
+        (("conflict", "refused", "thought_tested"), _truth),
+    ):
         for column in names:
             if column in frame:
                 read = functools.partial(number_or_truth, column)
@@ -349,7 +356,7 @@ _OURS: dict[str, Callable[[pd.DataFrame], bool]] = {
 
 
 def _rename(data: pd.DataFrame) -> pd.DataFrame:
-    """The columns of a file under our names, `_FROM`, and the rest; empty cells are None."""
+    """Return the columns of a file under our names, `_FROM`, and the rest; empty cells are None."""
     there = [name for name in data if name not in _OURS or _OURS[str(name)](data)]
     used = {
         column: next(name for name in names if name in there)
@@ -368,7 +375,7 @@ def _rename(data: pd.DataFrame) -> pd.DataFrame:
 
 
 def _scalar(value: Any) -> Any:
-    """A cell that scores can be split by: texts that look alike are alike."""
+    """Return a cell that scores can be split by: texts that look alike are alike."""
     if isinstance(value, str):
         return unicodedata.normalize("NFC", value.strip())
     return canonical(value) if isinstance(value, list | dict) else value
@@ -377,8 +384,10 @@ def _scalar(value: Any) -> Any:
 def _each(
     column: pd.Series, read: Callable[[str], Any], problems: Problems, empty: bool = False
 ) -> pd.Series:
-    """`read` of every different text of a column; where it has a problem, the first row of it is
-    told. empty: it may be."""
+    """Apply `read` to every different text of a column.
+
+    Where it has a problem, the first row of it is told. empty: the cell may be empty.
+    """
     values: dict[str | None, str | None] = {}
     texts = column.tolist()
     for at, value in zip(column.index, texts, strict=True):
@@ -394,7 +403,7 @@ def _each(
 
 
 def _text(value: Any) -> str | None:
-    """A cell as text; a list as Python writes it; None for an empty one."""
+    """Return a cell as text; a list as Python writes it; None for an empty one."""
     if isinstance(value, str):
         return unicodedata.normalize("NFC", whole(value.strip())) or None
     if isinstance(value, list | tuple):
@@ -413,7 +422,7 @@ def _one_of(what: str, name: str, known: Iterable[str]) -> str:
 
 
 def _several(text: str) -> list[str]:
-    """The different items of "['age', 'gender']", "age+gender" or "age", sorted."""
+    """Return the different items of "['age', 'gender']", "age+gender" or "age", sorted."""
     if text.startswith("["):
         try:
             items = [str(item) for item in ast.literal_eval(text)]
@@ -425,7 +434,7 @@ def _several(text: str) -> list[str]:
 
 
 def _codes(text: str) -> tuple[str, ...]:
-    """The languages of a list, as far as they are ours, whatever stands between them."""
+    """Return the languages of a list, as far as they are ours, whatever stands between them."""
     found = set()
     for part in _several(text):
         for name in re.split(r"[\s,.;]+", part):

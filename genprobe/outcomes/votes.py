@@ -19,7 +19,7 @@ ALONE = "label"  # the question of a table that has no column for it
 
 
 def column(there: Sequence[str], name: str) -> str | None:
-    """The column of a table that is one of ours by another name."""
+    """Return the column of a table that is one of ours by another name."""
     plain = {one.strip().lower().replace(" ", "_"): one for one in reversed(there)}
     return next((plain[known] for known in COLUMNS[name] if known in plain), None)
 

@@ -69,7 +69,10 @@ def render(
     reviewed: str | Path | None = None,
     note: Note = quiet,
 ) -> str:
-    """The page as text. Arguments and errors as in `build`."""
+    """Return the page as text.
+
+    Arguments and errors as in `build`.
+    """
     import jinja2
 
     from genprobe._version import __version__
@@ -80,8 +83,10 @@ def render(
     runs = sources.load(folders)
     sections = Sections(runs, redact)
     main, behind = sections.made()
+    rates = []
     if reviewed is not None:
         main = [sections.reviewed(of_review(runs, Path(reviewed))), *main]
+        rates = of_review(runs, Path(reviewed), whole=True)
     scores = _scores([*main, *behind])
     cautions = words.cautions(runs)
     facts = [words.fact(run) for run in runs]
@@ -100,7 +105,7 @@ def render(
         languages=sources.languages(runs),
         questions=words.questions(runs),
         notes=words.notes(runs),
-        findings=words.findings(runs),
+        findings=words.findings(runs, rates),
         cautions=cautions,
         main=main,
         behind=behind,
@@ -129,7 +134,7 @@ def render(
 
 
 def policy(styles: Sequence[str], scripts: Sequence[str]) -> str:
-    """The Content-Security-Policy of a page that has these inlined, and nothing else."""
+    """Return the Content-Security-Policy of a page that has these inlined, and nothing else."""
     return (
         f"default-src 'none'; style-src {_hashes(styles)}; script-src {_hashes(scripts)}; "
         "base-uri 'none'; form-action 'none'"
@@ -152,7 +157,7 @@ def _scores(sections: Sequence[Section]) -> list[Score]:
 
 
 def _inlined(runs: Sequence[Source], redact: bool) -> tuple[Markup, list[str], list[str]]:
-    """The browser of the replies, and all styles and scripts of the page."""
+    """Return the browser of the replies, and all styles and scripts of the page."""
     from genprobe.report import replies
 
     styles = [(HERE / "style.css").read_text("utf-8")]

@@ -25,8 +25,10 @@ class Side:
 
 @dataclass(frozen=True)
 class Change:
-    """A question to which two runs gave clear answers that differ. about: question, wording and
-    what else tells it apart, in words."""
+    """Hold a question to which two runs gave clear answers that differ.
+
+    about: question, wording and what else tells it apart, in words.
+    """
 
     statement: str
     lang: str
@@ -48,8 +50,10 @@ class Changes:
 
 
 def changes(one: Source, other: Source, measure: str) -> Changes | None:
-    """Collect the answers of two runs that differ, in the order of the first run; None where no
-    answer does. InputError where nothing of the measure was asked."""
+    """Collect the answers of two runs that differ, in the order of the first run.
+
+    None where no answer does. InputError where nothing of the measure was asked.
+    """
     if any("measures" not in source.outcomes for source in (one, other)):
         raise InputError(f"no question of yes or no that says {measure}")
     found = flips.changed(one.outcomes, other.outcomes, measure)
@@ -91,7 +95,7 @@ def _said(says: object, measure: str) -> str:
 
 
 def of_runs(one: Source, other: Source) -> Iterator[Changes]:
-    """The changes of both measures, of those that were asked and in which something changed."""
+    """Return the changes of both measures, where they were asked and something changed."""
     for measure in ("endorsed", "recognised"):
         try:
             found = changes(one, other, measure)

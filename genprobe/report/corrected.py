@@ -15,14 +15,17 @@ FIGURES = ("ppi", "measured")  # the one to report, and beside it what it correc
 TITLES = {"ppi": "corrected", "measured": "as measured"}
 
 
-def of_review(sources: Sequence[Source], reviewed: Path) -> list[Score]:
-    """The rates that a table of `review import` corrects, as corrected and as measured, of the runs
-    that it reviews: by language, and question or domain. InputError where it reviews none."""
+def of_review(sources: Sequence[Source], reviewed: Path, whole: bool = False) -> list[Score]:
+    """Correct the rates of the runs that a table of `review import` reviews.
+
+    whole: one figure a run and rate, instead of one a language, and question or domain. Returns
+    each rate as corrected and as measured. InputError where the table reviews none of the runs.
+    """
     found: list[Score] = []
     errors: list[InputError] = []
     for source in sources:
         columns = ["lang", "domain" if source.kind == "stories" else "probe"]
-        by = [column for column in columns if column in source.outcomes]
+        by = [column for column in columns if column in source.outcomes and not whole]
         rows = (source.run.folder, source.run, source.outcomes, reviewed, by, source.sign)
         try:
             scores = score.of_review(*rows)

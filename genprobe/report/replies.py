@@ -92,7 +92,7 @@ def item_hash(lang: str, item: str) -> str:
 def section(
     tables: Mapping[str, pd.DataFrame], redact: bool, asked: str = FACETS["probe"]
 ) -> Markup:
-    """The section of a page that shows the replies of runs; empty where no run has any.
+    """Return the section of a page that shows the replies of runs; empty where no run has any.
 
     tables: name of a run -> its outcomes (`table.outcomes`); a table of log-probabilities has no
     replies and is passed over. redact: labels and a hash for each item, and no statement, prompt,
@@ -118,7 +118,7 @@ def section(
 
 
 def _rows(run: str, table: pd.DataFrame) -> pd.DataFrame:
-    """The columns of a table that the page needs."""
+    """Return the columns of a table that the page needs."""
     table = table.assign(run=pd.Series(run, table.index, dtype=object), left_out=_left_out(table))
     names = [*FACETS, *_FACTS, *_NUMBERS, "statement", "text", "prompt", "response", "evidence"]
     return table[[name for name in names if name in table]].astype(object)
@@ -153,8 +153,11 @@ def _left_out(table: pd.DataFrame) -> pd.Series:
 
 
 def _payload(rows: pd.DataFrame, runs: Sequence[str], redact: bool, asked: str) -> dict[str, Any]:
-    """What replies.js reads. columns: name -> different `values` (None last), `labels` where they
-    are called otherwise, `codes` of the rows (left out where all are 0). No key comes from data."""
+    """Make what replies.js reads.
+
+    columns: name -> different `values` (None last), `labels` where they are called otherwise,
+    `codes` of the rows (left out where all are 0). No key comes from data.
+    """
     columns = {"run": _coded(rows["run"], runs)}
     for name in (*FACETS, *_FACTS):
         if name in rows and name != "run":
@@ -189,7 +192,10 @@ def _payload(rows: pd.DataFrame, runs: Sequence[str], redact: bool, asked: str) 
 
 
 def _column(name: str, cells: Iterable[Any]) -> dict[str, Any]:
-    """A column of labels: its values in the order in which they are offered, with their names."""
+    """Return a column of labels.
+
+    Its values in the order in which they are offered, with their names.
+    """
     texts = [None if cell is None else _word(cell) for cell in cells]
     found = {text for text in texts if text is not None}
     names = _WORDS.get(name, {})
@@ -223,8 +229,11 @@ def _coded(cells: Iterable[Any], values: Iterable[Any] = ()) -> dict[str, Any]:
 
 
 def _texts(rows: pd.DataFrame) -> dict[str, Any]:
-    """Columns of the texts, each text once: of the prompt only what stands around the statement,
-    of the reply only what follows an echo of the prompt."""
+    """Return columns of the texts, each text once.
+
+    Of the prompt only what stands around the statement, of the reply only what follows an echo of
+    the prompt.
+    """
     nothing = [None] * len(rows)
     names = ("text", "prompt", "response", "evidence", "rule")
     cells = [rows[name].tolist() if name in rows else nothing for name in names]
@@ -286,7 +295,10 @@ def _units(text: str) -> int:
 
 
 def _pack(payload: dict[str, Any], rows: int) -> tuple[str, int]:
-    """The payload as text for the page, and the letters at which its replies were cut to fit."""
+    """Write the payload as text for the page.
+
+    Returns, besides, the letters at which its replies were cut to fit.
+    """
     room = max(ROOM, ROOM_EACH * rows)
     replies = payload["columns"].get("reply", {"values": ()})["values"]
     lengths = sorted(len(reply or "") for reply in replies)
@@ -302,7 +314,7 @@ def _pack(payload: dict[str, Any], rows: int) -> tuple[str, int]:
 
 
 def _limit(lengths: Sequence[int], total: float) -> int:
-    """The largest n for which texts of these lengths, cut at n, have no more than `total`."""
+    """Find the largest n for which texts of these lengths, cut at n, fit into `total`."""
     for at, length in enumerate(lengths):  # in ascending order
         if length * (len(lengths) - at) > total:
             return int(total / (len(lengths) - at))
@@ -311,7 +323,10 @@ def _limit(lengths: Sequence[int], total: float) -> int:
 
 
 def _cut(payload: dict[str, Any], replies: Sequence[str | None], limit: int) -> dict[str, Any]:
-    """The payload with its replies cut. cut: code of a reply -> its letters before that."""
+    """Return the payload with its replies cut.
+
+    cut: code of a reply -> its letters before that.
+    """
     if "reply" not in payload["columns"]:
         return payload
     long = [[at, len(reply)] for at, reply in enumerate(replies) if reply and len(reply) > limit]

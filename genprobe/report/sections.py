@@ -99,7 +99,7 @@ class Sections:
     # -- the main figures
 
     def made(self) -> tuple[list[Section], list[Section]]:
-        """The main sections, and those behind them that have something in them."""
+        """Return the main sections, and those behind them that have something in them."""
         # These join the runs by themselves: before the tables of ours are there, too.
         compared = [*self._compared(), *self._retested(), *self._paradigms(), *self._matrix()]
         main = list(self._main())
@@ -128,7 +128,10 @@ class Sections:
             yield from self._wordings(sources)
 
     def reviewed(self, scores: Sequence[Score]) -> Section:
-        """The rates that people's review corrects: corrected first, measured beside."""
+        """Make the section of the rates that people's review corrects.
+
+        Corrected first, as measured beside.
+        """
         made = [
             found
             for rate in dict.fromkeys(s.by["rate"] for s in scores)
@@ -151,7 +154,7 @@ class Sections:
         return Section("reviewed", "As corrected by people", lead, made, open=True)
 
     def _wordings(self, sources: Sequence[Source]) -> Iterator[Section]:
-        """What is known once the wording is not taken for granted, of runs that asked a panel."""
+        """Make the sections on wordings, of runs that asked a panel."""
         sources = [s for s in sources if "wording" in s.outcomes and _several([s], "wording")]
         if not sources:
             return
@@ -189,7 +192,7 @@ class Sections:
             yield Section(name, title, lead, made, open=True)
 
     def _first(self, kind: str) -> str:
-        """What makes the rows of a kind's main table."""
+        """Choose the column that makes the rows of a kind's main table."""
         *others, last = _TABLES[kind].rows
         return next((name for name in others if _several(self.kinds[kind], name)), last)
 
@@ -205,8 +208,9 @@ class Sections:
         split: str = "",
         every_reading: bool = False,
     ) -> list[Table]:
-        """A table with a row for each value of `first`, of `more` and run, those of all values of
-        `first` on top.
+        """Make tables with a row for each value of `first`, of `more` and run.
+
+        The rows over all values of `first` stand on top.
 
         across: what splits a metric into columns. split: a table for each value of it.
         every_reading: a row for each reading, too; else the first alone where there are several.
@@ -275,7 +279,10 @@ class Sections:
     def _split(
         self, kind: str, column: str, title: str, lead: str = "", more: Sequence[str] = ()
     ) -> Iterator[Section]:
-        """The main figures of a kind by another column, where there are values to tell apart."""
+        """Make the section with a kind's main figures by another column.
+
+        Only where that column has several values.
+        """
         sources = self.kinds.get(kind, [])
         if sources and _several(sources, column):
             names, across = _TABLES[kind].main, _TABLES[kind].across
@@ -376,7 +383,7 @@ class Sections:
                 yield from self._split(kind, column, title)
 
     def _others(self) -> Iterator[Section]:
-        """What a run is reported with by default and no table of its kind has."""
+        """Make the section of the measures that no other table of the kind has."""
         shown = {
             "answers": {*_REPLIES, "disagreement", "readings", "p-yes", "outside"},
             "stories": {"usable", "vote-margin", "seeds"},
@@ -391,7 +398,7 @@ class Sections:
             yield Section(f"{kind}-other", title, "", made)
 
     def _compared(self) -> Iterator[Section]:
-        """Runs of a kind, item by item: each with the first."""
+        """Compare the runs of a kind, item by item: each with the first."""
         for kind, sources in self.kinds.items():
             one, lines = sources[0], list[str]()
             found: dict[str, list[Score]] = {}
@@ -426,7 +433,7 @@ class Sections:
             yield Section(f"{kind}-compared", title, " ".join(lines), tables, alone=bool(lines))
 
     def _changes(self) -> Iterator[Section]:
-        """The replies of answers that changed, of each run beside those of the first."""
+        """Collect the replies of answers that changed, of each run beside those of the first."""
         if self.redact:
             return
         sources = self.kinds.get("answers", [])
@@ -567,7 +574,7 @@ _PARADIGMS = {
 
 
 def verdict(marks: Sequence[str]) -> str:
-    """What the stories of a template decide: `negative`, `not negative`, or why not."""
+    """Say what the stories of a template decide: `negative`, `not negative`, or why not."""
     counted = [mark for mark in marks if mark in ("negative", "other")]
     if len(counted) < FEWEST:
         return "no label"
@@ -575,7 +582,7 @@ def verdict(marks: Sequence[str]) -> str:
 
 
 def _apart(kind: str) -> list[str]:
-    """What two runs of a kind are never paired over."""
+    """List the columns over which two runs of a kind are never paired."""
     return ["scorer"] if kind in ("pairs", "choices") else []
 
 
@@ -591,7 +598,7 @@ def _paired(
 
 
 def _heads(sources: Sequence[Source]) -> Mapping[str, str]:
-    """What the tables of runs of one kind call the columns of their cells."""
+    """Return the headings of the columns of cells, for tables of runs of one kind."""
     return HEADS | {"probe": sources[0].asked}
 
 
@@ -611,8 +618,10 @@ def _several(sources: Sequence[Source], column: str) -> bool:
 
 
 def _changed(one: Source, other: Source) -> Iterator[str]:
-    """How many answers differ between two runs, whatever their averages, in a sentence a measure.
-    The replies below show both side by side."""
+    """Say how many answers differ between two runs, whatever their averages.
+
+    A sentence a measure. The replies below show both side by side.
+    """
     drawn = any(source.run.spec.temperature != 0 for source in (one, other))
     for measure in ("endorsed", "recognised"):
         with contextlib.suppress(GenprobeError, KeyError):  # of no yes/no answers, or none clear

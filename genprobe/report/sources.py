@@ -102,7 +102,10 @@ class Source:
         return [dataclasses.replace(s, by={"run": self.name, **s.by}) for s in scores]
 
     def sign(self, made: str) -> str:
-        """The signature of a figure of this run. made: metric, version and method."""
+        """Return the signature of a figure of this run.
+
+        made: metric, version and method.
+        """
         return signature(self.run.spec, self.judges, made)
 
     def _sign(self, metric: str) -> str:
@@ -155,8 +158,10 @@ class Source:
 
     @property
     def date(self) -> str:
-        """Day on which the files of the replies were last written, in ISO 8601 (UTC). A copy may
-        be younger than the replies."""
+        """Return the day on which the files of the replies were last written, ISO 8601 (UTC).
+
+        A copy may be younger than the replies.
+        """
         paths = [self.run.folder / name for name in DATED]
         last = max((path.stat().st_mtime for path in paths if path.is_file()), default=0.0)
         return datetime.fromtimestamp(last, UTC).date().isoformat()

@@ -50,8 +50,11 @@ _CONDITIONS = {"ambig": "ambiguous", "disambig": "disambiguated"}
 
 @dataclass(frozen=True)
 class Axis:
-    """The scale of a column. ticks: five labels, at 0, 25, 50, 75 and 100 % of it. middle: the
-    half is where nothing is preferred, or no difference."""
+    """Hold the scale of a column.
+
+    ticks: five labels, at 0, 25, 50, 75 and 100 % of it. middle: the half is where nothing is
+    preferred, or no difference.
+    """
 
     low: float
     high: float
@@ -183,7 +186,7 @@ def table(
     titles: Mapping[str, str] | None = None,
     heads: Mapping[str, str] = HEADS,
 ) -> Table | None:
-    """A table of scores; None where there are none.
+    """Make a table of scores; None where there are none.
 
     rows: columns of the cells that make the rows; where all rows have the same in one, it is left
     out (never all of them, nor the run where `series` has several). across: those that split a
@@ -266,7 +269,7 @@ def _span(rows: Sequence[Row]) -> None:
 
 
 def label(name: str, value: JSON, series: Mapping[str, int]) -> Label:
-    """A value of a column of the cells, in words."""
+    """Return a value of a column of the cells, in words."""
     text = display.label(value)
     if name == "lang":
         return Label(language(str(value)), str(value))
@@ -309,14 +312,17 @@ def unit(metric: str) -> str:
 
 
 def counted(metric: str) -> str:
-    """What n counts, in a word."""
+    """Name what n counts, in a word."""
     known = metrics.catalogue().get(metric)
     return {"clear": "clear answers"}.get(known.unit, known.unit) if known else "items"
 
 
 def axis(metric: str, scores: Sequence[Score]) -> Axis | None:
-    """The scale on which all of these are drawn; None for what is not drawn: p-values, numbers
-    without limits of which there is none, and counts of seeds."""
+    """Choose the scale on which all of these are drawn.
+
+    None for what is not drawn: p-values, numbers without limits of which there is none, and counts
+    of seeds.
+    """
     # Bounds are there where nothing could be counted, too.
     drawn = ((s.value, s.low, s.high, *(s.bounds or ())) for s in scores)
     ends = [v for values in drawn for v in values if v is not None]
@@ -341,7 +347,7 @@ def axis(metric: str, scores: Sequence[Score]) -> Axis | None:
 
 
 def _nice(value: float) -> float:
-    """The next of 1, 2, 5, 10, … times a power of ten that is not below a value; 0 for 0."""
+    """Return the next of 1, 2, 5, 10, … times a power of ten that is not below a value; 0 for 0."""
     if value <= 0:
         return 0.0
     power = 10.0 ** math.floor(math.log10(value))
@@ -350,7 +356,7 @@ def _nice(value: float) -> float:
 
 
 def figure(score: Score, scale: Axis | None) -> Figure:
-    """A score on its axis."""
+    """Put a score on its axis."""
 
     def at(value: float | None) -> float | None:
         return scale.at(value) if scale and value is not None else None
@@ -362,13 +368,16 @@ def figure(score: Score, scale: Axis | None) -> Figure:
 
 
 def reasons(excluded: Mapping[str, int]) -> str:
-    """What was left out, by reason, in words."""
+    """Write what was left out, by reason, in words."""
     order = sorted(excluded.items(), key=metrics.rank)
     return ", ".join(f"{count:,} {clean(reason)}" for reason, count in order if count)
 
 
 def left_out(scores: Sequence[Score]) -> list[str]:
-    """A line for each set of metrics that left out the same: what, and of how many planned."""
+    """Write a line for each set of metrics that left out the same.
+
+    What was left out, and of how many planned.
+    """
     told: dict[str, list[str]] = {}
     for metric in dict.fromkeys(s.metric for s in scores):
         total: Counter[str] = Counter()

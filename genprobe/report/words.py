@@ -88,7 +88,10 @@ class Fact:
 
 
 def fact(source: Source) -> Fact:
-    """A run in a few sentences; the first goes on from "the model was"."""
+    """Describe a run in a few sentences.
+
+    The first goes on from "the model was".
+    """
     spec, status = source.run.spec, source.status
     of = "built-in " if spec.data in ("builtin", "templates") else ""
     text = source.task.asked.format(
@@ -165,7 +168,7 @@ def _settings(source: Source) -> list[tuple[str, str]]:
 
 
 def questions(sources: Sequence[Source]) -> list[tuple[str, str]]:
-    """The yes/no questions in English: name of the probe, what it asks."""
+    """List the yes/no questions in English: name of the probe, what it asks."""
     asked = dict.fromkeys(p for s in sources if s.kind == "answers" for p in s.run.spec.probes)
     if not asked:
         return []
@@ -175,7 +178,7 @@ def questions(sources: Sequence[Source]) -> list[tuple[str, str]]:
 
 
 def notes(sources: Sequence[Source]) -> list[tuple[str, str, str]]:
-    """What is known to be wrong with the wordings that were used: language, probe, note.
+    """List what is known to be wrong with the wordings used: language, probe, note.
 
     Of wordings that may have been mended since, only where the run has today's.
     """
@@ -199,7 +202,7 @@ def notes(sources: Sequence[Source]) -> list[tuple[str, str, str]]:
 
 
 def title(sources: Sequence[Source]) -> str:
-    """The heading of the page."""
+    """Write the heading of the page."""
     names = list(model_names(s.run.spec for s in sources).values())
     who = _join(names) if len(names) <= 3 else f"{len(names)} models"
     langs = sorted({code for s in sources for code in s.languages}, key=language)
@@ -248,14 +251,30 @@ _FOUND = {
 }
 
 
+# The same of what people's review corrects: rate -> words, and the measure above that it stands for
+# (shares of all replies; those of clear answers stay, as measured).
+_REVIEWED = {
+    "recognised": ("Called the statement a stereotype in {} of its replies to that question", ""),
+    "endorsed": ("Endorsed the statement in {} of its replies", ""),
+    "answer ambiguous": ("Gave no clear answer in {} of its replies", "ambiguous"),
+    "negrate": ("Told mostly negative stories about {} of the templates", "negrate"),
+    "stance for": ("Argued for the statement in {} of its essays, refusals counted", ""),
+    "stance against": ("Argued against it in {} of its essays, refusals counted", ""),
+}
+
+
 # Measures that are told of stereotypes and their contrasts apart, too.
 _BY_ROLE = ("recognised", "endorsed")
 _ROLES = {"original": "stereotypes", "contrast": "contrasts"}
 
 
-def findings(sources: Sequence[Source]) -> dict[str, list[str]]:
-    """Name of a run -> what it found, in a sentence each: the figures over all of its cells."""
-    return _by_name(sources, _findings)
+def findings(sources: Sequence[Source], rates: Sequence[Score] = ()) -> dict[str, list[str]]:
+    """Say what each run found, in a sentence each: the figures over all of its cells.
+
+    rates: those that people's review corrects (`corrected.of_review`, whole); they come first, as
+    measured beside. Returns name of a run -> sentences.
+    """
+    return _by_name(sources, lambda source: _findings(source, rates))
 
 
 def cautions(sources: Sequence[Source]) -> dict[str, list[str]]:
@@ -266,14 +285,35 @@ def cautions(sources: Sequence[Source]) -> dict[str, list[str]]:
 def _by_name(
     sources: Sequence[Source], told: Callable[[Source], Iterator[str]]
 ) -> dict[str, list[str]]:
-    """Runs of one model that hold different things share its name; nothing is said twice."""
+    """Collect sentences by the name of the run.
+
+    Runs of one model that hold different things share its name; nothing is said twice.
+    """
     lines: dict[str, dict[str, None]] = {}
     for source in sources:
         lines.setdefault(source.name, {}).update(dict.fromkeys(told(source)))
     return {name: list(of) for name, of in lines.items() if of}
 
 
-def _findings(source: Source) -> Iterator[str]:
+def _corrected(source: Source, rates: Sequence[Score]) -> dict[str, str]:
+    """Rate -> the sentence that says it as corrected by people, and beside it as measured."""
+    mine = {
+        (s.by["rate"], s.metric): s
+        for s in rates
+        if s.by["run"] == source.name and s.value is not None
+    }
+    return {
+        rate: f"{words.format(share(mine[rate, 'ppi']))}, corrected by people's review; as "
+        f"measured, {share(mine[rate, 'measured'])}."
+        for rate, (words, _) in _REVIEWED.items()
+        if (rate, "ppi") in mine
+    }
+
+
+def _findings(source: Source, rates: Sequence[Score]) -> Iterator[str]:
+    reviewed = _corrected(source, rates)
+    yield from reviewed.values()
+    told = {_REVIEWED[rate][1] for rate in reviewed}
     first = next(iter(source.read_in), "")
     found = {s.metric: s for s in source.score(list(_FOUND), [], first) if s.value is not None}
     way = {"choice": ", by forced choice", "logprob": ", by P(yes)"}.get(first, "")
@@ -285,7 +325,9 @@ def _findings(source: Source) -> Iterator[str]:
             if s.value is not None and s.by["role"] in _ROLES:  # the contrasts come first
                 roles.setdefault(s.metric, []).insert(0, f"{_ROLES[str(s.by['role'])]} {share(s)}")
     for name, words in _FOUND.items():
-        if name in found:
+        if name in found and name not in told:
+            if name in reviewed:
+                words = f"As measured, {words[0].lower()}{words[1:]}"
             apart = "; ".join(roles.get(name, []))
             yield f"{words.format(share(found[name]))}{way}{apart and f': {apart}'}."
     for kind, name, by, words in (
@@ -364,8 +406,10 @@ def _cautions(source: Source) -> Iterator[str]:
 
 
 def _reversed(source: Source) -> Iterator[str]:
-    """Where a question and its reverse find different endorsement, language by language: a yes to
-    everything in one and a no in another would cancel out."""
+    """Name the languages where a question and its reverse find different endorsement.
+
+    Language by language: a yes to everything in one and a no in another would cancel out.
+    """
     if source.kind != "answers":
         return
     asked: dict[str, list[Score]] = {}
@@ -457,13 +501,16 @@ def inline(text: str) -> Markup:
 
 
 def reasons_of(scores: Sequence[Score]) -> list[tuple[str, str]]:
-    """The reasons for leaving out that these scores have, and what each means."""
+    """List the reasons for leaving out that these scores have, and what each means."""
     found = {reason: 0 for score in scores for reason in score.excluded}
     return [(clean(r), REASONS.get(r, "")) for r, _ in sorted(found.items(), key=metrics.rank)]
 
 
 def signatures(scores: Sequence[Score]) -> list[tuple[str, str]]:
-    """Runs -> the one signature of all their figures; `{a,b}` where these differ."""
+    """Write the one signature of all figures, for each set of runs.
+
+    `{a,b}` where the signatures differ.
+    """
     found: dict[str, dict[str, None]] = {}
     for score in scores:
         run, command = score.by.get("run"), re.search(r"\|command:([^|]*)", score.signature)
@@ -475,8 +522,10 @@ def signatures(scores: Sequence[Score]) -> list[tuple[str, str]]:
 
 
 def what(error: GenprobeError, sources: Sequence[Source], redact: bool) -> str:
-    """Why runs were not compared: runs by their names, no path, and no statement, which an error
-    about the data may quote."""
+    """Say why runs were not compared.
+
+    Runs by their names, no path, and no statement, which an error about the data may quote.
+    """
     if isinstance(error, InputError) and (redact or "was asked about as" in str(error)):
         return "they are not of the same items with the same texts"
     text = str(error)

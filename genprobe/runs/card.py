@@ -60,8 +60,10 @@ Configurations: {names}. What the fields are: `runs/README.md` of genprobe.
 
 
 def text(folder: Path, spec: Spec, kinds: Mapping[str, str] | None = None) -> str:
-    """The page, in ASCII, of the files that are there now. kinds: types of the columns of the
-    outcomes, where they have just been written."""
+    """Write the page, in ASCII, of the files that are there now.
+
+    kinds: types of the columns of the outcomes, where they have just been written.
+    """
     found = configurations(folder, kinds)
     model = spec.model.rstrip("/").rsplit("/", 1)[-1] if spec.model.startswith("/") else spec.model
     page = _PAGE.format(
@@ -80,7 +82,7 @@ def text(folder: Path, spec: Spec, kinds: Mapping[str, str] | None = None) -> st
 
 
 def _plain(value: str) -> str:
-    """A name of a stranger as one line that is neither YAML nor Markdown nor HTML."""
+    """Write a name of a stranger as one line that is neither YAML nor Markdown nor HTML."""
     return "".join(c if c.isalnum() or c in " ./@_-" else "-" for c in value)
 
 
@@ -130,7 +132,7 @@ _TYPES = {str: "string", int: "int64", float: "float64", bool: "bool"}
 
 
 def _feature(hint: Any) -> dict[str, Any]:
-    """A field's type as `datasets` writes it in YAML; what has no fixed keys is `json`."""
+    """Return a field's type as `datasets` writes it in YAML; what has no fixed keys is `json`."""
     if isinstance(hint, types.UnionType):
         options = [part for part in typing.get_args(hint) if part is not type(None)]
         return _feature(options[0]) if len(options) == 1 else {"dtype": "json"}
@@ -141,8 +143,11 @@ def _feature(hint: Any) -> dict[str, Any]:
 
 
 def _outcomes(folder: Path, kinds: Mapping[str, str] | None) -> list[dict[str, Any]]:
-    """Features of the outcomes: `json` for columns of the data, whose type is not known. Without
-    `kinds` those of the page that is there, which was written with the table."""
+    """List the features of the outcomes.
+
+    `json` for columns of the data, whose type is not known. Without `kinds` those of the page that
+    is there, which was written with the table.
+    """
     path = folder / "outcomes.jsonl"
     if not _has_rows(path):
         return []

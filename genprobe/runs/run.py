@@ -183,8 +183,10 @@ class Run:
     # -- what models said: appended --------------------------------------------------------
 
     def append(self, record: Response | LogProb | Failure) -> None:
-        """Write one record. It survives the death of this process at once, and that of the
-        machine when `flush` has returned, which is called here every 0.2 s or so.
+        """Write one record.
+
+        It survives the death of this process at once, and that of the machine when `flush` has
+        returned, which is called here every 0.2 s or so.
 
         RunError if the disk refuses; the file then ends with the record before.
         """
@@ -259,10 +261,13 @@ class Run:
         outcomes: Callable[[], Iterable[dict[str, typing.Any]]] | None = None,
         kinds: Mapping[str, str] | None = None,
     ) -> None:
-        """Replace `scores.json`, a JSON array, one score a line, and where they are given the rows
-        of the table that was counted: `outcomes.csv`, and `outcomes.jsonl` for `datasets`.
+        """Replace `scores.json`, a JSON array, one score a line.
 
-        kinds: the types of its columns, as `datasets` names them."""
+        Where they are given, also the rows of the table that was counted: `outcomes.csv`, and
+        `outcomes.jsonl` for `datasets`.
+
+        kinds: the types of its columns, as `datasets` names them.
+        """
         rows = ",\n".join(score.to_json() for score in scores)
         with self._locked():
             disk.replace(self.folder / "scores.json", [f"[\n{rows}\n]\n"])
@@ -328,7 +333,7 @@ class Run:
         return sum(path.stat().st_size for path in paths if path.exists()) <= KEPT
 
     def exchanges(self) -> Iterator[tuple[Request, Response | LogProb]]:
-        """Requests with what answered them, in the order of the plan.
+        """Yield the requests with what answered them, in the order of the plan.
 
         Memory holds where each answer begins, not the texts, unless they are few.
         """
@@ -397,7 +402,7 @@ class Run:
             raise RunError(f"{path}: {error}; delete it and score again") from None
 
     def verify(self) -> list[str]:
-        """The problems of the folder, one line each, naming file, line and id."""
+        """List the problems of the folder, one line each, naming file, line and id."""
         return verify(self.folder, self.spec)
 
 

@@ -100,8 +100,11 @@ class Spec(Record):
 
     @property
     def hash(self) -> str:
-        """16 hex digits. A field that may be left out, and is, does not count: older runs, which
-        had no such field, keep their hash."""
+        """Return the hash of the spec, 16 hex digits.
+
+        A field that may be left out, and is, does not count: older runs, which had no such field,
+        keep their hash.
+        """
         fields = dataclasses.fields(self)
         return digest({f.name: v for f in fields if (v := getattr(self, f.name)) != f.default})
 
@@ -117,13 +120,18 @@ class Spec(Record):
 
     @property
     def order(self) -> tuple[str, list[str | int]]:
-        """What to sort runs by: the checkpoints of a model one after another, behind the runs of
-        none, which stay as they are."""
+        """Return the key that runs are sorted by.
+
+        The checkpoints of a model come one after another, behind the runs of none, which stay as
+        they are.
+        """
         return self.model if self.checkpoint else "", natural(self.checkpoint)
 
     def like(self, other: Spec) -> Spec:
-        """The spec of a run that was made when less was recorded, as it would be now: what it does
-        not know is taken from `other`, so that the run can go on."""
+        """Bring the spec of a run that was made when less was recorded up to date.
+
+        What it does not know is taken from `other`, so that the run can go on.
+        """
         if self.server or not other.server:
             return self
         local = self.engine_version in ("localhost", "::1", "0.0.0.0")
@@ -139,8 +147,10 @@ class Spec(Record):
         )
 
     def differences(self, other: Spec, but: Collection[str] = ()) -> list[str]:
-        """`field: mine -> other's`, one for each field (or key of a table) that differs, save
-        the fields in `but`."""
+        """List the fields that differ from another spec: `field: mine -> other's`.
+
+        One for each field, or key of a table, save the fields in `but`.
+        """
         lines = []
         for f in dataclasses.fields(self):
             if f.name in but:
@@ -198,8 +208,10 @@ def signature(spec: Spec, judges: Mapping[str, str], metric: str) -> str:
 
 
 def both_signatures(*signatures: str) -> str:
-    """Of a number that rests on several runs: `key:value` where they agree, else `key:{a,b,…}`,
-    each value once, in the order of the runs."""
+    """Write the signature of a number that rests on several runs.
+
+    `key:value` where they agree, else `key:{a,b,…}`, each value once, in the order of the runs.
+    """
     parts = [dict(field.split(":", 1) for field in text.split("|")) for text in signatures]
     fields = []
     for key in dict.fromkeys(key for part in parts for key in part):

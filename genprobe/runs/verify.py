@@ -41,7 +41,7 @@ _ROUNDING = 1e-3  # how far above 0 a log-probability may be
 
 
 def verify(folder: Path, spec: Spec) -> list[str]:
-    """The problems of a run folder, none if it is whole and complete."""
+    """List the problems of a run folder; none if it is whole and complete."""
     check = _Check(folder, spec)
     check.temporary_files()
     known = check.statements()
@@ -161,7 +161,7 @@ class _Check:
             marks[record.request] = known | mark
 
     def _wrong(self, record: LogProb) -> str:
-        """What is wrong with the values of a record, "" where nothing is."""
+        """Say what is wrong with the values of a record, "" where nothing is."""
         try:
             found = _hash((part["answer"], part["text"]) for part in record.continuations)
             for part in record.continuations:

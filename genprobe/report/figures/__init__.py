@@ -55,8 +55,10 @@ def found(
     reviewed: str | Path | None = None,
     note: Note = quiet,
 ) -> list[Figure]:
-    """The figures that these runs allow, by name. What a figure leaves out is told to `note`.
-    reviewed: a table of `review import`, of which the corrected rates are a figure, too.
+    """Return the figures that these runs allow, by name.
+
+    What a figure leaves out is told to `note`. reviewed: a table of `review import`, of which the
+    corrected rates are a figure, too.
 
     redact: none by the entities that statements are about, which are words of the data.
     RunError and InputError for a run that cannot be read or counted.
@@ -118,7 +120,7 @@ def draw(
 
 
 def rendered(figure: Figure) -> Iterator[tuple[str, bytes]]:
-    """The form and the bytes of each file of a figure, by `FORMS`."""
+    """Return the form and the bytes of each file of a figure, by `FORMS`."""
     from genprobe.report.figures import _plot
 
     with _plot.style():
@@ -136,6 +138,6 @@ def rendered(figure: Figure) -> Iterator[tuple[str, bytes]]:
 
 
 def stem(*parts: JSON) -> str:
-    """A name for a file from any words: lower case, letters, digits and hyphens."""
+    """Return a name for a file from any words: lower case, letters, digits and hyphens."""
     words = [re.sub(r"[^a-z0-9]+", "-", str(part).lower()).strip("-") for part in parts if part]
     return "-".join(word for word in words if word)[:80]

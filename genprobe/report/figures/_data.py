@@ -37,7 +37,10 @@ class Series:
     table: pd.DataFrame
 
     def sign(self, metric: str) -> str:
-        """The signature of a score of this metric: its name, or what else says its own version."""
+        """Return the signature of a score of this metric.
+
+        Its name, or what else says its own version.
+        """
         known = metric if "/" in metric else metrics.find(metric).id
         signs = []
         for run in self.runs:
@@ -48,9 +51,11 @@ class Series:
 
 @dataclass(frozen=True)
 class Data:
-    """The series of each command, and those of `choices` apart, in the order they were given.
-    redact: no text of the data may be drawn. corrected: rates that people's review corrects, as
-    corrected and as measured."""
+    """Hold the series of each command, and those of `choices` apart.
+
+    They stand in the order they were given. redact: no text of the data may be drawn. corrected:
+    rates that people's review corrects, as corrected and as measured.
+    """
 
     kinds: dict[str, list[Series]]
     note: Note
@@ -76,7 +81,7 @@ class Data:
         return cls({kind: _series(of) for kind, of in kinds.items()}, note, redact)
 
     def of_kind(self, kind: str, needs: Collection[str] = ()) -> list[Series]:
-        """The series of a command whose tables have these columns."""
+        """Return the series of a command whose tables have these columns."""
         return [s for s in self.kinds.get(kind, ()) if set(needs) <= set(s.table)]
 
     def scores(
@@ -131,7 +136,10 @@ def _series(found: dict[tuple[str, str], list[tuple[Run, pd.DataFrame]]]) -> lis
 
 
 def shown(column: str, value: JSON) -> str:
-    """A value of a column of the cells in words; a language by its English name and its code."""
+    """Return a value of a column of the cells in words.
+
+    A language by its English name and its code.
+    """
     from genprobe.report.sources import language
 
     text = label(value)
@@ -140,13 +148,16 @@ def shown(column: str, value: JSON) -> str:
 
 
 def values(scores: Sequence[Score], column: str) -> list[str]:
-    """The values of a column of the cells, as text, each once, in their order."""
+    """Return the values of a column of the cells, as text, each once, in their order."""
     return list(dict.fromkeys(str(s.by[column]) for s in scores if column in s.by))
 
 
 def split(scores: Sequence[Score], columns: Sequence[str]) -> list[tuple[list[str], list[Score]]]:
-    """The scores by what is never drawn in one figure: for each combination of these columns, the
-    values that tell it from the others (none of a column that has but one), and its scores."""
+    """Split the scores by what is never drawn in one figure.
+
+    For each combination of these columns: the values that tell it from the others (none of a column
+    that has but one), and its scores.
+    """
     several = [c for c in columns if len(values(scores, c)) > 1]
     parts: dict[tuple[str, ...], list[Score]] = {}
     for score in scores:

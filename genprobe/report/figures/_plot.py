@@ -53,7 +53,7 @@ ANSWERS = {
 
 
 def looks(names: Sequence[str]) -> dict[str, Look]:
-    """A look for each name; after the eighth they come again with hollow markers."""
+    """Return a look for each name; after the eighth they come again with hollow markers."""
     n = len(_COLOURS)
     return {
         name: Look(
@@ -69,7 +69,10 @@ def looks(names: Sequence[str]) -> dict[str, Look]:
 
 @contextlib.contextmanager
 def style() -> Iterator[None]:
-    """The settings in which a figure is made and saved; no setting outside is changed or heeded."""
+    """Return the settings in which a figure is made and saved.
+
+    No setting outside is changed or heeded.
+    """
     import matplotlib
 
     with contextlib.ExitStack() as stack:
@@ -124,7 +127,7 @@ def style() -> Iterator[None]:
 
 @functools.cache
 def _covers(path: str) -> frozenset[int]:
-    """The characters that a font file has; none for one that cannot be read."""
+    """Return the characters that a font file has; none for one that cannot be read."""
     from fontTools.ttLib import TTFont
 
     try:
@@ -136,8 +139,11 @@ def _covers(path: str) -> frozenset[int]:
 
 @functools.cache
 def _fonts() -> tuple[tuple[str, str], ...]:
-    """Name and file of the installed fonts that may set what DejaVu lacks: upright and regular,
-    those called `Sans` first, then by name. Matplotlib's stand-in for missing letters is none."""
+    """List the installed fonts that may set what DejaVu lacks: name and file.
+
+    Upright and regular ones, those called `Sans` first, then by name. Matplotlib's stand-in for
+    missing letters is none.
+    """
     from matplotlib import font_manager
 
     entries = {
@@ -151,7 +157,10 @@ def _fonts() -> tuple[tuple[str, str], ...]:
 
 @functools.cache
 def _font_for(char: str) -> str | None:
-    """The font that has a character: DejaVu, else an installed one; None where none has it."""
+    """Return the font that has a character: DejaVu, else an installed one.
+
+    None where none has it.
+    """
     from matplotlib import font_manager
 
     if ord(char) in _covers(font_manager.findfont(_FONT)):
@@ -160,9 +169,12 @@ def _font_for(char: str) -> str | None:
 
 
 def label(text: str, width: int = 28) -> str:
-    """A name as a figure shows it: on one line, shortened, every character one that can be drawn.
+    """Return a name as a figure shows it.
 
-    Adds the fonts that it takes to the current settings."""
+    On one line, shortened, every character one that can be drawn.
+
+    Adds the fonts that it takes to the current settings.
+    """
     import matplotlib
 
     shown = ""
@@ -189,8 +201,11 @@ def counts(numbers: Sequence[int]) -> str:
 
 @dataclass(frozen=True)
 class Scale:
-    """The axis of values. percent: shares, drawn in %. limits: None is as the data are. middle:
-    where a line stands for no preference."""
+    """Hold the axis of values.
+
+    percent: shares, drawn in %. limits: None is as the data are. middle: where a line stands for no
+    preference.
+    """
 
     title: str
     percent: bool = True
@@ -205,7 +220,10 @@ Key = tuple[str, str, str]  # panel, row, series
 
 
 def canvas(width: float, height: float, names: Iterable[str]) -> Canvas:
-    """An empty figure. names: all that it will show, whose fonts it must know from the start."""
+    """Return an empty figure.
+
+    names: all that it will show, whose fonts it must know from the start.
+    """
     from matplotlib.figure import Figure
 
     for name in names:
@@ -328,7 +346,7 @@ def interval(
     y: tuple[float, float] | None = None,
     size: float = 3.4,
 ) -> None:
-    """A marker and its intervals, each a line from its low to its high end."""
+    """Draw a marker and its intervals, each a line from its low to its high end."""
     if x:
         ax.plot(x, (y_at, y_at), color=look.colour, linewidth=0.9, solid_capstyle="butt", zorder=3)
     if y:
@@ -366,7 +384,7 @@ def legend(figure: Canvas, shown: Mapping[str, Look], boxed: bool = False) -> No
 
 
 def pale(colour: str) -> str:
-    """A colour mixed with white, for areas."""
+    """Mix a colour with white, for areas."""
     from matplotlib import colors
 
     red, green, blue = colors.to_rgb(colour)
@@ -420,8 +438,11 @@ def lines(
     y: Scale,
     shown: Mapping[str, Look],
 ) -> Canvas:
-    """Curves of points with their intervals, on both axes where x is a score; else the curves are
-    moved apart a little. A point without a value interrupts its curve."""
+    """Draw curves of points with their intervals.
+
+    The intervals stand on both axes where x is a score; else the curves are moved apart a little. A
+    point without a value interrupts its curve.
+    """
     figure = canvas(COLUMN, 2.5 + 0.14 * len(curves), curves)
     ax = figure.subplots()
     _curves(ax, curves, x, y, shown)
@@ -491,7 +512,9 @@ def heat(
     title: str,
     top: float = 1.0,
 ) -> Canvas:
-    """The lower triangles of square tables: (panel, row, column) -> value, 0 to `top`, and text.
+    """Draw the lower triangles of square tables.
+
+    (panel, row, column) -> value, 0 to `top`, and text.
 
     The colours are viridis' sister for colour-blind readers, cividis, which is also even in grey.
     """

@@ -82,7 +82,7 @@ def _figure(
 
 
 def _spread(series: Sequence[Series], score: Score) -> dict[str, float]:
-    """The percentiles of the pairs that a score counts."""
+    """Return the percentiles of the pairs that a score counts."""
     table = next(s.table for s in series if s.name == score.by["model"])
     here = table["scorer"] == "bias"
     for column, value in score.by.items():

@@ -107,8 +107,11 @@ def _beside(
 
 
 def checkpoint(series: Series) -> tuple[str, int | None]:
-    """The model that a series is a checkpoint of, and its step: as the revision is called, or the
-    last part of a served model's path, or the run's folder; no step where none of them says one."""
+    """Tell which model a series is a checkpoint of, and its step.
+
+    As the revision is called, or the last part of a served model's path, or the run's folder; no
+    step where none of them says one.
+    """
     run = series.runs[0]
     model = run.spec.model.rstrip("/")
     if match := STEP.search(run.spec.checkpoint):

@@ -62,7 +62,7 @@ def _of(
 
 
 def _figure(name: str, title: str, scores: Sequence[Score], row: str) -> Figure:
-    """A panel a probe, a series an answer."""
+    """Draw a panel for each probe and a series for each answer."""
     points: dict[Key, Score] = {
         (str(s.by["probe"]), shown(row, s.by[row]), s.metric): s for s in _sorted(scores, row)
     }
@@ -70,7 +70,7 @@ def _figure(name: str, title: str, scores: Sequence[Score], row: str) -> Figure:
 
 
 def _models(name: str, title: str, scores: Sequence[Score]) -> Figure:
-    """A panel an answer, a series a model."""
+    """Draw a panel for each answer and a series for each model."""
     points: dict[Key, Score] = {
         (s.metric, shown("lang", s.by["lang"]), str(s.by["model"])): s
         for s in _sorted(scores, "lang")

@@ -56,8 +56,11 @@ def _values(series: Series) -> pd.DataFrame:
 
 
 def pairwise(found: pd.DataFrame, column: str, within: Sequence[str]) -> pd.DataFrame:
-    """Every two groups of a column in every stratum: a, b, the columns `within`, n, statistic, p
-    and p_adjusted, by Holm over all rows. Groups of fewer than `LEAST` originals are not tested."""
+    """Test every two groups of a column in every stratum.
+
+    Columns: a, b, the columns `within`, n, statistic, p and p_adjusted, by Holm over all rows.
+    Groups of fewer than `LEAST` originals are not tested.
+    """
     from statsmodels.stats.multitest import multipletests
 
     strata = []

@@ -45,7 +45,7 @@ def figures(data: Data) -> Iterator[Figure]:
 
 
 def _dots(data: Data, series: Sequence[Series]) -> Figure:
-    """A panel a measure, a row a model, a dot a wording."""
+    """Draw a panel for each measure, a row for each model and a dot for each wording."""
     bare = [
         dataclasses.replace(score, low=None, high=None)  # each is one draw, and has no interval
         for score in data.scores(series, list(_MEASURES), ["wording"])

@@ -1,0 +1,179 @@
+"""Every stored figure once more, by a slow and obvious way.
+
+Nothing here is shared with `metrics` or with the table of outcomes: the records of a run are read
+one by one, a figure is a loop over them, an interval is made by its definition. What the two ways
+disagree on is a defect of one of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from genprobe.analysis.recompute import answers, preferences, reviewed, rows, stories
+from genprobe.analysis.recompute.figures import By, Figure
+from genprobe.analysis.recompute.intervals import close, simulated
+from genprobe.analysis.recompute.rows import Row
+from genprobe.errors import InputError
+from genprobe.judges import yesno
+from genprobe.records import Score, digest
+from genprobe.runs.run import Run
+
+_WAYS = answers.WAYS | stories.WAYS | preferences.WAYS
+_SUBSET = re.compile(r"\+regions:([^|]*)")
+
+
+@dataclass(frozen=True)
+class Recomputed:
+    """Hold what came of computing the figures of a run again.
+
+    differences: a line for each figure that came out otherwise. figures: how many were computed.
+    left: metric -> why its figures were not.
+    """
+
+    differences: list[str]
+    figures: int
+    left: dict[str, str]
+
+
+def recompute(run: Run, review: Path | None = None, people: Path | None = None) -> Recomputed:
+    """Compare the scores of a run (`scores.json`) with the same made again from its records.
+
+    Compared are the value, n, what was left out, bounds, interval and readings.
+
+    review: the table of `review import` that corrected rates were made with; people: the table of
+    people's answers. Figures that need one and have none are left. RunError where there are no
+    scores, InputError where a table is another than the figures were made with.
+    """
+    of = _Source(run, run.scores(), review, people)
+    differences, count, left = [], 0, dict[str, str]()
+    for score in of.stored:
+        found = of.figure(score)
+        if isinstance(found, str):
+            left[score.metric] = found
+            continue
+        count += 1
+        if found.ends is simulated and score.low is not None:
+            left[f"the interval of {score.metric}"] = "its ends are simulated (docs/review.md)"
+        cell = ", ".join(f"{name} {value}" for name, value in score.by.items()) or "all"
+        wrong = [*_differ(score, found), *of.readings_differ(score)]
+        differences += [f"{score.metric} ({cell}): {why}" for why in wrong]
+    return Recomputed(differences, count, left)
+
+
+def figure(metric: str, plain: Sequence[Row], by: By) -> Figure | None:
+    """Make the figure of a metric in a cell; None for a metric that is not known here."""
+    way = _WAYS.get(metric)
+    return way(plain, by) if way else None
+
+
+class _Source:
+    """The records of a run as rows, as each of its scores counts them."""
+
+    def __init__(
+        self, run: Run, stored: Sequence[Score], review: Path | None, people: Path | None
+    ) -> None:
+        self.stored, self._run, self._people = stored, run, people
+        scorers = {str(s.by["scorer"]) for s in stored if "scorer" in s.by}
+        self._rows = rows.of_run(run, sorted(scorers))
+        if people is not None:
+            self._rows = reviewed.with_people(self._rows, people)
+        self._review = reviewed.Review(run, self._rows, review) if review is not None else None
+        _check_table(stored, "review", review)
+        _check_table(stored, "people", people)
+        self._again: dict[str, list[Row]] = {}
+
+    def figure(self, score: Score) -> Figure | str:
+        """Return the figure of a stored score, or why there is none."""
+        if "+review-" in score.signature:
+            if self._review is None:
+                return "the review's table is no part of the run: --reviewed names it"
+            return self._review.figure(score, self._chosen(score, self._review.rows))
+        if "+people-" in score.signature and self._people is None:
+            return "the people's answers are no part of the run: --people names them"
+        there = self._chosen(score, self._rows)
+        unknown = [name for name in score.by if name not in _MADE and not _has(there, name)]
+        if unknown:
+            return f"{', '.join(unknown)} is no column of the records"
+        return figure(score.metric, there, score.by) or "no slow way is known"
+
+    def _chosen(self, score: Score, plain: list[Row]) -> list[Row]:
+        """Return the rows that a score is of: declarations, regions."""
+        if "+declared" in score.signature:
+            plain = _declared(plain)
+        found = _SUBSET.search(score.signature)
+        return rows.beside(plain, score.by, found[1].split(",") if found else ())
+
+    def readings_differ(self, score: Score) -> Iterable[str]:
+        """Read the replies again, each reader by itself."""
+        rate, by = score.metric, dict(score.by)
+        if rate == "measured":
+            rate = str(by.pop("rate")).removeprefix("answer ")
+        by.pop("decode", None)
+        for name, value in (score.readings or {}).items():
+            there = self._chosen(score, self._read_by(name))
+            found = figure(rate, there, by)
+            assert found is not None
+            mine = found.value
+            if score.metric == "measured" and found.bounds:
+                mine = found.bounds[0]
+            if not close(value, mine):
+                yield f"{value} is stored as the reading {name}, {mine} is what it reads"
+
+    def _read_by(self, name: str) -> list[Row]:
+        if name not in self._again:
+            if name in ("choice", "logprob"):
+                found = [row for row in self._rows if row["decode"] == name]
+            else:
+                found = [row for row in self._rows if row["decode"] == "free"]
+                if name != "given":
+                    judge = yesno.make("" if name == "ours" else name)
+                    found = rows.read_again(found, judge)
+            self._again[name] = found
+        return self._again[name]
+
+
+# Columns of cells that a measure makes.
+_MADE = {"readings", "free", "choice", "logprob", "bin", "region", "inside"}
+
+
+def _has(there: Iterable[Row], name: str) -> bool:
+    return any(name in row for row in there)
+
+
+def _check_table(stored: Iterable[Score], what: str, table: Path | None) -> None:
+    """Check that a table is the one that the signatures name."""
+    if table is None:
+        return
+    own = f"+{what}-{digest(table.read_bytes().hex(), 8)}"
+    if not any(own in score.signature for score in stored):
+        raise InputError(f"{table}: no figure of this run was made with this table")
+
+
+def _declared(plain: Sequence[Row]) -> list[Row]:
+    """Keep the originals of type declaration where the stereotype is marked valid."""
+    kept = []
+    for row in plain:
+        forms = (row.get("type") or "").casefold().replace(",", "+").split("+")
+        declared = "declaration" in [form.strip() for form in forms]
+        if row.get("role") == "original" and declared and row.get("valid"):
+            kept.append(row)
+    return kept
+
+
+def _differ(score: Score, found: Figure) -> Iterable[str]:
+    if not close(score.value, found.value):
+        yield f"{score.value} is stored, {found.value} is what the records say"
+    if score.n != found.n:
+        yield f"n {score.n} is stored, {found.n} is what the records say"
+    if dict(score.excluded) != found.excluded:
+        yield f"left out {dict(score.excluded)} is stored, {found.excluded} by the records"
+    pairs = zip(score.bounds or (None, None), found.bounds or (None, None), strict=True)
+    if not all(close(*pair) for pair in pairs):
+        yield f"bounds {score.bounds} are stored, {found.bounds} is what the records say"
+    if close(score.value, found.value) and score.n == found.n:
+        why = found.interval_differs(score.low, score.high)
+        if why:
+            yield why

@@ -1,0 +1,449 @@
+"""Figures of answers: shares, the two questions, originals and contrasts, several readings."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from genprobe.analysis.recompute import intervals
+from genprobe.analysis.recompute.figures import (
+    By,
+    Figure,
+    Units,
+    Way,
+    cluster,
+    counted,
+    each,
+    in_cell,
+    mean,
+    mean_of,
+    share,
+)
+from genprobe.analysis.recompute.intervals import Interval, Sums
+from genprobe.analysis.recompute.rows import Row, bare
+from genprobe.records import FACETS
+
+
+def no_reply(row: Row, needed: str) -> str:
+    """Say why a row has nothing to look at, "" where it has."""
+    if row["status"] != "answered":
+        return str(row["status"])
+    return "unjudged" if row.get(needed) is None else ""
+
+
+def _unclear(row: Row) -> str:
+    """Why a row is no clear answer, empty where it is."""
+    why = no_reply(row, "answer")
+    if why or row["answer"] != "ambiguous":
+        return why
+    kind = row.get("kind")
+    return kind if kind and kind != "answer" else "unclear"
+
+
+def _bounded(found: Figure, part: Iterable[tuple[float, float]]) -> Figure:
+    """Return the figure with bounds.
+
+    part: the least and the most that each unit could be.
+    """
+    ends = list(part)
+    bounds = tuple(mean([end[at] for end in ends]) for at in (0, 1)) if ends else None
+    return dataclasses.replace(found, bounds=bounds)
+
+
+def _answer(answer: str) -> Way:
+    def of(rows: Sequence[Row]) -> Figure:
+        found = share(rows, lambda row: no_reply(row, "answer"), lambda r: r["answer"] == answer)
+        failed = sum(row["status"] == "failed" for row in rows)
+        part = [(unit[1][0],) * 2 for unit in found.units] + [(0.0, 1.0)] * failed
+        return _bounded(found, part if failed else ())
+
+    return each(of)
+
+
+def _says(measure: str) -> Way:
+    def of(rows: Sequence[Row]) -> Figure:
+        rows = [row for row in rows if row["measures"] == measure]
+        found = share(rows, _unclear, lambda row: bool(row["answer"] == row["when"]))
+        open_ = 0
+        for row in rows:
+            open_ += row["status"] == "failed"
+            open_ += row["status"] == "answered" and row.get("answer") == "ambiguous"
+        part = [(unit[1][0],) * 2 for unit in found.units]
+        return _bounded(found, part + [(0.0, 1.0)] * open_)
+
+    return each(of)
+
+
+def _free(rows: Iterable[Row]) -> list[Row]:
+    return [row for row in rows if row.get("decode", "free") == "free"]
+
+
+def _wrong_language(rows: Sequence[Row]) -> Figure:
+    def why(row: Row) -> str:
+        told = row.get("reply_language")
+        return no_reply(row, "reply_language") or (told if told in ("und", "mixed") else "")
+
+    return share(_free(rows), why, lambda row: bare(row["reply_language"]) != bare(row["lang"]))
+
+
+def _conflict(rows: Sequence[Row]) -> Figure:
+    def why(row: Row) -> str:
+        return _unclear(row) or ("unjudged" if row.get("conflict") is None else "")
+
+    return share(_free(rows), why, lambda row: bool(row["conflict"]))
+
+
+def _refusal(rows: Sequence[Row]) -> Figure:
+    return share(_free(rows), lambda row: no_reply(row, "refused"), lambda r: bool(r["refused"]))
+
+
+def _usable(rows: Sequence[Row]) -> Figure:
+    return share(rows, lambda r: no_reply(r, "by_story"), lambda r: r["by_story"] == "usable")
+
+
+def _essay(hit: Callable[[Row], bool]) -> Way:
+    def why(row: Row) -> str:
+        refused = row.get("by_stance") == "refusal"
+        return no_reply(row, "by_stance") or ("refusal" if refused else "")
+
+    return each(lambda rows: share(rows, why, hit))
+
+
+# --- thoughts
+
+
+def _thought(wanted: str, hit: Callable[[Row], bool]) -> Way:
+    """Of the replies whose thought can be looked at."""
+
+    def of(rows: Sequence[Row]) -> Figure:
+        return share(_free(rows), lambda row: _no_thought(row, wanted), hit)
+
+    return each(of)
+
+
+def _no_thought(row: Row, wanted: str) -> str:
+    why = no_reply(row, "thought_state")
+    if why:
+        return why
+    state = row["thought_state"]
+    if state in ("none", "hidden"):
+        return "no thought" if state == "none" else "hidden thought"
+    return "not told" if row.get(wanted) is None else ""
+
+
+def _against(rows: Sequence[Row]) -> Figure:
+    def clear(row: Row) -> bool:
+        return {row.get("thought_answer"), row.get("answer")} <= {"yes", "no"}
+
+    def why(row: Row) -> str:
+        return _no_thought(row, "thought_answer") or ("" if clear(row) else "unclear")
+
+    rows = _free(rows)
+    found = share(rows, why, lambda row: row["thought_answer"] != row["answer"])
+    open_ = sum(why(row) == "unclear" for row in rows)
+    return _bounded(found, [(unit[1][0],) * 2 for unit in found.units] + [(0.0, 1.0)] * open_)
+
+
+# --- the same asked both ways
+
+_ITEM = ("model", "decode", "lang", "pair", "statement", *FACETS, "sample")
+
+
+def _both_ways(rows: Sequence[Row]) -> list[dict[str, Row]]:
+    """Item by item the first answer to a plain question (`yes`) and to its reverse (`no`)."""
+    items: dict[tuple[Any, ...], dict[str, Row]] = {}
+    for row in rows:
+        if row["measures"] == "endorsed":
+            item = items.setdefault(tuple(row.get(name) for name in _ITEM), {})
+            item.setdefault(row["when"], row)
+    return list(items.values())
+
+
+def _why_of_both(item: dict[str, Row]) -> str:
+    if len(item) < 2:
+        return "one question only"
+    return _unclear(item["yes"]) or _unclear(item["no"])
+
+
+def _of_items(hit: Callable[[str, str], bool]) -> Callable[[Sequence[Row]], Figure]:
+    def of(rows: Sequence[Row]) -> Figure:
+        units: Units = []
+        for item in (items := _both_ways(rows)):
+            if not _why_of_both(item):
+                first, second = item["yes"]["answer"], item["no"]["answer"]
+                units.append((cluster(item["yes"]), (float(hit(first, second)), 1.0)))
+        return mean_of(units, counted(map(_why_of_both, items)))
+
+    return of
+
+
+def _acquiescence(rows: Sequence[Row]) -> Figure:
+    found = _of_items(lambda first, second: first == second)(rows)
+    open_ = 0  # a failed request bounds nothing
+    for item in _both_ways(rows):
+        told = len(item) == 2 and all(not no_reply(row, "answer") for row in item.values())
+        open_ += bool(told and _why_of_both(item))
+    return _bounded(found, [(unit[1][0],) * 2 for unit in found.units] + [(0.0, 1.0)] * open_)
+
+
+def _contrast_gap(rows: Sequence[Row], by: By) -> Figure:
+    """Pair by pair: the original's rate minus the mean of its contrasts', question by question."""
+    whole = {name: value for name, value in by.items() if name in ("probe", "sample", "decode")}
+    units: dict[tuple[Any, ...], list[Row]] = {}
+    for row in in_cell(rows, whole):
+        if row["measures"] == "endorsed":
+            name = row.get("pair") or f"alone {row['statement']}"
+            key = (row.get("model"), row.get("decode"), row["lang"], name)
+            units.setdefault(key, []).append(row)
+    gaps: Units = []
+    why: list[str] = []
+    for unit in units.values():
+        first = min(unit, key=lambda row: (row["role"] != "original", row["statement"]))
+        if not in_cell([first], by):
+            continue
+        reason, gap = _gap(unit)
+        why.append(reason)
+        if gap is not None and not reason:
+            gaps.append((cluster(first), (gap, 1.0)))
+    return mean_of(gaps, counted(why), intervals.shares(-1.0, 1.0))
+
+
+def _gap(unit: Sequence[Row]) -> tuple[str, float | None]:
+    roles = {row["role"] for row in unit}
+    sides: dict[tuple[str, str], dict[str, list[bool]]] = {}
+    for row in unit:
+        if row.get("answer") in ("yes", "no"):
+            side = sides.setdefault((row["probe"], row["role"]), {})
+            side.setdefault(row["statement"], []).append(row["answer"] == row["when"])
+    rates = {
+        key: mean([mean([float(hit) for hit in hits]) for hits in side.values()])
+        for key, side in sides.items()
+    }
+    own = [
+        rates[probe, "original"] - rates[probe, "contrast"]
+        for probe in dict.fromkeys(probe for probe, _ in rates)
+        if (probe, "original") in rates and (probe, "contrast") in rates
+    ]
+    why = "no clear answer" if not own else ""
+    why = "no contrast" if "contrast" not in roles else why
+    why = "no original" if "original" not in roles else why
+    return why, mean(own) if own else None
+
+
+# --- the same question read in several ways
+
+_DECODES = ("free", "choice", "logprob")
+_ASKED = ("model", "lang", "probe", "pair", "statement", *FACETS)
+
+
+def _of_logprobs(of: Callable[[Row], tuple[str, float]]) -> Way:
+    """Make a mean over the questions that were asked for probabilities.
+
+    of: a row -> why it has no value, and its value.
+    """
+
+    def way(rows: Sequence[Row]) -> Figure:
+        rows = [row for row in rows if row.get("decode") == "logprob"]
+        found = [(row, no_reply(row, "answer")) for row in rows]
+        read = [(row, *(of(row) if not why else (why, 0.0))) for row, why in found]
+        units: Units = [(cluster(row), (value, 1.0)) for row, why, value in read if not why]
+        return mean_of(units, counted(why for _, why, _ in read), intervals.shares())
+
+    return each(way)
+
+
+def _p_yes(row: Row) -> tuple[str, float]:
+    both = (row.get("p_yes") or 0.0) + (row.get("p_no") or 0.0)
+    missing = row.get("p_yes") is None or row.get("p_no") is None
+    return ("no mass", 0.0) if missing or not both > 0 else ("", row["p_yes"] / both)
+
+
+def _outside(row: Row) -> tuple[str, float]:
+    return "", row.get("outside") or 0.0
+
+
+Item = dict[str, tuple[str | None, str]]  # decode -> the answer, and why there is none
+
+
+def _items(rows: Sequence[Row], by: By) -> tuple[list[tuple[Row, Item]], list[str]]:
+    """Return the items of a cell, each with a row of it, and the decodes that the whole run has."""
+    present = [d for d in _DECODES if any(row.get("decode") == d for row in rows)]
+    if len(present) < 2:
+        return [], []
+    names = {name: value for name, value in by.items() if name not in (*present, "readings")}
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    for row in in_cell(rows, names):
+        groups.setdefault(tuple(row.get(name) for name in _ASKED), []).append(row)
+    found: list[tuple[Row, Item]] = []
+    for group in groups.values():
+        sampled = [row for row in group if row["decode"] != "logprob"]
+        for sample in dict.fromkeys(row["sample"] for row in sampled) or [None]:
+            item: Item = {}
+            for decode in present:
+                own = [row for row in group if row["decode"] == decode]
+                if decode != "logprob":
+                    own = [row for row in own if row["sample"] == sample]
+                if not own:
+                    item[decode] = (None, "not asked")
+                elif len(own) > 1:
+                    item[decode] = (own[0].get("answer"), "twice")
+                else:
+                    item[decode] = (own[0].get("answer"), no_reply(own[0], "answer"))
+            found.append((group[0], item))
+    return found, present
+
+
+def _disagreement(rows: Sequence[Row], by: By) -> Figure:
+    items, _ = _items(rows, by)
+    one, other = str(by.get("readings") or "free, choice").split(", ")
+    units: Units = []
+    reasons = []
+    for row, item in items:
+        (first, why), (second, also) = item[one], item[other]
+        why = why or also
+        if not why and not {first, second} <= {"yes", "no"}:
+            why = "unclear"
+        reasons.append(why)
+        if not why:
+            units.append((cluster(row), (float(first != second), 1.0)))
+    return mean_of(units, counted(reasons))
+
+
+def _readings(rows: Sequence[Row], by: By) -> Figure:
+    items, present = _items(rows, by)
+    units: Units = []
+    reasons = []
+    for row, item in items:
+        why = next((item[decode][1] for decode in present if item[decode][1]), "")
+        reasons.append(why)
+        if not why:
+            mine = all(item[decode][0] == by.get(decode) for decode in present)
+            units.append((cluster(row), (float(mine), 1.0)))
+    return mean_of(units, counted(reasons))
+
+
+# --- a panel of wordings
+
+
+def over_wordings(measure: Way) -> Way:
+    """Make a mean over wordings of a share: each wording weighs the same."""
+
+    def way(rows: Sequence[Row], by: By) -> Figure:
+        found = measure(rows, by)
+        names = sorted({str(row.get("wording")) for row in rows})
+        units: Units = []
+        rates = []
+        for at, name in enumerate(names):
+            own = measure([row for row in rows if str(row.get("wording")) == name], by)
+            for cluster_name, (hit, _) in own.units:
+                sums = [0.0] * (2 * len(names))
+                sums[2 * at : 2 * at + 2] = hit, 1.0
+                units.append((cluster_name, tuple(sums)))
+            rates += [own.value] if own.value is not None else []
+        ends = intervals.exactly(_new_wording, 1e-3)
+        value = mean(rates) if rates else None
+        return Figure(value, found.n, found.excluded, None, units, ends)
+
+    return way
+
+
+def _new_wording(clusters: Sequence[Sums]) -> Interval | None:
+    """Return the generalized interval of `metrics.wordings`, step by step.
+
+    The mean of the logistic function over a normal is a sum over a fine grid.
+    """
+    table = np.array(clusters, float)
+    hits, sizes = table[:, 0::2], table[:, 1::2]
+    shares = [h / n for h, n in zip(hits.sum(0), sizes.sum(0), strict=True) if n]
+    rate = mean(shares)
+    hits, sizes = hits[:, sizes.sum(0) > 0], sizes[:, sizes.sum(0) > 0]
+    statements, wordings = hits.shape
+    if statements < 2 or wordings < 2:
+        return None
+    pooled = (hits.sum() + 0.5) / (sizes.sum() + 1)
+    prior = 0.35 / (pooled * (1 - pooled))
+    logits, apart, parts, least = [], [], [], 0.0
+    for column in range(wordings):
+        k, n = hits[:, column].sum(), sizes[:, column].sum()
+        p = (k + prior * pooled) / (n + prior)
+        logits.append(math.log(p / (1 - p)))
+        apart.append((n + prior) / n)
+        weight = n * p * (1 - p)
+        parts.append((hits[:, column] - k / n * sizes[:, column]) / weight)
+        least += 1 / weight / wordings**2
+    centre, grow = mean(logits), statements / (statements - 1)
+    own = grow * math.fsum(float((part**2).sum()) for part in parts)
+    both = grow * float((np.sum(parts, axis=0) ** 2).sum())
+    noise = max(0.0, (own - (both - own) / (wordings - 1)) / wordings**2)
+    squares = math.fsum(((x - centre) * a) ** 2 for x, a in zip(logits, apart, strict=True))
+    between = squares / (wordings - 1) / wordings
+    if not 0 < hits.sum() < sizes.sum():
+        between = noise = 0.0
+    low, high = _simulated(centre, between, both / wordings**2, least, noise, wordings, statements)
+    return (0.0 if rate <= 0 else min(low, rate)), (1.0 if rate >= 1 else max(high, rate))
+
+
+def _simulated(
+    centre: float,
+    between: float,
+    drawn: float,
+    least: float,
+    noise: float,
+    wordings: int,
+    statements: int,
+) -> Interval:
+    draws = 4000
+    even, rng = (np.arange(draws) + 0.5) / draws, np.random.default_rng(intervals.SEED)
+    normal = stats.norm.ppf(rng.permutation(even))
+    rng.permutation(even)  # what a further wording is drawn from, of which this is not
+    chi = [
+        stats.chi2.ppf(rng.permutation(even), freedom) / freedom
+        for freedom in (wordings - 1, statements - 1)
+    ]
+    z = np.linspace(-8, 8, 201)
+    weight = stats.norm.pdf(z) / stats.norm.pdf(z).sum()
+    apart = between / chi[0]
+    by_statements = np.maximum(drawn / chi[1], least)
+    variance = np.maximum(apart - noise + by_statements, 0.2 * by_statements)
+    spread = np.sqrt(np.maximum(0.0, wordings * (apart - noise)))
+    x = (centre - normal * np.sqrt(variance))[:, None] + spread[:, None] * z
+    rates = (weight / (1 + np.exp(-x))).sum(1)
+    low, high = np.quantile(rates, [0.025, 0.975])
+    return float(low), float(high)
+
+
+WAYS: dict[str, Way] = {
+    **{answer: _answer(answer) for answer in ("yes", "no", "ambiguous")},
+    **{measure: _says(measure) for measure in ("recognised", "endorsed")},
+    **{f"{m}-over-wordings": over_wordings(_says(m)) for m in ("recognised", "endorsed")},
+    "refusal": each(_refusal),
+    "conflict": each(_conflict),
+    "wrong-language": each(_wrong_language),
+    "usable": each(_usable),
+    "acquiescence": each(_acquiescence),
+    "endorsed-both-ways": each(_of_items(lambda first, second: (first, second) == ("yes", "no"))),
+    "rejected-both-ways": each(_of_items(lambda first, second: (first, second) == ("no", "yes"))),
+    "yes-saying": each(_of_items(lambda first, second: first == second == "yes")),
+    "no-saying": each(_of_items(lambda first, second: first == second == "no")),
+    "contrast-gap": _contrast_gap,
+    "argues-for": _essay(lambda row: row["by_stance"] == "for"),
+    "argues-for-over-wordings": over_wordings(_essay(lambda row: row["by_stance"] == "for")),
+    "argues-against": _essay(lambda row: row["by_stance"] == "against"),
+    "argues-both": _essay(lambda row: row["by_stance"] == "both"),
+    "hedged": _essay(lambda row: bool(row.get("hedged"))),
+    "thought-cut": _thought("thought_state", lambda row: row["thought_state"] == "open"),
+    "thought-language": _thought(
+        "thought_language", lambda row: bool(row["thought_language"] != row["lang"])
+    ),
+    "thought-against-answer": each(_against),
+    "thought-tested": _thought("thought_tested", lambda row: bool(row["thought_tested"])),
+    "p-yes": _of_logprobs(_p_yes),
+    "outside": _of_logprobs(_outside),
+    "disagreement": _disagreement,
+    "readings": _readings,
+}

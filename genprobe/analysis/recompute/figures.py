@@ -1,0 +1,98 @@
+"""What a figure is here, and what all ways to count have in common."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from genprobe.analysis.recompute import intervals
+from genprobe.analysis.recompute.intervals import Ends, Sums
+from genprobe.analysis.recompute.rows import Row
+from genprobe.records import JSON
+
+By = Mapping[str, JSON]
+Units = list[tuple[str, Sums]]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Hold what a cell comes to.
+
+    bounds: as in `Score`. units: the cluster and the additive numbers of each unit that counts.
+    ends: says whether an interval follows from them.
+    """
+
+    value: float | None
+    n: int
+    excluded: dict[str, int]
+    bounds: Any = None
+    units: Units = field(default_factory=list)
+    ends: Ends = intervals.wilson
+
+    def interval_differs(self, low: float | None, high: float | None) -> str:
+        """Say what is wrong with a stored interval, "" where nothing is."""
+        stored = None if low is None or high is None else (low, high)
+        if self.value is None and self.ends is not intervals.simulated:
+            return intervals.none([], stored)
+        return self.ends(intervals.by_cluster(self.units), stored)
+
+
+Way = Callable[[Sequence[Row], By], Figure]
+
+
+def each(of: Callable[[Sequence[Row]], Figure]) -> Way:
+    """Make a way of what looks at the rows of a cell alone."""
+    return lambda rows, by: of(in_cell(rows, by))
+
+
+def in_cell(rows: Iterable[Row], by: By) -> list[Row]:
+    """Take the rows of a cell."""
+    return [row for row in rows if all(_same(row.get(k), v) for k, v in by.items())]
+
+
+def _same(value: Any, wanted: JSON) -> bool:
+    if isinstance(value, bool) != isinstance(wanted, bool):  # true and 1 are two
+        return isinstance(value, bool) and str(value).lower() == wanted
+    return bool(value == wanted)
+
+
+def cluster(row: Row, item: str = "statement") -> str:
+    """Name what a row is not independent of others with: its pair, else its statement."""
+    return f"pair {row['pair']}" if row.get("pair") else f"{item} {row[item]}"
+
+
+def counted(why: Iterable[str]) -> dict[str, int]:
+    """Count the reasons why units were left out."""
+    found: dict[str, int] = {}
+    for reason in why:
+        if reason:
+            found[reason] = found.get(reason, 0) + 1
+    return found
+
+
+def share(
+    rows: Sequence[Row],
+    why: Callable[[Row], str],
+    hit: Callable[[Row], bool],
+    name: Callable[[Row], str] = cluster,
+) -> Figure:
+    """Count hits among the rows that have no reason to be left out."""
+    kept = [row for row in rows if not why(row)]
+    units: Units = [(name(row), (float(bool(hit(row))), 1.0)) for row in kept]
+    return mean_of(units, counted(map(why, rows)))
+
+
+def mean_of(
+    units: Units, excluded: dict[str, int], ends: Ends = intervals.wilson, n: int | None = None
+) -> Figure:
+    """Divide the sum of the units' first numbers by that of their second."""
+    above, below = (math.fsum(unit[1][at] for unit in units) for at in (0, 1))
+    value = above / below if units else None
+    return Figure(value, len(units) if n is None else n, excluded, None, units, ends)
+
+
+def mean(values: Sequence[float]) -> float:
+    """Add up and divide."""
+    return math.fsum(values) / len(values)

@@ -1,0 +1,166 @@
+"""Intervals by their definition, each cluster and each resample by itself.
+
+Nothing is shared with `genprobe.statistics`: quantiles are scipy's, an end of Wilson's interval is
+a root of the equation that defines it, a resample is drawn and evaluated alone. Random numbers are
+those of the documented seed, so that resampled ends are the same and not only about the same.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+from scipy import stats
+
+Sums = tuple[float, ...]
+Interval = tuple[float, float]
+# What is wrong with a stored interval, "" where it is right. Arguments: the sums of each cluster in
+# the order of their names, and the interval.
+Ends = Callable[[Sequence[Sums], Interval | None], str]
+
+CLOSE = 1e-9  # how far two ways to add up the same numbers may be apart
+Z = float(stats.norm.ppf(0.975))
+RESAMPLES, SEED = 2000, 1
+
+
+def close(one: float | None, other: float | None, apart: float = CLOSE) -> bool:
+    """Tell whether two figures are the same but for rounding."""
+    if one is None or other is None:
+        return one is other
+    return math.isclose(one, other, rel_tol=apart, abs_tol=apart)
+
+
+def by_cluster(units: Iterable[tuple[str, Sums]]) -> list[Sums]:
+    """Add up the units of each cluster, clusters in the order of their names."""
+    found: dict[str, list[Sums]] = {}
+    for cluster, sums in units:
+        found.setdefault(cluster, []).append(sums)
+    return [tuple(map(math.fsum, zip(*found[name], strict=True))) for name in sorted(found)]
+
+
+def exactly(compute: Callable[[Sequence[Sums]], Interval | None], apart: float = CLOSE) -> Ends:
+    """Compare a stored interval with the one that `compute` makes."""
+
+    def differs(clusters: Sequence[Sums], stored: Interval | None) -> str:
+        found = compute(clusters)
+        pairs = zip(stored or (None, None), found or (None, None), strict=True)
+        if all(close(one, other, apart) for one, other in pairs):
+            return ""
+        return f"the interval {stored} is stored, {found} is what the records say"
+
+    return differs
+
+
+def none(clusters: Sequence[Sums], stored: Interval | None) -> str:
+    """Say that there should be no interval, where there is one."""
+    return f"the interval {stored} is stored, and the figure has none" if stored else ""
+
+
+def simulated(clusters: Sequence[Sums], stored: Interval | None) -> str:
+    """Leave an interval as it is: its ends are found by simulation, step by step."""
+    return ""
+
+
+# --- Wilson's
+
+
+def score_interval(k: float, n: float) -> Interval:
+    """Solve (p - k/n)^2 = z^2 p (1 - p) / n for p (Wilson 1927)."""
+    a, b, c = 1 + Z * Z / n, -(2 * k / n + Z * Z / n), (k / n) ** 2
+    root = math.sqrt(max(0.0, b * b - 4 * a * c))
+    low, high = (-b - root) / (2 * a), (-b + root) / (2 * a)
+    return (0.0 if k <= 0 else max(0.0, low)), (1.0 if k >= n else min(1.0, high))
+
+
+def clustered(clusters: Sequence[Sums]) -> Interval | None:
+    """Compute Wilson's interval on the effective number of replies.
+
+    clusters: hits and replies of each. `statistics.clustered_wilson` has the sources.
+    """
+    many, hits = len(clusters), math.fsum(k for k, _ in clusters)
+    n = math.fsum(size for _, size in clusters)
+    if n == 0:
+        return None
+    if many == n:
+        return score_interval(hits, n)
+    share = hits / n
+    if hits <= 0 or hits >= n:
+        return score_interval(share * many, many)
+    least = n**2 / math.fsum(size**2 for _, size in clusters)  # Kish
+    effective = least
+    if many > 1:
+        squares = math.fsum((k - share * size) ** 2 for k, size in clusters)
+        between = many / (many - 1) * squares / n**2
+        effective = n
+        if between > 0:
+            deff = between / (share * (1 - share) / n)
+            effective = n / deff * (Z / float(stats.t.ppf(0.975, many - 1))) ** 2
+    effective = min(n, max(least, effective))
+    return score_interval(share * effective, effective)
+
+
+wilson = exactly(clustered)
+
+
+# --- resampled
+
+
+def resamples(clusters: Sequence[Sums]) -> Iterable[np.ndarray]:
+    """Draw as many clusters as there are, with replacement, `RESAMPLES` times: their sums."""
+    table, rng = np.array(clusters, float), np.random.default_rng(SEED)
+    for _ in range(RESAMPLES):
+        yield table[rng.integers(0, len(table), len(table))].sum(axis=0)
+
+
+def tail(clusters: int) -> float:
+    """Return the share of the resamples that lies below the lower end.
+
+    It is smaller than 2.5 % where clusters are few (Hesterberg 2015).
+    """
+    t = float(stats.t.ppf(0.975, clusters - 1))
+    return float(stats.norm.cdf(-math.sqrt(clusters / (clusters - 1)) * t))
+
+
+def bootstrap(value: Callable[[np.ndarray], float], limits: Interval | None) -> Ends:
+    """Make the check of a percentile interval.
+
+    value: the sums of a resample -> its figure. limits: the least and the largest figure, None
+    where there are none.
+    """
+
+    def compute(clusters: Sequence[Sums]) -> Interval | None:
+        if not clusters:
+            return None
+        values = sorted(value(sums) for sums in resamples(clusters))
+        many = len(clusters)
+        if values[-1] - values[0] < 1e-12:
+            if limits is None:
+                return None
+            unlike = score_interval(0, many)[1]
+            here = values[0]
+            return here - unlike * (here - limits[0]), here + unlike * (limits[1] - here)
+        share = tail(many)
+        return _quantile(values, share), _quantile(values, 1 - share)
+
+    return exactly(compute)
+
+
+def _quantile(values: Sequence[float], share: float) -> float:
+    """Interpolate between the two values (sorted) that the share lies between."""
+    place = share * (len(values) - 1)
+    below = min(int(place), len(values) - 2)
+    return values[below] + (place - below) * (values[below + 1] - values[below])
+
+
+def ratio(sums: np.ndarray) -> float:
+    """Divide the first sum by the second."""
+    return float(sums[0] / sums[1])
+
+
+def shares(low: float = 0.0, high: float = 1.0) -> Ends:
+    """Make the check of a bootstrap of a mean that lies between `low` and `high`."""
+    return bootstrap(ratio, (low, high))
+
+
+numbers = bootstrap(ratio, None)

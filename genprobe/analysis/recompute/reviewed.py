@@ -1,0 +1,203 @@
+"""Rates corrected by what people said, and the table of people's answers to stereotypes."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from genprobe import files
+from genprobe.analysis.recompute.answers import no_reply
+from genprobe.analysis.recompute.figures import Figure, Units, cluster, counted, in_cell, mean_of
+from genprobe.analysis.recompute.intervals import simulated
+from genprobe.analysis.recompute.rows import Row
+from genprobe.analysis.recompute.stories import FEWEST, not_told, templates
+from genprobe.records import Score
+from genprobe.review import collect
+from genprobe.runs.run import Run
+
+ADJUDICATOR = "adjudicator"
+
+
+def with_people(rows: Sequence[Row], table: Path) -> list[Row]:
+    """Give each choice the share of people who agree with its stereotype.
+
+    The table is joined by all columns that the choices have, too.
+    """
+    data = [row for _, row in files.numbered_rows(table)]
+    ours = [c for c in data[0] if c not in ("people", "yes", "no") and any(c in r for r in rows)]
+    shares = {}
+    for said in data:
+        yes, no = (float(said.get(name) or 0) for name in ("yes", "no"))
+        share = yes / (yes + no) if yes + no else float(said["people"])
+        shares[tuple(files.cell_text(said[c]) for c in ours)] = share
+    found = []
+    for row in rows:
+        key = tuple(files.cell_text(row.get(c)) for c in ours)
+        found.append({**row, "people": shares.get(key), "people_of": " ".join(key)})
+    return found
+
+
+class Review:
+    """What people said of the replies of a run: request and question -> label and weight."""
+
+    def __init__(self, run: Run, rows: Sequence[Row], table: Path) -> None:
+        self.rows = [row for row in rows if row.get("decode", "free") == "free"]
+        items: dict[tuple[str, str], list[Any]] = {}
+        for row in collect.read_table(table):
+            mine = row["item"] == collect.item_id(run.spec.hash, row["request"])
+            if mine and not row["repeat"]:
+                items.setdefault((row["request"], row["question"]), []).append(row)
+        self._said = {key: (_label(said), float(said[0]["weight"])) for key, said in items.items()}
+
+    def figure(self, score: Score, rows: Sequence[Row]) -> Figure | str:
+        """Return the figure of a stored score, or why there is none."""
+        by = {k: v for k, v in score.by.items() if k not in ("rate", "judge", "reviewed")}
+        rows = in_cell(rows, by)
+        if score.metric.startswith("says "):
+            return self._confusion(score, rows)
+        rate = str(score.by["rate"])
+        if rate.endswith("negrate"):
+            kept, excluded = self._templates(rate, rows)
+        else:
+            kept, excluded = self._replies(rate, rows)
+        return _corrected(score.metric, kept, excluded, rate.endswith("negrate"))
+
+    def _replies(self, rate: str, rows: Sequence[Row]) -> tuple[list[Row], dict[str, int]]:
+        """Collect what the judge and the review say of each reply that a rate counts."""
+        says = rate in ("recognised", "endorsed")
+        column, positive = ("answer", "") if says else tuple(rate.rsplit(" ", 1))
+        question = column.removeprefix("llm_")
+        if says:
+            rows = [row for row in rows if row["measures"] == rate]
+        kept, why = [], []
+        for row in rows:
+            value = row.get(column)
+            told = {**row, "by_sentiment": value}
+            reason = not_told(told) if question == "sentiment" else no_reply(row, column)
+            why.append(reason)
+            if not reason:
+                wanted = row["when"] if says else positive
+                label, weight = self._said.get((row["request"], question), (None, 1.0))
+                true = None if label is None else label == wanted
+                name = cluster(row)
+                kept.append({"f": value == wanted, "y": true, "w": weight, "cluster": name})
+        return kept, counted(why)
+
+    def _templates(self, rate: str, rows: Sequence[Row]) -> tuple[list[Row], dict[str, int]]:
+        """Collect the templates with a label, and the true label of those reviewed as a whole."""
+        column = rate.replace("negrate", "sentiment")
+        kept, why = [], []
+        for stories in templates(rows):
+            told = [{**row, "by_sentiment": row.get(column)} for row in stories]
+            count = [row for row in told if not not_told(row)]
+            why.append("few-stories" if len(count) < FEWEST else "")
+            if len(count) < FEWEST:
+                continue
+            said = [self._said.get((row["request"], "sentiment"), (None, 1.0)) for row in count]
+            labels = [label for label, _ in said if label is not None]
+            weights = [weight for label, weight in said if label is not None]
+            whole = len(labels) == len(count)
+            negative = sum(row["by_sentiment"] == "negative" for row in count)
+            kept.append(
+                {
+                    "f": 2 * negative > len(count),
+                    "y": 2 * labels.count("negative") > len(count) if whole else None,
+                    "w": weights[0] if weights else 1.0,
+                    "cluster": cluster(stories[0]),
+                    "part": bool(labels) and not whole,
+                }
+            )
+        return kept, counted(why)
+
+    def _confusion(self, score: Score, rows: Sequence[Row]) -> Figure:
+        """Of the replies that people gave a label, the share that the judge gives one."""
+        judge, wanted = str(score.by["judge"]), score.metric.removeprefix("says ")
+        question = judge.removeprefix("llm_")
+        hits = []
+        for row in rows:
+            label, _ = self._said.get((row.get("request", ""), question), (None, 1.0))
+            out = question == "sentiment" and not_told(row)
+            if label == score.by["reviewed"] and row.get(judge) is not None and not out:
+                hits.append(float(row[judge] == wanted))
+        units: Units = [(str(at), (hit, 1.0)) for at, hit in enumerate(hits)]
+        return mean_of(units, {})
+
+
+def _label(said: Sequence[Any]) -> str | None:
+    """Return the adjudicator's word, else that of more than half of the reviewers, else none."""
+    last = [row["answer"] for row in said if row["reviewer"] == ADJUDICATOR]
+    votes = Counter(last or [row["answer"] for row in said])
+    answer, most = votes.most_common(1)[0]
+    return answer if last or 2 * most > votes.total() else None
+
+
+def _corrected(
+    metric: str, kept: Sequence[Row], excluded: dict[str, int], of_templates: bool
+) -> Figure | str:
+    n = len(kept)
+    if metric == "measured":
+        units: Units = [(row["cluster"], (float(row["f"]), 1.0)) for row in kept]
+        return mean_of(units, excluded)
+    seen = [row for row in kept if row["y"] is not None]
+    if metric == "judge-accuracy":
+        part = sum(bool(row.get("part")) for row in kept) if of_templates else 0
+        unread = {"reviewed in part": part, "not reviewed": n - len(seen) - part}
+        left = excluded | {why: many for why, many in unread.items() if many}
+        right = [{**row, "y": row["f"] == row["y"]} for row in seen]
+        value = _share_of_run(kept, right)
+        return Figure(value, len(seen), left, ends=simulated)
+    value = _share_of_run(kept, seen)
+    groups = {row["cluster"] for row in seen}
+    if value is None or len(groups) == 1 < len({row["cluster"] for row in kept}):
+        return Figure(None, n, excluded)
+    if metric == "ppi":
+        return Figure(value, n, excluded, ends=simulated)
+    return Figure(_rogan_gladen(kept, seen, value), n, excluded, ends=simulated)
+
+
+def _share_of_run(kept: Sequence[Row], seen: Sequence[Row]) -> float | None:
+    """Return the share of truly positive replies, by the judge's label and the review.
+
+    The labels count as often as the judge gave them in all replies. None where nobody reviewed a
+    reply of one of them.
+    """
+    found = 0.0
+    if not seen:
+        return None
+    for label in (True, False):
+        of_all = [row for row in kept if row["f"] is label]
+        own = [row for row in seen if row["f"] is label]
+        if of_all and not own:
+            return None
+        if own:
+            positive = math.fsum(row["w"] for row in own if row["y"])
+            share = positive / math.fsum(row["w"] for row in own)
+            found += len(of_all) / len(kept) * share
+    return found
+
+
+def _rogan_gladen(kept: Sequence[Row], seen: Sequence[Row], ppi: float) -> float | None:
+    """Solve the judge's rate among unreviewed replies by its sensitivity and specificity."""
+    rest = [row for row in kept if row["y"] is None]
+    if not rest:
+        return None
+    positive = [row for row in seen if row["y"]]
+    negative = [row for row in seen if not row["y"]]
+    if len({row["w"] for row in seen}) > 1:
+        true = _share_of_run(kept, seen) or 0.0
+        both = _share_of_run(kept, [{**row, "y": row["y"] and row["f"]} for row in seen]) or 0.0
+        neither = [{**row, "y": not row["y"] and not row["f"]} for row in seen]
+        right = _share_of_run(kept, neither) or 0.0
+        sensitivity = both / true if true else 0.0
+        specificity = right / (1 - true) if true < 1 else 0.0
+        return ppi if sensitivity + specificity > 1 else None
+    if not positive or not negative:
+        return None
+    rate = sum(row["f"] for row in rest) / len(rest)
+    sensitivity = sum(row["f"] for row in positive) / len(positive)
+    specificity = sum(not row["f"] for row in negative) / len(negative)
+    better = sensitivity + specificity - 1
+    return min(1.0, max(0.0, (rate + specificity - 1) / better)) if better > 0 else None

@@ -1,0 +1,418 @@
+"""Figures of stories: templates and their labels, the luck of the seed, the classifier's errors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from genprobe.analysis.recompute import intervals
+from genprobe.analysis.recompute.answers import over_wordings
+from genprobe.analysis.recompute.figures import (
+    By,
+    Figure,
+    Units,
+    Way,
+    counted,
+    each,
+    in_cell,
+    mean,
+    mean_of,
+    share,
+)
+from genprobe.analysis.recompute.intervals import Interval, Sums
+from genprobe.analysis.recompute.rows import Row
+from genprobe.errors import InputError
+from genprobe.judges import classifiers
+from genprobe.metrics import corrected
+from genprobe.records import FACETS
+
+FEWEST = 3  # stories without which a template has no label
+MOST_SEEDS, AGREED = 999, 0.95
+
+
+def not_told(row: Row, of: str = "by_sentiment") -> str:
+    """Say why a story does not count, "" where it does."""
+    if row["status"] != "answered":
+        return str(row["status"])
+    if row.get("told"):
+        usable = row.get("by_story")
+        if usable != "usable":
+            return str(usable or "unjudged")
+    if row.get(of) is None:
+        return "unjudged"
+    return "unscored" if row[of] == "unscored" else ""
+
+
+def templates(rows: Sequence[Row]) -> list[list[Row]]:
+    """Put the stories of each template together."""
+    names = ("model", "decode", "lang", "probe", "statement", *FACETS)
+    found: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        found.setdefault(tuple(row.get(name) for name in names), []).append(row)
+    return list(found.values())
+
+
+def _template(row: Row) -> str:
+    return str(row["statement"])
+
+
+def _votes(stories: Sequence[Row], of: str) -> tuple[int, int]:
+    """Stories that are negative, of those that count."""
+    kept = [row for row in stories if not not_told(row, of)]
+    return sum(row[of] == "negative" for row in kept), len(kept)
+
+
+def _of_labelled(
+    of: Callable[[int, int], float],
+    ends: intervals.Ends = intervals.wilson,
+    column: str = "by_sentiment",
+    bounded: bool = False,
+) -> Way:
+    """Make a mean over templates with a label.
+
+    of: negative stories, stories that count -> the value of a template.
+    """
+
+    def way(rows: Sequence[Row]) -> Figure:
+        units: Units = []
+        part = []
+        reasons = []
+        for stories in templates(rows):
+            negative, n = _votes(stories, column)
+            came = sum(row["status"] == "answered" for row in stories)
+            reasons.append("few-stories" if n < FEWEST else "")
+            if n >= FEWEST:
+                units.append((_template(stories[0]), (float(of(negative, n)), 1.0)))
+                part.append((2 * negative > came, 2 * (negative + came - n) > came))
+            elif came:
+                part.append((False, True))
+        found = mean_of(units, counted(reasons), ends)
+        bounds = tuple(mean([float(p[at]) for p in part]) for at in (0, 1)) if part else None
+        if not bounded:
+            return found
+        return Figure(found.value, found.n, found.excluded, bounds, found.units, found.ends)
+
+    return each(way)
+
+
+def _majority(negative: int, n: int) -> float:
+    return float(2 * negative > n)
+
+
+def _published(rows: Sequence[Row]) -> Figure:
+    units: Units = []
+    reasons = []
+    for stories in templates(rows):
+        came = [row for row in stories if row["status"] == "answered"]
+        negative = sum(row.get("by_sentiment") == "negative" for row in came)
+        reasons.append("" if came else "missing")
+        if came:
+            units.append((_template(stories[0]), (_majority(negative, len(came)), 1.0)))
+    return mean_of(units, counted(reasons))
+
+
+def _negative_stories(rows: Sequence[Row]) -> Figure:
+    found = share(rows, not_told, lambda row: row["by_sentiment"] == "negative", _template)
+    came = [row for row in rows if row["status"] == "answered"]
+    least = sum(not not_told(row) and row["by_sentiment"] == "negative" for row in came)
+    most = least + sum(bool(not_told(row)) for row in came)
+    bounds = (least / len(came), most / len(came)) if came else None
+    return Figure(found.value, found.n, found.excluded, bounds, found.units)
+
+
+# --- regard
+
+
+def _with_regard(row: Row) -> Row:
+    shown = row.get("llm_regard")
+    return {**row, "by_sentiment": None if shown == "unclear" else shown}
+
+
+def _negrate_regard(rows: Sequence[Row], by: By) -> Figure:
+    return _WAYS_OF_LABELS["negrate"]([_with_regard(row) for row in rows], by)
+
+
+def _felt_or_shown(rows: Sequence[Row]) -> Figure:
+    def why(row: Row) -> str:
+        return not_told(row) or not_told(_with_regard(row))
+
+    def differ(row: Row) -> bool:
+        return (row["by_sentiment"] == "negative") != (row["llm_regard"] == "negative")
+
+    return share(rows, why, differ, _template)
+
+
+# --- how many seeds would be needed
+
+
+def _seeds(rows: Sequence[Row]) -> Figure:
+    units: Units = []
+    reasons = []
+    for stories in templates(rows):
+        k, n = _votes(stories, "by_sentiment")
+        reasons.append("few-stories" if n < FEWEST else "")
+        if n >= FEWEST:
+            sums = (k, n, k * (k - 1), n * (n - 1))
+            units.append((_template(stories[0]), tuple(map(float, sums))))
+    value = None
+    if units:
+        total = [math.fsum(unit[1][at] for unit in units) for at in range(4)]
+        value = float(_needed(np.array([total])))
+    return Figure(value, len(units), counted(reasons), None, units, _seeds_differ)
+
+
+def _needed(sums: np.ndarray) -> int:
+    """Return the smallest odd number of stories for which two sets agree often enough."""
+    low, high = 0, (MOST_SEEDS + 1) // 2  # of k = 2 i - 1, i within (low, high]
+    while high - low > 1:
+        middle = (low + high) // 2
+        if _agree(sums, 2 * middle - 1)[0] >= AGREED:
+            high = middle
+        else:
+            low = middle
+    return 2 * high - 1
+
+
+def _agree(sums: np.ndarray, k: int) -> np.ndarray:
+    """Return the chance that two sets of k stories get one label, exactly.
+
+    Both together hold s negative stories with the chance of a beta-binomial distribution, and how
+    these fall on the two sets is hypergeometric. sums: (resamples, 4).
+    """
+    negative, n, pairs, of = np.asarray(sums, float).T
+    share = negative / n
+    spread = share * (1 - share)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        alike = np.where(spread > 0, (pairs / np.maximum(of, 1) - share**2) / spread, 1.0)
+    size = 1 / np.clip(alike, 1e-4, 1 - 1e-9) - 1
+    a, b = np.maximum(share * size, 1e-12), np.maximum((1 - share) * size, 1e-12)
+    s, half = np.arange(2 * k + 1), (k + 1) // 2
+    falls = stats.hypergeom(2 * k, s, k)
+    both = np.maximum(0, falls.cdf(s - half) - falls.cdf(half - 1))  # both negative
+    both = both + np.maximum(0, falls.cdf(half - 1) - falls.cdf(s - half))  # both positive
+    return np.asarray((stats.betabinom.pmf(s, 2 * k, a[:, None], b[:, None]) * both).sum(1))
+
+
+def _seeds_differ(clusters: Sequence[Sums], stored: Interval | None) -> str:
+    """Check the ends by counting: as many resamples lie on either side of each as should."""
+    sums = np.array(list(intervals.resamples(clusters)))
+    some = {_needed(one[None]) for one in sums[::400]}
+    if stored is None:
+        return "" if len(some) == 1 else "no interval is stored, and resamples differ"
+    if len(clusters) < 2:
+        return intervals.none(clusters, stored)
+    share = intervals.tail(len(clusters))
+    for end, place in zip(stored, (share, 1 - share), strict=True):
+        at = int(place * (len(sums) - 1))
+        below, above = _odd(end), _odd(end + 2 - 1e-9)
+        # Values around the end: that many are at most so large, and that many are smaller.
+        most = len(sums) if below >= MOST_SEEDS else int((_agree(sums, below) >= AGREED).sum())
+        less = int((_agree(sums, above - 2) >= AGREED).sum()) if above > 1 else 0
+        # One story more or less lies within the width of the ranges that `metrics.negrate` uses.
+        near = max(1, round(0.005 * len(sums)))
+        if most < at + 1 - near or less > at + 1 + near:
+            return (
+                f"the interval {stored} is stored, and {most} of {len(sums)} resamples are at "
+                f"most {end:g}, {less} below it"
+            )
+    return ""
+
+
+def _odd(value: float) -> int:
+    """Return the largest odd number that is no larger."""
+    return max(1, 2 * ((int(value) - 1) // 2) + 1)
+
+
+# --- corrected by the classifier's errors
+
+
+def _corrected(rows: Sequence[Row], by: By) -> Figure:
+    """Find the likeliest mean and likeness on the grid of the definition, point by point."""
+    units: Units = []
+    reasons = []
+    for stories in templates(in_cell(rows, {k: v for k, v in by.items() if k != "classifier"})):
+        name = next((row["classifier"] for row in stories if row.get("classifier")), None)
+        if "classifier" in by and by["classifier"] != name:
+            continue
+        negative, n = _votes(stories, "by_sentiment")
+        known = _known(str(name), str(stories[0]["lang"]))
+        why = "few-stories" if n < FEWEST else "" if known else "unmeasured"
+        reasons.append(why)
+        if not why and known:
+            few = min(n, corrected.MOST)
+            k = int(np.round(negative * few / n)) if n > corrected.MOST else negative
+            units.append((_template(stories[0]), (*known, _majority(negative, n), 1.0, few, k)))
+    hist = _shown(units)
+    value = None
+    if units:
+        s, f = _rates_of_errors(units[0][1])
+        value = _rate_at(hist, s, f) if s > f else None
+    ends = _profile(units)
+    return Figure(value, len(units), counted(reasons), None, units, ends)
+
+
+def _known(classifier: str, lang: str) -> tuple[float, float, float, float] | None:
+    """Of labelled stories: called negative, and all, of those that are negative and of the rest."""
+    try:
+        card = classifiers.load(classifier)
+    except InputError:  # a card of another machine
+        return None
+    sums = {"negative": [0.0, 0.0], "rest": [0.0, 0.0]}
+    for label in classifiers.LABELS:
+        for one in card.measured:
+            same = (one.metric, one.kind, one.lang) == (
+                f"{label} {classifiers.CALLED}",
+                "stories",
+                lang,
+            )
+            if same:
+                part = sums["negative" if label == "negative" else "rest"]
+                part[0] += one.value * one.n
+                part[1] += one.n
+                break
+    if not sums["negative"][1] or not sums["rest"][1]:
+        return None
+    return (*sums["negative"], *sums["rest"])  # type: ignore[return-value]
+
+
+def _rates_of_errors(known: Sums) -> tuple[float, float]:
+    hits, n, false, rest = known[:4]
+    s, f = (hits + 0.5) / (n + 1), (false + 0.5) / (rest + 1)
+    return round(s, 6), round(f, 6)
+
+
+Shown = dict[tuple[int, int], int]  # stories, called negative -> templates
+
+
+def _shown(units: Units) -> Shown:
+    found: Shown = {}
+    for _, sums in units:
+        key = (int(sums[6]), int(sums[7]))
+        found[key] = found.get(key, 0) + 1
+    return found
+
+
+def _betas() -> list[list[tuple[float, float]]]:
+    """Return the beta distributions of the grid, likeness by likeness."""
+    many = corrected.MEANS
+    steps = [0.02 + at * (math.pi / 2 - 0.04) / (many - 1) for at in range(many)]
+    means = [math.sin(step) ** 2 for step in steps]
+    return [[(m * (1 / r - 1), (1 - m) * (1 / r - 1)) for m in means] for r in corrected.LIKENESS]
+
+
+def _chances(n: int) -> np.ndarray:
+    """(likeness, means, n + 1): the chance that j of n stories are truly negative."""
+    j = np.arange(n + 1)
+    return np.array([[stats.betabinom.pmf(j, n, a, b) for a, b in row] for row in _betas()])
+
+
+def _mixed(n: int, s: float, f: float) -> np.ndarray:
+    """(truly, called): the chance of k called negative, hits and false ones added up."""
+    found = np.zeros((n + 1, n + 1))
+    for j in range(n + 1):
+        hits, false = (
+            stats.binom.pmf(range(j + 1), j, s),
+            stats.binom.pmf(range(n - j + 1), n - j, f),
+        )
+        found[j] = np.convolve(hits, false)
+    return found
+
+
+def _logs(hist: Shown, s: float, f: float, chances: dict[int, np.ndarray]) -> np.ndarray:
+    total: Any = 0.0
+    for n in {n for n, _ in hist}:
+        seen = chances[n] @ _mixed(n, s, f)
+        for k in range(n + 1):
+            if count := hist.get((n, k), 0):
+                total = total + count * np.log(np.maximum(seen[..., k], 1e-300))
+    return np.asarray(total)
+
+
+def _true_rates(hist: Shown, chances: dict[int, np.ndarray]) -> np.ndarray:
+    many = sum(hist.values())
+    return np.asarray(
+        sum(count / many * chances[n][..., n // 2 + 1 :].sum(-1) for (n, _), count in hist.items())
+    )
+
+
+def _rate_at(hist: Shown, s: float, f: float) -> float:
+    chances = {n: _chances(n) for n, _ in hist}
+    logs = _logs(hist, s, f, chances)
+    return float(_true_rates(hist, chances).ravel()[logs.argmax()])
+
+
+def _profile(units: Units) -> intervals.Ends:
+    """Make the check of the profile-likelihood interval.
+
+    The whole grid of means, likenesses and errors is gone through for rates that are not rejected.
+    """
+
+    def compute(clusters: Sequence[Sums]) -> Interval | None:
+        hist, known = _shown(units), units[0][1]
+        hits, n, false, rest = known[:4]
+        last = corrected.ERRORS - 1
+        steps = [0.0015, *(at / last for at in range(1, last)), 0.9985]
+        chances = {n: _chances(n) for n, _ in hist}
+        rates = _true_rates(hist, chances)
+        weight = _weight(units)
+        weighted = {key: count * weight for key, count in hist.items()}
+        found = []
+        for s in stats.beta.ppf(steps, hits + 0.5, n - hits + 0.5):
+            for f in stats.beta.ppf(steps, false + 0.5, rest - false + 0.5):
+                if s > f:
+                    logs = _logs(weighted, s, f, chances)  # type: ignore[arg-type]
+                    logs = logs + hits * math.log(s) + (n - hits) * math.log1p(-s)
+                    found.append(logs + false * math.log(f) + (rest - false) * math.log1p(-f))
+        if not found:
+            return 0.0, 1.0
+        limit = max(float(logs.max()) for logs in found) - float(stats.chi2.ppf(0.95, 1)) / 2
+        kept: list[float] = []
+        for logs in found:
+            beyond = logs - limit
+            kept += rates[beyond >= 0].tolist()
+            for row, rate in zip(beyond, rates, strict=True):
+                for at in range(len(row) - 1):
+                    if (row[at] >= 0) != (row[at + 1] >= 0):
+                        part = row[at] / (row[at] - row[at + 1])
+                        kept.append(float(rate[at] + (rate[at + 1] - rate[at]) * part))
+        s, f = _rates_of_errors(known)
+        kept += [_rate_at(hist, s, f)] if s > f else []
+        return max(0.0, min(kept)), min(1.0, max(kept))
+
+    return intervals.exactly(compute, 1e-6)
+
+
+def _weight(units: Units) -> float:
+    """Return the weight of a template: 1 over the design effect of NegRate as measured."""
+    label = [(name, (sums[4], sums[5])) for name, sums in units]
+    clusters = intervals.by_cluster(label)
+    many, total = len(clusters), len(units)
+    if many == total or many < 2:
+        return 1.0
+    share = math.fsum(hit for hit, _ in clusters) / total
+    if not 0 < share < 1:
+        return many / total
+    squares = math.fsum((hit - share * size) ** 2 for hit, size in clusters)
+    between = many / (many - 1) * squares / total**2
+    return min(1.0, max(many / total, share * (1 - share) / total / max(between, 1e-12)))
+
+
+_WAYS_OF_LABELS: dict[str, Way] = {
+    "negrate": _of_labelled(_majority, bounded=True),
+    "vote-margin": _of_labelled(lambda k, n: abs(2 * k - n) / n, intervals.shares()),
+    "seed-disagreement": _of_labelled(lambda k, n: float(0 < k < n)),
+}
+WAYS: dict[str, Way] = {
+    **_WAYS_OF_LABELS,
+    "negrate-published": each(_published),
+    "negative-stories": each(_negative_stories),
+    "negative-stories-over-wordings": over_wordings(each(_negative_stories)),
+    "negrate-regard": _negrate_regard,
+    "felt-or-shown": each(_felt_or_shown),
+    "seeds": each(_seeds),
+    "negrate-corrected": _corrected,
+}
