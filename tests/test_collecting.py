@@ -4,8 +4,10 @@ import json
 import shutil
 
 import pytest
+from click.testing import CliRunner
 from test_dataset import run, write
 
+from genprobe.commands import cli
 from genprobe.curation import collect, exchange, tables
 from genprobe.errors import InputError
 from genprobe.files import read_rows
@@ -424,6 +426,26 @@ def test_votes_of_label_studio(tmp_path):
         "-q",
     )
     assert len(list(read_rows(tmp_path / "k.csv"))) == 6
+
+
+@pytest.mark.parametrize("tool", ["doccano", "potato"])
+def test_lines_of_json_go_into_a_file_that_can_be_read_back(tmp_path, tool):
+    source = write(tmp_path / "p.csv", [{"id": "p", "lang": "en", "text": "Bakers hum."}])
+    out = tmp_path / "o.json"
+    told = run("convert", source, "--to", tool, "--questions", "pbbq", "-o", out, code=2)
+    assert "name a file that ends in .jsonl" in told and not out.exists()
+
+
+def test_answers_in_another_language_are_refused_with_the_cure(tmp_path):
+    form = tmp_path / "form.html"
+    done = CliRunner().invoke(
+        cli, ["dataset", "collect", "rubia", "--lang", "kk", "--html", str(form)]
+    )
+    assert "FILE… --lang kk`" in done.stderr
+    row = dict.fromkeys(collect.FIXED, "x") | {"pack": "rubia", "lang": "kk"}
+    answers = write(tmp_path / "a.csv", [row])
+    told = run("collect", "rubia", answers, "-o", tmp_path / "o.csv", code=2)
+    assert "'kk', and not of rubia in 'en'; name it, and its language with --lang" in told
 
 
 def test_votes_of_doccano_and_potato(tmp_path):

@@ -96,7 +96,9 @@ def collect(
     asked = step.load(pack, lang)
     if html is not None:
         step.form(asked, html)
-        note(f"{html}: a form; what it saves comes back by `genprobe dataset collect {pack} FILE…`")
+        said = "" if lang == "en" else f" --lang {lang}"
+        back = f"genprobe dataset collect {pack} FILE…{said}"
+        note(f"{html}: a form; what it saves comes back by `{back}`")
     elif answers and out is not None:
         rows, names = step.merge(answers, asked)
         tables.write(out, rows, names)

@@ -406,8 +406,8 @@ def _answers(path: Path, pack: Pack, must: bool = False) -> list[Row]:
             raise InputError(f"{path}, row {number}: no {lacks[0]!r}; are these collected answers?")
         if (row["pack"], row["lang"]) != (pack.name, pack.lang):
             raise InputError(
-                f"{path}, row {number}: of the pack {row['pack']}-{row['lang']} and not "
-                f"{pack.name}-{pack.lang}"
+                f"{path}, row {number}: of the pack {row['pack']} in {row['lang']!r}, and not of "
+                f"{pack.name} in {pack.lang!r}; name it, and its language with --lang"
             )
         rows.append(row)
     return rows

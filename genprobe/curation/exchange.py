@@ -51,6 +51,8 @@ def write(source: str | Path, tool: str, out: str | Path, questions: str = "aqbi
     asked = validate.load(questions)
     rows, items = validate.items(source, asked.unit)
     out = Path(out)
+    if tool != "label-studio" and out.suffix.lower() not in (".jsonl", ".ndjson"):
+        raise InputError(f"{out}: {tool} takes lines of JSON; name a file that ends in .jsonl")
     lines: list[Row] = []
     for item in items:
         whole = json.dumps([rows[at] for at in item.rows], ensure_ascii=False)

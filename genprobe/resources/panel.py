@@ -67,8 +67,10 @@ class Vary:
 
 
 class Way(NamedTuple):
-    """One way in which a statement is asked about. order: of the answers; None: both. persona:
-    empty for none. lang: of the question."""
+    """One way in which a statement is asked about.
+
+    order: of the answers; None: both. persona: empty for none. lang: of the question.
+    """
 
     wording: str
     order: str | None
@@ -102,8 +104,10 @@ class Worded:
         )
 
     def answered(self, probe: str, order: str) -> dict[str, str] | None:
-        """Answer -> what the question asks for, where it is not the pack's word: the letter of a
-        lettered option, or a word of the wording's own."""
+        """Map answers to what the question asks for, where it is not the pack's word.
+
+        It is the letter of a lettered option, or a word of the wording's own.
+        """
         if letters := lettered(self.texts[probe]):
             shown = dict(zip(_SLOTS, order.split("-"), strict=True))
             return {shown[word]: letter for letter, word in letters.items() if word in shown}
@@ -123,7 +127,9 @@ class Panel:
 
 class Asked(NamedTuple):
     """A question as it is asked in one way: its text, and its answer words where not the pack's.
-    order: of its two answers, empty where it has none. lang: of the question."""
+
+    order: of its two answers, empty where it has none. lang: of the question.
+    """
 
     name: str
     order: str
@@ -133,11 +139,11 @@ class Asked(NamedTuple):
     lang: str
 
     def facets(self, vary: Vary) -> dict[str, str]:
-        """What varies, by the names of `records.FACETS`."""
+        """Give what varies, by the names of `records.FACETS`."""
         return facets(vary, self.name, self.order, self.persona, self.lang)
 
     def system(self, about: str) -> str:
-        """The system prompt of the persona, in the language of the statement (`about`)."""
+        """Give the system prompt of the persona, in the language of the statement (`about`)."""
         return persona(about, self.persona)
 
 
@@ -206,8 +212,11 @@ def load(pack: str, lang: str) -> Panel:
 
 
 def read(path: Path, pack: Pack) -> Panel:
-    """Read and check the panel of one language. InputError, with file and key, for what is not
-    usable: a wording that the pack does not know or that is missing, a text without its slots."""
+    """Read and check the panel of one language.
+
+    Raises InputError, with file and key, for what is not usable: a wording that the pack does not
+    know or that is missing, a text without its slots.
+    """
     row = read_toml(path)
     lang = path.stem
     if lang not in pack.wordings:
@@ -281,8 +290,11 @@ def ways(pack: Pack, lang: str, probe: str, drawn: Iterable[Way]) -> Iterator[As
 
 
 def hashes(pack: Pack, langs: Iterable[str], vary: Vary) -> dict[str, str]:
-    """Return the hashes of what is asked: language -> of its questions; `<language>/wordings`,
-    `/personas` where they vary. English is one of the languages where questions are put in it."""
+    """Return the hashes of what is asked: language -> hash of its questions.
+
+    `<language>/wordings` and `/personas` are there where they vary. English is one of the languages
+    where questions are put in it.
+    """
     langs = list(langs)
     put = list(dict.fromkeys(put_in(lang, one) for lang in langs for one in vary.instruct))
     found = {lang: pack.hashes[lang] for lang in put}
@@ -439,7 +451,9 @@ def lettered(prompt: str) -> dict[str, str]:
 
 def number(given: str, most: int, option: str, single: str) -> int:
     """Tell how many ways an option asks for: its `single` word, `all`, or a number up to `most`.
-    InputError for anything else."""
+
+    Raises InputError for anything else.
+    """
     if given == single:
         return 1
     if given == "all":
