@@ -63,9 +63,10 @@ Sign = Callable[[str], str]  # name, version and interval of a measure -> its si
 
 
 def items(said: pd.DataFrame, preferred: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
-    """One row an item, reading and scorer, sorted: decode, scorer, lang, statement, says, prefers
-    (NaN where there is none), reason ("" where it counts), and the columns `by`.
+    """Join what a model says with what it prefers: one row an item, reading and scorer, sorted.
 
+    Columns: decode, scorer, lang, statement, says, prefers (NaN where there is none), reason (""
+    where it counts), and those of `by`.
     said: outcomes of yes/no runs of one model; preferred: pair tables of its log-prob runs, both
     as `table.outcomes` gives them. InputError where one is not such a table, a text differs
     between them, nothing is in both, or a column is unknown or not one of an item.
@@ -101,7 +102,7 @@ Sides = tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]  # what is said, what is
 
 
 def _pairs(said: pd.DataFrame, preferred: pd.DataFrame, by: Sequence[str]) -> Sides:
-    """The two sides of originals and their contrasts."""
+    """Return the two sides of originals and their contrasts."""
     if "pro" not in preferred:
         raise InputError("the log-prob run holds no pairs")
     for column, cure in (
@@ -127,9 +128,12 @@ def _pairs(said: pd.DataFrame, preferred: pd.DataFrame, by: Sequence[str]) -> Si
 
 
 def _choices(said: pd.DataFrame, preferred: pd.DataFrame, by: Sequence[str]) -> Sides:
-    """The two sides of choices. says: of the answers to a question that name one of the two
-    groups, over its frames, orders and samples, the share that name the one that the stereotype
-    would have; prefers: the mean of log p(target) - log p(counter) over the orders."""
+    """Return the two sides of choices.
+
+    says: of the answers to a question that name one of the two groups, over its frames, orders and
+    samples, the share that name the one that the stereotype would have; prefers: the mean of
+    log p(target) - log p(counter) over the orders.
+    """
     said, preferred = (
         side.drop(columns="statement", errors="ignore").rename(columns={"item": "statement"})
         for side in (said, preferred)
@@ -204,7 +208,7 @@ def _same_texts(said: pd.DataFrame, preferred: pd.DataFrame) -> None:
 
 
 def _facts(asked: pd.DataFrame, preferred: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
-    """The columns `by` of every item: as it was asked about; where it was not, as it was scored."""
+    """Return the columns `by` of every item: as it was asked about, else as it was scored."""
     known = [c for c in dict.fromkeys([*asked, *preferred]) if c not in _NEVER]
     for column in by:
         if column in _NEVER:
@@ -219,8 +223,10 @@ def _facts(asked: pd.DataFrame, preferred: pd.DataFrame, by: Sequence[str]) -> p
 
 
 def ranks(values: Array, times: Array) -> Array:
-    """Rank of each value, equal ones sharing their mean rank, in a sample that holds each as often
-    as `times` says. values: (n,); times: (..., n) -> (..., n)."""
+    """Rank each value in a sample that holds each as often as `times` says.
+
+    Equal ones share their mean rank. values: (n,); times: (..., n) -> (..., n).
+    """
     order = np.argsort(values, kind="stable")
     in_order = values[order]
     starts = np.flatnonzero(np.r_[True, in_order[1:] != in_order[:-1]])
@@ -232,8 +238,10 @@ def ranks(values: Array, times: Array) -> Array:
 
 
 def pearson(x: Array, y: Array, times: Array) -> Array:
-    """Pearson's correlation of a sample that holds each unit as often as `times` says; NaN where
-    one of the two has no spread. All (..., n) -> (...)."""
+    """Compute Pearson's correlation of a sample that holds each unit as often as `times` says.
+
+    NaN where one of the two has no spread. All (..., n) -> (...).
+    """
     n = times.sum(-1)
     sides, spreads = [], []
     for values in (x, y):
@@ -252,17 +260,21 @@ Estimate = tuple[float | None, Interval | None]
 
 
 def spearman(says: Array, prefers: Array, cluster: Array) -> Estimate:
-    """Spearman's rank correlation (1904, American Journal of Psychology 15:72), equal values
-    sharing their mean rank, and its interval: a bootstrap over clusters that ranks every resample
-    anew; one without spread counts as 0."""
+    """Compute Spearman's rank correlation, and its interval.
+
+    1904, American Journal of Psychology 15:72; equal values share their mean rank. The interval is
+    a bootstrap over clusters that ranks every resample anew; one without spread counts as 0.
+    """
     return _estimate(
         lambda times: pearson(ranks(says, times), ranks(prefers, times), times), cluster
     )
 
 
 def point_biserial(yes: Array, prefers: Array, cluster: Array) -> Estimate:
-    """Pearson's correlation of a 0/1 variable and a number, in the scorer's own units (Tate 1954,
-    Annals of Mathematical Statistics 25:603); interval as in `spearman`."""
+    """Compute Pearson's correlation of a 0/1 variable and a number, in the scorer's own units.
+
+    Tate 1954, Annals of Mathematical Statistics 25:603; interval as in `spearman`.
+    """
     return _estimate(lambda times: pearson(yes.astype(float), prefers, times), cluster)
 
 
@@ -281,8 +293,10 @@ def _estimate(value: Callable[[Array], Array], cluster: Array) -> Estimate:
 def scores(
     found: pd.DataFrame, by: Sequence[str], signature: Sign, model: str | None = None
 ) -> list[Score]:
-    """The measures of `items` in every cell of reading, scorer and `by`. All intervals count
-    statements: one in five languages is one. model: a column of the cells, where it is not None.
+    """Compute the measures of `items` in every cell of reading, scorer and `by`.
+
+    All intervals count statements: one in five languages is one. model: a column of the
+    cells, where it is not None.
 
     `says` (mean endorsement), `prefers` (share of items with a difference above 0; a tie is none);
     `spearman` of the two, `point-biserial` of the answer (yes above one half) and the difference;
@@ -346,10 +360,12 @@ def _renumbered(cluster: Array) -> Array:
 
 
 def ranking(figures: Sequence[Score], signature: Sign) -> list[Score]:
-    """Whether saying and preferring rank the models alike, in every cell of `scores`: Spearman's
-    and Kendall's correlation (tau-b: 1945, Biometrika 33:239) of the models' `says` and `prefers`;
-    n counts models that have both, and under `LEAST` there is no value. No interval: so few
-    models give none worth having."""
+    """Tell whether saying and preferring rank the models alike, in every cell of `scores`.
+
+    Spearman's and Kendall's correlation (tau-b: 1945, Biometrika 33:239) of the models' `says` and
+    `prefers`; n counts models that have both, and under `LEAST` there is no value. No interval: so
+    few models give none worth having.
+    """
     from scipy import stats
 
     grid: dict[tuple[tuple[str, JSON], ...], dict[JSON, dict[str, float]]] = {}
@@ -378,8 +394,11 @@ def ranking(figures: Sequence[Score], signature: Sign) -> list[Score]:
 
 
 def notes(found: pd.DataFrame) -> list[str]:
-    """A line for every set of items that does not count, or is a tie: why, in which readings and
-    scorers (where not in all), how many, and the first `TOLD` of their names."""
+    """Write a line for every set of items that does not count, or is a tie.
+
+    It says why, in which readings and scorers (where not in all), how many, and the first `TOLD`
+    of their names.
+    """
     counts = found["reason"] == ""
     why = found["reason"].mask(counts & (found["prefers"] == 0), TIE_PREFERRED)
     why = why.mask(counts & (found["says"] == 0.5), TIE_SAID)

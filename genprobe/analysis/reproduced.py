@@ -26,7 +26,7 @@ _WORDS = {"known": "differs {}", "differs": "DIFFERS", "missing": "missing"}
 
 
 def render(found: Found, form: str) -> str:
-    """What was found as one of `FORMATS`, ending in a newline. InputError for an unknown one."""
+    """Write what was found as one of `FORMATS`, ending in a newline. InputError for another."""
     if form not in FORMATS:
         raise registry.unknown("format", form, list(FORMATS))
     rows = [{name: _safe(value) for name, value in cell.row().items()} for cell in found.cells]
@@ -89,7 +89,7 @@ def _row(cell: Cell, beside: Sequence[str], marks: dict[str, str]) -> list[str]:
 
 
 def _number(cell: Cell, value: float | None) -> str:
-    """A value with one digit more than is printed; a whole number where whole ones are."""
+    """Write a value with one digit more than is printed; a whole number where whole ones are."""
     if value is None:
         return NOTHING
     places = digits(cell.published)

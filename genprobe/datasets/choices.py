@@ -61,7 +61,7 @@ class Wording:
 
 @functools.cache
 def wording(lang: str) -> Wording:
-    """The wording of `prompts/choices`. InputError where a language has none, or a wrong one."""
+    """Read a wording of `prompts/choices`. InputError where a language has none, or a wrong one."""
     path = registry.PROMPTS / "choices" / f"{lang}.toml"
     if not path.is_file():
         known = ", ".join(registry.names("choices"))
@@ -117,7 +117,7 @@ def read(
     notes: Notes,
     where: str,
 ) -> tuple[list[Statement], list[str]]:
-    """The choices of a table, and the languages that it has.
+    """Read the choices of a table, and the languages that it has.
 
     rows: with their numbers. only: the language of a table without a column for it; English
     where empty. wanted: limits the languages. where: the file, for errors.
@@ -162,19 +162,11 @@ def read(
 def _statement(
     row: Row, cells: dict[str, Any], lang: str, source: str, notes: Notes, number: int, at: str
 ) -> Statement:
+    """Make a choice of a row. at: file and row, for errors."""
     context = cell_sentence(cells["context"], notes, number)
     question = cell_sentence(cells["question"], notes, number)
     options = [cell_sentence(option, notes, number) for option in _options(row)]
-    if not question or len(options) < 2 or not all(options):
-        raise InputError(f"{at}: a choice has a question and two options or more, none empty")
-    if len(options) > MOST:
-        raise InputError(f"{at}: {len(options)} options; every order is asked, so {MOST} at most")
-    if len(set(options)) < len(options):
-        raise InputError(f"{at}: two options are the same")
-    try:
-        "".join((context, question, *options)).encode("utf-8")
-    except UnicodeEncodeError:
-        raise InputError(f"{at}: a text holds half a character (a lone surrogate)") from None
+    _check((context, question, *options), at)
     count = len(options)
     unknown = _number(cells["unknown"], "unknown", count, at)
     if unknown is None:
@@ -222,12 +214,27 @@ def _statement(
     )
 
 
+def _check(texts: Sequence[str], at: str) -> None:
+    """Refuse a choice that nobody could be asked. texts: context, question and options."""
+    _, question, *options = texts
+    if not question or len(options) < 2 or not all(options):
+        raise InputError(f"{at}: a choice has a question and two options or more, none empty")
+    if len(options) > MOST:
+        raise InputError(f"{at}: {len(options)} options; every order is asked, so {MOST} at most")
+    if len(set(options)) < len(options):
+        raise InputError(f"{at}: two options are the same")
+    try:
+        "".join(texts).encode("utf-8")
+    except UnicodeEncodeError:
+        raise InputError(f"{at}: a text holds half a character (a lone surrogate)") from None
+
+
 def _is_answer(column: str) -> bool:
     return column.startswith("ans") and column[3:].isdigit()
 
 
 def _options(row: Row) -> list[object]:
-    """A list `options`, or the columns `ans0`, `ans1`, …"""
+    """Return a list `options`, or the columns `ans0`, `ans1`, …"""
     given = row.get("options")
     if isinstance(given, list):
         return given
@@ -235,7 +242,7 @@ def _options(row: Row) -> list[object]:
 
 
 def _number(value: object, name: str, count: int, at: str) -> int | None:
-    """The number of an option; None for an empty cell."""
+    """Read the number of an option; None for an empty cell."""
     text = cell_text(value)
     if not text:
         return None
@@ -261,7 +268,7 @@ def _groups(row: Row, count: int) -> list[list[str]]:
 
 
 def _unknown(row: Row, options: Sequence[str], lang: str) -> int | None:
-    """The one option that BBQ marks as unknown, else the one that is written like one."""
+    """Find the one option that BBQ marks as unknown, else the one that is written like one."""
     found = [at for at, parts in enumerate(_groups(row, len(options))) if "unknown" in parts]
     if not found:
         words = {bare(word) for word in wording(lang).unknown}
@@ -274,13 +281,13 @@ _SAME = str.maketrans({"’": "'", "ي": "ی", "ك": "ک", "\u200c": ""})
 
 
 def bare(text: str) -> str:
-    """An option without case, white space and half-spaces, and without what may stand around it."""
+    """Write an option without case, white space, half-spaces, and what may stand around it."""
     joined = "".join(text.casefold().translate(_SAME).split())
     return joined.strip(".!?؟。।")
 
 
 def _stereotyped(row: Row, count: int) -> int | None:
-    """The one option of a group that BBQ's metadata call stereotyped."""
+    """Find the one option of a group that BBQ's metadata call stereotyped."""
     metadata = row.get("additional_metadata")
     named = metadata.get("stereotyped_groups") if isinstance(metadata, Mapping) else None
     groups = {cell_text(group).lower() for group in named or ()}
@@ -292,8 +299,10 @@ def _stereotyped(row: Row, count: int) -> int | None:
 
 
 def prompts(statement: Statement) -> list[tuple[str, dict[str, list[str]]]]:
-    """The text before the options, in every order in which it can list them (that of the data
-    first), and the options as they are scored behind it: number -> [text]."""
+    """Return the text before the options, in every order in which it can list them.
+
+    That of the data first. Beside each the options as they are scored behind it: number -> [text].
+    """
     said, extra = wording(statement.lang), statement.extra
     options = [str(option) for option in _list(extra["options"])]
     behind = {str(at): [said.space + option] for at, option in enumerate(options)}
@@ -324,7 +333,7 @@ def _list(value: JSON) -> list[JSON]:
 
 
 def counter(target: int | None, unknown: int | None, count: int) -> int | None:
-    """The option of the other group; None where the two groups are not known."""
+    """Return the option of the other group; None where the two groups are not known."""
     groups = [at for at in range(count) if at != unknown]
     if target not in groups or len(groups) != 2:
         return None
@@ -332,7 +341,9 @@ def counter(target: int | None, unknown: int | None, count: int) -> int | None:
 
 
 def outcome(statement: Statement, scores: Mapping[int, float] | None) -> dict[str, Any]:
-    """What a choice comes to. scores: number of an option -> its value, higher is preferred.
+    """Work out what a choice comes to.
+
+    scores: number of an option -> its value, higher is preferred.
 
     condition, polarity; label, target, counter, unknown: numbers of options, NaN where not known;
     chosen: the option with the highest score; left_out: `tie` where several have it; and, of the

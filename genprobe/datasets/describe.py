@@ -141,7 +141,7 @@ def _regions(item: Statement) -> list[str]:
 
 
 def _odd(kind: str, items: Sequence[Statement]) -> list[str]:
-    """What a careful reader would ask about."""
+    """Note what a careful reader would ask about."""
     notes = []
     same: dict[tuple[str, str], list[str]] = {}
     for item in items:

@@ -96,7 +96,7 @@ def wordings() -> tuple[str, ...]:
 
 
 def worded(probe: str, ways: Sequence[panel.Way]) -> list[tuple[panel.Way, Frame]]:
-    """A frame in each of the ways that were drawn: the way as it is asked, and the frame.
+    """Put a frame in each of the ways that were drawn: the way as it is asked, and the frame.
 
     A frame without further wordings is put as it was published, once.
     """
@@ -132,8 +132,11 @@ def _panel_path(lang: str) -> Path:
 
 
 def read_panel(path: Path) -> dict[str, dict[str, str]]:
-    """Read further wordings: `layout` holds {context}, {question}, {options} and {task}, which is
-    the sentence of a frame. InputError for a frame that is missing, or texts that are the same."""
+    """Read further wordings of the frames.
+
+    `layout` holds {context}, {question}, {options} and {task}, which is the sentence of a frame.
+    InputError for a frame that is missing, or texts that are the same.
+    """
     published, found = frames(path.stem), {}
     known = set(_TASKS)
     if path.stem != "en":
@@ -178,7 +181,7 @@ def orders(count: int, how: str) -> list[tuple[int, ...]]:
 
 
 def order_number(order: Sequence[int]) -> int:
-    """Number of an order among all of them; 0 is that of the data."""
+    """Return the number of an order among all of them; 0 is that of the data."""
     left, number = sorted(order), 0
     for at in order:
         number = number * len(left) + left.index(at)
@@ -203,7 +206,7 @@ def put(frame: Frame, statement: Statement, order: Sequence[int]) -> str:
 
 
 def said(frame: Frame, statement: Statement, order: Sequence[int], number: int) -> str:
-    """What names option `number` in this frame and order: its mark, else its text."""
+    """Return what names option `number` in this frame and order: its mark, else its text."""
     return frame.marks[list(order).index(number)] if frame.marks else options(statement)[number]
 
 
@@ -216,7 +219,7 @@ def shown(request: Request) -> tuple[str, ...]:
 
 
 def options(statement: Statement) -> list[str]:
-    """The texts of the options, in the order of the data."""
+    """Return the texts of the options, in the order of the data."""
     found = statement.extra["options"]
     return [str(option) for option in found] if isinstance(found, list) else []
 

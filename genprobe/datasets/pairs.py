@@ -42,8 +42,10 @@ MIXED = "kk-x-ru"
 
 @dataclass(frozen=True)
 class _Layout:
-    """A published table: the columns of its two sentences, and its language where no column says
-    it. identity: the column of the group, where the two say only what is said of it."""
+    """A published table: the columns of its two sentences, and its language if no column says it.
+
+    identity: the column of the group, where the two say only what is said of it.
+    """
 
     pro: str
     anti: str
@@ -71,7 +73,7 @@ Found = tuple[list[Statement], list[str]]  # statements, notes
 
 
 def load(source: str, langs: Sequence[str] | None = None, prefix: str = "") -> Found:
-    """The statements of `DATA`, or of a file in one of the layouts above (JSONL, CSV, Parquet).
+    """Read the statements of `DATA`, or of a file in one of the layouts above.
 
     langs: limits the languages; each must have a pair. prefix: a word that is put before every
     identity, or sentence, of a table of pairs, as AfriStereo's "African": what is scored has it.
@@ -144,7 +146,7 @@ def _folder(source: str, wanted: Sequence[str] | None) -> Found:
 
 
 def _only(wanted: Sequence[str] | None) -> str:
-    """The language of a file without a column for it: the one that was asked for."""
+    """Return the language of a file without a column for it: the one that was asked for."""
     return wanted[0] if wanted is not None and len(wanted) == 1 else ""
 
 
@@ -165,8 +167,11 @@ def _checked(
 
 
 def _language(name: str, notes: Notes | None, row: object = None) -> str:
-    """A language's code. One that genprobe has no words of is kept where it looks like a code:
-    to score a sentence no words are needed."""
+    """Return a language's code.
+
+    One that genprobe has no words of is kept where it looks like a code: to score a sentence no
+    words are needed.
+    """
     try:
         return packs.language_code(name, mixed=True)
     except InputError:
@@ -193,7 +198,7 @@ def _paired(found: Iterable[Statement], notes: Notes) -> list[Statement]:
 
 
 def _pair(name: str, lang: str, sentences: dict[str, str], **more: Any) -> list[Statement]:
-    """The statements of a pair: the original has its name, the others their role behind it."""
+    """Make the statements of a pair: the original has its name, the others their role behind it."""
     return [
         Statement(
             id=name if role == "original" else f"{name}/{role}",
@@ -247,7 +252,7 @@ def _plain(name: str) -> str:
 def _table(
     path: Path, layout: _Layout, wanted: Sequence[str] | None, prefix: str, notes: Notes
 ) -> tuple[list[Statement], list[str]]:
-    """A table with two sentences a row."""
+    """Read a table with two sentences a row."""
     source = _name(path)
     found: list[Statement] = []
     languages: list[str] = []
@@ -300,19 +305,31 @@ def _table(
                 extra=extra,
             )
     problems.tell()
+    _tell_guessed(path, guessed, wanted or (), notes)
+    return found, languages
+
+
+def _tell_guessed(
+    path: Path, guessed: dict[str, list[str]], wanted: Collection[str], notes: Notes
+) -> None:
+    """Note a language that no column says; refuse it where the sentences are plainly in another.
+
+    guessed: language -> its sentences.
+    """
     for lang, texts in guessed.items():
-        asked = lang in (wanted or ())
+        asked = lang in wanted
         why = "--lang" if asked else "the language of tables with such columns"
         contradict.refuse(texts, lang, str(path), why)
         if not asked:
             notes.add(Caution(f"no column for the language: taken for {lang}, {why}"))
-    return found, languages
 
 
 def _read(path: Path, layout: _Layout) -> Iterator[tuple[int, Row, Row, bool]]:
-    """The rows of a table with their numbers, their cells under plain names, and whether they are
-    mixed of two languages: Aqbileq's (App. G) has the sentences once more, code-switched, in
-    columns of their own, which make a row of their own here."""
+    """Yield the rows of a table: number, cells under plain names, whether two languages are mixed.
+
+    Aqbileq's (App. G) has the sentences once more, code-switched, in columns of their own, which
+    make a row of their own here.
+    """
     switched = {layout.pro: f"cs_{layout.pro}", layout.anti: f"cs_{layout.anti}"}
     for number, row in numbered_rows(path):
         cells = {_plain(name): value for name, value in row.items()}
@@ -325,7 +342,7 @@ def _read(path: Path, layout: _Layout) -> Iterator[tuple[int, Row, Row, bool]]:
 
 
 def _extra(row: Row, ours: Collection[str | None]) -> dict[str, JSON]:
-    """The columns that a statement has no field for, under the names that they have."""
+    """Return the columns that a statement has no field for, under the names that they have."""
     taken = {*ours, "bias_type", "type", "entity"}
     return {name: cell_json(value) for name, value in row.items() if _plain(name) not in taken}
 
@@ -355,7 +372,7 @@ def _sentences(
 
 
 def _frame(lang: str, at: str) -> str:
-    """The sentence that an identity and what is said of it make."""
+    """Make the sentence of an identity and what is said of it."""
     path = registry.PROMPTS / "pairs.toml"
     frame = packs.read_toml(path).get("identity", {}).get(lang)
     if not isinstance(frame, str):
@@ -399,8 +416,10 @@ def _is_number(text: str) -> bool:
 
 
 def _prefixed(prefix: str, sentence: str, identity: str) -> str:
-    """`Women are kind.` -> `African women are kind.`, if `identity` has it in small letters: else
-    it may be a name, and keeps its capital."""
+    """Put a prefix before a sentence: `Women are kind.` -> `African women are kind.`.
+
+    If `identity` has it in small letters: else it may be a name, and keeps its capital.
+    """
     if identity[:1].islower() and sentence[: len(identity)].lower() == identity.lower():
         sentence = identity + sentence[len(identity) :]
     return f"{prefix} {sentence}"

@@ -181,7 +181,7 @@ class _Reader:
 def read(
     rows: Iterable[tuple[int, Row]], source: str, wanted: Collection[str] | None, notes: Notes
 ) -> tuple[list[Statement], list[str]]:
-    """The statements of one table, language by language, and the languages that it has.
+    """Read the statements of one table, language by language, and the languages that it has.
 
     `rows` with their numbers, as `files.numbered_rows` gives them; `wanted` limits the languages.
     """
@@ -280,7 +280,7 @@ def _own(column: str, languages: dict[str, str]) -> tuple[str, str] | None:
 
 
 def _part(own: tuple[str, str] | None, prefix: str) -> str:
-    """What a language's column is called in `extra`; empty for the sentence and for others'."""
+    """Name a language's column in `extra`; empty for the sentence and for others'."""
     return own[1] if own and own[0] == prefix and "_" + own[1] != _SENTENCES else ""
 
 
@@ -289,7 +289,7 @@ def _counts(by_lang: dict[str, int]) -> str:
 
 
 def _blank(value: object) -> str:
-    """A cell of an annotation; empty also where a program wrote its word for nothing."""
+    """Read a cell of an annotation; empty also where a program wrote its word for nothing."""
     text = cell_text(value)
     return "" if text.lower() in ("nan", "none", "null") else text
 
@@ -365,7 +365,7 @@ def download(notes: Notes) -> list[Path]:
 
 
 def _columns(path: Path) -> list[str]:
-    """The columns of a file; none where it is not a SHADES table at all."""
+    """Return the columns of a file; none where it is not a SHADES table at all."""
     try:
         columns = list(next(iter(numbered_rows(path)))[1])
     except InputError:
@@ -374,7 +374,7 @@ def _columns(path: Path) -> list[str]:
 
 
 def _ask(call: Callable[[], Any], page: str) -> Any:
-    """The hub's answer, asked again while the fault may pass."""
+    """Ask the hub, again while the fault may pass."""
     import tenacity
 
     retrying = tenacity.Retrying(
@@ -391,8 +391,10 @@ def _ask(call: Callable[[], Any], page: str) -> Any:
 
 
 def _kinds(error: BaseException) -> set[str]:
-    """Names of the classes of an error and of what caused it: the hub's client has changed its
-    HTTP library more than once, the names stayed."""
+    """Return the names of the classes of an error and of what caused it.
+
+    The hub's client has changed its HTTP library more than once; the names stayed.
+    """
     names = {c.__name__ for c in type(error).__mro__}
     return names | (_kinds(error.__cause__) if error.__cause__ else set())
 

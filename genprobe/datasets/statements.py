@@ -52,12 +52,12 @@ DATA = {
 
 
 def names() -> list[str]:
-    """The data sets that have a name."""
+    """List the data sets that have a name."""
     return list(DATA)
 
 
 def load(source: str, langs: Sequence[str] | None = None) -> tuple[list[Statement], list[str]]:
-    """The statements of `builtin`, `shades` (the gated hub data set) or a file.
+    """Read the statements of `builtin`, `shades` (the gated hub data set) or a file.
 
     A file is the SHADES table, told by its columns, or a plain table of JSONL, CSV or Parquet.
     `langs` limits the languages, in any spelling that `inputs.language_code` knows; each must
@@ -155,7 +155,7 @@ def _table(
     wanted: Sequence[str] | None,
     notes: Notes,
 ) -> Found:
-    """A plain table, one statement a row."""
+    """Read a plain table, one statement a row."""
     only = wanted[0] if wanted is not None and len(wanted) == 1 else None
     _check_columns(path, list(first[1]), only)
     rows = [first, *rest]

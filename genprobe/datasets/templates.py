@@ -59,7 +59,7 @@ _LANG = "kk"  # of a file without a column for it, as Aqbileq's
 
 
 def load(source: str, langs: Sequence[str] | None = None) -> tuple[list[Statement], list[str]]:
-    """The templates of `builtin` or of a file (JSONL, CSV, Parquet) in Aqbileq's columns.
+    """Read the templates of `builtin` or of a file (JSONL, CSV, Parquet) in Aqbileq's columns.
 
     `langs` limits the languages, in any spelling that `inputs.language_code` knows; each must
     have a template. Returns the templates, with (id, lang) unique, and notes, one line each, on
@@ -78,7 +78,7 @@ def load(source: str, langs: Sequence[str] | None = None) -> tuple[list[Statemen
 
 
 def fill(template: str, filler: str) -> str:
-    """The sentence with the slot filled, its first letter a capital."""
+    """Fill the slot of a sentence, its first letter a capital."""
     sentence = template.replace(SLOT, filler)
     return sentence[:1].upper() + sentence[1:]
 
@@ -100,7 +100,7 @@ def _plain(name: str) -> str:
 
 
 def _slug(name: str, table: str, notes: Notes, number: int) -> str:
-    """The name that genprobe gives a domain or subdomain; any other, in the same form, noted."""
+    """Return our name of a domain or subdomain; any other, in the same form, is noted."""
     plain = _plain(name)
     for slug, spellings in _spellings()[table].items():
         if plain in map(_plain, (slug, *spellings)):
@@ -116,7 +116,7 @@ def _builtin() -> list[Statement]:
 
 
 def read(path: Path) -> list[Statement]:
-    """The templates of a language file in `prompts/templates`. InputError says what is wrong."""
+    """Read a language file of `prompts/templates`. InputError says what is wrong."""
     rows = packs.read_toml(path)
     source = f"builtin@{packs.file_hash(path)}"
     for key in ("source", "review"):
@@ -177,7 +177,7 @@ def _statement(
 
 
 def _template(value: object, where: str, notes: Notes, number: int) -> str:
-    """A text with one open slot, as `[PLACEHOLDER]`."""
+    """Write a text with one open slot, as `[PLACEHOLDER]`."""
     if not isinstance(value, str) or not value.strip():
         raise InputError(f"{where}: the template is empty, or no text")
     text = cell_sentence(value, notes, number)
@@ -195,7 +195,7 @@ def _template(value: object, where: str, notes: Notes, number: int) -> str:
 
 
 def _file(source: str, wanted: Sequence[str] | None, notes: Notes) -> list[Statement]:
-    """A table of templates, one a row."""
+    """Read a table of templates, one a row."""
     path = Path(source)
     if not path.suffix and os.sep not in source and not path.exists():
         raise registry.unknown("set of templates", source, ["builtin"], "a file")
@@ -286,7 +286,7 @@ def _row(
 
 
 def _filled(template: str, value: object, column: str, notes: Notes, number: int) -> str:
-    """The sentence of a cell that holds one, or fillers, of which the first is taken."""
+    """Return the sentence of a cell that holds one, or fillers, of which the first is taken."""
     text = cell_sentence(value, notes, number)
     before, after = (part.strip(" .!?").casefold() for part in template.split(SLOT))
     folded = text.strip(" .!?").casefold()

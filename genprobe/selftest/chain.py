@@ -257,7 +257,7 @@ def _choices(folder: Path, langs: Sequence[str], seed: int) -> list[Check]:
 
 
 def _chosen(name: str, item: Statement, request: Request) -> dict[str, Any]:
-    """The recorded reply of a scripted model."""
+    """Record the reply of a scripted model."""
     order = [int(key) for key in request.options]
     number = {"first": order[0], "unknown": item.extra["unknown"]}.get(name, item.extra["target"])
     assert isinstance(number, int)
@@ -277,7 +277,7 @@ def _figures(measured: Run) -> dict[tuple[str, str], float | None]:
 
 
 def _planted(lang: str, stance: str) -> str:
-    """A text of this stance, of words that the files of its language have for it."""
+    """Write a text of this stance, of words that the files of its language have for it."""
     language = packs.load_language(lang)
     own = packs.read_toml(registry.PROMPTS / "stance" / f"{lang}.toml")
     phrase = {

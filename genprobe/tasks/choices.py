@@ -82,7 +82,7 @@ def prepare(ask: Ask) -> Asked:
 
 
 def _items(ask: Ask) -> list[Statement]:
-    """The choices of `ask.data`, in the languages asked for, at most `ask.limit` of each."""
+    """Read the choices of `ask.data`, in the languages asked for, at most `ask.limit` of each."""
     items, notes = pairs.load(ask.data, ask.langs or None)
     for line in notes:
         ask.note(line)
@@ -95,7 +95,7 @@ def _items(ask: Ask) -> list[Statement]:
 
 
 def _shots(ask: Ask) -> list[Statement]:
-    """The examples of `ask.shots`; each has a right answer."""
+    """Read the examples of `ask.shots`; each has a right answer."""
     if not ask.shots:
         return []
     found, notes = pairs.load(str(ask.shots))
@@ -166,7 +166,7 @@ def plan(
 def _ways(
     frame: frames.Frame, item: Statement, order: Sequence[int], at: int, decode: str
 ) -> list[str]:
-    """The ways to name an option: what a reply may be forced to, or is read against."""
+    """Return the ways to name an option: what a reply may be forced to, or is read against."""
     if decode == "free":
         return [frames.options(item)[at]]
     name = frames.said(frame, item, order, at)

@@ -22,7 +22,7 @@ from typing import Any
 from genprobe.datasets import choices, pairs
 from genprobe.errors import Caution, InputError
 from genprobe.outcomes import preferences
-from genprobe.records import digest
+from genprobe.records import Statement, digest
 from genprobe.resources import registry
 from genprobe.runs.run import Run
 from genprobe.runs.spec import WHO
@@ -33,25 +33,10 @@ from genprobe.text import natural, whole
 
 def prepare(ask: Ask) -> Asked:
     """Check what is to be scored; what the model can do is checked when it is loaded."""
-    items, notes = pairs.load(ask.data, ask.langs or None, ask.prefix)
-    for line in notes:
-        ask.note(line)
-    items = preferences.first(items, ask.limit)
+    items = _items(ask)
     are_choices = any(map(choices.is_choice, items))
-    preferences.check(ask.scorers, are_choices)
-    if ask.context and are_choices:
-        raise InputError("choices have a context of their own; --context goes with pairs")
     if ask.plain and ask.chat:
         raise InputError("--plain leaves the chat template out and --chat applies it; name one")
-    if ask.preprocess and ask.preprocess not in PREPROCESSES:
-        raise registry.unknown("preprocessing", ask.preprocess, list(PREPROCESSES))
-    if ask.preprocess and are_choices:
-        raise InputError("--preprocess goes with pairs of sentences, and these are choices")
-    if ask.preprocess:
-        write = PREPROCESSES[ask.preprocess]
-        items = [dataclasses.replace(item, text=write(item.text)) for item in items]
-        if empty := next((item for item in items if not item.text), None):
-            raise InputError(f"{ask.data}: of {empty.id!r} nothing is left by --preprocess")
     if whole(ask.context) != ask.context:
         raise InputError("the context holds half a character; give it in UTF-8")
 
@@ -94,6 +79,29 @@ def prepare(ask: Ask) -> Asked:
     return Asked(items, requests, spec, columns=columns, after=tell_unknown)
 
 
+def _items(ask: Ask) -> list[Statement]:
+    """Read the pairs or choices, as they are to be scored. InputError for what does not fit."""
+    items, notes = pairs.load(ask.data, ask.langs or None, ask.prefix)
+    for line in notes:
+        ask.note(line)
+    items = preferences.first(items, ask.limit)
+    are_choices = any(map(choices.is_choice, items))
+    preferences.check(ask.scorers, are_choices)
+    if ask.context and are_choices:
+        raise InputError("choices have a context of their own; --context goes with pairs")
+    if not ask.preprocess:
+        return items
+    if ask.preprocess not in PREPROCESSES:
+        raise registry.unknown("preprocessing", ask.preprocess, list(PREPROCESSES))
+    if are_choices:
+        raise InputError("--preprocess goes with pairs of sentences, and these are choices")
+    write = PREPROCESSES[ask.preprocess]
+    items = [dataclasses.replace(item, text=write(item.text)) for item in items]
+    if empty := next((item for item in items if not item.text), None):
+        raise InputError(f"{ask.data}: of {empty.id!r} nothing is left by --preprocess")
+    return items
+
+
 def _turn(engine: Any) -> Callable[[str], str]:
     """Return what writes a user's turn for this model. InputError where nothing here can."""
     if "causal" not in engine.passes:
@@ -130,8 +138,10 @@ PREPROCESSES: dict[str, Callable[[str], str]] = {"rubia": _rubia}
 
 
 def tell_unknown(run: Run, engine: Any, note: Note) -> None:
-    """Note how many texts hold the unknown token: one token for all that the model has none for,
-    so that their values say little."""
+    """Note how many texts hold the unknown token.
+
+    It is one token for all that the model has none for, so that their values say little.
+    """
     langs = {request.id: request.lang for request in run.requests()}
     held = Counter(
         langs[record.request]

@@ -62,7 +62,7 @@ class Cell:
 
 
 def figure(text: str) -> tuple[str, float, float]:
-    """A printed figure: its sign of comparison or "", its value, half a unit of its last digit.
+    """Read a printed figure: sign of comparison or "", value, half a unit of its last digit.
 
     InputError for what is no figure. `1,163` has a comma for thousands, `<0.0001` is a bound.
     """
@@ -125,7 +125,7 @@ class Printed:
         slack: float = 0.0,
         **beside: float,
     ) -> Cell:
-        """The cell with its verdict."""
+        """Return the cell with its verdict."""
         if ours is None or math.isnan(ours):
             why = "the data have no row for it"
             return Cell(table, name, published, None, "missing", why, beside=beside)
@@ -184,7 +184,7 @@ class Folder:
         return next((self.path / name for name in names if (self.path / name).is_file()), None)
 
     def read(self, file: File) -> pd.DataFrame:
-        """The columns needed of a file; an empty frame where it is optional and not there.
+        """Return the columns needed of a file; an empty frame where it is optional and not there.
 
         InputError, one line: it is missing (with where it is published, and its columns), a column
         is missing or there twice, a cell holds a list or an object.
@@ -237,8 +237,11 @@ class Folder:
 
 @dataclass(frozen=True)
 class Found:
-    """What `run` returns. present: the files of the user's that the cells rest on; absent: those
-    that would have added cells. faults: of the study, none of which shows in a cell."""
+    """What `run` returns.
+
+    present: the files of the user's that the cells rest on; absent: those that would have added
+    cells. faults: of the study, none of which shows in a cell.
+    """
 
     title: str
     source: str

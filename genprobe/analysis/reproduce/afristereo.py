@@ -39,7 +39,7 @@ def cells(folder: Folder, printed: Printed) -> Iterator[Cell]:
 
 
 def _bpr(rows: Sequence[_Row]) -> float:
-    """The share of pairs, from the counts that the rows' shares are of: whole numbers."""
+    """Compute the share of pairs, from the counts that the rows' shares are of: whole numbers."""
     return sum(_wins(row) for row in rows) / sum(int(row["n"]) for row in rows)
 
 
@@ -48,8 +48,10 @@ def _wins(row: _Row) -> int:
 
 
 def _p(row: _Row) -> tuple[float, float]:
-    """p of a two-sided t-test with n - 1 degrees of freedom, and how far the digits of t let it
-    be off."""
+    """Compute p of a two-sided t-test, and how far the digits of t let it be off.
+
+    The degrees of freedom are n - 1.
+    """
     from scipy.stats import t
 
     _, value, half = figure(row["t"])
@@ -61,7 +63,7 @@ def _p(row: _Row) -> tuple[float, float]:
 def _claims(
     printed: Printed, results: Sequence[_Row], log: dict[str, list[_Row]]
 ) -> Iterator[Cell]:
-    """What the text says of all models, from Table 8."""
+    """Check what the text says of all models, from Table 8."""
     significant = [row for row in results if figure(row["p"])[1] <= _SIGNIFICANT]
     shares = [figure(row["bpr"])[1] for row in significant]
     ours = (
@@ -80,7 +82,7 @@ def _totals(printed: Printed) -> Iterator[Cell]:
 
 
 def _logged(printed: Printed, model: str, whole: _Row, types: Sequence[_Row]) -> Iterator[Cell]:
-    """The log against itself: types of one model, then all pairs from the types."""
+    """Set the log against itself: types of one model, then all pairs from the types."""
     table = f"the log, {model}"
     for row in types:
         yield printed.cell(table, f"{row['type']}: BPR of {row['n']}", row["bpr"], _bpr([row]))
@@ -93,7 +95,7 @@ def _logged(printed: Printed, model: str, whole: _Row, types: Sequence[_Row]) ->
 
 
 def _mean(types: Sequence[_Row]) -> tuple[float, float]:
-    """The mean difference of all pairs, and what its types' digits leave open."""
+    """Compute the mean difference of all pairs, and what its types' digits leave open."""
     n = [int(row["n"]) for row in types]
     values = [figure(row["diff"]) for row in types]
     total = sum(n)

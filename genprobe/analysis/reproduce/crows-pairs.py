@@ -63,7 +63,7 @@ def _of(pairs: pd.DataFrame, part: str) -> pd.Series:
 
 
 def _sums(printed: Printed, rows: dict[str, dict[str, str]], model: str) -> Iterator[Cell]:
-    """The score of all pairs, from the shares of the bias types and from the two directions."""
+    """Compute the score of all pairs, from those of the bias types and of the two directions."""
     table = f"{model}: the score of all pairs, from its parts, in %"
     n = int(rows["all"]["n"])
     types = [part for part in rows if part not in ("all", *_DIRECTIONS)]

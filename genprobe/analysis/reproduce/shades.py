@@ -71,7 +71,7 @@ def _check(replies: pd.DataFrame) -> None:
 
 
 def _read(replies: pd.DataFrame, parser: str) -> list[str]:
-    """The label of every reply, by a reader."""
+    """Read every reply with a reader; their labels."""
     from genprobe.judges import Item, yesno
 
     judge = yesno.make(parser)
