@@ -75,12 +75,7 @@ def score(
     columns = _columns(tables, how.by)
     scores = {table.source: _counted(table, tables, columns, how) for table in tables}
     for table in tables:
-        source = table.source
-        if table.run and (unread := _unread(scores[source])):
-            what = f"{many(unread, 'reply')} not read by a judge yet and left out"
-            note(Caution(f"{source}: {what}; `genprobe judge {source}` reads them"))
-    for table in tables:
-        for line in _changed(table.outcomes):
+        for line in (*_left_unread(table, scores[table.source]), *_changed(table.outcomes)):
             note(Caution(f"{table.source}: {line}"))
     if not any(scores.values()):
         raise InputError(
@@ -270,6 +265,13 @@ def _changed(outcomes: pd.DataFrame) -> Iterator[str]:
             if len(counts) > 1:
                 parts = ", ".join(f"{name} {n}" for name, n in counts.items())
                 yield f"the {what} changed within the run: {parts}; --by {column} tells them apart"
+
+
+def _left_unread(table: _Table, scores: Sequence[Score]) -> Iterator[str]:
+    """Yield a line where no judge has read some replies of a run yet."""
+    if table.run and (unread := _unread(scores)):
+        what = f"{many(unread, 'reply')} not read by a judge yet and left out"
+        yield f"{what}; `genprobe judge {table.source}` reads them"
 
 
 def _unread(scores: Sequence[Score]) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -122,15 +122,22 @@ def render(
         scripts=scripts,
         policy=policy(styles, scripts),
     )
+    _warn(runs, cautions, reviewed is not None, note)
+    # Half of a surrogate pair, which models do produce, has no place in UTF-8.
+    return page.lstrip().encode("utf-8", "replace").decode("utf-8")
+
+
+def _warn(
+    runs: Sequence[Source], cautions: Mapping[str, Sequence[str]], reviewed: bool, note: Note
+) -> None:
+    """Tell what stands on the page as a caution, and of a review that the page does not heed."""
     for name, lines in cautions.items():
         for line in lines:
             note(Caution(f"{name}: {line}"))
     cure = "--reviewed FILE puts the corrected rates first"
-    for run in runs if reviewed is None else ():
+    for run in () if reviewed else runs:
         if run.judges.keys() != run.run.judges().keys():
             note(Caution(f"{run.title}: people have reviewed replies; {cure}"))
-    # Half of a surrogate pair, which models do produce, has no place in UTF-8.
-    return page.lstrip().encode("utf-8", "replace").decode("utf-8")
 
 
 def policy(styles: Sequence[str], scripts: Sequence[str]) -> str:

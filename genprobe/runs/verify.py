@@ -214,8 +214,11 @@ class _Check:
             )
 
     def _judged(self, judge: str, name: str) -> tuple[int, str]:
-        """Check the note about a file of judgments; the marks of the decodes that were read, and
-        the kind of replies that alone were given to it."""
+        """Check the note about a file of judgments.
+
+        Returns the marks of the decodes that were read, and the kind of replies that alone were
+        given to the judge.
+        """
         note, read, only = f"judgments/{judge}.json", 0, ""
         for where, judged in self.read(note, Judged):
             read, only = sum(_DECODES.get(d, 0) for d in judged.reads), judged.only
