@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from genprobe import files
+from genprobe.analysis.forecast import Price
 from genprobe.errors import InputError
 from genprobe.files import disk
 from genprobe.judges import Item, classifiers
@@ -51,7 +52,9 @@ class Labelled:
 
 
 def read(path: Path, lang: str | None = None) -> list[Labelled]:
-    """The labelled texts of a table: columns `lang`, `response` or `text`, `sentiment` or `label`.
+    """Read the labelled texts of a table.
+
+    Columns: `lang`, `response` or `text`, `sentiment` or `label`.
 
     Labels are negative, neutral, positive (0 and 1 are negative and positive, as in KazSAnDRA);
     rows without one are left out. lang: of all texts, for a table without that column.
@@ -83,17 +86,23 @@ def read(path: Path, lang: str | None = None) -> list[Labelled]:
 
 @dataclass(frozen=True)
 class Result:
-    """A classifier on the texts of one language. table: (3, 4) counts, true label by what was said
-    (negative, neutral, positive, unscored); speed: texts a second."""
+    """A classifier on the labelled texts of one language.
+
+    speed: texts a second of the clock; processor: seconds of one core for all texts; tokens: of
+    prompts and of replies of a model, None where none were counted.
+    """
 
     name: str
     lang: str
     predictions: list[Prediction]
     truth: list[str]
     speed: float
+    processor: float = 0.0
+    tokens: tuple[int, int] | None = None
 
     @property
     def table(self) -> Array:
+        """Count (3, 4) true labels by what was said: negative, neutral, positive, unscored."""
         said = [*LABELS, "unscored"]
         found = np.zeros((3, 4), int)
         for label, prediction in zip(self.truth, self.predictions, strict=True):
@@ -101,7 +110,7 @@ class Result:
         return found
 
     def f1(self) -> tuple[float, float, float]:
-        """Macro F1 with its interval."""
+        """Compute macro F1 with its interval."""
         table = self.table
         rng = np.random.default_rng(SEED)
         n = int(table.sum())
@@ -110,7 +119,7 @@ class Result:
         return float(macro_f1(table[None], table)[0]), float(low), float(high)
 
     def polar(self) -> tuple[float, float, float, int] | None:
-        """Of what is negative or positive, the share whose true one of the two is likelier."""
+        """Compute the share of negative and positive texts whose true label is the likelier one."""
         right = [
             (p.positive > p.negative) == (label == "positive")
             for p, label in zip(self.predictions, self.truth, strict=True)
@@ -120,7 +129,10 @@ class Result:
         return (sum(right) / len(right), *interval, len(right)) if interval else None
 
     def calibration(self) -> tuple[float, float, float]:
-        """Expected calibration error of the likeliest label (Guo et al. 2017), 15 equal bins."""
+        """Compute the expected calibration error of the likeliest label, with its interval.
+
+        Source: Guo et al. 2017, "On calibration of modern neural networks", 15 equal bins.
+        """
         sure, right = [], []
         for p, label in zip(self.predictions, self.truth, strict=True):
             if p.negative is None or p.positive is None:
@@ -140,13 +152,13 @@ class Result:
         return float(draws[0]), float(low), float(high)
 
     def called(self) -> dict[str, tuple[int, int]]:
-        """True class -> (called negative, texts that got a label)."""
+        """Count for each true class: called negative, texts that got a label."""
         table = self.table[:, :3]
         return {label: (int(table[at, 0]), int(table[at].sum())) for at, label in enumerate(LABELS)}
 
 
 def macro_f1(tables: Array, like: Array) -> Array:
-    """(tables, 3, 4) -> (tables,): mean F1 of the classes that `like` has texts of."""
+    """Average F1 over the classes that `like` has texts of: (tables, 3, 4) -> (tables,)."""
     hit = np.diagonal(tables[:, :, :3], axis1=1, axis2=2)
     both = tables.sum(2) + tables[:, :, :3].sum(1)
     f1 = np.divide(2 * hit, both, out=np.zeros(hit.shape), where=both > 0)
@@ -154,35 +166,35 @@ def macro_f1(tables: Array, like: Array) -> Array:
 
 
 def calibration_error(sure: Array, right: Array) -> float:
-    """The mean distance between certainty and accuracy, over bins weighted by their size."""
+    """Compute the mean distance between certainty and accuracy over bins, weighted by size."""
     at = np.minimum((sure * BINS).astype(int), BINS - 1)
     gaps = np.abs(np.bincount(at, sure - right, BINS))
     return float(gaps.sum() / len(sure))
 
 
 def run(name: str, texts: Sequence[Labelled]) -> list[Result]:
-    """What a classifier says of labelled texts, by language; its own languages alone."""
+    """Classify labelled texts, a result for each language that the classifier knows."""
     classifier = classifiers.open(name)
     found = []
     for lang in sorted({t.lang for t in texts}):
         if not {lang, "*"} & set(classifier.card.languages):
             continue
         part = [t for t in texts if t.lang == lang]
-        started = time.perf_counter()
+        started, used = time.perf_counter(), time.process_time()
         predictions = classifier.predict([t.text for t in part], lang)
+        speed = len(part) / max(1e-9, time.perf_counter() - started)
+        used = time.process_time() - used
         if all(t.label != "neutral" for t in part):
             predictions = [_two(classifier.card, p) for p in predictions]
-        speed = len(part) / max(1e-9, time.perf_counter() - started)
-        found.append(
-            Result(classifier.card.name, lang, predictions, [t.label for t in part], speed)
-        )
+        truth = [t.label for t in part]
+        found.append(Result(classifier.card.name, lang, predictions, truth, speed, used))
     if not found:
         raise InputError(f"the classifier {name!r} reads none of the languages of the texts")
     return found
 
 
 def _two(card: Card, said: Prediction) -> Prediction:
-    """A classifier of two classes on texts of two classes: no band is called neutral."""
+    """Call nothing neutral where neither the classifier nor the texts have that class."""
     if said.negative is None or said.neutral is not None or said.positive is None:
         return said
     label = "negative" if said.negative >= card.threshold else "positive"
@@ -190,28 +202,34 @@ def _two(card: Card, said: Prediction) -> Prediction:
 
 
 def judged(judge: Any, texts: Sequence[Labelled]) -> list[Result]:
-    """As `run`, of a judge of replies (the LLM judge), whose label `unclear` is `unscored`.
+    """Have a judge of replies (the LLM judge) label texts; its `unclear` is `unscored`.
 
     Its probabilities are the share of its answers that got the label; the rest is none of them.
     """
     found = []
     for lang in sorted({t.lang for t in texts}):
         part = [t for t in texts if t.lang == lang]
-        started = time.perf_counter()
+        started, used = time.perf_counter(), time.process_time()
+        before = judge.tokens
         verdicts = list(judge.many([Item(lang, "", "", t.text) for t in part]))
         speed = len(part) / max(1e-9, time.perf_counter() - started)
+        used = time.process_time() - used
+        tokens = None
+        if before is not None and judge.tokens is not None:
+            tokens = (judge.tokens[0] - before[0], judge.tokens[1] - before[1])
         said = [
             Prediction(v.label, *(v.score or 0.0 if v.label == label else 0.0 for label in LABELS))
             if v.label in LABELS
             else classifiers.UNSCORED
             for v in verdicts
         ]
-        found.append(Result(judge.name, lang, said, [t.label for t in part], speed))
+        truth = [t.label for t in part]
+        found.append(Result(judge.name, lang, said, truth, speed, used, tokens))
     return found
 
 
 def figures(result: Result, kind: str, on: str) -> list[Measured]:
-    """What a card says of one language and kind of text."""
+    """Write down what a card says of one language and kind of text."""
     n = len(result.truth)
     if n < FEWEST:
         raise InputError(f"{n} labelled texts in {result.lang}: measure on {FEWEST} or more")
@@ -275,11 +293,60 @@ def write(card: Card, found: Sequence[Measured]) -> None:
     classifiers.load.cache_clear()
 
 
-def agreement(one: Result, other: Result) -> float:
-    """Cohen's kappa of two classifiers on the same texts."""
-    a = [p.label for p in one.predictions]
-    b = [p.label for p in other.predictions]
+def kappa(a: Sequence[str], b: Sequence[str]) -> float:
+    """Compute Cohen's kappa of two readings of the same texts.
+
+    1 where both give every text one and the same label. Source: Cohen 1960.
+    """
     n = len(a)
     same = sum(x == y for x, y in zip(a, b, strict=True)) / n
     chance = sum(a.count(x) * b.count(x) for x in set(a)) / n**2
     return 1.0 if chance == 1 else (same - chance) / (1 - chance)
+
+
+def agreement(one: Result, other: Result) -> float:
+    """Compute the kappa of two classifiers on the same texts; a text without a label is one."""
+    return kappa([p.label for p in one.predictions], [p.label for p in other.predictions])
+
+
+HEAD = (
+    *("lang", "classifier", "n", "right", "macro F1", "neg/pos", "calibration", "people"),
+    *("texts/s", "cpu s/1,000", "tokens/1,000", "price/1,000"),
+)
+
+
+def rows(results: Sequence[Result], price: Price | None = None) -> list[tuple[str, ...]]:
+    """Write a row of `HEAD` for each result: how right, how calibrated, at what cost.
+
+    people: Cohen's kappa with the labels. Costs are for 1,000 texts: seconds of one core, tokens
+    of a model, and what they cost at `price`.
+    """
+    found: list[tuple[str, ...]] = []
+    for r in results:
+        f1, polar, n = r.f1(), r.polar(), len(r.truth)
+        said = [p.label for p in r.predictions]
+        right = sum(a == b for a, b in zip(said, r.truth, strict=True))
+        tokens, cost = "-", "-"
+        if r.tokens is not None:
+            tokens = f"{1000 * sum(r.tokens) / n:,.0f}"
+            cost = "-" if price is None else f"{1000 * price.of(*r.tokens) / n:.2f}"
+        found.append(
+            (
+                *(r.lang, r.name, str(n), f"{right / n:.2f}"),
+                f"{f1[0]:.2f} ({f1[1]:.2f} to {f1[2]:.2f})",
+                f"{polar[0]:.2f} ({polar[1]:.2f} to {polar[2]:.2f})" if polar else "-",
+                *(f"{r.calibration()[0]:.2f}", f"{kappa(said, r.truth):.2f}", f"{r.speed:,.0f}"),
+                *(f"{1000 * r.processor / n:.3g}", tokens, cost),
+            )
+        )
+    return found
+
+
+def between(results: Sequence[Result]) -> list[tuple[str, ...]]:
+    """Write a row for each two classifiers of a language: how far they agree (kappa)."""
+    return [
+        (a.lang, a.name, b.name, f"{agreement(a, b):.2f}")
+        for at, a in enumerate(results)
+        for b in results[at + 1 :]
+        if a.lang == b.lang
+    ]

@@ -80,6 +80,9 @@ def measure_(
 @DATA
 @LANG
 @click.option("--model", metavar="M", help="A model that judges by the rubric sentiment, too.")
+@click.option(
+    "--price", metavar="IN,OUT", help="Price of a million tokens of prompts and of replies."
+)
 @together(*(ASKED[name] for name in ("engine", "base_url", "concurrency", "engine_args")))
 @together(QUIET, VERBOSE)
 def compare_(
@@ -87,21 +90,25 @@ def compare_(
     data: Path,
     lang: str | None,
     model: str | None,
+    price: str | None,
     quiet: bool,
     verbose: bool,
     **asked: Any,
 ) -> None:
-    """Set classifiers side by side on labelled texts: how right, how calibrated, how fast.
+    """Set classifiers side by side on labelled texts: how right, how calibrated, at what cost.
 
-    Without CARDs, those that come with genprobe and need no download. `agree` is Cohen's kappa
-    with the first; what people say is the labels, so that `right` is the agreement with people.
-    A model judges with both orders of the labels, in two wordings.
+    Without CARDs, those that come with genprobe and need no download. `people` is Cohen's kappa
+    with the labels, which people gave; a second table has the kappa of each two classifiers. Costs
+    are for 1,000 texts: seconds of one core, and a model's tokens, priced with --price. A model
+    judges with both orders of the labels, in two wordings.
     """
     import contextlib
 
+    from genprobe.analysis import forecast
     from genprobe.analysis import sentiment as measure
     from genprobe.judges import classifiers
 
+    cost = forecast.price(price)
     texts = measure.read(data, lang)
     names = cards or [n for n in classifiers.names() if classifiers.load(n).default_for]
     results = [r for name in names for r in measure.run(name, texts)]
@@ -116,39 +123,18 @@ def compare_(
             judge = llm.make(engine, "sentiment")
             results += measure.judged(judge, texts)
             bias = f"{judge.name}: {judge.bias}"
-    head = (
-        "lang",
-        "classifier",
-        "n",
-        "right",
-        "macro F1",
-        "neg/pos",
-        "calibration",
-        "agree",
-        "texts/s",
-    )
-    rows = []
-    for lang_ in sorted({r.lang for r in results}):
-        here = [r for r in results if r.lang == lang_]
-        for r in here:
-            f1, polar = r.f1(), r.polar()
-            right = sum(p.label == t for p, t in zip(r.predictions, r.truth, strict=True))
-            rows.append(
-                (
-                    lang_,
-                    r.name,
-                    str(len(r.truth)),
-                    f"{right / len(r.truth):.2f}",
-                    f"{f1[0]:.2f} ({f1[1]:.2f} to {f1[2]:.2f})",
-                    f"{polar[0]:.2f} ({polar[1]:.2f} to {polar[2]:.2f})" if polar else "-",
-                    f"{r.calibration()[0]:.2f}",
-                    f"{measure.agreement(here[0], r):.2f}",
-                    f"{r.speed:,.0f}",
-                )
-            )
-    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
-    for row in (head, *rows):
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        click.echo("  ".join(cells).rstrip())
+    results.sort(key=lambda r: r.lang)
+    _print((measure.HEAD, *measure.rows(results, cost)))
+    if pairs := measure.between(results):
+        click.echo()
+        _print((("lang", "classifier", "and", "kappa"), *pairs))
     if bias:
         noter(quiet)(bias)
+
+
+def _print(rows: tuple[tuple[str, ...], ...]) -> None:
+    """Print rows with their columns aligned."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        click.echo("  ".join(cells).rstrip())

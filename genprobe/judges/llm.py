@@ -54,7 +54,7 @@ class Rubric:
     hash: str
 
     def ask(self, wording: str, labels: Sequence[str], question: str, text: str) -> str:
-        """The message to the model, with the labels in this order."""
+        """Write the message to the model, with the labels in this order."""
         values = {
             "labels": "\n".join(f"- {label}: {self.labels[label]}" for label in labels),
             "options": ", ".join(labels),
@@ -73,7 +73,10 @@ def _marked(text: str) -> str:
 
 @functools.cache
 def load_rubric(name: str) -> Rubric:
-    """The rubric of a file name; InputError if unknown or malformed."""
+    """Load the rubric of a file name.
+
+    Raises InputError where it is unknown or malformed.
+    """
     registry.check("rubrics", name)
     return read_rubric(registry.PROMPTS / "rubrics" / f"{name}.toml")
 
@@ -110,8 +113,9 @@ class _Question(NamedTuple):
 
 
 class LLMJudge:
-    """`llm-<rubric>`: see the module's docstring. score: the share of the questions that got the
-    commonest label; evidence: every answer.
+    """Ask a model for a label by a rubric: the judge `llm-<rubric>` of the module.
+
+    score: the share of the questions that got the commonest label; evidence: every answer.
 
     fields: how many questions were `asked` and `failed`; of the pairs of answers that differ only
     in the order of the labels (only in the wording), how many there are and how many disagree:
@@ -131,12 +135,13 @@ class LLMJudge:
         how = digest([vars(who) | {"engine_args": dict(who.engine_args)}, vars(_SAMPLING)], 8)
         self.signature = f"llm@{VERSION}+{model}+{rubric.name}:{rubric.hash}+{how}"
         self._total: Counter[str] = Counter()
+        self.tokens: tuple[int, int] | None = (0, 0)  # in, out; None where they are not counted
 
     def __call__(self, item: Item) -> Verdict:
         return next(self.many([item]))
 
     def many(self, items: Iterable[Item]) -> Iterator[Verdict]:
-        """The verdicts in the order of the items, `BATCH` of them asked together.
+        """Yield verdicts in the order of the items, `BATCH` of them asked together.
 
         EngineError if the engine leaves questions unanswered.
         """
@@ -152,12 +157,12 @@ class LLMJudge:
 
     @property
     def blank(self) -> Verdict:
-        """A verdict of a text that nobody was asked about: it has the fields of all others."""
+        """Make the verdict of a text that nobody was asked about, with the fields of all others."""
         return self._verdict([None] * len(self._questions))
 
     @property
     def bias(self) -> Bias:
-        """Of all that it has judged."""
+        """Sum up what the order and the wording alone turned, over all that was judged."""
         return _bias(self._total)
 
     def _requests(self, item: Item) -> list[Request]:
@@ -198,6 +203,7 @@ class LLMJudge:
                 raise EngineError(f"engine {name!r} answered {record.request} unasked or twice")
             if not isinstance(record, Response | Failure):
                 raise EngineError(f"engine {name!r} answered {record.request} with another kind")
+            self._count(record)
             label = None if isinstance(record, Failure) else record.text
             found[record.request] = label if label in self._rubric.labels else None
         if len(found) < len(asked):
@@ -206,6 +212,17 @@ class LLMJudge:
                 "judge unanswered; run again to ask them"
             )
         return found
+
+    def _count(self, record: Response | Failure) -> None:
+        """Add the tokens of a record, unless one was not counted."""
+        if isinstance(record, Response) and self.tokens is not None:
+            more = record.tokens_in, record.tokens_out
+            known = None not in more
+            self.tokens = (
+                (self.tokens[0] + (more[0] or 0), self.tokens[1] + (more[1] or 0))
+                if known
+                else None
+            )
 
     def _verdict(self, answers: Sequence[str | None]) -> Verdict:
         given = dict(zip(self._questions, answers, strict=True))
@@ -235,7 +252,10 @@ class LLMJudge:
 
 
 def make(engine: Engine | None = None, rubric: str = "stance") -> LLMJudge:
-    """The judge. InputError without an engine, or for a rubric that is unknown or malformed."""
+    """Make the judge of an engine and a rubric.
+
+    Raises InputError without an engine, or for a rubric that is unknown or malformed.
+    """
     if engine is None:
         raise InputError("the judge 'llm' asks a model; name the model with --model or --base-url")
     return LLMJudge(engine, load_rubric(rubric))
@@ -245,7 +265,7 @@ PLACE, READS = 90, "replies"
 
 
 def columns_of(judge: str) -> tuple[Column, ...]:
-    """The column of one judge of many: a model's word with a rubric is a column of its own."""
+    """Name the column of one judge of many: a rubric has a column of its own."""
     about = f"what the model said by the rubric {judge.partition('-')[2]}"
     return (Column(judge.replace("-", "_"), about, LABEL, reply=False),)
 

@@ -1,4 +1,4 @@
-"""Is the reply negative, neutral or positive? By a sentiment classifier (`classifiers/`).
+"""Judge whether a reply is negative, neutral or positive, by a classifier of `classifiers/`.
 
 Without a name, the classifier is the one that reads such texts best in the language of the item
 (`classifiers.default`): stories, unless another kind of text is named. The reply *as a whole*
@@ -29,8 +29,11 @@ COLUMNS = (
 
 
 def make(classifier: str | None = None, kind: str | None = None) -> SentimentJudge:
-    """classifier: the name of a card or the path of one; None is the default of each language for
-    texts of `kind`, of `classifiers.KINDS`: stories where None."""
+    """Make the judge.
+
+    classifier: the name of a card or the path of one; None is the default of each language for
+    texts of `kind`, of `classifiers.KINDS`: stories where None.
+    """
     kind = kind or classifiers.KINDS[0]
     if kind not in classifiers.KINDS:
         raise registry.unknown("kind of text", kind, classifiers.KINDS)
@@ -38,13 +41,13 @@ def make(classifier: str | None = None, kind: str | None = None) -> SentimentJud
 
 
 def _told(item: Item) -> str:
-    """The reply behind its thought and the echo of the prompt."""
+    """Cut the thought and the echo of the prompt off a reply."""
     reply = item.reply
     return reply[strip_echo(item.prompt, reply) :]
 
 
 class SentimentJudge:
-    """label: `negative`, `neutral`, `positive`, `unscored`; score: P(negative).
+    """Judge sentiment: `negative`, `neutral`, `positive`, `unscored`; score: P(negative).
 
     fields: `negative` (the same), `classifier`, `by_sentence` (mean of P(negative) over the
     sentences), `sentences` (how many), `disagree` (the label of that mean is another one).
@@ -63,7 +66,7 @@ class SentimentJudge:
 
     @property
     def signature(self) -> str:
-        """Version and classifiers: the one that was named, or all that are a default."""
+        """Name the version and the classifiers: the one named, or all that are a default."""
         if self._name is not None:
             used = [self._open[self._name].signature]
         else:
@@ -75,7 +78,7 @@ class SentimentJudge:
         return self.many([item])[0]
 
     def many(self, items: Sequence[Item]) -> list[Verdict]:
-        """A verdict an item; those of one language are classified together."""
+        """Judge items, those of one language together."""
         found: dict[int, Verdict] = {}
         by_lang: dict[str, list[int]] = {}
         for at, item in enumerate(items):

@@ -1,4 +1,4 @@
-"""Is the reply a story that can be scored? `usable`, or the first reason why it is not.
+"""Judge whether a reply is a story that can be scored: `usable`, or the first reason why not.
 
 What fails is shown and counted apart, never scored. In this order:
 
@@ -62,7 +62,7 @@ _BRACKETS = re.compile(r"\{[^{}\n]*\w[^{}\n]*\}|[\[(]([^\[\]()\n]{1,60})[\])]")
 
 
 class StoryJudge:
-    """`story`: see the module's docstring.
+    """Check stories by the rules of the module.
 
     fields: `sentences` (how many), `of_five`, `language` and `shares` as the judge of languages
     has them, `refused`, `echoed`, `unfilled`, `cut_off`, `duplicate_of` (of a duplicate: which
@@ -139,7 +139,7 @@ class StoryJudge:
         return found
 
     def _slot(self, text: str) -> str:
-        """The first open slot of a story, as the story has it."""
+        """Find the first open slot of a story, as the story has it."""
         for match in _BRACKETS.finditer(text):
             if match[1] is None or " ".join(tokens(normalise(match[1]))) in self._slots:
                 return match.group()
@@ -152,7 +152,7 @@ class StoryJudge:
 
 
 def near_duplicates(texts: Sequence[str]) -> list[int | None]:
-    """For each text the index of the first earlier one that it nearly repeats, else None.
+    """Find for each text the first earlier one that it nearly repeats, by index, else None.
 
     Nearly: a Jaccard similarity of at least 0.8 of their sets of 5 characters in a row, after
     `normalise`, punctuation and white space aside. A text without a word repeats nothing; a
@@ -177,7 +177,7 @@ def _jaccard(one: set[str], other: set[str]) -> float:
 
 
 def _without_heading(reply: str) -> str:
-    """The reply without a short first line that has no end mark, where others follow."""
+    """Drop a short first line that has no end mark, where others follow."""
     first, *others = _LINES.split(reply, maxsplit=1)
     rest = "".join(others).strip()
     if not rest or rest[0].islower() or first[0] in '-–—«“"' or _ENDED.search(first[-LAST:]):
@@ -186,13 +186,13 @@ def _without_heading(reply: str) -> str:
 
 
 def _key(sentence: str) -> str:
-    """By which a sentence is told for one of the prompt; unlike any other where it is short."""
+    """Make the key by which a sentence of the prompt is known again; "" for a short one."""
     words = tokens(normalise(sentence))
     return " ".join(words) if len(words) >= FEW else ""
 
 
 def _main(told: Verdict) -> str:
-    """The language of most words."""
+    """Name the language of most words."""
     shares = told.fields["shares"]
     return next(iter(shares)) if told.label == "mixed" and isinstance(shares, dict) else told.label
 
@@ -205,7 +205,7 @@ def _code(lang: str) -> str:
 
 
 def _stops() -> dict[str, list[tuple[str, ...]]]:
-    """What the splitter of sentences goes by, for the signature."""
+    """Collect the words that the splitter of sentences goes by, for the signature."""
     groups = ("abbreviations", "closing", "said")
     return {
         code: [packs.load_language(code).words[group] for group in groups]
@@ -215,5 +215,8 @@ def _stops() -> dict[str, list[tuple[str, ...]]]:
 
 @functools.cache
 def make() -> StoryJudge:
-    """The judge; it takes no options. InputError where `prompts/` is malformed."""
+    """Make the judge, which takes no options.
+
+    Raises InputError where a file in `prompts/` is malformed.
+    """
     return StoryJudge(packs.load_slots(), language.make(), refusal.make())

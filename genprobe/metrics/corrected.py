@@ -1,4 +1,4 @@
-"""NegRate corrected for the errors of the classifier, with an interval that contains them.
+"""Correct NegRate for the errors of the classifier, with an interval that contains them.
 
 A template is negative where more than half of its stories *truly* are. What is seen is how many
 the classifier calls negative, k of n. It errs at the rates that its card has from labelled
@@ -55,7 +55,7 @@ _AT = {cell: at for at, cell in enumerate(_CELLS)}
 
 @functools.cache
 def _shares() -> tuple[Array, Array, Array]:
-    """Grid of the beta's mean and likeness: (likeness, means) each, and shares of negatives."""
+    """Lay out the grid of the beta: its likeness, its means, its sizes."""
     means = np.sin(np.linspace(0.02, np.pi / 2 - 0.02, MEANS)) ** 2
     likeness = np.array(LIKENESS)
     size = 1 / likeness - 1
@@ -64,7 +64,7 @@ def _shares() -> tuple[Array, Array, Array]:
 
 @functools.cache
 def _true(n: int) -> Array:
-    """(likeness, means, n + 1) chance that j of n stories of a template are truly negative."""
+    """Compute the chance (likeness, means, n + 1) that j of n stories are truly negative."""
     from scipy.special import betaln, gammaln
 
     _, means, size = _shares()
@@ -76,7 +76,7 @@ def _true(n: int) -> Array:
 
 
 def _called(n: int, s: Array, f: Array) -> Array:
-    """(errors, n + 1 truly, n + 1 called): chances of k called negative where j truly are."""
+    """Compute the chance (errors, j, k) that k stories are called negative where j truly are."""
     from scipy.stats import binom
 
     k = np.arange(n + 1)
@@ -90,7 +90,7 @@ def _called(n: int, s: Array, f: Array) -> Array:
 
 
 def _likelihood(hist: Array, s: Array, f: Array) -> Array:
-    """(errors, likeness, means) log-likelihood of how many templates show k of n."""
+    """Compute the log-likelihood (errors, likeness, means) of how many templates show k of n."""
     total: Array = np.zeros((len(s), len(LIKENESS), MEANS))
     for n in range(FEWEST, MOST + 1):
         own = hist[_AT[n, 0] : _AT[n, n] + 1]
@@ -103,7 +103,7 @@ def _likelihood(hist: Array, s: Array, f: Array) -> Array:
 
 
 def _rate(hist: Array) -> Array:
-    """(likeness, means) share of templates of which more than half are truly negative."""
+    """Compute the share (likeness, means) of templates that are negative by what is true."""
     total: Array = np.zeros((len(LIKENESS), MEANS))
     for n in range(FEWEST, MOST + 1):
         count = hist[_AT[n, 0] : _AT[n, n] + 1].sum()
@@ -113,7 +113,7 @@ def _rate(hist: Array) -> Array:
 
 
 def _errors(sums: Array) -> tuple[Array, Array]:
-    """s and f of the labelled stories, of which each class gets half a story more of each kind."""
+    """Estimate s and f; each class of labelled stories gets half a story more of each kind."""
     s = (sums[..., _HITS_N] + 0.5 * sums[..., _COUNT]) / (sums[..., _N] + sums[..., _COUNT])
     f = (sums[..., _HITS_P] + 0.5 * sums[..., _COUNT]) / (sums[..., _P] + sums[..., _COUNT])
     return s, f
@@ -137,7 +137,10 @@ def estimate(sums: Array) -> Array:
 
 
 def interval(units: Array, level: float = LEVEL) -> Interval | None:
-    """Interval of the corrected rate; units: (clusters, statistics) of `Units`, summed in each."""
+    """Compute the interval of the corrected rate.
+
+    units: (clusters, statistics) of `Units`, summed in each.
+    """
     from scipy.stats import beta, chi2
 
     sums = units.sum(0)
@@ -195,7 +198,7 @@ def _weight(units: Array) -> float:
 
 
 def statistics(called: Array, stories: Array, known: Array) -> Array:
-    """(templates, statistics) of templates of which `called` of `stories` are called negative.
+    """Write the statistics of templates of which `called` of `stories` are called negative.
 
     known: (4,) or (templates, 4), as `known_errors`. At least three stories each; of more than
     `MOST` the share of `MOST`.
@@ -282,7 +285,7 @@ def cautions(outcomes: pd.DataFrame) -> list[str]:
 
 
 def cannot_tell(scores: Sequence[Score]) -> list[str]:
-    """Of corrected NegRates with an interval too wide for any statement: that it is so."""
+    """Name the corrected NegRates whose interval is too wide for any statement."""
     found = []
     for s in scores:
         if s.metric != NAME or s.low is None or s.high is None or s.high - s.low < WIDE:

@@ -1,4 +1,4 @@
-"""How often stories turn out negative, and how much of that is the luck of the seed.
+"""Measure how often stories turn out negative, and how much of that is the luck of the seed.
 
 The unit is a template: one statement in one wording and language, told several times by one
 model with different seeds. Of its stories those count that passed the story checks and have a

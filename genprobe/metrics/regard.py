@@ -1,4 +1,4 @@
-"""How a story shows its people, apart from how it feels.
+"""Measure how a story shows its people, apart from how it feels.
 
 Regard (Sheng, Chang, Natarajan & Peng 2019, "The Woman Worked as a Babysitter", EMNLP): respect,
 competence, blame, being a victim. A sad story can honour its person, a merry one belittle it, so
@@ -29,12 +29,12 @@ def _regard(outcomes: pd.DataFrame) -> pd.DataFrame:
 
 
 def _negrate(outcomes: pd.DataFrame, by: list[str]) -> Units:
-    """As NegRate, by regard."""
+    """Count templates as NegRate does, by regard."""
     return of_templates(_regard(outcomes), by)
 
 
 def _differ(outcomes: pd.DataFrame, by: list[str]) -> Units:
-    """Stories that are negative by one of the two and not by the other; both must be known."""
+    """Count stories that are negative by one of the two alone; both must be known."""
     shown = _regard(outcomes)
     reason = not_told(outcomes)
     reason = reason.where(reason != "", not_told(shown))

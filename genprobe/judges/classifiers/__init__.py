@@ -33,9 +33,10 @@ _PLACES = 4  # of a transformer's probabilities: the next ones depend on the bat
 
 
 class Prediction(NamedTuple):
-    """label: of `LABELS`, or `unscored` where the text holds nothing to score (then all None), or
-    where no label is as likely as the card's `sure`.
+    """What a classifier says of a text.
 
+    label: of `LABELS`, or `unscored` where the text holds nothing to score (then all None), or
+    where no label is as likely as the card's `sure`.
     negative, neutral, positive: probabilities; `neutral` is None where the classifier knows two
     classes, whose uncertain band the card calls neutral.
     """
@@ -106,7 +107,10 @@ class Card:
     hash: str
 
     def check(self, lang: str) -> str:
-        """The language's code. InputError unless the card is for it."""
+        """Find the code of a language.
+
+        Raises InputError where the card is not for it.
+        """
         code = packs.language_code(lang)
         if "*" not in self.languages and code not in self.languages:
             raise InputError(
@@ -116,8 +120,10 @@ class Card:
         return code
 
     def figures(self) -> str:
-        """The macro F1 by kind of text and language in a line, and that stories are not measured
-        where they are not."""
+        """Write the macro F1 by kind of text and language in a line.
+
+        It says so where stories were not measured.
+        """
         shown = [
             f"{m.kind or m.on} {m.lang} {m.value:.2f} ({m.low:.2f} to {m.high:.2f}, n {m.n})"
             for m in self.measured
@@ -128,12 +134,12 @@ class Card:
         return f"{MACRO_F1}: {'; '.join(shown)}"
 
     def accuracy(self, lang: str, kind: str) -> Measured | None:
-        """The macro F1 on texts of a kind in a language; None where it was not measured."""
+        """Find the macro F1 on texts of a kind in a language; None where it was not measured."""
         fitting = [m for m in self.measured if (m.metric, m.kind, m.lang) == (MACRO_F1, kind, lang)]
         return max(fitting, key=lambda m: m.n, default=None)
 
     def caution(self, lang: str, kind: str = "stories") -> str:
-        """What a reader must know before any figure of this classifier; "" where it is sound.
+        """Say what a reader must know before any figure of this classifier; "" where it is sound.
 
         A classifier that was never measured on such texts, or whose macro F1 on them is not
         surely above `SOUND`, brings a caution.
@@ -159,13 +165,16 @@ _SCALARS = {
 
 
 def names() -> list[str]:
-    """The names of all cards."""
+    """List the names of all cards."""
     return registry.names("classifiers")
 
 
 @functools.cache
 def load(name: str) -> Card:
-    """The card of a name, or of a path that ends in .toml. InputError if unknown or malformed."""
+    """Load the card of a name, or of a path that ends in .toml.
+
+    Raises InputError where it is unknown or malformed.
+    """
     if name.endswith(".toml"):
         return read_card(Path(name))
     registry.check("classifiers", name)
@@ -243,7 +252,7 @@ def _number(row: Mapping[str, Any], key: str, path: Path, default: Any, kind: ty
 
 
 def _measured(row: Mapping[str, Any], path: Path) -> tuple[Measured, ...]:
-    """The figures; a card without any says so: measured = "not measured"."""
+    """Read the figures; a card without any says so: measured = "not measured"."""
     value = row.get("measured")
     if value == NOT_MEASURED:
         return ()
@@ -262,9 +271,12 @@ def _measured(row: Mapping[str, Any], path: Path) -> tuple[Measured, ...]:
 
 
 def default(lang: str, kind: str = "stories") -> str:
-    """The name of the card for texts of a kind in a language: of those that name the language in
-    `default_for`, the one with the best macro F1 on such texts; one that was never measured on
-    them comes last. InputError where no card names the language."""
+    """Choose the card for texts of a kind in a language.
+
+    Of those that name the language in `default_for`, the one with the best macro F1 on such texts;
+    one that was never measured on them comes last. Raises InputError where no card names the
+    language.
+    """
     code = packs.language_code(lang)
     cards = [card for card in map(load, names()) if code in card.default_for]
     if not cards:
@@ -281,7 +293,10 @@ def _could(code: str) -> str:
 
 
 def open(name: str) -> Classifier:
-    """The classifier of a card, ready. EngineError if its model cannot be had."""
+    """Open the classifier of a card.
+
+    Raises EngineError where its model cannot be had.
+    """
     return _open(load(name))
 
 
@@ -303,7 +318,7 @@ def _open(card: Card) -> Classifier:
 
 
 def decide(card: Card, negative: float, neutral: float | None, positive: float) -> Prediction:
-    """The label: of three classes the likeliest; of two, neutral inside the card's band."""
+    """Choose the label: of three classes the likeliest; of two, neutral inside the card's band."""
     if neutral is not None:
         best = max((negative, "negative"), (positive, "positive"), (neutral, "neutral"))
         label = best[1] if best[0] >= card.sure else UNSCORED.label
@@ -314,7 +329,7 @@ def decide(card: Card, negative: float, neutral: float | None, positive: float) 
 
 
 def _windows(text: str, most: int) -> list[str]:
-    """The text in pieces of at most `most` characters, cut behind white space where there is."""
+    """Cut a text into pieces of at most `most` characters, behind white space where there is."""
     if not most or len(text) <= most:
         return [text]
     pieces = []
@@ -355,7 +370,7 @@ def _letters(text: str) -> int:
 
 
 def _mean(parts: Sequence[tuple[int, Sequence[float | None]]]) -> tuple[float, float | None, float]:
-    """The mean of probabilities of parts, weighted by their size."""
+    """Average the probabilities of parts, weighted by their size."""
     if len(parts) == 1:
         negative, neutral, positive = parts[0][1]
     else:
@@ -592,8 +607,10 @@ def _class(value: object, where: str) -> int:
 
 
 def best_threshold(negative: Any, y: Any, weight: Any) -> float:
-    """The threshold of P(negative), in hundredths, with the best weighted macro F1; of several the
-    middle one, so that texts that are easy to tell apart leave room for all labels."""
+    """Find the threshold of P(negative), in hundredths, with the best weighted macro F1.
+
+    Of several the middle one, so that texts that are easy to tell apart leave room for all labels.
+    """
     found = {t: macro_f1(negative, y, weight, t / 100) for t in range(5, 96)}
     best = [t for t, f1 in found.items() if f1 == max(found.values())]
     return best[(len(best) - 1) // 2] / 100
@@ -610,7 +627,7 @@ def macro_f1(negative: Any, y: Any, weight: Any, threshold: float) -> float:
 def _card_text(
     base: Card, out: Path, data: str, n: int, sha256: str, share: float, threshold: float
 ) -> str:
-    """A card for new weights: what was measured on others is not taken over."""
+    """Write a card for new weights; what was measured on others is not taken over."""
     import json
 
     def quote(value: Any) -> str:

@@ -121,8 +121,11 @@ def _folded(code: int, fold: Mapping[str, str]) -> int:
 
 
 class Hasher:
-    """The n-grams of folded texts as numbers of buckets. Hashes are those of a polynomial over
-    code points, so that any stretch of text costs one subtraction and one multiplication."""
+    """The n-grams of folded texts as numbers of buckets.
+
+    Hashes are those of a polynomial over code points, so that any stretch of text costs one
+    subtraction and one multiplication.
+    """
 
     def __init__(self) -> None:
         self._grow(1 << 12)
@@ -238,14 +241,17 @@ class Linear:
 
 
 def write(model: Linear) -> bytes:
-    """The bytes of a weights file: magic, a, b and c (little-endian float64), weights."""
+    """Write the bytes of a weights file: magic, a, b and c (little-endian float64), weights."""
     roots = np.sqrt(np.abs(model.weights.astype(float))).round()
     stored = (np.sign(model.weights) * roots).astype(np.int8)
     return MAGIC + struct.pack("<3d", model.slope, model.offset, model.floor) + stored.tobytes()
 
 
 def read(path: Path, folder: Folder, sha256: str = "") -> Linear:
-    """The classifier of a weights file. InputError if it is not one, or not that of the card."""
+    """Read the classifier of a weights file.
+
+    Raises InputError where it is not one, or not that of the card.
+    """
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -266,7 +272,7 @@ def read(path: Path, folder: Folder, sha256: str = "") -> Linear:
 def train(
     texts: Sequence[str], negative: Array, folder: Folder, share: float
 ) -> tuple[Linear, Array]:
-    """A classifier, and the P(negative) of each text from the folds that did not see it.
+    """Train a classifier, and find P(negative) of each text by folds that did not see it.
 
     negative: (n,) of 0 and 1. share: of negative texts where the classifier will be used; the
     calibration is weighted to it. Deterministic: fixed order, no BLAS, folds by position.
@@ -285,7 +291,7 @@ def train(
         return found[without]
 
     def both(without: frozenset[int]) -> Array:
-        """The sum of both rounds; what is doubtful is found without the same folds, too."""
+        """Sum both rounds; what is doubtful is found without the same folds, too."""
         learn = ~np.isin(fold, list(without))
         held = np.zeros(len(y))
         for k in set(range(FOLDS)) - without:
@@ -316,7 +322,7 @@ def _short(value: float) -> float:
 
 
 def _folds(texts: Sequence[str]) -> Array:
-    """The fold of each text, by its hash: the same text, if it is there twice, is in one fold."""
+    """Choose the fold of each text by its hash, so that equal texts are in one fold."""
     return np.array(
         [hashlib.sha256(t.encode("utf-8", "surrogatepass")).digest()[0] % FOLDS for t in texts]
     )
@@ -423,7 +429,7 @@ def _conjugate(apply: Any, target: Array, tolerance: float, steps: int = 100) ->
 
 
 def _calibration(score: Array, y: Array, weight: Array) -> tuple[float, float, float]:
-    """(a, b, c) of c + (1 - c) · sigmoid(a · score + b) by weighted maximum likelihood.
+    """Fit (a, b, c) of c + (1 - c) · sigmoid(a · score + b) by weighted maximum likelihood.
 
     Expectation and maximisation in turn: `blind` is the probability that a text is one of the
     share c, which are negative whatever they say; a and b are Platt's regression on the others.
@@ -439,7 +445,7 @@ def _calibration(score: Array, y: Array, weight: Array) -> tuple[float, float, f
 
 
 def _platt(score: Array, y: Array, weight: Array) -> tuple[float, float]:
-    """(a, b) of sigmoid(a · score + b) by weighted maximum likelihood (Newton)."""
+    """Fit (a, b) of sigmoid(a · score + b) by weighted maximum likelihood (Newton)."""
     x = np.stack([score, np.ones_like(score)], 1)
     ab = np.zeros(2)
     for _ in range(50):

@@ -56,7 +56,7 @@ _SAME = {"ё": "е", "ي": "ی", "ك": "ک", "ى": "ی", "ة": "ه", "أ": "ا",
 
 @cache
 def _table() -> Array:
-    """What each code point counts as."""
+    """Tabulate what each code point counts as."""
     return np.array([_folded(code) for code in range(_CODES)], np.uint32)
 
 
@@ -96,8 +96,11 @@ def _bucket(hashes: Array, kind: int) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """The words of some texts. begin, end: places in the sums of the hash; sentence: (words,)
-    number of the sentence, counted over all texts; text: (sentences,) to which text it belongs."""
+    """The words of some texts.
+
+    begin, end: places in the sums of the hash; sentence: (words,) number of the sentence, counted
+    over all texts; text: (sentences,) to which text it belongs.
+    """
 
     sums: Array
     inverse: Array
@@ -145,7 +148,10 @@ def words(texts: Sequence[str]) -> Words:
 
 
 def hashes(word: str, kind: int) -> int:
-    """The bucket of one stem as the classifier sees it; for training. kind: as of `features`."""
+    """Find the bucket of one stem as the classifier sees it, for training.
+
+    kind: as of `features`.
+    """
     for number, _, buckets in words([word]).features():
         if number == kind and len(buckets):
             return int(buckets[0])
@@ -153,7 +159,7 @@ def hashes(word: str, kind: int) -> int:
 
 
 def summary(z: Array, text: Array, count: int) -> tuple[Array, Array]:
-    """(texts, FEATURES) what the network sees, and which texts have a sentence.
+    """Sum up for the network (texts, FEATURES), and say which texts have a sentence.
 
     z: (sentences, 3), text: (sentences,) in order.
     """
@@ -186,8 +192,11 @@ def summary(z: Array, text: Array, count: int) -> tuple[Array, Array]:
 
 @dataclass(frozen=True, slots=True)
 class StoryModel:
-    """A trained classifier. weights: (2**BITS, 3) int8, scale: of one step; the network's
-    `hidden` (FEATURES + 1, units) and `out` (units + 1, 3), their last rows constants."""
+    """A trained classifier.
+
+    weights: (2**BITS, 3) int8; scale: of one step; the network's `hidden` (FEATURES + 1, units) and
+    `out` (units + 1, 3), their last rows constants.
+    """
 
     weights: Array
     scale: float
@@ -195,7 +204,7 @@ class StoryModel:
     out: Array
 
     def sentences(self, texts: Sequence[str]) -> tuple[Array, Array]:
-        """(sentences, 3) z and (sentences,) the text of each."""
+        """Compute z (sentences, 3), and the text of each sentence."""
         found = words(texts)
         count = len(found.text)
         total = np.zeros((len(found.begin), CLASSES), np.int32)
@@ -208,7 +217,7 @@ class StoryModel:
         return np.add.reduceat(total, starts) * self.scale / np.sqrt(n), found.text
 
     def probabilities(self, texts: Sequence[str]) -> list[tuple[float, float, float] | None]:
-        """(negative, neutral, positive) of each text; None for one without a word."""
+        """Give each text (negative, neutral, positive), None to one without a word."""
         found: list[tuple[float, float, float] | None] = []
         for part in _batches(texts):
             some = texts[part]
@@ -224,13 +233,13 @@ class StoryModel:
 
 
 def network(x: Array, hidden: Array, out: Array) -> Array:
-    """(texts, 3) logits. Sums over features, not products of matrices, which differ by batch."""
+    """Compute logits (texts, 3) by sums, not products of matrices, which differ by batch."""
     units = np.tanh((x[:, :, None] * hidden[None, :-1]).sum(1) + hidden[-1])
     return np.asarray((units[:, :, None] * out[None, :-1]).sum(1) + out[-1])
 
 
 def softmax(x: Array) -> Array:
-    """Probabilities along the last axis."""
+    """Turn logits into probabilities along the last axis."""
     e = np.exp(x - x.max(-1, keepdims=True))
     return np.asarray(e / e.sum(-1, keepdims=True))
 
@@ -248,7 +257,7 @@ def _batches(texts: Sequence[str]) -> Iterator[slice]:
 
 
 def write(model: StoryModel) -> bytes:
-    """The bytes of a weights file: magic, sizes, scale, network (float64), weights."""
+    """Write the bytes of a weights file: magic, sizes, scale, network (float64), weights."""
     parts = (model.hidden, model.out)
     head = struct.pack("<4id", *model.hidden.shape, *model.out.shape, model.scale)
     return (
@@ -257,7 +266,10 @@ def write(model: StoryModel) -> bytes:
 
 
 def read(path: Path, sha256: str = "") -> StoryModel:
-    """The classifier of a weights file. InputError if it is not one, or not that of the card."""
+    """Read the classifier of a weights file.
+
+    Raises InputError where it is not one, or not that of the card.
+    """
     try:
         data = path.read_bytes()
     except OSError as error:
