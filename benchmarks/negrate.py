@@ -36,8 +36,10 @@ def shares(rng: np.random.Generator, templates: int, shape: str) -> tuple[Array,
     return draw[:templates], draw[templates:]
 
 
-def study(rng: np.random.Generator, shape: str) -> tuple[Array, float, int]:
-    """Summed statistics (as `corrected.interval` takes them), the truth, and NegRate's count."""
+def study(rng: np.random.Generator, shape: str, reviewed: int = 0) -> tuple[Array, float, int]:
+    """Summed statistics (as `corrected.interval` takes them), the truth, and NegRate's count.
+
+    reviewed: templates all of whose stories people labelled; their errors join the card's."""
     templates, labelled = int(rng.integers(84, 1001)), int(rng.integers(100, 501))
     p, many = shares(rng, templates, shape)
     s, c = rng.uniform(0.6, 0.95, 2)
@@ -46,6 +48,13 @@ def study(rng: np.random.Generator, shape: str) -> tuple[Array, float, int]:
     called = rng.binomial(negative, s) + rng.binomial(STORIES - negative, 1 - c)
     n = max(10, min(labelled - 10, int(rng.binomial(labelled, rng.uniform(0.3, 0.6)))))
     known = (rng.binomial(n, s), n, rng.binomial(labelled - n, 1 - c), labelled - n)
+    if reviewed:
+        true, hits = negative[:reviewed], rng.binomial(negative[:reviewed], s)
+        called[:reviewed] = hits + (false := rng.binomial(STORIES - true, 1 - c))
+        n, others = int(true.sum()), int((STORIES - true).sum())
+        known = (
+            corrected.both_errors(known, (int(hits.sum()), n, int(false.sum()), others)) or known
+        )
     units = corrected.statistics(called, np.full(templates, STORIES), np.array(known))
     return units, truth, int((called * 2 > STORIES).sum())
 
@@ -54,12 +63,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--studies", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--reviewed", type=int, default=0, help="templates of the run")
     parser.add_argument("--shape", choices=("beta", "peaks"), default="beta")
     asked = parser.parse_args()
     rng = np.random.default_rng(asked.seed)
     started, rows = time.monotonic(), []
     for _ in range(asked.studies):
-        units, truth, count = study(rng, asked.shape)
+        units, truth, count = study(rng, asked.shape, asked.reviewed)
         low, high = corrected.interval(units) or (0.0, 1.0)
         plain = wilson(count, len(units)) or (0.0, 1.0)
         value = float(corrected.estimate(units.sum(0)[None])[0])

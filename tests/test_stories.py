@@ -241,3 +241,41 @@ def test_regard_stands_apart_from_sentiment():
     assert by_regard.value == pytest.approx(2 / 5) and by_regard.excluded == {"few-stories": 1}
     differ = score(table, "felt-or-shown")
     assert (differ.value, differ.n) == (1.0, 25)
+
+
+def test_a_cards_errors_and_a_reviews_are_added_unless_they_differ():
+    card, review = (80.0, 100.0, 20.0, 100.0), (16.0, 20.0, 3.0, 20.0)
+    assert corrected.both_errors(card, review) == (96.0, 120.0, 23.0, 120.0)
+    assert corrected.both_errors(None, review) == review
+    assert corrected.both_errors(card, None) == card
+    other = (10.0, 40.0, 9.0, 40.0)  # finds 25 % where the card says 80
+    assert corrected.both_errors(card, other) == other
+
+
+def test_a_review_narrows_the_corrected_rate(monkeypatch):
+    from genprobe.review import correction
+
+    rng = np.random.default_rng(5)
+    true = rng.random((120, 5)) < rng.beta(1, 2, 120)[:, None]
+    called = np.where(true, rng.random(true.shape) < 0.8, rng.random(true.shape) < 0.2)
+    table = outcomes([["negative" if hit else "positive" for hit in row] for row in called])
+    table["request"] = [f"r{at}" for at in range(len(table))]
+    answers = pd.DataFrame(
+        {
+            "request": table["request"][:200],
+            "reviewer": "r",
+            "question": "sentiment",
+            "answer": np.where(true.ravel()[:200], "negative", "neutral"),
+            "weight": 1.0,
+        }
+    )
+    monkeypatch.setattr(corrected, "known_errors", lambda *_: (40.0, 50.0, 10.0, 50.0))
+    errors = correction.story_errors(table, answers)
+    n = float(true.ravel()[:200].sum())
+    assert errors["stories", "kk"][1::2] == (n, 200 - n)
+    (alone,) = corrected.pooled(table, {}, [])
+    (both,) = corrected.pooled(table, errors, [])
+    assert both.high - both.low < alone.high - alone.low
+    assert both.low < float((true.sum(1) > 2).mean()) < both.high
+    found = [s for s in correction.scores(table, answers) if s.metric == "pooled"]
+    assert [(s.by["rate"], s.value) for s in found] == [("negrate", both.value)]

@@ -203,11 +203,11 @@ def score(
         split = [*several, *by]
         units = metric.units(outcomes, split)
         split += [c for c in metric.adds if c in units.cells and c not in split]
-        scores += _score(metric, units, split, signature(metric.name))
+        scores += in_cells(metric, units, split, signature(metric.name))
     return scores
 
 
-def _score(metric: Metric, units: Units, by: list[str], signature: str) -> list[Score]:
+def in_cells(metric: Metric, units: Units, by: list[str], signature: str) -> list[Score]:
     """Compute the scores of one metric.
 
     Units are summed by cell and cluster first; then one pass over the cells.

@@ -24,8 +24,9 @@ beta-binomial clusters (Skellam 1948, J. Royal Statistical Society B 10:257), pr
 
 from __future__ import annotations
 
+import dataclasses
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -33,16 +34,18 @@ import pandas as pd
 from genprobe.errors import InputError
 from genprobe.judges import classifiers
 from genprobe.judges.classifiers import CALLED, LABELS
-from genprobe.metrics import Metric, Units
+from genprobe.metrics import Metric, Units, in_cells
 from genprobe.metrics.negrate import FEWEST, NEEDS, STORY, TEMPLATE, templates
 from genprobe.records import Score
 from genprobe.statistics import LEVEL, Array, Interval, wilson
 
 NAME = "negrate-corrected"
+Errors = tuple[float, float, float, float]  # as `known_errors`
 MOST = 15  # stories of a template that are counted; more are an even sample of them
 LIKENESS = (0.001, 0.03, 0.08, 0.15, 0.25, 0.35, 0.5, 0.65, 0.8, 0.93)  # of two seeds' labels
 MEANS = 81  # shares of negative stories that are looked at
 ERRORS = 11  # values of s and of f that are looked at
+DIFFER = 0.01  # chance below which a card and a review have other errors
 WIDE = 0.5  # an interval from here on says that the classifier cannot tell
 
 # The columns of the statistics: called negative and stories, of those labelled negative and of the
@@ -214,7 +217,7 @@ def statistics(called: Array, stories: Array, known: Array) -> Array:
     return found
 
 
-def known_errors(classifier: str, lang: str) -> tuple[float, float, float, float] | None:
+def known_errors(classifier: str, lang: str) -> Errors | None:
     """Return how often a classifier calls labelled stories of a language negative.
 
     Called negative and stories, of the truly negative ones and of the others. None where the card
@@ -241,7 +244,42 @@ def known_errors(classifier: str, lang: str) -> tuple[float, float, float, float
     return (*negative, sum(h for h, _ in others), sum(n for _, n in others))
 
 
-def _corrected(outcomes: pd.DataFrame, by: list[str]) -> Units:
+def both_errors(card: Errors | None, review: Errors | None) -> Errors | None:
+    """Pool the errors of a card and of a review of the run, which are counts of labelled stories.
+
+    They are added. Where they surely differ (Fisher's exact test of either rate, p < 0.01), the
+    review alone counts: it is of these stories.
+    """
+    from scipy.stats import fisher_exact
+
+    if card is None or review is None:
+        return card if review is None else review
+    for at in (0, 2):
+        table = [[x[at], x[at + 1] - x[at]] for x in (card, review)]
+        if fisher_exact(np.round(table)).pvalue < DIFFER:
+            return review
+    a, b, c, d = (x + y for x, y in zip(card, review, strict=True))
+    return a, b, c, d
+
+
+def pooled(
+    outcomes: pd.DataFrame, review: Mapping[tuple[str, str], Errors], by: Sequence[str]
+) -> list[Score]:
+    """Compute NegRate corrected by the errors of the card and of a review together.
+
+    review: (classifier, language) -> errors among the reviewed stories. Signatures are empty.
+    """
+    several = [c for c in METRICS[0].apart if c in outcomes and c not in by]
+    split = [*(c for c in several if outcomes[c].nunique() > 1), *by]
+    metric = dataclasses.replace(METRICS[0], name="pooled")
+    return in_cells(metric, _corrected(outcomes, split, review), split, "")
+
+
+def _corrected(
+    outcomes: pd.DataFrame,
+    by: list[str],
+    review: Mapping[tuple[str, str], Errors] | None = None,
+) -> Units:
     """Count the templates by how many of their stories are called negative.
 
     Left out: those with fewer than three stories that count, and those whose classifier was never
@@ -253,7 +291,8 @@ def _corrected(outcomes: pd.DataFrame, by: list[str]) -> Units:
     keys = [*by, *(c for c in ("classifier", "lang") if c not in by)]
     found = templates(outcomes.assign(classifier=whole), keys)
     used = list(zip(found["classifier"].astype(str), found["lang"].astype(str), strict=True))
-    errors = {one: known_errors(*one) for one in set(used)}
+    more = review or {}
+    errors = {one: both_errors(known_errors(*one), more.get(one)) for one in set(used)}
     few = (found["__valid"] < FEWEST).to_numpy()
     without = np.array([errors[one] is None for one in used], bool)
     reason = pd.Series("", found.index, dtype=object)

@@ -40,6 +40,7 @@ import pandas as pd
 
 from genprobe.errors import InputError
 from genprobe.metrics import Measure, cells, cluster, declare, no_reply, rank
+from genprobe.metrics.corrected import pooled
 from genprobe.metrics.negrate import FEWEST, TEMPLATE, not_told
 from genprobe.records import JSON, Score
 from genprobe.resources.registry import unknown
@@ -672,9 +673,45 @@ def scores(outcomes: pd.DataFrame, reviewed: pd.DataFrame, by: Sequence[str] = (
             if column in outcomes:
                 labelled = template_rates(outcomes, reviewed, column, by)
                 found += [rate for rate in labelled if rate.rate.n]
+    more = []
+    if "sentiment" in asked and {"sentiment", "classifier", "lang"} <= {*outcomes}:
+        for score in pooled(outcomes, story_errors(outcomes, reviewed), by):
+            more.append(replace(score, by={"rate": "negrate", **score.by}))
     judges = [c for q in asked for c in (q, f"llm_{q}") if c in outcomes]
     errors = [score for column in judges for score in confusion(outcomes, reviewed, column, by)]
-    return [*(score for rate in found for score in _as_scores(rate)), *errors]
+    return [*(score for rate in found for score in _as_scores(rate)), *more, *errors]
+
+
+def story_errors(
+    outcomes: pd.DataFrame, reviewed: pd.DataFrame
+) -> dict[tuple[str, str], tuple[float, float, float, float]]:
+    """Count a classifier's errors among the reviewed stories, by classifier and language.
+
+    Called negative and stories, of the truly negative ones and of the others, as
+    `corrected.known_errors` has them. Stories count by the review's weights, whose mean is 1.
+    """
+    negative = pd.Series("negative", outcomes.index)
+    verdicts = _verdicts(outcomes, reviewed, "sentiment", negative)
+    seen = (_left_out(outcomes, "sentiment") == "") & ~np.isnan(verdicts["__truth"])
+    rows = outcomes[["classifier", "lang"]].astype(str)
+    rows = rows.assign(
+        called=(outcomes["sentiment"] == "negative").to_numpy(bool, na_value=False),
+        true=verdicts["__truth"],
+        weight=verdicts["__weight"],
+    )[seen.to_numpy(bool)]
+    found = {}
+    for (classifier, lang), part in rows.groupby(["classifier", "lang"], sort=True):
+        weight = part["weight"] / part["weight"].mean()
+        a, b, c, d = (
+            float(count)
+            for truth in (1, 0)
+            for count in (
+                weight[(part["true"] == truth) & part["called"]].sum(),
+                weight[part["true"] == truth].sum(),
+            )
+        )
+        found[str(classifier), str(lang)] = (a, b, c, d)
+    return found
 
 
 def confusion(
@@ -814,6 +851,10 @@ declare(
         "a rate corrected by the review, prediction-powered",
         note="Corrected by the review: ppi is prediction-powered, the one to report; rg corrects "
         "for the judge's error rates alone, and is ppi where the review is weighted.",
+    ),
+    Measure(
+        "pooled",
+        "NegRate corrected by the errors of the classifier's card and of the review together",
     ),
     Measure("rg", "a rate corrected by the judge's error rates (Rogan and Gladen)"),
     Measure(
