@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -190,11 +191,17 @@ def _agree(sums: np.ndarray, k: int) -> np.ndarray:
         alike = np.where(spread > 0, (pairs / np.maximum(of, 1) - share**2) / spread, 1.0)
     size = 1 / np.clip(alike, 1e-4, 1 - 1e-9) - 1
     a, b = np.maximum(share * size, 1e-12), np.maximum((1 - share) * size, 1e-12)
+    s = np.arange(2 * k + 1)
+    return np.asarray((stats.betabinom.pmf(s, 2 * k, a[:, None], b[:, None]) * _same(k)).sum(1))
+
+
+@functools.cache
+def _same(k: int) -> np.ndarray:
+    """Return the chance that s negative stories fall on two sets of k so that both agree."""
     s, half = np.arange(2 * k + 1), (k + 1) // 2
     falls = stats.hypergeom(2 * k, s, k)
     both = np.maximum(0, falls.cdf(s - half) - falls.cdf(half - 1))  # both negative
-    both = both + np.maximum(0, falls.cdf(half - 1) - falls.cdf(s - half))  # both positive
-    return np.asarray((stats.betabinom.pmf(s, 2 * k, a[:, None], b[:, None]) * both).sum(1))
+    return np.asarray(both + np.maximum(0, falls.cdf(half - 1) - falls.cdf(s - half)))
 
 
 def _seeds_differ(clusters: Sequence[Sums], stored: Interval | None) -> str:
@@ -304,12 +311,14 @@ def _betas() -> list[list[tuple[float, float]]]:
     return [[(m * (1 / r - 1), (1 - m) * (1 / r - 1)) for m in means] for r in corrected.LIKENESS]
 
 
+@functools.cache
 def _chances(n: int) -> np.ndarray:
     """(likeness, means, n + 1): the chance that j of n stories are truly negative."""
     j = np.arange(n + 1)
     return np.array([[stats.betabinom.pmf(j, n, a, b) for a, b in row] for row in _betas()])
 
 
+@functools.cache
 def _mixed(n: int, s: float, f: float) -> np.ndarray:
     """(truly, called): the chance of k called negative, hits and false ones added up."""
     found = np.zeros((n + 1, n + 1))
