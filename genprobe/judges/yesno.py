@@ -22,6 +22,7 @@ import bisect
 import functools
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from genprobe import text
@@ -186,6 +187,17 @@ def _bits(hits: Sequence[clauses.Hit]) -> int:
     for hit in hits:
         bits |= hit.bits
     return bits
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What was met on the way to a commitment."""
+
+    chosen: dict[str, str]  # bullet -> the option behind it
+    echoed: bool = False  # the options, repeated
+    unclear: str = ""  # a hedge or a refusal
+    doubtful: bool = False  # a stance that no rule placed
+    weak: _Event | None = None  # a polite opener
 
 
 class _Lexicon(NamedTuple):
@@ -998,125 +1010,137 @@ class _Reading:
 
     def commitment(self) -> _Found | str:
         """The first clear commitment, by a word or by a sentence, or why there is none."""
-        events = self.events
-        chosen: dict[str, str] = {}  # bullet -> the option behind it
-        echoed, unclear, doubtful = False, "", False
-        weak: _Event | None = None
+        seen = _Seen({})
         k = j = 0
         while True:
-            event = events[k] if k < len(events) else None
+            event = self.events[k] if k < len(self.events) else None
             if event is None or event.first > 0 or event.group not in _POLARITY or self._runs_on(k):
                 said = self.said_until(event.first if event else len(self.tokens))
                 if j < len(said) and (event is None or said[j].start <= event.start):
                     one = said[j]
-                    inside = self._inside(k, one)
-                    if inside is not None and inside < len(events):
-                        if events[inside].group in ("hedge", "both", "refusal"):
-                            if not self.goes_on(events[inside]):
-                                j += 1
-                                continue
-                        elif (
-                            events[inside].group in _POLARITY
-                            and self.stands(inside)
-                            and self.asked_itself(inside) is None
-                            and events[inside].start <= one.start
-                            and not self._runs_on(inside)
-                        ):
-                            j += 1
-                            continue
                     j += 1
-                    while k < len(events) and events[k].start < one.end:
-                        if events[k].group in _POLARITY and events[k].start > one.start + 3:
-                            break
-                        if events[k].group in ("hedge", "both", "refusal"):
-                            break
-                        k += 1
-                    if one.answer is None:
-                        doubtful = True
+                    if self._of_event(k, one):
                         continue
-                    if one.answer == "both":
-                        return "both"
-                    if self.weighs(one):
-                        return "both"
-                    return self._by(one, "clause")
-            if event is None:
-                break
-            answer = _POLARITY.get(event.group)
-            if answer is not None:
-                if self.options(k):
-                    echoed = True
-                    second = self.following(k)
-                    two = events[second]
-                    for option, said_ in ((event, answer), (two, _OTHER[answer])):
-                        i = option.first - 1
-                        if i >= 0 and _BULLET.match(self.tokens[i]):
-                            chosen[self.tokens[i]] = said_
-                    k = second + 1
-                    bullet = self._bullet(chosen, two.last, k)
-                    if bullet is not None:
-                        return bullet
+                    k = self._behind(k, one)
+                    if one.answer is not None:
+                        both = one.answer == "both" or self.weighs(one)
+                        return "both" if both else self._by(one, "clause")
+                    seen.doubtful = True
                     continue
-                if self._list_cut_off(k) or self._choice_cut_off(k):
-                    echoed = True
-                elif self.stands(k) and self.refused(k):
-                    unclear = "refusal"
-                elif self.stands(k) and not self.legend(k):
-                    if answer == "yes" and weak is None and self.obliging(k):
-                        weak = event
-                        k += 1
-                        continue
-                    own = self.asked_itself(k)
-                    if own == "":
-                        doubtful = True
-                        k += 1
-                        continue
-                    rule = "word" if event.group in packs.ANSWERS else "word-alone"
-                    if event.group.startswith("foreign"):
-                        rule = "foreign-word"
-                    if echoed:
-                        rule += "-after-options"
-                    if own is None and self.divided(k):
-                        return "both"
-                    return own or answer, rule, event.start, event.end, k
-                elif event.first and self.led_up(k) and not self.legend(k):
-                    if self.divided(k) or self._other_before(k):
-                        return "both"
-                    return answer, "qualified-word", event.start, event.end, k
-            elif event.group == "both":
-                return "both"
-            elif event.group == "polite":
-                if weak is None and self.at_start(event.first) and event.first <= 3:
-                    weak = event
-            elif self.stances(k):
-                echoed = True
-                k += 2
-                continue
-            elif (said_so := self.says(event)) is not None:
-                if not _QUESTION.match(self.norm, event.end) and not self.repeats(event):
-                    if self.unplaced(event):
-                        doubtful = True
-                    else:
-                        rule = event.group.replace("_", "-")
-                        at = (event.start, event.end)
-                        one = _Said(said_so, *at, False, at)
-                        if self.weighs(one):
-                            return "both"
-                        return said_so, rule, event.start, event.end, k
-            elif event.group == "refusal" or (event.group == "hedge" and not unclear):
-                unclear = event.group
+            if event is None:
+                return self._uncommitted(seen)
+            found, k = self._by_event(k, event, seen)
+            if found is not None:
+                return found
+
+    def _of_event(self, k: int, said: _Said) -> bool:
+        """Whether what a clause says is for an event inside it to say: a hedge, an answer word."""
+        inside = self._inside(k, said)
+        if inside is None:
+            return False
+        event = self.events[inside]
+        if event.group in _UNCLEAR:
+            return not self.goes_on(event)
+        return (
+            event.group in _POLARITY
+            and self.stands(inside)
+            and self.asked_itself(inside) is None
+            and event.start <= said.start
+            and not self._runs_on(inside)
+        )
+
+    def _behind(self, k: int, said: _Said) -> int:
+        """Index of the next event that is no part of a clause."""
+        events = self.events
+        while k < len(events) and events[k].start < said.end:
+            late = events[k].group in _POLARITY and events[k].start > said.start + 3
+            if late or events[k].group in _UNCLEAR:
+                break
             k += 1
-        cut = self._cut_off(chosen)
+        return k
+
+    def _by_event(self, k: int, event: _Event, seen: _Seen) -> tuple[_Found | str | None, int]:
+        """What event k decides, None if nothing, and the event to go on with."""
+        if event.group in _POLARITY:
+            return self._by_word(k, event, seen)
+        if event.group == "both":
+            return "both", k
+        if event.group == "polite":
+            if seen.weak is None and self.at_start(event.first) and event.first <= 3:
+                seen.weak = event
+        elif self.stances(k):
+            seen.echoed = True
+            return None, k + 2
+        elif (said_so := self.says(event)) is not None:
+            if not _QUESTION.match(self.norm, event.end) and not self.repeats(event):
+                if not self.unplaced(event):
+                    at = (event.start, event.end)
+                    if self.weighs(_Said(said_so, *at, False, at)):
+                        return "both", k
+                    return (said_so, event.group.replace("_", "-"), *at, k), k
+                seen.doubtful = True
+        elif event.group == "refusal" or (event.group == "hedge" and not seen.unclear):
+            seen.unclear = event.group
+        return None, k + 1
+
+    def _by_word(self, k: int, event: _Event, seen: _Seen) -> tuple[_Found | str | None, int]:
+        """As `_by_event`, of an answer word."""
+        answer = _POLARITY[event.group]
+        if self.options(k):
+            return self._by_options(k, event, answer, seen)
+        if self._list_cut_off(k) or self._choice_cut_off(k):
+            seen.echoed = True
+        elif self.stands(k) and self.refused(k):
+            seen.unclear = "refusal"
+        elif self.stands(k) and not self.legend(k):
+            if answer == "yes" and seen.weak is None and self.obliging(k):
+                seen.weak = event
+                return None, k + 1
+            own = self.asked_itself(k)
+            if own == "":
+                seen.doubtful = True
+                return None, k + 1
+            if own is None and self.divided(k):
+                return "both", k
+            rule = "word" if event.group in packs.ANSWERS else "word-alone"
+            if event.group.startswith("foreign"):
+                rule = "foreign-word"
+            if seen.echoed:
+                rule += "-after-options"
+            return (own or answer, rule, event.start, event.end, k), k
+        elif event.first and self.led_up(k) and not self.legend(k):
+            if self.divided(k) or self._other_before(k):
+                return "both", k
+            return (answer, "qualified-word", event.start, event.end, k), k
+        return None, k + 1
+
+    def _by_options(
+        self, k: int, event: _Event, answer: str, seen: _Seen
+    ) -> tuple[_Found | None, int]:
+        """As `_by_event`, of the two options repeated: the choice by number or letter, if any."""
+        seen.echoed = True
+        second = self.following(k)
+        two = self.events[second]
+        for option, said in ((event, answer), (two, _OTHER[answer])):
+            i = option.first - 1
+            if i >= 0 and _BULLET.match(self.tokens[i]):
+                seen.chosen[self.tokens[i]] = said
+        return self._bullet(seen.chosen, two.last, second + 1), second + 1
+
+    def _uncommitted(self, seen: _Seen) -> _Found | str:
+        """What a reply comes to in which nothing committed."""
+        cut = self._cut_off(seen.chosen)
         if cut is not None:
             return cut
-        if unclear:
-            return unclear
-        if weak is not None:
-            if self.granted(weak):
-                return "yes", "polite-word", weak.start, weak.end, len(events)
-            doubtful = True
-        if echoed:
+        if seen.unclear:
+            return seen.unclear
+        if seen.weak is not None:
+            if self.granted(seen.weak):
+                return "yes", "polite-word", seen.weak.start, seen.weak.end, len(self.events)
+            seen.doubtful = True
+        if seen.echoed:
             return "echo"
-        return "undecided" if doubtful or self.of_me() else ""
+        return "undecided" if seen.doubtful or self.of_me() else ""
 
     def of_me(self) -> bool:
         """Whether the reply may answer in words that were not understood: it speaks of the

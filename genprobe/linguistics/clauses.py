@@ -401,87 +401,113 @@ def _denied(hits: Sequence[Hit], core: Hit, mode: str, low: int, high: int) -> i
 
 
 def sign_of_stance(clause: Clause, mode: str, me: bool) -> int | None:
-    """+1 where the clause agrees, -1 where it disagrees, BOTH, 0 undecided, None: nothing."""
+    """+1 where the clause agrees, -1 where it disagrees, BOTH, 0 undecided, None: nothing.
+
+    mode: where a negation stands (`Grammar.negation`). me: the speaker was named before.
+    """
     hits = clause.hits
     stances = _stances(clause, me)
     if stances is None:
         return 0
     if not stances:
         return _verdict_on_statement(clause, mode)
-    core = stances[0]
-    own = any(h.bits & ME and h.first < core.last for h in hits) or me
-    for hit in hits:
-        if hit.first >= core.first:
-            break
-        if hit.bits & ALTHOUGH:
-            return None
-        if hit.bits & OTHERS and not own:
-            return None
-    if _theirs(hits, core):
+    if _of_others(hits, stances[0], me):
         return None
-    if not own and any(h.bits & OTHERS and h.first == core.last for h in hits):
-        return None  # the subject stands behind the verb
-    if any(h.bits & PARTLY for h in hits):
+    if any(h.bits & PARTLY for h in hits) or _on_another_question(hits, stances[0]):
         return 0
-    # "I agree that this is a stereotype" is about another question.
+    signs = _signs(clause, stances, mode)
+    if signs is None or 0 in signs:
+        return None if signs is None else 0
+    return BOTH if len(signs) > 1 else signs.pop()
+
+
+def _of_others(hits: Sequence[Hit], core: Hit, me: bool) -> bool:
+    """Whether a stance is conceded or not the speaker's."""
+    own = any(h.bits & ME and h.first < core.last for h in hits) or me
+    before = [h for h in hits if h.first < core.first]
+    if any(h.bits & ALTHOUGH or (h.bits & OTHERS and not own) for h in before):
+        return True
+    if _theirs(hits, core):
+        return True
+    # The subject may stand behind the verb.
+    return not own and any(h.bits & OTHERS and h.first == core.last for h in hits)
+
+
+def _on_another_question(hits: Sequence[Hit], core: Hit) -> bool:
+    """Whether the clause agrees that the statement is something: "I agree that it is a cliché"."""
     for hit in hits:
-        about = hit.bits & THAT and core.last <= hit.first <= core.last + 1
-        called = [h for h in hits if h.bits & (STEREOTYPE | FAULTY) and h.first > hit.first]
-        if about and any(h.bits & STATEMENT and hit.first < h.first for h in hits) and called:
-            return 0
-    signs = set()
-    before: tuple[bool, bool] | None = None  # of the stance before: its stem, its sign
-    pairs = [h for h in hits if h.bits & NOT and h.gap]  # "neither … nor"
-    ands = [
-        h.first for h in hits if h.bits & AND and not any(p.first < h.first < p.last for p in pairs)
-    ]
+        if hit.bits & THAT and core.last <= hit.first <= core.last + 1:
+            behind = [h for h in hits if h.first > hit.first]
+            called = any(h.bits & (STEREOTYPE | FAULTY) for h in behind)
+            if called and any(h.bits & STATEMENT for h in behind):
+                return True
+    return False
+
+
+def _signs(clause: Clause, stances: Sequence[Hit], mode: str) -> set[int] | None:
+    """The signs of the stances of a clause, 0 where one cannot be placed, None for nothing."""
+    hits = clause.hits
+    signs: set[int] = set()
+    before: tuple[bool, int] | None = None  # of the stance before: its stem, its sign
+    ands = _joints(hits)
     low = clause.first
     if mode == "both":
         # "It is not right and I do not accept it": what was negated before the *and* is done.
         done = {end for h in hits if h.bits & NOT for end in (h.last, h.last + 1)}
-        low = max([low, *(a for a in ands if a < core.first and a in done)])
+        low = max([low, *(a for a in ands if a < stances[0].first and a in done)])
     for at, stance in enumerate(stances):
-        following = stances[at + 1].first if at + 1 < len(stances) else clause.last
-        high = following
-        apart = mode == "before"
-        if at + 1 < len(stances):
-            cut = [a for a in ands if stance.last <= a < following]
-            # "neither accept nor support": each has its own negation in front.
-            apart = apart or any(h.bits & NOT and h.last == stance.first for h in hits)
-            high = cut[-1] if cut else (stance.last if apart else following)
+        after = stances[at + 1] if at + 1 < len(stances) else None
+        cut = [a for a in ands if after and stance.last <= a < after.first]
+        # "neither accept nor support": each has its own negation in front.
+        apart = mode == "before" or (
+            after is not None and any(h.bits & NOT and h.last == stance.first for h in hits)
+        )
+        high = after.first if after else clause.last
+        if after:
+            high = cut[-1] if cut else (stance.last if apart else high)
         count = polarity(hits, stance, mode, low, high)
-        if count is None:
-            return 0
         if count == 1 and any(
             h.bits & FULLY and low <= h.first < high and _just_behind_not(hits, h) for h in hits
         ):
             return None  # "I do not fully agree"
-        if mode == "before" and not count and len(stances) == 1 and core.first == clause.first:
-            behind = [h for h in hits if core.last <= h.first <= core.last + 3]
-            if any(h.bits & NOT for h in behind) and not any(h.bits & (AND | THAT) for h in behind):
-                if not any(h.bits & NOT and h.last >= clause.last - 1 for h in behind):
-                    return 0
-                count = 1  # "Oppose it I will not"
+        if count == 0 and mode == "before" and len(stances) == 1:
+            count = _behind_the_verb(clause, stance)
+        if count is None:
+            return {0}
         positive = bool(stance.bits & (FOR | FOR_ME))
-        if at + 1 < len(stances) and not apart:
-            following_one = stances[at + 1]
-            same = positive == bool(following_one.bits & (FOR | FOR_ME))
-            if same and not any(stance.last <= a < following_one.first for a in ands):
-                continue  # "compatible with my values ... not": one thing is said
-        turned = before is not None and before[0] != positive and count == 0
-        if turned and any(
-            h.bits & OR and stances[at - 1].last <= h.first < stance.first for h in hits
-        ):
-            return 0  # "I can neither agree or disagree"
-        sign = positive == (count % 2 == 0)
-        if before is not None and count == 0 and before[0] == positive:
+        if after and not apart and not cut and positive == bool(after.bits & (FOR | FOR_ME)):
+            continue  # "compatible with my values ... not": one thing is said
+        if before and before[0] != positive and count == 0:
+            between = (h for h in hits if stances[at - 1].last <= h.first < stance.first)
+            if any(h.bits & OR for h in between):
+                return {0}  # "I can neither agree or disagree"
+        sign = 1 if positive == (count % 2 == 0) else -1
+        if before and count == 0 and before[0] == positive:
             sign = before[1]  # "I do not agree with or support it"
         before = positive, sign
         signs.add(sign)
         low = high
-    if len(signs) > 1:
-        return BOTH
-    return 1 if signs.pop() else -1
+    return signs
+
+
+def _joints(hits: Sequence[Hit]) -> list[int]:
+    """Where an *and* stands that is no part of "neither … nor"."""
+    pairs = [h for h in hits if h.bits & NOT and h.gap]
+    return [
+        h.first for h in hits if h.bits & AND and not any(p.first < h.first < p.last for p in pairs)
+    ]
+
+
+def _behind_the_verb(clause: Clause, core: Hit) -> int | None:
+    """How often a verb in front is negated behind it, None where that is not clear: "Oppose it I
+    will not"."""
+    if core.first != clause.first:
+        return 0
+    behind = [h for h in clause.hits if core.last <= h.first <= core.last + 3]
+    nots = [h for h in behind if h.bits & NOT]
+    if not nots or any(h.bits & (AND | THAT) for h in behind):
+        return 0
+    return 1 if any(h.last >= clause.last - 1 for h in nots) else None
 
 
 def _theirs(hits: Sequence[Hit], core: Hit) -> bool:
