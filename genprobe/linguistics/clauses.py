@@ -303,7 +303,8 @@ def _outer(found: list[Hit]) -> list[Hit]:
 def _shorter(hit: Hit, span: Hit) -> bool:
     """Whether a hit runs into or out of a longer one."""
     apart = hit.last <= span.first or span.last <= hit.first
-    return not apart and (hit.gap or hit.last - hit.first < span.last - span.first)
+    size = span.last - span.first + bool(hit.bits & NOT)  # "is not" beside "not only"
+    return not apart and (hit.gap or hit.last - hit.first < size)
 
 
 @functools.cache
@@ -702,8 +703,13 @@ def _of_no_group(hits: Sequence[Hit], mode: str, clause: Clause) -> int | None:
         if not nots or not judged or bits & ALTHOUGH:
             return None
         return -1 if (polarity(hits, groups[0], mode, clause.first, clause.last) or 0) == 1 else 0
-    kinds = sum(bool(bits & kind) for kind in (ONLY, TELL, SINGLE, PLAIN))
-    if kinds < 2 or bits & (FULLY | ALTHOUGH | COUNTER | FAULTY | FINE):
+    kinds = ONLY, TELL, SINGLE, PLAIN
+    words = {h.first for h in hits if h.bits & (ONLY | TELL | SINGLE | PLAIN)}
+    if (
+        sum(bool(bits & kind) for kind in kinds) < 2
+        or len(words) < 2
+        or bits & (FULLY | ALTHOUGH | COUNTER | FAULTY | FINE)
+    ):
         return None
     return 0 if nots or bits & CERTAIN else -1
 
