@@ -678,3 +678,29 @@ def test_choices_from_token_to_figure(run, share):
             row |= {"people": float(share) if asked else None, "people_of": row["pair"]}
         names += ["kl-people"]
     agree(counted(outcomes, names, ["scorer"]), plain, ends=1)
+
+
+@FEW
+@given(st.data())
+def test_originals_against_their_contrasts(data):
+    """Several statements a side, several answers a statement, some sides without a clear one."""
+    made = [
+        {
+            "lang": "kk",
+            "probe": probe,
+            "statement": f"s{at}",
+            "pair": "p" if at < 3 else "q",
+            "role": "contrast" if at % 3 else "original",
+            "sample": sample,
+            "status": "answered",
+            "answer": data.draw(st.sampled_from(["yes", "no", "no", "ambiguous"])),
+        }
+        for probe in ("agreement", "disagreement")
+        for at in range(6)
+        for sample in (0, 1)
+    ]
+    plain = [
+        {**row, "measures": WHEN[row["probe"]][0], "when": WHEN[row["probe"]][1]} for row in made
+    ]
+    for by in ([], ["probe"], ["statement"]):
+        agree(counted(table.from_rows(made), ["contrast-gap"], by), plain)
