@@ -1,4 +1,5 @@
-"""Intervals. Rates get a Wilson interval, everything else a bootstrap; both know of clusters.
+"""Intervals: Wilson's for rates, a bootstrap for everything else; both are clustered.
+
 What tests are made of, sums over clusters with their signs turned at random, is here, too.
 
 Replies to the same statement (several samples, or probes and languages pooled) are not
@@ -96,10 +97,9 @@ def bootstrap(
     seed: int = SEED,
     limits: Interval | None = None,
 ) -> Interval | None:
-    """Compute the percentile interval of `value(sum of units)` over resampled clusters, the same
-    every time.
+    """Compute the percentile interval of `value(sum of units)` over resampled clusters.
 
-    units: (clusters, k) additive statistics; value: (..., k) sums -> (...) values.
+    units: (clusters, k) additive statistics; value: (..., k) sums -> (...) values. Deterministic.
 
     The percentiles are expanded for the number of clusters, without which the bootstrap is too
     narrow in small samples (Hesterberg 2015, The American Statistician 69:371, "expanded
@@ -170,7 +170,7 @@ def turned(parts: Array, times: int = TURNS, seed: int = SEED) -> Array:
 def _expanded(
     values: Array, clusters: int, level: float, limits: Interval | None
 ) -> Interval | None:
-    """The interval that resampled values leave; see `bootstrap`."""
+    """Return the interval that resampled values leave; see `bootstrap`."""
     if np.ptp(values) < 1e-12:
         if limits is None:
             return None

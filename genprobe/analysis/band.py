@@ -107,7 +107,7 @@ def _fitting(table: pd.DataFrame) -> list[str]:
 
 
 def _tables(outcomes: pd.DataFrame, signature: str | None) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Reading -> the outcomes that it counts, with its answers."""
+    """Return reading -> the outcomes that it counts, with its answers."""
     spoken = metrics.spoken(outcomes)
     if len(spoken):
         judges = {name: yesno.make("" if name == OURS else name) for name in READERS}
@@ -125,7 +125,7 @@ def _tables(outcomes: pd.DataFrame, signature: str | None) -> Iterator[tuple[str
 def _read(
     outcomes: pd.DataFrame, judge: yesno.YesNo | yesno.Strict | yesno.Shades2025
 ) -> pd.DataFrame:
-    """The outcomes with the answers of another reader, none where there is no reply."""
+    """Return the outcomes with the answers of another reader; none where there is no reply."""
     import pandas as pd
 
     empty = [""] * len(outcomes)

@@ -124,7 +124,7 @@ def _tested(
     between: Sequence[str],
     note: Note,
 ) -> Scores:
-    """An analysis of variance, or Kolmogorov and Smirnov's test, of all runs together."""
+    """Run an analysis of variance, or Kolmogorov and Smirnov's test, over all runs together."""
     from genprobe import metrics as measures
     from genprobe.analysis import significance
     from genprobe.statistics import resampled
@@ -199,7 +199,7 @@ class _Asked:
         return pd.concat([t.assign(model=name) for t, name in named], ignore_index=True)
 
     def sides(self, column: str) -> list[_Sides]:
-        """What is paired: every other run with the first, or values of a column of one run."""
+        """Return the pairs: every other run with the first, or values of a column of one run."""
         if column == "model":
             parts = list(zip(self.names, self.tables, self.runs, strict=True))
             pairs = [(parts[0], other) for other in parts[1:]]
@@ -277,7 +277,7 @@ def _paired(
 def _differences(
     asked: _Asked, metrics: Sequence[str], by: Sequence[str], between: Sequence[str]
 ) -> list[Score]:
-    """The components of the difference of every other run and the first."""
+    """Compute the components of the difference of every other run and the first."""
     from genprobe.analysis import components
 
     if len(asked.runs) < 2:
@@ -384,8 +384,10 @@ def _power(
 
 
 def _over_wordings(asked: _Asked, name: str, points: float) -> list[str]:
-    """The cheapest studies with an interval of so many points over wordings, by the first run; none
-    where no panel was asked."""
+    """Find the cheapest studies with an interval of so many points over wordings, by the first run.
+
+    Empty where no panel was asked.
+    """
     from genprobe.analysis import dstudy, ranking, significance
 
     outcomes = asked.tables[0]
@@ -408,7 +410,7 @@ def _where(cell: Mapping[str, Any]) -> str:
 
 
 def _main(tables: Sequence[pd.DataFrame], by: Sequence[str], share: bool = False) -> str:
-    """The metric that is most asked for, of those that all tables have. share: of shares only."""
+    """Choose the metric most asked for, of those that all tables have. share: shares only."""
     from genprobe import metrics as measures
 
     for name in _MAIN:
@@ -420,7 +422,7 @@ def _main(tables: Sequence[pd.DataFrame], by: Sequence[str], share: bool = False
 
 
 def _apart(outcomes: pd.DataFrame, name: str, but: Collection[str]) -> list[str]:
-    """The columns over which a metric is never pooled, where there are several values."""
+    """Return the columns over which a metric is never pooled, where there are several values."""
     from genprobe import metrics as measures
 
     metric = measures.find(name)
@@ -515,8 +517,10 @@ def _ks(
 
 
 def asked_alike(a: Run, b: Run, but: Collection[str] = WHO) -> None:
-    """Refuse (RunError) two runs that differ in more than the fields `but`, or in who read the
-    answers."""
+    """Refuse two runs that differ in more than the fields `but`, or in who read the answers.
+
+    Raises RunError.
+    """
     if {tasks.of(a.spec).paradigm, tasks.of(b.spec).paradigm} == {"says", "prefers"}:
         raise RunError(
             f"{a.folder} and {b.folder} are of `{a.spec.command}` and `{b.spec.command}`; what "
@@ -540,9 +544,9 @@ def asked_alike(a: Run, b: Run, but: Collection[str] = WHO) -> None:
 def paradigms(
     folders: Sequence[Source], *, by: str | Sequence[str] = (), note: Note = quiet
 ) -> Scores:
-    """Set what models say beside what they prefer (`analysis.paradigms`). Each model has yes/no and
-    log-prob runs of its own, which are matched by model and revision.
+    """Set what models say beside what they prefer (`analysis.paradigms`).
 
+    Each model has yes/no and log-probability runs of its own, matched by model and revision.
     by: columns that make the cells besides model, reading and scorer; language where empty. Items
     that do not count are told to `note`. RunError where a model lacks runs of a kind, or two models
     were not asked alike; InputError for what else cannot be compared.
@@ -587,8 +591,10 @@ def paradigms(
 
 
 def _by_model(runs: Sequence[Run]) -> dict[str, dict[str, list[Run]]]:
-    """Name of a model -> its runs of each kind, at least one. RunError for a run of another kind,
-    and for a model that lacks a kind."""
+    """Group runs: name of a model -> its runs of each kind, at least one.
+
+    RunError for a run of another kind, and for a model that lacks a kind.
+    """
     ways = {task.name: task.paradigm for task in tasks.every() if task.paradigm}
     asked = {run.spec.command for run in runs if ways.get(run.spec.command) == "says"}
     if len(asked) > 1:
@@ -620,7 +626,7 @@ def _by_model(runs: Sequence[Run]) -> dict[str, dict[str, list[Run]]]:
 
 
 def _whole(tables: Sequence[pd.DataFrame], key: Sequence[str]) -> pd.DataFrame:
-    """The tables of several runs of one model as one. InputError where a row is in two."""
+    """Join the tables of several runs of one model. InputError where a row is in two."""
     import pandas as pd
 
     whole = pd.concat(tables, ignore_index=True) if len(tables) > 1 else tables[0]
@@ -635,7 +641,7 @@ def _signed_by(signers: Sequence[Callable[[str], str]]) -> Callable[[str], str]:
 
 
 def _models(runs: Sequence[Run]) -> list[str]:
-    """The runs' models by name, empty where two runs are of one."""
+    """Return the runs' models by name; empty where two runs are of one model."""
     names = model_names(run.spec for run in runs)
     models = [names[run.spec.who] for run in runs]
     return [m if models.count(m) == 1 else "" for m in models]

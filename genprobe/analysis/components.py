@@ -68,9 +68,12 @@ class Component:
 
 @dataclass(frozen=True)
 class Components:
-    """mean: of the outcomes. n: how many. levels: of each facet. alone: facets of one level, which
-    have no component. unknown: effects that the pattern of empty cells does not tell apart.
-    complete: whether every cell is there as often as every other."""
+    """Variance components of outcomes.
+
+    mean: of the outcomes. n: how many. levels: number of levels of each facet. alone: facets of one
+    level, which have no component. unknown: effects that the pattern of empty cells does not tell
+    apart. complete: whether every cell is there as often as every other.
+    """
 
     mean: float
     n: int
@@ -81,7 +84,7 @@ class Components:
     complete: bool
 
     def __getitem__(self, effect: Sequence[str]) -> Component:
-        """The component of a set of facets, in any order; KeyError for one that is not there."""
+        """Return the component of a set of facets, in any order; KeyError where there is none."""
         for part in self.parts:
             if set(part.effect) == set(effect):
                 return part
@@ -210,8 +213,11 @@ def _grouped(values: Array, codes: Mapping[str, Array]) -> dict[frozenset[str], 
 
 
 def _closed(names: Sequence[str], groups: Mapping[frozenset[str], _Groups]) -> list[frozenset[str]]:
-    """The sets of facets that are effects of their own: a set that fixes the level of a further
-    facet (a wording that one language has fixes the language) is the same effect as with it."""
+    """Return the sets of facets that are effects of their own.
+
+    A set that fixes the level of a further facet (a wording that only one language has fixes the
+    language) is the same effect as the set with that facet.
+    """
     return [
         s
         for s in groups
@@ -220,8 +226,10 @@ def _closed(names: Sequence[str], groups: Mapping[frozenset[str], _Groups]) -> l
 
 
 def _exact(groups: Mapping[frozenset[str], _Groups]) -> dict[frozenset[str], tuple[float, float]]:
-    """For each set of facets the squared differences, and the number, of the pairs that share
-    these and no others (Moebius inversion over the sets above)."""
+    """Sum the squared differences of pairs that share exactly these facets, for each set of facets.
+
+    Returns sums and numbers of pairs (Moebius inversion over the sets above).
+    """
     found: dict[frozenset[str], tuple[float, float]] = {}
     for s in sorted(groups, key=len, reverse=True):
         above = [t for t in found if s < t]
@@ -370,7 +378,7 @@ _UNIT = ("decode", "lang", "probe", *FACETS, "sample")
 
 
 def _chosen(outcomes: pd.DataFrame, facets: Sequence[str]) -> list[str]:
-    """The facets asked for, else those of `CROSSED` that the outcomes have."""
+    """Return the facets asked for, else those of `CROSSED` that the outcomes have."""
     # What counts as a statement is made of the rows: choices have no column of that name.
     found = list(facets) or [n for n in CROSSED if n in outcomes or n == "statement"]
     if not facets and "order" in found and not _crossed_orders(outcomes):
@@ -392,7 +400,7 @@ def _shares(
     left: Mapping[str, int],
     sign: str,
 ) -> list[Score]:
-    """The components of the column `value`, as shares of their sum, in each cell of `by`."""
+    """Return the components of the column `value`, as shares of their sum, in each cell of `by`."""
     from genprobe.metrics import cells
 
     at, labels = cells(kept, list(by))
@@ -420,8 +428,10 @@ def _shares(
 
 
 def _crossed_orders(outcomes: pd.DataFrame) -> bool:
-    """Whether most questions were asked in both orders of the answers, and not in one that was
-    dealt, which leaves the order's interactions to few cells."""
+    """Tell whether most questions were asked in both orders of the answers.
+
+    Where each was dealt one order, few cells are left for the interactions of the order.
+    """
     if "statement" not in outcomes:  # choices, whose options have orders
         return True
     cells = [c for c in ("model", "lang", "statement", "probe", "wording") if c in outcomes]

@@ -49,8 +49,11 @@ USUAL = Parts(0.0, 1.0, 1.0, 1.0, 4.0, True)
 
 @dataclass(frozen=True)
 class Plan:
-    """A study. wordings: of the panel, all of which are used. each: wordings that a statement is
-    asked in. width: of its 95 % interval, as it is expected. requests: of one question."""
+    """A study.
+
+    wordings: of the panel, all of which are used. each: wordings that a statement is asked in.
+    width: the expected width of its 95 % interval. requests: of one question.
+    """
 
     statements: int
     wordings: int
@@ -168,8 +171,11 @@ def _smallest(
 
 
 def wordings_for(given: Parts, points: float, most: int = 200) -> int | None:
-    """Find the least number of wordings with which enough statements give an interval of `points`
-    (a share) to either side; None where it is more than `most`."""
+    """Find the least number of wordings that can give an interval of `points` to either side.
+
+    points: a share. With that many wordings enough statements suffice. None where it is more than
+    `most`.
+    """
     known = dataclasses.replace(given, statement=0.0, interaction=0.0, reply=0.0)
     for count in range(2, most + 1):
         if forecast(known, MOST_STATEMENTS, count, count, 1) <= 2 * points:

@@ -123,8 +123,11 @@ def _sides(table: pd.DataFrame, measure: str) -> pd.DataFrame:
 def _by_itself(
     sides: Sequence[pd.DataFrame], keys: Sequence[str], names: Array, drawn: bool
 ) -> tuple[float, Array, float] | None:
-    """The share of pairs of samples of one item that differ, mean of both versions; by statement of
-    `names` the sums that it is made of, (statements, 4); and the p-value of no more flips."""
+    """Measure how often samples of one item differ within a version.
+
+    Returns the share of pairs of samples that differ, mean of both versions; the sums that it is
+    made of, by statement of `names`, (statements, 4); and the p-value of no more flips.
+    """
     if not drawn:
         return 0.0, np.tile([0.0, 1.0, 0.0, 1.0], (len(names), 1)), math.nan
     counts = []
@@ -148,9 +151,12 @@ def _by_itself(
 
 
 def _dealt(k: Array, n: Array) -> float:
-    """One-sided p-value that two versions answer every item with one chance: their samples of an
-    item are dealt anew between them (Good 2005, Permutation, Parametric and Bootstrap Tests, 3.6),
-    which leaves nothing to assume. k, n: (items, 2), hits and samples of either."""
+    """Compute the one-sided p-value that two versions answer every item with the same chance.
+
+    The samples of an item are dealt anew between the versions (Good 2005, Permutation, Parametric
+    and Bootstrap Tests, 3.6), which needs no further assumption. k, n: (items, 2), hits and samples
+    of each version.
+    """
     rng = np.random.default_rng(SEED)
     total, size = k.sum(1), n.sum(1)
 

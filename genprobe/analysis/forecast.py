@@ -46,8 +46,11 @@ def price(given: str | None) -> Price | None:
 
 
 def lines(task: str, ask: Ask, cost: Price | None) -> Iterator[str]:
-    """Say what would be asked, as lines for a person: requests and tokens by language and question,
-    the most that it can cost, and whole prompts. Nothing is asked, and nothing written."""
+    """Say what would be asked, as lines for a person.
+
+    Requests and tokens by language and question, the most that it can cost, and whole prompts.
+    Nothing is asked, and nothing written.
+    """
     from genprobe import tasks
 
     found = tasks.find(task)

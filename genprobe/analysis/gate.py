@@ -29,10 +29,13 @@ ALPHA = 0.05
 
 @dataclass(frozen=True)
 class Check:
-    """One limit of a gate. metric: the figure; most: the rise allowed, a share. rise, low, high:
-    new minus old over the items that both have, with its interval. p: that the rise is no more
-    than allowed. seen: the least rise beyond the limit that a sample like this would show in 80 %
-    of cases. passed: False where the rise is shown to be more than allowed."""
+    """One limit of a gate.
+
+    metric: the figure. most: the rise allowed, a share. rise, low, high: new minus old over the
+    items that both have, with its interval. p: that the rise is no more than allowed. seen: the
+    least rise beyond the limit that a sample like this would show in 80 % of cases. passed: False
+    where the rise is shown to be more than allowed.
+    """
 
     metric: str
     most: float
@@ -60,8 +63,7 @@ class Check:
 
     @property
     def weak(self) -> str:
-        """Which rise the sample could not have seen, in words; empty where it would see twice the
-        limit."""
+        """Say which rise the sample could not show; empty where it would show twice the limit."""
         if self.seen <= max(self.most, 0.01):
             return ""
         return (
@@ -111,8 +113,11 @@ def check(units: Array, metric: str, most: float) -> Check:
 
 
 def _seen(quantiles: float, error: float, most: float, n: float) -> float:
-    """The least rise beyond the limit that is shown in 80 % of cases: it brings units that differ,
-    and with them an error of its own, also where the two versions at hand are all alike."""
+    """Find the least rise beyond the limit that is shown in 80 % of cases.
+
+    A rise means units that differ, which brings a sampling error even where the two versions at
+    hand are all alike.
+    """
     rise = quantiles * error
     for _ in range(50):
         share = min(0.5, most + rise)
@@ -122,9 +127,12 @@ def _seen(quantiles: float, error: float, most: float, n: float) -> float:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a gate found. checks: one a limit. flips: by measure. most_flips: the share of answers
-    that may change beyond what changes by itself; None where nobody asked. notes: what a person
-    must know before trusting it, one line each."""
+    """What a gate found.
+
+    checks: one a limit. flips: by measure. most_flips: the share of answers that may change beyond
+    what changes by itself; None where nobody asked. notes: what a person must know before trusting
+    it, one line each.
+    """
 
     new: str
     old: str

@@ -75,7 +75,7 @@ def of_runs(folders: Source | Sequence[Source], by: str = "") -> tuple[Scores, l
 
 
 def told(matrix: Matrix) -> str:
-    """What a matrix shows, for a reader of reports."""
+    """Say what a matrix shows, for a reader of reports."""
     pairs = [cell for cell in matrix.cells if cell.kind == "convergent" and cell.value is not None]
     shared = min((cell.n for cell in pairs), default=0)
     return f"{matrix.told()} ({shared} units or more)" if pairs else matrix.told()
@@ -137,7 +137,7 @@ def _same(texts: dict[tuple[str, str], str], outcomes: pd.DataFrame) -> None:
 
 
 def _values(outcomes: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    """What one table measures, by trait and method: lang, item, value, on the rows that count."""
+    """Return what one table measures, by trait and method: lang, item, value of rows that count."""
     if "pro" in outcomes:
         scorers = outcomes["scorer"].nunique() > 1
         with np.errstate(invalid="ignore"):
@@ -192,7 +192,7 @@ def _part(rows: pd.DataFrame, trait: str, method: str, value: Any) -> pd.DataFra
 
 
 def _scores(matrix: Matrix, label: Mapping[str, Any], sign: str) -> Iterator[Score]:
-    """A row a measure (its reliability), and two a pair of measures."""
+    """Make a row for each measure (its reliability), and two for each pair of measures."""
     for (trait, method), value in matrix.reliabilities.items():
         name, n = f"{trait}, {method}", matrix.units[trait, method]
         by = {**label, "a": name, "b": name, "kind": "itself"}

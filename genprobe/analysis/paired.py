@@ -111,8 +111,11 @@ def fits(metric: Metric, by: Sequence[str] = ()) -> bool:
 
 @dataclass(frozen=True)
 class Matched:
-    """One cell: the units that count for both models, as (n, 2) values; (statements, 3) sums of a,
-    of b, and units; and how many units count for one model only."""
+    """One cell of two models, matched unit by unit.
+
+    The units that count for both, as (n, 2) values; (statements, 3) sums of a, of b, and units; and
+    how many units count for one model only.
+    """
 
     by: dict[str, JSON]
     pairs: Array

@@ -33,8 +33,11 @@ POWER = 0.9
 
 @dataclass(frozen=True)
 class Pair:
-    """Two models. difference: a's figure minus b's; low, high: simultaneous with all other pairs.
-    shown: the least difference that data like these show in nine of ten studies."""
+    """Two models.
+
+    difference: a's figure minus b's. low, high: an interval simultaneous with all other pairs.
+    shown: the least difference that data like these show in nine of ten studies.
+    """
 
     a: str
     b: str
@@ -50,9 +53,12 @@ class Pair:
 
 @dataclass(frozen=True)
 class Ranking:
-    """models: by their figure, highest first; values: the figures, means over wordings. groups:
-    ties together, in that order, None where no ranking is supported. chances: model -> chance of
-    each rank, the highest figure's first. wordings, statements: how many were shared by all."""
+    """Models in order, and whether the order is supported.
+
+    models: by their figure, highest first. values: the figures, means over wordings. groups: ties
+    together, in that order; None where no ranking is supported. chances: model -> chance of each
+    rank, the highest figure's first. wordings, statements: how many were shared by all.
+    """
 
     models: tuple[str, ...]
     values: tuple[float, ...]

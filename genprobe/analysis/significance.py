@@ -51,11 +51,11 @@ _SAME = 1e-5  # distances and shares that differ by less are one, but for roundi
 def values(
     outcomes: pd.DataFrame, metric: str, columns: Sequence[str]
 ) -> tuple[pd.DataFrame, dict[str, int]]:
-    """List the units that count, one row each (`columns`, `statement`, `value`), and count the
-    others by the reason why they are left out.
+    """List the units that count, and count the others by the reason why they are left out.
 
-    statement: what is not independent (`metrics.cluster`). InputError for a metric that is no
-    mean over its units, and for a column that the outcomes lack or the metric compares across.
+    Returns one row a unit (`columns`, `statement`, `value`). Units of one statement are not
+    independent (`metrics.cluster`). InputError for a metric that is no mean over its units, and for
+    a column that the outcomes lack or the metric compares across.
     """
     chosen = metrics.find(metric)
     for column in chosen.needs:
@@ -104,10 +104,10 @@ class Effect:
 
 @dataclass(frozen=True)
 class Assumption:
-    """Something that p_independent rests on. holds: whether nothing speaks against it; None where
-    that could not be seen.
+    """An assumption that p_independent rests on.
 
-    value: what was found, of which `low` and `high` are the interval where it has one.
+    holds: whether nothing speaks against it; None where that could not be seen. value: what was
+    found, of which `low` and `high` are the interval where it has one.
     """
 
     name: str
@@ -120,8 +120,11 @@ class Assumption:
 
 @dataclass(frozen=True)
 class Anova:
-    """n values of so many statements; dropped: factors with one level, which explain nothing.
-    values: those that it is of; left_out: those of levels with one statement, by reason."""
+    """An analysis of variance of n values of so many statements.
+
+    dropped: factors with one level, which explain nothing. values: those that it is of. left_out:
+    those of levels with one statement, by reason.
+    """
 
     effects: tuple[Effect, ...]
     assumptions: tuple[Assumption, ...]
@@ -235,8 +238,10 @@ def _dummies(codes: Array) -> Array:
 
 
 def _orthonormal(columns: Array, scale: Array | None = None) -> Array:
-    """An orthonormal basis of the space of the columns; what is small beside `scale`, or else
-    beside the columns themselves, is rounding."""
+    """Return an orthonormal basis of the space of the columns.
+
+    What is small beside `scale`, or else beside the columns themselves, counts as rounding.
+    """
     left, sizes, _ = np.linalg.svd(columns, full_matrices=False)
     largest = float(np.abs(columns if scale is None else scale).max(initial=0.0))
     return left[:, sizes > 1e-7 * max(largest, 1.0)]
@@ -295,7 +300,7 @@ def _sizes(design: Design) -> Array:
 def _shared_levels(
     values: pd.DataFrame, factors: Sequence[str], cluster: str
 ) -> tuple[pd.DataFrame, dict[str, int]]:
-    """The values of levels with two statements at least, and how many others were left out."""
+    """Return the values of levels with at least two statements, and how many were left out."""
     kept, left = values, dict[str, int]()
     while True:
         before = len(kept)
@@ -338,8 +343,11 @@ def _equal_variances(y: Array, group: Array) -> Assumption:
 
 
 def _independent(residual: Array, cluster: Array) -> Assumption:
-    """The intraclass correlation of residuals of one statement (analysis-of-variance estimator:
-    Donner 1986, Int. Statistical Review 54:67), with its interval over statements."""
+    """Compute the intraclass correlation of residuals of one statement, with its interval.
+
+    Analysis-of-variance estimator (Donner 1986, Int. Statistical Review 54:67); the interval is
+    over statements.
+    """
     count = np.bincount(cluster).astype(float)
     total = np.bincount(cluster, residual)
     parts = (
@@ -498,8 +506,11 @@ class Power:
 
 
 class _Seen(NamedTuple):
-    """Of statements: the mean, and the variance of one's value around it, as shares; units of a
-    statement, and their squared coefficient of variation."""
+    """What is seen of statements.
+
+    The mean, and the variance of one's value around it, as shares; units of a statement, and their
+    squared coefficient of variation.
+    """
 
     mean: Array
     variance: Array
@@ -588,8 +599,11 @@ def _power(
     once: bool,
     resamples: int,
 ) -> Power:
-    """sums, units: (statements,). variance: of a statement's difference, where the models differ by
-    so much. most: the largest difference there can be. once: whether the test is McNemar's."""
+    """Compute how many statements show a difference, and what this number of them shows.
+
+    sums, units: (statements,). variance: of a statement's difference, where the models differ by so
+    much. most: the largest difference there can be. once: whether the test is McNemar's.
+    """
     from scipy.optimize import brentq
 
     n, d = len(sums), points / 100
@@ -627,8 +641,11 @@ def _power(
 
 
 def _seen(sums: Array, once: bool) -> _Seen:
-    """What sums over statements say. sums: (..., 6): statements, units, their squares, the sums of
-    differences, those times units, and squared."""
+    """Summarise statements from their sums.
+
+    sums: (..., 6): statements, units, their squares, the sums of differences, those times units,
+    and squared.
+    """
     k, n, squares, total, cross, own = np.moveaxis(np.asarray(sums, float), -1, 0)
     mean = total / n
     around = np.maximum(own - 2 * mean * cross + mean**2 * squares, 0.0) * k / n**2
@@ -648,7 +665,7 @@ def _needed(variance: float, d: float, once: bool) -> int:
 
 
 def _reached(variance: float, d: float, n: int, once: bool) -> float:
-    """The power with which `n` statements show a difference of `d`."""
+    """Return the power with which `n` statements show a difference of `d`."""
     from scipy.stats import nct as t_of
     from scipy.stats import t
     from statsmodels.stats.power import normal_power_het
@@ -734,9 +751,11 @@ TO_REPORT = ("mcnemar-p", "swap-p", "clustered-p")
 
 
 def corrected(scores: Iterable[Score], methods: Sequence[str] = ("holm",)) -> list[Score]:
-    """With every p-value to report followed by itself corrected for all of them, where there are
-    several: `holm-p` (Holm 1979, Scandinavian J. of Statistics 6:65), `bonferroni-p`. n of these
-    counts the comparisons. One that has no p-value, for too few statements, is none of them."""
+    """Put behind every p-value to report itself corrected for all of them, if several.
+
+    `holm-p` (Holm 1979, Scandinavian J. of Statistics 6:65) and `bonferroni-p`; their n counts the
+    comparisons. One that has no p-value, for too few statements, does not count.
+    """
     from statsmodels.stats.multitest import multipletests
 
     scores = list(scores)

@@ -34,9 +34,12 @@ LEAST = 5  # units that a correlation needs
 
 @dataclass(frozen=True)
 class Reliability:
-    """value: the intraclass correlation; None where the items do not differ. low, high: 95 %,
+    """How far measurements of one thing agree.
+
+    value: the intraclass correlation; None where the items do not differ. low, high: 95 %,
     bootstrap over items. n: items that every measurement has. times: measurements. same: share of
-    pairs of measurements that are equal."""
+    pairs of measurements that are equal.
+    """
 
     value: float | None
     low: float | None
@@ -155,10 +158,12 @@ declare(
 
 @dataclass(frozen=True)
 class Correlation:
-    """Of two measures over units. value: Pearson's; low, high: 95 %, bootstrap over units. true:
-    disattenuated, with its interval; None where a reliability is not known or not above 0. n:
-    units with both. kind: `convergent` (one trait, two methods), `one method` (two traits), or
-    `neither`."""
+    """The correlation of two measures over units.
+
+    value: Pearson's; low, high: 95 %, bootstrap over units. true: disattenuated, with its interval;
+    None where a reliability is not known or not above 0. n: units with both. kind: `convergent`
+    (one trait, two methods), `one method` (two traits), or `neither`.
+    """
 
     a: tuple[str, str]
     b: tuple[str, str]
@@ -172,8 +177,11 @@ class Correlation:
 
 @dataclass(frozen=True)
 class Matrix:
-    """measures: (trait, method) of each. units: of each, how many. reliabilities: of each, None
-    where measured once."""
+    """A matrix of traits by methods.
+
+    measures: (trait, method) of each. units: number of units of each. reliabilities: of each, None
+    where measured once.
+    """
 
     measures: tuple[tuple[str, str], ...]
     units: dict[tuple[str, str], int]

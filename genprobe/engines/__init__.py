@@ -90,8 +90,11 @@ class Identity:
 
 
 class Engine(Protocol):
-    """An engine may have `prepare(requests, sampling)`, called before anything is written: it
-    finds out what it needs to know, and `identity` is whole afterwards."""
+    """What answers requests.
+
+    An engine may have `prepare(requests, sampling)`, called before anything is written: it finds
+    out what it needs to know, and `identity` is whole afterwards.
+    """
 
     identity: Identity
 

@@ -35,8 +35,10 @@ T = TypeVar("T")
 
 
 class Times(NamedTuple):
-    """Time limits in seconds: to connect, between two bytes of an answer, and of a request with
-    all its attempts."""
+    """Time limits in seconds.
+
+    To connect, between two bytes of an answer, and of a request with all its attempts.
+    """
 
     connect_timeout: float = 10.0
     read_timeout: float = 120.0
@@ -69,8 +71,11 @@ class Answer(NamedTuple):
 
 
 class Trouble(Exception):
-    """A request went wrong. passes: it may go right later; lowers: fewer at a time would help;
-    down: nobody can answer yet; wait: seconds that the server asked for."""
+    """A request that went wrong.
+
+    passes: it may go right later; lowers: fewer at a time would help; down: nobody can answer yet;
+    wait: seconds that the server asked for.
+    """
 
     def __init__(
         self,

@@ -30,8 +30,11 @@ _HIDDEN = ("redacted_thinking", "reasoning.encrypted")
 
 
 class Said(NamedTuple):
-    """text: None where there is none. reasoning_from: the field or block; `hidden` where there was
-    a thought that is not shown; "" where none came apart."""
+    """What a server said.
+
+    text: None where there is none. reasoning_from: the field or block; `hidden` where there was a
+    thought that is not shown; "" where none came apart.
+    """
 
     text: str | None
     finish: str

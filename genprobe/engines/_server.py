@@ -544,8 +544,10 @@ def merged(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Choice(NamedTuple):
-    """A way to constrain a reply to one of several texts. more: tokens beside those of the text;
-    wraps: the text comes inside JSON."""
+    """A way to constrain a reply to one of several texts.
+
+    more: tokens beside those of the text. wraps: the text comes inside JSON.
+    """
 
     name: str
     more: int

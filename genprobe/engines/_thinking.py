@@ -16,8 +16,11 @@ from genprobe.linguistics import thoughts
 
 
 class Told(NamedTuple):
-    """kwargs: for the template. put: what says how to think, in words. seen: `opens`, `thinks`,
-    `closed`, or "" where nothing shows. room: tokens for a thought."""
+    """How a model was told to think.
+
+    kwargs: for the template. put: what says how to think, in words. seen: `opens`, `thinks`,
+    `closed`, or "" where nothing shows. room: tokens for a thought.
+    """
 
     kwargs: Mapping[str, Any]
     put: str

@@ -685,8 +685,10 @@ class ServedScorer(OpenAIEngine):
     # -- texts as tokens ----------------------------------------------------------------------
 
     async def _seam(self, work: Work, context: str, text: str) -> _texts.Seam:
-        """As `Texts.seams`. A token ends where the context does if the joined text begins with
-        the tokens of the context."""
+        """Find where the context ends in a text, as `Texts.seams`.
+
+        A token ends where the context does if the joined text begins with the context's tokens.
+        """
         if self.texts is not None:
             return self.texts.seams([(context, text)], apart=False)[0]
         ids = await self._cut(work, context + text)
@@ -790,8 +792,10 @@ class ServedScorer(OpenAIEngine):
         return "server"
 
     async def _try_both(self, work: Work) -> Failure | None:
-        """Find the way in which the server tells the values of a given text; a Failure, or an
-        EngineError, of the first way where it knows neither."""
+        """Find the way in which the server tells the values of a given text.
+
+        A Failure, or an EngineError, of the first way where it knows neither.
+        """
         refused: EngineError | None = None
         found: Failure | None = None
         try:

@@ -337,7 +337,7 @@ class RayEngine:
 
 
 def _unpacking() -> Callable[[dict[str, Any]], dict[str, Any]]:
-    """What a worker hands to vLLM.
+    """Return what turns a row into what a worker hands to vLLM.
 
     The enum has no type in a table of Arrow's, so that rows go on as Python objects: in a table an
     argument that only some rows have makes floats of integers, or blocks that do not fit together.
@@ -354,7 +354,7 @@ def _unpacking() -> Callable[[dict[str, Any]], dict[str, Any]]:
 
 
 def _packing() -> Callable[[dict[str, Any]], dict[str, Any]]:
-    """What a worker keeps of vLLM's answer: the new tokens, and the log-probabilities at the first.
+    """Return what keeps of vLLM's answer the new tokens, and the log-probabilities at the first.
 
     A function within a function, as Ray sends such a one whole: its workers need not import this
     module and what is under it.
@@ -399,7 +399,7 @@ class _Job:
         return {"request": self.row.request.id, "node": name, "asked": json.dumps(asked)}
 
     def take(self, found: Mapping[str, Any]) -> Response | LogProb | Failure | None:
-        """The record, once it is complete."""
+        """Return the record, once it is complete."""
         request = self.row.request
         if error := found.get("__inference_error__"):
             return Failure(request.id, "engine", line(Exception(error)), 1)

@@ -268,8 +268,11 @@ class _Reply(_Job):
 
 
 class _Reading(_Job):
-    """The probabilities of the answer words: the tokens behind the prompt, then those behind each
-    beginning that several or longer words have. The prompt's keys and values are vLLM's cache's."""
+    """The probabilities of the answer words.
+
+    Of the tokens behind the prompt, then of those behind each beginning that several or longer
+    words have. The prompt's keys and values are in vLLM's cache.
+    """
 
     def __init__(self, engine: VllmEngine, row: Row, forms: list[Form]) -> None:
         self.row, self.forms, self.trie = row, forms, Trie(forms)

@@ -65,15 +65,18 @@ class Item(NamedTuple):
 
     @property
     def blocked(self) -> str:
-        """`filter` where a filter of the server kept the reply back, `refusal` where the server
-        says that it refuses; "" for a reply to be read."""
+        """Tell whether a server kept the reply back.
+
+        `filter` where a filter did, `refusal` where the server says that it refuses; "" for a reply
+        to be read.
+        """
         if self.finish == "content_filter" and not self.response.strip():
             return "filter"
         return "refusal" if self.finish == "refusal" else ""
 
 
 def seen(lang: str, probe: str, prompt: str, response: Response) -> Item:
-    """What a judge sees of a response: its text, and what its server delivered apart."""
+    """Return what a judge sees of a response: its text, and what its server delivered apart."""
     return Item(
         lang,
         probe,
@@ -123,18 +126,21 @@ TEXT, VERBATIM, BOOLEAN, NUMBER = "text", "verbatim", "boolean", "number"
 
 
 def LABEL(judgment: Any) -> Any:
-    """The label of a judgment, as the value of a column."""
+    """Return the label of a judgment, as the value of a column."""
     return judgment.label
 
 
 def field_of(name: str) -> Callable[[Any], Any]:
-    """A field of a judgment, as the value of a column."""
+    """Return a field of a judgment, as the value of a column."""
     return lambda judgment: judgment.fields.get(name)
 
 
 class Judge(Protocol):
-    """A judge. Its module has `COLUMNS` (of `Column`), `PLACE` (where they stand in the table,
-    small first) and `READS`, what it reads, in a word: `replies`, `stories`."""
+    """What reads replies.
+
+    Its module has `COLUMNS` (of `Column`), `PLACE` (where they stand in the table, small first) and
+    `READS`, what it reads, in a word: `replies`, `stories`.
+    """
 
     name: str
     column: str  # what `label` is called in a table: "answer", "language", "refusal"
@@ -150,7 +156,7 @@ _TOGETHER = 512  # items that a judge with `many` gets at a time
 
 
 def verdicts(judge: Judge, items: Iterable[tuple[T, Item]]) -> Iterator[tuple[T, Verdict]]:
-    """The verdict of each item, in order, each with the key it came with.
+    """Yield the verdict of each item, in order, each with the key it came with.
 
     A judge that is faster on many items at a time has `many(items) -> list of Verdict` beside
     `__call__`, with the same verdicts. One that reads some items together has `together(item)`

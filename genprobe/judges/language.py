@@ -39,5 +39,5 @@ class LanguageJudge:
 
 
 def make() -> LanguageJudge:
-    """The judge; it takes no options. InputError where `prompts/` is malformed."""
+    """Make the judge; it takes no options. InputError where `prompts/` is malformed."""
     return LanguageJudge(identify.make())

@@ -26,8 +26,11 @@ def make() -> LikeliestJudge:
 
 
 class LikeliestJudge:
-    """`likeliest`: see the module's docstring. fields: `kind`; `p`, the probability of each option
-    in the order in which they were listed; `outside`."""
+    """The judge `likeliest`: see the module's docstring.
+
+    fields: `kind`; `p`, the probability of each option in the order in which they were listed;
+    `outside`.
+    """
 
     name = "likeliest"
     column = "chosen"

@@ -39,8 +39,11 @@ def make() -> ProbabilityJudge:
 
 
 class ProbabilityJudge:
-    """label: the likelier answer, `ambiguous` where they are equal; score: P(yes) / (P(yes) +
-    P(no)). fields: p_yes, p_no, outside."""
+    """The likelier of two answers.
+
+    label: that answer, `ambiguous` where they are equal. score: P(yes) / (P(yes) + P(no)).
+    fields: p_yes, p_no, outside.
+    """
 
     name = "probability"
     column = "answer"
@@ -67,7 +70,7 @@ class ProbabilityJudge:
 
 
 def masses(continuations: Sequence[Mapping[str, Any]], answers: Sequence[str]) -> dict[str, float]:
-    """The probability, for each of the answers, of a reply that begins with one of its forms."""
+    """Return for each answer the probability of a reply that begins with one of its forms."""
     rows = {tuple(c["tokens"]): c for c in continuations}
     found = dict.fromkeys(answers, 0.0)
     for tokens, row in rows.items():
@@ -85,7 +88,7 @@ def masses(continuations: Sequence[Mapping[str, Any]], answers: Sequence[str]) -
 def _nearest(
     tokens: tuple[int, ...], rows: Mapping[tuple[int, ...], Any]
 ) -> tuple[int, ...] | None:
-    """The longest other sequence that `tokens` begins with."""
+    """Return the longest other sequence that `tokens` begins with."""
     return next((tokens[:n] for n in range(len(tokens) - 1, 0, -1) if tokens[:n] in rows), None)
 
 

@@ -1,5 +1,7 @@
-"""The thought before a reply: is there one, was it cut off, in which language is it, what does it
-answer, and does it say that it is being tested?
+"""Read the thought before a reply.
+
+Is there one, was it cut off, in which language is it, what does it answer, and does it say that
+it is being tested?
 
 The thought is what `linguistics.thoughts` sets apart, and no other judge reads it. Its answer is
 read as the judge `yesno` reads a reply, by its last commitment: the verdict that it comes to. That
@@ -31,8 +33,11 @@ LIMIT = 20_000  # characters of the end of a thought that are looked at
 
 
 class ThoughtJudge:
-    """`thought`: see the module's docstring. label: the state. fields: `_FIELDS`, all
-    None where there is no text of a thought. evidence: the words that name a test."""
+    """The judge `thought`: see the module's docstring.
+
+    label: the state. fields: `_FIELDS`, all None where there is no text of a thought. evidence: the
+    words that name a test.
+    """
 
     name = "thought"
     column = "thought_state"
@@ -68,7 +73,7 @@ def _codes() -> frozenset[str]:
 
 
 def _tested(thought: str, lang: str) -> str:
-    """The words of a thought that name a test, "" where none do."""
+    """Return the words of a thought that name a test, "" where none do."""
     known = {"en"}
     if lang:
         known.add(packs.language_code(lang))
@@ -82,5 +87,5 @@ def _tested(thought: str, lang: str) -> str:
 
 
 def make() -> ThoughtJudge:
-    """The judge; it takes no options. InputError where `prompts/` is malformed."""
+    """Make the judge; it takes no options. InputError where `prompts/` is malformed."""
     return ThoughtJudge(identify.make(), yesno.YesNo())

@@ -15,8 +15,10 @@ MOST, FEW = 0.6, 0.2  # share of another language, and of the one said, by which
 
 
 def other(texts: Sequence[str], lang: str) -> str:
-    """Return the language that most of the texts are plainly in; empty where it is `lang`, is not
-    clear, or where `lang` is none that genprobe has words of."""
+    """Return the language that most of the texts are plainly in, where it is not `lang`.
+
+    Empty where it is `lang` or not clear, or where genprobe has no words of `lang`.
+    """
     if lang not in registry.names("languages"):
         return ""
     tell = identify.make()

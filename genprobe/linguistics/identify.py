@@ -131,7 +131,7 @@ class _Lexicon:
         return tuple(sorted(voices.items()))
 
     def _spelled(self, word: str) -> Iterator[tuple[str, float]]:
-        """What its distinctive letters say: the languages that have all of them, else any."""
+        """Return the languages that have all of its distinctive letters, else any of them."""
         found = [self.letters[char] for char in sorted(set(word)) if char in self.letters]
         claims = [{code for code, _ in voices} for voices in found]
         if common := set.intersection(*claims) if claims else set():
@@ -166,7 +166,7 @@ class _Lexicon:
         }
 
     def evidence(self, words: Iterable[str]) -> list[tuple[str, float]]:
-        """What the words say in sum, by language, the loudest first."""
+        """Sum up what the words say, by language, the loudest first."""
         total: dict[str, float] = {}
         for word in words:
             for code, loud in self.speak(word):
@@ -181,7 +181,7 @@ def _ranked(amounts: Mapping[str, float]) -> list[tuple[str, float]]:
 def _clear(
     evidence: Sequence[tuple[str, float]], n: int, least: float = 1.4, lead: float = 1.6
 ) -> str:
-    """The language that clearly leads the evidence of `n` words, or an empty text."""
+    """Return the language that clearly leads the evidence of `n` words, or an empty text."""
     (code, best), (_, second) = [*evidence[:2], ("", 0.0), ("", 0.0)][:2]
     return code if best >= max(least, 0.12 * n) and best >= lead * second else ""
 
@@ -217,7 +217,7 @@ class _Detector:
     def __call__(
         self, words: Sequence[str], script: str, prior: Mapping[str, float]
     ) -> tuple[str, float]:
-        """The likeliest language and its probability; `prior`: log odds by language."""
+        """Return the likeliest language and its probability; `prior`: log odds by language."""
         codes, profiles = self.codes(script), self._factory.word_lang_prob_map
         pick = operator.itemgetter(*self._columns(script).values())
         scores = [prior.get(code, 0.0) for code in codes]
@@ -249,9 +249,11 @@ _UNTOLD = _Told({}, "too-short")
 
 
 class Identified(NamedTuple):
-    """The language of a text: a code, `mixed` or `und`; the rule that decided, the words it rests
-    on, the detector's probability where it decided, and the shares of words by language where
-    there are several."""
+    """The language of a text.
+
+    A code, `mixed` or `und`; the rule that decided, the words it rests on, the detector's
+    probability where it decided, and the shares of words by language where there are several.
+    """
 
     code: str
     rule: str
@@ -270,8 +272,10 @@ class Identifier:
         self.signature = f"{VERSION}+{lexicon.hash[:8]}+langdetect-{detector}"
 
     def __call__(self, text: str, asked: str = "") -> Identified:
-        """Tell the language of a text. asked: the language that it should be in, which breaks
-        ties in short texts; may be empty."""
+        """Tell the language of a text.
+
+        asked: the language that it should be in, which breaks ties in short texts; may be empty.
+        """
         asked = _code(asked)
         text = normalise(_URL.sub(" ", text[:LIMIT]))
         scripts = _by_script(text)
@@ -299,9 +303,11 @@ class Identifier:
         return Identified(code, told[script].rule, spoken, told[script].sure, parts)
 
     def _knows(self, asked: str, script: str) -> bool:
-        """Whether a text in this language and script could be told for one; true where no language
-        is named. One with words of its own is known in every script, others where they have some,
-        or langdetect has them."""
+        """Tell whether a text in this language and script could be told for one.
+
+        True where no language is named. A language with words of its own is known in every script,
+        others where they have some, or langdetect has them.
+        """
         return not asked or asked in _own() or (asked, script) in self._known
 
     @functools.cached_property
@@ -317,14 +323,14 @@ class Identifier:
         return frozenset(described | detected)
 
     def _speaking(self, words: list[str], code: str) -> str:
-        """The first five words that speak for the language."""
+        """Return the first five words that speak for the language."""
         heard = (
             w for w in dict.fromkeys(words) if any(c == code for c, _ in self._lexicon.speak(w))
         )
         return " ".join(itertools.islice(heard, 5))
 
     def _tell(self, script: str, words: list[str], text: str, asked: str, most: bool) -> _Told:
-        """The languages of the words of one script; `most`: they are at least half the text."""
+        """Return the languages of words of one script; `most`: they are at least half the text."""
         n = len(words)
         if script == "HAN":
             return _chinese(words, asked)
@@ -384,8 +390,10 @@ class Identifier:
         return counts
 
     def share(self, code: str, texts: Iterable[str]) -> float | None:
-        """Share of words that are of `code` in texts of Kazakh and Russian, told word by word
-        with Kazakh as the main language; None where there is no Cyrillic word."""
+        """Return the share of words that are of `code` in texts of Kazakh and Russian.
+
+        Told word by word with Kazakh as the main language; None where there is no Cyrillic word.
+        """
         told = [
             word
             for text in texts
@@ -437,7 +445,7 @@ def _by_script(text: str) -> dict[str, list[str]]:
 
 @functools.lru_cache(1 << 10)
 def _code(lang: str) -> str:
-    """The code of the asked language; as it is where no pack knows it."""
+    """Return the code of the asked language; as it is where no pack knows it."""
     try:
         return packs.language_code(lang)
     except InputError:
@@ -469,7 +477,7 @@ def _chinese(chars: Sequence[str], asked: str) -> _Told:
 
 @functools.cache
 def _lexicon() -> _Lexicon:
-    """The tables of the packs' languages and of their neighbours."""
+    """Return the tables of the packs' languages and of their neighbours."""
     tables = {
         code: {group: packs.load_language(code).words[group] for group in GROUPS}
         for code in registry.names("languages")
@@ -479,12 +487,12 @@ def _lexicon() -> _Lexicon:
 
 @functools.cache
 def _own() -> frozenset[str]:
-    """The packs' languages that are described by words of their own, and Chinese by characters."""
+    """Return the packs' languages described by words of their own, and Chinese by characters."""
     languages = map(packs.load_language, registry.names("languages"))
     described = {one.code for one in languages if any(one.words[group] for group in GROUPS)}
     return frozenset(described | set(_HAN))
 
 
 def make() -> Identifier:
-    """The identifier of the languages in `prompts/`. InputError where they are malformed."""
+    """Make the identifier of the languages in `prompts/`. InputError where they are malformed."""
     return Identifier(_lexicon())

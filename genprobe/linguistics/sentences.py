@@ -62,7 +62,7 @@ class _Lists(NamedTuple):
 
 
 def sentences(text: str, lang: str) -> list[str]:
-    """The sentences of a text, in order, without the white space around them.
+    """Split a text into sentences, in order, without the white space around them.
 
     lang: BCP 47 code, or any way to write one that `prompts/languages/` knows; one that it does
     not know has no abbreviations. Every sentence holds a letter or a digit.
@@ -100,7 +100,10 @@ def _lists(lang: str) -> _Lists:
 
 
 def _shortened(before: str) -> Iterator[str]:
-    """What may be an abbreviation at the end of a text: "2020 т.б" is "б", "т.б" and "# т.б"."""
+    """Return what may be an abbreviation at the end of a text.
+
+    "2020 т.б" gives "б", "т.б" and "# т.б".
+    """
     *rest, last = _SPACED.sub(".", normalise(before[-_LOOK:])).split() or [""]
     last = _LEADING.sub("", last)
     short = last.lstrip("0123456789")
@@ -115,7 +118,7 @@ def _shortened(before: str) -> Iterator[str]:
 
 
 def _paragraphs(text: str) -> Iterator[str]:
-    """The lines, those joined that go on with the one before."""
+    """Return the lines, those joined that go on with the one before."""
     lines: list[str] = []
     for line in filter(None, map(str.strip, _LINES.split(text))):
         if lines and not _goes_on(lines[-1], line):

@@ -63,7 +63,7 @@ def _any(texts: list[str]) -> str:
 
 @functools.cache
 def _shapes() -> _Shapes:
-    """The shapes of `prompts/thoughts.toml`, compiled. InputError where it is malformed."""
+    """Compile the shapes of `prompts/thoughts.toml`. InputError where it is malformed."""
     path = registry.PROMPTS / "thoughts.toml"
     row = packs.read_toml(path)
     try:
@@ -129,8 +129,11 @@ def opens(prompt: str) -> bool:
 
 
 def marked(text: str) -> bool:
-    """Tell whether a text may hold a thought: it has a character that begins a tag, or begins as
-    a thought without tags does. Most texts do neither."""
+    """Tell whether a text may hold a thought.
+
+    It has a character that begins a tag, or begins as a thought without tags does. Most texts do
+    neither.
+    """
     shapes = _shapes()
     return shapes.first.search(text) is not None or shapes.begins.match(text.lstrip()) is not None
 
@@ -199,7 +202,7 @@ def read(
 
 
 def _unwrapped(shapes: _Shapes, reply: str) -> str:
-    """The reply without an answer's tags around all of it."""
+    """Return the reply without an answer's tags around all of it."""
     match = shapes.wrapped.match(reply)
     if match is None:
         return reply
@@ -212,7 +215,7 @@ def _unwrapped(shapes: _Shapes, reply: str) -> str:
 
 
 def _channels(shapes: _Shapes, text: str, start: int) -> tuple[str, str, str] | None:
-    """A reply in channels; None where it is not in any."""
+    """Separate a reply in channels; None where it is not in any."""
     marks = list(shapes.channel.finditer(text)) if "<|channel|>" in text else []
     if marks and marks[0].start() == start:
         thoughts, answer, state = [], "", "open"
@@ -261,7 +264,7 @@ def _spoken(text: str, match: re.Match[str]) -> bool:
 
 
 def _tagged(shapes: _Shapes, text: str, start: int, opened: bool) -> tuple[str, str, str] | None:
-    """A reply with tags; None where none of them opens or closes a thought."""
+    """Separate a reply with tags; None where none of them opens or closes a thought."""
     depth = 1 if opened else 0
     at = start if opened else -1  # where the thought that is open began
     done = start  # behind the last thought that was closed
@@ -319,7 +322,7 @@ def _joined(thoughts: list[str]) -> str:
 
 
 def _plain(shapes: _Shapes, text: str, start: int) -> tuple[str, str, str] | None:
-    """A thought under a head in plain words."""
+    """Separate a thought under a head in plain words."""
     for head, answer in shapes.plain:
         opening = head.match(text, start)
         if opening is None:

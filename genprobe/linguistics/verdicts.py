@@ -49,7 +49,7 @@ _STRUCK = re.compile(r"~~[^~\n]{1,80}~~")
 
 
 def unstruck(norm: str) -> str:
-    """The text with what is struck through (`~~yes~~ no`) blanked, its length kept."""
+    """Blank what is struck through (`~~yes~~ no`); the text's length is kept."""
     if "~~" not in norm:
         return norm
     return _STRUCK.sub(lambda m: " " * len(m.group()), norm)
@@ -75,7 +75,7 @@ def marked(norm: str) -> list[Marked]:
 
 
 def ticked(norm: str, means: Callable[[str], str | None]) -> Marked | None:
-    """The option that is ticked where boxes stand before the two answers; None without a choice.
+    """Return the option ticked where boxes stand before the two answers; None without a choice.
 
     means: says which answer a short text is, if any.
     """
@@ -105,7 +105,7 @@ def ticked(norm: str, means: Callable[[str], str | None]) -> Marked | None:
 
 
 def bold(norm: str, means: Callable[[str], str | None]) -> Marked | None:
-    """The one of the two options that is bold: "yes / **no**"."""
+    """Return the one of the two options that is bold: "yes / **no**"."""
     if ("**" not in norm and "__" not in norm) or ("/" not in norm and "|" not in norm):
         return None
     for m in _BOLD.finditer(norm):

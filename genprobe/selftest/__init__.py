@@ -387,8 +387,10 @@ def thoughtful(
     folder: Path,
     progress: Progress = lambda what, done, total: None,
 ) -> pd.DataFrame:
-    """Ask the control model that thinks, as any model is asked with `--thinking on`, and have its
-    thoughts read: the outcomes, with the columns of `exact.ExactThought` as `_exact` has them."""
+    """Ask the control model that thinks, with `--thinking on`, and have its thoughts read.
+
+    Returns the outcomes, with the columns of `exact.ExactThought` as `_exact` has them.
+    """
     measured = api.yesno(
         langs=langs,
         limit=THOUGHT_ITEMS,
@@ -419,7 +421,7 @@ def compare_thoughts(outcomes: pd.DataFrame) -> Thinking:
 
 
 def _shares(part: pd.DataFrame) -> Iterator[tuple[str, int, float, float, float]]:
-    """What was counted, of how many, the share measured and the true one, and z, of a language."""
+    """Return for a language what was counted, of how many, the measured and true share, and z."""
     thinks = (part["thought_state"] != "none").sum()
     counts = {"thinks": (len(part), int(thinks))}
     names = {

@@ -75,7 +75,7 @@ def kind_of(model: str, config: Any) -> str:
 
 
 def load(model: str, options: Options, pack: bool = True) -> Loaded:
-    """A model and its tokenizer, ready to score. EngineError, in one line, where it is not.
+    """Load a model and its tokenizer, ready to score. EngineError, in one line, where it is not.
 
     pack: make its linear layers `Packed`, if that is possible here.
     """
@@ -139,7 +139,7 @@ class Packed(torch.nn.Module):
     """
 
     def __init__(self, weight: torch.Tensor, bias: torch.Tensor | None) -> None:
-        """weight: (out, in)"""
+        """Pack the weight, (out, in), and the bias of a linear layer."""
         super().__init__()
         packed = torch.ops.mkldnn._reorder_linear_weight(weight.detach().contiguous(), None)
         self.register_buffer("weight", packed, persistent=False)
@@ -196,7 +196,10 @@ class Net:
     """
 
     def __init__(self, loaded: Loaded, body: Any, **dummy: Any) -> None:
-        """dummy: arguments with which the whole model calls its body; what it says is not read."""
+        """Prepare the body of a model.
+
+        dummy: arguments with which the whole model calls its body; what it says is not read.
+        """
         self.net, self.body, self.dummy = loaded.net, body, dummy
         self.name = loaded.name
         self.device = loaded.net.device
@@ -294,7 +297,7 @@ def positions(loaded: Loaded) -> int | None:
 
 
 def batches(lengths: Sequence[int], budget: int, pads: bool = True) -> Iterator[list[int]]:
-    """Indices of rows, longest first, cut so that a batch pads to `budget` tokens at most.
+    """Return indices of rows, longest first, cut so that a batch pads to `budget` tokens at most.
 
     One row alone may exceed the budget. pads: a batch may hold rows of several lengths.
     """
@@ -320,7 +323,7 @@ def padded(rows: Sequence[Sequence[int]], pad: int, device: Any) -> tuple[torch.
 def as_found(
     needs: Sequence[Collection[Hashable]], found: Iterable[Collection[Hashable]]
 ) -> Iterator[int]:
-    """The places in `needs`, each as soon as all that is needed there was found.
+    """Yield the places in `needs`, each as soon as all that is needed there was found.
 
     found: what each batch brings, once. So a run keeps what was computed, whatever stops it.
     """

@@ -36,8 +36,10 @@ class Asked(NamedTuple):
 
 
 def wanted(name: str, request: Request, passes: Sequence[str]) -> tuple[str, list[tuple[str, str]]]:
-    """The context of a request, and its texts behind their answers. EngineError for another pass
-    than those of the model `name`."""
+    """Return the context of a request, and its texts behind their answers.
+
+    EngineError for another pass than those of the model `name`.
+    """
     if request.decode != "score" or request.probe not in passes:
         raise EngineError(
             f"{name}: cannot do {request.decode!r} {request.probe!r}; it scores {', '.join(passes)}"
@@ -47,7 +49,7 @@ def wanted(name: str, request: Request, passes: Sequence[str]) -> tuple[str, lis
 
 
 def around(name: str, bare: list[int], full: list[int]) -> tuple[list[int], list[int]]:
-    """The special tokens before and behind a text: `full` has them, `bare` has not."""
+    """Return the special tokens before and behind a text: `full` has them, `bare` has not."""
     cuts = [n for n in range(len(full)) if full[n : n + len(bare)] == bare]
     if not bare or len(cuts) != 1:
         raise EngineError(
@@ -70,8 +72,11 @@ class Texts:
         self.prefix, self.suffix = around(name, bare, full)
 
     def first(self) -> tuple[str, list[int]]:
-        """What stands before a first token, in words and as ids: the tokenizer's own, else BOS,
-        else EOS, else CLS. EngineError where there is none: the first token would not count."""
+        """Return what stands before a first token, in words and as ids.
+
+        The tokenizer's own, else BOS, else EOS, else CLS. EngineError where there is none: the
+        first token would not count.
+        """
         named = {
             kind: getattr(self.tokenizer, f"{kind}_token_id", None)
             for kind in ("bos", "eos", "cls")
@@ -109,7 +114,7 @@ class Texts:
     def asked(
         self, requests: Sequence[Request], passes: Sequence[str], apart: bool = False
     ) -> list[Asked]:
-        """The requests as tokens; apart: context and text are never one sequence."""
+        """Return the requests as tokens. apart: context and text are never one sequence."""
         todo = []
         for request in requests:
             context, texts = wanted(self.name, request, passes)
@@ -158,8 +163,11 @@ class Texts:
 
 
 def unusable(asked: Asked, around: int, most: int | None, vocabulary: int | None) -> Failure | None:
-    """The failure of a request that cannot be scored. around: special tokens beside a text;
-    most: tokens that the model takes; None, here and for its vocabulary: another will say."""
+    """Return the failure of a request that cannot be scored, or None.
+
+    around: special tokens beside a text. most: tokens that the model takes; None, here and for its
+    vocabulary, where something else checks it.
+    """
     name = asked.request.id
     if not asked.items:
         return Failure(name, "unscorable", "there is no text to score", 1)

@@ -73,8 +73,10 @@ class Tree:
 def plant(
     texts: dict[tuple[int, ...], int], width: int, share: bool, most: float = float("inf")
 ) -> list[Tree]:
-    """Trees of all texts. texts: ids -> where scoring begins; width: of the model's states; most:
-    tokens of a tree of several.
+    """Arrange all texts in trees that share their beginnings.
+
+    texts: ids -> where scoring begins. width: of the model's states. most: tokens of a tree of
+    several.
 
     In the order of their ids a text shares most with its neighbour. It joins its neighbour's tree
     where the tokens saved cost more than the attention wasted on texts that it does not see: a
@@ -166,7 +168,7 @@ class CausalScorer(_net.Scorer):
             yield _texts.record(window[at], sent, self.around, values)
 
     def _placed(self, item: _texts.Item) -> tuple[tuple[int, ...], int]:
-        """What the model sees of a text, and where scoring begins."""
+        """Return what the model sees of a text, and where scoring begins."""
         ids = (*self.before, *item.before, *item.ids)
         return ids, len(ids) - len(item.ids)
 

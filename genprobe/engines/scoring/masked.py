@@ -32,8 +32,10 @@ class Copy(NamedTuple):
 
 
 class Last(torch.nn.Module):
-    """The last layer of BERT and its kin, computed at one position of each row: all others are
-    there only to be attended to."""
+    """The last layer of BERT and its kin, computed at one position of each row.
+
+    All other positions are there only to be attended to.
+    """
 
     def __init__(self, layer: Any) -> None:
         super().__init__()
@@ -142,8 +144,10 @@ class MaskedScorer(_net.Scorer):
             self._try(loaded)
 
     def _try(self, loaded: _net.Loaded) -> None:
-        """Take the shorter ways, if they lead to the same place. EngineError for a model that
-        cannot be scored at all."""
+        """Take the shorter ways, if they lead to the same place.
+
+        EngineError for a model that cannot be scored at all.
+        """
         mask = [self.mask_id] if self.mask_id < self.net.vocabulary else [0]
         rows = [[*self.texts.prefix, *mask * n, *self.texts.suffix] for n in (5, 2)]
         ids, seen = _net.padded(rows, self.pad_id, self.net.device)
@@ -244,7 +248,7 @@ class MaskedScorer(_net.Scorer):
         return {copy: value for (copy, _), (value,) in zip(copies, values, strict=True)}
 
     def _states(self, copies: Sequence[Copy]) -> torch.Tensor:
-        """(copies, width) at the first masked token of each"""
+        """Return (copies, width), the states at the first masked token of each."""
         rows = [
             [*c.ids[: c.start], *[self.mask_id] * (c.end - c.start), *c.ids[c.end :]]
             for c in copies

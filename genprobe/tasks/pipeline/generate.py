@@ -53,12 +53,11 @@ def generate(
     sampling: Sampling,
     progress: Callable[[Counts], None] | None = None,
 ) -> Counts:
-    """Ask what is pending and store each answer as it comes; `progress` is called before the
-    first and after each.
+    """Ask what is pending and store each answer as it comes.
 
-    Whatever stops it, Ctrl-C included, leaves a folder that resumes. EngineError if the engine
-    answers what was not asked, answers twice or in another way than asked, or leaves requests
-    unanswered.
+    progress: called before the first and after each. Whatever stops it, Ctrl-C included, leaves a
+    folder that resumes. EngineError if the engine answers what was not asked, answers twice or in
+    another way than asked, or leaves requests unanswered.
     """
     answered = set(run.answered())
     planned = list(run.requests())

@@ -342,7 +342,7 @@ def _item(row: dict[str, Any], judge: Judge) -> Item:
 
 
 def _marks(cell: Any, options: tuple[str, ...]) -> tuple[str, ...]:
-    """What numbered the options of a row: a list as long as theirs, in a CSV file as JSON."""
+    """Return what numbered the options of a row: as many as there are, in a CSV file as JSON."""
     with contextlib.suppress(ValueError):
         cell = json.loads(cell) if isinstance(cell, str) else cell
     if cell is None or (not cell and isinstance(cell, list | tuple | str)):
@@ -353,7 +353,7 @@ def _marks(cell: Any, options: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _options(cell: Any) -> tuple[str, ...]:
-    """The options of a row: a list of texts, in a CSV file as JSON."""
+    """Return the options of a row: a list of texts, in a CSV file as JSON."""
     with contextlib.suppress(ValueError):
         cell = json.loads(cell) if isinstance(cell, str) else cell
     texts = list(cell) if isinstance(cell, list | tuple) else []

@@ -21,10 +21,11 @@ def plan(
     system: str = "",
     thoughts: bool = False,
 ) -> list[Request]:
-    """Plan every statement in every probe, in every way drawn for it (`panel.drawn`), in every
-    decode, `samples` times, in this order. Probabilities are not drawn: they are asked for once,
-    unless they are to stand behind `thoughts`, which are. system: a system prompt, which stands
-    behind the pack's own and before that of a persona.
+    """Plan every statement in every probe, in every way drawn for it (`panel.drawn`).
+
+    Each in every decode, `samples` times, in this order. Probabilities are not drawn: they are
+    asked for once, unless they are to stand behind `thoughts`, which are. system: a system prompt,
+    which stands behind the pack's own and before that of a persona.
 
     InputError for a language or probe that the pack lacks, or the same request twice.
     """
