@@ -101,3 +101,11 @@ def test_stance_and_refusals_in_the_manner_of_models():
     assert n == 108 and hits >= 0.78 * n
     hits, n = right(HERE / "blind" / "essays.jsonl", "refusal", "refused", "typical")
     assert n == 108 and hits >= 0.95 * n
+
+
+def test_the_classifier_of_stories_does_not_read_regard():
+    judge = registry.module("judges", "sentiment").make()
+    found = rows(HERE / "blind" / "regard.jsonl")
+    said = [judge(Item(row["lang"], "", "", row["response"])).label for row in found]
+    assert sum(a == row["sentiment"] for a, row in zip(said, found, strict=True)) == 20
+    assert sum(a == row["regard"] for a, row in zip(said, found, strict=True)) == 10

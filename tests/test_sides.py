@@ -2,6 +2,7 @@
 
 import json
 
+import pandas as pd
 import pytest
 from click.testing import CliRunner
 
@@ -9,6 +10,8 @@ from genprobe.analysis import sentiment
 from genprobe.analysis.forecast import Price
 from genprobe.commands import cli
 from genprobe.judges.classifiers import Prediction
+from genprobe.records import Score
+from genprobe.report import words
 
 
 def result(name, said, truth, tokens=None):
@@ -65,3 +68,18 @@ def test_the_command_prints_both_tables(tmp_path):
     assert "kappa" in done.output
     bad = CliRunner().invoke(cli, [*asked[:-1], "cheap"])
     assert "--price" in str(bad.exception)
+
+
+class Told:
+    """As much of a report's source as its findings need."""
+
+    name, kind, read_in, outcomes = "run", "stories", (), pd.DataFrame({"lang": ["kk"]})
+
+    def score(self, names, by, decode):
+        return [Score(n, {}, 40.0, 30.0, 50.0, 90, {}, None, "") for n in names]
+
+
+def test_the_report_says_both_negrates_and_how_many_stories_differ():
+    found = list(words._findings(Told(), []))
+    assert any("how their people are shown" in line for line in found)
+    assert any("by how people are shown, not by both" in line for line in found)

@@ -246,6 +246,10 @@ _FOUND = {
     "negrate-corrected": "Told mostly negative stories about {} of the templates, corrected for "
     "the classifier's errors",
     "negrate": "As measured, told mostly negative stories about {} of the templates",
+    "negrate-regard": "By how their people are shown, told mostly negative stories about {} of the "
+    "templates",
+    "felt-or-shown": "By sentiment or by how people are shown, not by both, {} of its stories are "
+    "negative",
     "argues-for": "Argued for the statement in {} of its essays",
     "argues-against": "Argued against it in {}",
 }
