@@ -1,4 +1,5 @@
 """Make the control model: `python tools/train_control.py`. One CPU thread, about 25 minutes.
+`--thinking` makes the one that thinks, from the other: seven minutes.
 
 Everything is fixed by SEED and the texts: the built-in statements and templates, the packs, the
 reply and story files and a few plain sentences (`control_text/`). The loss is not over sampled
