@@ -55,3 +55,8 @@ def test_the_command(tmp_path):
     assert {"table": "language", "value": "en", "n": 24, "of": 24} in rows
     done = CliRunner().invoke(cli, ["describe", "builtin", "--lang", "en"])
     assert "language (of 24)" in done.stdout
+
+
+@pytest.mark.skipif(not (DATA / "bbq").is_dir(), reason="../shared/data/bbq is not here")
+def test_a_folder_in_bbqs_layout_is_one_data_set():
+    assert counts(DATA / "bbq")[0]["items", "choices"] == 3680 + 1200

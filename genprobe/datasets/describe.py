@@ -44,7 +44,7 @@ def describe(source: str, langs: Sequence[str] = ()) -> tuple[list[Count], list[
 
 
 def _load(source: str, langs: Sequence[str]) -> tuple[str, list[Statement], list[str]]:
-    head = {} if not Path(source).exists() else next(numbered_rows(source))[1]
+    head = next(numbered_rows(source))[1] if Path(source).is_file() else {}
     if "template" in {name.strip().lower() for name in head} or source == "templates":
         items, notes = templates.load("builtin" if source == "templates" else source, langs or None)
         return "templates", items, notes
