@@ -345,7 +345,7 @@ def over_wordings(measure: Way) -> Way:
                 sums[2 * at : 2 * at + 2] = hit, 1.0
                 units.append((cluster_name, tuple(sums)))
             rates += [own.value] if own.value is not None else []
-        ends = intervals.exactly(_new_wording, 1e-3)
+        ends = intervals.exactly(_new_wording, 5e-3)
         value = mean(rates) if rates else None
         return Figure(value, found.n, found.excluded, None, units, ends)
 
