@@ -49,6 +49,13 @@ def test_answers_of_sentences_that_the_stems_were_mended_on():
     assert found["right"] >= 0.94 * found["all"] and found["turned"] <= 0.003 * found["all"]
 
 
+def test_answers_of_replies_that_the_rules_were_mended_on():
+    parts = [answers(path) for path in sorted((HERE / "replies_today").glob("*.jsonl"))]
+    found = sum(parts, Counter())
+    assert len(parts) == 18 and found["all"] == 900
+    assert found["right"] >= 0.96 * found["all"] and found["turned"] <= 0.005 * found["all"]
+
+
 def test_options_of_unseen_replies():
     judge = registry.module("judges", "choice").make()
     found: Counter[str] = Counter()

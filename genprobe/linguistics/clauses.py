@@ -20,7 +20,7 @@ from genprobe import text
 from genprobe.resources import packs
 
 # Raised whenever a reading can change without a change of a language file.
-VERSION = 3
+VERSION = 4
 
 _BITS = {group: 1 << at for at, group in enumerate(packs.CLAUSE_GROUPS) if group != "clitics"}
 OR = 1 << len(packs.CLAUSE_GROUPS)  # the words of [answer] or
@@ -37,7 +37,7 @@ HERE, HELP, SAY, SHARE, TESTED = (_BITS[g] for g in ("here", "help", "say", "sha
 BECAUSE = _BITS["because"]
 OWN, SAME, OPPOSITE = (_BITS[g] for g in ("own", "same", "opposite"))
 ONLY, TELL, SINGLE, PLAIN = (_BITS[g] for g in ("only", "tell", "single", "plain"))
-GROUP, JUDGE = _BITS["group"], _BITS["judge"]
+GROUP, JUDGE, OPEN = _BITS["group"], _BITS["judge"], _BITS["open"]
 STANCES = FOR | AGAINST | FOR_ME | AGAINST_ME
 NEGATIONS = NOT | NONE | WITHOUT
 # A longer match of these hides the shorter ones inside it.
