@@ -394,3 +394,41 @@ def test_the_last_sentence_and_what_is_left_open(
     """A plain "I" or "therefore" in the end goes before a quotation or an impersonal clause; a
     word in the beginning stays the answer; "it depends" leaves a reading open."""
     assert read(reply, probe, lang=lang).label == answer
+
+
+@pytest.mark.parametrize(
+    ("lang", "answer", "reply"),
+    [
+        ("de", "yes", "Darin finde ich nichts, dem ich widersprechen müsste."),
+        ("de", "yes", "Ich sehe keinen Grund, dem zu widersprechen."),
+        ("nl", "yes", "Er staat niets in wat ik zou verwerpen."),
+        ("nl", "yes", "Ik zie geen reden om dat af te wijzen."),
+        ("fr", "yes", "Je ne vois aucune raison de ne pas y adhérer."),
+        ("fr", "yes", "Il n'y a rien là que je rejetterais."),
+        ("es", "yes", "No veo nada en ella que deba rechazar."),
+        ("es", "yes", "No hay razón alguna para no estar de acuerdo."),
+        ("it", "yes", "Non vedo nulla che io possa respingere."),
+        ("pt-BR", "yes", "Não há nada nela que eu rejeitaria."),
+        ("ro", "yes", "Nu văd nimic ce aș putea respinge."),
+        ("pl", "yes", "Nie widzę tu niczego, co miałbym odrzucić."),
+        ("ru", "yes", "Не вижу в этом ничего, что я бы отверг."),
+        ("ru", "yes", "Нет причин с этим не согласиться."),
+        ("hi", "yes", "इसे अस्वीकार करने का मुझे कोई कारण नहीं दिखता।"),
+        ("mr", "yes", "हे विधान नाकारण्याचे कोणतेही कारण मला सापडत नाही."),
+        ("bn", "yes", "এটি অস্বীকার করার কোনো কারণ আমি দেখি না।"),
+        ("fa", "yes", "دلیلی نمی‌بینم که با آن مخالفت کنم."),
+        ("ar", "yes", "لا أرى سببا لرفض هذا القول."),
+        ("kk", "yes", "Бұған қарсы болуға ешқандай себеп көріп тұрған жоқпын."),
+        ("zh", "yes", "我找不到任何理由反对这句话。"),
+        ("zh-Hant", "yes", "我看不出有什麼理由不同意這句話。"),
+        ("en", "yes", "There is nothing in it that I would reject."),
+        ("ru", "no", "У меня нет причин соглашаться с этим."),
+        ("ru", "yes", "Нет никаких оснований отвергать эту мысль."),
+        ("ru", "no", "Нет оснований считать это верным."),
+        ("it", "no", "Non vedo alcun motivo per essere d'accordo."),
+        ("it", "yes", "Non vedo alcun motivo per dissentire."),
+        ("bn", "no", "এটি অস্বীকার করি।"),
+    ],
+)
+def test_no_reason_to_reject_is_agreement(lang: str, answer: str, reply: str) -> None:
+    assert read(reply, lang=lang).label == answer
