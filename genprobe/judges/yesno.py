@@ -159,7 +159,7 @@ class _Said(NamedTuple):
     mine: bool = False  # whether the speaker says it of themselves: "I agree"
 
     def moved(self, by: int) -> _Said:
-        """The same, of a sentence that stands so many characters further on."""
+        """Return the same of a sentence that stands so many characters further on."""
         answer, start, end, therefore, (low, high), mine = self
         return _Said(answer, start + by, end + by, therefore, (low + by, high + by), mine)
 
@@ -176,8 +176,10 @@ class _Part(NamedTuple):
 
 
 def _denies(bits: int, says: bool) -> bool:
-    """Whether a clause without a stance denies that something can be said. says: the clause before
-    it ends in a verb of saying."""
+    """Tell whether a clause without a stance denies that something can be said.
+
+    says: the clause before it ends in a verb of saying.
+    """
     said = says or bits & (clauses.SAY | clauses.TELL)
     return bool(bits & clauses.NOT and said and not bits & clauses.BECAUSE)
 
@@ -251,7 +253,7 @@ _ORDER = (
 
 
 def _groups(language: packs.Language) -> list[tuple[str, Sequence[str]]]:
-    """The phrases of one language. One with a full stop counts only as a whole sentence."""
+    """Return the phrases of one language. One with a full stop counts only as a whole sentence."""
     groups: list[tuple[str, Sequence[str]]] = [("polite", language.clause["polite"])]
     for group in _ORDER:
         whole = [p for p in language.words[group] if p.endswith((".", "。"))]
@@ -261,7 +263,7 @@ def _groups(language: packs.Language) -> list[tuple[str, Sequence[str]]]:
 
 
 def _single(languages: Sequence[packs.Language], *groups: str) -> frozenset[str]:
-    """The one-word entries of some groups, in the form of the first language."""
+    """Return the one-word entries of some groups, in the form of the first language."""
     words = {
         text.replace(phrase, languages[0].fold)
         for language in languages
@@ -281,8 +283,11 @@ def _english() -> text.Phrases:
 
 @functools.cache
 def _lexicon(code: str) -> _Lexicon:
-    """What one language's replies are searched for beside English: its own phrases, those of
-    the languages that it is mixed with, and the bare answer words of all others."""
+    """Return what one language's replies are searched for beside English.
+
+    Its own phrases, those of the languages that it is mixed with, and the bare answer words of all
+    others.
+    """
     own, english = packs.load_language(code), packs.load_language("en")
     near = [own, *(packs.load_language(c) for c in own.also)]
     groups = [] if own is english else [entry for language in near for entry in _groups(language)]
@@ -311,7 +316,7 @@ def _lexicon(code: str) -> _Lexicon:
 
 
 def _bare(near: Sequence[packs.Language]) -> dict[str, str]:
-    """The phrases that answer on their own, in the first language's form; polite ones do not."""
+    """Return the phrases that answer on their own, in the first language's form; none polite."""
     fold = near[0].fold
     found: dict[str, str] = {}
     for language in near:
@@ -441,8 +446,11 @@ class _Reading:
         return found
 
     def said_until(self, index: int) -> list[_Said]:
-        """What the clauses of the sentences that begin at or before token `index` say to the
-        probe, in their order; of the first sentences more, as far as they were read before."""
+        """Return what the clauses before token `index` say to the probe, in their order.
+
+        Those of sentences that begin at or before it; of the first sentences more, as far as
+        they were read before.
+        """
         gaps, last = self.gaps, min(len(self.tokens), _READ)
         while self._read < last and self._read <= index:
             start = i = self._read
@@ -461,7 +469,7 @@ class _Reading:
         return self.said_until(len(self.tokens))
 
     def _sentence(self, first: int, last: int) -> list[_Said]:
-        """What a sentence says, quotations and the statement itself left out."""
+        """Return what a sentence says, quotations and the statement itself left out."""
         behind = self.gaps[last]
         if "?" in behind or "؟" in behind:
             return []
@@ -471,8 +479,10 @@ class _Reading:
         return found
 
     def _plainly(self, first: int, last: int, behind: str) -> list[_Said]:
-        """What a sentence says as it stands. Models repeat themselves, also in other replies:
-        what a short one says is kept, by its text."""
+        """Return what a sentence says as it stands.
+
+        Models repeat themselves, also in other replies: what a short one says is kept, by its text.
+        """
         if last - first > _SHORT:
             return self._anew(first, last, None)
         low = self.spans[first][0]
@@ -487,7 +497,7 @@ class _Reading:
         return [one.moved(low) for one in kept] if kept else kept
 
     def own_sentences(self) -> list[Sentence]:
-        """The first sentences of the reply: no questions, quotations or repeated statements."""
+        """Return the first sentences of the reply, without questions, quotations, the statement."""
         found: list[Sentence] = []
         start, last = 0, min(len(self.tokens), _READ)
         for i in range(1, last + 1):
@@ -510,7 +520,7 @@ class _Reading:
         return []
 
     def _joined(self, gram: clauses.Grammar, part: _Part) -> _Part:
-        """The sentence without what is put into a clause that goes on behind it."""
+        """Return the sentence without what is put into a clause that goes on behind it."""
         tokens, gaps, spans, hidden, first, last = part
         known = self.lexicon.answers, self.lexicon.conditions
         inserted = clauses.inserts(gram, tokens, gaps, first, last, *known)
@@ -528,7 +538,7 @@ class _Reading:
         )
 
     def grammars(self, first: int, last: int) -> tuple[clauses.Grammar, ...]:
-        """The language's stems, and the English ones for a sentence that may be English."""
+        """Return the language's stems, and the English ones for a sentence that may be English."""
         own, english = self.lexicon.grammar, clauses.grammar("en")
         if own is english or _ENGLISH.isdisjoint(self.tokens[first:last]):
             return (own,)
@@ -570,7 +580,7 @@ class _Reading:
         return found
 
     def _meant(self, sign: int) -> str | None:
-        """The answer to the probe that the sign of a clause amounts to."""
+        """Return the answer to the probe that the sign of a clause amounts to."""
         if sign == clauses.BOTH:
             return "both"
         yes = "yes" if self.probe == "recognition" else _AGREES[self.probe]
@@ -584,8 +594,11 @@ class _Reading:
         return clauses.sign_of_stance(clause, mode, me)
 
     def _conditional(self, part: _Part, clause: clauses.Clause, core: int, last: int) -> bool:
-        """Whether a condition begins in a clause before its core, tokens `core` to `last`, or asks
-        behind it; one that is part of a negation ("I would lie if I said so") is none."""
+        """Tell whether a condition begins in a clause before its core, or asks behind it.
+
+        The core is tokens `core` to `last`. A condition that is part of a negation ("I would lie
+        if I said so") does not count.
+        """
         tokens, spans, first = part.tokens, part.spans, clause.first
         signs = clauses.NOT | clauses.CERTAIN
         parts = [
@@ -627,7 +640,7 @@ class _Reading:
         )
 
     def gap(self, index: int) -> str:
-        """What stands between token `index - 1` and token `index`."""
+        """Return what stands between token `index - 1` and token `index`."""
         return self.gaps[index]
 
     def at_start(self, index: int) -> bool:
@@ -711,7 +724,7 @@ class _Reading:
         return True
 
     def says(self, event: _Event) -> str | None:
-        """The answer to this probe that a sentence amounts to, None if to another question."""
+        """Return the answer to this probe that a sentence amounts to, or None."""
         if event.group in ("agree", "disagree"):
             answer = _AGREES.get(self.probe)
             positive = event.group == "agree"
@@ -753,7 +766,7 @@ class _Reading:
         return text.replace(text.normalise(self.prompt), self.lexicon.fold) if self.prompt else ""
 
     def weighty(self, event: _Event) -> bool:
-        """A single word is a sentence only where it stands alone: "Agree.", "反对。"."""
+        """Tell whether a sentence counts: a single word only where it stands alone."""
         few = 3 if _HAN.match(self.norm, event.start) else 1
         return event.last - event.first > few or self.whole(event.first, event.last)
 
@@ -775,7 +788,7 @@ class _Reading:
         return False
 
     def read(self) -> _Found | str:
-        """The answer, or why there is none (a kind, or nothing where none is known)."""
+        """Return the answer, or why there is none (a kind, or nothing where none is known)."""
         marked = self.marked() or self.verdict()
         if marked is not None:
             return marked
@@ -802,8 +815,11 @@ class _Reading:
         return found
 
     def closing(self, found: _Found | str) -> _Found | str:
-        """The answer, or that of the last sentence, where it says "I" or "therefore", and the one
-        found is none of the speaker's own; `both` where the speaker said the opposite before."""
+        """Return the answer, or that of the last sentence.
+
+        The last sentence wins where it says "I" or "therefore" and the answer found is none of
+        the speaker's own; `both` where the speaker said the opposite before.
+        """
         if found in ("both", "refusal"):
             return found
         first = len(self.tokens) - 1
@@ -827,7 +843,7 @@ class _Reading:
         return end if found[1] == "clause" else found
 
     def _ending(self, first: int) -> _Found | None:
-        """What the last sentence, from token `first` on, plainly answers."""
+        """Return what the last sentence, from token `first` on, plainly answers."""
         low = self.spans[first][0]
         said = [s for s in self.said if s.start >= low]
         if said:
@@ -861,13 +877,18 @@ class _Reading:
         return bool(self.hidden and k < len(self.spans) and self.hidden[k])
 
     def _retort(self, said: _Said) -> bool:
-        """Whether a clause stands right behind a quotation, which it is about: "Some answer: 'They
-        have holidays.' That does not convince me"."""
+        """Tell whether a clause stands right behind a quotation, which it is about.
+
+        "Some answer: 'They have holidays.' That does not convince me".
+        """
         return _CLOSED.search(self.norm, 0, said.start) is not None
 
     def left_open(self, found: _Found | str) -> _Found | str:
-        """The answer, or `hedge` where a clause is all that it rests on, and its sentence or the
-        next one leaves open which of two readings holds: "it depends on the context"."""
+        """Return the answer, or `hedge` where the reply leaves open which of two readings holds.
+
+        That is so where a clause is all that the answer rests on, and its sentence or the next one
+        says "it depends on the context".
+        """
         if isinstance(found, str) or found[1] not in ("clause", "stereotype", "not-stereotype"):
             return found
         if self.probe != "recognition":
@@ -901,7 +922,7 @@ class _Reading:
         return self.lexicon.bare.get(value.strip(_AROUND))
 
     def marked(self) -> _Found | None:
-        """An answer in a format that marks it; of several the last."""
+        """Return an answer in a format that marks it; of several the last."""
         norm = self.norm
         if not verdicts.ANY.search(norm):
             return None
@@ -923,7 +944,7 @@ class _Reading:
         return answer, mark.how, mark.start, mark.end, k
 
     def _json(self, pairs: list[verdicts.Marked]) -> _Found | None:
-        """The answer of an object: of its key for the answer, else of what it says of the probe."""
+        """Return the answer of an object: of its key for the answer, else of the probe's own."""
         named, stated, other = [], [], []
         for mark in pairs:
             bits, sign = self._key(mark.key)
@@ -951,7 +972,7 @@ class _Reading:
         return None
 
     def _key(self, key: str) -> tuple[int, int | None]:
-        """The stems in a key such as `reflects_stereotype`, and its sign for the probe."""
+        """Return the stems in a key such as `reflects_stereotype`, and its sign for the probe."""
         words = text.tokens(re.sub(r"[^\w]|_", " ", key))
         bits, sign = 0, None
         for gram in (self.lexicon.grammar, clauses.grammar("en")):
@@ -965,7 +986,7 @@ class _Reading:
         return bits, sign
 
     def verdict(self) -> _Found | None:
-        """An answer word that is announced as the answer: "So my verdict: yes"."""
+        """Return an answer word that is announced as the answer: "So my verdict: yes"."""
         found: list[tuple[int, str]] = []
         skip = -1
         for k, event in enumerate(self.events):
@@ -1034,7 +1055,7 @@ class _Reading:
         return False
 
     def last_line(self) -> _Found | None:
-        """A last line that is nothing but an answer word, below other lines."""
+        """Return a last line that is nothing but an answer word, below other lines."""
         at = self.norm.rstrip().rfind("\n")
         if at < 0 or not self.norm[:at].strip():
             return None
@@ -1054,8 +1075,10 @@ class _Reading:
         return self.means(line) is not None
 
     def asked_itself(self, k: int) -> str | None:
-        """What the answer word of event k answers where the reply asked itself a question, or
-        ticks off a point: "" for a question of its own, an answer where it is ours, else None."""
+        """Tell what answer word k answers where the reply asked itself a question or ticks a point.
+
+        "" for a question of its own, an answer where it is ours, else None.
+        """
         event = self.events[k]
         if event.first == 0:
             return None
@@ -1125,7 +1148,7 @@ class _Reading:
         return comma and first == 0 and event.first <= 2
 
     def commitment(self) -> _Found | str:
-        """The first clear commitment, by a word or by a sentence, or why there is none."""
+        """Find the first clear commitment, by a word or by a sentence, or why there is none."""
         seen = _Seen({})
         k = j = 0
         while True:
@@ -1176,7 +1199,7 @@ class _Reading:
         return k
 
     def _by_event(self, k: int, event: _Event, seen: _Seen) -> tuple[_Found | str | None, int]:
-        """What event k decides, None if nothing, and the event to go on with."""
+        """Return what event k decides, None if nothing, and the event to go on with."""
         if event.group in _POLARITY:
             return self._by_word(k, event, seen)
         if event.group == "both":
@@ -1244,7 +1267,7 @@ class _Reading:
         return self._bullet(seen.chosen, two.last, second + 1), second + 1
 
     def _uncommitted(self, seen: _Seen) -> _Found | str:
-        """What a reply comes to in which nothing committed."""
+        """Return what a reply comes to in which nothing committed."""
         cut = self._cut_off(seen.chosen)
         if cut is not None:
             return cut
@@ -1259,8 +1282,11 @@ class _Reading:
         return "undecided" if seen.doubtful or self.of_me() else ""
 
     def of_me(self) -> bool:
-        """Whether the reply may answer in words that were not understood: it speaks of the
-        speaker, of the statement or of agreeing, and neither asks nor sets conditions."""
+        """Tell whether the reply may answer in words that were not understood.
+
+        It speaks of the speaker, of the statement or of agreeing, and neither asks nor sets
+        conditions.
+        """
         gram, gaps = self.lexicon.grammar, self.gaps
         wanted = _CORE_OF_ME[self.probe] | clauses.ME | clauses.STATEMENT | clauses.HERE
         last = min(len(self.tokens), 120)
@@ -1278,8 +1304,10 @@ class _Reading:
         return False
 
     def weighs(self, one: _Said) -> bool:
-        """Whether the next sentence that says something says the opposite beside it: "I agree
-        with the first half and disagree with the second"."""
+        """Tell whether the next sentence that says something says the opposite beside it.
+
+        "I agree with the first half and disagree with the second".
+        """
         for said in self._said:
             if said.start < one.end or said.answer not in _OTHER:
                 continue
@@ -1313,8 +1341,10 @@ class _Reading:
         return False
 
     def _other_before(self, k: int) -> bool:
-        """Whether the opposite of answer word k stands before it in its sentence: "in part yes and
-        in part no"."""
+        """Tell whether the opposite of answer word k stands before it in its sentence.
+
+        "In part yes and in part no".
+        """
         two = self.events[k]
         other = _OTHER[_POLARITY[two.group]]
         return any(
@@ -1324,7 +1354,7 @@ class _Reading:
         )
 
     def _inside(self, k: int, said: _Said) -> int | None:
-        """The first event that matters within a clause, from event k on."""
+        """Return the first event that matters within a clause, from event k on."""
         while k < len(self.events) and self.events[k].start < said.end:
             if self.events[k].group in _POLARITY or self.events[k].group in _UNCLEAR:
                 return k
@@ -1332,8 +1362,10 @@ class _Reading:
         return None
 
     def _runs_on(self, k: int) -> bool:
-        """Whether an answer of more words than one runs on into a sentence that says what it
-        answers: Polish "zdecydowanie nie zgadzam się", "I don't, however charming it is, agree"."""
+        """Tell whether an answer of several words runs on into a sentence that says more.
+
+        Polish "zdecydowanie nie zgadzam się", "I don't, however charming it is, agree".
+        """
         event = self.events[k]
         gap = self.gaps[event.last]
         if event.last - event.first == 1 or not (gap == " " or _COMMA.match(gap)):
@@ -1373,8 +1405,10 @@ class _Reading:
         )
 
     def obliging(self, k: int) -> bool:
-        """Whether a yes only opens a sentence about the question or of help: "Yes, that is a
-        difficult question", "Yes, of course, I'd be happy to answer!"."""
+        """Tell whether a yes only opens a sentence about the question or of help.
+
+        "Yes, that is a difficult question", "Yes, of course, I'd be happy to answer!".
+        """
         event = self.events[k]
         if event.first > 1:
             return False
@@ -1397,8 +1431,10 @@ class _Reading:
         return bool((bits & clauses.HELP and comma) or polite)
 
     def granted(self, event: _Event) -> bool:
-        """Whether a polite word ("of course", "sure") is the answer: nothing stronger follows,
-        and no service is announced."""
+        """Tell whether a polite word ("of course", "sure") is the answer.
+
+        It is where nothing stronger follows, and no service is announced.
+        """
         rest = self.norm[event.end :].strip(_AROUND)
         if not rest:
             return True
@@ -1496,7 +1532,7 @@ class _Reading:
     def _bullet(
         self, chosen: dict[str, str], first: int, k: int
     ) -> tuple[str, str, int, int, int] | None:
-        """The choice by number or letter behind a list of options: "Answer: 2"."""
+        """Return the choice by number or letter behind a list of options: "Answer: 2"."""
         while k < len(self.events) and self.events[k].group in ("hedge", "refusal", "condition"):
             k += 1  # "C) not sure"
         stop = self.events[k].first if k < len(self.events) else len(self.tokens)
@@ -1513,7 +1549,7 @@ class _Reading:
         return None
 
     def _cut_off(self, chosen: dict[str, str]) -> tuple[str, str, int, int, int] | None:
-        """An answer word at the start of a line that the end of the reply cuts in two."""
+        """Return an answer word at the start of a line that the end of the reply cuts in two."""
         if not self.tokens or not self.at_start(len(self.tokens) - 1):
             return None
         word, span = self.tokens[-1], self.spans[-1]
@@ -1619,7 +1655,7 @@ class YesNo:
         return _none(_why_not(reading, bool(offset), found))
 
     def comes_to(self, lang: str, probe: str, prompt: str, thought: str) -> str:
-        """What a thought comes to: its last commitment, where a reply's first one counts."""
+        """Return what a thought comes to: its last commitment, where a reply's first one counts."""
         lexicon = _lexicon(packs.language_code(lang))
         norm = _compared(thought, lexicon)
         reading = _Reading(lexicon, probe, prompt, norm)
@@ -1688,7 +1724,7 @@ def second_reading(
 
 
 def _reconsidered(reading: _Reading, code: str, found: _Found | str) -> _Found | str:
-    """The result of the rules, or of the learned reader where they are undecided."""
+    """Return the result of the rules, or of the learned reader where they are undecided."""
     if found != "undecided":
         return found
     second = second_reading(reading.probe, code, reading.own_sentences())
@@ -1700,12 +1736,12 @@ def _reconsidered(reading: _Reading, code: str, found: _Found | str) -> _Found |
 
 
 def _compared(reply: str, lexicon: _Lexicon) -> str:
-    """A reply in the form in which it is compared: normalised, the language's spellings folded."""
+    """Bring a reply into the form in which it is compared: normalised, spellings folded."""
     return text.replace(text.normalise(reply), lexicon.fold)
 
 
 def _whole(lexicon: _Lexicon, reply: str, norm: str) -> Verdict | None:
-    """The verdict on a reply that is nothing but an answer; None for any other."""
+    """Return the verdict on a reply that is nothing but an answer; None for any other."""
     answer = lexicon.bare.get(norm.strip(" \t\r\n.*\"'"))
     if answer is None:
         return None
@@ -1714,8 +1750,10 @@ def _whole(lexicon: _Lexicon, reply: str, norm: str) -> Verdict | None:
 
 
 def _letter(prompt: str, reply: str) -> tuple[str, str] | None:
-    """The letter that a reply chooses of the lettered options of its question, and the option:
-    one that begins the reply as a letter does, "B) …", or that ends it or its first line."""
+    """Find the letter that a reply chooses of the lettered options of its question, and the option.
+
+    A letter that begins the reply as a letter does, "B) …", or ends it or its first line.
+    """
     options = panel.lettered(prompt) if prompt else {}
     if not options:
         return None
@@ -1737,8 +1775,10 @@ def _none(kind: str) -> Verdict:
 
 
 def _why_not(reading: _Reading, had_echo: bool, found: str) -> str:
-    """The kind of a reply in which nothing commits: what `found` says, else `empty`, `echo`,
-    `undecided` or `offtopic`."""
+    """Say of which kind a reply is in which nothing commits.
+
+    What `found` says, else `empty`, `echo`, `undecided` or `offtopic`.
+    """
     if found and found != "undecided":
         return found
     if not reading.tokens:
@@ -1755,7 +1795,7 @@ PARSERS = ("strict", "shades2025")
 
 
 def make(parser: str = "") -> YesNo | Strict | Shades2025:
-    """The reader of this project, or with a name of `PARSERS` another one, for comparison."""
+    """Make the reader of this project, or with a name of `PARSERS` another one, for comparison."""
     if not parser:
         return YesNo()
     if parser not in PARSERS:

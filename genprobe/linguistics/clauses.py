@@ -86,8 +86,11 @@ class _Pattern(NamedTuple):
 
 
 class _Known(NamedTuple):
-    """A word: its bits on its own, their literal size, and the patterns that it begins, those whose
-    second element is a plain word by that word."""
+    """What is known of a word.
+
+    Its bits on its own, their literal size, and the patterns that it begins, those whose second
+    element is a plain word by that word.
+    """
 
     bits: int
     size: int
@@ -152,7 +155,7 @@ class Grammar:
                 self._exact.setdefault(first, []).append(found)
 
     def look(self, token: str) -> _Known:
-        """What is known of a word; kept, as words come again and again."""
+        """Return what is known of a word; it is kept, as words come again and again."""
         known = self._memo.get(token)
         if known is None:
             known = self._compute(token)
@@ -211,7 +214,7 @@ class Grammar:
         )
 
     def hits(self, tokens: Sequence[str], first: int, last: int) -> list[Hit]:
-        """The stems among `tokens[first:last]`, shorter ones inside longer ones left out."""
+        """Return the stems among `tokens[first:last]`, shorter ones inside longer ones left out."""
         found: list[Hit] = []
         look = self._memo.get
         long = False
@@ -237,7 +240,7 @@ class Grammar:
 
 
 def _elements(phrase: str) -> list[str]:
-    """The elements of a pattern: words, each ideograph of its own, `..` for a gap."""
+    """Return the elements of a pattern: words, each ideograph of its own, `..` for a gap."""
     found: list[str] = []
     for part in phrase.split():
         if part == _GAP:
@@ -309,14 +312,17 @@ def _shorter(hit: Hit, span: Hit) -> bool:
 
 @functools.cache
 def grammar(code: str) -> Grammar:
-    """The stems of a language and of those that it is mixed with."""
+    """Return the stems of a language and of those that it is mixed with."""
     own = packs.load_language(code)
     return Grammar([own, *(packs.load_language(c) for c in own.also)], own.fold)
 
 
 class Clause(NamedTuple):
-    """A clause with its stems. `sign`: +1 in favour (or: a stereotype), -1 against, 0 undecided,
-    None where it says nothing of the kind."""
+    """A clause with its stems.
+
+    `sign`: +1 in favour (or: a stereotype), -1 against, 0 undecided, None where it says nothing of
+    the kind.
+    """
 
     first: int
     last: int
@@ -446,7 +452,7 @@ def _on_another_question(hits: Sequence[Hit], core: Hit) -> bool:
 
 
 def _signs(clause: Clause, stances: Sequence[Hit], mode: str) -> set[int] | None:
-    """The signs of the stances of a clause, 0 where one cannot be placed, None for nothing."""
+    """Return the signs of a clause's stances, 0 where one cannot be placed, None for nothing."""
     hits = clause.hits
     signs: set[int] = set()
     before: tuple[bool, int] | None = None  # of the stance before: its stem, its sign
@@ -500,8 +506,10 @@ def _joints(hits: Sequence[Hit]) -> list[int]:
 
 
 def _behind_the_verb(clause: Clause, core: Hit) -> int | None:
-    """How often a verb in front is negated behind it, None where that is not clear: "Oppose it I
-    will not"."""
+    """Count how often a verb in front is negated behind it, None where that is not clear.
+
+    "Oppose it I will not".
+    """
     if core.first != clause.first:
         return 0
     behind = [h for h in clause.hits if core.last <= h.first <= core.last + 3]
@@ -522,11 +530,11 @@ def _theirs(hits: Sequence[Hit], core: Hit) -> bool:
 
 
 def _stances(clause: Clause, me: bool) -> list[Hit] | None:
-    """The stems by which the clause agrees or disagrees, in order; None where it speaks of the
-    speaker's own view, and what it says of that is not known.
+    """Return the stems by which the clause agrees or disagrees, in order.
 
-    "My values", "mine" agree ("it reflects my values") unless something else in the clause says
-    how the statement and the speaker's view stand to each other: "my view is the opposite".
+    None where it speaks of the speaker's own view, and what it says of that is not known. "My
+    values", "mine" agree ("it reflects my values") unless something else in the clause says how the
+    statement and the speaker's view stand to each other: "my view is the opposite".
     """
     hits = clause.hits
     found = [
@@ -593,8 +601,11 @@ def _overlap(one: Hit, two: Hit) -> bool:
 
 
 def _whose(hits: Sequence[Hit], hit: Hit) -> bool:
-    """Whether "the same", "the opposite" is of the speaker's view: of those named before it the
-    speaker is the last. A mere "I" must stand beside it: "I see it differently"."""
+    """Tell whether "the same", "the opposite" is of the speaker's view.
+
+    It is where of those named before it the speaker is the last. A mere "I" must stand beside it:
+    "I see it differently".
+    """
     whose = [h for h in hits if h.bits & (OWN | OTHERS) or (h.bits & ME and _beside(h, hit))]
     if not any(h.bits & (ME | OWN) for h in whose):
         return False
@@ -691,8 +702,11 @@ def sign_of_stereotype(clause: Clause, mode: str) -> int | None:
 
 
 def _of_no_group(hits: Sequence[Hit], mode: str, clause: Clause) -> int | None:
-    """-1 where the clause says that the statement judges no group, or that it only tells of one
-    person or of a plain fact: "It merely describes what one man does", "no group is judged"."""
+    """Return -1 where the clause says that the statement judges no group.
+
+    Or that it only tells of one person or of a plain fact: "It merely describes what one man does",
+    "no group is judged".
+    """
     bits = 0
     for hit in hits:
         bits |= hit.bits
@@ -740,8 +754,11 @@ def inserts(
     answers: Container[str] = (),
     conditions: Container[str] = (),
 ) -> list[tuple[int, int]]:
-    """Token ranges put into a clause that goes on behind them: "I cannot, however hard I try,
-    agree". Nothing is put into an answer word alone, or into a condition."""
+    """Return token ranges put into a clause that goes on behind them.
+
+    "I cannot, however hard I try, agree". Nothing is put into an answer word alone, or into a
+    condition.
+    """
     bounds = [first]
     bounds += [i for i in range(first + 1, last) if gaps[i] != " " and _COMMAS.search(gaps[i])]
     if len(bounds) < 3:
@@ -778,7 +795,7 @@ def clauses(
     last: int,
     answers: Container[str] = (),
 ) -> list[Clause]:
-    """The clauses of a sentence `tokens[first:last]`; `gaps[i]` stands before token i.
+    """Return the clauses of a sentence `tokens[first:last]`; `gaps[i]` stands before token i.
 
     A clause that ends in a negation ("I do not, however, agree") goes on in the next one, unless
     that is an answer word (`answers`); one that begins with *that* belongs to the one before.
@@ -826,8 +843,11 @@ def clauses(
 
 
 def _answers_first(hits: Sequence[Hit], start: int) -> bool:
-    """Whether the answer word that a clause begins with is no part of it: "No I do not agree". A
-    word that negates, too, must stand before a subject or another negation: Arabic لا."""
+    """Tell whether the answer word that a clause begins with is no part of it.
+
+    "No I do not agree". A word that also negates must stand before a subject or another negation:
+    Arabic لا.
+    """
     if any(h.bits & (SAY | THAT) and h.first < start + 3 for h in hits):
         return False
     near = [h for h in hits if start < h.first <= start + 3]

@@ -62,7 +62,7 @@ def _hash(part: str) -> int:
 
 @functools.lru_cache(maxsize=50_000)
 def _parts(word: str) -> tuple[int, ...]:
-    """The hashes of the parts of a word on its own."""
+    """Return the hashes of the parts of a word on its own."""
     found = [_hash(f"={word}")]
     found += [_hash(f"{n}{word[:n]}") for n in _BEGINNINGS if len(word) > n]
     found += [_hash(f"-{n}{word[-n:]}") for n in (3, 4) if len(word) > n + 1]
@@ -70,7 +70,7 @@ def _parts(word: str) -> tuple[int, ...]:
 
 
 def words(code: str, sentence: str) -> list[Word]:
-    """The words of a sentence as they are seen.
+    """Return the words of a sentence as they are seen.
 
     code: language of `prompts/languages/`. sentence: as it is compared, normalised and folded.
     """
@@ -92,7 +92,7 @@ def words(code: str, sentence: str) -> list[Word]:
 
 
 def groups(code: str, sentence: str) -> int:
-    """The groups of stems that the words of a sentence belong to, as bits of `clauses`."""
+    """Return the groups of stems that the words belong to, as bits of `clauses`."""
     return functools.reduce(operator.or_, (word.groups for word in words(code, sentence)), 0)
 
 
@@ -117,8 +117,11 @@ class Arrays(NamedTuple):
 
 
 class Model(NamedTuple):
-    """The networks, the row of each part that they know by its hash, from which probability on
-    their mean is firm, and the languages that they learnt."""
+    """The networks and what they know.
+
+    The row of each part that they know by its hash, from which probability on their mean is firm,
+    and the languages that they learnt.
+    """
 
     arrays: Arrays
     rows: dict[int, int]
@@ -126,7 +129,7 @@ class Model(NamedTuple):
     languages: tuple[str, ...]
 
     def read(self, code: str, sentences: Sequence[str]) -> list[Reading]:
-        """What each sentence says; nothing where it has no word."""
+        """Return what each sentence says; nothing where it has no word."""
         seen = [self.known(words(code, sentence)) for sentence in sentences]
         found = [Reading(0, 0, 0, 0)] * len(seen)
         some = [at for at, one in enumerate(seen) if one]
@@ -137,7 +140,7 @@ class Model(NamedTuple):
         return found
 
     def known(self, seen: Sequence[Word]) -> list[Word]:
-        """The words with the rows of the parts that are known."""
+        """Return the words with the rows of the parts that are known."""
         rows = self.rows
         return [Word(tuple(rows[p] for p in one.parts if p in rows), one.groups) for one in seen]
 
@@ -187,7 +190,7 @@ def _recurrent(arrays: Arrays, seen: Array, there: Array) -> Array:
 
 
 def write(model: Model) -> bytes:
-    """The bytes of a weights file: magic, a line of JSON (groups, threshold, shapes), arrays."""
+    """Return the bytes of a weights file: magic, JSON (groups, threshold, shapes), arrays."""
     head = {
         "groups": GROUPS,
         "firm": model.firm,
@@ -202,7 +205,7 @@ def write(model: Model) -> bytes:
 
 
 def load(data: bytes) -> Model:
-    """The model of a weights file.
+    """Return the model of a weights file.
 
     Groups of stems go by their names: one that came after the training says nothing.
     """
@@ -227,5 +230,5 @@ def load(data: bytes) -> Model:
 
 @functools.cache
 def model() -> Model:
-    """The reader that comes with genprobe."""
+    """Return the reader that comes with genprobe."""
     return load(FILE.read_bytes())
