@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from genprobe.analysis.recompute import recompute
+from genprobe.analysis.recompute.figures import Figure
 from genprobe.analysis.score import score
 from genprobe.commands import cli
 from genprobe.runs.run import Run
@@ -60,3 +61,9 @@ def test_by_and_declared_are_computed_again_too(tmp_path):
         score(folder, **more)
         found = recompute(Run.open(folder))
         assert found.differences == [] and found.figures > 5
+
+
+def test_a_figure_computed_in_steps_may_differ_by_their_width_and_no_more():
+    seeds = Figure(419.0, 3, {}, within=0.02)
+    assert seeds.is_value(423.0) and not seeds.is_value(430.0) and not seeds.is_value(None)
+    assert not Figure(419.0, 3, {}).is_value(419.1)

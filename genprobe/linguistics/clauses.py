@@ -713,7 +713,9 @@ def _of_no_group(hits: Sequence[Hit], mode: str, clause: Clause) -> int | None:
     nots = [h for h in hits if h.bits & NEGATIONS]
     groups = [h for h in hits if h.bits & GROUP]
     if groups:
-        judged = bits & (JUDGE | SAY | TELL)
+        # "Nobody can say that" judges nobody, and says nothing of a group.
+        nobody = all(h.bits & NEGATIONS for h in groups)
+        judged = bits & (JUDGE if nobody else JUDGE | SAY | TELL)
         if not nots or not judged or bits & ALTHOUGH:
             return None
         return -1 if (polarity(hits, groups[0], mode, clause.first, clause.last) or 0) == 1 else 0

@@ -164,7 +164,7 @@ def _declared(plain: Sequence[Row]) -> list[Row]:
 
 
 def _differ(score: Score, found: Figure) -> Iterable[str]:
-    if not close(score.value, found.value):
+    if not found.is_value(score.value):
         yield f"{score.value} is stored, {found.value} is what the records say"
     if score.n != found.n:
         yield f"n {score.n} is stored, {found.n} is what the records say"
@@ -173,7 +173,7 @@ def _differ(score: Score, found: Figure) -> Iterable[str]:
     pairs = zip(score.bounds or (None, None), found.bounds or (None, None), strict=True)
     if not all(close(*pair) for pair in pairs):
         yield f"bounds {score.bounds} are stored, {found.bounds} is what the records say"
-    if close(score.value, found.value) and score.n == found.n:
+    if found.is_value(score.value) and score.n == found.n:
         why = found.interval_differs(score.low, score.high)
         if why:
             yield why

@@ -21,7 +21,8 @@ class Figure:
     """Hold what a cell comes to.
 
     bounds: as in `Score`. units: the cluster and the additive numbers of each unit that counts.
-    ends: says whether an interval follows from them.
+    ends: says whether an interval follows from them. within: the part of the value by which a
+    stored one may differ, where the measure itself is computed in steps.
     """
 
     value: float | None
@@ -30,6 +31,13 @@ class Figure:
     bounds: Any = None
     units: Units = field(default_factory=list)
     ends: Ends = intervals.wilson
+    within: float = 0.0
+
+    def is_value(self, stored: float | None) -> bool:
+        """Tell whether a stored value is this one."""
+        if stored is None or self.value is None or not self.within:
+            return intervals.close(stored, self.value)
+        return abs(stored - self.value) <= self.within * abs(self.value)
 
     def interval_differs(self, low: float | None, high: float | None) -> str:
         """Say what is wrong with a stored interval, "" where nothing is."""
