@@ -3,7 +3,8 @@ published figures.
 
 docs/reading.md, docs/choices.md and docs/story-sentiment.md have the figures, and how far these
 examples were looked at while the judges grew. Whoever mends a judge with them in view makes them
-seen: write new ones then. yesno.jsonl was seen, and is for development now.
+seen: write new ones then. The files `*_unseen.jsonl` are those that nobody who mends has seen; the
+others were blind once, and are for development now.
 """
 
 import json
@@ -42,6 +43,13 @@ def test_answers_of_replies_of_another_author():
     assert found["cut"] == 0  # no thought that was cut off counts as an answer
 
 
+def test_answers_of_unseen_replies():
+    found = answers(HERE / "blind" / "yesno_unseen.jsonl")
+    assert found["all"] == 900
+    assert found["right"] >= 0.875 * 900 and found["turned"] <= 0.026 * 900
+    assert found["cut"] == 0
+
+
 def test_answers_of_sentences_that_the_stems_were_mended_on():
     parts = [answers(path) for path in sorted((HERE / "sentences_today").glob("*.jsonl"))]
     found = sum(parts, Counter())
@@ -56,10 +64,13 @@ def test_answers_of_replies_that_the_rules_were_mended_on():
     assert found["right"] >= 0.96 * found["all"] and found["turned"] <= 0.005 * found["all"]
 
 
-def test_options_of_unseen_replies():
+@pytest.mark.parametrize(
+    ("name", "right", "wrong"), [("choices", 0.99, 0.005), ("choices_unseen", 0.9, 0.02)]
+)
+def test_options_of_replies_of_other_authors(name, right, wrong):
     judge = registry.module("judges", "choice").make()
     found: Counter[str] = Counter()
-    for row in rows(HERE / "blind" / "choices.jsonl"):
+    for row in rows(HERE / "blind" / f"{name}.jsonl"):
         item = Item(row["lang"], "", "", row["response"], options=tuple(row["options"]))
         item = item._replace(marks=tuple(row["shown"] or ()))
         said = judge(item).label
@@ -67,13 +78,14 @@ def test_options_of_unseen_replies():
         found["all"] += 1
         found["right"] += chosen == row["chosen"]
         found["wrong"] += chosen is not None and chosen != row["chosen"]
-    assert found["right"] >= 0.99 * found["all"] and found["wrong"] <= 0.005 * found["all"]
+    assert found["right"] >= right * found["all"] and found["wrong"] <= wrong * found["all"]
 
 
 @pytest.mark.parametrize("lang", ["kk", "ru", "fa", "en"])
-def test_sentiment_of_stories_that_were_blind_and_are_trained_on(lang):
+@pytest.mark.parametrize(("name", "least"), [("stories", 0.97), ("stories_unseen", 0.75)])
+def test_sentiment_of_stories_that_are_trained_on_and_of_unseen_ones(name, least, lang):
     judge = registry.module("judges", "sentiment").make()
-    mine = [r for r in rows(HERE / "blind" / "stories.jsonl") if r["lang"] == lang]
+    mine = [r for r in rows(HERE / "blind" / f"{name}.jsonl") if r["lang"] == lang]
     pairs = [
         (row["sentiment"], judge(Item(lang, "", "", row["response"])).label)
         for row in mine
@@ -84,7 +96,7 @@ def test_sentiment_of_stories_that_were_blind_and_are_trained_on(lang):
         hits = sum(meant == said == label for meant, said in pairs)
         total = sum((meant == label) + (said == label) for meant, said in pairs)
         scores.append(2 * hits / total)
-    assert sum(scores) / 3 >= 0.97
+    assert sum(scores) / 3 >= least
 
 
 def right(path: Path, judge: str, column: str, part: str | None = None) -> tuple[int, int]:
