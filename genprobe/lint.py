@@ -231,6 +231,8 @@ def _panel(path: Path, pack: inputs.Pack) -> Iterator[Finding]:
             at = f"{where} [{name}] {probe}"
             closed = bool(pack.probes[probe].when)
             published = pack.wordings[lang][probe]
+            if published.lang not in registry.names("languages"):
+                continue  # the pack's own fault, told there
             language = inputs.load_language(published.lang)
             if published.slot != inputs.SLOT and published.slot not in worded.texts[probe]:
                 yield Finding("error", at, f"does not say what {published.slot} is for")

@@ -1609,8 +1609,8 @@ class YesNo:
         hashes = [packs.load_language(code).hash for code in registry.names("languages")]
         readers = f"{clauses.VERSION}.{verdicts.VERSION}.{learned.VERSION}"
         thought = thoughts.signature()
-        weights = packs.file_hash(learned.FILE)[:8]
-        self.signature = f"yesno@{VERSION}.{readers}+{digest(hashes, 8)}+{weights}+{thought}"
+        hashes.append(packs.file_hash(learned.FILE))  # one hash of both: short enough to be shown
+        self.signature = f"yesno@{VERSION}.{readers}+{digest(hashes, 8)}+{thought}"
         self._codes: dict[str, str] = {}
 
     def __call__(self, item: Item) -> Verdict:

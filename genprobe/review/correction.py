@@ -48,6 +48,7 @@ from genprobe.statistics import LEVEL, Array, clustered_wilson, student, wilson
 
 VERSION = "6"
 IN_PART = "reviewed in part"  # templates of which not all stories have a verdict
+ROUNDING = 1e-9  # by which a judge must be better than chance, whose rates are sums
 DRAWS = 1000  # simulated samples for a cut-off
 SEED = 1
 _TINY = 0.01  # trials given to every table in a fit, so that none is without
@@ -127,7 +128,8 @@ def rogan_gladen(rate: Array, sensitivity: Array, specificity: Array) -> Array:
     judge is no better than chance.
     """
     better = sensitivity + specificity - 1
-    found = _over(rate + specificity - 1, np.where(better > 0, better, 0))
+    better = np.where(better > ROUNDING, better, 0)
+    found = _over(rate + specificity - 1, better)
     return np.where(better > 0, np.clip(found, 0, 1), np.nan)
 
 

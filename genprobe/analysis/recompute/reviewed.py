@@ -195,11 +195,13 @@ def _rogan_gladen(kept: Sequence[Row], seen: Sequence[Row], ppi: float) -> float
         right = _share_of_run(kept, neither) or 0.0
         sensitivity = both / true if true else 0.0
         specificity = right / (1 - true) if true < 1 else 0.0
-        return ppi if sensitivity + specificity > 1 else None
+        return ppi if sensitivity + specificity > 1 + intervals.CLOSE else None
     if not positive or not negative:
         return None
     rate = sum(row["f"] for row in rest) / len(rest)
     sensitivity = sum(row["f"] for row in positive) / len(positive)
     specificity = sum(not row["f"] for row in negative) / len(negative)
     better = sensitivity + specificity - 1
-    return min(1.0, max(0.0, (rate + specificity - 1) / better)) if better > 0 else None
+    return (
+        min(1.0, max(0.0, (rate + specificity - 1) / better)) if better > intervals.CLOSE else None
+    )
