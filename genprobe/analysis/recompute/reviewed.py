@@ -11,7 +11,7 @@ from typing import Any
 from genprobe import files
 from genprobe.analysis.recompute.answers import no_reply
 from genprobe.analysis.recompute.figures import Figure, Units, cluster, counted, in_cell, mean_of
-from genprobe.analysis.recompute.intervals import simulated
+from genprobe.analysis.recompute.intervals import CLOSE, simulated
 from genprobe.analysis.recompute.rows import Row
 from genprobe.analysis.recompute.stories import FEWEST, not_told, templates
 from genprobe.records import Score
@@ -195,7 +195,7 @@ def _rogan_gladen(kept: Sequence[Row], seen: Sequence[Row], ppi: float) -> float
         right = _share_of_run(kept, neither) or 0.0
         sensitivity = both / true if true else 0.0
         specificity = right / (1 - true) if true < 1 else 0.0
-        return ppi if sensitivity + specificity > 1 + intervals.CLOSE else None
+        return ppi if sensitivity + specificity > 1 + CLOSE else None
     if not positive or not negative:
         return None
     rate = sum(row["f"] for row in rest) / len(rest)
