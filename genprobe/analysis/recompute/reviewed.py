@@ -202,6 +202,4 @@ def _rogan_gladen(kept: Sequence[Row], seen: Sequence[Row], ppi: float) -> float
     sensitivity = sum(row["f"] for row in positive) / len(positive)
     specificity = sum(not row["f"] for row in negative) / len(negative)
     better = sensitivity + specificity - 1
-    return (
-        min(1.0, max(0.0, (rate + specificity - 1) / better)) if better > intervals.CLOSE else None
-    )
+    return min(1.0, max(0.0, (rate + specificity - 1) / better)) if better > CLOSE else None
