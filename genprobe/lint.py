@@ -142,20 +142,28 @@ def _file(path: Path) -> Iterator[Finding]:
         yield from _language(path)
 
 
-def _varied(path: Path, read: Callable[[Path], dict[str, Any]]) -> Iterator[Finding]:
-    """Check a file of personas, or of wordings of choices."""
+def _of_language(path: Path, read: Callable[[Path], Any], awaits: str) -> tuple[Any, list[Finding]]:
+    """Read a file of one language; None where it cannot be checked further, and the findings."""
     where = str(path)
     try:
         found = read(path)
     except InputError as error:
-        yield Finding("error", where, str(error).removeprefix(f"{path}: "))
-        return
+        return None, [Finding("error", where, str(error).removeprefix(f"{path}: "))]
     if path.stem not in registry.names("languages"):
-        yield Finding("error", where, f"no language file prompts/languages/{path.stem}.toml")
+        lacking = f"no language file prompts/languages/{path.stem}.toml"
+        return None, [Finding("error", where, lacking)]
+    if str(inputs.read_toml(path).get("review", "")).startswith("awaiting"):
+        return found, [Finding("warning", where, f"{awaits} a native reader")]
+    return found, []
+
+
+def _varied(path: Path, read: Callable[[Path], dict[str, Any]]) -> Iterator[Finding]:
+    """Check a file of personas, or of wordings of choices."""
+    found, findings = _of_language(path, read, "texts await")
+    yield from findings
+    if found is None:
         return
-    language = inputs.load_language(path.stem)
-    if str(inputs.read_toml(path)["review"]).startswith("awaiting"):
-        yield Finding("warning", where, "texts await a native reader")
+    where, language = str(path), inputs.load_language(path.stem)
     for name, texts in found.items():
         for said in texts.values() if isinstance(texts, dict) else (texts,):
             for message in _text(re.sub(r"\{[a-z]+\}", "", said).strip(), language):
@@ -267,18 +275,11 @@ _SPACES = re.compile(r"\s{2,}|\s[.,!?؟،]")
 
 
 def _templates(path: Path) -> Iterator[Finding]:
-    where = str(path)
-    try:
-        found = templates.read(path)
-    except InputError as error:
-        yield Finding("error", where, str(error).removeprefix(f"{path}: "))
+    found, findings = _of_language(path, templates.read, "templates await")
+    yield from findings
+    if found is None:
         return
-    if path.stem not in registry.names("languages"):
-        yield Finding("error", where, f"no language file prompts/languages/{path.stem}.toml")
-        return
-    language = inputs.load_language(path.stem)
-    if str(inputs.read_toml(path)["review"]).startswith("awaiting"):
-        yield Finding("warning", where, "templates await a native reader")
+    where, language = str(path), inputs.load_language(path.stem)
     seen: dict[str, str] = {}
     for template in found:
         at = f"{where} [{template.id}]"
@@ -299,18 +300,11 @@ def _templates(path: Path) -> Iterator[Finding]:
 
 
 def _choices(path: Path) -> Iterator[Finding]:
-    where = str(path)
-    try:
-        said = choices.read_wording(path)
-    except InputError as error:
-        yield Finding("error", where, str(error).removeprefix(f"{path}: "))
+    said, findings = _of_language(path, choices.read_wording, "wording awaits")
+    yield from findings
+    if said is None:
         return
-    if path.stem not in registry.names("languages"):
-        yield Finding("error", where, f"no language file prompts/languages/{path.stem}.toml")
-        return
-    language = inputs.load_language(path.stem)
-    if said.review.startswith("awaiting"):
-        yield Finding("warning", where, "wording awaits a native reader")
+    where, language = str(path), inputs.load_language(path.stem)
     for value in (re.sub(r"\{\w+\}", "", said.text).strip(), *said.unknown):
         for message in _text(value, language):
             yield Finding("error", where, message)

@@ -176,6 +176,30 @@ class Request(Record):
         default_factory=dict,
     )
 
+    @classmethod
+    def asked(
+        cls,
+        statement: str,
+        lang: str,
+        pack: str,
+        probe: str,
+        messages: list[dict[str, str]],
+        *,
+        base: int = 0,
+        sample: int = 0,
+        decode: str = "free",
+        options: dict[str, list[str]] | None = None,
+        facets: dict[str, str] | None = None,
+    ) -> Request:
+        """Make a request, with the id and the seed that follow from what it asks.
+
+        base: the seed of the run. The other arguments are the fields of these names.
+        """
+        name = request_id(statement, lang, pack, probe, messages, sample, decode, options)
+        seed = derive_seed(base, name, sample)
+        what = (statement, lang, pack, probe, messages, sample, seed, decode)
+        return cls(name, *what, options or {}, facets or {})
+
     def to_json(self) -> str:
         # Without a panel a request is the line that it was before there were any.
         row = vars(self) if self.facets else {k: v for k, v in vars(self).items() if k != "facets"}

@@ -27,7 +27,7 @@ from genprobe.errors import InputError
 from genprobe.files import Row, cell_text
 from genprobe.judges import Item, refusal
 from genprobe.linguistics import thoughts
-from genprobe.records import Request, Response, derive_seed, request_id
+from genprobe.records import Request, Response
 from genprobe.resources import packs, registry
 
 VERSION = "1"
@@ -185,7 +185,7 @@ def _add(
     step = f"augment/{VERSION}|prompts:{prompts.lang}@{prompts.hash}|model:{who}|s{wanted.seed}"
     names = [cell_text(shot["id"]) for shot in shots]
     for row, answer in zip(new, answers, strict=True):
-        counter = _counter(answer, prompts.lang, done)
+        counter = _counter(answer, prompts, done)
         sentence = row.pop("sentence")
         done.rows.append(
             {
@@ -240,29 +240,16 @@ def _ask(
 ) -> list[Response | None]:
     """Ask each text; None where there is no reply."""
     sampling = Sampling(temperature=wanted.temperature, max_tokens=prompts.max_tokens)
-    lang, requests, order = prompts.lang, [], []
+    requests = []
     for at, text in enumerate(texts):
         messages = [{"role": "user", "content": text}]
-        pack = f"augment/{VERSION}"
-        key = request_id(str(at), lang, pack, probe, messages, 0)
-        order.append(key)
-        requests.append(
-            Request(
-                id=key,
-                statement=str(at),
-                lang=lang,
-                pack=pack,
-                probe=probe,
-                messages=messages,
-                sample=0,
-                seed=derive_seed(wanted.seed, key, 0),
-            )
-        )
+        asked = (str(at), prompts.lang, f"augment/{VERSION}", probe, messages)
+        requests.append(Request.asked(*asked, base=wanted.seed))
     found: dict[str, Response] = {}
     for record in engine.generate(requests, sampling) if requests else ():
         if isinstance(record, Response):
             found[record.request] = record
-    return [found.get(key) for key in order]
+    return [found.get(request.id) for request in requests]
 
 
 def _text(reply: Response | None) -> str:
@@ -358,16 +345,16 @@ def _known(row: dict[Any, Any]) -> Row:
     return found
 
 
-def _counter(reply: Response | None, lang: str, done: Augmented) -> str:
+def _counter(reply: Response | None, prompts: Prompts, done: Augmented) -> str:
     """Find the positive sentence of a reply; empty where it refuses, or says nothing."""
     text = _text(reply)
     done.replies["counters"] += 1
     first = next((line for line in text.splitlines() if line.strip()), "")
-    first = re.sub(
-        r"\A\W*(?:positive|положительный)\W*:\s*", "", first.strip(), flags=re.IGNORECASE
-    )
+    # The prompt ends with the label of what is to come; many replies repeat it.
+    label = re.escape(prompts.counters.split()[-1].rstrip(":"))
+    first = re.sub(rf"\A\W*{label}\W*:\s*", "", first.strip(), flags=re.IGNORECASE)
     first = first.strip('"“”«»* ')
-    if not first or _refuses(text, lang):
+    if not first or _refuses(text, prompts.lang):
         done.refusals["counters"] += bool(first)
         return ""
     return first

@@ -18,7 +18,7 @@ from genprobe.engines import Engine, Sampling
 from genprobe.errors import EngineError, InputError
 from genprobe.files import Row, cell_list, cell_text
 from genprobe.linguistics import thoughts
-from genprobe.records import Request, Response, derive_seed, request_id
+from genprobe.records import Request, Response
 from genprobe.resources import packs, registry
 
 VERSION = "1"
@@ -67,20 +67,10 @@ def run(source: str | Path, engine: Engine, seed: int = 0) -> tuple[list[Row], l
         parts = _parts(row, f"{source}, row {number}")
         messages = [{"role": "user", "content": _put(prompt, parts)}]
         lang = cell_text(row.get("lang"))
-        key = request_id(name, lang, f"disambiguate/{VERSION}", "continue", messages, 0)
-        asked[key] = (at, parts)
-        requests.append(
-            Request(
-                id=key,
-                statement=name,
-                lang=lang,
-                pack=f"disambiguate/{VERSION}",
-                probe="continue",
-                messages=messages,
-                sample=0,
-                seed=derive_seed(seed, key, 0),
-            )
-        )
+        pack = f"disambiguate/{VERSION}"
+        request = Request.asked(name, lang, pack, "continue", messages, base=seed)
+        asked[request.id] = (at, parts)
+        requests.append(request)
     replies: dict[int, str] = {}
     for record in engine.generate(requests, Sampling(max_tokens=most)) if requests else ():
         at, _ = asked[record.request]

@@ -30,7 +30,7 @@ from typing import NamedTuple
 from genprobe.engines import Engine, Sampling
 from genprobe.errors import EngineError, InputError
 from genprobe.judges import LABEL, Column, Item, Verdict
-from genprobe.records import Failure, Judgment, Request, Response, derive_seed, digest, request_id
+from genprobe.records import Failure, Judgment, Request, Response, digest
 from genprobe.resources import packs, registry
 from genprobe.text import strip_echo
 
@@ -176,22 +176,8 @@ class LLMJudge:
             messages = [{"role": "user", "content": content}]
             options = {label: [label] for label in shown}
             pack = f"{self._rubric.name}@{self._rubric.version}"
-            asked = ("", item.lang, pack, wording, messages, 0, "choice", options)
-            name = request_id(*asked)
-            requests.append(
-                Request(
-                    id=name,
-                    statement="",
-                    lang=item.lang,
-                    pack=pack,
-                    probe=wording,
-                    messages=messages,
-                    sample=0,
-                    seed=derive_seed(0, name, 0),
-                    decode="choice",
-                    options=options,
-                )
-            )
+            asked = ("", item.lang, pack, wording, messages)
+            requests.append(Request.asked(*asked, decode="choice", options=options))
         return requests
 
     def _answers(self, asked: Mapping[str, Request]) -> dict[str, str | None]:

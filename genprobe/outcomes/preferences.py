@@ -28,8 +28,6 @@ from genprobe.records import (
     Request,
     Statement,
     canonical,
-    derive_seed,
-    request_id,
 )
 from genprobe.resources import registry
 from genprobe.text import whole
@@ -424,20 +422,8 @@ def _request(
     options: dict[str, list[str]],
     sample: int,
 ) -> Request:
-    asked = (messages, sample, "score", options)
-    found = request_id(statement.id, statement.lang, PACK, name, *asked)
-    return Request(
-        id=found,
-        statement=statement.id,
-        lang=statement.lang,
-        pack=PACK,
-        probe=name,
-        messages=messages,
-        sample=sample,
-        seed=derive_seed(0, found, sample),  # nothing is drawn
-        decode="score",
-        options=options,
-    )
+    asked = (statement.id, statement.lang, PACK, name, messages)
+    return Request.asked(*asked, sample=sample, decode="score", options=options)
 
 
 # --- the tables

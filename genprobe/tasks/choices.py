@@ -17,7 +17,7 @@ from genprobe.datasets import choices, frames, pairs
 from genprobe.engines import Sampling
 from genprobe.errors import InputError
 from genprobe.outcomes import chosen, preferences
-from genprobe.records import FACETS, Request, Statement, derive_seed, digest, request_id
+from genprobe.records import FACETS, Request, Statement, digest
 from genprobe.resources import panel, registry
 from genprobe.runs.spec import WHO
 from genprobe.tasks import Ask, Asked, Table, Task
@@ -141,25 +141,19 @@ def plan(
                 options = {str(at): _ways(frame, item, order, at, decode) for at in order}
                 for sample in range(1 if decode == "logprob" else samples):
                     # The content tells the orders apart; a hash has no order of keys.
-                    asked = (messages, sample, decode, options)
-                    name = request_id(item.id, item.lang, frames.PACK, probe, *asked)
-                    if name in requests:
-                        raise InputError(
-                            f"choice {item.id!r} ({item.lang}) is there twice; remove one"
-                        )
-                    requests[name] = Request(
-                        id=name,
-                        statement=item.id,
-                        lang=item.lang,
-                        pack=frames.PACK,
-                        probe=probe,
-                        messages=messages,
+                    request = Request.asked(
+                        *(item.id, item.lang, frames.PACK, probe, messages),
+                        base=seed,
                         sample=sample,
-                        seed=derive_seed(seed, name, sample),
                         decode=decode,
                         options=options,
                         facets=panel.facets(vary, way.wording, "", way.persona, way.lang),
                     )
+                    if request.id in requests:
+                        raise InputError(
+                            f"choice {item.id!r} ({item.lang}) is there twice; remove one"
+                        )
+                    requests[request.id] = request
     return list(requests.values())
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from genprobe.errors import InputError
-from genprobe.records import Request, Statement, derive_seed, request_id
+from genprobe.records import Request, Statement
 from genprobe.resources import panel, registry
 from genprobe.resources.packs import Pack
 
@@ -52,24 +52,18 @@ def plan(
                 messages.insert(0, {"role": "system", "content": before})
             options = pack.options(way.lang, decode, way.answers)
             for sample in range(1 if decode == "logprob" and not thoughts else samples):
-                asked = (messages, sample, decode, options)
-                name = request_id(statement.id, statement.lang, pack.id, probe, *asked)
-                if name in requests:
-                    raise InputError(
-                        f"statement {statement.id!r} ({statement.lang}) is there twice with the "
-                        "same text; remove one"
-                    )
-                requests[name] = Request(
-                    id=name,
-                    statement=statement.id,
-                    lang=statement.lang,
-                    pack=pack.id,
-                    probe=probe,
-                    messages=messages,
+                request = Request.asked(
+                    *(statement.id, statement.lang, pack.id, probe, messages),
+                    base=seed,
                     sample=sample,
-                    seed=derive_seed(seed, name, sample),
                     decode=decode,
                     options=options,
                     facets=way.facets(vary),
                 )
+                if request.id in requests:
+                    raise InputError(
+                        f"statement {statement.id!r} ({statement.lang}) is there twice with the "
+                        "same text; remove one"
+                    )
+                requests[request.id] = request
     return list(requests.values())
