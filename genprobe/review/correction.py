@@ -408,16 +408,8 @@ def corrected(
     which the judge gave: how often the judge is right about that label is not known then. The same
     holds for the accuracy, which is the rate of replies that the judge reads right.
     """
-    f, y = np.asarray(measured, bool), np.asarray(truth, float)
-    w = np.ones(len(f)) if weights is None else np.asarray(weights, float)
-    cluster = np.arange(len(f)) if clusters is None else np.unique(clusters, return_inverse=True)[1]
-    if not len(f) == len(y) == len(w) == len(cluster):
-        raise InputError("measured, truth, weights and clusters must be of one length")
+    f, y, w, cluster = _checked(measured, truth, weights, clusters)
     seen = ~np.isnan(y)
-    if not np.isin(y[seen], (0, 1)).all():
-        raise InputError("a reviewed reply is positive (1) or not (0)")
-    if not (np.isfinite(w[seen]) & (w[seen] > 0)).all():
-        raise InputError("the weight of a reviewed reply must be a number above 0")
     hits, sizes = np.bincount(cluster, f), np.bincount(cluster)
     plain = clustered_wilson(hits[sizes > 0], sizes[sizes > 0], level) or (None, None)
     run = _as_run(f, w, seen)
@@ -436,8 +428,32 @@ def corrected(
         sensitivity=_share(f, run, seen & (y == 1)),
         specificity=_share(~f, run, seen & (y == 0)),
     )
-    if not seen.any():
-        return found
+    return _from_review(found, f, y, w, cluster, level) if seen.any() else found
+
+
+def _checked(
+    measured: Array, truth: Array, weights: Array | None, clusters: Array | None
+) -> tuple[Array, Array, Array, Array]:
+    """Check what `corrected` is given; clusters come back as numbers from 0."""
+    f, y = np.asarray(measured, bool), np.asarray(truth, float)
+    w = np.ones(len(f)) if weights is None else np.asarray(weights, float)
+    cluster = np.arange(len(f)) if clusters is None else np.unique(clusters, return_inverse=True)[1]
+    if not len(f) == len(y) == len(w) == len(cluster):
+        raise InputError("measured, truth, weights and clusters must be of one length")
+    seen = ~np.isnan(y)
+    if not np.isin(y[seen], (0, 1)).all():
+        raise InputError("a reviewed reply is positive (1) or not (0)")
+    if not (np.isfinite(w[seen]) & (w[seen] > 0)).all():
+        raise InputError("the weight of a reviewed reply must be a number above 0")
+    return f, y, w, cluster
+
+
+def _from_review(
+    found: Corrected, f: Array, y: Array, w: Array, cluster: Array, level: float
+) -> Corrected:
+    """Add what a review with both labels says: accuracy's interval, and the corrected rates."""
+    seen = ~np.isnan(y)
+    right = (f == y).astype(float)
     low, high = ppi_interval(_counts(f, right, w, seen, cluster, level), level)
     found = replace(found, accuracy_low=float(low[0]), accuracy_high=float(high[0]))
     # From one cluster nothing can be learned of the others.

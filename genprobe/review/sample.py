@@ -21,7 +21,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -128,26 +128,25 @@ def export(
             raise InputError("size and reviewers are 1 or more, overlap and repeats from 0 to 1")
         units = _sample(replies, size, rng)
         rows = _deal(units, reviewers, overlap, repeats, rng)
-        sample = [reply for unit in units for reply in unit]
     else:
         if reviewers != 1:
             raise InputError("--disagreements go to one more reader; leave --reviewers out")
         folders = {reply.item: str(runs[reply.run].folder) for reply in replies}
         earlier = read_table(disagreements)
         earlier = [row | {"run": folders.get(row["item"], row["run"])} for row in earlier]
-        sample = _disputed(replies, earlier, Path(disagreements))
-        units = [[reply] for reply in sample]
-        rows = {ADJUDICATOR: rng.sample(sample, len(sample))}
-    if not sample:
+        units = [[reply] for reply in _disputed(replies, earlier, Path(disagreements))]
+        rows = {ADJUDICATOR: rng.sample([unit[0] for unit in units], len(units))}
+    if not (sample := [reply for unit in units for reply in unit]):
         raise InputError("there is nothing to read: no free reply in these runs and languages")
     done = _places(Path(out), list(rows), units, replies)
     texts = _texts(runs, sample)
+    heads = {n: guide.load().heads[n] for n in ("row", *SHOWN, *questions, "comment")}
     key: dict[str, Any] = {
         "genprobe": __version__,
         "command": commands[0],
         "seed": seed,
         "questions": questions,
-        "heads": {n: guide.load().heads[n] for n in ("row", *SHOWN, *questions, "comment")},
+        "heads": heads,
         "runs": [{"folder": str(run.folder), "spec": run.spec.hash} for run in runs],
         "items": {r.item: _item(r) | {"shown": prints(texts[r.item])} for r in sample},
         "rows": {
@@ -155,14 +154,24 @@ def export(
         },
         "earlier": earlier,
     }
+    _write(done, key, rows, texts)
+    return done
+
+
+def _write(
+    done: Exported,
+    key: dict[str, Any],
+    rows: Mapping[str, Sequence[_Reply]],
+    texts: Mapping[str, Sequence[str]],
+) -> None:
+    """Write the key, the instructions and a sheet for each reviewer."""
     # The key first: without it, what comes back cannot be read.
     sheets.write_new(done.key, json.dumps(key, indent=1).encode("ascii"))
-    sheets.write_new(done.page, _page(questions).encode("utf-8-sig"))
-    empty = [""] * (len(questions) + 1)
+    sheets.write_new(done.page, _page(key["questions"]).encode("utf-8-sig"))
+    empty = [""] * (len(key["questions"]) + 1)
     for path, (reviewer, dealt) in zip(done.files, rows.items(), strict=True):
         body = [[name, *texts[r.item], *empty] for name, r in _named(reviewer, dealt)]
         sheets.write(path, [[*key["heads"].values()], *body])
-    return done
 
 
 def _places(
