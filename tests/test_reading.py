@@ -432,3 +432,44 @@ def test_the_last_sentence_and_what_is_left_open(
 )
 def test_no_reason_to_reject_is_agreement(lang: str, answer: str, reply: str) -> None:
     assert read(reply, lang=lang).label == answer
+
+
+@pytest.mark.parametrize(
+    ("lang", "probe", "answer", "reply"),
+    [
+        # a last sentence that is an answer word goes before clauses on the way
+        ("en", "recognition", "yes", "One tiresome guest is not a whole population. Yes."),
+        # what somebody is quoted to say is no answer where the reply goes on
+        (
+            "it",
+            "disagreement",
+            "no",
+            "Un cinico replicherebbe: «Sì, costa tempo!». Può darsi. Un sorriso però è alla portata"
+            " di tutti, e su questo convengo pienamente.",
+        ),
+        (
+            "en",
+            "agreement",
+            "yes",
+            "I would say: “Yes, it is true of most of us.” That is my view.",
+        ),
+        # both, in one sentence
+        ("en", "recognition", "ambiguous", "Yes, and also no."),
+        ("it", "agreement", "ambiguous", "Per certi versi risponderei sì, per altri no."),
+        ("en", "agreement", "yes", "Yes, and no one doubts it."),
+        # an agreement that only obliges
+        ("fr", "disagreement", "yes", "D'accord, examinons cela. Oui, je suis en désaccord."),
+        ("fr", "agreement", "yes", "D'accord, c'est vrai."),
+        # a negation behind its verb announces nothing
+        ("bn", "disagreement", "ambiguous", "কোনো সিদ্ধান্তে আসতে পারলাম না।"),
+        ("bn", "disagreement", "no", "আমার সিদ্ধান্ত: না।"),
+        # what stands between a noun and its negation, in two pieces
+        ("it", "recognition", "no", "Di stereotipi, qui dentro, non ce n'è neanche l'ombra."),
+        # "this is a generalisation (that) does not …" denies nothing
+        ("ar", "recognition", "ambiguous", "هذا تعميم لا يراعي الفروق الفردية."),
+    ],
+)
+def test_quotations_last_words_both_and_openers(
+    lang: str, probe: str, answer: str, reply: str
+) -> None:
+    assert read(reply, probe, lang=lang).label == answer

@@ -32,7 +32,7 @@ from genprobe.records import JSON, digest
 from genprobe.resources import packs, panel, registry
 
 # Raised whenever an answer can change without a change of a language file.
-VERSION = 5
+VERSION = 6
 
 PLACE, READS = 10, "replies to yes/no questions"
 COLUMNS = (
@@ -473,10 +473,33 @@ class _Reading:
         behind = self.gaps[last]
         if "?" in behind or "؟" in behind:
             return []
+        if first == 0 and self.opener:
+            return []
         found = self._plainly(first, last, behind)
         if found and self.hidden is not None and any(self.hidden[first:last]):
             return self._anew(first, last, self.hidden)
         return found
+
+    @functools.cached_property
+    def opener(self) -> int:
+        """Number of tokens of a first sentence that only obliges: "All right, let us see".
+
+        Its first clause is a word or two that agree, and the rest says what will be done.
+        """
+        gaps, last = self.gaps, 1
+        while last < min(len(self.tokens), _WORDS) and not _SENTENCE_ENDS.search(gaps[last]):
+            last += 1
+        if not self.tokens or last == len(self.tokens):
+            return 0
+        comma = next((i for i in range(1, last) if _COMMA.search(gaps[i])), 0)
+        if not 0 < comma <= 3:
+            return 0
+        gram = self.lexicon.grammar
+        head, tail = gram.hits(self.tokens, 0, comma), gram.hits(self.tokens, comma, last)
+        bits = _bits(tail)
+        serves = bits & (clauses.SERVICE | clauses.HELP) and not bits & _MEANT
+        agrees = _bits(head) & (clauses.FOR | clauses.POLITE)
+        return last if serves and agrees and not _bits(head) & (clauses.ME | clauses.NOT) else 0
 
     def _plainly(self, first: int, last: int, behind: str) -> list[_Said]:
         """Return what a sentence says as it stands.
@@ -796,6 +819,8 @@ class _Reading:
         last = self.last_line()
         if last is not None and found in ("both", "hedge", "undecided"):
             return last
+        if last is None and (found == "undecided" or found[1:2] == ("clause",)):
+            last = self.last_word()  # "... Yes."
         if last is not None and not isinstance(found, str) and found[0] != last[0]:
             if self.alone(found):
                 return found  # a bare answer first, and the model drifts
@@ -809,10 +834,16 @@ class _Reading:
                 if said.start <= found[2]:
                     break
                 if said.therefore and said.answer in _OTHER:
-                    if said.answer != found[0]:
+                    if said.answer != found[0] and not self._drawn(found, said.start):
                         return self._by(said, "conclusion")
                     break
         return found
+
+    def _drawn(self, found: _Found, behind: int) -> bool:
+        """Whether an answer is a conclusion itself, and its sentence goes on to a character."""
+        if _SENTENCE_ENDS.search(self.norm, found[3], behind):
+            return False
+        return any(s.therefore and s.shown == found[2:4] for s in self.said)
 
     def closing(self, found: _Found | str) -> _Found | str:
         """Return the answer, or that of the last sentence.
@@ -996,7 +1027,7 @@ class _Reading:
             if self.options(k):
                 skip = self.following(k)
                 continue
-            if event.first and self._announced(k):
+            if event.first and self._announced(k) and not self.divided(k):
                 found.append((k, answer))
         if not found:
             return None
@@ -1044,6 +1075,8 @@ class _Reading:
             others = [h for h in hits if h.bits & clauses.OTHERS]
             if others and not any(h.bits & clauses.ME for h in hits):
                 return False
+            if self._of_verb(event, at[-1]):
+                continue
             between = [h for h in hits if h.first >= at[-1].last]
             if any(h.bits & (clauses.NOT | clauses.OTHERS | clauses.STANCES) for h in between):
                 continue
@@ -1053,6 +1086,17 @@ class _Reading:
                 continue
             return True
         return False
+
+    def _of_verb(self, event: _Event, verdict: clauses.Hit) -> bool:
+        """Tell whether a no that stands behind its verb negates it, and announces nothing.
+
+        Bengali "I could come to no decision" ends in the word for no.
+        """
+        gram = self.lexicon.grammar
+        denies = gram.look(self.tokens[event.first]).bits & clauses.NOT
+        if gram.negation != "both" or not denies or event.first == verdict.last:
+            return False
+        return self.gaps[event.first] == " "
 
     def last_line(self) -> _Found | None:
         """Return a last line that is nothing but an answer word, below other lines."""
@@ -1066,6 +1110,18 @@ class _Reading:
         start = at + 1 + len(line) - len(line.lstrip(_AROUND))
         mark = verdicts.Marked("last-line", "", line, start, at + 1 + len(line.rstrip(_AROUND)))
         return self._mark(answer, mark)
+
+    def last_word(self) -> _Found | None:
+        """Return a last sentence that is nothing but an answer word, behind other sentences."""
+        if not self.events or not _POLARITY.get(self.events[-1].group):
+            return None
+        k, event = len(self.events) - 1, self.events[-1]
+        ends = event.first and event.last == len(self.tokens) and "?" not in self.gaps[-1]
+        if not ends or self.means(self.norm[event.start :]) is None:
+            return None
+        if re.search(r"[.!。！।]\s*[\"”»」]?\s*\Z", self.gaps[event.first]) is None:
+            return None
+        return _POLARITY[event.group], "last-word", event.start, event.end, k
 
     def alone(self, found: _Found) -> bool:
         """Whether an answer is the whole first line of the reply."""
@@ -1207,6 +1263,8 @@ class _Reading:
         if event.group == "polite":
             if seen.weak is None and self.at_start(event.first) and event.first <= 3:
                 seen.weak = event
+        elif event.group == "agree" and event.last <= self.opener:
+            pass
         elif self.stances(k):
             seen.echoed = True
             return None, k + 2
@@ -1235,7 +1293,7 @@ class _Reading:
             if answer == "yes" and seen.weak is None and self.obliging(k):
                 seen.weak = event
                 return None, k + 1
-            own = self.asked_itself(k)
+            own = "" if self._cited(event) else self.asked_itself(k)
             if own == "":
                 seen.doubtful = True
                 return None, k + 1
@@ -1252,6 +1310,27 @@ class _Reading:
                 return "both", k
             return (answer, "qualified-word", event.start, event.end, k), k
         return None, k + 1
+
+    def _cited(self, event: _Event) -> bool:
+        """Whether an answer word begins what is quoted of somebody, and more sentences follow.
+
+        "A cynic would reply: 'Yes, it costs time!' But …".
+        """
+        if not event.first or not self._is_hidden(event.start):
+            return False
+        gap = self.gaps[event.first]
+        if not _QUOTE.search(gap) or any(e.group == "label" for e in self.events[:1]):
+            return False
+        first = event.first
+        while first > 0 and not _SENTENCE_ENDS.search(self.gaps[first]):
+            first -= 1
+        for gram in self.grammars(first, event.first):
+            if _bits(gram.hits(self.tokens, first, event.first)) & (clauses.ME | clauses.VERDICT):
+                return False
+        low = self.spans[event.first][0]
+        closing = re.search(r"[\"”»」“]", self.norm[low:])
+        rest = self.norm[low + closing.end() :] if closing else ""
+        return len(text.tokens(rest)) > 3
 
     def _by_options(
         self, k: int, event: _Event, answer: str, seen: _Seen
@@ -1338,7 +1417,25 @@ class _Reading:
             comma = _COMMA.search(self.gaps[two.first]) or ";" in self.gaps[two.first]
             if same and (comma or self.tokens[two.first - 1] in self.lexicon.ors or before[1]):
                 return True
+            if self._other_side(two):
+                return True
         return False
+
+    def _other_side(self, event: _Event) -> bool:
+        """Tell whether an answer word ends a clause of a few words that stands beside another.
+
+        "yes for some, for others no", "yes, and also no".
+        """
+        if self.lexicon.grammar.negation == "both" or not _ENDS.match(self.norm, event.end):
+            return False
+        first = event.first
+        while first > 0 and self.gaps[first] == " ":
+            first -= 1
+        if not 0 < event.first - first <= 4:
+            return False
+        gram = self.lexicon.grammar
+        bits = _bits(gram.hits(self.tokens, first, event.first))
+        return bool(bits & (clauses.AND | clauses.OTHERS)) and not bits & (_MEANT | clauses.NOT)
 
     def _other_before(self, k: int) -> bool:
         """Tell whether the opposite of answer word k stands before it in its sentence.

@@ -20,7 +20,7 @@ from genprobe import text
 from genprobe.resources import packs
 
 # Raised whenever a reading can change without a change of a language file.
-VERSION = 4
+VERSION = 5
 
 _BITS = {group: 1 << at for at, group in enumerate(packs.CLAUSE_GROUPS) if group != "clitics"}
 OR = 1 << len(packs.CLAUSE_GROUPS)  # the words of [answer] or
@@ -695,7 +695,8 @@ def sign_of_stereotype(clause: Clause, mode: str) -> int | None:
     if mode == "before" and not count and late and not placed:
         # "A stereotype this is not": what stands in front may be denied behind it.
         if core.first - clause.first <= 1:
-            return -1
+            # "This is a generalisation that does not …", in languages without "is" and "that"
+            return 0 if subject and late[0].first == core.last else -1
         if late[0].first - core.last <= 3 and core.first - clause.first <= 4:
             return 0
     return 1 if count % 2 == 0 else -1
@@ -705,7 +706,7 @@ def _of_no_group(hits: Sequence[Hit], mode: str, clause: Clause) -> int | None:
     """Return -1 where the clause says that the statement judges no group.
 
     Or that it only tells of one person or of a plain fact: "It merely describes what one man does",
-    "no group is judged".
+    "no group is judged". A name of several words is enough: "a moral principle".
     """
     bits = 0
     for hit in hits:
@@ -721,11 +722,10 @@ def _of_no_group(hits: Sequence[Hit], mode: str, clause: Clause) -> int | None:
         return -1 if (polarity(hits, groups[0], mode, clause.first, clause.last) or 0) == 1 else 0
     kinds = ONLY, TELL, SINGLE, PLAIN
     words = {h.first for h in hits if h.bits & (ONLY | TELL | SINGLE | PLAIN)}
-    if (
-        sum(bool(bits & kind) for kind in kinds) < 2
-        or len(words) < 2
-        or bits & (FULLY | ALTHOUGH | COUNTER | FAULTY | FINE)
-    ):
+    named = any(h.bits & PLAIN and h.last - h.first > 1 for h in hits)
+    if bits & (ALTHOUGH | COUNTER | FAULTY) or (bits & (FULLY | FINE) and not named):
+        return None
+    if not named and (sum(bool(bits & kind) for kind in kinds) < 2 or len(words) < 2):
         return None
     return 0 if nots or bits & CERTAIN else -1
 
@@ -832,7 +832,8 @@ def clauses(
                 h.bits & NOT and h.last == high and high - h.first >= few for h in hits
             ):
                 continue  # the negation is of what follows
-        if high < last and start == low and _bare(gram, tokens, hits, low, high, last):
+        aside = start < low and high - low <= 3  # "Stereotypes, in this, I see none"
+        if high < last and (start == low or aside) and _bare(gram, tokens, hits, start, high, last):
             continue
         leads = high < last and start == low and _leads_up(hits, low, high, first)
         if leads and not gram.look(tokens[high]).bits & NOT:
@@ -868,9 +869,12 @@ def _bare(
     gram: Grammar, tokens: Sequence[str], hits: Sequence[Hit], low: int, high: int, last: int
 ) -> bool:
     """Whether a noun alone stands before a negation of it: "Stereotypes, in this, I see none"."""
-    if high - low > 3 or not any(h.bits & STEREOTYPE for h in hits):
+    cores = [h for h in hits if h.bits & STEREOTYPE]
+    if not cores or cores[0].last - low > 3 or high - low > 6:
         return False
-    if any(h.bits & (NEGATIONS | STATEMENT | ME | CERTAIN) for h in hits):
+    if any(h.bits & (NEGATIONS | ME | CERTAIN) for h in hits):
+        return False
+    if any(h.bits & STATEMENT and not h.bits & HERE for h in hits):
         return False
     rest = gram.hits(tokens, high, last)
     return any(h.bits & NOT for h in rest) and not any(h.bits & (_CORE | THAT) for h in rest)
