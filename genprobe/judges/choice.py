@@ -46,7 +46,7 @@ from genprobe.judges import LABEL, Column, Item, Verdict, field_of, refusal
 from genprobe.records import digest
 from genprobe.resources import packs, registry
 
-VERSION = "2"  # raised whenever a verdict can change without a change of a file in prompts/
+VERSION = "3"  # raised whenever a verdict can change without a change of a file in prompts/
 PLACE, READS = 15, "replies to questions with options"
 COLUMNS = (
     Column("chosen", "the number of the option, from 0, as they were listed", LABEL),
@@ -102,7 +102,9 @@ class _Lexicon(NamedTuple):
     letters: dict[str, tuple[int, ...]]  # letter -> its numbers, in the order of the series
     ending: int
     prefixes: tuple[str, ...]
-    small: frozenset[str]
+    own: frozenset[str]  # small words of the language itself
+    small: frozenset[str]  # and of English
+    latin: bool  # whether the language is written in Latin letters
     ors: frozenset[str]
     places: dict[str, tuple[str, ...]]  # words of at least four letters for a place
     nouns: tuple[str, ...]
@@ -194,6 +196,8 @@ class ChoiceJudge:
                 continue
             if told and rule != "untold" and not 0 <= place - at < len(words):
                 continue
+            if told and place < at + len(words) and reading.cites(place):
+                continue  # "nothing in the text says who, so I can't decide"
             return why, words
         return None
 
@@ -258,8 +262,24 @@ class _Reading:
                 and self.words[event.first : event.last] == self.options[event.option]
             ):
                 events.pop()  # "B) the grandson": the text says which, however it is numbered
+            elif before is not None and event.kind == "option" and self._joined(before, event):
+                events.pop()  # "both bakers", or a word of an option that may also be a "because"
             events.append(event)
             at = event.last
+
+    def _joined(self, before: _Event, option: _Event) -> bool:
+        """Whether a word just before an option says nothing beside it."""
+        if before.last != option.first or self.gap(option.first).strip():
+            return False
+        said = self.words[before.first : before.last]
+        if before.kind == "both":
+            names = [e for e in self.events[:-1] if e.kind == "option"]
+            return self._ends_sentence(option.last) and not names
+        own = set(self.options[option.option])
+        return before.kind in ("because", "although", "not", "other") and set(said) <= own
+
+    def _ends_sentence(self, at: int) -> bool:
+        return at >= len(self.words) or bool(_SENTENCE.search(self.gap(at)))
 
     def _event(self, at: int) -> _Event | None:
         """Find the longest thing said from this token on."""
@@ -392,14 +412,18 @@ class _Reading:
         found = text.matches(self.lexicon.phrases, self.words, at) if at < len(self.words) else []
         return found[0][0] if found else ""
 
+    def _group_size(self, at: int) -> int:
+        found = text.matches(self.lexicon.phrases, self.words, at) if at < len(self.words) else []
+        return found[0][1] if found else 0
+
     def _before(self, at: int) -> str:
         """Return the group of the phrase that ends just before this token, articles aside."""
-        stop = at
-        while stop > max(0, at - 2) and self.words[stop - 1] in self.small:
-            stop -= 1
-        for start in range(max(0, stop - 5), stop):
+        stops = [at]
+        while stops[-1] > max(0, at - 2) and self.words[stops[-1] - 1] in self.small:
+            stops.append(stops[-1] - 1)
+        for start in range(max(0, stops[-1] - 5), at):
             for group, size in text.matches(self.lexicon.phrases, self.words, start):
-                if start + size == stop and group in _NOUNS:
+                if start + size in stops and group in _NOUNS:
                     return group
         return ""
 
@@ -415,14 +439,15 @@ class _Reading:
         if self._paired(at):
             return _Event("option", at, last, number)
         if self._before(at) == "label":
-            return _Event("option", at, last, number, weak=self._is_word(token))
+            return _Event("option", at, last, number, weak=self._is_word(at))
         behind = self._group(last)
-        apart = not self._is_word(token) or _figure(token) is not None
+        apart = not self._is_word(at) or _figure(token) is not None
+        closing = behind == "label" and self._closes(at, at + 1 + self._group_size(last))
         if (apart and self._noun(last) and behind != "label") or (
-            behind == "after" and not self._is_word(token)
+            (behind == "after" or closing) and (apart or not self._is_word(at))
         ):
             return _Event("option", at, last, number)
-        if token.isupper() and len(token) == 1 and not self._is_word(token):
+        if token.isupper() and len(token) == 1 and not self._is_word(at):
             return _Event("option", at, last, number)
         first = at == 0 or _SENTENCE.search(self.gap(at))
         if token.isupper() and len(token) == 1 and not first:
@@ -430,12 +455,17 @@ class _Reading:
         return None
 
     def _paired(self, at: int) -> bool:
-        """Whether another mark of the kind stands two words later: "A or B", "1 and 2"."""
-        if at + 2 >= len(self.raw) or "\n" in self.gap(at + 1) + self.gap(at + 2):
-            return False
-        one, other = self.raw[at], self.raw[at + 2]
-        alike = (one.isupper() and other.isupper()) or (one.isdecimal() and other.isdecimal())
-        return alike and self._mark(other) is not None and not self.gap(at + 1).strip()
+        """Whether another mark of the kind follows, small words aside: "A or B", "the 1 and 2"."""
+        one, behind = self.raw[at], at + 1
+        while behind < min(at + 4, len(self.raw)) and "\n" not in self.gap(behind):
+            other = self.raw[behind]
+            alike = (one.isupper() and other.isupper()) or (one.isdecimal() and other.isdecimal())
+            if alike and other != one and self._mark(other) is not None:
+                return behind > at + 1 and not self.gap(at + 1).strip(" ,")
+            if behind > at + 1 and self.words[behind] not in self.small:
+                return False
+            behind += 1
+        return False
 
     def _mark(self, token: str) -> int | None:
         """Return the option that a letter or number stands for, wherever it stands."""
@@ -450,9 +480,16 @@ class _Reading:
             number = next((n for n in numbers if n < self.count), -1)
         return number if 0 <= number < self.count else None
 
-    def _is_word(self, token: str) -> bool:
-        """Whether a letter is a word of the language, too; a figure is always one."""
-        return self._fold(token) in self.small or _figure(token) is not None
+    def _is_word(self, at: int) -> bool:
+        """Whether a letter is a word of the language, too; a figure is always one.
+
+        An English article among other scripts is a letter, unless an English word follows.
+        """
+        token = self.words[at]
+        if _figure(token) is not None or token in self.lexicon.own:
+            return True
+        behind = self.words[at + 1] if at + 1 < len(self.words) else ""
+        return token in self.small and (self.lexicon.latin or behind.isascii())
 
     def _stands(self, at: int, last: int) -> bool:
         """Tell whether a mark is set off from the words around it.
@@ -634,18 +671,32 @@ class _Reading:
         """
         down: set[int] = set()
         taken: list[_Event] = []
+        before = tokens
         skipping = False
         for clause in self._split(_CLAUSE, tokens):
             if taken and not self._within(clause):
                 continue
-            if taken and "(" in (self.gap(clause.start) if clause.start else ""):
+            gap = self.gap(clause.start) if clause.start else ""
+            if taken and "(" in gap:
                 skipping = False
+            # "It was A: B was out" gives a reason.
+            skipping = skipping or bool(taken and re.search("[:：]", gap))
             own, skipping = self._clause(clause, down, skipping)
             if not taken:
-                taken = own
-            elif own and self._only(clause, own) and not skipping:
+                taken, before = own, clause
+            elif own and not skipping and self._goes_on(clause, own, before):
                 taken += own
         return taken, down
+
+    def _goes_on(self, clause: range, own: list[_Event], before: range) -> bool:
+        """Whether a clause names one more option: no more than it, or as the one before did.
+
+        "The nurse, the pilot"; "it could be A, it could be B".
+        """
+        held = {i for e in own for i in range(e.first, e.last)}
+        said = {self.words[i] for i in before} | self.small | self.lexicon.ors
+        rest = {self.words[i] for i in clause if i not in held}
+        return self._only(clause, own) or (bool(rest) and rest <= said)
 
     def _clause(self, clause: range, down: set[int], skipping: bool) -> tuple[list[_Event], bool]:
         """Return what one clause takes, and whether a reason is being given at its end.
@@ -694,12 +745,16 @@ class _Reading:
     def _joins(self, events: Sequence[_Event], k: int) -> bool:
         """Whether a word for "whether" means "or": it stands between two options (Dutch "of")."""
         event = events[k]
+        if not 0 < k < len(events) - 1:
+            return False
+        one, other = events[k - 1], events[k + 1]
+        between = self.words[event.last : other.first]
+        marks = _is_mark(self.raw[one.first]) and _is_mark(self.raw[other.first])
         return (
-            0 < k < len(events) - 1
-            and self.words[event.first] in self.lexicon.ors
-            and all(e.kind == "option" for e in (events[k - 1], events[k + 1]))
-            and events[k - 1].last == event.first
-            and events[k + 1].first == event.last
+            one.kind == other.kind == "option"
+            and (marks or self.words[event.first] in self.lexicon.ors)
+            and one.last == event.first
+            and set(between) <= (self.small if marks else set())
         )
 
     def _ends(self, events: Sequence[_Event], k: int) -> bool:
@@ -721,7 +776,7 @@ class _Reading:
         taken, _ = self._takes(tokens)
         if not taken:
             return None
-        strong = [e for e in taken if not e.weak] or taken
+        strong = self._spoken([e for e in taken if not e.weak] or taken)
         first = strong[0]
         later = [e for e in self._within(tokens) if e.kind == "unknown" and e.first >= first.last]
         if first.kind == "both" and later:
@@ -744,6 +799,31 @@ class _Reading:
         if any(e.kind == "both" for e in strong):
             return _Found(frozenset(), "several", first)
         return _Found(numbers, rule, first)
+
+    def _spoken(self, taken: list[_Event]) -> list[_Event]:
+        """Leave out places beside the text of another option: "the last is Vera's"."""
+        named = {e.option for e in taken if e.kind == "option" and self._is_text(e)}
+        if len(named) != 1:
+            return taken
+        left = [e for e in taken if e.option in named or not self._is_bare_place(e)]
+        return left or taken
+
+    def _is_text(self, event: _Event) -> bool:
+        """Whether an option is named by a word of its text."""
+        own = self.keys[event.option] or self.options[event.option]
+        return any(
+            self._like(self.words[i], key) >= 0.9
+            for i in range(event.first, event.last)
+            for key in own
+        )
+
+    def _is_bare_place(self, event: _Event) -> bool:
+        """Whether an option is named by its place alone, without "option" or the like."""
+        if event.kind != "option" or self._is_text(event) or _is_mark(self.raw[event.first]):
+            return False
+        return not any(self._noun(i) for i in range(event.first, event.last)) and (
+            self._before(event.first) not in _NOUNS
+        )
 
     # --- the verdict
 
@@ -831,20 +911,36 @@ class _Reading:
         if self._echo():
             return None
         wanted = ["".join(w for w in ws if w not in self.small) for ws in self.options]
+        han = any(_HAN.match(want) for want in wanted)
         for part in (range(len(self.words)), *self.sentences):
             said = {
                 i for e in self._within(part) if e.kind in _NOUNS for i in range(e.first, e.last)
             }
             held = [i for i in part if i not in said and self.words[i] not in self.small]
             word = "".join(self.words[i] for i in held)
-            if not 5 <= len(word) <= 200:
+            if not (3 if han else 5) <= len(word) <= 200:
                 continue
-            far = [_distance(word, want) if want else 99 for want in wanted]
+            # In Chinese a title may be cut off: its end is compared, too.
+            ends = [(want, want[-len(word) :]) if han else (want,) for want in wanted]
+            far = [min(_distance(word, e) if e else 99 for e in some) for some in ends]
             near = min(far)
-            if near <= len(word) // 5 and far.count(near) == 1:
+            if near <= len(word) // (3 if han else 5) and far.count(near) == 1:
                 event = _Event("option", held[0], held[-1] + 1, far.index(near))
                 return _Found(frozenset((event.option,)), "misspelt", event)
-        return None
+        return self._stem()
+
+    def _stem(self) -> _Found | None:
+        """Find the option with which the only word of a reply begins: "the youngest"."""
+        held = [i for i, word in enumerate(self.words) if word not in self.small]
+        if len(held) != 1:
+            return None
+        word = self.words[held[0]]
+        shared = [max((_begin_alike(word, key) for key in keys), default=0) for keys in self.keys]
+        best = max(shared)
+        if best < 4 or best * 2 < len(word) or sorted(shared)[-2] > best - 3:
+            return None
+        event = _Event("option", held[0], held[0] + 1, shared.index(best))
+        return _Found(frozenset((event.option,)), "misspelt", event)
 
     def _questions(self, sentence: range) -> bool:
         """Whether a sentence asks, and others stand beside it: "The nurse? The text says so." """
@@ -865,7 +961,7 @@ class _Reading:
         results = []
         for event in self.events:
             if event.kind == "label":
-                one = self._behind(event)
+                one = (self._closing(event) and self._ahead(event)) or self._behind(event)
             elif event.kind == "after":
                 one = self._ahead(event)
             else:
@@ -875,6 +971,10 @@ class _Reading:
         strong = [one for one in results if len(one.taken) == 1]
         found = strong or results
         return found[-1] if found else None
+
+    def _closing(self, label: _Event) -> bool:
+        """Whether a label ends its sentence and announces nothing: "2 is right"."""
+        return self._ends_sentence(label.last) and ":" not in self.gap(label.last)
 
     def _behind(self, label: _Event) -> _Found | None:
         """Find what a label announces: in its sentence, else in the next one."""
@@ -906,6 +1006,13 @@ class _Reading:
         options = [e for e in events if e.kind == "option"]
         if not options:
             return None
+        last = options[-1]
+        named = [e for e in behind if e.kind == "option" and self._is_text(e)]
+        if named and self._is_bare_place(last):
+            return _Found(frozenset((named[0].option,)), "said", named[0])
+        beside = [e for e in options if e.option != last.option and last.first - e.last <= 1]
+        if beside or (any(e.kind == "both" for e in events) and len({*options}) > 1):
+            return _Found(frozenset(e.option for e in options), "said", last)
         return _Found(frozenset((options[-1].option,)), "said", options[-1])
 
     def _begins(self) -> _Found | None:
@@ -989,7 +1096,24 @@ class _Reading:
         if not left and down and len(rest) == 1:
             event = next(e for e in self.events if e.option in down)
             return _Found(frozenset(rest), "all-others-rejected", event)
-        return None
+        return None if left or len(down) != 1 else self._instead(down)
+
+    def _instead(self, down: set[int]) -> _Found | None:
+        """Find the one option that the reason for turning another down names."""
+        found: dict[int, _Event] = {}
+        for sentence in self.sentences:
+            events = self._within(sentence)
+            cut = next((k for k, e in enumerate(events) if e.kind == "because"), len(events))
+            if not any(e.option in down for e in events[:cut]) or self._questions(sentence):
+                continue
+            if any(e.kind in ("not", "wrong", "although", "both", "neither") for e in events[cut:]):
+                return None
+            found |= {e.option: e for e in events[cut:] if e.kind == "option" and not e.weak}
+        left = {number: event for number, event in found.items() if number not in down}
+        if len(left) != 1:
+            return None
+        number, event = next(iter(left.items()))
+        return _Found(frozenset((number,)), "reason", event)
 
     def declines(self) -> Iterator[tuple[int, str]]:
         """Yield where a reply declines, and its words; a clause on what the text says does not.
@@ -1009,6 +1133,15 @@ class _Reading:
                     and not self._holds(clause, self.lexicon.source)
                 ):
                     yield self._span(clause.start, clause.stop)
+
+    def cites(self, place: int) -> bool:
+        """Whether a clause of the sentence in this place denies that the text tells."""
+        at = next((k for k, m in enumerate(self.found) if m.end() > place), 0)
+        sentence = next((s for s in self.sentences if s.stop > at), range(0))
+        return any(
+            self._holds(clause, self.lexicon.source) and self._holds(clause, self.lexicon.deny)
+            for clause in self._split(_CLAUSE, sentence)
+        )
 
     def verbatim(self, words: str) -> bool:
         """Whether words are the text of an option, whole."""
@@ -1106,12 +1239,18 @@ def _distance(a: str, b: str) -> int:
     return last[-1]
 
 
+def _begin_alike(a: str, b: str) -> int:
+    """Count the letters with which two words begin alike."""
+    pairs = enumerate(zip(a, b, strict=False))
+    return next((i for i, (x, y) in pairs if x != y), min(len(a), len(b)))
+
+
 def _alike(a: str, b: str, ending: int) -> float:
     """1 for one word; 0.9 for one with endings; else the share of letters in common order."""
     if a == b:
         return 1.0
     short, long = sorted((a, b), key=len)
-    same = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), len(short))
+    same = _begin_alike(a, b)
     best = 0.0
     begins = same >= 3 or (same == 2 and len(short) == 2 and len(long) <= 4)
     if begins and len(long) - same <= ending + (same > 5):
@@ -1186,7 +1325,9 @@ def _lexicon(code: str) -> _Lexicon:
         letters,
         own.ending,
         tuple(folded(own.prefixes)),
+        frozenset(folded(own.small)),
         frozenset(folded(own.small, english.small)),
+        any(word.isascii() for word in own.small),
         frozenset(folded(language.words["or"], packs.load_language("en").words["or"])),
         {place: _long(own.groups[place], fold) for place in PLACES},
         _long(own.groups["noun"], fold),
