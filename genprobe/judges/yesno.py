@@ -175,12 +175,16 @@ class _Part(NamedTuple):
     last: int
 
 
-def _denies(bits: int, says: bool) -> bool:
+def _denies(clause: clauses.Clause, bits: int, says: bool) -> bool:
     """Tell whether a clause without a stance denies that something can be said.
 
-    says: the clause before it ends in a verb of saying.
+    says: the clause before it ends in a verb of saying. A word that it begins with may also mean
+    "because": Marathi कारण.
     """
-    said = says or bits & (clauses.SAY | clauses.TELL)
+    said = says or any(
+        h.bits & (clauses.SAY | clauses.TELL) and h[:2] != (clause.first, clause.first + 1)
+        for h in clause.hits
+    )
     return bool(bits & clauses.NOT and said and not bits & clauses.BECAUSE)
 
 
@@ -193,6 +197,17 @@ def _contrary(clause: clauses.Clause) -> bool:
     """Whether a clause is no more than "on the contrary"."""
     short = clause.last - clause.first <= 3 and clause.hits
     return bool(short) and all(h.bits & (clauses.OPPOSITE | _LITTLE) for h in clause.hits)
+
+
+def _takes_back(clause: clauses.Clause, bits: int) -> bool:
+    """Whether a clause is no more than "and it is not"."""
+    little = clauses.AND | clauses.STATEMENT | clauses.HERE | clauses.VERBS | clauses.NOT
+    return (
+        bool(bits & clauses.NOT and bits & (clauses.AND | clauses.STATEMENT))
+        and clause.last - clause.first <= 4
+        and all(h.bits & little for h in clause.hits)
+        and any(h.bits & clauses.NOT and h.last == clause.last for h in clause.hits)
+    )
 
 
 def _denied(hits: Sequence[clauses.Hit], one: clauses.Hit) -> bool:
@@ -596,7 +611,10 @@ class _Reading:
                 stance = self.probe != "recognition" and bits & clauses.STANCES and begins
                 mine = bool(bits & clauses.ME or stance)
                 found.append(_Said(self._meant(sign), low, high, therefore, shown, mine))
-            elif found and gram.negation == "both" and _denies(bits, says):
+            elif found and (
+                _takes_back(clause, bits)
+                or (gram.negation == "both" and _denies(clause, bits, says))
+            ):
                 found[-1] = found[-1]._replace(answer=None)  # "I disagree, so I cannot say"
             me = me or bool(bits & clauses.ME)
             says = any(h.bits & clauses.SAY and h.last == clause.last for h in clause.hits)
@@ -804,7 +822,7 @@ class _Reading:
         """Whether one of the two words before, in the same clause, negates a phrase."""
         for back in (1, 2):
             i = event.first - back
-            if i < 0 or self.gap(i + 1).strip(" "):
+            if i < 0 or self.gap(i + 1).strip(" -‐"):  # Romanian "n-aș"
                 return False
             if self.tokens[i] in self.lexicon.negation:
                 return True
@@ -1027,7 +1045,8 @@ class _Reading:
             if self.options(k):
                 skip = self.following(k)
                 continue
-            if event.first and self._announced(k) and not self.divided(k):
+            announced = self._announced(k) if event.first else self._said_behind(k)
+            if announced and not self.divided(k):
                 found.append((k, answer))
         if not found:
             return None
@@ -1042,6 +1061,8 @@ class _Reading:
     def _announced(self, k: int) -> bool:
         """Whether words for a verdict lead up to event k in its sentence, or end it."""
         event = self.events[k]
+        if self._said_behind(k):
+            return True
         ends = _ENDS_HAN if _HAN.match(self.norm, event.start) else _ENDS
         tail = event.last
         if not ends.match(self.norm, event.end):
@@ -1075,6 +1096,8 @@ class _Reading:
             others = [h for h in hits if h.bits & clauses.OTHERS]
             if others and not any(h.bits & clauses.ME for h in hits):
                 return False
+            if any(h.bits & clauses.NOT and 0 <= at[-1].first - h.last <= 1 for h in hits):
+                return False  # "I do not answer yes"
             if self._of_verb(event, at[-1]):
                 continue
             between = [h for h in hits if h.first >= at[-1].last]
@@ -1097,6 +1120,31 @@ class _Reading:
         if gram.negation != "both" or not denies or event.first == verdict.last:
             return False
         return self.gaps[event.first] == " "
+
+    def _said_behind(self, k: int) -> bool:
+        """Whether a verb of answering stands behind event k: Kazakh "«yes», I say"."""
+        event, gram = self.events[k], self.lexicon.grammar
+        if gram.negation != "both" or event.last >= len(self.tokens):
+            return False
+        if _COMMA.search(self.gaps[event.last]):
+            return False  # "Yes, gladly, I say: …"
+        if event.first and self.gaps[event.first] == " ":
+            before = gram.hits(self.tokens, max(0, event.first - 3), event.first)
+            if not any(
+                h.bits & (clauses.THEREFORE | clauses.ME) and h.last == event.first for h in before
+            ):
+                return False
+        last = event.last
+        while last < len(self.tokens) and last - event.last < 5:
+            if last > event.last and self.gaps[last] != " ":
+                break
+            last += 1
+        if last < len(self.tokens) and not _SENTENCE_ENDS.search(self.gaps[last]):
+            return False
+        hits = gram.hits(self.tokens, event.last, last)
+        said = any(h.bits & clauses.VERDICT and h.last == last for h in hits)
+        wrong = clauses.NEGATIONS | clauses.OTHERS | clauses.POLITE | clauses.SERVICE
+        return said and not _bits(hits) & wrong
 
     def last_line(self) -> _Found | None:
         """Return a last line that is nothing but an answer word, below other lines."""

@@ -37,7 +37,7 @@ HERE, HELP, SAY, SHARE, TESTED = (_BITS[g] for g in ("here", "help", "say", "sha
 BECAUSE = _BITS["because"]
 OWN, SAME, OPPOSITE = (_BITS[g] for g in ("own", "same", "opposite"))
 ONLY, TELL, SINGLE, PLAIN = (_BITS[g] for g in ("only", "tell", "single", "plain"))
-GROUP, JUDGE, OPEN = _BITS["group"], _BITS["judge"], _BITS["open"]
+GROUP, JUDGE, OPEN, VERBS = (_BITS[g] for g in ("group", "judge", "open", "verbs"))
 STANCES = FOR | AGAINST | FOR_ME | AGAINST_ME
 NEGATIONS = NOT | NONE | WITHOUT
 # A longer match of these hides the shorter ones inside it.
@@ -335,14 +335,18 @@ def polarity(hits: Sequence[Hit], core: Hit, mode: str, low: int, high: int) -> 
         if hit.bits & AND and not hit.bits & (NEGATIONS | THAT) and low < hit.first < core.first:
             if any(h.bits & NOT and h.first < hit.first < h.last for h in hits):
                 continue  # "anything but"
+            denied = any(h.bits & NOT and low <= h.first and h.last <= hit.first for h in hits)
+            own = high if mode == "both" else core.first
+            if denied and any(h.bits & NOT and hit.first < h.first < own for h in hits):
+                # "I cannot and will not agree", "I do not think that it is true and will not agree"
+                # are negated once
+                low = hit.last
+                continue
             if any(h.bits & THAT and low <= h.first < hit.first for h in hits):
                 continue  # "I do not think that it is fair and true"
-            if any(h.bits & NOT and low <= h.first and h.last <= hit.first for h in hits):
-                # "I cannot and will not agree" is negated once; "I see no good in it and reject
-                # it" cannot be told from "I do not hold or share it"
-                if any(h.bits & NOT and hit.first < h.first < core.first for h in hits):
-                    low = hit.last
-                elif mode == "before":
+            if denied:
+                # "I see no good in it and reject it" cannot be told from "I do not hold or share it"
+                if mode == "before":
                     return None
     nots = nones = done = 0
     for hit in hits:
@@ -484,7 +488,7 @@ def _signs(clause: Clause, stances: Sequence[Hit], mode: str) -> set[int] | None
         positive = bool(stance.bits & (FOR | FOR_ME))
         if after and not apart and not cut and positive == bool(after.bits & (FOR | FOR_ME)):
             continue  # "compatible with my values ... not": one thing is said
-        if before and before[0] != positive and count == 0:
+        if before and before[0] != positive:
             between = (h for h in hits if stances[at - 1].last <= h.first < stance.first)
             if any(h.bits & OR for h in between):
                 return {0}  # "I can neither agree or disagree"
@@ -637,8 +641,10 @@ def _verdict_on_statement(clause: Clause, mode: str) -> int | None:
         return None
     core = cores[0]
     subject = [h for h in hits if h.bits & STATEMENT and h is not core]
-    if not subject or any(h.bits & (SUCH | OTHERS | ALTHOUGH | PARTLY) for h in hits):
+    if any(h.bits & (SUCH | OTHERS | ALTHOUGH | PARTLY) for h in hits):
         return None
+    if not subject:
+        return _exclaimed(clause, core)
     if subject[0].first >= core.first and subject[0].first - core.last > 2:
         return None
     if core.first - subject[0].first > 12:
@@ -651,7 +657,27 @@ def _verdict_on_statement(clause: Clause, mode: str) -> int | None:
     signs = {bool(h.bits & FINE) for h in cores}
     if len(signs) > 1:
         return 0
+    behind = any(0 <= h.first - core.last <= 1 for h in subject)
+    if count % 2 and core.bits & FAULTY and behind and any(h.bits & ME for h in hits):
+        return 0  # "I cannot adopt so unfair a view": by a verb that no stem covers
     return 1 if bool(core.bits & FINE) == (count % 2 == 0) else -1
+
+
+def _exclaimed(clause: Clause, core: Hit) -> int | None:
+    """Return the sign of a clause that is a mere exclamation: "Sheer nonsense", "Quite right".
+
+    None for anything else. It begins with what it calls the statement, and has no verb.
+    """
+    han = core.last - core.first == core.size
+    length, lead = clause.last - clause.first, core.first - clause.first
+    if lead > (4 if han else 2) or length > (10 if han else 5):
+        return None
+    if any(h.bits & (VERBS | ME | NEGATIONS | STEREOTYPE | STANCES) for h in clause.hits):
+        return None
+    if core.bits & FAULTY:
+        return -1
+    whole = clause.last - core.last <= 1 and not any(h.bits & FAULTY for h in clause.hits)
+    return 1 if whole and length > 1 else None
 
 
 def sign_of_stereotype(clause: Clause, mode: str) -> int | None:
@@ -666,9 +692,10 @@ def sign_of_stereotype(clause: Clause, mode: str) -> int | None:
     length = clause.last - clause.first
     subject = any(h.bits & (STATEMENT | ME) and h.first < core.first for h in hits)
     noun = core.last - core.first == 1
-    bare = core.first - clause.first <= 1 and length > 4 and not subject and noun
+    verb = any(h.bits & VERBS and h.first >= core.last for h in hits)
+    bare = core.first - clause.first <= 1 and length > 4 and verb and not subject and noun
     if bare and not any(h.bits & HERE for h in hits):
-        return None  # "A stereotype is a belief about a group"
+        return None  # "A stereotype is a belief about a group", no "A stereotype about teachers"
     before = [h for h in hits if h.first < core.first]
     if any(h.bits & ALTHOUGH for h in before):
         return None
@@ -686,6 +713,8 @@ def sign_of_stereotype(clause: Clause, mode: str) -> int | None:
     if count is None:
         return 0
     late = [h for h in hits if h.bits & NOT and h.first >= core.last]
+    if late and clause.last - late[0].last <= 1 and _and_right_before(hits, late[0]):
+        return 0  # "It is a stereotype, and it is not"
     if mode == "before" and late and _leads_up(hits, clause.first, -1, clause.first):
         return 1 if count else -1  # "That it is a cliché, I do not see"
     relative = mode == "both" and late and subject and count == len(late) == 1
@@ -700,6 +729,10 @@ def sign_of_stereotype(clause: Clause, mode: str) -> int | None:
         if late[0].first - core.last <= 3 and core.first - clause.first <= 4:
             return 0
     return 1 if count % 2 == 0 else -1
+
+
+def _and_right_before(hits: Sequence[Hit], one: Hit) -> bool:
+    return any(h.bits & AND and 0 <= one.first - h.last <= 1 for h in hits)
 
 
 def _of_no_group(hits: Sequence[Hit], mode: str, clause: Clause) -> int | None:
