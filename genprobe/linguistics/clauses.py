@@ -344,10 +344,10 @@ def polarity(hits: Sequence[Hit], core: Hit, mode: str, low: int, high: int) -> 
                 continue
             if any(h.bits & THAT and low <= h.first < hit.first for h in hits):
                 continue  # "I do not think that it is fair and true"
-            if denied:
-                # "I see no good in it and reject it" cannot be told from "I do not hold or share it"
-                if mode == "before":
-                    return None
+            if denied and mode == "before":
+                # "I see no good in it and reject it" cannot be told from "I do not hold or
+                # share it"
+                return None
     nots = nones = done = 0
     for hit in hits:
         if not hit.bits & NEGATIONS or hit.last <= low or hit.first >= high:
