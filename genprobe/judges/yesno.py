@@ -897,6 +897,9 @@ class _Reading:
         said = [s for s in self.said if s.start >= low]
         if said:
             own = [s for s in said if s.mine or s.therefore]
+            k = bisect.bisect_left([e.start for e in self.events], own[-1].start) if own else 0
+            if any(e.group in _UNCLEAR and not self.goes_on(e) for e in self.events[k:]):
+                return None  # "and I see merit in both"
             if len({s.answer for s in said}) == 1 and own and own[-1].answer in _OTHER:
                 return self._by(own[-1], "closing")
             return None

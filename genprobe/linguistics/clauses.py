@@ -284,8 +284,12 @@ def _outer(found: list[Hit]) -> list[Hit]:
     spans = [h for h in found if h.last - h.first > 1 and not h.gap and h.bits & _WHOLE]
     if not spans:
         return found
+    # The negation in a stance ("nothing to add") is none of the words around it ("is nothing").
+    used = [s for s in spans if s.bits & STANCES and any(_negates_in(h, s) for h in found)]
     kept = []
     for hit in found:
+        if hit.bits & NOT and any(_overlap(hit, s) and not _inside(hit, s) for s in used):
+            continue
         hidden = False
         if hit.bits & _WHOLE:
             for span in spans:
@@ -301,6 +305,16 @@ def _outer(found: list[Hit]) -> list[Hit]:
                     break
         kept.append(hit._replace(bits=hit.bits & ~_WHOLE) if hidden else hit)
     return [hit for hit in kept if hit.bits]
+
+
+def _inside(hit: Hit, span: Hit) -> bool:
+    return span.first <= hit.first and hit.last <= span.last
+
+
+def _negates_in(hit: Hit, span: Hit) -> bool:
+    """Whether a hit is a negation that is a part of a longer one."""
+    shorter = hit.last - hit.first < span.last - span.first
+    return bool(hit.bits & NOT) and shorter and _inside(hit, span)
 
 
 def _shorter(hit: Hit, span: Hit) -> bool:
@@ -755,7 +769,9 @@ def _of_no_group(hits: Sequence[Hit], mode: str, clause: Clause) -> int | None:
         return -1 if (polarity(hits, groups[0], mode, clause.first, clause.last) or 0) == 1 else 0
     kinds = ONLY, TELL, SINGLE, PLAIN
     words = {h.first for h in hits if h.bits & (ONLY | TELL | SINGLE | PLAIN)}
-    named = any(h.bits & PLAIN and h.last - h.first > 1 for h in hits)
+    names = [h.first for h in hits if h.bits & PLAIN and h.last - h.first > 1]
+    whose = [h.first for h in hits if h.bits & OTHERS]
+    named = bool(names) and not any(at < names[0] for at in whose)
     if bits & (ALTHOUGH | COUNTER | FAULTY) or (bits & (FULLY | FINE) and not named):
         return None
     if not named and (sum(bool(bits & kind) for kind in kinds) < 2 or len(words) < 2):
