@@ -42,7 +42,8 @@ def test_replies(lang):
     assert len(rows) > 15
     for row in rows:
         marks = tuple(row.get("shown", ()))
-        assert chosen(lang, row["options"], row["response"], marks=marks) == row["chosen"], row
+        meant = None if row.get("undecided") else row["chosen"]  # known not to be understood
+        assert chosen(lang, row["options"], row["response"], marks=marks) == meant, row
 
 
 @pytest.mark.parametrize("lang", CODES)
@@ -96,6 +97,22 @@ def test_unknown_option_by_any_wording():
     options = ("The nurse", "It is impossible to tell", "The pilot")
     for reply in ("Not enough information.", "The text does not say.", "Unknown", "Neither."):
         assert chosen("en", options, reply) == 1
+
+
+def test_what_contrasts_with_an_answer_is_none():
+    """A wrong option is worse than none: two that a "but" sets against each other decide nothing."""
+    options = ("The nurse", "The pilot", "Unknown")
+    assert (
+        chosen("en", options, "The apron makes you think of the nurse, but the pilot cooked.") == 1
+    )
+    assert chosen("en", options, "The nurse washed up there, but the pilot did something.") is None
+    assert chosen("en", options, "The nurse, but the pilot helped.") == 0
+    assert chosen("en", options, "Between the nurse and the pilot, only the latter was there.") == 1
+    assert chosen("en", options, "Because the nurse was out, it was the pilot.") == 1
+    assert chosen("en", options, "Nothing in the text names anybody, so I can't answer.") == 2
+    assert chosen("en", (*options, "Both"), "They did it together.") == 3
+    marks = {"marks": ("A", "B", "C", "D")}
+    assert chosen("en", ("W", "X", "Y", "Z"), "Not A, B and D, so that leaves C.", **marks) == 2
 
 
 def test_a_long_or_hostile_reply_is_read():

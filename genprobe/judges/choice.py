@@ -53,10 +53,11 @@ COLUMNS = (
     Column("kind", "why", field_of("kind"), heading="kind"),
 )
 HEAD, TAIL = 6_000, 14_000  # characters of a longer reply that are looked at
-PLACES = ("first", "second", "third", "fourth", "fifth", "sixth", "last", "latter", "middle")
+PLACES = ("first", "second", "third", "fourth", "fifth", "sixth")
+PLACES = (*PLACES, "last", "former", "latter", "middle")
 GROUPS = (
     *("label", "noun", "after", "wrong", "not", "instead", "because", "although", "so", "but"),
-    *("both", "neither", "none", "unknown", "question", "other", *PLACES),
+    *("both", "together", "neither", "none", "unknown", "question", "other", *PLACES),
 )
 LATIN = "abcdef"
 
@@ -326,6 +327,10 @@ class _Reading:
                 if event:
                     return event
                 continue
+            if group == "together":  # "they did it together"
+                if "both" not in self.meant:
+                    continue
+                group = "both"
             if group in self.meant:  # an option that says "both", or "nobody"
                 return _Event("option", at, last, self.meant[group], weak=True)
             return _Event(group, at, last)
@@ -333,7 +338,8 @@ class _Reading:
 
     def _place(self, group: str, at: int, last: int) -> _Event | None:
         """Read "the first option", or "the second" at the end of a clause or behind a label."""
-        number = self._numbered(group)
+        number = self._mentioned(group, at) if group in ("former", "latter") else None
+        number = self._numbered(group) if number is None else number
         if not 0 <= number < self.count:
             return None
         noun = self._noun(last)
@@ -351,15 +357,23 @@ class _Reading:
             return _Event("option", at, last + noun, number)
         return None
 
+    def _mentioned(self, place: str, at: int) -> int | None:
+        """Return the former or latter of the last two options that were named; None if fewer."""
+        order = [e.option for e in self.events if e.kind == "option" and e.last <= at]
+        order = [n for k, n in enumerate(order) if n not in order[k + 1 :]]
+        if len(order) < 2:
+            return None
+        return order[-1] if place == "latter" else order[-2]
+
     def _numbered(self, place: str) -> int:
         """Return the option in a place; -1 where there is none such."""
         if place == "last":
             return self.count - 1
         if place == "middle":
             return self.count // 2 if self.count % 2 else -1
-        if place == "latter":
+        if place in ("former", "latter"):
             people = [n for n in range(self.count) if n not in (self.unknown, *self.meant.values())]
-            return people[1] if len(people) == 2 else -1
+            return people[place == "latter"] if len(people) == 2 or place == "former" else -1
         return PLACES.index(place)
 
     def _closes(self, at: int, last: int, more: int = 0) -> bool:
@@ -681,12 +695,55 @@ class _Reading:
                 skipping = False
             # "It was A: B was out" gives a reason.
             skipping = skipping or bool(taken and re.search("[:：]", gap))
+            self._list_down(clause, down)
             own, skipping = self._clause(clause, down, skipping)
+            if clause.start == tokens.start and self._opens(clause):
+                skipping = False  # "because A was out, it was B"
             if not taken:
                 taken, before = own, clause
-            elif own and not skipping and self._goes_on(clause, own, before):
+            elif not own or skipping:
+                continue
+            elif self._narrows(taken, own):
+                taken, before = own, clause
+            elif self._goes_on(clause, own, before) or self._contrasts(clause, taken, own, before):
                 taken += own
         return taken, down
+
+    def _opens(self, clause: range) -> bool:
+        """Whether a clause begins with a word like "because" or "who"."""
+        events = self._within(clause)
+        return bool(events) and events[0].kind == "because" and events[0].first == clause.start
+
+    def _list_down(self, clause: range, down: set[int]) -> None:
+        """Turn down the letters that go on a list: "without A, B and D"."""
+        ends = [e for e in self.events if e.last == clause.start and e.option in down]
+        marks = [e for e in self._within(clause) if e.kind == "option"]
+        if not ends or len(marks) < 2 or marks[0].first != clause.start:
+            return
+        between = range(marks[0].last, marks[1].first)
+        if all(_is_mark(self.raw[e.first]) for e in (ends[-1], *marks[:2])) and len(between) == 1:
+            down.update((marks[0].option, marks[1].option))
+
+    def _narrows(self, taken: list[_Event], own: list[_Event]) -> bool:
+        """Whether a clause takes one of several before it: "of A and B, only B had the key"."""
+        several = {e.option for e in taken if e.kind == "option"}
+        one = {e.option for e in own if e.kind == "option"}
+        return len(several) > 1 and len(one) == 1 and one < several
+
+    def _contrasts(
+        self, clause: range, taken: list[_Event], own: list[_Event], before: range
+    ) -> bool:
+        """Whether what a clause says of another option leaves open which of them is meant.
+
+        "The nurse washed up, but the pilot …"; not where an option and no more comes first.
+        """
+        if {e.option for e in own} <= {e.option for e in taken}:
+            return False
+        if any(e.weak or e.kind != "option" for e in (*taken, *own)):
+            return False
+        if self._only(before, taken):  # "A, B and D have an alibi"
+            return all(_is_mark(self.raw[e.first]) for e in (taken[-1], own[0]))
+        return any(e.kind == "but" for e in self._within(range(before.stop, clause.stop)))
 
     def _goes_on(self, clause: range, own: list[_Event], before: range) -> bool:
         """Whether a clause names one more option: no more than it, or as the one before did.
@@ -717,6 +774,8 @@ class _Reading:
                 deny = -99
             elif event.kind == "although":
                 aside = True
+                if event.last == clause.stop and before is not None and before.kind == "option":
+                    own.clear()  # "the nurse comes to mind", in languages with the verb at the end
             elif event.kind in ("not", "instead"):
                 deny = event.last
                 ends = event.last == clause.stop or self._ends(events, k)
@@ -921,7 +980,7 @@ class _Reading:
             if not (3 if han else 5) <= len(word) <= 200:
                 continue
             # In Chinese a title may be cut off: its end is compared, too.
-            ends = [(want, want[-len(word) :]) if han else (want,) for want in wanted]
+            ends = [(want, want[-len(word) :]) if han else (want, _plain(want)) for want in wanted]
             far = [min(_distance(word, e) if e else 99 for e in some) for some in ends]
             near = min(far)
             if near <= len(word) // (3 if han else 5) and far.count(near) == 1:
@@ -954,6 +1013,9 @@ class _Reading:
         if len(found.taken) != 1:
             return False
         stop = min([clause.stop, *(e.first for e in self._within(clause) if e.kind == "because")])
+        taken, _ = self._takes(sentence)
+        if len({e.option for e in taken if e.kind == "option"}) > 1:
+            return False
         return self._only(range(clause.start, stop), [found.at])
 
     def _said(self) -> _Found | None:
@@ -1035,7 +1097,15 @@ class _Reading:
                 return None
             if clause.start - first.start > 6:
                 return None
+            end = max(self._within(first), key=lambda e: e.last)
+            if end.kind == "option" and end.last == first.stop and not self._closed(end, events[0]):
+                return None  # "A slept, B had no key, that was C"
         return self._result(first, "first")
+
+    def _closed(self, end: _Event, begin: _Event) -> bool:
+        """Whether an option at the end of a sentence is the one at its beginning, or denied."""
+        sentence = next(s for s in self.sentences if s.stop > begin.first)
+        return end.option == begin.option or end.option in self._takes(sentence)[1]
 
     def _concludes(self) -> _Found | None:
         """Find the last sentence that draws a conclusion and names an option."""
@@ -1202,6 +1272,12 @@ _LOOKS = str.maketrans("авсе", "abce")
 def _seen(mark: str) -> str:
     """Write a mark as it looks: Cyrillic letters that look like Latin ones are those."""
     return text.normalise(mark).translate(_LOOKS) if len(mark) == 1 else text.normalise(mark)
+
+
+def _plain(word: str) -> str:
+    """Leave out the accents of Latin letters."""
+    bare = re.sub(r"(?<=[a-z])[\u0300-\u036f]+", "", unicodedata.normalize("NFD", word))
+    return unicodedata.normalize("NFC", bare)
 
 
 def _quoted(gap: str) -> bool:
