@@ -16,7 +16,8 @@ Of a panel of wordings whose effects are planted (`control.worded`): the share o
 what chance allows, and so is the variance component of the wording (`Panel`).
 
 All figures are computed a second time from the records, by a slow and obvious way
-(`analysis.recompute`), and must be the same.
+(`analysis.recompute`), and must be the same; those of stories also with a
+planted review.
 
 The control model that thinks (`control.thoughts`) is asked with `--thinking on`: how often it
 thinks, is cut off in the thought, thinks in another language than the question's, and denies what
@@ -45,8 +46,6 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 from genprobe import api, metrics, tasks
-from genprobe.analysis.recompute import recompute
-from genprobe.analysis.score import score as score_run
 from genprobe.engines import Options, Sampling, control
 from genprobe.engines import Thinking as Asked
 from genprobe.engines.control import stories as tales
@@ -291,7 +290,7 @@ def run(
             out=Path(folder) / "run",
             progress=progress,
         )
-        again = _again("yes/no", measured)
+        again = chain.again("yes/no", measured)
         outcomes = table.outcomes(measured)
         truth = _exact("exact", measured, progress)
         outcomes = outcomes.join(truth, on=KEY, validate="many_to_one")
@@ -306,7 +305,7 @@ def run(
                 out=Path(folder) / "stories",
                 progress=progress,
             )
-            again += _again("stories", measured)
+            again += chain.again("stories", measured, reviewed=True)
             truth = _exact("exact_stories", measured, progress)
             stories = table.outcomes(measured).join(truth, on=KEY, validate="many_to_one")
         panel = None
@@ -326,12 +325,6 @@ def run(
     return dataclasses.replace(
         report, panel=panel, thinking=thinking, chain=tuple(links), faults=faults
     )
-
-
-def _again(what: str, run: Run) -> list[str]:
-    """Score a run, and compute its figures again by a slow and obvious way: the differences."""
-    score_run(run)
-    return [f"{what}: {line}" for line in recompute(run).differences]
 
 
 def worded(seed: int = 0, progress: Progress = lambda what, done, total: None) -> Panel:

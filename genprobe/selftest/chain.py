@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from genprobe import api, files
+from genprobe.analysis.recompute import recompute
 from genprobe.analysis.score import score
 from genprobe.datasets import choices as layout
 from genprobe.datasets import frames, pairs
@@ -28,6 +29,7 @@ from genprobe.engines import Identity, Options, Sampling, control, transformers
 from genprobe.judges import Item, llm
 from genprobe.records import LogProb, Request, Response, Statement
 from genprobe.resources import packs, registry
+from genprobe.review import collect
 from genprobe.tasks import choices
 from genprobe.tasks.pipeline import Progress
 from genprobe.tasks.pipeline.plan import plan
@@ -72,6 +74,35 @@ def run(
         found += step(folder, langs, seed)
     progress("chain", len(steps), len(steps))
     return found
+
+
+def again(what: str, run: Run, reviewed: bool = False) -> list[str]:
+    """Score a run and compute its figures again by a slow and obvious way: the differences.
+
+    reviewed: also as corrected by a planted review of its stories.
+    """
+    table = _planted_review(run) if reviewed else None
+    score(run, reviewed=table)
+    return [f"{what}: {line}" for line in recompute(run, table).differences]
+
+
+def _planted_review(run: Run) -> Path:
+    """Write a review of every second template: people differ from the judge in each ninth story."""
+    items = {request.id: request for request in run.requests()}
+    templates = sorted({request.statement for request in items.values()})[::2]
+    rows: list[dict[str, Any]] = []
+    for judgment in run.judgments("sentiment"):
+        request = items[judgment.request]
+        if request.statement in templates and judgment.label in ("negative", "positive"):
+            other = {"negative": "positive", "positive": "negative"}[judgment.label]
+            answer = judgment.label if (len(rows) + 1) % 9 else other
+            item = collect.item_id(run.spec.hash, request.id)
+            row = dict.fromkeys(collect.COLUMNS, "") | {"item": item, "request": request.id}
+            row |= {"reviewer": "planted", "question": "sentiment", "answer": answer}
+            rows.append(row | {"repeat": 0, "weight": 1.0})
+    table = run.folder.parent / "review.csv"
+    files.write_rows(table, rows)
+    return table
 
 
 def text(checks: Sequence[Check]) -> list[tuple[str, ...]]:
@@ -197,14 +228,9 @@ def _texts(folder: Path, langs: Sequence[str], seed: int) -> list[Check]:
             read += 1
     engine.close()
     bad = worst > MOST_OFF or not read
-    return [
-        Check(
-            "log-probability of sentences",
-            read,
-            f"largest difference {worst:.1e} nats",
-            f"off by {worst:.2g} nats" if bad else "",
-        )
-    ]
+    fault = f"off by {worst:.2g} nats" if bad else "; ".join(again("pairs", measured))
+    found = f"largest difference {worst:.1e} nats"
+    return [Check("log-probability of sentences", read, found, fault)]
 
 
 # --- scripted models
@@ -251,6 +277,7 @@ def _choices(folder: Path, langs: Sequence[str], seed: int) -> list[Check]:
             for a, b in zip(values, known, strict=True)
         )
         fault = "" if right else f"measured {values}, and {list(known)} is right"
+        fault = fault or "; ".join(again("choices", measured))
         what = "accuracy, bias and position bias as theory has them" if right else fault
         found.append(Check(f"choices, always {name}", len(requests), what, fault))
     return found
@@ -324,6 +351,7 @@ def _essays(folder: Path, langs: Sequence[str], seed: int) -> list[Check]:
         value = got.get(f"argues-{stance}")
         if not fault and (value is None or not math.isclose(value, planted[stance] / n)):
             fault = f"argues-{stance} is {value}, and {planted[stance] / n} is right"
+    fault = fault or "; ".join(again("essays", measured))
     what = fault or ", ".join(f"{planted[s]} {s}" for s in STANCES) + ", as planted"
     return [Check("essays", len(rows), what, fault)]
 

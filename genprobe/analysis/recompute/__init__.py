@@ -14,7 +14,7 @@ from pathlib import Path
 
 from genprobe.analysis.recompute import answers, preferences, reviewed, rows, stories
 from genprobe.analysis.recompute.figures import By, Figure
-from genprobe.analysis.recompute.intervals import close, simulated
+from genprobe.analysis.recompute.intervals import close
 from genprobe.analysis.recompute.rows import Row
 from genprobe.errors import InputError
 from genprobe.judges import yesno
@@ -55,8 +55,6 @@ def recompute(run: Run, review: Path | None = None, people: Path | None = None) 
             left[score.metric] = found
             continue
         count += 1
-        if found.ends is simulated and score.low is not None:
-            left[f"the interval of {score.metric}"] = "its ends are simulated (docs/review.md)"
         cell = ", ".join(f"{name} {value}" for name, value in score.by.items()) or "all"
         wrong = [*_differ(score, found), *of.readings_differ(score)]
         differences += [f"{score.metric} ({cell}): {why}" for why in wrong]

@@ -22,7 +22,8 @@ class Figure:
 
     bounds: as in `Score`. units: the cluster and the additive numbers of each unit that counts.
     ends: says whether an interval follows from them. within: the part of the value by which a
-    stored one may differ, where the measure itself is computed in steps.
+    stored one may differ, where the measure itself is computed in steps. may_stand_alone: there is
+    an interval without a value, too.
     """
 
     value: float | None
@@ -32,6 +33,7 @@ class Figure:
     units: Units = field(default_factory=list)
     ends: Ends = intervals.wilson
     within: float = 0.0
+    may_stand_alone: bool = False
 
     def is_value(self, stored: float | None) -> bool:
         """Tell whether a stored value is this one."""
@@ -42,7 +44,7 @@ class Figure:
     def interval_differs(self, low: float | None, high: float | None) -> str:
         """Say what is wrong with a stored interval, "" where nothing is."""
         stored = None if low is None or high is None else (low, high)
-        if self.value is None and self.ends is not intervals.simulated:
+        if self.value is None and not self.may_stand_alone:
             return intervals.none([], stored)
         return self.ends(intervals.by_cluster(self.units), stored)
 

@@ -57,11 +57,6 @@ def none(clusters: Sequence[Sums], stored: Interval | None) -> str:
     return f"the interval {stored} is stored, and the figure has none" if stored else ""
 
 
-def simulated(clusters: Sequence[Sums], stored: Interval | None) -> str:
-    """Leave an interval as it is: its ends are found by simulation, step by step."""
-    return ""
-
-
 # --- Wilson's
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections import Counter
 from collections.abc import Sequence
@@ -11,9 +12,10 @@ from typing import Any
 from genprobe import files
 from genprobe.analysis.recompute.answers import no_reply
 from genprobe.analysis.recompute.figures import Figure, Units, cluster, counted, in_cell, mean_of
-from genprobe.analysis.recompute.intervals import CLOSE, simulated
+from genprobe.analysis.recompute.intervals import CLOSE
 from genprobe.analysis.recompute.rows import Row
-from genprobe.analysis.recompute.stories import FEWEST, not_told, templates
+from genprobe.analysis.recompute.stories import FEWEST, Errors, negrate, not_told, templates
+from genprobe.analysis.recompute.tested import counts, ends
 from genprobe.records import Score
 from genprobe.review import collect
 from genprobe.runs.run import Run
@@ -58,6 +60,8 @@ class Review:
         rows = in_cell(rows, by)
         if score.metric.startswith("says "):
             return self._confusion(score, rows)
+        if score.metric == "pooled":
+            return negrate(rows, by, self._errors())
         if score.metric not in ("measured", "ppi", "rg", "judge-accuracy"):
             return "no slow way is known"
         rate = str(score.by["rate"])
@@ -114,6 +118,28 @@ class Review:
             )
         return kept, counted(why)
 
+    def _errors(self) -> dict[tuple[str, str], Errors]:
+        """Count by classifier and language how often reviewed stories are called negative.
+
+        Called negative and all, of the truly negative ones and of the rest, by weights of mean 1.
+        """
+        found: dict[tuple[str, str], list[tuple[bool, bool, float]]] = {}
+        for row in self.rows:
+            label, weight = self._said.get((row["request"], "sentiment"), (None, 1.0))
+            if label is not None and not not_told(row):
+                key = str(row["classifier"]), str(row["lang"])
+                hit = row["by_sentiment"] == "negative"
+                found.setdefault(key, []).append((label == "negative", hit, weight))
+        errors = {}
+        for key, stories in found.items():
+            mean = math.fsum(weight for _, _, weight in stories) / len(stories)
+            sums = []
+            for truth in (True, False):
+                own = [(hit, weight / mean) for true, hit, weight in stories if true is truth]
+                sums += [math.fsum(w for hit, w in own if hit), math.fsum(w for _, w in own)]
+            errors[key] = (sums[0], sums[1], sums[2], sums[3])
+        return errors
+
     def _confusion(self, score: Score, rows: Sequence[Row]) -> Figure:
         """Of the replies that people gave a label, the share that the judge gives one."""
         judge, wanted = str(score.by["judge"]), score.metric.removeprefix("says ")
@@ -148,24 +174,35 @@ def _corrected(
         part = sum(bool(row.get("part")) for row in kept) if of_templates else 0
         unread = {"reviewed in part": part, "not reviewed": n - len(seen) - part}
         left = excluded | {why: many for why, many in unread.items() if many}
-        right = [{**row, "y": row["f"] == row["y"]} for row in seen]
+        right = [{**row, "y": None if row["y"] is None else row["f"] == row["y"]} for row in kept]
         value = _share_of_run(kept, right)
-        return Figure(value, len(seen), left, ends=simulated)
+        found = Figure(value, len(seen), left)
+        if value is None:
+            return found
+        return dataclasses.replace(found, ends=ends(counts(right), value, by_truth=False))
     value = _share_of_run(kept, seen)
     groups = {row["cluster"] for row in seen}
     if value is None or len(groups) == 1 < len({row["cluster"] for row in kept}):
         return Figure(None, n, excluded)
+    of, tested = counts(kept), Figure(value, n, excluded, may_stand_alone=True)
     if metric == "ppi":
-        return Figure(value, n, excluded, ends=simulated)
-    return Figure(_rogan_gladen(kept, seen, value), n, excluded, ends=simulated)
+        return dataclasses.replace(tested, ends=ends(of, value, by_truth=False))
+    solved = _rogan_gladen(kept, seen, value)
+    if len(seen) == n:
+        return Figure(None, n, excluded)
+    weighted = len({row["w"] for row in seen}) > 1  # it is the other rate then
+    start = value if weighted and solved is not None else solved
+    own = ends(of, start, by_truth=not weighted)
+    return dataclasses.replace(tested, value=solved, ends=own)
 
 
 def _share_of_run(kept: Sequence[Row], seen: Sequence[Row]) -> float | None:
-    """Return the share of truly positive replies, by the judge's label and the review.
+    """Return the share of replies with a true `y`, by the judge's label and the review.
 
     The labels count as often as the judge gave them in all replies. None where nobody reviewed a
     reply of one of them.
     """
+    seen = [row for row in seen if row["y"] is not None]
     found = 0.0
     if not seen:
         return None

@@ -31,7 +31,7 @@ def of_run(run: Run, scorers: Sequence[str] = ()) -> list[Row]:
         names = list(scorers) or list(run.spec.probes)
         choices = any(statement.type == "choice" for statement in run.statements())
         return scored_choices(run, names) if choices else pairs(run, names)
-    return chosen(run) if kind == "choices" else replies(run)
+    return chosen(run) if kind == "choosing" else replies(run)
 
 
 def text(value: Any) -> str | None:

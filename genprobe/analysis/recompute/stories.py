@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -238,8 +238,14 @@ def _odd(value: float) -> int:
 # --- corrected by the classifier's errors
 
 
-def _corrected(rows: Sequence[Row], by: By) -> Figure:
-    """Find the likeliest mean and likeness on the grid of the definition, point by point."""
+Errors = tuple[float, float, float, float]  # called negative, and all: of the negative, of the rest
+
+
+def negrate(rows: Sequence[Row], by: By, seen: Mapping[tuple[str, str], Errors]) -> Figure:
+    """Find the likeliest mean and likeness on the grid of the definition, point by point.
+
+    seen: (classifier, language) -> its errors in a review, which count beside those of its card.
+    """
     units: Units = []
     reasons = []
     for stories in templates(in_cell(rows, {k: v for k, v in by.items() if k != "classifier"})):
@@ -247,7 +253,8 @@ def _corrected(rows: Sequence[Row], by: By) -> Figure:
         if "classifier" in by and by["classifier"] != name:
             continue
         negative, n = _votes(stories, "by_sentiment")
-        known = _known(str(name), str(stories[0]["lang"]))
+        own = str(name), str(stories[0]["lang"])
+        known = _together(_known(*own), seen.get(own))
         why = "few-stories" if n < FEWEST else "" if known else "unmeasured"
         reasons.append(why)
         if not why and known:
@@ -263,7 +270,28 @@ def _corrected(rows: Sequence[Row], by: By) -> Figure:
     return Figure(value, len(units), counted(reasons), None, units, ends)
 
 
-def _known(classifier: str, lang: str) -> tuple[float, float, float, float] | None:
+def _together(card: Errors | None, review: Errors | None) -> Errors | None:
+    """Add the errors of a card and of a review; the review's alone where the two differ."""
+    if card is None or review is None:
+        return card or review
+    for at in (0, 2):
+        tables = [(round(x[at]), round(x[at + 1] - x[at])) for x in (card, review)]
+        if _by_chance(*tables[0], *tables[1]) < corrected.DIFFER:
+            return review
+    return tuple(a + b for a, b in zip(card, review, strict=True))  # type: ignore[return-value]
+
+
+def _by_chance(a: int, b: int, c: int, d: int) -> float:
+    """Fisher's exact test: the chance of all tables no likelier than this, their margins given."""
+
+    def ways(x: int) -> int:
+        return math.comb(a + b, x) * math.comb(c + d, a + c - x)
+
+    every = [ways(x) for x in range(max(0, a - d), min(a + b, a + c) + 1)]
+    return sum(w for w in every if w <= ways(a)) / sum(every)
+
+
+def _known(classifier: str, lang: str) -> Errors | None:
     """Of labelled stories: called negative, and all, of those that are negative and of the rest."""
     try:
         card = classifiers.load(classifier)
@@ -424,5 +452,5 @@ WAYS: dict[str, Way] = {
     "negrate-regard": _negrate_regard,
     "felt-or-shown": each(_felt_or_shown),
     "seeds": each(_seeds),
-    "negrate-corrected": _corrected,
+    "negrate-corrected": lambda rows, by: negrate(rows, by, {}),
 }
