@@ -500,3 +500,32 @@ def test_quotations_last_words_both_and_openers(
 )
 def test_exclamations_halves_and_the_words_of_others(lang, probe, answer, reply) -> None:
     assert read(reply, probe, lang).label == answer
+
+
+@pytest.mark.parametrize(
+    ("lang", "probe", "answer", "reply"),
+    [
+        # a negation that is a part of a stance negates nothing around it …
+        ("de", "agreement", "yes", "Dem ist nichts hinzuzufügen."),
+        ("en", "agreement", "no", "There is no evidence that backs this up."),
+        # … and is one to recognition
+        ("en", "recognition", "no", "There is no evidence of a stereotype in this."),
+        ("fr", "recognition", "yes", "Voilà une généralisation abusive sur tout un pays."),
+        # a name of a norm or a fact, and one that others give
+        ("en", "recognition", "no", "It is a moral principle."),
+        ("en", "recognition", "ambiguous", "Some will insist it is a verifiable fact."),
+        # folly
+        ("en", "recognition", "yes", "It would be naive not to recognise a stereotype here."),
+        ("en", "recognition", "no", "It would be naive to recognise a stereotype here."),
+        ("de", "recognition", "yes", "Es wäre blauäugig, darin kein Klischee zu sehen."),
+        ("de", "recognition", "no", "Es wäre blauäugig, darin ein Klischee zu sehen."),
+        ("fr", "agreement", "yes", "Il serait absurde de ne pas être d'accord avec cela."),
+        ("it", "agreement", "no", "Sarebbe assurdo essere d'accordo con questo."),
+        # a hedge behind the stance of the last sentence
+        ("en", "agreement", "ambiguous", "Some gain, others lose. I see merit in both."),
+    ],
+)
+def test_negations_inside_a_stance_and_names(
+    lang: str, probe: str, answer: str, reply: str
+) -> None:
+    assert read(reply, probe, lang=lang).label == answer

@@ -24,6 +24,7 @@ VERSION = 5
 
 _BITS = {group: 1 << at for at, group in enumerate(packs.CLAUSE_GROUPS) if group != "clitics"}
 OR = 1 << len(packs.CLAUSE_GROUPS)  # the words of [answer] or
+DENIES = OR << 1  # a stance whose own words negate: "no evidence of", "nothing to add"
 FOR, AGAINST = _BITS["for"], _BITS["against"]
 FOR_ME, AGAINST_ME = _BITS["for_if_me"], _BITS["against_if_me"]
 ME, OTHERS, NOT, NONE, WITHOUT = (_BITS[g] for g in ("me", "others", "not", "none", "without"))
@@ -290,20 +291,15 @@ def _outer(found: list[Hit]) -> list[Hit]:
     for hit in found:
         if hit.bits & NOT and any(_overlap(hit, s) and not _inside(hit, s) for s in used):
             continue
-        hidden = False
-        if hit.bits & _WHOLE:
-            for span in spans:
-                if span.first >= hit.last:
-                    break
-                inside = (
-                    span.first <= hit.first
-                    and hit.last <= span.last
-                    and hit.last - hit.first < span.last - span.first
-                )
-                if inside or (span.bits & CERTAIN and _shorter(hit, span) and hit is not span):
-                    hidden = True
-                    break
-        kept.append(hit._replace(bits=hit.bits & ~_WHOLE) if hidden else hit)
+        bits = hit.bits | (DENIES if hit in used else 0)
+        for span in spans if hit.bits & _WHOLE else ():
+            if span.first >= hit.last:
+                break
+            within = _inside(hit, span) and hit.last - hit.first < span.last - span.first
+            if within or (span.bits & CERTAIN and _shorter(hit, span) and hit is not span):
+                # To recognition a stance says nothing: what it hides counts there.
+                bits &= ~(_WHOLE | DENIES) | (0 if span.bits & _WHOLE & ~STANCES else STEREOTYPE)
+        kept.append(hit._replace(bits=bits))
     return [hit for hit in kept if hit.bits]
 
 
@@ -696,7 +692,7 @@ def _exclaimed(clause: Clause, core: Hit) -> int | None:
 
 def sign_of_stereotype(clause: Clause, mode: str) -> int | None:
     """+1 where the clause calls the statement a stereotype, -1 where it denies that."""
-    hits = clause.hits
+    hits = [h._replace(bits=h.bits | NOT) if h.bits & DENIES else h for h in clause.hits]
     cores = [h for h in hits if h.bits & STEREOTYPE]
     if not cores:
         return _of_no_group(hits, mode, clause)
@@ -771,7 +767,9 @@ def _of_no_group(hits: Sequence[Hit], mode: str, clause: Clause) -> int | None:
     words = {h.first for h in hits if h.bits & (ONLY | TELL | SINGLE | PLAIN)}
     names = [h.first for h in hits if h.bits & PLAIN and h.last - h.first > 1]
     whose = [h.first for h in hits if h.bits & OTHERS]
-    named = bool(names) and not any(at < names[0] for at in whose)
+    named = bool(names)
+    if named and any(at < names[0] for at in whose):
+        return None  # "some will insist that it is a verifiable fact"
     if bits & (ALTHOUGH | COUNTER | FAULTY) or (bits & (FULLY | FINE) and not named):
         return None
     if not named and (sum(bool(bits & kind) for kind in kinds) < 2 or len(words) < 2):
@@ -923,7 +921,7 @@ def _bare(
         return False
     if any(h.bits & (NEGATIONS | ME | CERTAIN) for h in hits):
         return False
-    if any(h.bits & STATEMENT and not h.bits & HERE for h in hits):
+    if any(h.bits & STATEMENT and h.first < cores[0].last for h in hits):
         return False
     rest = gram.hits(tokens, high, last)
     return any(h.bits & NOT for h in rest) and not any(h.bits & (_CORE | THAT) for h in rest)
