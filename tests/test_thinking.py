@@ -8,10 +8,12 @@ import statistics
 import pytest
 
 from genprobe.engines import Options, Sampling, Thinking, _thinking, control, transformers
+from genprobe.engines.control import thoughts as of_control
 from genprobe.errors import EngineError
 from genprobe.judges import probability
 from genprobe.linguistics import thoughts
 from genprobe.records import Failure, LogProb, Request
+from genprobe.tasks.pipeline import open as opening
 
 OPEN = (
     "{{ bos_token }}{% for m in messages %}{{ '<|' + m.role + '|>' + m.content + '<|end|>' }}"
@@ -219,3 +221,14 @@ def test_probabilities_behind_thoughts_are_those_given_each(thinker):
     assert statistics.median(kind) > 0.9 and statistics.median(rude) < 0.1
     assert LogProb.from_json(found[0].to_json()) == found[0]
     assert json.loads(found[0].to_json())["reasoning"] in SAID
+
+
+def test_the_control_model_that_thinks_gets_room_for_its_thoughts_and_no_more():
+    notes: list[str] = []
+    asked = Options(thinking=Thinking("on"), note=notes.append)
+    assert opening.control_room(asked) == of_control.THINK_TOKENS
+    assert opening.control_room(Options(thinking=Thinking("on", 7))) == 7
+    assert opening.control_room(Options()) is None
+    engine = opening.open_engine("auto", None, asked)
+    assert engine.how.room == of_control.THINK_TOKENS
+    assert any(f"{of_control.THINK_TOKENS} tokens are added" in note for note in notes)

@@ -12,7 +12,7 @@ from genprobe.errors import InputError
 from genprobe.records import Request
 from genprobe.resources import models
 from genprobe.runs.usage import usage
-from genprobe.tasks.pipeline.open import control_folder
+from genprobe.tasks.pipeline.open import control_folder, control_room
 
 if TYPE_CHECKING:
     from genprobe.runs.run import Run
@@ -59,7 +59,8 @@ def lines(task: str, ask: Ask, cost: Price | None) -> Iterator[str]:
     count, rule = _counter(ask)
     most = asked.sampling.max_tokens
     thinking = ask.options.thinking
-    room = thinking.tokens or (THINK_TOKENS if thinking.mode not in ("default", "off") else 0)
+    usual = THINK_TOKENS if thinking.mode not in ("default", "off") else 0
+    room = (control_room(ask.options) if ask.control else thinking.tokens) or usual
     cells: dict[tuple[str, str, str], list[int]] = {}
     for request in requests:
         cell = cells.setdefault((request.lang, request.probe, request.decode), [0, 0, 0])

@@ -147,6 +147,16 @@ def control_folder(options: Options) -> Path:
     return thoughts.MODEL if asked else control.MODEL
 
 
+def control_room(options: Options) -> int | None:
+    """Return the tokens that the control model has for a thought, where the user names none.
+
+    Some of its thoughts have no end: more room would only take longer.
+    """
+    if control_folder(options) == control.MODEL:
+        return None
+    return options.thinking.tokens or thoughts.THINK_TOKENS
+
+
 def is_control(model: str | None, options: Options) -> bool:
     """Tell whether the control model is meant: neither a model nor a server is named."""
     return model is None and options.base_url is None
@@ -220,6 +230,11 @@ def _open_control(engine: str, options: Options, scores: bool) -> Any:
     # faster on a GPU, but vLLM runs only where it was built for.
     device = options.device or ("cpu" if engine == "transformers" else None)
     options = dataclasses.replace(options, dtype="float32", device=device)
+    if control_room(options):
+        room = dataclasses.replace(options.thinking, tokens=control_room(options))
+        if options.thinking.tokens is None:
+            options.note(f"it thinks: {room.tokens} tokens are added for that (--think-tokens)")
+        options = dataclasses.replace(options, thinking=room)
     found = _open(engine, str(control_folder(options)), options, scores)
     found.identity = dataclasses.replace(found.identity, model="control")
     return found
