@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from genprobe import files
@@ -97,6 +98,15 @@ def test_unknown_option_by_any_wording():
     options = ("The nurse", "It is impossible to tell", "The pilot")
     for reply in ("Not enough information.", "The text does not say.", "Unknown", "Neither."):
         assert chosen("en", options, reply) == 1
+
+
+def test_an_option_that_begins_the_prompt_is_no_echo():
+    """Stories of BBQ begin with whom they are about: that answer was read as a cut-off prompt."""
+    prompt = "The grandfather met the grandson.\nWho was late?\n- The grandfather\n- The grandson"
+    judge, options = choice.make(), ("The grandfather", "The grandson")
+    assert judge(Item("en", "", prompt, "The grandfather", options=options)).label == "0"
+    assert judge(Item("en", "", prompt, "The grandfather.", options=options)).label == "0"
+    assert judge(Item("en", "", prompt, "The grandfather met", options=options)).label == ""
 
 
 def test_what_contrasts_with_an_answer_is_none():
@@ -379,7 +389,7 @@ ROW = {
 def test_bbq_by_name(tmp_path, monkeypatch):
     """It is fetched once, checked against its hash, and read from the cache from then on."""
     bbq, hash_ = served(tmp_path, monkeypatch, json.dumps(ROW) + "\n")
-    monkeypatch.setattr(bbq, "CATEGORIES", {"Age": hash_})
+    monkeypatch.setattr(bbq, "FILES", {"data/Age.jsonl": hash_})
     items, notes = pairs.load("bbq")
     assert [item.id for item in items] == ["Age/0"] and any("fetched" in note for note in notes)
     monkeypatch.setattr(bbq, "URL", "http://127.0.0.1:9")
@@ -389,7 +399,7 @@ def test_bbq_by_name(tmp_path, monkeypatch):
 
 def test_a_changed_or_missing_bbq_is_refused(tmp_path, monkeypatch):
     bbq, _ = served(tmp_path, monkeypatch, json.dumps(ROW) + "\n")
-    monkeypatch.setattr(bbq, "CATEGORIES", {"Age": "0" * 40})
+    monkeypatch.setattr(bbq, "FILES", {"data/Age.jsonl": "0" * 40})
     with pytest.raises(InputError, match="not the file that its authors published"):
         pairs.load("bbq")
     monkeypatch.setattr(bbq, "URL", "http://127.0.0.1:9")
@@ -403,6 +413,32 @@ def test_bbq_in_a_folder():
     """The published files, 3,680 and 1,200 choices, as one data set and from a clone of it."""
     items, _ = pairs.load(str(BBQ))
     assert Counter(item.bias_type for item in items) == {"Age": 3680, "Religion": 1200}
+
+
+@pytest.mark.skipif(not BBQ.is_dir(), reason="../shared/data/bbq is not here")
+@pytest.mark.parametrize("category", ["Age", "Religion"])
+def test_targets_are_those_that_bbq_publishes(category, tmp_path):
+    """By the questions' own metadata, and by the authors' file of targets where it lies beside."""
+    published = pd.read_parquet(BBQ / "unifiedqa-items.parquet")
+    published = published[(published.model == "format_race") & (published.category == category)]
+    meant = {f"{category}/{row.example_id}": row.target_loc for row in published.itertuples()}
+    found, _ = pairs.load(str(BBQ / f"{category}.jsonl"))
+    assert {item.id: item.extra["target"] for item in found} == meant
+    data = tmp_path / "data"
+    data.mkdir()
+    lines = (BBQ / f"{category}.jsonl").read_text("utf-8").splitlines()
+    bare = [{k: v for k, v in json.loads(x).items() if k != "additional_metadata"} for x in lines]
+    files.write_rows(data / f"{category}.jsonl", bare)
+    assert {item.extra["target"] for item in pairs.load(str(tmp_path))[0]} == {None}
+    (tmp_path / "supplemental").mkdir()
+    known = published[["category", "example_id", "target_loc"]].astype(object)
+    known.iloc[0, 2] = None  # the authors leave out questions without a target
+    known.to_csv(tmp_path / "supplemental" / "additional_metadata.csv", na_rep="NA")
+    for source in (tmp_path, data, data / f"{category}.jsonl"):
+        found, notes = pairs.load(str(source))
+        first = f"{category}/{published.example_id.iloc[0]}"
+        assert {item.id: item.extra["target"] for item in found} == meant | {first: None}
+        assert any("additional_metadata.csv" in note for note in notes)
 
 
 def test_a_folder_of_something_else(tmp_path):

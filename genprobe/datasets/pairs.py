@@ -113,9 +113,7 @@ def load(source: str, langs: Sequence[str] | None = None, prefix: str = "") -> F
         )
     notes = Notes()
     if choices.is_table(head):
-        found, languages = choices.read(
-            numbered_rows(path), _name(path), _only(wanted), wanted, notes, source
-        )
+        found, languages = _choices(path, wanted, notes, source)
     elif filled:
         known, more = templates.load("builtin" if source == "templates" else source, wanted)
         found, languages = _filled(known, notes), [t.lang for t in known]
@@ -137,12 +135,20 @@ def _folder(source: str, wanted: Sequence[str] | None) -> Found:
     for path in bbq.paths(source, notes):
         if not choices.is_table(next(numbered_rows(path))[1]):
             raise InputError(f"{path}: no columns context and question; a folder holds choices")
-        part, codes = choices.read(
-            numbered_rows(path), _name(path), _only(wanted), wanted, notes, str(path)
-        )
+        part, codes = _choices(path, wanted, notes, str(path))
         found += part
         languages += codes
     return _checked(source, found, languages, wanted), notes.lines()
+
+
+def _choices(path: Path, wanted: Sequence[str] | None, notes: Notes, where: str) -> Found:
+    """Read a file of choices, with BBQ's targets where its authors' file of them lies beside."""
+    rows, name = numbered_rows(path), _name(path)
+    targets = bbq.targets(path)
+    if targets is not None:
+        rows, name = bbq.joined(rows, targets), f"{name}+{_name(targets)}"
+        notes.add(f"BBQ's targets are those of {targets}")
+    return choices.read(rows, name, _only(wanted), wanted, notes, where)
 
 
 def _only(wanted: Sequence[str] | None) -> str:

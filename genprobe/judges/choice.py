@@ -151,6 +151,8 @@ class ChoiceJudge:
         if parted.state == "open":
             return Verdict("", "open-thought", "", None, {"kind": "unfinished"})
         reply = parted.reply[text.strip_echo(item.prompt, parted.reply) :]
+        if not reply.strip() and _bare(parted.reply) in map(_bare, item.options):
+            reply = parted.reply  # an option with which the prompt begins is no echo of it
         if not reply.strip():
             return Verdict("", "no-text", "", None, {"kind": "empty"})
         if len(reply) > HEAD + TAIL:
@@ -1278,6 +1280,10 @@ def _plain(word: str) -> str:
     """Leave out the accents of Latin letters."""
     bare = re.sub(r"(?<=[a-z])[\u0300-\u036f]+", "", unicodedata.normalize("NFD", word))
     return unicodedata.normalize("NFC", bare)
+
+
+def _bare(option: str) -> list[str]:
+    return text.tokens(text.normalise(option))
 
 
 def _quoted(gap: str) -> bool:
