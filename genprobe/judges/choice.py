@@ -53,8 +53,8 @@ COLUMNS = (
     Column("kind", "why", field_of("kind"), heading="kind"),
 )
 HEAD, TAIL = 6_000, 14_000  # characters of a longer reply that are looked at
-PLACES = ("first", "second", "third", "fourth", "fifth", "sixth")
-PLACES = (*PLACES, "last", "former", "latter", "middle")
+ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
+PLACES = (*ORDINALS, "last", "former", "latter", "middle")
 GROUPS = (
     *("label", "noun", "after", "wrong", "not", "instead", "because", "although", "so", "but"),
     *("both", "together", "neither", "none", "unknown", "question", "other", *PLACES),
@@ -376,7 +376,7 @@ class _Reading:
         if place in ("former", "latter"):
             people = [n for n in range(self.count) if n not in (self.unknown, *self.meant.values())]
             return people[place == "latter"] if len(people) == 2 or place == "former" else -1
-        return PLACES.index(place)
+        return ORDINALS.index(place)
 
     def _closes(self, at: int, last: int, more: int = 0) -> bool:
         """Tell whether a clause ends here, and nothing but small words stands before in it.
