@@ -92,6 +92,26 @@ def test_who_does_not_consent_is_asked_nothing(tmp_path):
     assert count == 0 and not (tmp_path / "a.jsonl").exists()
 
 
+def test_a_choice_says_its_numbers_and_who_breaks_off_is_told_the_code(tmp_path):
+    pack, given, asked, said = (
+        collect.load("rubia", "en"),
+        ["maybe", "1", "2", "A b.", "C b."],
+        [],
+        [],
+    )
+
+    def ask(prompt):
+        asked.append(prompt)
+        if not given:
+            raise KeyboardInterrupt
+        return given.pop(0)
+
+    assert collect.interview(pack, tmp_path / "a.jsonl", ask, said.append) == 1
+    assert asked[:2] == ["Choose (1–2)"] * 2
+    (row,) = [row for _, row in tables.read(tmp_path / "a.jsonl")]
+    assert said[-1].endswith(row["respondent"])
+
+
 def test_tasks_are_drawn_and_a_second_message_follows_the_first(tmp_path):
     pack, out = collect.load("rubia", "tr"), tmp_path / "a.csv"
     _count, said = answers(

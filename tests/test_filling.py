@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from test_dataset import run, write
 
-from genprobe.curation import fill, group, lexicon, tables
+from genprobe.curation import alike, fill, group, lexicon, tables
 from genprobe.datasets import choices, pairs, statements
 from genprobe.files import Notes, numbered_rows
 
@@ -565,6 +565,57 @@ def test_a_sweep_says_what_thresholds_make(said, tmp_path):
 def csv_rows(path):
     with path.open() as file:
         yield from csv.DictReader(file)
+
+
+@pytest.mark.parametrize("threshold", [0.3, 0.55, 0.9])
+def test_pairs_are_those_of_all_cosines(threshold, monkeypatch):
+    """Whether frequent n-grams are bounded or a text has too many candidates: NumPy's cosines."""
+    import random
+
+    import numpy as np
+
+    drawn = random.Random(3)
+    words = ["".join(drawn.choices("abdeiklmnorstu", k=drawn.randint(2, 7))) for _ in range(300)]
+    texts = [" ".join(drawn.choices(words, k=drawn.randint(2, 6))) for _ in range(1_500)]
+    texts += [f"{text} {drawn.choice(words)}" for text in texts[:500]]
+    vectors = group._ngrams(texts)
+    cosines = (vectors @ vectors.T).toarray()
+    np.fill_diagonal(cosines, 0)
+    least = np.maximum(np.partition(cosines, -64, axis=1)[:, -64, None], threshold)
+    nearest = np.where(cosines >= least, cosines, 0)
+    wanted = np.maximum(nearest, nearest.T)
+    sure = abs(cosines - least) > 1e-6  # what rounding may decide is left out
+    sure &= abs(cosines - least.T) > 1e-6
+    found = alike.graph(vectors, threshold).toarray()
+    assert np.count_nonzero(wanted) > 300
+    assert np.allclose(np.where(sure, found, 0), np.where(sure, wanted, 0), atol=1e-5)
+    monkeypatch.setattr(alike, "_CANDIDATES", 3)
+    again = alike.graph(vectors, threshold).toarray()
+    assert np.allclose(np.where(sure, again, 0), np.where(sure, wanted, 0), atol=1e-5)
+    monkeypatch.undo()
+    monkeypatch.setattr(alike.os, "cpu_count", lambda: 1)
+    assert (alike.graph(vectors, threshold).toarray() == found).all()
+
+
+def test_medoids_by_hand(tmp_path):
+    """The text with the greatest sum of cosines to the others, counted as often as they stand."""
+    import numpy as np
+
+    texts = [
+        "bakers hum tunes",
+        "bakers hum a tune",
+        "all bakers hum tunes",
+        "cats nap",
+        "cats nap",
+    ]
+    source = write(tmp_path / "t.csv", [{"id": str(n), "text": t} for n, t in enumerate(texts)])
+    rows, _ = group.run(source, group.Grouping(threshold=0.4))
+    vectors = group._ngrams(list(dict.fromkeys(texts)))
+    cosines = (vectors @ vectors.T).toarray()
+    best = int(cosines[:3, :3].sum(1).argmax())
+    assert [row["group"] for row in rows] == [str(best)] * 3 + ["3"] * 2
+    near = [*cosines[best, :3], 1, 1]
+    assert np.allclose([row["similarity"] for row in rows], near, atol=1e-4)
 
 
 def test_large_parts_are_parted_and_said(monkeypatch, tmp_path):

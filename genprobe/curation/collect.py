@@ -226,7 +226,7 @@ def interview(
             row |= {"lang": pack.lang, "domain": domain.id, "task": task.id}
             rows.append(row | answers | about | {tables.HISTORY: [pack.step]})
             tables.write(out, [*before, *rows], _columns(before, pack))
-    except (Leave, EOFError):
+    except (Leave, EOFError, KeyboardInterrupt):  # the code is still to be told
         pass
     if rows:
         say(f"{words['code']}: {code}")
@@ -259,8 +259,9 @@ def _choose(
     say(question)
     for number, choice in enumerate(choices, 1):
         say(f"  {number}. {choice}")
+    prompt = f"{words['choose']} (1–{len(choices)})" + (f" / {words['other']}" if other else "")
     while True:
-        text = _line(words["choose"] if not other else f"{words['choose']} / {words['other']}", ask)
+        text = _line(prompt, ask)
         if text.isdecimal() and 1 <= int(text) <= len(choices):
             return choices[int(text) - 1]
         if not text or text in choices or (other and not text.isdecimal()):

@@ -15,8 +15,6 @@ other polarity.
 
 from __future__ import annotations
 
-import math
-import os
 import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -24,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from genprobe.curation import tables
+from genprobe.curation import alike, tables
 from genprobe.errors import InputError
 from genprobe.files import Row, cell_text
 from genprobe.resources.packs import language_code
@@ -36,8 +34,6 @@ VERSION = "1"
 LINKAGES = ("average", "complete", "single")
 COLUMNS = ("group", "group_size", "medoid", "similarity", "polarity", "contradicts")
 TEXT = ("attribute", "text", "sentence", "statement")
-NEAREST = 64  # pairs that a text brings to the graph: its own nearest
-_AHEAD = 256  # pairs that a text keeps with those behind it, before its nearest are chosen
 _MOST = 6_000  # texts of a connected part, for whose pairs there is memory (0.3 GB)
 _STEP = 0.05  # by which the threshold rises where a part is larger
 _SHOWN = 3_000  # texts, in whole groups, that a silhouette is taken of
@@ -97,7 +93,7 @@ def run(
     """
     rows = tables.read(source)
     names, found = _prepare(source, rows, how)
-    graph = _graph(found, how.threshold)
+    graph = alike.graph(found.vectors, how.threshold)
     groups = _cluster(found, graph, how, note)
     medoid, similarity = _medoids(found, groups)
     first = {text: at for at, text in reversed(list(enumerate(found.of)))}
@@ -140,7 +136,7 @@ def sweep(
     if truth:
         tables.need(source, rows[0][1], (truth,), "the known grouping")
         labels = [cell_text(row.get(truth)) for _, row in rows]
-    widest = _graph(found, min(thresholds))
+    widest = alike.graph(found.vectors, min(thresholds))
     made = []
     for threshold in thresholds:
         one = Grouping(**(how.__dict__ | {"threshold": threshold}))
@@ -346,76 +342,7 @@ def _mean_of_tokens(model: str, texts: Sequence[str]) -> Any:
     return np.stack(found)
 
 
-# --- the graph of pairs
-
-
-def _graph(found: _Texts, threshold: float) -> Any:
-    """Cosines of pairs at or above the threshold, as a sparse symmetric matrix."""
-    from scipy import sparse
-
-    vectors = found.vectors
-    if sparse.issparse(vectors):
-        pairs = _sparse_pairs(vectors, threshold)
-    else:
-        pairs = _dense_pairs(vectors, threshold)
-    pairs.setdiag(0)
-    pairs.eliminate_zeros()
-    return pairs.maximum(pairs.T).tocsr()
-
-
-def _sparse_pairs(vectors: Any, threshold: float) -> Any:
-    """Multiply the texts with those behind them, block by block, since a cosine has two sides.
-
-    A block keeps `_AHEAD` of each text, of which its nearest stay when both sides are there.
-    """
-    from scipy import sparse
-
-    try:
-        from sparse_dot_topn import sp_matmul_topn
-    except ImportError:
-        raise InputError("grouping needs sparse_dot_topn; install genprobe[group]") from None
-    vectors, count = vectors.tocsr(), vectors.shape[0]
-    size = max(1_000, -(-count // 16))
-    parts = []
-    for start in range(0, count, size):
-        found = sp_matmul_topn(
-            vectors[start : start + size],
-            vectors[start:].T.tocsr(),
-            top_n=_AHEAD,
-            threshold=math.nextafter(threshold, 0),
-            n_threads=max(1, min(8, os.cpu_count() or 1)),
-        )
-        before = sparse.csr_matrix((found.shape[0], start), dtype=found.dtype)
-        parts.append(sparse.hstack([before, found], format="csr"))
-    half = sparse.vstack(parts, format="csr")
-    return _nearest_of(half.maximum(half.T).tocsr())
-
-
-def _nearest_of(pairs: Any) -> Any:
-    """Keep the `NEAREST` of each row, and itself."""
-    import numpy as np
-
-    for row in np.flatnonzero(np.diff(pairs.indptr) > NEAREST + 1):
-        own = slice(pairs.indptr[row], pairs.indptr[row + 1])
-        values = pairs.data[own]
-        least = np.partition(values, -(NEAREST + 1))[-(NEAREST + 1)]
-        values[values < least] = 0
-    pairs.eliminate_zeros()
-    return pairs
-
-
-def _dense_pairs(vectors: np.ndarray[Any, Any], threshold: float) -> Any:
-    import numpy as np
-    from scipy import sparse
-
-    parts = []
-    for start in range(0, len(vectors), 1024):
-        cosines = vectors[start : start + 1024] @ vectors.T
-        if cosines.shape[1] > NEAREST + 1:
-            least = np.partition(cosines, -(NEAREST + 1), axis=1)[:, -(NEAREST + 1), None]
-            cosines = np.where(cosines >= least, cosines, 0)
-        parts.append(sparse.csr_matrix(np.where(cosines >= threshold, cosines, 0)))
-    return sparse.vstack(parts).tocsr()
+# --- the groups
 
 
 def _cosines(vectors: Any, rows: Sequence[int]) -> np.ndarray[Any, Any]:
@@ -426,10 +353,6 @@ def _cosines(vectors: Any, rows: Sequence[int]) -> np.ndarray[Any, Any]:
     part = vectors[list(rows)]
     found = (part @ part.T).toarray() if sparse.issparse(part) else part @ part.T
     return np.clip(np.asarray(found, dtype=np.float64), -1.0, 1.0)
-
-
-def _dense(vector: Any) -> Any:
-    return vector.toarray().ravel() if hasattr(vector, "toarray") else vector
 
 
 def _allowed(found: _Texts, graph: Any) -> Any:
@@ -458,8 +381,10 @@ def _cluster(
     groups = [-1] * len(found.texts)
     free = 0
     for texts in _parts(pairs, np.arange(len(groups)), how.threshold, note):
-        if len(texts) == 1:
-            groups[texts[0]], free = free, free + 1
+        if len(texts) < 3:  # two that hang together are alike
+            for text in texts:
+                groups[text] = free
+            free += 1
             continue
         distance = 1 - _cosines(found.vectors, texts)
         np.fill_diagonal(distance, 0)
@@ -498,27 +423,40 @@ def _parts(
 
 def _medoids(found: _Texts, groups: Sequence[int]) -> tuple[dict[int, int], list[float]]:
     """Find the text of each group that is nearest to its others, and each text's cosine to it."""
-    members: dict[int, list[int]] = defaultdict(list)
-    for text, group in enumerate(groups):
-        members[group].append(text)
-    count: dict[int, int] = defaultdict(int)
-    for text in found.of:
-        count[text] += 1
-    medoid, similarity = {}, [1.0] * len(groups)
-    for group, texts in members.items():
-        medoid[group] = texts[0]
-        if len(texts) == 1:
-            continue
-        # The sum of cosines to all is the cosine to their sum, which needs no pairs.
-        part = found.vectors[texts]
-        total = part.T @ [float(count[text]) for text in texts]
-        # To six digits: rounding errors decide no tie, the first in the table does.
-        best = int((part @ total).round(6).argmax())
-        medoid[group] = texts[best]
-        near = part @ _dense(part[best])
-        for text, cosine in zip(texts, near.tolist(), strict=True):
-            similarity[text] = min(1.0, float(cosine))
-    return medoid, similarity
+    import numpy as np
+    from scipy import sparse
+
+    group = np.asarray(groups)
+    first = {label: text for text, label in reversed(list(enumerate(groups)))}
+    similarity = np.ones(len(group))
+    texts = np.flatnonzero(np.bincount(group)[group] > 1)  # the others are their own medoids
+    if not len(texts):
+        return first, similarity.tolist()
+    label = np.unique(group[texts], return_inverse=True)[1]
+    part, weight = found.vectors[texts], np.bincount(found.of).astype(float)[texts]
+    # The sum of cosines to all is the cosine to their sum, which needs no pairs.
+    place = (label, np.arange(len(texts)))
+    sums = sparse.csr_matrix((weight, place)) @ part
+    # To six digits: rounding errors decide no tie, the first in the table does.
+    total = _dots(part, sums, label).round(6)
+    order = np.lexsort((texts, -total, label))
+    best = order[np.flatnonzero(np.diff(label[order], prepend=-1))]
+    similarity[texts] = np.minimum(_dots(part, part, best[label]), 1.0)
+    nearest = {groups[text]: text for text in texts[best].tolist()}
+    return first | nearest, similarity.tolist()
+
+
+def _dots(vectors: Any, others: Any, which: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Multiply each vector with the one of some others that is its own, in 64 bits."""
+    import numpy as np
+    from scipy import sparse
+
+    parts = []
+    for at in range(0, len(which), 8_192):
+        part, other = vectors[at : at + 8_192].astype(float), others[which[at : at + 8_192]]
+        product = part.multiply(other) if sparse.issparse(part) else part * other
+        parts.append(np.asarray(product.sum(axis=1)).ravel())
+    return np.concatenate(parts)
 
 
 def _contradictions(found: _Texts, graph: Any, groups: Sequence[int]) -> dict[int, set[int]]:
