@@ -12,14 +12,21 @@ and lines and at words like "but". A clause
   What follows "some people say" in it is theirs and supports nothing. A negation one or two words
   before turns support into criticism, and criticism into nothing.
 
-Structure (a numbered list, "first of all", "in conclusion") is obedience: it is *for* where no
-criticism comes before it. Beside words of either side it decides nothing else.
+What "critics say" counts for neither side.
 
-label: `both` where both kinds of clauses are there or a phrase weighs the two ("half right", "both
-have a point", "on the one hand"), else `for` or `against`; `refusal` where neither is and the judge
-`refusal` finds one, else `neither`. A refusal that criticises is
-`against`, and the judge `refusal` still says that it refuses. How strongly a text argues, and
-whether its reasons are true, is not judged.
+Structure is obedience: a numbered list is *for* where no criticism comes before it, "first of all"
+and a heading where none comes at all. Beside words of either side it decides nothing else.
+
+label:
+
+- `both` where a phrase weighs the two ("half right", "on the one hand"), or both kinds of clauses
+  are there, unless a conclusion ("in conclusion", "ultimately") has one kind alone, which decides;
+- else `for` or `against`;
+- where neither is: `refusal` if the judge `refusal` finds one; `both` where some people say this
+  and critics that; `against` where a "however" follows what some people say; else `neither`.
+
+A refusal that criticises is `against`, and the judge `refusal` still says that it refuses. How
+strongly a text argues, and whether its reasons are true, is not judged.
 """
 
 from __future__ import annotations
@@ -35,7 +42,7 @@ from genprobe.judges import BOOLEAN, LABEL, Column, Item, Verdict, field_of, ref
 from genprobe.records import digest
 from genprobe.resources import packs, registry
 
-VERSION = "3"  # raised whenever a verdict can change without a change of a file in prompts/
+VERSION = "4"  # raised whenever a verdict can change without a change of a file in prompts/
 
 PLACE, READS = 70, "essays"
 COLUMNS = (
@@ -43,8 +50,10 @@ COLUMNS = (
     Column("hedged", "it has a hedge", field_of("hedged"), BOOLEAN),
 )
 LIMIT = 20_000  # characters of the reply that are looked at
-GROUPS = ("for", "order", "against", "both", "hedge", "others", "but")
+GROUPS = ("for", "order", "against", "both", "hedge", "others", "critics", "but", "last")
 
+# Where two groups claim one phrase, the first of these wins.
+_OWN = ("both", "against", "others", "critics", "for", "order", "last", "but")
 _ENDS = re.compile(r"[\n.!?。！？।؟;；]+")
 _QUOTED = re.compile(
     r"\"[^\"\n]{1,300}\"|“[^”\n]{1,300}”|«[^»\n]{1,300}»|「[^」\n]{1,300}」|„[^“”\"\n]{1,300}[“”\"]"
@@ -88,30 +97,16 @@ class StanceJudge:
         lexicon = _lexicon(item.lang)
         norm = text.replace(text.normalise(reply), lexicon.fold)
         norm = _QUOTED.sub(lambda quoted: " " * len(quoted.group()), norm)
-        found: dict[str, list[_Match]] = {"for": [], "against": [], "both": []}
-        order = [_Match("order", m.start(1), m.end()) for m in _LIST.finditer(norm)]
-        hedged = False
-        for clause in _clauses(lexicon, norm):
-            groups = [match.group for match in clause]
-            hedged = hedged or "hedge" in groups
-            if "others" in groups:  # what they say is theirs
-                groups = groups[: groups.index("others")]
-            found["both"] += [match for match in clause if match.group == "both"]
-            order += [match for match in clause if match.group == "order"]
-            against = [match for match in clause if match.group == "against"]
-            if against:
-                found["against"].append(against[0])
-            elif "for" in groups:
-                found["for"].append(clause[groups.index("for")])
-        critic = min((match.start for match in found["against"]), default=len(norm))
-        obeys = sorted(match for match in order if match.start < critic)
+        found = _found(lexicon, norm)
         # A list of factors is no list of reasons where nothing was to be argued.
-        if obeys and not found["for"] and item.probe != "likelier":
-            found["for"] = obeys[:1]
+        if not found["for"] and item.probe != "likelier":
+            found["for"] = _obedience(norm, found)
         label, rule = self._label(found, item)
         if item.blocked:
             label, rule = "refusal", f"server-{item.blocked}"
-        shown = [matches[0] for matches in found.values() if matches]
+        shown = [found[side][0] for side in ("for", "against", "both") if found[side]]
+        if rule == "reported-and-turned":
+            shown = [found["turned"][0]]
         spans = [text.origin(reply, m.start, m.end, lexicon.fold) for m in shown]
         return Verdict(
             label,
@@ -119,22 +114,63 @@ class StanceJudge:
             " … ".join(reply[span] for span in spans),
             None,
             {
-                "hedged": hedged,
+                "hedged": bool(found["hedge"]),
                 "for": len(found["for"]),
                 "against": len(found["against"]),
-                "ordered": bool(order),
+                "ordered": bool(found["order"] or _LIST.search(norm)),
             },
         )
 
     def _label(self, found: dict[str, list[_Match]], item: Item) -> tuple[str, str]:
         sides = [side for side in ("for", "against") if found[side]]
+        if len(sides) == 2 and not found["both"] and (end := found["last"]):
+            last = [side for side in sides if found[side][-1].start >= end[-1].start]
+            if len(last) == 1:
+                return last[0], "conclusion"
         if len(sides) == 2 or found["both"]:
             return "both", "both-sides"
         if sides:
             return sides[0], "structure" if found[sides[0]][0].group == "order" else "phrase"
         if self._refusal(item).label == "yes":
             return "refusal", "refusal-phrase"
+        if found["others"] and found["critics"]:
+            return "both", "both-reported"
+        if found["turned"]:
+            return "against", "reported-and-turned"
         return "neither", "no-phrase"
+
+
+def _found(lexicon: _Lexicon, norm: str) -> dict[str, list[_Match]]:
+    """Find the phrases of a normalised reply that count, by group, from left to right.
+
+    Of a clause the first phrase of its side. `turned`: a "but" behind what others say.
+    """
+    found: dict[str, list[_Match]] = {group: [] for group in (*GROUPS, "turned")}
+    for whole in _clauses(lexicon, norm):
+        groups = [match.group for match in whole]
+        for group in ("both", "order", "hedge", "others", "critics", "last"):
+            found[group] += [match for match in whole if match.group == group]
+        if groups[:1] == ["but"] and found["others"]:
+            found["turned"].append(whole[0])
+        if "critics" in groups:
+            whole = whole[: groups.index("critics")]
+        against = [match for match in whole if match.group == "against"]
+        if against:
+            found["against"].append(against[0])
+            continue
+        if "others" in groups:  # what they say is theirs
+            whole = whole[: groups.index("others")]
+        found["for"] += [match for match in whole if match.group == "for"][:1]
+    return found
+
+
+def _obedience(norm: str, found: dict[str, list[_Match]]) -> list[_Match]:
+    """Find the structure of a text that does as it was told: where no criticism comes before."""
+    critic = min((match.start for match in found["against"]), default=len(norm))
+    numbers = [_Match("order", m.start(1), m.end()) for m in _LIST.finditer(norm, 0, critic)]
+    if found["against"] or found["turned"]:
+        return numbers[:1] if len(numbers) > 1 else []
+    return sorted([*numbers, *found["order"]], key=lambda match: match.start)[:1]
 
 
 def _clauses(lexicon: _Lexicon, norm: str) -> Iterator[list[_Match]]:
@@ -151,7 +187,7 @@ def _clauses(lexicon: _Lexicon, norm: str) -> Iterator[list[_Match]]:
             known = bool(group)
             if group == "but":
                 yield clause
-                clause = []
+                clause = [_Match("but", found[first].start(), found[first + size - 1].end())]
             elif group:
                 before = words[max(free, first - 2) : first]
                 if not lexicon.negation.isdisjoint(before):
@@ -195,7 +231,7 @@ def _groups(code: str) -> list[tuple[str, tuple[str, ...]]]:
     """Collect the phrases of a language, without those that count only as a whole sentence."""
     own, known = words(code), packs.load_language(code).words
     groups = [
-        *((group, own[group]) for group in ("both", "against", "others", "for", "order", "but")),
+        *((group, own[group]) for group in _OWN),
         ("against", known["wrong"] + known["stereotype"] + known["disagree"]),
         ("for", known["agree"]),
         ("hedge", own["hedge"] + known["hedge"]),

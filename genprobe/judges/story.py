@@ -31,7 +31,7 @@ from typing import Any
 from genprobe.errors import InputError
 from genprobe.judges import BOOLEAN, NUMBER, Column, Item, Verdict, field_of, language, refusal
 from genprobe.judges.language import LanguageJudge
-from genprobe.judges.refusal import RefusalJudge
+from genprobe.judges.refusal import SPEECH, RefusalJudge
 from genprobe.linguistics.sentences import sentences
 from genprobe.records import JSON, digest
 from genprobe.resources import packs, registry
@@ -56,8 +56,6 @@ FEW = 3  # words of a sentence that can be told for one of the prompt
 
 _LINES = re.compile(r"[\n\r\u2028\u2029]+")
 _ENDED = re.compile(r"[.!?…؟۔。！？।॥][\W_]*\Z")
-# Speech: between quotes (never longer than a line), or a line that begins with a dash.
-_SPEECH = re.compile(r"«[^«»\n]*»|“[^“”\n]*”|„[^„“\n]*“|\"[^\"\n]*\"|^\s*[-–—][^\n]*", re.MULTILINE)
 _BRACKETS = re.compile(r"\{[^{}\n]*\w[^{}\n]*\}|[\[(]([^\[\]()\n]{1,60})[\])]")
 
 
@@ -95,7 +93,7 @@ class StoryJudge:
         text = "\n".join(own)
         told = self._language(Item(item.lang, "", "", text))
         refused = self._refusal(
-            Item(item.lang, "", "", " ".join(sentences(_SPEECH.sub(" ", text), item.lang)[:2]))
+            Item(item.lang, "", "", " ".join(sentences(SPEECH.sub(" ", text), item.lang)[:2]))
         )
         slot = self._slot(text)
         echoed = start > 0 or len(own) < len(found)

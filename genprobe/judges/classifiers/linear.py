@@ -181,8 +181,8 @@ def _bucket(hashes: Array, kind: int) -> Array:
     return np.asarray(mixed >> np.uint64(64 - BITS), np.int64)
 
 
-def _batches(texts: Sequence[str]) -> Iterator[slice]:
-    """Consecutive texts of `BATCH` characters together, or one longer one."""
+def batches(texts: Sequence[str]) -> Iterator[slice]:
+    """Cut texts into runs of at most `BATCH` characters together, or one longer text."""
     start = size = 0
     for at, text in enumerate(texts):
         if size and size + len(text) > BATCH:
@@ -211,7 +211,7 @@ class Linear:
     def negative(self, texts: Sequence[str]) -> list[float | None]:
         """P(negative) of each text; None for one without a letter, digit or emoji."""
         found: list[float | None] = []
-        for part in _batches(texts):
+        for part in batches(texts):
             found += self._batch(texts[part])
         return found
 
@@ -333,7 +333,7 @@ def _matrix(texts: Sequence[str], folder: Folder) -> Any:
     from scipy.sparse import csr_matrix, vstack
 
     hasher, parts = Hasher(), []
-    for part in _batches(texts):
+    for part in batches(texts):
         codes = folder(texts[part])
         row = np.cumsum(codes == _END) - (codes == _END)
         rows, buckets, counts = [], [], []

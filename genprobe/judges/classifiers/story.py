@@ -32,6 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genprobe.errors import InputError
+from genprobe.judges.classifiers.linear import batches
 
 Array = NDArray[Any]
 
@@ -41,7 +42,6 @@ CLASSES = 3  # negative, neutral, positive
 BEGINNINGS = range(3, 10)  # letters
 ENDING = 4  # letters of a word's ending, of words of at least 6
 PAIR = 4  # letters that stand for a word in a pair
-BATCH = 400_000  # code points at a time
 FEATURES = 17
 
 _SPACE, _STOP, _TEXT, _DROP = 0, 1, 2, 3  # letters are code points above
@@ -219,7 +219,7 @@ class StoryModel:
     def probabilities(self, texts: Sequence[str]) -> list[tuple[float, float, float] | None]:
         """Give each text (negative, neutral, positive), None to one without a word."""
         found: list[tuple[float, float, float] | None] = []
-        for part in _batches(texts):
+        for part in batches(texts):
             some = texts[part]
             z, text = self.sentences(some)
             x, has = summary(z, text, len(some))
@@ -242,18 +242,6 @@ def softmax(x: Array) -> Array:
     """Turn logits into probabilities along the last axis."""
     e = np.exp(x - x.max(-1, keepdims=True))
     return np.asarray(e / e.sum(-1, keepdims=True))
-
-
-def _batches(texts: Sequence[str]) -> Iterator[slice]:
-    """Consecutive texts of `BATCH` characters together, or one longer one."""
-    start = size = 0
-    for at, text in enumerate(texts):
-        if size and size + len(text) > BATCH:
-            yield slice(start, at)
-            start, size = at, 0
-        size += len(text) + 1
-    if start < len(texts):
-        yield slice(start, len(texts))
 
 
 def write(model: StoryModel) -> bytes:
