@@ -110,7 +110,7 @@ def test_a_text_that_is_cut_off_keeps_what_it_said() -> None:
     for row in ROWS:
         whole = JUDGE(Item(row["lang"], row["probe"], "", row["response"])).fields
         cut = row["response"][: len(row["response"]) * 2 // 3]
-        cut = cut[: max(cut.rfind(end) for end in " ，。")]  # not within a phrase
+        cut = cut[: max(0, *(cut.rfind(end) for end in " ，。"))]  # not within a phrase
         assert JUDGE(Item(row["lang"], row["probe"], "", cut)).fields["against"] <= whole["against"]
 
 
