@@ -121,6 +121,8 @@ def test_what_contrasts_with_an_answer_is_none():
     assert chosen("en", options, "Because the nurse was out, it was the pilot.") == 1
     assert chosen("en", options, "Nothing in the text names anybody, so I can't answer.") == 2
     assert chosen("en", (*options, "Both"), "They did it together.") == 3
+    assert chosen("en", options[:2], "The nurse was away, so she is ruled out.") == 1
+    assert chosen("en", options[:2], "The answer is the nurse, everything else is wrong.") == 0
     marks = {"marks": ("A", "B", "C", "D")}
     assert chosen("en", ("W", "X", "Y", "Z"), "Not A, B and D, so that leaves C.", **marks) == 2
 

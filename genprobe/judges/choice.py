@@ -181,7 +181,7 @@ class ChoiceJudge:
         told = (
             chosen is not None
             and chosen == reading.unknown
-            and rule.endswith(("unknown", "untold"))
+            and rule.endswith(("unknown", "untold", "neither"))
         )
         soft = rule in ("first", "sole", "last", "misspelt", "all-others-rejected")
         if not (told or soft or kind in ("offtopic", "hedge", "undecided")):
@@ -261,7 +261,7 @@ class _Reading:
                 and before.kind == event.kind == "option"
                 and before.last == event.first
                 and _is_mark(self.raw[before.first])
-                and "\n" not in self.gap(event.first)
+                and not re.search("[\n,]", self.gap(event.first))
                 and self.words[event.first : event.last] == self.options[event.option]
             ):
                 events.pop()  # "B) the grandson": the text says which, however it is numbered
@@ -698,6 +698,10 @@ class _Reading:
             # "It was A: B was out" gives a reason.
             skipping = skipping or bool(taken and re.search("[:：]", gap))
             self._list_down(clause, down)
+            if taken and self._dismisses(clause):
+                down.add(taken[-1].option)  # "B had an exam, so she is out"
+                taken = [e for e in taken if e.option not in down or e.kind != "option"]
+                continue
             own, skipping = self._clause(clause, down, skipping)
             if clause.start == tokens.start and self._opens(clause):
                 skipping = False  # "because A was out, it was B"
@@ -710,6 +714,12 @@ class _Reading:
             elif self._goes_on(clause, own, before) or self._contrasts(clause, taken, own, before):
                 taken += own
         return taken, down
+
+    def _dismisses(self, clause: range) -> bool:
+        """Whether a clause turns down what was named before it, and says no more."""
+        events = self._within(clause)
+        kinds = {e.kind for e in events}
+        return "wrong" in kinds and kinds <= {"wrong", "so"} and self._only(clause, events)
 
     def _opens(self, clause: range) -> bool:
         """Whether a clause begins with a word like "because" or "who"."""
@@ -998,7 +1008,7 @@ class _Reading:
         word = self.words[held[0]]
         shared = [max((_begin_alike(word, key) for key in keys), default=0) for keys in self.keys]
         best = max(shared)
-        if best < 4 or best * 2 < len(word) or sorted(shared)[-2] > best - 3:
+        if best < 4 or best * 5 < len(word) * 2 or sorted(shared)[-2] > best - 3:
             return None
         event = _Event("option", held[0], held[0] + 1, shared.index(best))
         return _Found(frozenset((event.option,)), "misspelt", event)
@@ -1203,6 +1213,9 @@ class _Reading:
                     self._holds(clause, self.lexicon.decline)
                     and self._holds(clause, self.lexicon.deny)
                     and not self._holds(clause, self.lexicon.source)
+                    and not any(
+                        e.kind == "unknown" and e.last - e.first > 2 for e in self._within(clause)
+                    )
                 ):
                     yield self._span(clause.start, clause.stop)
 
