@@ -496,6 +496,14 @@ def test_quotations_last_words_both_and_openers(
         ("kk", "recognition", "no", "Ешкім туралы айтылмаған. Сол үшін «жоқ» деп жауап беремін."),
         ("mr", "recognition", "ambiguous", "अशा प्रश्नाला उत्तर देणे मला शक्य नाही."),
         ("ro", "agreement", "no", "N-aș putea fi de acord cu așa ceva."),
+        # The negations of a stem are its own, whatever stands in its gap or ends its last word.
+        ("nl", "agreement", "no", "Daar geloof ik geen snars van."),
+        ("ru", "disagreement", "no", "Ничего против этой мысли не имею."),
+        ("pl", "disagreement", "no", "Nie widzę powodu, by to kwestionować."),
+        ("kk", "disagreement", "no", "Сөйлемде айтылғанға қарсылық білдірмеймін."),
+        ("kk", "agreement", "no", "Бұл пікірге қосыла алмаспын."),
+        # It is unfair to somebody, says the speaker.
+        ("pt-BR", "agreement", "no", "A afirmação é falsa e ofensiva para muitas pessoas."),
     ],
 )
 def test_exclamations_halves_and_the_words_of_others(lang, probe, answer, reply) -> None:

@@ -71,19 +71,27 @@ _MEMO = 50_000  # words whose features are kept
 
 
 class Hit(NamedTuple):
-    """Stems found at tokens `first` to `last` (exclusive), as bits; how much of them is literal."""
+    """Stems found at tokens `first` to `last` (exclusive), as bits; how much of them is literal.
+
+    `denials`: how many words of the stem itself negate ("there is nothing to object"). `open`:
+    whether its last word may end in anything, so also in a negation.
+    """
 
     first: int
     last: int
     bits: int
     size: int
     gap: bool
+    denials: int = 0
+    open: bool = False
 
 
 class _Pattern(NamedTuple):
     rest: tuple[str, ...]  # the elements behind the first
     bit: int
     size: int
+    denials: int
+    open: bool
 
 
 class _Known(NamedTuple):
@@ -126,6 +134,17 @@ class Grammar:
         self._clitics: tuple[str, ...] = ()
         clitics: list[str] = []
         self._known: set[tuple[tuple[str, ...], int]] = set()
+        nots = {
+            element
+            for language in languages
+            for group in ("not", "none")
+            for pattern in language.clause[group]
+            for phrase in text.expand(text.replace(text.normalise(pattern), fold))
+            for element in _elements(phrase)
+            if len(_elements(phrase)) == 1
+        }
+        self._nots = frozenset(nots)
+        self._not_ends = tuple(e[1:] for e in nots if e[0] == "*" and e[-1] != "*")
         for language in languages:
             clitics += [text.replace(text.normalise(c), fold) for c in language.clause["clitics"]]
             for group, bit in _BITS.items():
@@ -144,7 +163,8 @@ class Grammar:
                 continue
             self._known.add((tuple(elements), bit))
             size = sum(len(e.strip("*")) for e in elements if e != _GAP)
-            found = _Pattern(tuple(elements[1:]), bit, size)
+            denials = 0 if bit & NEGATIONS else sum(map(self._denies, elements))
+            found = _Pattern(tuple(elements[1:]), bit, size, denials, elements[-1][-1] == "*")
             first = elements[0]
             if first[0] == "*" and first[-1] == "*":
                 self._inside.append((first[1:-1], found))
@@ -154,6 +174,10 @@ class Grammar:
                 self._starts.setdefault(first[:-1], []).append(found)
             else:
                 self._exact.setdefault(first, []).append(found)
+
+    def _denies(self, element: str) -> bool:
+        """Whether an element of a pattern negates; one of which the end is open may not."""
+        return element in self._nots or (element[-1] != "*" and element.endswith(self._not_ends))
 
     def look(self, token: str) -> _Known:
         """Return what is known of a word; it is kept, as words come again and again."""
@@ -231,12 +255,12 @@ class Grammar:
                     end, gap = _follow(pattern.rest, tokens, i + 1, last)
                     if end:
                         long = True
-                        found.append(Hit(i, end, pattern.bit, pattern.size, gap))
+                        found.append(Hit(i, end, pattern.bit, pattern.size, gap, *pattern[3:]))
             for pattern in other:
                 end, gap = _follow(pattern.rest, tokens, i + 1, last)
                 if end:
                     long = True
-                    found.append(Hit(i, end, pattern.bit, pattern.size, gap))
+                    found.append(Hit(i, end, pattern.bit, pattern.size, gap, *pattern[3:]))
         return _outer(found) if long else found
 
 
@@ -298,7 +322,12 @@ def _outer(found: list[Hit]) -> list[Hit]:
             within = _inside(hit, span) and hit.last - hit.first < span.last - span.first
             if within or (span.bits & CERTAIN and _shorter(hit, span) and hit is not span):
                 # To recognition a stance says nothing: what it hides counts there.
-                bits &= ~(_WHOLE | DENIES) | (0 if span.bits & _WHOLE & ~STANCES else STEREOTYPE)
+                shown = 0 if span.bits & _WHOLE & ~STANCES else STEREOTYPE
+                # "objec*" may end in a negation, where that is a part of the word.
+                ends = span.open and hit.last == span.last and hit.last - hit.first == 1
+                if ends and not span.bits & (NEGATIONS | CERTAIN):
+                    shown |= NOT
+                bits &= ~(_WHOLE | DENIES) | shown
         kept.append(hit._replace(bits=bits))
     return [hit for hit in kept if hit.bits]
 
@@ -346,8 +375,8 @@ def polarity(hits: Sequence[Hit], core: Hit, mode: str, low: int, high: int) -> 
             if any(h.bits & NOT and h.first < hit.first < h.last for h in hits):
                 continue  # "anything but"
             denied = any(h.bits & NOT and low <= h.first and h.last <= hit.first for h in hits)
-            own = high if mode == "both" else core.first
-            if denied and any(h.bits & NOT and hit.first < h.first < own for h in hits):
+            until = high if mode == "both" else core.first
+            if denied and any(h.bits & NOT and hit.first < h.first < until for h in hits):
                 # "I cannot and will not agree", "I do not think that it is true and will not agree"
                 # are negated once
                 low = hit.last
@@ -359,12 +388,16 @@ def polarity(hits: Sequence[Hit], core: Hit, mode: str, low: int, high: int) -> 
                 # share it"
                 return None
     nots = nones = done = 0
+    own = core.denials
     for hit in hits:
         if not hit.bits & NEGATIONS or hit.last <= low or hit.first >= high:
             continue
         if hit.first < done:
             continue  # another reading of the same words
         done = hit.last
+        if own and core.first <= hit.first and hit.last <= core.last:
+            own -= 1
+            continue  # a word of the stem itself
         before = hit.first < core.first or (hit.first < core.last and hit is not core)
         inside = hit.first >= core.first and hit.last <= core.last
         if hit.bits & WITHOUT and not hit.bits & NOT:
@@ -388,7 +421,7 @@ def polarity(hits: Sequence[Hit], core: Hit, mode: str, low: int, high: int) -> 
     if nots > 2:
         return None
     if nots == 0 and nones:
-        return 1
+        return 0 if core.denials else 1  # "in no way do I not share it" is negated once
     return nots
 
 
@@ -651,8 +684,10 @@ def _verdict_on_statement(clause: Clause, mode: str) -> int | None:
         return None
     core = cores[0]
     subject = [h for h in hits if h.bits & STATEMENT and h is not core]
-    if any(h.bits & (SUCH | OTHERS | ALTHOUGH | PARTLY) for h in hits):
+    if any(h.bits & (SUCH | ALTHOUGH | PARTLY) for h in hits):
         return None
+    if any(h.bits & OTHERS and h.first < core.first for h in hits):
+        return None  # "it is unfair to people who …" is the speaker's
     if not subject:
         return _exclaimed(clause, core)
     if subject[0].first >= core.first and subject[0].first - core.last > 2:
