@@ -936,7 +936,8 @@ def _answers_first(hits: Sequence[Hit], start: int) -> bool:
     if any(h.bits & (SAY | THAT) and h.first < start + 3 for h in hits):
         return False
     near = [h for h in hits if start < h.first <= start + 3]
-    if not any(h.bits & (NOT | FAULTY) for h in near):
+    denying = [h for h in near if h.bits & (NOT | FAULTY) or h.denials]
+    if not denying:
         return False
     if not any(h.bits & NOT and h.first == start for h in hits):
         return True
@@ -944,7 +945,7 @@ def _answers_first(hits: Sequence[Hit], start: int) -> bool:
         start + 1,
         *(h.last for h in near if h.bits & (ME | STATEMENT) and h.first <= start + 2),
     }
-    return any(h.bits & (NOT | FAULTY) and h.first in subjects for h in near)
+    return any(h.first in subjects for h in denying)
 
 
 def _bare(
