@@ -130,6 +130,7 @@ def test_what_contrasts_with_an_answer_is_none():
 def test_a_long_or_hostile_reply_is_read():
     options = ("The nurse", "The pilot", "Unknown")
     assert chosen("en", options, "word " * 200_000 + "\nThe answer is B.") == 1
+    assert chosen("en", options, "because the nurse was out, so she is wrong, " * 25_000) is None
     assert chosen("ar", options, "\ud800 A \u202e\x1b[31m") in (0, None)
 
 

@@ -29,6 +29,7 @@ undecided (options are named, and it is not clear which is meant); offtopic (non
 
 from __future__ import annotations
 
+import bisect
 import difflib
 import functools
 import itertools
@@ -224,6 +225,8 @@ class _Reading:
         self.claimed: dict[str, tuple[int, bool] | None] = {}
         self.events: list[_Event] = []
         self._scan()
+        self.starts = [event.first for event in self.events]  # they do not overlap
+        self.splits: dict[tuple[str, int, int], list[range]] = {}
         self.sentences = self._split(_SENTENCE, range(len(self.words)))
 
     def _fold(self, token: str) -> str:
@@ -276,8 +279,8 @@ class _Reading:
             return False
         said = self.words[before.first : before.last]
         if before.kind == "both":
-            names = [e for e in self.events[:-1] if e.kind == "option"]
-            return self._ends_sentence(option.last) and not names
+            named = any(e.kind == "option" for e in self.events[:-1])
+            return self._ends_sentence(option.last) and not named
         own = set(self.options[option.option])
         return before.kind in ("because", "although", "not", "other") and set(said) <= own
 
@@ -361,11 +364,10 @@ class _Reading:
 
     def _mentioned(self, place: str, at: int) -> int | None:
         """Return the former or latter of the last two options that were named; None if fewer."""
-        order = [e.option for e in self.events if e.kind == "option" and e.last <= at]
-        order = [n for k, n in enumerate(order) if n not in order[k + 1 :]]
-        if len(order) < 2:
-            return None
-        return order[-1] if place == "latter" else order[-2]
+        named = (e.option for e in reversed(self.events) if e.kind == "option" and e.last <= at)
+        last = next(named, None)
+        before = next((option for option in named if option != last), None)
+        return None if before is None else last if place == "latter" else before
 
     def _numbered(self, place: str) -> int:
         """Return the option in a place; -1 where there is none such."""
@@ -654,10 +656,17 @@ class _Reading:
         Nothing ends within an event, nor behind a mark such as "B." or "2)" that goes on in its
         line.
         """
-        inside = {i for e in self.events for i in range(e.first + 1, e.last)}
+        known = (ends.pattern, tokens.start, tokens.stop)
+        if known not in self.splits:
+            self.splits[known] = self._parts(ends, tokens)
+        return self.splits[known]
+
+    def _parts(self, ends: re.Pattern[str], tokens: range) -> list[range]:
+        events = self._within(tokens)
+        inside = {i for e in events for i in range(e.first + 1, e.last)}
         marks = {
             e.last
-            for e in self.events
+            for e in events
             if e.kind == "option" and e.last - e.first == 1 and _is_mark(self.raw[e.first])
         }
         found, start = [], tokens.start
@@ -678,7 +687,9 @@ class _Reading:
         return found
 
     def _within(self, tokens: range) -> list[_Event]:
-        return [e for e in self.events if e.first >= tokens.start and e.last <= tokens.stop]
+        first = bisect.bisect_left(self.starts, tokens.start)
+        stop = bisect.bisect_left(self.starts, tokens.stop)
+        return [e for e in self.events[first:stop] if e.last <= tokens.stop]
 
     def _takes(self, tokens: range) -> tuple[list[_Event], set[int]]:
         """Return the events by which tokens take an option, and the options they turn down.
@@ -728,12 +739,15 @@ class _Reading:
 
     def _list_down(self, clause: range, down: set[int]) -> None:
         """Turn down the letters that go on a list: "without A, B and D"."""
-        ends = [e for e in self.events if e.last == clause.start and e.option in down]
         marks = [e for e in self._within(clause) if e.kind == "option"]
-        if not ends or len(marks) < 2 or marks[0].first != clause.start:
+        at = bisect.bisect_left(self.starts, clause.start) - 1
+        if at < 0 or len(marks) < 2 or marks[0].first != clause.start:
+            return
+        end = self.events[at]
+        if end.last != clause.start or end.option not in down:
             return
         between = range(marks[0].last, marks[1].first)
-        if all(_is_mark(self.raw[e.first]) for e in (ends[-1], *marks[:2])) and len(between) == 1:
+        if all(_is_mark(self.raw[e.first]) for e in (end, *marks[:2])) and len(between) == 1:
             down.update((marks[0].option, marks[1].option))
 
     def _narrows(self, taken: list[_Event], own: list[_Event]) -> bool:
