@@ -801,7 +801,8 @@ def _of_no_group(hits: Sequence[Hit], mode: str, clause: Clause) -> int | None:
     kinds = ONLY, TELL, SINGLE, PLAIN
     words = {h.first for h in hits if h.bits & (ONLY | TELL | SINGLE | PLAIN)}
     names = [h.first for h in hits if h.bits & PLAIN and h.last - h.first > 1]
-    whose = [h.first for h in hits if h.bits & OTHERS]
+    meant = [h for h in hits if h.bits & (STATEMENT | HERE)]
+    whose = [h.first for h in hits if h.bits & OTHERS and not any(_overlap(h, m) for m in meant)]
     named = bool(names)
     if named and any(at < names[0] for at in whose):
         return None  # "some will insist that it is a verifiable fact"
