@@ -1120,7 +1120,7 @@ class _Reading:
         """
         gram = self.lexicon.grammar
         denies = gram.look(self.tokens[event.first]).bits & clauses.NOT
-        if gram.negation != "both" or not denies or event.first == verdict.last:
+        if gram.negation != "both" or not denies or event.first - verdict.last < 2:
             return False
         return self.gaps[event.first] == " "
 
