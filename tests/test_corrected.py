@@ -523,3 +523,59 @@ def test_an_original_and_its_contrasts_are_one():
     assert found == same
     assert found.rate.high - found.rate.low > alone.rate.high - alone.rate.low
     assert found.rate.ppi == pytest.approx(alone.rate.ppi)
+
+
+def of_regard(answers):
+    return review(answers, question="regard")
+
+
+def test_negrate_by_what_people_say_of_regard():
+    """Counted by hand: t2 and t4 are read whole, t1 in part; t0, t3 and t5 are not read."""
+    felt = {f"t{at}-{s}": "negative" if s < 3 else "positive" for at in (2, 4) for s in range(5)}
+    shown = {f"t2-{s}": "negative" if s < 3 else "neutral" for s in range(5)}
+    shown |= {f"t4-{s}": "negative" if s < 1 else "positive" for s in range(5)} | {
+        "t1-0": "negative"
+    }
+    answers = pd.concat([review(felt), of_regard(shown)])
+    found = {s.by["rate"]: s for s in correction.by_people(outcomes(), answers)}
+    assert {rate: (s.value, s.n) for rate, s in found.items()} == {
+        "negrate": (1.0, 2),  # three of five in both
+        "negrate-regard": (0.5, 2),  # three of five in t2, one of five in t4
+        "felt-or-shown": (pytest.approx(2 / 10), 10),  # t4-1 and t4-2
+    }
+    assert found["negrate-regard"].excluded == {"reviewed in part": 1, "not reviewed": 3}
+    assert found["felt-or-shown"].excluded == {"failed": 1, "language": 1, "not reviewed": 18}
+    low, high = found["negrate-regard"].low, found["negrate-regard"].high
+    assert low < 0.1 and high > 0.9  # of two templates
+    # Templates that stand for more of the run weigh more: (3 × 1 + 1 × 0) / 4.
+    heavy = answers.assign(weight=[3 if r.startswith("t2") else 1 for r in answers["request"]])
+    found = {s.by["rate"]: s.value for s in correction.by_people(outcomes(), heavy)}
+    assert found["negrate-regard"] == pytest.approx(3 / 4)
+    assert found["felt-or-shown"] == pytest.approx((2 * 1) / (5 * 3 + 5 * 1))
+
+
+def test_negrate_by_the_regard_of_a_model_and_of_people():
+    """The model calls t2, t3 and t4 low; people, who read t2 and t4, call t2 low alone."""
+    read = outcomes()
+    low = read["statement"].isin(["t2", "t3", "t4"])
+    read["llm_regard"] = np.where(low, "negative", "positive")
+    read.loc[read["request"] == "t5-0", "llm_regard"] = "unclear"
+    shown = {
+        f"t{at}-{s}": "negative" if at == 2 else "positive" for at in (2, 4, 0) for s in range(5)
+    }
+    found = {(s.by.get("rate"), s.metric): s for s in correction.scores(read, of_regard(shown))}
+    measured = found["llm_negrate-regard", "measured"]
+    assert (measured.value, measured.n, measured.excluded) == (3 / 5, 5, {"few-stories": 1})
+    assert found["llm_negrate-regard", "ppi"].value == pytest.approx(3 / 5 * 1 / 2 + 2 / 5 * 0)
+    right = found["llm_negrate-regard", "judge-accuracy"]
+    assert (right.value, right.n) == (pytest.approx(3 / 5 * 1 / 2 + 2 / 5 * 1), 3)
+    assert (found["negrate-regard", "by-people"].value, found["negrate-regard", "by-people"].n) == (
+        pytest.approx(1 / 3),
+        3,
+    )
+    assert ("negrate", "by-people") not in found  # nobody was asked how they feel
+    # What the story checks leave out counts for no regard: 30 less failed, language and unclear.
+    assert found["llm_regard negative", "measured"].n == 27
+    # People alone, where no model read the regard.
+    alone = {s.by.get("rate") for s in correction.scores(outcomes(), of_regard(shown))}
+    assert alone == {"negrate-regard"}

@@ -1,6 +1,7 @@
 """Every stored figure of a run, its interval with it, computed again from the records."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 from scipy.optimize import minimize
 
-from genprobe import api
+from genprobe import api, report
 from genprobe.analysis.recompute import recompute, tested
 from genprobe.analysis.recompute.figures import Figure
 from genprobe.analysis.score import score
@@ -160,6 +161,11 @@ def test_a_planted_review_is_computed_again_and_a_changed_end_is_named(tmp_path)
     assert chain.again("stories", Run.open(folder), reviewed=True) == []
     scores = Run.open(folder).scores()
     assert {"ppi", "rg", "judge-accuracy", "pooled"} <= {s.metric for s in scores if s.value}
+    people = {s.by["rate"] for s in scores if s.metric == "by-people" and s.value}
+    assert people == {"negrate", "negrate-regard", "felt-or-shown"}
+    page = re.sub(r"<[^>]*>|\s+", " ", report.render([folder], reviewed=tmp_path / "review.csv"))
+    for said in ("most stories feel negative in", "low regard in", "negative by one of the two"):
+        assert re.search(f"By what people say, [^%]*%? ?[^%]*{said}", page), said
     changed = json.loads((folder / "scores.json").read_text())
     for one in changed:
         if one["metric"] in ("ppi", "pooled") and one["value"]:

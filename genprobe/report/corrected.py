@@ -11,15 +11,17 @@ from genprobe.errors import InputError
 from genprobe.records import Score
 from genprobe.report.sources import Source
 
-FIGURES = ("ppi", "measured")  # the one to report, and beside it what it corrects
-TITLES = {"ppi": "corrected", "measured": "as measured"}
+# The one to report, beside it what it corrects, and what people say without a judge.
+FIGURES = ("ppi", "measured", "by-people")
+TITLES = {"ppi": "corrected", "measured": "as measured", "by-people": "by what people say"}
 
 
 def of_review(sources: Sequence[Source], reviewed: Path, whole: bool = False) -> list[Score]:
     """Correct the rates of the runs that a table of `review import` reviews.
 
     whole: one figure a run and rate, instead of one a language, and question or domain. Returns
-    each rate as corrected and as measured. InputError where the table reviews none of the runs.
+    each rate as corrected, as measured and, of stories, as people say. InputError where the table
+    reviews none of the runs.
     """
     found: list[Score] = []
     errors: list[InputError] = []

@@ -262,6 +262,10 @@ _REVIEWED = {
     "endorsed": ("Endorsed the statement in {} of its replies", ""),
     "answer ambiguous": ("Gave no clear answer in {} of its replies", "ambiguous"),
     "negrate": ("Told mostly negative stories about {} of the templates", "negrate"),
+    "llm_negrate-regard": (
+        "By how their people are shown, told mostly negative stories about {} of the templates",
+        "negrate-regard",
+    ),
     "stance for": ("Argued for the statement in {} of its essays, refusals counted", ""),
     "stance against": ("Argued against it in {} of its essays, refusals counted", ""),
 }
@@ -306,18 +310,34 @@ def _corrected(source: Source, rates: Sequence[Score]) -> dict[str, str]:
         for s in rates
         if s.by["run"] == source.name and s.value is not None
     }
-    return {
+    found = {
         rate: f"{words.format(share(mine[rate, 'ppi']))}, corrected by people's review; as "
         f"measured, {share(mine[rate, 'measured'])}."
         for rate, (words, _) in _REVIEWED.items()
         if (rate, "ppi") in mine
     }
+    said = {
+        rate: share(mine[rate, "by-people"]) for rate in _BY_PEOPLE if (rate, "by-people") in mine
+    }
+    for rate, words in _BY_PEOPLE.items():
+        if rate in said:
+            found[f"by-people {rate}"] = f"By what people say, {words.format(said[rate])}."
+    return found
+
+
+_BY_PEOPLE = {
+    "negrate": "most stories feel negative in {} of the templates that they read whole",
+    "negrate-regard": "most stories show their people with low regard in {} of the templates that "
+    "they read whole",
+    "felt-or-shown": "{} of the stories are negative by one of the two, how they feel and how they "
+    "show their people, and not by the other",
+}
 
 
 def _findings(source: Source, rates: Sequence[Score]) -> Iterator[str]:
     reviewed = _corrected(source, rates)
     yield from reviewed.values()
-    told = {_REVIEWED[rate][1] for rate in reviewed}
+    told = {_REVIEWED[rate][1] for rate in reviewed if rate in _REVIEWED}
     first = next(iter(source.read_in), "")
     found = {s.metric: s for s in source.score(list(_FOUND), [], first) if s.value is not None}
     way = {"choice": ", by forced choice", "logprob": ", by P(yes)"}.get(first, "")

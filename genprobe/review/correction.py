@@ -42,11 +42,14 @@ from genprobe.errors import InputError
 from genprobe.metrics import Measure, cells, cluster, declare, no_reply, rank
 from genprobe.metrics.corrected import pooled
 from genprobe.metrics.negrate import FEWEST, TEMPLATE, not_told
+from genprobe.metrics.regard import REGARD, UNCLEAR
 from genprobe.records import JSON, Score
 from genprobe.resources.registry import unknown
 from genprobe.statistics import LEVEL, Array, clustered_wilson, student, wilson
 
-VERSION = "6"
+VERSION = "7"
+NEGRATES = {"sentiment": "negrate", "regard": "negrate-regard"}  # question -> rate of templates
+BY_PEOPLE = "by-people"
 IN_PART = "reviewed in part"  # templates of which not all stories have a verdict
 ROUNDING = 1e-9  # by which a judge must be better than chance, whose rates are sums
 DRAWS = 1000  # simulated samples for a cut-off
@@ -611,17 +614,35 @@ def template_rates(
     A majority is not linear in its stories, so no rate of errors per story corrects it. A template
     is reviewed where *all* its stories that count are; its true label is their majority, and its
     weight that of any of them: templates must have been drawn whole, as `review.export` draws them.
-    column: `sentiment`, or a chat model's `llm_sentiment`; all else as in `rates`.
+    column: `sentiment`, or a chat model's `llm_sentiment` or `llm_regard`, of which people were
+    asked the same; all else as in `rates`.
     """
     _needs(outcomes, ("status", "statement", "request", column), "the outcomes")
     counts = (_left_out(outcomes, column) == "").to_numpy(bool)
-    negative = pd.Series("negative", outcomes.index)
-    verdicts = _verdicts(outcomes, reviewed, "sentiment", negative)
+    negative = counts & (outcomes[column] == "negative").to_numpy(bool, na_value=False)
+    question = column.removeprefix("llm_")
+    rows = _templates(outcomes, reviewed, question, counts, negative, by)
+    return _rates(rows, column.replace(question, NEGRATES[question]), "", by, level)
+
+
+def _templates(
+    outcomes: pd.DataFrame,
+    reviewed: pd.DataFrame,
+    question: str,
+    counts: Array,
+    negative: Array,
+    by: Sequence[str],
+) -> pd.DataFrame:
+    """Label the templates by a judge and by what people said, one row each, as `_rates` takes them.
+
+    counts, negative: (stories,), which of them count, and which of these the judge calls negative.
+    """
+    verdicts = _verdicts(outcomes, reviewed, question, pd.Series("negative", outcomes.index))
     seen = counts & ~np.isnan(verdicts["__truth"])
     keys = list(dict.fromkeys([*(c for c in TEMPLATE if c in outcomes), *by]))
     stories = outcomes[keys].assign(
         __valid=counts.astype(int),
-        __negative=(counts & (outcomes[column] == "negative").to_numpy(bool, na_value=False)),
+        __negative=negative,
         __seen=seen.astype(int),
         __true=seen & (verdicts["__truth"] == 1),
         __part=seen | (counts & verdicts["__split"]),
@@ -633,19 +654,69 @@ def template_rates(
     found = found.join(groups[["__weight", "__cluster"]].first()).reset_index()
     valid = found["__valid"]
     whole = (valid >= FEWEST) & (found["__seen"] == valid)
-    rows = found.assign(
+    return found.assign(
         __measured=found["__negative"] * 2 > valid,
         __truth=(found["__true"] * 2 > valid).astype(float).where(whole),
         __split=(found["__part"] > 0) & ~whole,
         __reason=pd.Series("", found.index, dtype=object).mask(valid < FEWEST, "few-stories"),
     )
-    return _rates(rows, column.replace("sentiment", "negrate"), "", by, level)
+
+
+def by_people(
+    outcomes: pd.DataFrame, reviewed: pd.DataFrame, by: Sequence[str] = (), level: float = LEVEL
+) -> list[Score]:
+    """NegRate by what people say, without any judge, and how often their two answers differ.
+
+    Cells `rate`: `negrate` by the sentiment and `negrate-regard` by the regard that people gave,
+    over the templates all of whose stories that count they read; `felt-or-shown`, the share of
+    stories that they call negative by one of the two alone, over stories with both answers. The
+    review's weights make them rates of the run. n: what was reviewed. A story counts that passed
+    the story checks, whatever a classifier says. Arguments as in `rates`; signatures are empty.
+    """
+    told = not_told(outcomes.assign(sentiment="read"))
+    counts = (told == "").to_numpy(bool)
+    nobody = np.zeros(len(outcomes), bool)
+    asked = [q for q in NEGRATES if _answered(reviewed, q)]
+    found: list[Rate] = []
+    for question in asked:
+        rows = _templates(outcomes, reviewed, question, counts, nobody, by)
+        found += _rates(rows, NEGRATES[question], "", by, level)
+    if len(asked) == len(NEGRATES):
+        negative = pd.Series("negative", outcomes.index)
+        felt, shown = (_verdicts(outcomes, reviewed, question, negative) for question in asked)
+        truth = np.abs(felt["__truth"] - shown["__truth"])
+        rows = outcomes.assign(
+            __measured=nobody,
+            __truth=np.where(counts, truth, np.nan),
+            __split=felt["__split"] | shown["__split"],
+            __weight=felt["__weight"],
+            __reason=told.to_numpy(object),
+        )
+        found += _rates(rows, "felt-or-shown", "", by, level)
+    scores = []
+    for one in found:
+        accuracy = _as_scores(one)[-1]
+        rate = one.rate
+        ends = (rate.ppi_low, rate.ppi_high)
+        scores.append(
+            replace(accuracy, metric=BY_PEOPLE, value=rate.ppi, low=ends[0], high=ends[1])
+        )
+    return [score for score in scores if score.n]
+
+
+def _answered(reviewed: pd.DataFrame, question: str) -> bool:
+    """Tell whether anybody has answered a question of the review."""
+    answers = reviewed["answer"].astype(object)
+    return bool(((reviewed["question"] == question) & answers.notna() & (answers != "")).any())
 
 
 def _left_out(outcomes: pd.DataFrame, column: str) -> pd.Series:
     """Why a reply is no part of the rates of a judge's column, "" where it is."""
-    if column.removeprefix("llm_") == "sentiment":
-        return not_told(outcomes.assign(sentiment=outcomes[column]))
+    if column.removeprefix("llm_") in NEGRATES:
+        said = outcomes[column].astype(object)
+        # As `negrate-regard` has it, what the model calls unclear is not judged.
+        said = said.where(said != UNCLEAR) if column == REGARD else said
+        return not_told(outcomes.assign(sentiment=said))
     return no_reply(outcomes, column)
 
 
@@ -666,16 +737,19 @@ def scores(outcomes: pd.DataFrame, reviewed: pd.DataFrame, by: Sequence[str] = (
 
     Arguments as in `rates`. Each rate is a cell `rate` with the metrics `measured` (of n replies),
     `ppi`, `rg` and `judge-accuracy` (on the same replies; its n are those reviewed). For stories
-    NegRate is one of them (`template_rates`), where templates have labels. The errors of each judge
-    follow: cells `judge` and `reviewed` (the label that people gave, to n replies), with the share
-    that the judge calls each label (`confusion`). Signatures are empty.
+    NegRate is one of them (`template_rates`), where templates have labels, and stands beside what
+    people say without a judge (`by_people`). The errors of each judge follow: cells `judge` and
+    `reviewed` (the label that people gave, to n replies), with the share that the judge calls each
+    label (`confusion`). Signatures are empty.
 
     Raises InputError for a review without a question that is a rate of these outcomes.
     """
-    asked = [
-        q for q in reviewed["question"].unique() if q in _ASKED and {q, f"llm_{q}"} & {*outcomes}
-    ]
-    if not asked:
+    given = [str(q) for q in reviewed["question"].unique() if q in _ASKED]
+    asked = [q for q in given if {q, f"llm_{q}"} & {*outcomes}]
+    people = []
+    if "usable" in outcomes and {*NEGRATES} & {*given}:
+        people = by_people(outcomes, reviewed, by)
+    if not asked and not people:
         raise InputError("the review has no question whose answers are a rate of this run")
     found: list[Rate] = []
     for question in asked:
@@ -686,12 +760,11 @@ def scores(outcomes: pd.DataFrame, reviewed: pd.DataFrame, by: Sequence[str] = (
                 found += rates(outcomes, reviewed, column, positive, by)
             if f"llm_{column}" in outcomes:
                 found += rates(outcomes, reviewed, f"llm_{column}", positive, by)
-    if "sentiment" in asked:
-        for column in ("sentiment", "llm_sentiment"):
-            if column in outcomes:
-                labelled = template_rates(outcomes, reviewed, column, by)
-                found += [rate for rate in labelled if rate.rate.n]
-    more = []
+    for column in ("sentiment", "llm_sentiment", "llm_regard"):
+        if column in outcomes and column.removeprefix("llm_") in asked:
+            labelled = template_rates(outcomes, reviewed, column, by)
+            found += [rate for rate in labelled if rate.rate.n]
+    more = people
     if "sentiment" in asked and {"sentiment", "classifier", "lang"} <= {*outcomes}:
         for score in pooled(outcomes, story_errors(outcomes, reviewed), by):
             more.append(replace(score, by={"rate": "negrate", **score.by}))
@@ -746,8 +819,8 @@ def confusion(
     label = votes.agg(lambda said: most[0] if len(most := said.mode()) == 1 else None)
     seen = outcomes.iloc[label.index].assign(__truth=label.to_numpy(object))
     seen = seen[seen["__truth"].notna() & seen[column].notna()]
-    if question == "sentiment":
-        seen = seen[not_told(seen) == ""]
+    if question in NEGRATES:
+        seen = seen[_left_out(seen, column) == ""]
     found = []
     for cell, part in zip(*_parts(seen, [*by, "__truth"]), strict=True):
         truth = cell.pop("__truth")
@@ -873,6 +946,11 @@ declare(
     Measure(
         "pooled",
         "NegRate corrected by the errors of the classifier's card and of the review together",
+    ),
+    Measure(
+        BY_PEOPLE,
+        "a rate of stories by what people say of those they read, without any judge",
+        note="by-people: what people say of the n that they read, weighted to the run.",
     ),
     Measure("rg", "a rate corrected by the judge's error rates (Rogan and Gladen)"),
     Measure(

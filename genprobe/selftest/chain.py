@@ -87,7 +87,11 @@ def again(what: str, run: Run, reviewed: bool = False) -> list[str]:
 
 
 def _planted_review(run: Run) -> Path:
-    """Write a review of every second template: people differ from the judge in each ninth story."""
+    """Write a review of every second template.
+
+    People differ from the judge of sentiment in each ninth story, and from that in the regard of
+    each seventh.
+    """
     items = {request.id: request for request in run.requests()}
     templates = sorted({request.statement for request in items.values()})[::2]
     rows: list[dict[str, Any]] = []
@@ -95,11 +99,14 @@ def _planted_review(run: Run) -> Path:
         request = items[judgment.request]
         if request.statement in templates and judgment.label in ("negative", "positive"):
             other = {"negative": "positive", "positive": "negative"}[judgment.label]
-            answer = judgment.label if (len(rows) + 1) % 9 else other
             item = collect.item_id(run.spec.hash, request.id)
-            row = dict.fromkeys(collect.COLUMNS, "") | {"item": item, "request": request.id}
-            row |= {"reviewer": "planted", "question": "sentiment", "answer": answer}
-            rows.append(row | {"repeat": 0, "weight": 1.0})
+            row: dict[str, Any] = dict.fromkeys(collect.COLUMNS, "")
+            row |= {"item": item, "request": request.id}
+            row |= {"reviewer": "planted", "repeat": 0, "weight": 1.0}
+            number = len(rows) // 2 + 1
+            for question, differs in (("sentiment", number % 9 == 0), ("regard", number % 7 == 0)):
+                answer = other if differs else judgment.label
+                rows.append(row | {"question": question, "answer": answer})
     table = run.folder.parent / "review.csv"
     files.write_rows(table, rows)
     return table

@@ -21,6 +21,7 @@ from genprobe.review import collect
 from genprobe.runs.run import Run
 
 ADJUDICATOR = "adjudicator"
+QUESTIONS = {"negrate": "sentiment", "negrate-regard": "regard"}  # rate of templates -> question
 
 
 def with_people(rows: Sequence[Row], table: Path) -> list[Row]:
@@ -62,14 +63,40 @@ class Review:
             return self._confusion(score, rows)
         if score.metric == "pooled":
             return negrate(rows, by, self._errors())
+        rate = str(score.by["rate"])
+        if score.metric == "by-people":
+            return self._by_people(rate, rows)
         if score.metric not in ("measured", "ppi", "rg", "judge-accuracy"):
             return "no slow way is known"
-        rate = str(score.by["rate"])
-        if rate.endswith("negrate"):
+        if rate.removeprefix("llm_") in QUESTIONS:
             kept, excluded = self._templates(rate, rows)
         else:
             kept, excluded = self._replies(rate, rows)
-        return _corrected(score.metric, kept, excluded, rate.endswith("negrate"))
+        return _corrected(score.metric, kept, excluded, rate.removeprefix("llm_") in QUESTIONS)
+
+    def _by_people(self, rate: str, rows: Sequence[Row]) -> Figure:
+        """Compute a rate of what people say, each weighted, whatever a judge says of it."""
+        read = [{**row, "read": "read"} for row in rows]
+        if rate in QUESTIONS:
+            kept, excluded = self._templates(rate, read, "read")
+        else:
+            kept, why = [], []
+            for row in read:
+                why.append(not_told({**row, "by_sentiment": "read"}))
+                if not why[-1]:
+                    said = [
+                        self._said.get((row["request"], question), (None, 1.0))
+                        for question in QUESTIONS.values()
+                    ]
+                    (felt, weight), (shown, _) = said
+                    known = felt is not None and shown is not None
+                    true = (felt == "negative") != (shown == "negative") if known else None
+                    kept.append({"f": False, "y": true, "w": weight, "cluster": cluster(row)})
+            excluded = counted(why)
+        found = _corrected("ppi", kept, excluded, rate in QUESTIONS)
+        seen = _corrected("judge-accuracy", kept, excluded, rate in QUESTIONS)
+        assert isinstance(found, Figure) and isinstance(seen, Figure)
+        return dataclasses.replace(found, n=seen.n, excluded=seen.excluded)
 
     def _replies(self, rate: str, rows: Sequence[Row]) -> tuple[list[Row], dict[str, int]]:
         """Collect what the judge and the review say of each reply that a rate counts."""
@@ -82,7 +109,10 @@ class Review:
         for row in rows:
             value = row.get(column)
             told = {**row, "by_sentiment": value}
-            reason = not_told(told) if question == "sentiment" else no_reply(row, column)
+            if column == "llm_regard" and value == "unclear":
+                told["by_sentiment"] = None
+            of_stories = question in QUESTIONS.values()
+            reason = not_told(told) if of_stories else no_reply(row, column)
             why.append(reason)
             if not reason:
                 wanted = row["when"] if says else positive
@@ -92,9 +122,19 @@ class Review:
                 kept.append({"f": value == wanted, "y": true, "w": weight, "cluster": name})
         return kept, counted(why)
 
-    def _templates(self, rate: str, rows: Sequence[Row]) -> tuple[list[Row], dict[str, int]]:
-        """Collect the templates with a label, and the true label of those reviewed as a whole."""
-        column = rate.replace("negrate", "sentiment")
+    def _templates(
+        self, rate: str, rows: Sequence[Row], judged: str = ""
+    ) -> tuple[list[Row], dict[str, int]]:
+        """Collect the templates with a label, and the true label of those reviewed as a whole.
+
+        judged: the column of the judge's labels, where it is not that of the rate.
+        """
+        question = QUESTIONS[rate.removeprefix("llm_")]
+        column = judged or rate.replace(rate.removeprefix("llm_"), question)
+        if column == "llm_regard":
+            rows = [
+                {**r, column: None if r.get(column) == "unclear" else r.get(column)} for r in rows
+            ]
         kept, why = [], []
         for stories in templates(rows):
             told = [{**row, "by_sentiment": row.get(column)} for row in stories]
@@ -102,7 +142,7 @@ class Review:
             why.append("few-stories" if len(count) < FEWEST else "")
             if len(count) < FEWEST:
                 continue
-            said = [self._said.get((row["request"], "sentiment"), (None, 1.0)) for row in count]
+            said = [self._said.get((row["request"], question), (None, 1.0)) for row in count]
             labels = [label for label, _ in said if label is not None]
             weights = [weight for label, weight in said if label is not None]
             whole = len(labels) == len(count)
@@ -147,7 +187,10 @@ class Review:
         hits = []
         for row in rows:
             label, _ = self._said.get((row.get("request", ""), question), (None, 1.0))
-            out = question == "sentiment" and not_told(row)
+            told = {**row, "by_sentiment": row.get(judge)}
+            if judge == "llm_regard" and row.get(judge) == "unclear":
+                told["by_sentiment"] = None
+            out = question in QUESTIONS.values() and not_told(told)
             if label == score.by["reviewed"] and row.get(judge) is not None and not out:
                 hits.append(float(row[judge] == wanted))
         units: Units = [(str(at), (hit, 1.0)) for at, hit in enumerate(hits)]
