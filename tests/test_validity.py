@@ -7,6 +7,7 @@ import pytest
 from genprobe.analysis import matrix, validity
 from genprobe.analysis.validity import multitrait, reliability
 from genprobe.errors import InputError
+from genprobe.render.crossed import crossed
 
 # Shrout & Fleiss 1979, Psychological Bulletin 86:420, Table 2: six subjects, four judges.
 SHROUT = [[9, 2, 5, 8], [6, 1, 3, 2], [8, 4, 6, 8], [7, 1, 2, 6], [10, 5, 6, 9], [6, 2, 4, 7]]
@@ -143,3 +144,34 @@ def test_an_item_that_reads_otherwise_in_another_run_is_refused():
     one, other = (said("m", [0.5] * 3, [0.5] * 3, rng) for _ in range(2))
     with pytest.raises(InputError, match="other words"):
         matrix.measures([("m", one), ("m", other.assign(text="another"))], "")
+
+
+def test_the_matrix_is_printed_as_one_and_fits_narrow_terminals():
+    rng = np.random.default_rng(11)
+    latent, seen = rng.beta(0.5, 0.5, 300), rng.beta(0.5, 0.5, 300)
+    tables = [("m", said("m", latent, seen, rng)), ("m", explained("m", latent, rng))]
+    found = validity.multitrait(matrix.measures(tables, ""))
+    scores = list(matrix._scores(found, {}, "metric:correlation/1"))
+    text = crossed(scores, 100)
+    measured, _, true = text.partition("noise of both taken out")
+    rows = [line for line in measured.splitlines() if line[:1].isdigit()]
+    names = [", ".join(name) for name in found.measures]
+    assert [row[2:].startswith(name) for row, name in zip(rows, names, strict=True)] == [True] * 3
+    assert [len(row[len(n) + 2 :].split()) for row, n in zip(rows, names, strict=True)] == [1, 2, 3]
+    for cell in found.cells:
+        at, to = (names.index(", ".join(name)) for name in (cell.b, cell.a))
+        shown = rows[at][len(names[at]) + 2 :].split()[to]
+        mark = {"convergent": "*", "one method": "=", "neither": ""}[cell.kind]
+        assert shown == f"{cell.value:z.2f}".replace("-", "−") + mark
+        low, high = cell.interval
+        assert f"[{low:z.2f}, {high:z.2f}]".replace("-", "−") in measured
+        assert f"{cell.true:z.2f}".replace("-", "−") in true
+    assert f"({found.reliabilities[found.measures[0]]:.2f})" in rows[0]
+    assert "over 300 units" in text
+    for width in (30, 40, 60):
+        narrow = crossed(scores, width)
+        lines = narrow[: narrow.index("*: same")].splitlines()
+        assert max(len(line) for line in lines if ":" not in line) <= width
+        figures = [word for line in measured.splitlines() for word in line.split()]
+        assert all(word in narrow for word in figures if word.startswith(("0.", "−0.", "(")))
+    assert text.count("Signature of all figures") == 1

@@ -618,6 +618,54 @@ def test_the_report_and_the_figures_lead_with_the_wording(runs, tmp_path):
     assert {"wording", "residual"} <= {s.by["effect"] for s in found["components-by-model"].scores}
 
 
+@pytest.mark.parametrize(
+    ("command", "measure", "column", "values", "apart"),
+    [
+        ("stories", "negative-stories", "sentiment", ("negative", "positive"), ""),
+        ("essays", "argues-for", "stance", ("for", "against"), "probe"),
+        ("choices", "accuracy", "chosen", (0, 1), "condition"),
+    ],
+)
+def test_stories_essays_and_choices_have_figures_of_their_wordings(
+    command, measure, column, values, apart
+):
+    from genprobe.report.figures import _data
+    from genprobe.report.figures import wordings as drawn
+
+    rng = np.random.default_rng(7)
+    table = outcomes(rng.random((30, 4)) < [0.2, 0.3, 0.6, 0.8])
+    table[column] = np.where(table.pop("says"), *values)
+    frames = ["one", "two"] if apart else ["agreement"]
+    table = pd.concat([table.assign(**{apart or "probe": name}) for name in frames])
+    if command == "choices":
+        table = table.assign(label=0, item=table["statement"], group=table["statement"])
+    table = table.drop(columns=["answer", "measures", "when"]).reset_index(drop=True)
+    if command == "essays":  # a frame that has one wording is not drawn
+        alone = table[(table["wording"] == "w0") & (table["probe"] == "one")]
+        table = pd.concat([table, alone.assign(probe="bare")], ignore_index=True)
+
+    class Series(_data.Series):
+        def sign(self, metric):
+            return metric
+
+    data = _data.Data({command: [Series("m", (), table)]}, print)
+    dots, parts = drawn.figures(data)
+    assert (dots.name, parts.name) == (
+        f"{command}-wordings-by-model",
+        f"{command}-components-by-model",
+    )
+    assert {s.by.get(apart) for s in dots.scores} == (set(frames) if apart else {None})
+    whole = [s for s in dots.scores if s.by["wording"] == drawn.OVER]
+    each = [s for s in dots.scores if s.by["wording"] != drawn.OVER]
+    assert (len(whole), len(each)) == (len(frames), 4 * len(frames))
+    assert all(s.low < s.value < s.high for s in whole)
+    assert whole[0].value == pytest.approx(np.mean([s.value for s in each[:4]]))
+    assert {s.by["of"] for s in parts.scores} == {measure}
+    assert {"statement", "wording"} <= {s.by["effect"] for s in parts.scores}
+    plots = [figure.plot() for figure in (dots, parts)]
+    assert [len(plot.axes) >= len(frames) for plot in plots] == [True, True]
+
+
 def test_samples_and_runs_of_one_model_are_held_together(runs, monkeypatch, capsys):
     def found(*folders):
         _, out = said(monkeypatch, capsys, "compare", *folders, "--test", "retest", "-f", "json")

@@ -84,11 +84,15 @@ def command(
     item, for every reading and scorer.
 
     With --matrix the runs are of any tasks: every two ways of measuring are correlated, as measured
-    and with the noise taken out, and a sentence says what that shows (docs/wordings.md).
+    and with the noise taken out. It prints both as a matrix, and a sentence says what that shows
+    (docs/wordings.md); other formats have a row for every two.
     """
+    import shutil
+
     from genprobe.analysis import compare
     from genprobe.analysis import matrix as multitrait
     from genprobe.render import formats
+    from genprobe.render.crossed import crossed
     from genprobe.text.display import clean
 
     if paradigms and metrics:
@@ -101,8 +105,11 @@ def command(
         if len(columns(by)) > 1:
             raise InputError("--matrix --by takes one column, whose values are the traits")
         scores, words = multitrait.of_runs([first, *others], *columns(by))
-        print_scores(scores, form)
-        for line in words if form == "table" else ():
+        if form != "table":
+            print_scores(scores, form)
+            return
+        click.echo(crossed(scores, shutil.get_terminal_size((100, 24)).columns), nl=False)
+        for line in words:
             click.echo(clean(line))
         return
     if paradigms:

@@ -2,12 +2,14 @@
 
 `wordings-by-model`: the share of each wording, and the mean over wordings with its interval for one
 not yet written (docs/wordings.md). `components-by-model`: of the variance of one answer, the share
-that each effect has (`analysis.components`).
+that each effect has (`analysis.components`). Of stories, essays and choices the names begin with
+these words.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Iterator, Sequence
 
 from genprobe.analysis import components
@@ -16,61 +18,93 @@ from genprobe.records import Score
 from genprobe.report.figures import Figure
 from genprobe.report.figures._data import Data, Series, values
 from genprobe.report.figures._plot import Key, Scale, dots, looks
+from genprobe.text.display import label
 
-_MEASURES = ("endorsed", "recognised")
-_SHARE = Scale("share of clear answers (%)")
-_PART = Scale("share of the variance of one answer (%)", limits=None)
 OVER = "over wordings"
 
 
+@dataclasses.dataclass(frozen=True)
+class _Kind:
+    """A kind of run that may ask in several wordings.
+
+    measures: what is drawn. share: of what they are shares. one: a single one of these. apart:
+    columns over which the measures are never averaged; each value has a panel.
+    """
+
+    measures: tuple[str, ...]
+    share: str
+    one: str
+    apart: tuple[str, ...] = ()
+
+    def panel(self, measure: str, score: Score) -> str:
+        """Name the panel in which a score stands."""
+        here = [label(score.by[name]) for name in self.apart if score.by.get(name) is not None]
+        return ", ".join([measure, *here])
+
+
+_KINDS = {
+    "yesno": _Kind(("endorsed", "recognised"), "clear answers", "answer"),
+    "stories": _Kind(("negative-stories",), "stories", "story"),
+    "essays": _Kind(("argues-for",), "essays", "essay", ("probe",)),
+    "choices": _Kind(("accuracy",), "choices", "choice", ("scorer", "condition")),
+}
+
+
 def figures(data: Data) -> Iterator[Figure]:
-    series = [
-        one
-        for one in data.of_kind("yesno", ("wording", "says"))
-        if one.table["wording"].nunique() > 1
-    ]
-    if not series:
-        return
-    yield _dots(data, series)
-    found = [score for one in series for score in _components(one)]
-    if found:
-        points: dict[Key, Score] = {
-            (str(s.by["of"]), str(s.by["effect"]), str(s.by["model"])): s for s in found
-        }
-        shown = looks(values(found, "model"))
-        title = "What an answer depends on"
-        yield Figure(
-            "components-by-model", title, found, lambda: dots(points, _PART, shown, 2), ("model",)
-        )
+    for command, kind in _KINDS.items():
+        series = [
+            one for one in data.of_kind(command, ("wording",)) if one.table["wording"].nunique() > 1
+        ]
+        if series:
+            before = "" if command == "yesno" else f"{command}-"
+            yield from _dots(data, series, kind, before)
+            yield from _components(series, kind, before)
 
 
-def _dots(data: Data, series: Sequence[Series]) -> Figure:
+def _dots(data: Data, series: Sequence[Series], kind: _Kind, before: str) -> Iterator[Figure]:
     """Draw a panel for each measure, a row for each model and a dot for each wording."""
-    bare = [
-        dataclasses.replace(score, low=None, high=None)  # each is one draw, and has no interval
-        for score in data.scores(series, list(_MEASURES), ["wording"])
-    ]
-    over = [
-        dataclasses.replace(score, by={**score.by, "wording": OVER})
-        for score in data.scores(series, [f"{name}-over-wordings" for name in _MEASURES], [])
-    ]
-    scores = [*bare, *over]
-    points: dict[Key, Score] = {
-        (s.metric.removesuffix("-over-wordings"), str(s.by["model"]), str(s.by["wording"])): s
-        for s in scores
-    }
-    shown = looks([OVER, *(name for name in values(bare, "wording"))])
+    apart = [name for name in kind.apart if all(name in one.table for one in series)]
+    points: dict[Key, Score] = {}
+    for measure in kind.measures:
+        bare = [  # each is one draw, and has no interval
+            dataclasses.replace(score, low=None, high=None)
+            for score in data.scores(series, [measure], [*apart, "wording"])
+        ]
+        over = [
+            dataclasses.replace(score, by={**score.by, "wording": OVER})
+            for score in data.scores(series, [f"{measure}-over-wordings"], apart)
+        ]
+        panels = [kind.panel(measure, score) for score in bare]
+        for score in (*bare, *over):
+            panel = kind.panel(measure, score)
+            if panels.count(panel) > 1:  # a frame of essays may have one wording alone
+                points[panel, str(score.by["model"]), str(score.by["wording"])] = score
+    scores = list(points.values())
+    if not scores:
+        return
+    shown = looks([OVER, *(name for name in values(scores, "wording") if name != OVER)])
     title = "Shares by wording, and over wordings with an interval for a new one"
-    return Figure(
-        "wordings-by-model", title, scores, lambda: dots(points, _SHARE, shown, 2), ("wording",)
-    )
+    plot = functools.partial(dots, points, Scale(f"share of {kind.share} (%)"), shown, 2)
+    yield Figure(f"{before}wordings-by-model", title, scores, plot, ("wording",))
 
 
-def _components(one: Series) -> Iterator[Score]:
-    for metric in _MEASURES:
-        try:
-            found = components.of_outcomes(one.table, metric, [], [], one.sign)
-        except InputError:  # nothing of it was asked, or nothing varies
-            continue
-        for score in found:
-            yield dataclasses.replace(score, by={"model": one.name, **score.by})
+def _components(series: Sequence[Series], kind: _Kind, before: str) -> Iterator[Figure]:
+    """Draw a panel for each measure, a row for each effect and a dot for each model."""
+    found: list[Score] = []
+    for one in series:
+        apart = [name for name in kind.apart if name in one.table]
+        for measure in kind.measures:
+            try:
+                made = components.of_outcomes(one.table, measure, apart, [], one.sign)
+            except InputError:  # nothing of it was asked, or nothing varies
+                continue
+            found += [dataclasses.replace(s, by={"model": one.name, **s.by}) for s in made]
+    if not found:
+        return
+    points: dict[Key, Score] = {
+        (kind.panel(str(s.by["of"]), s), str(s.by["effect"]), str(s.by["model"])): s for s in found
+    }
+    scale = Scale(f"share of the variance of one {kind.one} (%)", limits=None)
+    plot = functools.partial(dots, points, scale, looks(values(found, "model")), 2)
+    title = f"What one {kind.one} depends on"
+    yield Figure(f"{before}components-by-model", title, found, plot, ("model",))
