@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 from genprobe import text
 from genprobe.curation import augment, collect, extract, lexicon, validate
-from genprobe.datasets import choices, frames, templates
+from genprobe.datasets import choices, frames, phrasing, templates
 from genprobe.errors import InputError
-from genprobe.judges import Item, choice, llm, refusal, stance
+from genprobe.judges import Item, llm, refusal, stance
 from genprobe.resources import packs as inputs
 from genprobe.resources import panel, registry
 
@@ -66,7 +66,7 @@ _READ: dict[str, Callable[[Path], object]] = {
     "extraction": extract.read_rules,
     "validation": validate.read_questions,
     "lexicon": lexicon.read,
-    "options": choice.read_words,
+    "options": phrasing.read_words,
     "choosing": frames.read_frames,
     "augmentation": augment.read_prompts,
 }

@@ -35,14 +35,11 @@ import functools
 import itertools
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from genprobe import text
-from genprobe.datasets import choices
-from genprobe.errors import InputError
+from genprobe.datasets import choices, phrasing
 from genprobe.judges import LABEL, Column, Item, Verdict, field_of, refusal
 from genprobe.records import digest
 from genprobe.resources import packs, registry
@@ -54,12 +51,6 @@ COLUMNS = (
     Column("kind", "why", field_of("kind"), heading="kind"),
 )
 HEAD, TAIL = 6_000, 14_000  # characters of a longer reply that are looked at
-ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
-PLACES = (*ORDINALS, "last", "former", "latter", "middle")
-GROUPS = (
-    *("label", "noun", "after", "wrong", "not", "instead", "because", "although", "so", "but"),
-    *("both", "together", "neither", "none", "unknown", "question", "other", *PLACES),
-)
 LATIN = "abcdef"
 
 # What ends a sentence or a clause between two tokens. A full stop behind a letter or number that
@@ -79,42 +70,6 @@ _TICK = re.compile(r"^[ \t]*(?:[-*] )?(?:\[[xXхХ✓✔]\]|[☑✅✓✔☒🗹
 _BOLD = re.compile(r"\*\*([^*\n]{1,300})\*\*|__([^_\n]{1,300})__")
 _LIKE = 0.75  # share of letters that two spellings of a word have in common
 _NEAR = 4  # tokens between "not" and the option that it turns down
-
-
-@dataclass(frozen=True)
-class Words:
-    """What one file of `prompts/options` says."""
-
-    letters: tuple[tuple[str, ...], ...]  # series of letters that number options in the script
-    ending: int  # letters that inflection adds to a word or changes at its end
-    prefixes: tuple[str, ...]  # what is written together with the word behind it
-    small: tuple[str, ...]  # articles and the like, by which no option is known
-    fold: dict[str, str]  # spellings that count as the same, besides those of the language
-    tell: tuple[str, ...]  # beginnings of words of knowing and telling
-    deny: tuple[str, ...]  # beginnings of words that deny
-    source: tuple[str, ...]  # beginnings of words for the text that was given
-    decline: tuple[str, ...]  # beginnings of words for what a refusal will not do
-    refuse: tuple[str, ...]  # phrases that decline
-    groups: dict[str, tuple[str, ...]]
-
-
-class _Lexicon(NamedTuple):
-    phrases: text.Phrases
-    fold: dict[str, str]
-    letters: dict[str, tuple[int, ...]]  # letter -> its numbers, in the order of the series
-    ending: int
-    prefixes: tuple[str, ...]
-    own: frozenset[str]  # small words of the language itself
-    small: frozenset[str]  # and of English
-    latin: bool  # whether the language is written in Latin letters
-    ors: frozenset[str]
-    places: dict[str, tuple[str, ...]]  # words of at least four letters for a place
-    nouns: tuple[str, ...]
-    tell: tuple[str, ...]
-    deny: tuple[str, ...]
-    source: tuple[str, ...]
-    decline: tuple[str, ...]
-    refuse: text.Phrases
 
 
 class _Event(NamedTuple):
@@ -210,16 +165,16 @@ class _Reading:
     """One reply being read against its options."""
 
     def __init__(self, lang: str, options: Sequence[str], marks: Sequence[str], reply: str):
-        self.lexicon = lexicon = _lexicon(lang)
+        self.lexicon = lexicon = phrasing.lexicon(lang)
         self.marks = {_seen(mark): at for at, mark in enumerate(marks)}
         self.count = len(options)
         self.reply = text.visible(reply)
         self.found = list(text.TOKEN.finditer(self.reply))
         self.raw = [match.group() for match in self.found]
         self.words = [self._fold(token) for token in self.raw]
-        self.options = [_tokens(option, lexicon.fold) for option in options]
-        self.unknown = _unknown(lang, options)
-        self.meant = _meant(lang, tuple(options), self.unknown)
+        self.options = [phrasing.tokens(option, lexicon.fold) for option in options]
+        self.unknown = phrasing.unknown(lang, options)
+        self.meant = phrasing.meant(lang, tuple(options), self.unknown)
         self.small = lexicon.small
         self.keys = self._distinctive()
         self.claimed: dict[str, tuple[int, bool] | None] = {}
@@ -327,7 +282,7 @@ class _Reading:
                 continue
             if group == "question" and not self._asks(at, last):
                 continue
-            if group in PLACES:
+            if group in phrasing.PLACES:
                 event = self._place(group, at, last)
                 if event:
                     return event
@@ -378,7 +333,7 @@ class _Reading:
         if place in ("former", "latter"):
             people = [n for n in range(self.count) if n not in (self.unknown, *self.meant.values())]
             return people[place == "latter"] if len(people) == 2 or place == "former" else -1
-        return ORDINALS.index(place)
+        return phrasing.ORDINALS.index(place)
 
     def _closes(self, at: int, last: int, more: int = 0) -> bool:
         """Tell whether a clause ends here, and nothing but small words stands before in it.
@@ -1244,7 +1199,7 @@ class _Reading:
 
     def verbatim(self, words: str) -> bool:
         """Whether words are the text of an option, whole."""
-        return _tokens(words, self.lexicon.fold) in self.options
+        return phrasing.tokens(words, self.lexicon.fold) in self.options
 
     def _holds(self, tokens: range, stems: tuple[str, ...]) -> bool:
         """Whether one of these tokens begins with a stem; in Chinese, whether they hold it."""
@@ -1328,10 +1283,6 @@ def _figure(token: str) -> int | None:
     return int("".join(str(unicodedata.decimal(digit)) for digit in token))
 
 
-def _tokens(option: str, fold: dict[str, str]) -> list[str]:
-    return text.tokens(text.replace(text.normalise(option), fold))
-
-
 def _distance(a: str, b: str) -> int:
     """Count letters to add, drop, change or swap with their neighbour (Damerau, restricted)."""
     if abs(len(a) - len(b)) > max(len(a), len(b)) // 4:
@@ -1370,156 +1321,17 @@ def _alike(a: str, b: str, ending: int) -> float:
     return best
 
 
-# --- words
-
-
-@functools.cache
-def words(code: str) -> Words:
-    """Read `prompts/options/<code>.toml`. InputError where it is malformed."""
-    return read_words(registry.PROMPTS / "options" / f"{code}.toml")
-
-
-def read_words(path: Path) -> Words:
-    """Read words as `words` does, from any file."""
-    row = packs.read_toml(path)
-    lists = {"letters", "prefixes", "small", "tell", "deny", "source", "decline", "refuse"}
-    packs.no_more(row, {"review", "ending", "fold", "words", *lists}, path)
-    packs.string(row, "review", path)
-    part = packs.table(row, "words", path)
-    packs.no_more(part, set(GROUPS), path, "words.")
-    ending = row.get("ending", 0)
-    if not isinstance(ending, int):
-        raise InputError(f"{path}: 'ending' is a number of letters")
-    return Words(
-        letters=tuple(tuple(s.split()) for s in packs.strings(row, "letters", path)),
-        ending=ending,
-        prefixes=packs.strings(row, "prefixes", path),
-        small=packs.strings(row, "small", path),
-        fold={str(old): str(new) for old, new in row.get("fold", {}).items()},
-        tell=packs.strings(row, "tell", path),
-        deny=packs.strings(row, "deny", path),
-        source=packs.strings(row, "source", path),
-        decline=packs.strings(row, "decline", path),
-        refuse=packs.strings(row, "refuse", path),
-        groups={group: packs.strings(part, group, path) for group in GROUPS},
-    )
-
-
-def _groups(code: str) -> Iterator[tuple[str, Iterable[str]]]:
-    """Yield the phrases of a language; the option words last, which are in others, too."""
-    own = words(code)
-    known = choices.wording(code).unknown
-    yield "unknown", (*own.groups["unknown"], *known)
-    yield from ((group, own.groups[group]) for group in GROUPS if group != "unknown")
-
-
-@functools.cache
-def _lexicon(code: str) -> _Lexicon:
-    code = code if code in registry.names("options") else "en"
-    language, own, english = packs.load_language(code), words(code), words("en")
-    fold = language.fold | own.fold
-
-    def folded(*lists: Iterable[str]) -> list[str]:
-        return [text.replace(text.normalise(w), fold) for ws in lists for w in ws]
-
-    groups = [*_groups(code), *(_groups("en") if code != "en" else ())]
-    letters: dict[str, tuple[int, ...]] = {}
-    for series in own.letters:
-        for number, letter in enumerate(series):
-            known = letters.get(text.normalise(letter), ())
-            letters[text.normalise(letter)] = (*known, number)
-    return _Lexicon(
-        text.compile_phrases(groups, fold),
-        fold,
-        letters,
-        own.ending,
-        tuple(folded(own.prefixes)),
-        frozenset(folded(own.small)),
-        frozenset(folded(own.small, english.small)),
-        any(word.isascii() for word in own.small),
-        frozenset(folded(language.words["or"], packs.load_language("en").words["or"])),
-        {place: _long(own.groups[place], fold) for place in PLACES},
-        _long(own.groups["noun"], fold),
-        tuple(folded(own.tell, english.tell)),
-        tuple(folded(own.deny, english.deny)),
-        tuple(folded(own.source, english.source)),
-        tuple(folded(own.decline, english.decline)),
-        text.compile_phrases([("refuse", (*own.refuse, *english.refuse))], fold),
-    )
-
-
-def _long(patterns: Iterable[str], fold: dict[str, str]) -> tuple[str, ...]:
-    """Return the single words of some patterns that have four letters or more."""
-    found = [split for pattern in patterns for _, split in text.plain_phrases(pattern)]
-    folded = [text.replace(split[0], fold) for split in found if len(split) == 1]
-    return tuple(word for word in folded if len(word) > 3)
-
-
-@functools.cache
-def _unknown(lang: str, options: tuple[str, ...]) -> int | None:
-    """Return the one option that says that it cannot be known; None where there is none.
-
-    As `choices` knows it, else by a phrase that is most of what it says, else by words of not
-    telling, else "neither".
-    """
-    lexicon = _lexicon(lang)
-    code = lang if lang in registry.names("options") else "en"
-    known = {
-        choices.bare(word)
-        for word in (*choices.wording(code).unknown, *choices.wording("en").unknown)
-    }
-    found = [at for at, option in enumerate(options) if choices.bare(option) in known]
-    if not found:
-        found = [at for at, option in enumerate(options) if _says(lexicon, option, "unknown")]
-    if not found:
-        found = [at for at, option in enumerate(options) if _untells(lexicon, option)]
-    if not found:
-        found = [at for at, option in enumerate(options) if _says(lexicon, option, "neither")]
-    return found[0] if len(found) == 1 else None
-
-
-def _untells(lexicon: _Lexicon, option: str) -> bool:
-    """Whether an option says that something is not known in words that no phrase foresees."""
-    tokens = _tokens(option, lexicon.fold)
-    return (
-        len(tokens) > 1
-        and any(word.startswith(lexicon.tell) for word in tokens)
-        and any(word.startswith(lexicon.deny) for word in tokens)
-    )
-
-
-def _meant(lang: str, options: tuple[str, ...], unknown: int | None) -> dict[str, int]:
-    """Return the options that say "both" (or "all") and "neither", by the name of the group."""
-    found = {}
-    for group in ("both", "neither"):
-        said = [at for at, option in enumerate(options) if _says(_lexicon(lang), option, group, 1)]
-        if len(said) == 1 and said[0] != unknown:
-            found[group] = said[0]
-    return found
-
-
-def _says(lexicon: _Lexicon, option: str, group: str, least: int = 0) -> bool:
-    """Tell whether a phrase of this group covers more than half of an option's words.
-
-    least: 1 where half of them is enough.
-    """
-    tokens = _tokens(option, lexicon.fold)
-    if group == "unknown":  # "the text is unclear" is all about that
-        tokens = [t for t in tokens if not t.startswith(lexicon.source)] or tokens
-    at = held = 0
-    while at < len(tokens):
-        found = [size for kind, size in text.matches(lexicon.phrases, tokens, at) if kind == group]
-        held += found[0] if found else 0
-        at += found[0] if found else 1
-    return held * 2 >= 1 - least + len([t for t in tokens if t not in lexicon.small]) and held > 0
-
-
 @functools.cache
 def make() -> ChoiceJudge:
     """Make the judge; it takes no options. InputError where `prompts/` is malformed."""
     codes = registry.names("options")
     known = [
-        [code, repr(words(code)), packs.load_language(code).hash, choices.wording(code).hash]
+        [
+            code,
+            repr(phrasing.words(code)),
+            packs.load_language(code).hash,
+            choices.wording(code).hash,
+        ]
         for code in codes
     ]
     return ChoiceJudge(f"{VERSION}+{digest([known, refusal.make().signature], 8)}")

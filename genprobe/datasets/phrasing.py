@@ -1,0 +1,210 @@
+"""The words by which replies name options (`prompts/options`), and what options themselves say.
+
+`lexicon` puts the words of a language and English ones into one table; `unknown` and `meant` find
+the option that says that it cannot be known, and those that say "both" or "neither".
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from genprobe import text
+from genprobe.datasets import choices
+from genprobe.errors import InputError
+from genprobe.resources import packs, registry
+
+ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
+PLACES = (*ORDINALS, "last", "former", "latter", "middle")
+GROUPS = (
+    *("label", "noun", "after", "wrong", "not", "instead", "because", "although", "so", "but"),
+    *("both", "together", "neither", "none", "unknown", "question", "other", *PLACES),
+)
+
+
+@dataclass(frozen=True)
+class Words:
+    """What one file of `prompts/options` says."""
+
+    letters: tuple[tuple[str, ...], ...]  # series of letters that number options in the script
+    ending: int  # letters that inflection adds to a word or changes at its end
+    prefixes: tuple[str, ...]  # what is written together with the word behind it
+    small: tuple[str, ...]  # articles and the like, by which no option is known
+    fold: dict[str, str]  # spellings that count as the same, besides those of the language
+    tell: tuple[str, ...]  # beginnings of words of knowing and telling
+    deny: tuple[str, ...]  # beginnings of words that deny
+    source: tuple[str, ...]  # beginnings of words for the text that was given
+    decline: tuple[str, ...]  # beginnings of words for what a refusal will not do
+    refuse: tuple[str, ...]  # phrases that decline
+    groups: dict[str, tuple[str, ...]]
+
+
+class Lexicon(NamedTuple):
+    """The words of a language, with English ones, ready to be looked for."""
+
+    phrases: text.Phrases
+    fold: dict[str, str]
+    letters: dict[str, tuple[int, ...]]  # letter -> its numbers, in the order of the series
+    ending: int
+    prefixes: tuple[str, ...]
+    own: frozenset[str]  # small words of the language itself
+    small: frozenset[str]  # and of English
+    latin: bool  # whether the language is written in Latin letters
+    ors: frozenset[str]
+    places: dict[str, tuple[str, ...]]  # words of at least four letters for a place
+    nouns: tuple[str, ...]
+    tell: tuple[str, ...]
+    deny: tuple[str, ...]
+    source: tuple[str, ...]
+    decline: tuple[str, ...]
+    refuse: text.Phrases
+
+
+def tokens(option: str, fold: dict[str, str]) -> list[str]:
+    """Split an option into words as replies are, in one spelling."""
+    return text.tokens(text.replace(text.normalise(option), fold))
+
+
+@functools.cache
+def words(code: str) -> Words:
+    """Read `prompts/options/<code>.toml`. InputError where it is malformed."""
+    return read_words(registry.PROMPTS / "options" / f"{code}.toml")
+
+
+def read_words(path: Path) -> Words:
+    """Read words as `words` does, from any file."""
+    row = packs.read_toml(path)
+    lists = {"letters", "prefixes", "small", "tell", "deny", "source", "decline", "refuse"}
+    packs.no_more(row, {"review", "ending", "fold", "words", *lists}, path)
+    packs.string(row, "review", path)
+    part = packs.table(row, "words", path)
+    packs.no_more(part, set(GROUPS), path, "words.")
+    ending = row.get("ending", 0)
+    if not isinstance(ending, int):
+        raise InputError(f"{path}: 'ending' is a number of letters")
+    return Words(
+        letters=tuple(tuple(s.split()) for s in packs.strings(row, "letters", path)),
+        ending=ending,
+        prefixes=packs.strings(row, "prefixes", path),
+        small=packs.strings(row, "small", path),
+        fold={str(old): str(new) for old, new in row.get("fold", {}).items()},
+        tell=packs.strings(row, "tell", path),
+        deny=packs.strings(row, "deny", path),
+        source=packs.strings(row, "source", path),
+        decline=packs.strings(row, "decline", path),
+        refuse=packs.strings(row, "refuse", path),
+        groups={group: packs.strings(part, group, path) for group in GROUPS},
+    )
+
+
+def _groups(code: str) -> Iterator[tuple[str, Iterable[str]]]:
+    """Yield the phrases of a language; the option words last, which are in others, too."""
+    own = words(code)
+    known = choices.wording(code).unknown
+    yield "unknown", (*own.groups["unknown"], *known)
+    yield from ((group, own.groups[group]) for group in GROUPS if group != "unknown")
+
+
+@functools.cache
+def lexicon(code: str) -> Lexicon:
+    """Compile the words of a language and of English; of English alone where it has none."""
+    code = code if code in registry.names("options") else "en"
+    language, own, english = packs.load_language(code), words(code), words("en")
+    fold = language.fold | own.fold
+
+    def folded(*lists: Iterable[str]) -> list[str]:
+        return [text.replace(text.normalise(w), fold) for ws in lists for w in ws]
+
+    groups = [*_groups(code), *(_groups("en") if code != "en" else ())]
+    letters: dict[str, tuple[int, ...]] = {}
+    for series in own.letters:
+        for number, letter in enumerate(series):
+            known = letters.get(text.normalise(letter), ())
+            letters[text.normalise(letter)] = (*known, number)
+    return Lexicon(
+        text.compile_phrases(groups, fold),
+        fold,
+        letters,
+        own.ending,
+        tuple(folded(own.prefixes)),
+        frozenset(folded(own.small)),
+        frozenset(folded(own.small, english.small)),
+        any(word.isascii() for word in own.small),
+        frozenset(folded(language.words["or"], packs.load_language("en").words["or"])),
+        {place: _long(own.groups[place], fold) for place in PLACES},
+        _long(own.groups["noun"], fold),
+        tuple(folded(own.tell, english.tell)),
+        tuple(folded(own.deny, english.deny)),
+        tuple(folded(own.source, english.source)),
+        tuple(folded(own.decline, english.decline)),
+        text.compile_phrases([("refuse", (*own.refuse, *english.refuse))], fold),
+    )
+
+
+def _long(patterns: Iterable[str], fold: dict[str, str]) -> tuple[str, ...]:
+    """Return the single words of some patterns that have four letters or more."""
+    found = [split for pattern in patterns for _, split in text.plain_phrases(pattern)]
+    folded = [text.replace(split[0], fold) for split in found if len(split) == 1]
+    return tuple(word for word in folded if len(word) > 3)
+
+
+@functools.cache
+def unknown(lang: str, options: tuple[str, ...]) -> int | None:
+    """Return the one option that says that it cannot be known; None where there is none.
+
+    As `choices` knows it, else by a phrase that is most of what it says, else by words of not
+    telling, else "neither".
+    """
+    known_words = lexicon(lang)
+    code = lang if lang in registry.names("options") else "en"
+    known = {
+        choices.bare(word)
+        for word in (*choices.wording(code).unknown, *choices.wording("en").unknown)
+    }
+    found = [at for at, option in enumerate(options) if choices.bare(option) in known]
+    if not found:
+        found = [at for at, option in enumerate(options) if _says(known_words, option, "unknown")]
+    if not found:
+        found = [at for at, option in enumerate(options) if _untells(known_words, option)]
+    if not found:
+        found = [at for at, option in enumerate(options) if _says(known_words, option, "neither")]
+    return found[0] if len(found) == 1 else None
+
+
+def _untells(lexicon: Lexicon, option: str) -> bool:
+    """Whether an option says that something is not known in words that no phrase foresees."""
+    said = tokens(option, lexicon.fold)
+    return (
+        len(said) > 1
+        and any(word.startswith(lexicon.tell) for word in said)
+        and any(word.startswith(lexicon.deny) for word in said)
+    )
+
+
+def meant(lang: str, options: tuple[str, ...], unknown: int | None) -> dict[str, int]:
+    """Return the options that say "both" (or "all") and "neither", by the name of the group."""
+    found = {}
+    for group in ("both", "neither"):
+        said = [at for at, option in enumerate(options) if _says(lexicon(lang), option, group, 1)]
+        if len(said) == 1 and said[0] != unknown:
+            found[group] = said[0]
+    return found
+
+
+def _says(lexicon: Lexicon, option: str, group: str, least: int = 0) -> bool:
+    """Tell whether a phrase of this group covers more than half of an option's words.
+
+    least: 1 where half of them is enough.
+    """
+    said = tokens(option, lexicon.fold)
+    if group == "unknown":  # "the text is unclear" is all about that
+        said = [t for t in said if not t.startswith(lexicon.source)] or said
+    at = held = 0
+    while at < len(said):
+        found = [size for kind, size in text.matches(lexicon.phrases, said, at) if kind == group]
+        held += found[0] if found else 0
+        at += found[0] if found else 1
+    return held * 2 >= 1 - least + len([t for t in said if t not in lexicon.small]) and held > 0
