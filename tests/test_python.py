@@ -394,3 +394,13 @@ def test_verify_knows_the_card_and_a_run_without_one_is_whole(run):
     assert any("README.md.tmp" in problem for problem in run.verify())
     left.unlink()
     card.write_text(text)
+
+
+def test_stored_scores_of_a_review_have_their_notes_in_a_fresh_interpreter():
+    """Nothing that corrects rates is imported where a notebook opens a run."""
+    code = (
+        "import sys; from genprobe.metrics import shown; "
+        "assert 'genprobe.review.correction' not in sys.modules; print(shown('ppi').note)"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "the one to report" in said.stdout

@@ -34,7 +34,7 @@ import pandas as pd
 from genprobe.errors import InputError
 from genprobe.judges import classifiers
 from genprobe.judges.classifiers import CALLED, LABELS
-from genprobe.metrics import Metric, Units, in_cells
+from genprobe.metrics import Measure, Metric, Units, declare, in_cells
 from genprobe.metrics.negrate import FEWEST, NEEDS, STORY, TEMPLATE, templates
 from genprobe.records import Score
 from genprobe.statistics import LEVEL, Array, Interval, wilson
@@ -356,5 +356,32 @@ METRICS = (
         place=95,
         note="Corrected by the errors that the classifier makes on labelled stories (its card), "
         "with their uncertainty; negrate is what it measures.",
+    ),
+)
+
+
+# Rates that `review.correction` makes: here, so that stored ones have their notes wherever shown.
+declare(
+    Measure("measured", "a rate as the judge has it"),
+    Measure(
+        "ppi",
+        "a rate corrected by the review, prediction-powered",
+        note="Corrected by the review: ppi is prediction-powered, the one to report; rg corrects "
+        "for the judge's error rates alone, and is ppi where the review is weighted.",
+    ),
+    Measure(
+        "pooled",
+        "NegRate corrected by the errors of the classifier's card and of the review together",
+    ),
+    Measure(
+        "by-people",
+        "a rate of stories by what people say of those they read, without any judge",
+        note="by-people: what people say of the n that they read, weighted to the run.",
+    ),
+    Measure("rg", "a rate corrected by the judge's error rates (Rogan and Gladen)"),
+    Measure(
+        "judge-accuracy",
+        "share of labels in which judge and reviewers agree",
+        note="judge-accuracy: of all that is measured, told from the n that are reviewed.",
     ),
 )

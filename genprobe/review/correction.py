@@ -39,7 +39,7 @@ import numpy as np
 import pandas as pd
 
 from genprobe.errors import InputError
-from genprobe.metrics import Measure, cells, cluster, declare, no_reply, rank
+from genprobe.metrics import cells, cluster, no_reply, rank
 from genprobe.metrics.corrected import pooled
 from genprobe.metrics.negrate import FEWEST, TEMPLATE, not_told
 from genprobe.metrics.regard import REGARD, UNCLEAR
@@ -933,29 +933,3 @@ def _rates(
         split = int(kept["__split"].sum())
         found.append(Rate(label, column, positive, excluded, split, rate))
     return found
-
-
-declare(
-    Measure("measured", "a rate as the judge has it"),
-    Measure(
-        "ppi",
-        "a rate corrected by the review, prediction-powered",
-        note="Corrected by the review: ppi is prediction-powered, the one to report; rg corrects "
-        "for the judge's error rates alone, and is ppi where the review is weighted.",
-    ),
-    Measure(
-        "pooled",
-        "NegRate corrected by the errors of the classifier's card and of the review together",
-    ),
-    Measure(
-        BY_PEOPLE,
-        "a rate of stories by what people say of those they read, without any judge",
-        note="by-people: what people say of the n that they read, weighted to the run.",
-    ),
-    Measure("rg", "a rate corrected by the judge's error rates (Rogan and Gladen)"),
-    Measure(
-        "judge-accuracy",
-        "share of labels in which judge and reviewers agree",
-        note="judge-accuracy: of all that is measured, told from the n that are reviewed.",
-    ),
-)
