@@ -18,7 +18,7 @@ from genprobe.datasets import choices, pairs, templates
 from genprobe.datasets import statements as statement_tables
 from genprobe.errors import Caution, InputError
 from genprobe.files import Notes, numbered_rows
-from genprobe.judges import Item, story
+from genprobe.judges import Item, story, yesno
 from genprobe.linguistics import identify
 from genprobe.records import Failure, Score
 from genprobe.render import formats, grid
@@ -563,3 +563,23 @@ def test_why_a_rate_is_not_corrected_is_told_of_its_own_cell(tmp_path):
     ]
     (line,) = not_corrected(found)
     assert "of one of the judge's labels" in line
+
+
+# Replies to which the reader gives an answer although a reader of the notes would call them hedged:
+# an answer with its extent ("to some extent yes", "rather agreed") is one.
+HEDGED = {"fa-C42", "hi-C32", "hi-C38", "mr-C24", "bn-C29", "fr-C19", "kk-C37", "ru-C24"}
+READ = 420  # of the 465 that are read as meant; the others abstain, but for those above
+
+
+def test_no_everyday_reply_is_turned_round():
+    """What one expects models to write, in 18 languages: rather no answer than the opposite."""
+    lines = (Path(__file__).parent / "everyday.jsonl").read_text("utf-8").splitlines()
+    judge, turned, read = yesno.make(""), set(), 0
+    for row in map(json.loads, lines):
+        found = judge(Item(row["lang"], row["probe"], "", row["response"]))
+        means = row["means"] if row["means"] in ("yes", "no") else "ambiguous"
+        read += found.label == means
+        if found.label not in (means, "ambiguous"):
+            turned.add(row["point"])
+    assert turned <= HEDGED
+    assert read >= READ
