@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import random
+import re
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 import sample
+from click.testing import CliRunner
 
 from genprobe import files
+from genprobe.commands import cli
 from genprobe.engines import Sampling
 from genprobe.errors import InputError
 from genprobe.judges import Item, classifiers, sentiment, verdicts
+from genprobe.resources import registry
 from genprobe.tasks.pipeline import generate
 from genprobe.tasks.pipeline.judge import judge as judge_all
 from genprobe.tasks.pipeline.judge import judge_file
@@ -137,3 +143,40 @@ def test_a_run_is_judged_in_batches_with_the_same_verdicts(
         for judgment in run.judgments("sentiment"):
             (text,) = (r.text for r in run.responses() if r.request == judgment.request)
             assert judgment.score == judge(item(text)).score
+
+
+def test_what_must_be_known_of_a_classifier_stands_before_its_counts(tmp_path):
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text('{"id": 1, "lang": "kk", "response": "Ол қуанды."}\n', "utf-8")
+    asked = ["judge", str(rows), "--judge", "sentiment", "-o", str(tmp_path / "out.jsonl")]
+    card = Path(shutil.copy(registry.CLASSIFIERS / "kk-linear.toml", tmp_path / "bare.toml"))
+    shutil.copy(registry.CLASSIFIERS / "kk-linear.bin", tmp_path)
+    text = re.sub(r"\[\[measured\]\]\n(.+\n)*", "", card.read_text("utf-8"))
+    card.write_text(f'measured = "not measured"\n{text}', "utf-8")
+    found = CliRunner().invoke(cli, [*asked, "--classifier", str(card)])
+    first = "genprobe: caution: the classifier bare was never measured on stories in kk"
+    assert found.output.startswith(first), found.exception
+    assert "caution" not in CliRunner().invoke(cli, asked).output  # the one of stories is sound
+
+
+def test_classifiers_are_compared_on_the_languages_that_they_read(tmp_path):
+    rows = tmp_path / "rows.jsonl"
+    told = ("The harvest was lost and he wept.", "She won the prize and they danced.")
+    rows.write_text(
+        "".join(
+            json.dumps({"lang": "en", "response": f"{told[at % 2]} {at}", "sentiment": label})
+            + "\n"
+            for at, label in enumerate(["negative", "positive"] * 10)
+        )
+    )
+    found = CliRunner().invoke(cli, ["classifiers", "compare", "--data", str(rows)])
+    assert found.exit_code == 0 and found.output.splitlines()[1].split()[:3] == [
+        "en",
+        "stories",
+        "20",
+    ]
+    rows.write_text(rows.read_text().replace('"en"', '"de"'))
+    found = CliRunner().invoke(cli, ["classifiers", "compare", "--data", str(rows)])
+    assert (
+        found.exit_code == 2 and "no classifier that comes with genprobe reads de" in found.output
+    )

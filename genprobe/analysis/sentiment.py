@@ -172,6 +172,19 @@ def calibration_error(sure: Array, right: Array) -> float:
     return float(gaps.sum() / len(sure))
 
 
+def fitting(texts: Sequence[Labelled]) -> list[str]:
+    """Name the cards that need no download and read a language of the texts."""
+    langs = {t.lang for t in texts}
+    cards = [classifiers.load(name) for name in classifiers.names()]
+    found = [card.name for card in cards if card.default_for and langs & {*card.languages}]
+    if not found:
+        raise InputError(
+            f"no classifier that comes with genprobe reads {', '.join(sorted(langs))}; name a card "
+            "(`genprobe list classifiers`)"
+        )
+    return found
+
+
 def run(name: str, texts: Sequence[Labelled]) -> list[Result]:
     """Classify labelled texts, a result for each language that the classifier knows."""
     classifier = classifiers.open(name)

@@ -97,21 +97,19 @@ def compare_(
 ) -> None:
     """Set classifiers side by side on labelled texts: how right, how calibrated, at what cost.
 
-    Without CARDs, those that come with genprobe and need no download. `people` is Cohen's kappa
-    with the labels, which people gave; a second table has the kappa of each two classifiers. Costs
-    are for 1,000 texts: seconds of one core, and a model's tokens, priced with --price. A model
-    judges with both orders of the labels, in two wordings.
+    Without CARDs, those that come with genprobe, need no download and read a language of the
+    texts. `people` is Cohen's kappa with the labels, which people gave; a second table has the
+    kappa of each two classifiers. Costs are for 1,000 texts: seconds of one core, and a model's
+    tokens, priced with --price. A model judges with both orders of the labels, in two wordings.
     """
     import contextlib
 
     from genprobe.analysis import forecast
     from genprobe.analysis import sentiment as measure
-    from genprobe.judges import classifiers
 
     cost = forecast.price(price)
     texts = measure.read(data, lang)
-    names = cards or [n for n in classifiers.names() if classifiers.load(n).default_for]
-    results = [r for name in names for r in measure.run(name, texts)]
+    results = [r for name in cards or measure.fitting(texts) for r in measure.run(name, texts)]
     bias = ""
     if model or asked["base_url"]:
         from genprobe.judges import llm

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import click
 from genprobe.commands._chat import TOLD
 from genprobe.commands._console import Bar, noter
 from genprobe.commands._options import ASKED, QUIET, VERBOSE, together
-from genprobe.errors import InputError
+from genprobe.errors import Caution, InputError
 from genprobe.text import many
 
 _OF_A_MODEL = ("engine", "base_url", "concurrency", "engine_args", "headers", "key_env")
@@ -116,6 +116,8 @@ def _judge(
                     note(f"{name}: {llm.bias(run.judgments(name))}")
             return
         found = judge_file(source, judges, out, bar, note, only)
+    for line in _cautions(judges):
+        note(Caution(f"caution: {line}"))
     for name, labels in found.items():
         total = sum(labels.values())
         parts = ", ".join(
@@ -126,3 +128,13 @@ def _judge(
     for judge in judges:
         if hasattr(judge, "bias"):
             note(f"{judge.name}: {judge.bias}")
+
+
+def _cautions(judges: list[Any]) -> Iterator[str]:
+    """Say how far judges of stories and essays can be trusted with what they have read."""
+    from genprobe.resources import measured
+
+    for judge in judges:
+        if judge.name in ("stance", "refusal"):
+            yield from filter(None, [measured.caution(judge.name, ())])
+        yield from getattr(judge, "cautions", ())

@@ -60,6 +60,7 @@ class SentimentJudge:
 
     def __init__(self, classifier: str | None, kind: str) -> None:
         self._name, self._kind = classifier, kind
+        self._cautions: dict[str, None] = {}
         self._open: dict[str, Classifier] = {}
         if classifier is not None:
             self._open[classifier] = classifiers.open(classifier)
@@ -73,6 +74,11 @@ class SentimentJudge:
             cards = [classifiers.load(name) for name in classifiers.names()]
             used = [f"{card.name}+{card.hash}" for card in cards if card.default_for]
         return f"sentiment@{VERSION}+{self._kind}+{'+'.join(used)}"
+
+    @property
+    def cautions(self) -> list[str]:
+        """Say what must be known of the classifiers that have read something, each line once."""
+        return list(self._cautions)
 
     def __call__(self, item: Item) -> Verdict:
         return self.many([item])[0]
@@ -94,6 +100,8 @@ class SentimentJudge:
         if name not in self._open:
             self._open[name] = classifiers.open(name)
         classifier = self._open[name]
+        if caution := classifier.card.caution(lang, self._kind):
+            self._cautions[caution] = None
         parts = [sentences(text, lang) for text in texts]
         # A reply of one sentence is not classified twice.
         pieces = [part if len(part) > 1 else [] for part in parts]

@@ -25,8 +25,10 @@ def accuracy(judge: str, langs: Iterable[str] = ()) -> tuple[int, int]:
 def caution(judge: str, langs: Iterable[str]) -> str:
     """Say what must be known before a share of this judge is read; "" where it is sound.
 
-    The figure is that of all languages, which are too few texts each for one of their own.
+    The figure is that of all languages, which are too few texts each for one of their own, and
+    beside it that of `langs`, where any are given.
     """
+    langs = set(langs)
     right, n = accuracy(judge)
     ends = wilson(right, n)
     if ends is None:
@@ -34,7 +36,7 @@ def caution(judge: str, langs: Iterable[str]) -> str:
     if ends[0] >= _table()["sound"]:
         return ""
     here, of = accuracy(judge, langs)
-    own = f" ({here} of {of} in the languages of this run)" if of else ""
+    own = f" ({here} of {of} in the languages of this run)" if langs and of else ""
     return (
         f"the judge {judge} is right in {100 * right / n:.0f} % ({100 * ends[0]:.0f} to "
         f"{100 * ends[1]:.0f}, n {n}) of fresh texts{own}: have a model judge them "

@@ -144,7 +144,10 @@ class Card:
         A classifier that was never measured on such texts, or whose macro F1 on them is not
         surely above `SOUND`, brings a caution.
         """
-        found = self.accuracy(packs.language_code(lang), kind)
+        try:
+            found = self.accuracy(packs.language_code(lang), kind)
+        except InputError:  # a language that nothing describes
+            found = None
         if found is None:
             return (
                 f"the classifier {self.name} was never measured on {kind} in {lang}: what it says "
