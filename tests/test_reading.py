@@ -503,6 +503,10 @@ def test_quotations_last_words_both_and_openers(
         ("pl", "disagreement", "no", "Nie widzę powodu, by to kwestionować."),
         ("kk", "disagreement", "no", "Сөйлемде айтылғанға қарсылық білдірмеймін."),
         ("kk", "agreement", "no", "Бұл пікірге қосыла алмаспын."),
+        ("zh", "disagreement", "yes", "无论如何我都无法接受。"),
+        # A prejudice against somebody fights none; by an idiom an author agrees with nothing.
+        ("pt-BR", "recognition", "yes", "Trata-se de um velho preconceito contra nordestinos."),
+        ("ru", "agreement", "yes", "Автор попал в самую точку."),
         # It is unfair to somebody, says the speaker.
         ("pt-BR", "agreement", "no", "A afirmação é falsa e ofensiva para muitas pessoas."),
     ],

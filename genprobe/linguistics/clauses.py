@@ -479,7 +479,15 @@ def _of_others(hits: Sequence[Hit], core: Hit, me: bool) -> bool:
     """Whether a stance is conceded or not the speaker's."""
     own = any(h.bits & ME and h.first < core.last for h in hits) or me
     before = [h for h in hits if h.first < core.first]
-    if any(h.bits & ALTHOUGH or (h.bits & OTHERS and not own) for h in before):
+    # "The author hits the nail on the head": by an idiom an author agrees with nothing.
+    idiom = _words(core) > 1
+    others = [
+        h
+        for h in before
+        if h.bits & OTHERS
+        and not (idiom and any(s.bits & STATEMENT and s.first == h.first for s in before))
+    ]
+    if any(h.bits & ALTHOUGH for h in before) or (others and not own):
         return True
     if _theirs(hits, core):
         return True
@@ -732,8 +740,11 @@ def sign_of_stereotype(clause: Clause, mode: str) -> int | None:
     if not cores:
         return _of_no_group(hits, mode, clause)
     core = cores[0]
-    if any(h.bits & COUNTER and not h.bits & STEREOTYPE for h in hits):
-        return None
+    if any(
+        h.bits & COUNTER and not h.bits & STEREOTYPE and not any(h.first == c.last for c in cores)
+        for h in hits
+    ):
+        return None  # it fights a prejudice; "a prejudice against" somebody does not
     length = clause.last - clause.first
     subject = any(h.bits & (STATEMENT | ME) and h.first < core.first for h in hits)
     noun = core.last - core.first == 1
@@ -800,7 +811,7 @@ def _of_no_group(hits: Sequence[Hit], mode: str, clause: Clause) -> int | None:
         return -1 if (polarity(hits, groups[0], mode, clause.first, clause.last) or 0) == 1 else 0
     kinds = ONLY, TELL, SINGLE, PLAIN
     words = {h.first for h in hits if h.bits & (ONLY | TELL | SINGLE | PLAIN)}
-    names = [h.first for h in hits if h.bits & PLAIN and h.last - h.first > 1]
+    names = [h.first for h in hits if h.bits & PLAIN and _words(h) > 1]
     meant = [h for h in hits if h.bits & (STATEMENT | HERE)]
     whose = [h.first for h in hits if h.bits & OTHERS and not any(_overlap(h, m) for m in meant)]
     named = bool(names)
@@ -811,6 +822,12 @@ def _of_no_group(hits: Sequence[Hit], mode: str, clause: Clause) -> int | None:
     if not named and (sum(bool(bits & kind) for kind in kinds) < 2 or len(words) < 2):
         return None
     return 0 if nots or bits & CERTAIN else -1
+
+
+def _words(hit: Hit) -> int:
+    """Count the words of a stem; two ideographs are one."""
+    tokens = hit.last - hit.first
+    return tokens // 2 if tokens == hit.size else tokens
 
 
 def _leads_up(hits: Sequence[Hit], low: int, high: int, first: int) -> bool:
