@@ -363,6 +363,47 @@ def test_responses_of_a_form_that_people_made(tmp_path):
     )
 
 
+@pytest.mark.parametrize("tool", ["google-forms", "xlsform"])
+def test_nothing_is_taken_without_consent_and_half_a_pair_is_counted(tool, tmp_path):
+    """Columns by their wording, as people make forms, and by the names of the XLSForm."""
+    pack = collect.load("rubia", "en")
+    domain, task = pack.domains[0], pack.domains[0].tasks[0]
+    heads = [pack.texts["consent"], pack.texts["consent_about"], pack.about[0].text]
+    heads += [task.first, task.second]
+    yes, no = pack.texts["consent_yes"], pack.texts["consent_no"]
+    if tool == "xlsform":
+        heads = ["consent", "all/consent_about", f"all/about_{pack.about[0].id}"]
+        heads += [f"all/domain_{domain.id}/{domain.id}__{task.id}__{c}" for c in ("pro", "anti")]
+        yes, no = "yes", "no"
+    given = [
+        (yes, yes, "18–25", "Women hum.", "Men hum."),
+        (yes, no, "26–35", "Women sew.", "Men sew."),
+        (yes, "", "26–35", "Women mow.", ""),
+        (no, yes, "36–50", "Women row.", "Men row."),
+    ]
+    path = write(tmp_path / "r.csv", [dict(zip(heads, one, strict=True)) for one in given])
+    rows, notes = exchange.read_answers([path], tool, pack)
+    assert [(r["pro"], r["about_age_group"]) for r in rows] == [
+        ("Women hum.", "18–25"),
+        ("Women sew.", ""),
+    ]
+    assert notes == [
+        f"{path}: without consent, left out: 1 respondent",
+        f"{path}: to one message of two, left out: 1 answer",
+    ]
+
+
+@pytest.mark.parametrize("tool", ["label-studio", "doccano", "potato"])
+def test_what_no_tool_exported_is_refused(tool, tmp_path):
+    source = tmp_path / "x.json"
+    source.write_text('[{"x": 1}]' if tool == "label-studio" else '{"x": 1}\n')
+    if tool != "label-studio":
+        source = source.rename(tmp_path / "x.jsonl")
+    out = tmp_path / "o.csv"
+    assert f"not as {tool} exports it" in run("convert", source, "--from", tool, "-o", out, code=2)
+    assert not out.exists()
+
+
 PAIRS = [
     {
         "id": f"i{n}",

@@ -466,6 +466,7 @@ def test_a_model_of_annotators_outvotes_a_careless_majority(tmp_path):
     assert right >= 54
     assert sum(truth.values()) <= 36  # what a majority of five gets right
     assert all(row["kept"] for row in done.rows)  # what the majority says
+    assert all(row["history"][-1].endswith("|model:dawid-skene") for row in done.rows)
     again = validate.keep(source, [votes], "pbbq", rule=">50%", model="dawid-skene")
     assert again.rows == done.rows
 
@@ -600,6 +601,30 @@ def test_a_folder_that_validates_and_opens(tmp_path):
     assert opened["respondent"] == ["r1"] * 3 and opened["history"][0] == [
         "collect/1|pack:x|from:r1"
     ]
+
+
+def test_rewordings_are_of_statements_and_have_the_published_id(tmp_path):
+    """Of a pair each sentence has its own, by the id before or after codes are replaced."""
+    code = "ab12-cd34-ef56"
+    row = {"id": f"{code}-1", "lang": "kk", "respondent": code, "pro": "A b.", "anti": "C b."}
+    source = write(tmp_path / "t.csv", [row | {"rewording_1": "of", "rewording_2": "neither"}])
+    ids = (f"{code}-1-o", "r1-1-c1")
+    made = [{"id": n, "rewording_1": f"{n} x", "rewording_2": f"{n} y"} for n in ids]
+    again = write(tmp_path / "r.csv", made)
+    done = document.run(source, about(tmp_path), tmp_path / "set", (), again)
+    held = [json.loads(line) for line in done.held_back.read_text().splitlines()]
+    assert [(one["id"], one["rewording_1"]) for one in held] == [
+        ("r1-1-o", f"{code}-1-o x"),
+        ("r1-1-c1", "r1-1-c1 x"),
+    ]
+    assert {json.loads(line)["id"] for line in (tmp_path / "set" / "data.jsonl").open()} == {
+        one["id"] for one in held
+    }
+    assert document.run(source, about(tmp_path), tmp_path / "no").lacking == 2
+    other = write(tmp_path / "o.csv", [made[0] | {"id": f"{code}-1"}])
+    with pytest.raises(InputError, match="is the id of no published row, such as 'r1-1-o'"):
+        document.run(source, about(tmp_path), tmp_path / "never", (), other)
+    assert not (tmp_path / "never").exists()
 
 
 def test_nothing_is_written_where_something_is_missing(tmp_path):

@@ -10,6 +10,7 @@ from test_dataset import run, write
 
 from genprobe.curation import alike, fill, group, lexicon, tables
 from genprobe.datasets import choices, pairs, statements
+from genprobe.errors import InputError
 from genprobe.files import Notes, numbered_rows
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
@@ -595,6 +596,26 @@ def test_pairs_are_those_of_all_cosines(threshold, monkeypatch):
     monkeypatch.undo()
     monkeypatch.setattr(alike.os, "cpu_count", lambda: 1)
     assert (alike.graph(vectors, threshold).toarray() == found).all()
+
+
+def test_rows_without_a_text_are_of_no_group(tmp_path):
+    """What was extracted of nothing is no near-duplicate."""
+    said = ["", "hum tunes", " ", "hum tunes"]
+    source = write(tmp_path / "t.csv", [{"id": f"r{n}", "text": t} for n, t in enumerate(said)])
+    notes = []
+    rows, _ = group.run(source, group.Grouping(), notes.append)
+    assert [(row["group"], row["group_size"], row["medoid"]) for row in rows] == [
+        ("", 0, False),
+        ("r1", 2, True),
+        ("", 0, False),
+        ("r1", 2, False),
+    ]
+    assert notes == ["without a text, and of no group: 2 rows"]
+    (found,) = group.sweep(source, group.Grouping(), [0.5], "text")
+    assert (found["rows"], found["groups"], found["purity"]) == (2, 1, 1.0)
+    empty = write(tmp_path / "e.csv", [{"id": "1", "text": " "}])
+    with pytest.raises(InputError, match="no row has a text in the column 'text'"):
+        group.run(empty, group.Grouping())
 
 
 def test_medoids_by_hand(tmp_path):

@@ -203,7 +203,7 @@ def group(
         return
     rows, names = step.run(source, grouping, note)
     tables.write(out, rows, names)
-    groups = {row["group"] for row in rows}
+    groups = {row["group"] for row in rows if row["group_size"]}
     shared = len({row["group"] for row in rows if row["group_size"] > 1})
     against = sum(row["medoid"] and row["contradicts"] != "" for row in rows)
     note(f"{many(len(rows), 'row')} in {many(len(groups), 'group')}, {shared:,} of two or more")
@@ -449,7 +449,7 @@ def fill(
     "--rewordings",
     default="",
     metavar="FILE",
-    help="id, rewording_1, rewording_2: held back, against contamination.",
+    help="id (of a pair: ID-o and ID-c1), rewording_1, rewording_2: held back.",
 )
 @click.option("--keep-about", is_flag=True, help="Publish what respondents said of themselves.")
 @together(QUIET, VERBOSE)

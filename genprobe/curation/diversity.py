@@ -60,7 +60,9 @@ def run(
     """
     rows = [row for _, row in tables.read(source)]
     there = list(dict.fromkeys(name for row in rows for name in row))
-    name = tables.need(source, there, (column,) if column else TEXT, "the texts")
+    name = tables.need(
+        source, there, (column,) if column else TEXT, "the texts; name another with --column"
+    )
     for one in by:
         tables.need(source, there, (one,), "of --by")
     speaks = tables.column(there, ("lang", "language"))

@@ -139,6 +139,7 @@ def run(
     source: the table. Rows with `kept` false are left out and counted. about: the file about.toml.
     out: a folder, whose three files are written anew. agreement: scores of annotators, of `review
     agreement`. rewordings: a table `id, rewording_1, rewording_2`; else the columns of the source.
+    A pair in one row is two statements, of which each has its own id (`-o`, `-c1`) and rewordings.
     keep_about: publish the columns `about_…` of respondents, if all consented to that. The codes of
     respondents become r1, r2, … in any case. The same input gives the same bytes. Raises
     InputError, before anything is written, for what is missing.
@@ -148,11 +149,11 @@ def run(
     kept = [row for row in rows if cell_text(row.get("kept", "true")).lower() in ("true", "1", "")]
     if not kept:
         raise InputError(f"{source}: no row is kept")
-    again, lacking = _rewordings(kept, rewordings)
-    held = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in again).encode("utf-8")
     content = json.dumps([[row[name] for name in ("id", *texts)] for row in kept], default=str)
     canary = f"genprobe canary {uuid.uuid5(_NAMESPACE, said['title'] + content)}"
-    published = _published(kept, canary, keep_about)
+    published, sources = _published(kept, canary, keep_about)
+    again, lacking = _rewordings(published, sources, rewordings)
+    held = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in again).encode("utf-8")
     columns = list(dict.fromkeys(name for row in published for name in row))
     facts = {
         "rows": len(published),
@@ -222,20 +223,29 @@ def _write(
     replace_bytes(folder / CROISSANT, [croissant.encode("utf-8"), b"\n"])
 
 
-def _rewordings(kept: Sequence[Row], source: str | Path) -> tuple[list[Row], int]:
-    """Find the two rewordings of each row that has them, and count the rows that lack one."""
-    given = {cell_text(row.get("id")): row for _, row in tables.read(source)} if source else {}
-    known = {row["id"] for row in kept}
+def _rewordings(
+    published: Sequence[Row], sources: Sequence[Row], path: str | Path
+) -> tuple[list[Row], int]:
+    """Find the two rewordings of each published row that has them, and count the rows without.
+
+    sources: of each published row the id before codes were replaced, and the columns of rewordings.
+    path: a table that names rows by the one id or the other. Those found have the published id.
+    """
+    given = {cell_text(row.get("id")): row for _, row in tables.read(path)} if path else {}
+    known = {row["id"] for row in (*published, *sources)}
     extra = next((name for name in given if name not in known), None)
     if extra is not None:
-        raise InputError(f"{source}: {extra!r} is the id of no row")
+        raise InputError(
+            f"{path}: {extra!r} is the id of no published row, such as {published[0]['id']!r}"
+        )
     found = []
-    for row in kept:
-        texts = [cell_text(given.get(row["id"], row).get(name)) for name in REWORDINGS]
-        shown = {cell_text(row.get(name)) for name in ("text", "sentence", "pro", "anti")}
+    for row, source in zip(published, sources, strict=True):
+        own = given.get(source["id"]) or given.get(row["id"]) or source
+        texts = [cell_text(own.get(name)) for name in REWORDINGS]
+        shown = {cell_text(row.get(name)) for name in ("text", "sentence")}
         if all(texts) and len({*texts}) == 2 and not set(texts) & shown:
             found.append({"id": row["id"], **dict(zip(REWORDINGS, texts, strict=True))})
-    return found, len(kept) - len(found)
+    return found, len(published) - len(found)
 
 
 def _agreement(scores: Sequence[Score]) -> list[Row]:
@@ -251,16 +261,18 @@ def _agreement(scores: Sequence[Score]) -> list[Row]:
     return list(found.values())
 
 
-def _published(kept: Sequence[Row], canary: str, keep_about: bool) -> list[Row]:
-    """Make the rows as they go out.
+def _published(kept: Sequence[Row], canary: str, keep_about: bool) -> tuple[list[Row], list[Row]]:
+    """Make the rows as they go out, and say of each where its rewordings are.
 
     They have no codes of respondents, no rewordings and no answers about respondents. A pair in one
-    row (`pro`, `anti`) becomes two statements, which every instrument reads.
+    row (`pro`, `anti`) becomes two statements, which every instrument reads, and whose rewordings
+    are in no column of that row.
     """
     codes = dict.fromkeys(cell_text(row.get("respondent")) for row in kept)
     codes.pop("", None)
     number = {code: f"r{n}" for n, code in enumerate(codes, 1)}
-    made = []
+    made: list[Row] = []
+    sources: list[Row] = []
     for row in kept:
         hidden = {*REWORDINGS, "kept", "why"}
         hidden |= set() if keep_about else {name for name in row if name.startswith(_PRIVATE)}
@@ -269,8 +281,10 @@ def _published(kept: Sequence[Row], canary: str, keep_about: bool) -> list[Row]:
         if code:
             # The code stands in ids and in the history as well.
             one = {name: _renamed(value, code, number[code]) for name, value in one.items()}
-        made += [part | {"canary": canary} for part in _statements(one)]
-    return made
+        parts, before = _statements(one), _statements(row)
+        made += [part | {"canary": canary} for part in parts]
+        sources += before if len(before) == 1 else [{"id": part["id"]} for part in before]
+    return made, sources
 
 
 def _statements(row: Row) -> list[Row]:

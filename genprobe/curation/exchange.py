@@ -18,6 +18,7 @@ import io
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
@@ -27,12 +28,18 @@ from genprobe.files import Row, cell_text, escape, read_rows, unescape
 from genprobe.files.disk import replace_bytes
 from genprobe.records import digest
 from genprobe.resources import packs, registry
+from genprobe.text import many
 
 ITEMS = ("label-studio", "doccano", "potato")
 FORMS = ("google-forms", "xlsform")
 TOOLS = (*ITEMS, *FORMS)
 VOTES = ("item", "rater", "question", "label")
 _ROW = "genprobe_row"
+_MARKS = {  # by any of which a tool's export is known
+    "label-studio": {"data", "annotations"},
+    "doccano": {_ROW, "label", "labels"},
+    "potato": {_ROW, "label_annotations"},
+}
 # What a form adds by itself; names with an underscore first are KoboToolbox's, too.
 _FORM_COLUMNS = {"google-forms": ("Timestamp",), "xlsform": ("start", "end", "deviceid")}
 
@@ -132,6 +139,10 @@ def read(paths: Sequence[str | Path], tool: str) -> tuple[list[Row], list[Row]]:
     votes: list[Row] = []
     for path in map(Path, paths):
         parts = _tasks(path) if tool == "label-studio" else list(read_rows(path))
+        if not any(_MARKS[tool] & {*part} for part in parts):
+            raise InputError(
+                f"{path}: not as {tool} exports it, with any of: {', '.join(sorted(_MARKS[tool]))}"
+            )
         for number, part in enumerate(parts, 1):
             where = f"{path}, task {number}"
             data = part.get("data", {}) if tool == "label-studio" else part
@@ -328,64 +339,111 @@ def read_answers(
     """Read the responses of a form as answers of a pack.
 
     paths: CSV of responses. A column is known by its name, by the name in brackets at its end, or
-    by the wording of the question. Returns the answers and a line on each column that is not used.
-    Raises InputError where no column is a question of the pack.
+    by the wording of the question; so are the two questions of consent, without which nothing is
+    taken of a respondent, and nothing about them. Returns the answers, and a line on what is not
+    used: columns, respondents without consent, answers to a first message alone. Raises InputError
+    where no column is a question of the pack.
     """
-    known = _heads(pack, tool)
-    by_name = {_name_of(head): of for head, of in known.items()}
-    by_text = {
-        _squash(head.rsplit(" [", 1)[0]): of for head, of in _heads(pack, "google-forms").items()
-    }
-    abouts = {f"about_{one.id}": one for one in pack.about}
-    by_about = {_squash(one.text): name for name, one in abouts.items()}
     rows: list[Row] = []
     notes: list[str] = []
     for path in paths:
         lines = _responses(Path(path))
-        heads = list(lines[0]) if lines else []
-        meaning: dict[str, tuple[tuple[str, str, str], int]] = {}
-        about: dict[str, str] = {}
-        for head in heads:
-            plain, turn = _turn(head)
-            last = plain.rsplit("/", 1)[-1]
-            of = by_name.get(_name_of(plain)) or by_name.get(last) or by_text.get(_squash(plain))
-            if of is not None:
-                meaning[head] = (of, turn)
-            elif last in abouts or _squash(plain) in by_about:
-                about[head] = last if last in abouts else by_about[_squash(plain)]
-            elif not last.startswith(("genprobe_", "_", "consent")) and last not in (
-                *_FORM_COLUMNS[tool],
-                "warning",
-            ):
-                notes.append(f"{path}: the column {head[:60]!r} is no question of the pack")
-        if not meaning:
+        columns = _meanings(list(lines[0]) if lines else [], pack, tool)
+        if not columns.answers:
             raise InputError(f"{path}: no column is a question of {pack.name}-{pack.lang}")
+        notes += [f"{path}: the column {h[:60]!r} is no question of the pack" for h in columns.none]
+        refused = half = 0
         for line in lines:
-            rows += _answers_of(line, meaning, about, pack, tool)
+            if _declined(line, columns.consent, pack):
+                refused += 1
+                continue
+            found, alone = _answers_of(line, columns, pack, tool)
+            rows += found
+            half += alone
+        if refused:
+            notes.append(f"{path}: without consent, left out: {many(refused, 'respondent')}")
+        if half:
+            notes.append(f"{path}: to one message of two, left out: {many(half, 'answer')}")
     return rows, notes
 
 
+@dataclass
+class _Columns:
+    """What the columns of a form's responses mean."""
+
+    answers: dict[str, tuple[tuple[str, str, str], int]]  # (domain, task, column), which turn
+    about: dict[str, str]
+    consent: str = ""  # to answering at all
+    consent_about: str = ""  # to questions about the respondent
+    none: list[str] = field(default_factory=list)  # no question of the pack
+
+
+def _meanings(heads: Sequence[str], pack: collect.Pack, tool: str) -> _Columns:
+    known = _heads(pack, tool)
+    by_name = {_name_of(head): of for head, of in known.items()}
+    by_text: dict[str, list[tuple[str, str, str]]] = {}
+    for head, question in _heads(pack, "google-forms").items():
+        by_text.setdefault(_squash(head.rsplit(" [", 1)[0]), []).append(question)
+    abouts = {f"about_{one.id}": f"about_{one.id}" for one in pack.about}
+    abouts |= {_squash(one.text): f"about_{one.id}" for one in pack.about}
+    consents = ("consent", "consent_about")
+    asked = {_squash(pack.texts[name]): name for name in consents} | {n: n for n in consents}
+    own = {*_FORM_COLUMNS[tool], "warning"}
+    columns = _Columns({}, {})
+    for head in heads:
+        plain, turn = _turn(head)
+        last, squashed = plain.rsplit("/", 1)[-1], _squash(plain)
+        of = by_name.get(_name_of(plain)) or by_name.get(last)
+        of = of or _of_wording(by_text.get(squashed, []), list(columns.answers.values()))
+        about = abouts.get(last) or abouts.get(squashed)
+        consent = asked.get(last) or asked.get(squashed)
+        if of is not None:
+            columns.answers[head] = (of, turn)
+        elif about:
+            columns.about[head] = about
+        elif consent:
+            setattr(columns, consent, head)
+        elif not last.startswith(("genprobe_", "_")) and last not in own:
+            columns.none.append(head)
+    return columns
+
+
+def _of_wording(
+    known: Sequence[tuple[str, str, str]], before: Sequence[tuple[tuple[str, str, str], int]]
+) -> tuple[str, str, str] | None:
+    """Find which of the questions of one wording it is: the only one, or of the task before it."""
+    if len(known) == 1:
+        return known[0]
+    task = before[-1][0][:2] if before else None
+    return next((of for of in known if of[:2] == task), None)
+
+
+def _declined(line: Row, column: str, pack: collect.Pack) -> bool:
+    """Say whether a respondent was asked and did not consent."""
+    yes = ("yes", _squash(pack.texts["consent_yes"]))
+    return bool(column) and _squash(line[column]) not in yes
+
+
 def _answers_of(
-    line: Row,
-    meaning: Mapping[str, tuple[tuple[str, str, str], int]],
-    about: Mapping[str, str],
-    pack: collect.Pack,
-    tool: str,
-) -> list[Row]:
-    """Read the answers of one respondent, in the order in which they were given, if known."""
+    line: Row, columns: _Columns, pack: collect.Pack, tool: str
+) -> tuple[list[Row], int]:
+    """Read the answers of one respondent, in the order in which they were given, if known.
+
+    Returns them, and how many have one message of two and are no pair.
+    """
     given: dict[tuple[str, str, int], Row] = {}
-    for head, ((domain, task, column), turn) in meaning.items():
+    for head, ((domain, task, column), turn) in columns.answers.items():
         if line[head].strip():
             given.setdefault((domain, task, turn), {})[column] = line[head].strip()
     gives = {(d.id, t.id): t.gives for d in pack.domains for t in d.tasks}
-    # An answer to the first message alone is no pair.
     whole = {key: one for key, one in given.items() if set(one) == set(gives[key[:2]])}
     code = line.get("genprobe_code") or digest([tool, *line.values()], 12)
     ids = line.get("genprobe_ids", "").split()
     order = line.get("genprobe_order", "").split()
     keys = sorted(whole, key=lambda k: order.index(f"{k[0]}__{k[1]}__{k[2]}") if order else 0)
     said = {f"about_{one.id}": "" for one in pack.about}
-    said |= {name: line[head].strip() for head, name in about.items()}
+    if not _declined(line, columns.consent_about, pack):
+        said |= {name: line[head].strip() for head, name in columns.about.items()}
     steps = line.get("genprobe_history")
     history = json.loads(steps) if steps else [f"{pack.step}|via:{tool}"]
     rows = []
@@ -394,7 +452,7 @@ def _answers_of(
         row |= {"lang": pack.lang, "domain": key[0], "task": key[1]}
         row |= {column: whole[key][column] for column in gives[key[:2]]}
         rows.append(row | said | {tables.HISTORY: list(history)})
-    return rows
+    return rows, len(given) - len(whole)
 
 
 def _responses(path: Path) -> list[Row]:
@@ -408,7 +466,10 @@ def _responses(path: Path) -> list[Row]:
     head = lines[0]
     if len(set(head)) < len(head):
         twice = next(name for name in head if head.count(name) > 1)
-        raise InputError(f"{path}: two columns are called {twice[:60]!r}")
+        raise InputError(
+            f"{path}: two columns are called {twice[:60]!r}; put the name of each in brackets "
+            "behind it, as `--to google-forms` does"
+        )
     return [
         dict(zip(head, map(unescape, cells + [""] * (len(head) - len(cells))), strict=False))
         for cells in lines[1:]

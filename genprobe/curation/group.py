@@ -26,6 +26,7 @@ from genprobe.curation import alike, tables
 from genprobe.errors import InputError
 from genprobe.files import Row, cell_text
 from genprobe.resources.packs import language_code
+from genprobe.text import many
 
 if TYPE_CHECKING:
     import numpy as np
@@ -74,10 +75,11 @@ class Grouping:
 
 @dataclass(frozen=True)
 class _Texts:
-    """The texts to be grouped, each once; `of` says which one a row has."""
+    """The texts to be grouped, each once; `of` says which one each of `rows` has."""
 
     texts: list[str]
     cells: list[tuple[str, str]]  # (polarity, within) of each text
+    rows: list[int]  # those with a text, by their place in the table
     of: list[int]
     vectors: Any
 
@@ -88,32 +90,39 @@ def run(
     """Group the rows of a table.
 
     source: a table with a column of texts (`attribute`, `text`, `sentence`, or `how.column`).
-    note: is told what was clustered in parts. Returns the rows, in order, and their columns.
-    Raises InputError for what cannot be grouped.
+    note: is told what was clustered in parts, and how many rows have no text: these are of no
+    group. Returns the rows, in order, and their columns. Raises InputError for what cannot be
+    grouped.
     """
     rows = tables.read(source)
     names, found = _prepare(source, rows, how)
     graph = alike.graph(found.vectors, how.threshold)
     groups = _cluster(found, graph, how, note)
     medoid, similarity = _medoids(found, groups)
-    first = {text: at for at, text in reversed(list(enumerate(found.of)))}
+    place = dict(zip(found.rows, found.of, strict=True))
+    first = {text: at for at, text in reversed(place.items())}
     size: dict[int, int] = defaultdict(int)
     for text in found.of:
         size[groups[text]] += 1
     name = {group: names[first[text]] for group, text in medoid.items()}
     against = _contradictions(found, graph, groups)
     step = how.step()
+    if len(place) < len(rows):
+        note(f"without a text, and of no group: {many(len(rows) - len(place), 'row')}")
     made = []
-    for (_, row), own, text, at in zip(rows, names, found.of, range(len(rows)), strict=True):
-        group = groups[text]
-        values = {
-            "group": name[group],
-            "group_size": size[group],
-            "medoid": at == first[medoid[group]],
-            "similarity": round(similarity[text], 4),
-            "polarity": found.cells[text][0],
-            "contradicts": " ".join(sorted(name[other] for other in against.get(group, ()))),
-        }
+    for at, ((_, row), own) in enumerate(zip(rows, names, strict=True)):
+        values: Row = dict.fromkeys(COLUMNS, "") | {"group_size": 0, "medoid": False}
+        if at in place:
+            text = place[at]
+            group = groups[text]
+            values = {
+                "group": name[group],
+                "group_size": size[group],
+                "medoid": at == first[medoid[group]],
+                "similarity": round(similarity[text], 4),
+                "polarity": found.cells[text][0],
+                "contradicts": " ".join(sorted(name[other] for other in against.get(group, ()))),
+            }
         made.append({"id": own} | row | values | {tables.HISTORY: tables.history([row], step)})
     return made, tables.columns(made, COLUMNS)
 
@@ -124,18 +133,19 @@ def sweep(
     """Say what groups each threshold makes.
 
     truth: a column of a known grouping, to measure purity by.
-    Returns one row a threshold: groups, singletons (rows that are alone), largest, `silhouette`
-    (Rousseeuw 1987, cosine distance, over at most 3,000 texts in whole groups; None where there
-    are fewer than two groups, or no text shares one), and `purity` (the share of rows whose truth
-    is the most frequent of their group; Manning et al. 2008, 16.3), with `purity_alone`: what it is
-    where every text is a group of its own, from which it can only fall.
+    Returns one row a threshold: rows with a text, groups, singletons (rows that are alone),
+    largest, `silhouette` (Rousseeuw 1987, cosine distance, over at most 3,000 texts in whole
+    groups; None where there are fewer than two groups, or no text shares one), and `purity` (the
+    share of rows whose truth is the most frequent of their group; Manning et al. 2008, 16.3),
+    with `purity_alone`: what it is where every text is a group of its own, from which it can only
+    fall.
     """
     rows = tables.read(source)
     _, found = _prepare(source, rows, how)
     labels = None
     if truth:
         tables.need(source, rows[0][1], (truth,), "the known grouping")
-        labels = [cell_text(row.get(truth)) for _, row in rows]
+        labels = [cell_text(rows[at][1].get(truth)) for at in found.rows]
     widest = alike.graph(found.vectors, min(thresholds))
     made = []
     for threshold in thresholds:
@@ -149,7 +159,7 @@ def sweep(
             "threshold": threshold,
             "linkage": how.linkage,
             "vectors": how.vectors(),
-            "rows": len(rows),
+            "rows": len(found.rows),
             "texts": len(found.texts),
             "groups": len(sizes),
             "singletons": sum(n == 1 for n in sizes.values()),
@@ -172,14 +182,16 @@ def _prepare(
         raise InputError(f"unknown linkage {how.linkage!r}; known: {', '.join(LINKAGES)}")
     there = list(dict.fromkeys(name for _, row in rows for name in row))
     wanted = (how.column,) if how.column else TEXT
-    column = tables.need(source, there, wanted, "the texts to group")
+    column = tables.need(source, there, wanted, "the texts to group; name another with --column")
     names = tables.name_rows(rows, [column], source)
     texts = [_plain(row.get(column)) for _, row in rows]
     if how.within:
         tables.need(source, there, (how.within,), "the groups to stay within")
     polarity = _polarities(source, rows, texts, there, how)
     within = [_plain(row.get(how.within)) for _, row in rows] if how.within else [""] * len(rows)
-    keys = list(zip(texts, polarity, within, strict=True))
+    keys = [key for key in zip(texts, polarity, within, strict=True) if key[0]]
+    if not keys:
+        raise InputError(f"{source}: no row has a text in the column {column!r}")
     unique = {key: at for at, key in enumerate(dict.fromkeys(keys))}
     distinct = list(unique)
     plain = [key[0] for key in distinct]
@@ -187,6 +199,7 @@ def _prepare(
     return names, _Texts(
         texts=[key[0] for key in distinct],
         cells=[key[1:] for key in distinct],
+        rows=[at for at, text in enumerate(texts) if text],
         of=[unique[key] for key in keys],
         vectors=vectors,
     )

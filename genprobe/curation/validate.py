@@ -411,6 +411,7 @@ def keep(
         q: _modelled([v for v in usable if v["question"] == q], model) for q in asked if model
     }
     step = f"validate/{VERSION}|{questions.name}@{questions.hash}|rule:{decide.text}"
+    step += f"|model:{model}" if model else ""
     counts: Counter[str] = Counter()
     for item in found:
         why = []
