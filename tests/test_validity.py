@@ -1,5 +1,7 @@
 """Reliability against worked values, and planted traits found again under noise."""
 
+import dataclasses
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -175,3 +177,6 @@ def test_the_matrix_is_printed_as_one_and_fits_narrow_terminals():
         figures = [word for line in measured.splitlines() for word in line.split()]
         assert all(word in narrow for word in figures if word.startswith(("0.", "−0.", "(")))
     assert text.count("Signature of all figures") == 1
+    few = [dataclasses.replace(scores[-2], value=None, low=None, high=None, n=3), *scores[:-2]]
+    assert "compared over 300 units" in crossed(few)
+    assert "No figure where too few units have both" in crossed(few)

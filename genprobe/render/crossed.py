@@ -50,10 +50,13 @@ def crossed(scores: Sequence[Score], width: int = WIDTH) -> str:
         for kind, (mark, hope) in _MARKS.items()
         if kind in kinds
     ]
-    ns = [score.n for score in scores if score.by["kind"] in _MARKS]
+    two = [score for score in scores if score.by["kind"] in _MARKS]
+    ns = [score.n for score in two if score.value is not None]
     if ns:
         over = f"{min(ns)}" if min(ns) == max(ns) else f"{min(ns)} to {max(ns)}"
-        lines.append(f"Every two measures are compared over {over} units.")
+        lines.append(f"Every two measures with a figure are compared over {over} units.")
+    if any(score.value is None and score.metric == "correlation" for score in two):
+        lines.append("No figure where too few units have both, or one of them never varies.")
     return "\n".join([*lines, *notes_below(scores, [])]) + "\n"
 
 
