@@ -310,6 +310,32 @@ def test_wordings_that_agree_to_the_letter_leave_the_statements():
     assert high - low == pytest.approx(other[1] - other[0], rel=0.1)
 
 
+def test_three_wordings_that_hardly_differ_make_the_interval_no_wider_than_it_must_be():
+    """Two variances drawn without weights hold 98 % here: the problem of Behrens and Fisher."""
+    held = 0
+    for hits, sizes in zip(
+        *simulated(np.random.default_rng(0), 600, 100, 3, 0.5, 0.1), strict=True
+    ):
+        low, high = wordings.spread(hits, sizes).interval()
+        held += low <= 0.5 <= high
+    assert 0.93 <= held / 600 <= 0.97
+
+
+def test_draws_are_weighted_by_what_wordings_leave_of_the_variance():
+    """The mixture is the importance-weighted sample: weights 1 + C / B, C the rest of the variance."""
+    few, rest, between = 4, 0.03, 0.05
+    rng = np.random.default_rng(0)
+    drawn = between / (rng.chisquare(few - 1, 400_000) / (few - 1))
+    weights = 1 + rest / drawn
+    _, one, more, which, _, _ = wordings._draws(few, 50)
+    mixed = between / np.where(which < rest / (rest + between), more, one)
+    at = np.quantile(mixed, [0.05, 0.25, 0.5, 0.75, 0.95])
+    order = np.argsort(drawn)
+    below = np.cumsum(weights[order]) / weights.sum()
+    expected = np.interp(at, drawn[order], below)
+    assert expected == pytest.approx([0.05, 0.25, 0.5, 0.75, 0.95], abs=0.015)
+
+
 def test_no_hit_at_all_has_an_interval_from_nothing():
     found = wordings.spread(np.zeros((30, 5)), np.ones((30, 5)))
     assert found.interval()[1] < 0.15

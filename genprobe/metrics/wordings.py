@@ -14,6 +14,13 @@ distribution of its own degrees of freedom in place of Satterthwaite's one for a
 the mean of the logistic function over a normal with these two. On the rate itself, with
 Satterthwaite's degrees of freedom, the same analysis of variance is too sure of itself where few
 wordings are given a rare answer at very different rates.
+
+Two variances that are each drawn so make an interval too wide where three wordings hardly differ,
+as in the problem of Behrens and Fisher. The draws of the wordings' variance are therefore weighted
+by the prior whose quantiles hold as often as they say, to the second order (as Ghosh & Kim 2001,
+Canadian J. of Statistics 29:5, for two means). With B the part of the variance of m that wordings
+have, and C the rest, the weight of a draw of B is 1 + C / B; a draw is one over a chi-square, so
+that this is a mixture of draws with w - 1 and with w + 1 degrees of freedom.
 """
 
 from __future__ import annotations
@@ -71,14 +78,17 @@ class Spread:
     def next(self, level: float = LEVEL) -> Interval:
         """Where the rate of one further wording would lie, in so many cases."""
         centre, spread = self._drawn()
-        one = _expit(centre + spread * _draws(self.wordings, self.statements_n)[3])
+        one = _expit(centre + spread * _draws(self.wordings, self.statements_n)[-1])
         low, high = np.quantile(one, [(1 - level) / 2, (1 + level) / 2])
         return float(low), float(high)
 
     def _drawn(self) -> tuple[Array, Array]:
         """Centres and spreads that the estimates leave possible."""
-        normal, wordings, statements, _ = _draws(self.wordings, self.statements_n)
-        between = self.between / wordings
+        normal, few, more, which, statements, _ = _draws(self.wordings, self.statements_n)
+        rest = max(0.0, self.statements - self.noise)
+        # The share of the mixture: the mean of C / B in it, over 1 + this mean.
+        share = rest / (rest + self.between) if rest else 0.0
+        between = self.between / np.where(which < share, more, few)
         drawn = np.maximum(self.statements / statements, self.least)
         variance = np.maximum(between - self.noise + drawn, _LEAST * drawn)
         spread = np.sqrt(np.maximum(0.0, self.wordings * (between - self.noise)))
@@ -124,21 +134,21 @@ def spread(hits: Array, sizes: Array) -> Spread | None:
 
 
 @functools.lru_cache(maxsize=256)
-def _draws(wordings: int, statements: int) -> tuple[Array, Array, Array, Array]:
-    """Draw normals, chi-squares over their degrees of freedom of both, and normals again.
+def _draws(wordings: int, statements: int) -> tuple[Array, ...]:
+    """Draw all that the intervals for so many wordings and statements need.
 
-    They are the same for the same numbers, each spread evenly over its distribution.
+    Normals; chi-squares with w - 1 and with w + 1 degrees of freedom, both over w - 1; numbers
+    from 0 to 1, to choose between the two; chi-squares of statements over their degrees of freedom;
+    normals again. They are the same every time, each spread evenly over its distribution.
     """
     from scipy import special
 
     rng = np.random.default_rng(SEED)
     even = (np.arange(DRAWS) + 0.5) / DRAWS
-    first, second = (special.ndtri(rng.permutation(even)) for _ in range(2))
-    chi = [
-        2 * special.gammaincinv(freedom / 2, rng.permutation(even)) / freedom
-        for freedom in (wordings - 1, statements - 1)
-    ]
-    return first, chi[0], chi[1], second
+    first, second, at, other, which = (rng.permutation(even) for _ in range(5))
+    few, more = (2 * special.gammaincinv((wordings + d) / 2, at) / (wordings - 1) for d in (-1, 1))
+    of_statements = 2 * special.gammaincinv((statements - 1) / 2, other) / (statements - 1)
+    return special.ndtri(first), few, more, which, of_statements, special.ndtri(second)
 
 
 # An even grid: Gauss and Hermite's nodes are too few where wordings differ by many logits.
@@ -221,7 +231,7 @@ def _over(
         pairable=False,
         place=place,
         apart=apart,
-        version="3",
+        version="4",
     )
 
 
