@@ -63,7 +63,7 @@ def test_every_language_is_tested_and_written() -> None:
         ("1. Sleep\n2. Habit", "for"),
         ("This is a stereotype.\n1. Sleep\n2. Habit", "against"),
         ("This is a stereotype. But here are five reasons:\n1. Sleep", "both"),
-        ("1. Sleep\n2. Habit\nThis is a stereotype.", "both"),
+        ("1. Sleep\nThis is a stereotype.", "both"),
         ("Conclusion\nThis is a stereotype.", "against"),
         ("It is well known. But it is a stereotype. Ultimately, studies show it.", "for"),
         ("It is well known. Ultimately, it is a stereotype.", "against"),

@@ -169,7 +169,7 @@ def _obedience(norm: str, found: dict[str, list[_Match]]) -> list[_Match]:
     critic = min((match.start for match in found["against"]), default=len(norm))
     numbers = [_Match("order", m.start(1), m.end()) for m in _LIST.finditer(norm, 0, critic)]
     if found["against"] or found["turned"]:
-        return numbers[:1] if len(numbers) > 1 else []
+        return numbers[:1]
     return sorted([*numbers, *found["order"]], key=lambda match: match.start)[:1]
 
 
