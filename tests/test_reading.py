@@ -542,3 +542,10 @@ def test_negations_inside_a_stance_and_names(
     lang: str, probe: str, answer: str, reply: str
 ) -> None:
     assert read(reply, probe, lang=lang).label == answer
+
+
+def test_a_phrase_that_counts_as_a_whole_sentence_hides_no_other():
+    """«نادرست است» alone disagrees; within a sentence it calls the statement wrong."""
+    judge = yesno.make()
+    said = judge(Item("fa", "disagreement", "", "خیر، این جمله نادرست است."))
+    assert said.label == "no" and said.fields["conflict"]

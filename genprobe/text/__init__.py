@@ -162,7 +162,11 @@ class _Waiting(NamedTuple):
 def compile_phrases(
     groups: Iterable[tuple[str, Iterable[str]]], fold: Mapping[str, str] | None = None
 ) -> Phrases:
-    """Phrases ready for `matches`. Where two groups claim one phrase, the first wins."""
+    """Phrases ready for `matches`. Where two groups claim one phrase, the first wins.
+
+    A group whose name ends in a full stop wins none: its phrases count only where its caller says
+    so, and both are told.
+    """
     fold = fold or {}
     root: Phrases = {}
     for group, patterns in groups:
@@ -221,7 +225,7 @@ def _grown(word: str, waiting: _Waiting) -> Phrases:
                     node = top
                     for token in rest:
                         node = node.setdefault(token, {})
-                    node.setdefault("", group)
+                    node.setdefault("." if group.endswith(".") else "", group)
         return top
     finally:
         if collecting:
@@ -238,6 +242,9 @@ def _folded(pattern: str, fold: Mapping[str, str]) -> Iterator[list[str]]:
     return (tokens(replace(phrase, fold)) for phrase, _ in plain_phrases(pattern))
 
 
+_ENDS = ("", ".")  # keys of the group of a phrase that ends here; no token is like them
+
+
 def matches(phrases: Phrases, words: Sequence[str], start: int) -> list[tuple[str, int]]:
     """(group, number of tokens) of every phrase that begins at `words[start]`, longest first."""
     node = phrases.get(words[start]) if start < len(words) else None
@@ -245,14 +252,13 @@ def matches(phrases: Phrases, words: Sequence[str], start: int) -> list[tuple[st
         return []
     if isinstance(node, _Waiting):
         node = phrases[words[start]] = _grown(words[start], node)
-    found = [(node[""], 1)] if "" in node else []
+    found = [(node[end], 1) for end in _ENDS if end in node]
     for at in range(start + 1, len(words)):
         step = node.get(words[at])
         if step is None:
             break
         node = step
-        if "" in node:
-            found.append((node[""], at + 1 - start))
+        found += [(node[end], at + 1 - start) for end in _ENDS if end in node]
     return found[::-1]
 
 
