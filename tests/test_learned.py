@@ -16,7 +16,9 @@ TEXT = Path(__file__).parents[1] / "tools" / "reading_text"
 @pytest.mark.parametrize("lang", registry.names("languages"))
 def test_training_text_is_whole(lang):
     count = 0
-    for line in (TEXT / f"{lang}.txt").read_text("utf-8").splitlines():
+    hands = sorted(TEXT.glob(f"*/{lang}.txt"))
+    assert len(hands) == 3
+    for line in "".join(path.read_text("utf-8") for path in hands).splitlines():
         labels, sentence = line.split(" ", 1)
         if labels in "=!?":
             assert sentence.count("*") == 1, line
@@ -27,7 +29,7 @@ def test_training_text_is_whole(lang):
         assert all(brace.count("|") == len(parts) - 1 for brace in braces), line
         assert len(parts) == 1 or braces, line
         count += len(parts)
-    assert count >= 250
+    assert count >= 600
     assert lang in learned.model().languages
 
 
@@ -84,6 +86,21 @@ def test_remarks_on_such_statements_are_no_answer(monkeypatch):
     remark, own = (yesno.Sentence(s, 0, 1) for s in ("such remarks hurt", "i abhor such remarks"))
     assert yesno.second_reading("agreement", "en", [remark]) is None
     assert yesno.second_reading("agreement", "en", [remark, own]) == ("no", own)
+
+
+def test_where_nothing_points_to_an_answer_it_must_be_firmer(monkeypatch):
+    saying(monkeypatch, disagrees=0.85)
+    assert read("The birds sing.").fields["kind"] == "offtopic"
+    saying(monkeypatch, disagrees=0.95)
+    assert (read("The birds sing.").label, read("The birds sing.").rule) == ("no", "learned")
+
+
+def test_a_clause_that_it_reads_in_no_sentence_is_undecided(monkeypatch):
+    saying(monkeypatch, agrees=0.04, disagrees=0.95)
+    verdict = read("I support this statement.")
+    assert (verdict.label, verdict.fields["kind"]) == ("ambiguous", "undecided")
+    saying(monkeypatch, agrees=0.2, disagrees=0.8)
+    assert read("I support this statement.").label == "yes"
 
 
 def test_it_has_no_say_over_answer_words_hedges_and_refusals(monkeypatch):

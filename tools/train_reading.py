@@ -1,23 +1,27 @@
-"""Train the learned reader of sentences from the texts in `tools/reading_text/`.
+"""Train the learned reader of sentences.
 
-    python tools/train_reading.py            writes genprobe/linguistics/learned.bin
-    python tools/train_reading.py --check    cross-validates; writes nothing
+    python tools/train_reading.py                   writes genprobe/linguistics/learned.bin
+    python tools/train_reading.py --check second    trains without one hand, prints how it reads it
 
-In `tools/reading_text/<lang>.txt`, all written for this project, a line is `labels sentence`:
+It learns from what this project wrote. `tools/reading_text/<hand>/<lang>.txt` is by several hands,
+each of its own; a line is `labels sentence`:
 - a agrees, d disagrees, s calls it a stereotype, f denies that, o none of these; `sd` is both.
 - `a/d I {share|do not share} it.` is two sentences, one for each label; every brace chooses.
 - `= I think that *`, `! I would not say that *`, `? Some say that *`: frames, in which any
   sentence says the same, the opposite, nothing.
 
-The statements of `prompts/statements/` are sentences that answer nothing, and so is the first half
-of a sentence in a language whose verb stands last. Sentences of one line
-stay together in cross-validation. The same files, torch and processor give the same weights.
+Sentences that the rules were mended on (`tests/sentences_today/`) are learnt from, too; of these
+only what they answer to their own question is known. The statements of `prompts/statements/` are
+sentences that answer nothing, and so is the first half of a sentence in a language whose verb
+stands last. Replies are not learnt from: they are what the reader is measured on. The same files,
+torch and processor give the same weights.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import json
 import re
 import sys
 from collections.abc import Iterator, Sequence
@@ -33,36 +37,61 @@ sys.path.insert(0, str(ROOT))
 
 from genprobe import text  # noqa: E402
 from genprobe.linguistics import learned  # noqa: E402
-from genprobe.resources import packs  # noqa: E402
+from genprobe.resources import packs, registry  # noqa: E402
 
 TEXT = ROOT / "tools" / "reading_text"
 STANCE, KIND = {"a": 1, "d": 2}, {"s": 1, "f": 2}
-TURNED = (0, 2, 1)
-LINES = 3  # a part of words that stands in fewer is not learnt
+UNKNOWN = -1  # what a sentence says of the question that it was not asked
+TURNED = (0, 2, 1, UNKNOWN)  # by 0 to 2, or UNKNOWN
+ANSWERS = {  # stance and kind that an answer to a probe is
+    "agreement": {"yes": (1, UNKNOWN), "no": (2, UNKNOWN), "ambiguous": (0, UNKNOWN)},
+    "disagreement": {"yes": (2, UNKNOWN), "no": (1, UNKNOWN), "ambiguous": (0, UNKNOWN)},
+    "recognition": {"yes": (UNKNOWN, 1), "no": (UNKNOWN, 2), "ambiguous": (UNKNOWN, 0)},
+}
+LINES = 4  # a part of words that stands in fewer is not learnt
 VERB_LAST = ("bn", "fa", "hi", "kk", "mr")
 HALVED = 3  # every so many of their sentences are cut in half, too
 UNITS, SIZE, NETS, EPOCHS, BATCH, RATE, DROP = 96, 48, 3, 16, 64, 4e-3, 0.4
-FRAMED = 0.3  # share of sentences that stand in a frame
+MIXED = 16  # batches that are drawn at once and sorted by the length of their sentences
+STEMS = 0.25  # share of words that are known by their stems alone, as words never seen are
+FRAMED, FRAMES = 0.3, 4  # share of sentences that stand in a frame, one of so many
 FIRM = 0.8  # probability from which a reading is taken
 
 
-# A sentence as it is seen, plain and then in frames, each with what it says.
-Forms = list[tuple[list[learned.Word], tuple[int, int]]]
-
-
 class Sentence(NamedTuple):
-    """A sentence, the line that it is of, and what it says: stance and kind, 0 to 2 each."""
+    """A sentence, its hand and line, and what it says: stance and kind, 0 to 2 or UNKNOWN."""
 
+    hand: str
     lang: str
     line: int
     text: str
     says: tuple[int, int]
 
 
-def sentences() -> tuple[list[Sentence], dict[str, list[tuple[str, str]]]]:
-    """All sentences, and the frames of each language."""
+class Form(NamedTuple):
+    """A sentence as it is seen, plain or in a frame, and what it says."""
+
+    words: list[learned.Word]
+    says: tuple[int, int]
+
+
+class Rows(NamedTuple):
+    """A form as a network takes it.
+
+    rows: those of the known parts of all words, one behind the other; counts: how many a word
+    has; groups: (words, groups) 0 or 1.
+    """
+
+    rows: np.ndarray
+    counts: np.ndarray
+    groups: np.ndarray
+    says: tuple[int, int]
+
+
+def written() -> tuple[list[Sentence], dict[str, list[tuple[str, str]]]]:
+    """The sentences written for the training, and the frames of each language."""
     found, frames = [], {}
-    for path in sorted(TEXT.glob("*.txt")):
+    for path in sorted(TEXT.glob("*/*.txt")):
         for line, row in enumerate(path.read_text("utf-8").splitlines()):
             labels, pattern = row.split(" ", 1)
             if labels in "=!?":
@@ -72,11 +101,21 @@ def sentences() -> tuple[list[Sentence], dict[str, list[tuple[str, str]]]]:
                 one = re.sub(r"\{([^}]*)\}", lambda m, k=k: m[1].split("|")[k], pattern)
                 stance = max(STANCE.get(char, 0) for char in label)
                 kind = max(KIND.get(char, 0) for char in label)
-                found.append(Sentence(path.stem, line, one, (stance, kind)))
-        with (ROOT / "prompts" / "statements" / f"{path.stem}.csv").open(encoding="utf-8") as rows:
-            for line, row in enumerate(csv.DictReader(rows)):
-                found.append(Sentence(path.stem, -1 - line, row["text"], (0, 0)))
+                found.append(Sentence(path.parent.name, path.stem, line, one, (stance, kind)))
     return found, frames
+
+
+def answered() -> Iterator[Sentence]:
+    """The sentences that the rules were mended on, and the statements, which answer nothing."""
+    for path in sorted((ROOT / "tests" / "sentences_today").glob("*.jsonl")):
+        for line, row in enumerate(path.read_text("utf-8").splitlines()):
+            one = json.loads(row)
+            says = ANSWERS[one["probe"]][one["answer"]]
+            yield Sentence("sentences_today", one["lang"], line, one["response"], says)
+    for lang in registry.names("languages"):
+        with (ROOT / "prompts" / "statements" / f"{lang}.csv").open(encoding="utf-8") as rows:
+            for line, row in enumerate(csv.DictReader(rows)):
+                yield Sentence("statements", lang, line, row["text"], (0, 0))
 
 
 def framed(one: Sentence, frame: tuple[str, str]) -> Sentence:
@@ -88,8 +127,12 @@ def framed(one: Sentence, frame: tuple[str, str]) -> Sentence:
 
 def seen(one: Sentence) -> list[learned.Word]:
     """Its words as the networks see them."""
-    fold = packs.load_language(one.lang).fold
-    return learned.words(one.lang, text.replace(text.normalise(one.text), fold))
+    return learned.words(one.lang, folded(one))
+
+
+def folded(one: Sentence) -> str:
+    """Its text in the form in which replies are compared."""
+    return text.replace(text.normalise(one.text), packs.load_language(one.lang).fold)
 
 
 class Net(nn.Module):
@@ -97,24 +140,23 @@ class Net(nn.Module):
 
     def __init__(self, parts: int) -> None:
         super().__init__()
-        self.parts = nn.EmbeddingBag(parts, SIZE, mode="sum")
+        self.parts = nn.EmbeddingBag(parts, SIZE, mode="sum", sparse=True)
         nn.init.normal_(self.parts.weight, 0, 0.1)
         self.groups = nn.Linear(len(learned.GROUPS), SIZE)
         self.row = nn.GRU(SIZE, UNITS, bidirectional=True, batch_first=True)
         self.out = nn.Linear(4 * UNITS, 6)
         self.drop = nn.Dropout(DROP)
 
-    def forward(self, batch: Sequence[Sequence[learned.Word]]) -> torch.Tensor:
-        sizes = [len(words) for words in batch]
-        every = [word for words in batch for word in words]
-        counts = torch.tensor([len(word.parts) for word in every])
-        rows = torch.tensor([row for word in every for row in word.parts], dtype=torch.long)
+    def forward(self, batch: Sequence[Rows]) -> torch.Tensor:
+        sizes = [len(one.counts) for one in batch]
+        counts = torch.from_numpy(np.concatenate([one.counts for one in batch]))
+        rows = torch.from_numpy(np.concatenate([one.rows for one in batch]))
         parts = self.parts(rows, counts.cumsum(0) - counts)
         parts = parts / counts.clamp(min=1).sqrt()[:, None]
-        if self.training:  # words that were never seen are known by their stems alone
-            parts = parts * (torch.rand(len(every), 1) > 0.15) / 0.85
-        groups = [[w.groups >> g & 1 for g in range(len(learned.GROUPS))] for w in every]
-        x = self.drop(parts + self.groups(torch.tensor(groups, dtype=torch.float32)))
+        if self.training:
+            parts = parts * (torch.rand(len(counts), 1) > STEMS) / (1 - STEMS)
+        groups = torch.from_numpy(np.concatenate([one.groups for one in batch]))
+        x = self.drop(parts + self.groups(groups))
         padded = nn.utils.rnn.pad_sequence(x.split(sizes), batch_first=True)
         packed = nn.utils.rnn.pack_padded_sequence(
             padded, torch.tensor(sizes), batch_first=True, enforce_sorted=False
@@ -126,30 +168,47 @@ class Net(nn.Module):
         return self.out(self.drop(torch.cat([highest, mean], -1)))
 
 
-def train(known: Sequence[Forms], parts: int, seed: int) -> Net:
-    """One network. parts: how many are known."""
+def _batches(known: Sequence[Sequence[Rows]], rng: np.random.Generator) -> Iterator[list[Rows]]:
+    """One of the forms of every sentence, in batches of like length: that is quick to compute."""
+    order = rng.permutation(len(known))
+    for start in range(0, len(order), BATCH * MIXED):
+        some = [
+            known[i][rng.integers(1, len(known[i])) if rng.random() < FRAMED else 0]
+            for i in order[start : start + BATCH * MIXED]
+        ]
+        some.sort(key=lambda one: len(one.counts))
+        for at in rng.permutation(-(-len(some) // BATCH)):
+            yield some[at * BATCH : (at + 1) * BATCH]
+
+
+def train(known: Sequence[Sequence[Rows]], parts: int, seed: int) -> Net:
+    """One network. known: the forms of each sentence. parts: how many are known."""
     torch.manual_seed(seed)
     rng = np.random.default_rng(seed)
     net = Net(parts)
     steps = EPOCHS * -(-len(known) // BATCH)
-    adam = torch.optim.AdamW(net.parameters(), lr=RATE, weight_decay=1e-4)
-    rate = torch.optim.lr_scheduler.OneCycleLR(adam, RATE, total_steps=steps, pct_start=0.1)
-    loss = nn.CrossEntropyLoss(label_smoothing=0.05)
+    dense = [p for name, p in net.named_parameters() if name != "parts.weight"]
+    adams = [
+        torch.optim.AdamW(dense, lr=RATE, weight_decay=1e-4),
+        torch.optim.SparseAdam([net.parts.weight], lr=RATE),
+    ]
+    rates = [
+        torch.optim.lr_scheduler.OneCycleLR(
+            adam, RATE, total_steps=steps, pct_start=0.1, cycle_momentum=False
+        )
+        for adam in adams
+    ]
+    loss = nn.CrossEntropyLoss(label_smoothing=0.05, ignore_index=UNKNOWN, reduction="sum")
     for _ in range(EPOCHS):
-        order = rng.permutation(len(known))
-        for start in range(0, len(order), BATCH):
-            some = [known[i] for i in order[start : start + BATCH]]
-            some = [
-                forms[rng.integers(1, len(forms)) if rng.random() < FRAMED else 0] for forms in some
-            ]
-            z = net([words for words, _ in some])
-            said = torch.tensor([says for _, says in some])
-            cost = loss(z[:, :3], said[:, 0]) + loss(z[:, 3:], said[:, 1])
-            adam.zero_grad()
+        for batch in _batches(known, rng):
+            z = net(batch)
+            said = torch.tensor([one.says for one in batch])
+            cost = (loss(z[:, :3], said[:, 0]) + loss(z[:, 3:], said[:, 1])) / len(batch)
+            net.zero_grad()
             cost.backward()
-            nn.utils.clip_grad_norm_(net.parameters(), 1.0)
-            adam.step()
-            rate.step()
+            nn.utils.clip_grad_norm_(dense, 1.0)
+            for one in (*adams, *rates):
+                one.step()
     return net.eval()
 
 
@@ -181,9 +240,10 @@ def finished(nets: Sequence[Net]) -> learned.Arrays:
     )
 
 
-def prepared() -> tuple[list[Sentence], list[Forms]]:
-    """All sentences, and each with three frames around it as the networks see them."""
-    rows, frames = sentences()
+def prepared() -> tuple[list[Sentence], list[list[Form]]]:
+    """All sentences, and each plain and in frames as the networks see it."""
+    rows, frames = written()
+    rows += answered()
     last = [one for one in rows if one.lang in VERB_LAST and len(one.text.split()) > 2]
     for one in last[::HALVED]:
         words = one.text.split()
@@ -191,57 +251,52 @@ def prepared() -> tuple[list[Sentence], list[Forms]]:
     rng = np.random.default_rng(0)
     known = []
     for one in rows:
-        forms = [one] + [
-            framed(one, frames[one.lang][rng.integers(len(frames[one.lang]))]) for _ in range(3)
-        ]
-        known.append([(seen(form), form.says) for form in forms])
+        some = frames[one.lang]
+        forms = [one, *(framed(one, some[rng.integers(len(some))]) for _ in range(FRAMES))]
+        known.append([Form(seen(form), form.says) for form in forms])
     return rows, known
 
 
-def fitted(rows: Sequence[Sentence], known: Sequence[Forms], nets: int) -> learned.Model:
+def fitted(rows: Sequence[Sentence], known: Sequence[list[Form]], nets: int) -> learned.Model:
     """A model of several networks, as it is read from its file."""
-    lines: dict[int, set[tuple[str, int]]] = {}
+    lines: dict[int, set[tuple[str, str, int]]] = {}
     for one, forms in zip(rows, known, strict=True):
-        for words, _ in forms:
-            for part in {part for word in words for part in word.parts}:
-                lines.setdefault(part, set()).add((one.lang, one.line))
+        for form in forms:
+            for part in {part for word in form.words for part in word.parts}:
+                lines.setdefault(part, set()).add((one.hand, one.lang, one.line))
     kept = sorted(part for part, where in lines.items() if len(where) >= LINES)
     row = {part: at for at, part in enumerate(kept)}
-    known = [
-        [
-            ([w._replace(parts=tuple(row[p] for p in w.parts if p in row)) for w in words], says)
-            for words, says in forms
-        ]
-        for forms in known
-    ]
-    arrays = finished([train(known, len(kept), seed) for seed in range(nets)])
+    taken = [[_rows(form, row) for form in forms] for forms in known]
+    arrays = finished([train(taken, len(kept), seed) for seed in range(nets)])
     languages = tuple(sorted({one.lang for one in rows}))
     return learned.load(learned.write(learned.Model(arrays, row, FIRM, languages)))
 
 
-def folds(rows: Sequence[Sentence], count: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Indices to train on and to test, lines whole."""
-    lines = sorted({(one.lang, one.line) for one in rows})
-    fold = dict(zip(lines, np.random.default_rng(0).permutation(len(lines)) % count, strict=True))
-    of = np.array([fold[one.lang, one.line] for one in rows])
-    for k in range(count):
-        yield np.flatnonzero(of != k), np.flatnonzero(of == k)
+def _rows(form: Form, row: dict[int, int]) -> Rows:
+    """The form as a network takes it. row: that of each known part."""
+    parts = [[row[p] for p in word.parts if p in row] for word in form.words]
+    bits = range(len(learned.GROUPS))
+    return Rows(
+        np.array([p for some in parts for p in some], np.int64),
+        np.array([len(some) for some in parts], np.int64),
+        np.array([[w.groups >> g & 1 for g in bits] for w in form.words], np.float32),
+        form.says,
+    )
 
 
-def check(count: int, nets: int) -> None:
-    """Print what is read right of lines that were held out, by threshold and by language."""
+def check(hand: str, nets: int) -> None:
+    """Print what is read right of the sentences of a hand that was left out, by threshold."""
     rows, known = prepared()
+    pairs = list(zip(rows, known, strict=True))
+    learn = [pair for pair in pairs if pair[0].hand != hand]
+    model = fitted([one for one, _ in learn], [forms for _, forms in learn], nets)
     table = []
-    for learn, test in folds(rows, count):
-        model = fitted([rows[i] for i in learn], [known[i] for i in learn], nets)
-        for i in test:
-            fold = packs.load_language(rows[i].lang).fold
-            sentence = text.replace(text.normalise(rows[i].text), fold)
-            (p,) = model.read(rows[i].lang, [sentence])
-            table += [(rows[i].lang, 0, rows[i].says[0], *p[:2])]
-            table += [(rows[i].lang, 1, rows[i].says[1], *p[2:])]
+    for one in rows:
+        if one.hand == hand:
+            (p,) = model.read(one.lang, [folded(one)])
+            table += [(one.lang, 0, one.says[0], *p[:2]), (one.lang, 1, one.says[1], *p[2:])]
     for axis, name in enumerate(("stance", "stereotype")):
-        part = [row for row in table if row[1] == axis]
+        part = [row for row in table if row[1] == axis and row[2] != UNKNOWN]
         print(f"{name}: {sum(row[2] > 0 for row in part)} sentences say something of it")
         for firm in (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95):
             print(f"  from {firm}:", scores(part, firm))
@@ -264,14 +319,13 @@ def scores(part: Sequence[tuple[str, int, int, float, float]], firm: float) -> s
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--check", action="store_true", help="cross-validate and write nothing")
-    options.add_argument("--folds", type=int, default=5)
+    options.add_argument("--check", metavar="HAND", help="leave out a hand, and write nothing")
     options.add_argument("--nets", type=int, default=NETS, help="networks whose mean is taken")
     given = options.parse_args()
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)
     if given.check:
-        check(given.folds, given.nets)
+        check(given.check, given.nets)
         return
     data = learned.write(fitted(*prepared(), given.nets))
     learned.FILE.write_bytes(data)

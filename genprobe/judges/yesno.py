@@ -1782,25 +1782,31 @@ class YesNo:
         if bare is not None:
             return bare
         reading = _Reading(lexicon, item.probe, item.prompt, norm)
-        found = _reconsidered(reading, code, reading.read())
-        if not isinstance(found, str):
-            answer, rule, start, end, k = found
-            conflict = reading.conflict(answer, k)
-            if len(reading.norm) == len(reply):
-                evidence = reply[start:end]
-            else:
-                evidence = reply[text.origin(reply, start, end, lexicon.fold)]
-            fields: dict[str, JSON] = {"kind": "answer", "conflict": conflict}
-            return Verdict(answer, rule, evidence, None, fields)
-        letter = _letter(item.prompt, reply)
-        if letter is not None:
-            shown, option = letter
-            meant = self(item._replace(prompt="", response=option))
-            if meant.label != "ambiguous":
-                return Verdict(
-                    meant.label, "letter", shown, None, {"kind": "answer", "conflict": False}
-                )
-        return _none(_why_not(reading, bool(offset), found))
+        found = reading.read()
+        if isinstance(found, str):
+            letter = _letter(item.prompt, reply)
+            if letter is not None:
+                shown, option = letter
+                meant = self(item._replace(prompt="", response=option))
+                if meant.label != "ambiguous":
+                    return Verdict(
+                        meant.label, "letter", shown, None, {"kind": "answer", "conflict": False}
+                    )
+            kind = _why_not(reading, bool(offset), found)
+            second = _proposed(reading, code, found or kind)
+            if second is None:
+                return _none(kind)
+            found = second
+        elif _doubted(reading, code, found):
+            return _none("undecided")
+        answer, rule, start, end, k = found
+        conflict = reading.conflict(answer, k)
+        if len(reading.norm) == len(reply):
+            evidence = reply[start:end]
+        else:
+            evidence = reply[text.origin(reply, start, end, lexicon.fold)]
+        fields: dict[str, JSON] = {"kind": "answer", "conflict": conflict}
+        return Verdict(answer, rule, evidence, None, fields)
 
     def comes_to(self, lang: str, probe: str, prompt: str, thought: str) -> str:
         """Return what a thought comes to: its last commitment, where a reply's first one counts."""
@@ -1838,20 +1844,22 @@ _LEARNED: dict[str, Callable[[learned.Reading], tuple[float, float]]] = {
     "disagreement": lambda r: (r.disagrees, r.agrees),
 }
 _LEARNED_SENTENCES = 12  # of a reply, that the learned reader sees
+_FIRMER = 0.9  # from which probability it is heard where nothing points to an answer
+_DOUBT = 0.05  # what a clause answers is undecided where it gives that less in every sentence
 
 
 def second_reading(
-    probe: str, code: str, sentences: Sequence[Sentence]
+    probe: str, code: str, sentences: Sequence[Sentence], least: float = 0
 ) -> tuple[str, Sentence] | None:
-    """Say what the learned reader makes of a reply that the rules leave undecided.
+    """Say what the learned reader makes of a reply in which the rules find no answer.
 
     A sentence about such statements in general ("Such remarks are unfair"), in which the speaker
-    does not appear, is none that it reads, and none that names a stereotype and that the rules
-    did not place ("A stereotype is a belief about a group").
+    does not appear, is none that it reads.
 
     probe: one of `PROBES`. code: the language that was asked in. sentences: those of the reply;
-    questions, quotations and the statement itself left out. Returns `yes` or `no`, with the first
-    sentence that says so; None where it reads none firmly, or two that contradict each other.
+    questions, quotations and the statement itself left out. least: the least probability, where
+    that is more than the weights ask for. Returns `yes` or `no`, with the first sentence that says
+    so; None where it reads none firmly, or two that contradict each other.
     """
     model = learned.model()
     if code not in model.languages:
@@ -1859,28 +1867,37 @@ def second_reading(
     own = []
     for sentence in sentences[:_LEARNED_SENTENCES]:
         bits = learned.groups(code, sentence.text)
-        if probe == "recognition" and bits & clauses.STEREOTYPE:
-            continue
         if bits & clauses.ME or not bits & clauses.SUCH:
             own.append(sentence)
     found = []
     for sentence, one in zip(own, model.read(code, [s.text for s in own]), strict=True):
         for answer, p in zip(packs.ANSWERS, _LEARNED[probe](one), strict=True):
-            if p >= model.firm:
+            if p >= max(model.firm, least):
                 found.append((answer, sentence))
     return found[0] if len({answer for answer, _ in found}) == 1 else None
 
 
-def _reconsidered(reading: _Reading, code: str, found: _Found | str) -> _Found | str:
-    """Return the result of the rules, or of the learned reader where they are undecided."""
-    if found != "undecided":
-        return found
-    second = second_reading(reading.probe, code, reading.own_sentences())
+def _proposed(reading: _Reading, code: str, kind: str) -> _Found | None:
+    """Return what the learned reader proposes for a reply without an answer of this kind."""
+    if kind not in ("undecided", "offtopic"):
+        return None
+    least = _FIRMER if kind == "offtopic" else 0
+    second = second_reading(reading.probe, code, reading.own_sentences(), least)
     if second is None:
-        return found
+        return None
     answer, one = second
     k = bisect.bisect_left([e.start for e in reading.events], one.end)
     return answer, "learned", one.start, one.end, -k - 1
+
+
+def _doubted(reading: _Reading, code: str, found: _Found) -> bool:
+    """Whether the learned reader is firm that no sentence of the reply says what the rules read."""
+    model = learned.model()
+    if found[1] != "clause" or code not in model.languages:
+        return False
+    own = [s.text for s in reading.own_sentences()[:_LEARNED_SENTENCES]]
+    at = packs.ANSWERS.index(found[0])
+    return bool(own) and max(_LEARNED[reading.probe](r)[at] for r in model.read(code, own)) < _DOUBT
 
 
 def _compared(reply: str, lexicon: _Lexicon) -> str:

@@ -5,8 +5,8 @@ ending and with its neighbour, as far as these parts were learnt, and by the ste
 prompts/languages/ that it belongs to: words that negate or agree, whatever the language, are one
 to the network.
 Three recurrent networks read the row in both directions; the mean of their probabilities is the
-reading. Trained by `tools/train_reading.py` on sentences that this project wrote
-(`tools/reading_text/`); docs/reading.md says how well it reads.
+reading. Trained by `tools/train_reading.py` on sentences that were written for this project;
+docs/reading.md says how well it reads.
 
 A sentence alone and among others may differ in the last bits of a sum: probabilities are rounded.
 """
