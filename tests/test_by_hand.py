@@ -1,13 +1,19 @@
 """Figures that are printed and not stored, recounted from the raw rows with plain pandas."""
 
 import itertools
+import json
+import math
+import re
+from collections import Counter
 
 import numpy as np
 import pandas as pd
 import pytest
+from test_report import Page
 
-from genprobe import api
+from genprobe import api, report
 from genprobe.analysis.compare import compare
+from genprobe.report import figures
 from genprobe.review.agreement import agreement
 
 LABELS = ["yes", "no", "ambiguous"]
@@ -35,6 +41,176 @@ def test_agreement_of_reviewers(tmp_path, seed):
     assert found["krippendorff-alpha"] == pytest.approx(1 - (1 - same) / by_chance)
 
 
+HOSTILE = [
+    *("Yes.", "NO!", "", "Yes and no.", "</td><td>100.0</td>", "\u202eYes.", "Да, согласен."),
+    *("I cannot answer that as an AI.", "<script>alert(1)</script> Yes", "I do not agree."),
+]
+PROBES = ["recognition", "agreement", "disagreement"]
+
+
+def ask(home, model, said):
+    """A run of recorded replies; said: (statement, question) -> reply, those left out fail."""
+    names = sorted({name for name, _ in said}, key=lambda name: int(name[1:]))
+    texts = [{"id": name, "lang": "en", "text": f"Cooks of {name} are loud."} for name in names]
+    pd.DataFrame(texts).to_csv(home / "data.csv", index=False)
+    rows = [(*key, "en", text) for key, text in said.items() if text is not None]
+    columns = ["statement", "probe", "lang", "response"]
+    pd.DataFrame(rows, columns=columns).to_csv(home / f"{model}.csv", index=False)
+    probes = [probe for probe in PROBES if any(probe == asked for _, asked in said)]
+    return api.yesno(
+        str(home / f"{model}.csv"), engine="replay", data=str(home / "data.csv"),
+        langs=["en"], probes=probes, out=home / model,
+    ).folder  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory):
+    """Two runs of twelve statements and three questions, hostile replies, one in eight failed."""
+    home, rng = tmp_path_factory.mktemp("two"), np.random.default_rng(11)
+    keys = [*itertools.product([f"s{at}" for at in range(12)], PROBES)]
+    draw = lambda: None if rng.random() < 0.12 else str(rng.choice(HOSTILE))  # noqa: E731
+    return [ask(home, model, {key: draw() for key in keys}) for model in ("one", "two")]
+
+
+def lines(path):
+    return pd.DataFrame(map(json.loads, path.read_text("utf-8").splitlines()))
+
+
+def recount(run):
+    """{(measure, question): (value, n, bounds, left out)} of a run, from its JSONL alone."""
+    judged = lines(run / "judgments" / "yesno.jsonl")
+    judged["kind"] = [fields["kind"] for fields in judged["fields"]]
+    rows = lines(run / "requests.jsonl")[["id", "probe"]]
+    came = lines(run / "responses.jsonl")["request"]
+    assert not came.duplicated().any() and set(judged["request"]) == set(came)
+    rows = rows.merge(
+        judged[["request", "label", "kind"]], "left", left_on="id", right_on="request"
+    )
+    found = {}
+    for probe, part in rows.groupby("probe"):
+        said, failed = part["label"], int(part["label"].isna().sum())
+        for name in LABELS:
+            hits, n = int((said == name).sum()), int(said.notna().sum())
+            bounds = (hits / len(part), (hits + failed) / len(part)) if failed else None
+            found[name, probe] = hits / n, n, bounds, {"failed": failed}
+        word = "no" if probe == "disagreement" else "yes"
+        hits, clear = int((said == word).sum()), int(said.isin(["yes", "no"]).sum())
+        left = Counter(part.loc[said == "ambiguous", "kind"]) | Counter(failed=failed)
+        bounds = hits / len(part), (hits + len(part) - clear) / len(part)
+        name = "recognised" if probe == "recognition" else "endorsed"
+        found[name, probe] = hits / clear, clear, bounds if clear < len(part) else None, left
+    return found
+
+
+def points(bounds):
+    return tuple(f"{100 * end:.1f}" for end in bounds) if bounds else ()
+
+
+def test_the_page_says_what_the_records_say(two, tmp_path):
+    """Shares, n, bounds and what was left out: in the main tables and in the list of all."""
+    page = Page(report.build(two, tmp_path / "page.html").read_text("utf-8"))
+    for run in two:
+        for (name, probe), (value, n, bounds, left) in recount(run).items():
+            (row,) = (
+                row for row in page.rows if len(row) == 7 and row[0] == name
+                if {f"{run.name}.csv", probe} <= set(row[1].split(" · "))
+            )  # fmt: skip
+            assert row[2] == f"{100 * value:.1f} %" and row[4] == str(n), row
+            why = dict(part.split(" ")[::-1] for part in row[5].split(", ") if part)
+            assert why == {k: str(v) for k, v in left.items() if v}, row
+            assert tuple(re.findall(r"[\d.]+", row[6])) == points(bounds), row
+            head, line = in_main_table(page, f"{run.name}.csv", name, probe)
+            planned = n + sum(left.values())
+            assert line[head].split("\n")[0] == f"{100 * value:.1f}", line
+            counted = f"n {n} of {planned}" if n < planned else f"n {n}"
+            assert line[head].endswith(counted), line
+
+
+def in_main_table(page, model, name, probe):
+    """(column, row) of a figure: one table has the measures, those of the answers each a table."""
+    starts = [at for at, row in enumerate(page.rows) if row and row[0] == "Model"]
+    if name in ("recognised", "endorsed"):
+        tables = [starts[0]]
+    else:
+        tables = [at for at in starts if page.rows[at][1].startswith("yes ")]
+        tables = [tables[PROBES.index(probe)]]
+    head = page.rows[tables[0]]
+    (column,) = (
+        at for at, title in enumerate(head)
+        if title.startswith(f"{name} ") and (name in LABELS or f"%{probe}" in title)
+    )  # fmt: skip
+    return column, next(row for row in page.rows[tables[0] + 1 :] if row[0] == model)
+
+
+def test_the_figures_files_say_what_the_records_say(two, tmp_path):
+    """CSV and LaTeX behind a figure of the report."""
+    figures.draw(two, tmp_path)
+    table = pd.read_csv(tmp_path / "shares-by-model.csv").set_index(["model", "metric", "probe"])
+    text = (tmp_path / "shares-by-model.tex").read_text("utf-8")
+    for run in two:
+        # A wide table goes on below itself, question by question.
+        printed = [row for row in text.splitlines() if row.startswith(f"{run.name}.csv &")]
+        cells = iter([c for row in printed for c in row.rstrip("\\ ").split(" & ")[1:]])
+        for probe in PROBES:
+            assert next(cells) == str(recount(run)["yes", probe][1])
+            for name in LABELS:
+                value, n, bounds, left = recount(run)[name, probe]
+                row = table.loc[f"{run.name}.csv", name, probe]
+                assert (row["value"], row["n"]) == (pytest.approx(value), n)
+                failed = left["failed"]
+                assert row["excluded"] == f"failed={failed}" if failed else pd.isna(row["excluded"])
+                ends = row[["bound_low", "bound_high"]].dropna().astype(float).tolist()
+                assert ends == (pytest.approx(bounds) if bounds else [])
+                assert next(cells).startswith(f"{100 * value:.1f} ")
+                assert next(cells) == ("--".join(points(bounds)) or "--")
+
+
+def binomial_mid_p(one, other):
+    """Twice the smaller tail of so many fair coins, half of what was seen left out, by a sum."""
+    n, least = one + other, min(one, other)
+    chance = [math.comb(n, k) / 2**n for k in range(n + 1)]
+    if one == other:
+        return 1 - chance[least] / 2
+    return 2 * (sum(chance[:least]) + chance[least] / 2)
+
+
+def holm(given):
+    """The k-th smallest of m p-values times m - k, never below one before it, never above 1."""
+    order, found, least = sorted(range(len(given)), key=given.__getitem__), {}, 0.0
+    for at, name in enumerate(order):
+        least = max(least, min(1.0, (len(given) - at) * given[name]))
+        found[name] = least
+    return [found[at] for at in range(len(given))]
+
+
+@pytest.mark.parametrize("shares", [(0.8, 0.2), (0.2, 0.8), (0.5, 0.5)])
+def test_mcnemar_and_holm_of_two_runs(tmp_path, shares):
+    """One question a statement: sign, mid-p, and p-values corrected for all that are printed."""
+    rng, names = np.random.default_rng(5), [f"s{at}" for at in range(24)]
+    said = {}
+    for model, yes in zip(("one", "two"), shares, strict=True):
+        draw = rng.choice(["Yes.", "No.", ""], len(names), p=[0.9 * yes, 0.9 * (1 - yes), 0.1])
+        said[model] = dict(zip(names, map(str, draw), strict=True))
+        ask(tmp_path, model, {(name, "agreement"): text for name, text in said[model].items()})
+    found = compare(tmp_path / "one", tmp_path / "two", metrics=["endorsed", "yes", "no"])
+    got = {(s.by["of"], s.metric): s for s in found}
+    both = pd.DataFrame(said)
+    expected = []
+    for name, word in (("endorsed", "Yes."), ("yes", "Yes."), ("no", "No.")):
+        kept = both[(both != "").all(axis=1)] if name == "endorsed" else both
+        hits = kept == word
+        one = int((hits["one"] & ~hits["two"]).sum())
+        other = int((hits["two"] & ~hits["one"]).sum())
+        difference = got[name, "difference"]
+        assert difference.n == len(kept)
+        assert difference.value == pytest.approx((other - one) / len(kept))  # second minus first
+        p = got[name, "mcnemar-p"]
+        assert p.n == one + other and p.value == pytest.approx(binomial_mid_p(one, other))
+        expected.append(p.value)
+    corrected = [got[name, "holm-p"].value for name in ("endorsed", "yes", "no")]
+    assert corrected == pytest.approx(holm(expected))
+
+
 def test_differences_of_two_runs(tmp_path):
     """The rates and their difference, counted from the replies themselves."""
     rng, shares = np.random.default_rng(3), {}
@@ -57,5 +233,5 @@ def test_differences_of_two_runs(tmp_path):
     found = compare(tmp_path / "one", tmp_path / "two", metrics=["endorsed"])
     (score,) = [s for s in found if s.metric == "difference"]
     assert score.n == len(pairs)
-    expected = float(pairs["one"].mean() - pairs["two"].mean())
-    assert abs(score.value) == pytest.approx(abs(expected))
+    expected = float(pairs["two"].mean() - pairs["one"].mean())  # second minus first
+    assert score.value == pytest.approx(expected)
