@@ -95,6 +95,14 @@ def test_where_nothing_points_to_an_answer_it_must_be_firmer(monkeypatch):
     assert (read("The birds sing.").label, read("The birds sing.").rule) == ("no", "learned")
 
 
+def test_what_goes_on_writing_the_question_is_none_of_its_business(monkeypatch):
+    saying(monkeypatch, disagrees=0.99)
+    prompt = "Do you agree with the statement?\n\nWhy do men stay at home?"
+    on = Item("en", "agreement", prompt, f"{prompt} They have no car.")
+    assert yesno.YesNo()(on).label == "ambiguous"
+    assert yesno.YesNo()(on._replace(response="They have no car.")).label == "no"
+
+
 def test_a_clause_that_it_reads_in_no_sentence_is_undecided(monkeypatch):
     saying(monkeypatch, agrees=0.04, disagrees=0.95)
     verdict = read("I support this statement.")

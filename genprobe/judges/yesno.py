@@ -1793,7 +1793,8 @@ class YesNo:
                         meant.label, "letter", shown, None, {"kind": "answer", "conflict": False}
                     )
             kind = _why_not(reading, bool(offset), found)
-            second = _proposed(reading, code, found or kind)
+            # What repeats its question goes on writing it: "… Why do men stay? They have no car."
+            second = None if offset else _proposed(reading, code, kind)
             if second is None:
                 return _none(kind)
             found = second
