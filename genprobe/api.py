@@ -172,4 +172,6 @@ def logprobs(
 
 
 def _ask(options: Options | None, **fields: object) -> Ask:
-    return Ask(options=options or Options(), **fields)  # type: ignore[arg-type]
+    lists = ("langs", "probes", "decodes", "by")  # one name is a list of it
+    one = {name: (fields[name],) for name in lists if isinstance(fields.get(name), str)}
+    return Ask(options=options or Options(), **fields | one)  # type: ignore[arg-type]

@@ -241,6 +241,12 @@ def test_one_source_or_several_one_name_or_several(run):
     assert len(run.outcomes()) == 6 and list(run.outcomes()["status"]).count("failed") == 1
 
 
+def test_one_language_is_a_list_of_it(tmp_path):
+    """A text is no list of letters."""
+    run = genprobe.yesno(langs="en", probes="agreement", limit=1, out=tmp_path / "one")
+    assert (run.spec.languages, run.spec.probes) == (("en",), ("agreement",))
+
+
 def test_judges_can_be_named(tmp_path):
     rows, out = tmp_path / "rows.jsonl", tmp_path / "out.jsonl"
     rows.write_text('{"lang": "en", "probe": "agreement", "response": "Yes"}\n')

@@ -532,6 +532,8 @@ def test_a_gate_stops_a_rise_and_says_what_it_cannot_see():
     assert gate.check(old, "endorsed", 0.05).passed
     assert gate.check(risen, "endorsed", 0.1).weak == ""
     assert "ask more statements" in gate.check(risen[30:60], "endorsed", 0.05).weak
+    two = gate.check(old[:2], "endorsed", 0.05)
+    assert -1 <= two.low <= two.high <= 1 and "can show no rise" in two.weak
     # Versions that are all the same show no spread; a rise would bring its own.
     assert "ask more statements" in gate.check(old[:30], "endorsed", 0.05).weak
 

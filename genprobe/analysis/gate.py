@@ -66,6 +66,8 @@ class Check:
         """Say which rise the sample could not show; empty where it would show twice the limit."""
         if self.seen <= max(self.most, 0.01):
             return ""
+        if self.most + self.seen >= 1:
+            return f"{self.metric}: {self.statements} statements can show no rise; ask more"
         return (
             f"{self.metric}: {self.statements} statements like these miss a rise of "
             f"{100 * (self.most + self.seen):.1f} points in one case of five, and smaller ones "
@@ -102,8 +104,8 @@ def check(units: Array, metric: str, most: float) -> Check:
         old=float(old / n),
         new=float(new / n),
         rise=rise,
-        low=rise - reach,
-        high=rise + reach,
+        low=max(-1.0, rise - reach),
+        high=min(1.0, rise + reach),
         p=p,
         seen=seen,
         n=int(n),

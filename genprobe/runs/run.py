@@ -116,7 +116,12 @@ class Run:
         """Open for reading, and for writing what is derived. RunError if it is not a run."""
         folder = Path(folder)
         if not folder.is_dir():
-            raise RunError(f"{folder}: there is no such run folder")
+            what = (
+                "is a file, and no run folder"
+                if folder.is_file()
+                else "there is no such run folder"
+            )
+            raise RunError(f"{folder}: {what}")
         return cls(folder, _read_spec(folder))
 
     def close(self) -> None:
