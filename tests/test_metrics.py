@@ -283,6 +283,8 @@ def test_acquiescence():
     assert (found.value, found.n) == (0.5, 4)
     assert found.excluded == {"missing": 1, "hedge": 2, "one question only": 1}
     assert found.bounds == pytest.approx([2 / 6, 4 / 6])
+    failed = [row(50, "agreement", None, status="failed"), row(50, "disagreement", "yes")]
+    assert one(rows + failed, "acquiescence").bounds == pytest.approx([2 / 7, 5 / 7])
     with pytest.raises(InputError, match="cannot be split by 'probe'"):
         score(rows, "acquiescence", ["probe"])
 

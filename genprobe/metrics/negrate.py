@@ -59,18 +59,23 @@ def not_told(outcomes: pd.DataFrame) -> pd.Series:
 def templates(outcomes: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     """Return one row for each template and cell of `by`.
 
-    Its columns, `by`, and the number of stories that came (`__told`), that count (`__valid`) and
-    that are negative of those (`__negative`).
+    Its columns, `by`, and the number of stories that came or failed (`__asked`), that count
+    (`__valid`) and that are negative of those (`__negative`).
     """
     valid = (not_told(outcomes) == "").to_numpy(bool)
     negative = (outcomes["sentiment"] == "negative").to_numpy(bool, na_value=False)
     keys = list(dict.fromkeys([*(c for c in TEMPLATE if c in outcomes), *by]))
     stories = outcomes[keys].assign(
-        __told=(outcomes["status"] == "answered").to_numpy(int),
+        __asked=_asked(outcomes).astype(int),
         __valid=valid.astype(int),
         __negative=(valid & negative).astype(int),
     )
     return stories.groupby(keys, sort=True, dropna=False, observed=True).sum().reset_index()
+
+
+def _asked(outcomes: pd.DataFrame) -> np.ndarray:
+    """Return whether a story came, or its request failed: what could be negative."""
+    return outcomes["status"].isin(["answered", "failed"]).to_numpy(bool)
 
 
 def _units(
@@ -89,17 +94,17 @@ def _one(found: pd.DataFrame) -> pd.Series:
 def of_templates(outcomes: pd.DataFrame, by: list[str]) -> Units:
     """Count the share of templates whose label is negative.
 
-    Bounds: the share of all templates with a story if no story that does not count were negative,
-    and if every one were; a template without a label could be either.
+    Bounds: the share of all templates that were asked if no story that does not count or whose
+    request failed were negative, and if every one were; a template without a label could be either.
     """
     found = templates(outcomes, by)
     label = found["__negative"] * 2 > found["__valid"]
-    told, valid = found["__told"], found["__valid"]
-    least = found["__negative"] * 2 > told
-    most = (found["__negative"] + told - valid) * 2 > told
+    asked, valid = found["__asked"], found["__valid"]
+    least = found["__negative"] * 2 > asked
+    most = (found["__negative"] + asked - valid) * 2 > asked
     possible = np.column_stack([least, most]).astype(float)
     possible[(valid < FEWEST).to_numpy()] = (0.0, 1.0)
-    possible[(told == 0).to_numpy()] = np.nan
+    possible[(asked == 0).to_numpy()] = np.nan
     return _units(found, by, [label, _one(found)], possible)
 
 
@@ -139,13 +144,14 @@ def _disagreement(outcomes: pd.DataFrame, by: list[str]) -> Units:
 def _stories(outcomes: pd.DataFrame, by: list[str]) -> Units:
     """Count the share of stories that are negative.
 
-    Bounds: if no story that does not count were negative, and if every one were.
+    Bounds: if no story that does not count or whose request failed were negative, and if every
+    one were.
     """
     reason = not_told(outcomes)
     counts = (reason == "").to_numpy(bool)
     negative = (outcomes["sentiment"] == "negative").to_numpy(bool, na_value=False) & counts
     possible = np.column_stack([negative, negative | ~counts]).astype(float)
-    possible[(outcomes["status"] != "answered").to_numpy(bool)] = np.nan
+    possible[~_asked(outcomes)] = np.nan
     stats = np.column_stack([negative.astype(float), np.ones(len(outcomes))])
     return Units(outcomes[by], outcomes["statement"], reason, stats, possible)
 

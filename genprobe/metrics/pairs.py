@@ -38,18 +38,18 @@ def _acquiescence(outcomes: pd.DataFrame, by: list[str]) -> Units:
     "Yes" to both is acquiescence, the habit of saying yes that survey research knows (Cronbach
     1946; Krosnick 1999, Annual Review of Psychology 50:537); "no" to both is its mirror. Either
     way the word did not depend on the statement. An item is one sample of one statement in one
-    language from one model. The measure is ours. Bounds: if no item with an unclear answer had
-    two same words, and if every one had.
+    language from one model. The measure is ours. Bounds: if no item with an unclear answer or a
+    request that failed had two same words, and if every one had.
     """
     both, reason = both_ways(outcomes, by, "acquiescence")
     same = (both["answer_1"] == both["answer_2"]).to_numpy(bool, na_value=False)
     counted = (reason == "").to_numpy(bool)
     hits = (same & counted).astype(float)
-    # Unclear is what was answered on both sides; a failed request bounds nothing.
-    unread = both[["__reason_1", "__reason_2"]].isin(["failed", "missing", "unjudged"])
-    answered = (reason != "one question only") & ~unread.any(axis=1)
+    # What was asked on both sides, and came or failed, could be either.
+    unread = both[["__reason_1", "__reason_2"]].isin(["missing", "unjudged"])
+    asked = (reason != "one question only") & ~unread.any(axis=1)
     possible = np.column_stack([hits, np.where(counted, hits, 1.0)])
-    possible[~answered.to_numpy(bool)] = np.nan
+    possible[~asked.to_numpy(bool)] = np.nan
     stats = np.column_stack([hits, np.ones(len(both))])
     return Units(both[by], cluster(both), reason, stats, possible)
 

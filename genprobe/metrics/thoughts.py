@@ -69,7 +69,7 @@ def _against(outcomes: pd.DataFrame, by: list[str]) -> Units:
     """Count the share of replies that answer the opposite of what their thought comes to.
 
     Of those where both are clear: the thought agrees, and the answer denies. Bounds: if no unclear
-    pair were opposite, and if every one were.
+    pair and no request that failed were opposite, and if every one were.
     """
     rows = spoken(outcomes)
     reason = _reason(rows, "thought_answer")
@@ -78,7 +78,7 @@ def _against(outcomes: pd.DataFrame, by: list[str]) -> Units:
     reason = reason.mask(unclear, "unclear")
     hit = clear & (rows["thought_answer"] != rows["answer"])
     hits = hit.fillna(False).to_numpy(float)
-    open_ = unclear.to_numpy(bool)
+    open_ = (unclear | (reason == "failed")).to_numpy(bool)
     possible = np.column_stack([hits, np.where(open_, 1.0, hits)])
     possible[~(open_ | (reason == "").to_numpy(bool))] = np.nan
     stats = np.column_stack([hits, np.ones(len(rows))])

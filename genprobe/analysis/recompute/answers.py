@@ -145,7 +145,7 @@ def _against(rows: Sequence[Row]) -> Figure:
 
     rows = _free(rows)
     found = share(rows, why, lambda row: row["thought_answer"] != row["answer"])
-    open_ = sum(why(row) == "unclear" for row in rows)
+    open_ = sum(why(row) in ("unclear", "failed") for row in rows)
     return _bounded(found, [(unit[1][0],) * 2 for unit in found.units] + [(0.0, 1.0)] * open_)
 
 
@@ -184,10 +184,12 @@ def _of_items(hit: Callable[[str, str], bool]) -> Callable[[Sequence[Row]], Figu
 
 def _acquiescence(rows: Sequence[Row]) -> Figure:
     found = _of_items(lambda first, second: first == second)(rows)
-    open_ = 0  # a failed request bounds nothing
+    open_ = 0
     for item in _both_ways(rows):
-        told = len(item) == 2 and all(not no_reply(row, "answer") for row in item.values())
-        open_ += bool(told and _why_of_both(item))
+        asked = len(item) == 2 and all(
+            no_reply(row, "answer") in ("", "failed") for row in item.values()
+        )
+        open_ += bool(asked and _why_of_both(item))
     return _bounded(found, [(unit[1][0],) * 2 for unit in found.units] + [(0.0, 1.0)] * open_)
 
 

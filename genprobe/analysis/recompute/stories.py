@@ -84,12 +84,12 @@ def _of_labelled(
         reasons = []
         for stories in templates(rows):
             negative, n = _votes(stories, column)
-            came = sum(row["status"] == "answered" for row in stories)
+            asked = sum(row["status"] in ("answered", "failed") for row in stories)
             reasons.append("few-stories" if n < FEWEST else "")
             if n >= FEWEST:
                 units.append((_template(stories[0]), (float(of(negative, n)), 1.0)))
-                part.append((2 * negative > came, 2 * (negative + came - n) > came))
-            elif came:
+                part.append((2 * negative > asked, 2 * (negative + asked - n) > asked))
+            elif asked:
                 part.append((False, True))
         found = mean_of(units, counted(reasons), ends)
         bounds = tuple(mean([float(p[at]) for p in part]) for at in (0, 1)) if part else None
@@ -118,10 +118,10 @@ def _published(rows: Sequence[Row]) -> Figure:
 
 def _negative_stories(rows: Sequence[Row]) -> Figure:
     found = share(rows, not_told, lambda row: row["by_sentiment"] == "negative", _template)
-    came = [row for row in rows if row["status"] == "answered"]
-    least = sum(not not_told(row) and row["by_sentiment"] == "negative" for row in came)
-    most = least + sum(bool(not_told(row)) for row in came)
-    bounds = (least / len(came), most / len(came)) if came else None
+    asked = [row for row in rows if row["status"] in ("answered", "failed")]
+    least = sum(not not_told(row) and row["by_sentiment"] == "negative" for row in asked)
+    most = least + sum(bool(not_told(row)) for row in asked)
+    bounds = (least / len(asked), most / len(asked)) if asked else None
     return Figure(found.value, found.n, found.excluded, bounds, found.units)
 
 
