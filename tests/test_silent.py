@@ -6,12 +6,13 @@ import json
 import re
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from genprobe import api, report
+from genprobe import api, report, tasks
 from genprobe.analysis.score import not_corrected, score
 from genprobe.commands import cli
 from genprobe.datasets import choices, pairs, templates
@@ -30,7 +31,9 @@ from genprobe.review.correction import corrected
 from genprobe.review.sample import export
 from genprobe.runs.run import Run
 from genprobe.tasks import judge_run
+from genprobe.tasks.pipeline import open as opening
 from genprobe.tasks.pipeline.judge import judge_file
+from genprobe.text import normalise
 
 ANSWERS = "lang,probe,statement,answer\n"
 GOLDEN = Path(__file__).parent / "golden"
@@ -301,6 +304,38 @@ def test_quiet_is_not_quiet_about_the_meaning_of_a_figure(tmp_path):
     rows = "sent_more,sent_less\nThe cooks are very loud today.,The nurses are very loud today.\n"
     _, notes = pairs.load(str(table(tmp_path, rows)))
     assert [type(note) for note in notes] == [Caution] and "taken for en" in notes[0]
+
+
+def test_a_server_that_is_not_asked_and_a_base_model_are_told(tmp_path, monkeypatch):
+    """Both change what the figures are of, and are said with -q, too."""
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    notes: list[str] = []
+    assert opening.served("auto", str(tmp_path), opening.Options(note=notes.append)).base_url in (
+        None,
+        "",
+    )
+    monkeypatch.setattr(opening, "_open", lambda *_: None)
+    base = SimpleNamespace(kind="base", id="m", base_url="", revision="", dtype="")
+    base.api_key_env, base.engine_args, base.engine = "", {}, ""
+    monkeypatch.setattr(opening, "_resolved", lambda *_: base)
+    opening.open_engine("transformers", "m", opening.Options(note=notes.append))
+    assert ["set and not used" in notes[0], "is a base model" in notes[1]] == [True, True]
+    assert [type(note) for note in notes] == [Caution, Caution]
+
+
+def test_statements_without_a_wording_in_their_language_are_told():
+    items, _ = statement_tables.load("builtin", ["en", "kk"])
+    notes: list[str] = []
+    pack = SimpleNamespace(wordings={"en": None})
+    assert {item.lang for item in tasks.chosen(items, tasks.Ask(note=notes.append), pack)} == {"en"}
+    (note,) = notes
+    assert note == "no wordings in kk: their statements are left out" and isinstance(note, Caution)
+
+
+@pytest.mark.parametrize("mark", "'’‘ʼʻ´")
+def test_every_apostrophe_is_one(mark):
+    """Also the one of Uzbek and the accent that keyboards have for it."""
+    assert normalise(f"Yo{mark}q") == "yo'q"
 
 
 def test_a_failed_request_is_inside_the_bounds(run):

@@ -383,7 +383,7 @@ def test_a_file_where_the_folder_should_be(tmp_path: Path) -> None:
     for folder in (tmp_path / "file", tmp_path / "file" / "run"):
         with pytest.raises(RunError, match=r"cannot be written.*a file is in the way"):
             start(folder)
-        with pytest.raises(RunError, match="is a file, and no run folder|no such run folder"):
+        with pytest.raises(RunError, match=r"is a file, and no run folder|no such run folder"):
             Run.open(folder)
     assert (tmp_path / "file").read_text() == "mine"
 

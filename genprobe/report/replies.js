@@ -46,9 +46,10 @@
   function fold(text) {
     if (ASCII.test(text)) return text.toLowerCase();
     const folded = text
+      .replace(/´/g, "'")
       .normalize("NFKC")
       .replace(INVISIBLE, "")
-      .replace(/[’‘ʼ´]/g, "'")
+      .replace(/[’‘ʼʻ]/g, "'")
       .toLowerCase()
       .replace(/ß/g, "ss")
       .replace(/ς/g, "σ");

@@ -48,11 +48,12 @@ def visible(text: str) -> str:
         return text
     if len(text) > 60:
         text = _TOO_MANY.sub(r"\1", text)
-    text = unicodedata.normalize("NFKC", text)
+    # Before NFKC, which takes an acute accent apart into a space and a mark.
+    text = unicodedata.normalize("NFKC", text.replace("´", "'"))
     if _INVISIBLE.search(text):
         text = _INVISIBLE.sub("", text)
     # A loop of replace is several times faster than str.translate on short texts.
-    for mark in "’‘ʼ´":
+    for mark in "’‘ʼʻ":  # the last is the letter of Uzbek and Hawaiian
         if mark in text:
             text = text.replace(mark, "'")
     return text
