@@ -323,6 +323,15 @@ def test_a_server_that_is_not_asked_and_a_base_model_are_told(tmp_path, monkeypa
     assert [type(note) for note in notes] == [Caution, Caution]
 
 
+def test_a_column_that_is_ours_but_for_its_spelling_is_told(tmp_path):
+    """Contrasts of a column 'Role' are counted as originals."""
+    text = "lang,text,Role,theme\nen,Cooks are loud.,original,x\nen,Nurses are loud.,contrast,x\n"
+    found, notes = statement_tables.load(str(table(tmp_path, text)))
+    assert [s.role for s in found] == ["original", "original"]
+    (note,) = notes
+    assert isinstance(note, Caution) and "'Role'" in note and "rename it" in note
+
+
 def test_statements_without_a_wording_in_their_language_are_told():
     items, _ = statement_tables.load("builtin", ["en", "kk"])
     notes: list[str] = []

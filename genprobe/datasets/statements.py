@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 from genprobe.datasets import shades
-from genprobe.errors import InputError
+from genprobe.errors import Caution, InputError
 from genprobe.files import (
     Notes,
     Problems,
@@ -158,6 +158,7 @@ def _table(
     """Read a plain table, one statement a row."""
     only = wanted[0] if wanted is not None and len(wanted) == 1 else None
     _check_columns(path, list(first[1]), only)
+    _tell_lookalikes(path, list(first[1]), notes)
     rows = [first, *rest]
     source = f"{path.name}@{packs.file_hash(path)}"
     statements: list[Statement] = []
@@ -203,6 +204,15 @@ def _check_columns(path: Path, columns: list[str], lang: str | None) -> None:
         more = ", …" if len(columns) > 12 else ""
         there = ", ".join(columns[:12]) + more
         raise InputError(f"{path}: no column {name!r}; there is: {there}; {cure}")
+
+
+def _tell_lookalikes(path: Path, columns: list[str], notes: Notes) -> None:
+    """Note columns that are ours but for their spelling: without a `role` all are originals."""
+    for own in columns:
+        name = own.strip().lower().replace(" ", "_").replace("-", "_")
+        if name in COLUMNS and name not in columns:
+            what = "is kept as a column of your own and not used"
+            notes.add(Caution(f"{path}: {own!r} {what}; if it means {name!r}, rename it"))
 
 
 def _lang(row: Row, only: str | None, where: str) -> str:
