@@ -445,9 +445,7 @@ def _language(path: Path) -> Iterator[Finding]:
             continue  # letters and words of running text, other scripts' spellings among them
         for pattern in patterns:
             at = f"{where} [{group}] {pattern!r}"
-            if re.search(r"[()]", re.sub(r"\([^()]*\)\??", "", pattern)) or "?" in re.sub(
-                r"\)\?", "", pattern
-            ):
+            if not text.well_formed(pattern):
                 yield Finding("error", at, "a pattern has only (a|b) and (a)?")
                 continue
             for message in _text(pattern, language, latin=True):
@@ -457,6 +455,11 @@ def _language(path: Path) -> Iterator[Finding]:
                 if not words:
                     yield Finding("error", at, "no letter in it")
                 plain[group].add(words)
+    for group, patterns in language.clause.items():
+        for pattern in patterns:
+            if not text.well_formed(pattern):
+                at = f"{where} [clause {group}] {pattern!r}"
+                yield Finding("error", at, "a pattern has only (a|b) and (a)?")
     for one, two in _OPPOSITES:
         for words in sorted(plain[one] & plain[two]):
             yield Finding("error", where, f"{' '.join(words)!r} is in both {one!r} and {two!r}")

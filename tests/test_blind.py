@@ -1,10 +1,9 @@
-"""Judges on examples written by others, or before the judge was tried on them: floors under the
-published figures.
+"""Judges on examples written by others: floors under the published figures.
 
-docs/reading.md, docs/choices.md and docs/story-sentiment.md have the figures, and how far these
-examples were looked at while the judges grew. Whoever mends a judge with them in view makes them
-seen: write new ones then. The files `*_unseen.jsonl` are those that nobody who mends has seen; the
-others were blind once, and are for development now.
+docs/reading.md, docs/choices.md and docs/story-sentiment.md have the figures. In `blind/` stand
+examples that nobody who mends a judge has seen; in `seen/` those that were blind once, and are for
+development now. Whoever mends a judge with blind ones in view makes them seen: move them, and have
+others write new ones then.
 """
 
 import json
@@ -14,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from genprobe.judges import Item
-from genprobe.resources import registry
+from genprobe.resources import packs, registry
 
 HERE = Path(__file__).parent
 
@@ -36,17 +35,19 @@ def answers(path: Path) -> Counter[str]:
     return found
 
 
-def test_answers_of_replies_of_another_author():
-    found = answers(HERE / "blind" / "yesno.jsonl")
+def test_answers_of_replies_of_other_authors():
+    found = answers(HERE / "seen" / "yesno_2.jsonl")
+    assert found["right"] >= 0.97 * 900 and found["turned"] <= 0.008 * 900
+    found = answers(HERE / "seen" / "yesno.jsonl")
     assert found["all"] == 924
     assert found["right"] >= 0.98 * 924 and found["turned"] <= 0.005 * 924
     assert found["cut"] == 0  # no thought that was cut off counts as an answer
 
 
-def test_answers_of_unseen_replies():
-    found = answers(HERE / "blind" / "yesno_unseen.jsonl")
+def test_answers_of_blind_replies():
+    found = answers(HERE / "blind" / "yesno.jsonl")
     assert found["all"] == 900
-    assert found["right"] >= 0.875 * 900 and found["turned"] <= 0.026 * 900
+    assert found["right"] >= 0.95 * 900 and found["turned"] <= 0.01 * 900
     assert found["cut"] == 0
 
 
@@ -65,12 +66,13 @@ def test_answers_of_replies_that_the_rules_were_mended_on():
 
 
 @pytest.mark.parametrize(
-    ("name", "right", "wrong"), [("choices", 0.99, 0.005), ("choices_unseen", 0.98, 0.005)]
+    ("name", "right", "wrong"),
+    [("seen/choices", 0.99, 0.005), ("seen/choices_2", 0.98, 0.005), ("blind/choices", 0.95, 0.01)],
 )
 def test_options_of_replies_of_other_authors(name, right, wrong):
     judge = registry.module("judges", "choice").make()
     found: Counter[str] = Counter()
-    for row in rows(HERE / "blind" / f"{name}.jsonl"):
+    for row in rows(HERE / f"{name}.jsonl"):
         item = Item(row["lang"], "", "", row["response"], options=tuple(row["options"]))
         item = item._replace(marks=tuple(row["shown"] or ()))
         said = judge(item).label
@@ -82,10 +84,10 @@ def test_options_of_replies_of_other_authors(name, right, wrong):
 
 
 @pytest.mark.parametrize("lang", ["kk", "ru", "fa", "en"])
-@pytest.mark.parametrize(("name", "least"), [("stories", 0.97), ("stories_unseen", 0.75)])
-def test_sentiment_of_stories_that_are_trained_on_and_of_unseen_ones(name, least, lang):
+@pytest.mark.parametrize(("name", "least"), [("seen", 0.97), ("blind", 0.75)])
+def test_sentiment_of_stories_that_are_trained_on_and_of_blind_ones(name, least, lang):
     judge = registry.module("judges", "sentiment").make()
-    mine = [r for r in rows(HERE / "blind" / f"{name}.jsonl") if r["lang"] == lang]
+    mine = [r for r in rows(HERE / name / "stories.jsonl") if r["lang"] == lang]
     pairs = [
         (row["sentiment"], judge(Item(lang, "", "", row["response"])).label)
         for row in mine
@@ -109,22 +111,33 @@ def right(path: Path, judge: str, column: str, part: str | None = None) -> tuple
 
 
 def test_stance_and_refusals_of_texts_that_the_words_were_mended_on():
-    hits, n = right(HERE / "blind" / "stance.jsonl", "stance", "stance")
+    hits, n = right(HERE / "seen" / "stance.jsonl", "stance", "stance")
     assert n == 144 and hits >= 0.93 * n
-    hits, n = right(HERE / "blind" / "refusals.jsonl", "refusal", "refused")
+    hits, n = right(HERE / "seen" / "refusals.jsonl", "refusal", "refused")
     assert n == 216 and hits >= 0.96 * n
 
 
 def test_stance_and_refusals_in_the_manner_of_models():
-    hits, n = right(HERE / "blind" / "essays.jsonl", "stance", "stance", "typical")
+    hits, n = right(HERE / "seen" / "essays.jsonl", "stance", "stance", "typical")
     assert n == 108 and hits >= 0.78 * n
-    hits, n = right(HERE / "blind" / "essays.jsonl", "refusal", "refused", "typical")
+    hits, n = right(HERE / "seen" / "essays.jsonl", "refusal", "refused", "typical")
     assert n == 108 and hits >= 0.95 * n
+
+
+def test_stance_and_refusals_of_blind_texts_are_as_published():
+    told = packs.read_toml(registry.PROMPTS / "measured.toml")
+    for name, judge, column in (
+        ("stance", "stance", "stance"),
+        ("refusals", "refusal", "refused"),
+    ):
+        hits, n = right(HERE / "blind" / f"{name}.jsonl", judge, column)
+        assert n == sum(told[judge]["n"].values()) == 216
+        assert abs(hits - sum(told[judge]["right"].values())) <= 2
 
 
 def test_the_classifier_of_stories_does_not_read_regard():
     judge = registry.module("judges", "sentiment").make()
-    found = rows(HERE / "blind" / "regard.jsonl")
+    found = rows(HERE / "seen" / "regard.jsonl")
     said = [judge(Item(row["lang"], "", "", row["response"])).label for row in found]
     assert sum(a == row["sentiment"] for a, row in zip(said, found, strict=True)) == 20
     assert sum(a == row["regard"] for a, row in zip(said, found, strict=True)) == 10

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from genprobe import text
 from genprobe.errors import InputError
 from genprobe.lint import Finding, lint
-from genprobe.resources import registry
+from genprobe.resources import packs, registry
 
 YESNO = registry.PROMPTS / "yesno"
 
@@ -132,3 +133,25 @@ def test_what_is_neither_is_refused(tmp_path):
     for path in (tmp_path / "nowhere", tmp_path / "a.txt", tmp_path):
         with pytest.raises(InputError):
             lint((path,))
+
+
+def test_a_group_in_another_group_is_read_and_deeper_ones_are_faults():
+    assert list(text.expand("a (b|c (d|e)? f)")) == ["a b", "a c  f", "a c d f", "a c e f"]
+    assert text.well_formed("a (b|c (d|e)?) f")
+    assert not any(map(text.well_formed, ("a (b", "a) b", "a?", "(a (b (c)))")))
+
+
+def strings(value):
+    if isinstance(value, str):
+        return [value]
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [found for part in inner for found in strings(part)]
+
+
+@pytest.mark.parametrize("folder", ["options", "stance", "refusal"])
+def test_phrases_that_no_other_check_sees_are_well_formed(folder):
+    for path in (registry.PROMPTS / folder).glob("*.toml"):
+        for name, group in packs.read_toml(path).items():
+            if isinstance(group, (list, dict)):
+                for pattern in strings(group):
+                    assert text.well_formed(pattern), (path.name, name, pattern)

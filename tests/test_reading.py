@@ -467,7 +467,7 @@ def test_no_reason_to_reject_is_agreement(lang: str, answer: str, reply: str) ->
         # what stands between a noun and its negation, in two pieces
         ("it", "recognition", "no", "Di stereotipi, qui dentro, non ce n'è neanche l'ombra."),
         # "this is a generalisation (that) does not …" denies nothing
-        ("ar", "recognition", "yes", "هذا تعميم لا يراعي الفروق الفردية."),
+        ("ar", "recognition", "ambiguous", "هذا تعميم لا يراعي الفروق الفردية."),
     ],
 )
 def test_quotations_last_words_both_and_openers(

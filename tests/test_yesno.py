@@ -64,7 +64,7 @@ def test_the_reverse_question_reverses_sentences_not_words():
 def test_a_second_reader_proposes_and_leaves_what_the_rules_read_alone(monkeypatch):
     asked = []
 
-    def second(probe, code, sentences, least):
+    def second(probe, code, sentences):
         asked.append((probe, code, [s.text for s in sentences]))
         return "no", sentences[-1]
 

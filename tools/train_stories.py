@@ -10,7 +10,7 @@ In `tools/story_text/`, all written for this project:
 - `lexicon.txt`: stems of four languages, a line a concept, with its polarity.
 - `plots_<lang>.tsv`: stories, each with a plot of its own.
 - `*.jsonl`: stories of other hands: `lang, response, sentiment, genre`. `hand3` and
-  `tests/blind/stories.jsonl` were blind once: development stories, which are trained on since.
+  `tests/seen/stories.jsonl` were blind once: development stories, which are trained on since.
 
 Step 1, the weights of words: logistic regression of three classes, L2, on sentences and on
 stories (their last sentence weighs most). What the lexicon says of a concept is a start that all
@@ -39,7 +39,7 @@ from genprobe.engines.control import stories as control  # noqa: E402
 from genprobe.judges.classifiers import story  # noqa: E402
 
 TEXT = ROOT / "tools" / "story_text"
-SEEN = ROOT / "tests" / "blind" / "stories.jsonl"  # blind once, development since
+SEEN = ROOT / "tests" / "seen" / "stories.jsonl"  # blind once, development since
 DEVELOPMENT = {"stories", "hand3"}  # hands that no training text is from, until they were added
 LABELS = {"n": 0, "0": 1, "p": 2, "negative": 0, "neutral": 1, "positive": 2}
 FOLDS = 8

@@ -1845,22 +1845,22 @@ _LEARNED: dict[str, Callable[[learned.Reading], tuple[float, float]]] = {
     "disagreement": lambda r: (r.disagrees, r.agrees),
 }
 _LEARNED_SENTENCES = 12  # of a reply, that the learned reader sees
-_FIRMER = 0.9  # from which probability it is heard where nothing points to an answer
 _DOUBT = 0.05  # what a clause answers is undecided where it gives that less in every sentence
 
 
 def second_reading(
-    probe: str, code: str, sentences: Sequence[Sentence], least: float = 0
+    probe: str, code: str, sentences: Sequence[Sentence]
 ) -> tuple[str, Sentence] | None:
     """Say what the learned reader makes of a reply in which the rules find no answer.
 
-    A sentence about such statements in general ("Such remarks are unfair"), in which the speaker
-    does not appear, is none that it reads.
+    It is not asked about single words ("Exactly."), nor about two kinds of sentences: those about
+    such statements in general ("Such remarks are unfair") in which the speaker does not appear,
+    and, where the question is whether something is a stereotype, those that speak of stereotypes,
+    which the rules know better.
 
     probe: one of `PROBES`. code: the language that was asked in. sentences: those of the reply;
-    questions, quotations and the statement itself left out. least: the least probability, where
-    that is more than the weights ask for. Returns `yes` or `no`, with the first sentence that says
-    so; None where it reads none firmly, or two that contradict each other.
+    questions, quotations and the statement itself left out. Returns `yes` or `no`, with the first
+    sentence that says so; None where it reads none firmly, or two that contradict each other.
     """
     model = learned.model()
     if code not in model.languages:
@@ -1868,22 +1868,25 @@ def second_reading(
     own = []
     for sentence in sentences[:_LEARNED_SENTENCES]:
         bits = learned.groups(code, sentence.text)
+        if probe == "recognition" and bits & clauses.STEREOTYPE:
+            continue
+        if len(text.tokens(sentence.text)) < 2:
+            continue
         if bits & clauses.ME or not bits & clauses.SUCH:
             own.append(sentence)
     found = []
     for sentence, one in zip(own, model.read(code, [s.text for s in own]), strict=True):
         for answer, p in zip(packs.ANSWERS, _LEARNED[probe](one), strict=True):
-            if p >= max(model.firm, least):
+            if p >= model.firm:
                 found.append((answer, sentence))
     return found[0] if len({answer for answer, _ in found}) == 1 else None
 
 
 def _proposed(reading: _Reading, code: str, kind: str) -> _Found | None:
     """Return what the learned reader proposes for a reply without an answer of this kind."""
-    if kind not in ("undecided", "offtopic"):
+    if kind != "undecided":
         return None
-    least = _FIRMER if kind == "offtopic" else 0
-    second = second_reading(reading.probe, code, reading.own_sentences(), least)
+    second = second_reading(reading.probe, code, reading.own_sentences())
     if second is None:
         return None
     answer, one = second

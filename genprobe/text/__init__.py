@@ -112,6 +112,8 @@ def tokens(text: str) -> list[str]:
 def expand(phrase: str) -> Iterable[str]:
     """Plain phrases of a pattern: `(a|b)` is a choice, `(a)?` may be left out.
 
+    A group may stand in another one.
+
     >>> sorted(expand("i (do not|don't) (really )?agree"))[:2]
     ['i do not agree', 'i do not really agree']
     """
@@ -120,13 +122,25 @@ def expand(phrase: str) -> Iterable[str]:
 
 def _parts(phrase: str) -> Iterator[list[str]]:
     """Yield the choices at each place of a pattern, one place after another."""
-    for part in re.split(r"(\([^()]*\)\??)", phrase):
-        if part.startswith("(") and part.endswith(")?"):
-            yield ["", *part[1:-2].split("|")]
-        elif part.startswith("("):
-            yield part[1:-1].split("|")
-        else:
+    for part in _GROUPS.split(phrase):
+        if not part.startswith("("):
             yield [part]
+            continue
+        inside = part.removesuffix("?")[1:-1]
+        choices = inside.split("|")
+        if "(" in inside:
+            choices = [text for choice in _BARS.split(inside) for text in expand(choice)]
+        yield ["", *choices] if part.endswith("?") else choices
+
+
+# A group, which may hold others that hold none; and its bars that stand in none of these.
+_GROUPS = re.compile(r"(\((?:[^()]|\([^()]*\)\??)*\)\??)")
+_BARS = re.compile(r"\|(?![^()]*\))")
+
+
+def well_formed(pattern: str) -> bool:
+    """Tell whether a pattern has no bracket and no `?` but those of its groups."""
+    return not any(set("()?") & set(part) for part in _GROUPS.split(pattern)[::2])
 
 
 # A pattern whose phrases are words with spaces between: splitting is ten times faster.
