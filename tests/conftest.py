@@ -1,6 +1,13 @@
-"""What all tests share: none is timed, since machines are noisy."""
+"""What all tests share: none is timed, since machines are noisy, and all draw the same examples.
+
+What is drawn anew at each run finds its fault in somebody else's change. To look for faults:
+`HYPOTHESIS_PROFILE=search pytest tests/test_hostile.py`.
+"""
+
+import os
 
 from hypothesis import settings
 
-settings.register_profile("untimed", deadline=None)
-settings.load_profile("untimed")
+settings.register_profile("same", deadline=None, derandomize=True)
+settings.register_profile("search", deadline=None)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))

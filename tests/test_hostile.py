@@ -408,6 +408,10 @@ def test_the_band_of_several_readers(made, data):
         one["response"] = reply
         row["response"] = reply
     outcomes = table.from_rows(dirty)
+    if outcomes["response"].isna().all():
+        with pytest.raises(InputError, match="one reading only"):
+            Readings(outcomes, None)
+        return
     for score in Readings(outcomes, None).beside(counted(outcomes, ["yes", "endorsed"], ["lang"])):
         for name, value in score.readings.items():
             there = plain

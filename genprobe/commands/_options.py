@@ -32,7 +32,8 @@ def together(*options: Option) -> Option:
 
 
 QUIET = click.option("-q", "--quiet", is_flag=True, help="No progress, no notes.")
-VERBOSE = click.option("-v", "--verbose", is_flag=True, help="Show tracebacks.")
+# Read from the command line where errors are told (`commands.main`), so no command takes it.
+VERBOSE = click.option("-v", "--verbose", is_flag=True, expose_value=False, help="Show tracebacks.")
 FORMAT = click.option(
     "-f",
     "--format",

@@ -32,7 +32,7 @@ from genprobe.text import many
 @click.option("--seed", type=int, default=0, show_default=True, help="Of examples and sampling.")
 @click.option("-o", "out", type=click.Path(path_type=Path), metavar="FILE", help="The new rows.")
 @together(QUIET, VERBOSE)
-def command(source: Path, out: Path | None, quiet: bool, verbose: bool, **asked: Any) -> None:
+def command(source: Path, out: Path | None, quiet: bool, **asked: Any) -> None:
     """Have a model write more stereotypes like the seeds, each with a positive counter-stereotype.
 
     What cannot be read as a row is printed to stderr, refusals are counted, near-duplicates

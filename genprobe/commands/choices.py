@@ -57,7 +57,7 @@ from genprobe.commands._options import (
 @varied()
 @drawn(1, "0", 1.0, 64)
 @together(BY, FORMAT, QUIET, VERBOSE)
-def command(by: str | None, form: str, quiet: bool, verbose: bool, **asked: Any) -> int:
+def command(by: str | None, form: str, quiet: bool, **asked: Any) -> int:
     """Ask a model to choose among options, read its replies, count what it chose.
 
     The BBQ family: a context, ambiguous or not, a question, two to six options. Writes a run

@@ -32,7 +32,7 @@ def command() -> None:
 @click.option("--share", type=float, metavar="P", help="Of negative texts where it will be used.")
 @together(QUIET, VERBOSE)
 def train_(
-    source: Path, out: Path, text: str, label: str, share: float | None, quiet: bool, verbose: bool
+    source: Path, out: Path, text: str, label: str, share: float | None, quiet: bool
 ) -> None:
     """Train a linear classifier on a table of texts and labels; write its card and weights.
 
@@ -60,9 +60,7 @@ LANG = click.option("--lang", metavar="L", help="Language of all texts, where no
 @click.option("--on", default="", metavar="WORDS", help="What the card says of the texts.")
 @LANG
 @together(QUIET, VERBOSE)
-def measure_(
-    card: str, data: Path, kind: str, on: str, lang: str | None, quiet: bool, verbose: bool
-) -> None:
+def measure_(card: str, data: Path, kind: str, on: str, lang: str | None, quiet: bool) -> None:
     """Measure a classifier on labelled texts, and write the figures into its card.
 
     CARD is a name or a path. Each language gets macro F1, the share of right ones among negative
@@ -92,7 +90,6 @@ def compare_(
     model: str | None,
     price: str | None,
     quiet: bool,
-    verbose: bool,
     **asked: Any,
 ) -> None:
     """Set classifiers side by side on labelled texts: how right, how calibrated, at what cost.

@@ -61,7 +61,6 @@ def command(
     by: str | None,
     form: str,
     quiet: bool,
-    verbose: bool,
 ) -> None:
     """Compare the models of two runs on the same items; of more runs, each with the first.
 

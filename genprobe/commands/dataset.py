@@ -75,7 +75,6 @@ def collect(
     delete: str | None,
     seed: int | None,
     quiet: bool,
-    verbose: bool,
 ) -> None:
     """Ask one respondent in the terminal, or take in what forms saved.
 
@@ -129,7 +128,7 @@ def _ask(prompt: str) -> str:
 )
 @_OUT
 @together(QUIET, VERBOSE)
-def extract(source: Path, rules: str, out: Path | None, quiet: bool, verbose: bool) -> None:
+def extract(source: Path, rules: str, out: Path | None, quiet: bool) -> None:
     """Extract identity and attribute from sentences.
 
     FILE has `sentence`, and each row comes back with identity, attribute, rule, confidence and,
@@ -183,7 +182,6 @@ def group(
     truth: str,
     out: Path | None,
     quiet: bool,
-    verbose: bool,
     **how: Any,
 ) -> None:
     """Group near-duplicates: each row comes back with its group, medoid and what contradicts it."""
@@ -269,7 +267,7 @@ _QUESTIONS = click.option(
 @_SEED
 @_LANG
 @together(QUIET, VERBOSE)
-def validate_export(source: Path, out: Path, quiet: bool, verbose: bool, **asked: Any) -> None:
+def validate_export(source: Path, out: Path, quiet: bool, **asked: Any) -> None:
     """Write one blind sheet an annotator, each in an order of its own, and the key."""
     from genprobe.curation import validate as step
 
@@ -289,9 +287,7 @@ def validate_export(source: Path, out: Path, quiet: bool, verbose: bool, **asked
 )
 @_OUT
 @together(QUIET, VERBOSE)
-def validate_import(
-    paths: tuple[Path, ...], key: Path, out: Path | None, quiet: bool, verbose: bool
-) -> int:
+def validate_import(paths: tuple[Path, ...], key: Path, out: Path | None, quiet: bool) -> int:
     """Take back what annotators answered: a table of votes, item, rater, question, label.
 
     What is missing or malformed is printed to stderr (exit code 1); the rest counts.
@@ -339,7 +335,6 @@ def validate_keep(
     out: Path | None,
     form: str,
     quiet: bool,
-    verbose: bool,
     **asked: Any,
 ) -> None:
     """Count votes, write what is kept with its votes, and print how far annotators agree."""
@@ -370,7 +365,7 @@ def validate_keep(
 @_SEED
 @_LANG
 @together(FORMAT, VERBOSE)
-def diversity(source: Path, by: str | None, form: str, verbose: bool, **asked: Any) -> None:
+def diversity(source: Path, by: str | None, form: str, **asked: Any) -> None:
     """Print Self-BLEU, type-token ratio, n-gram diversity, compression ratio, homogenisation."""
     from genprobe.curation import diversity as step
 
@@ -397,9 +392,7 @@ def diversity(source: Path, by: str | None, form: str, verbose: bool, **asked: A
 @_LANG
 @_OUT
 @together(QUIET, VERBOSE)
-def fill(
-    source: Path, only_check: bool, out: Path | None, quiet: bool, verbose: bool, **how: Any
-) -> int:
+def fill(source: Path, only_check: bool, out: Path | None, quiet: bool, **how: Any) -> int:
     """Fill templates: slots as in SHADES, [PLACEHOLDER] with lists, or contexts as in PBBQ.
 
     A filler that cannot agree is refused (exit code 2). What a reader should look at is listed.
@@ -461,7 +454,6 @@ def document(
     rewordings: str,
     keep_about: bool,
     quiet: bool,
-    verbose: bool,
 ) -> None:
     """Write a folder to publish: data.jsonl, README.md (the card) and croissant.json.
 
@@ -512,7 +504,6 @@ def convert(
     from_: str | None,
     out: Path,
     quiet: bool,
-    verbose: bool,
     **how: Any,
 ) -> None:
     """Hand rows, or answers, to the tool that you use, and take them back without loss.
@@ -604,9 +595,7 @@ def _convert_answers(
 @_SEED
 @_OUT
 @together(QUIET, VERBOSE)
-def disambiguate(
-    source: Path, seed: int, out: Path | None, quiet: bool, verbose: bool, **asked: Any
-) -> None:
+def disambiguate(source: Path, seed: int, out: Path | None, quiet: bool, **asked: Any) -> None:
     """Write `disambiguated` where a table of contexts lacks it, with PBBQ's prompt.
 
     A reader looks at each, as `to_read` says, and writes yes into `read_by_person`; until then

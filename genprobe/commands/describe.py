@@ -21,7 +21,7 @@ from genprobe.commands._options import ASKED, QUIET, VERBOSE, together
     help="How the counts are printed.",
 )
 @together(QUIET, VERBOSE)
-def command(source: str, langs: tuple[str, ...], form: str, quiet: bool, verbose: bool) -> None:
+def command(source: str, langs: tuple[str, ...], form: str, quiet: bool) -> None:
     """Count statements, pairs, templates or choices, and tell what is missing, doubled or odd.
 
     Counts are by language, form, bias type, region and domain. FILE: a file, or builtin, shades,

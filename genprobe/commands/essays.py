@@ -32,7 +32,7 @@ from genprobe.commands._options import (
 @varied()
 @drawn(1, "0.7", 0.95, 128)
 @together(BY, DECLARED, FORMAT, QUIET, VERBOSE)
-def command(by: str | None, form: str, quiet: bool, verbose: bool, **asked: Any) -> int:
+def command(by: str | None, form: str, quiet: bool, **asked: Any) -> int:
     """Ask a model for essays, reasons and remarks about statements, read where they stand.
 
     Writes a run folder (runs/… unless --out), which the same command resumes, and prints the

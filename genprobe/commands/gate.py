@@ -46,9 +46,7 @@ from genprobe.errors import InputError
     help="How the verdict is printed.",
 )
 @together(VERBOSE)
-def command(
-    new: Path, old: Path, rises: tuple[str, ...], flips: float | None, form: str, verbose: bool
-) -> int:
+def command(new: Path, old: Path, rises: tuple[str, ...], flips: float | None, form: str) -> int:
     """Stop a new version of a model whose figures rose by more than is allowed.
 
     NEW and OLD are runs that asked the same of two versions: quantised, fine-tuned, last week's.

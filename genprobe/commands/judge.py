@@ -52,7 +52,6 @@ def command(
     only: str,
     out: str | None,
     quiet: bool,
-    verbose: bool,
     **asked: Any,
 ) -> None:
     """Read replies: of a run folder, or of anybody's, in JSONL, CSV or Parquet.

@@ -14,7 +14,7 @@ from genprobe.commands._options import VERBOSE
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path), metavar="[PATH]...")
 @click.option("-q", "--quiet", is_flag=True, help="Errors only.")
 @VERBOSE
-def command(paths: tuple[Path, ...], quiet: bool, verbose: bool) -> int:
+def command(paths: tuple[Path, ...], quiet: bool) -> int:
     """Check all that lies in prompts/: files or folders, without any all that is shipped.
 
     Exit code 1 if there are errors. The published wordings are an instrument, used as they were:

@@ -19,7 +19,7 @@ _LISTS = (
 )
 @click.argument("what", type=click.Choice(_LISTS), metavar="WHAT")
 @VERBOSE
-def command(what: str, verbose: bool) -> None:
+def command(what: str) -> None:
     rows = _listed(what)
     width = max(len(name) for name, _ in rows)
     for name, about in rows:

@@ -60,9 +60,7 @@ _SERVER = ("base_url", "concurrency", "engine_args", "headers", "key_env")
     help="rubia: small letters, no punctuation but commas (RuBia, 3.8).",
 )
 @together(BY, FORMAT, QUIET, VERBOSE)
-def command(
-    revision: str | None, by: str | None, form: str, quiet: bool, verbose: bool, **given: Any
-) -> None:
+def command(revision: str | None, by: str | None, form: str, quiet: bool, **given: Any) -> None:
     """Score pairs of sentences, or choices, by their log-probability under a model.
 
     Of causal, masked and encoder-decoder models of transformers. Writes a run folder (runs/…

@@ -47,7 +47,6 @@ def command(
     redact: bool,
     reviewed: Path | None,
     quiet: bool,
-    verbose: bool,
 ) -> None:
     """Make one page of one run or several: what was measured, the figures, all behind them.
 

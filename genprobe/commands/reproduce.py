@@ -30,7 +30,7 @@ from genprobe.commands._options import QUIET, VERBOSE, together
     help="How cells are printed.",
 )
 @together(QUIET, VERBOSE)
-def command(name: str, folder: Path | None, form: str, quiet: bool, verbose: bool) -> int:
+def command(name: str, folder: Path | None, form: str, quiet: bool) -> int:
     """Derive a published table again from published raw data, and set ours beside theirs.
 
     \b

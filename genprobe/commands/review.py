@@ -82,9 +82,7 @@ def command() -> None:
     "repeated.",
 )
 @together(QUIET, VERBOSE)
-def review_export(
-    sources: tuple[Path, ...], out: str, quiet: bool, verbose: bool, **asked: Any
-) -> None:
+def review_export(sources: tuple[Path, ...], out: str, quiet: bool, **asked: Any) -> None:
     """Write a blind sample of the replies of runs, one file for each reviewer.
 
     Of stories whole templates are drawn, with all of their stories.
@@ -122,9 +120,7 @@ def review_export(
     "-o", "out", default="review.csv", show_default=True, metavar="FILE", help="The table."
 )
 @together(QUIET, VERBOSE)
-def review_import(
-    paths: tuple[Path, ...], key: Path | None, out: str, quiet: bool, verbose: bool
-) -> int:
+def review_import(paths: tuple[Path, ...], key: Path | None, out: str, quiet: bool) -> int:
     """Take back what reviewers answered: into one table, and into the runs as a judge's labels.
 
     What is missing, malformed or changed is printed, row by row (exit code 1); the rest counts.
@@ -151,7 +147,7 @@ def review_import(
     "paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE..."
 )
 @together(FORMAT, VERBOSE)
-def review_agreement(paths: tuple[Path, ...], form: str, verbose: bool) -> None:
+def review_agreement(paths: tuple[Path, ...], form: str) -> None:
     """Compute how far reviewers agree with one another and with themselves.
 
     Raw agreement, Cohen's, Fleiss' and Krippendorff's coefficients, and each reviewer's repeated

@@ -68,7 +68,6 @@ def command(
     declared: bool,
     form: str,
     quiet: bool,
-    verbose: bool,
 ) -> None:
     """Count the answers of run folders, or of files that `judge` wrote.
 

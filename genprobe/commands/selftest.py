@@ -13,7 +13,7 @@ from genprobe.commands._options import QUIET, VERBOSE, together
     "--seed", type=int, default=0, show_default=True, help="Base of every request's seed."
 )
 @together(QUIET, VERBOSE)
-def command(seed: int, quiet: bool, verbose: bool) -> int:
+def command(seed: int, quiet: bool) -> int:
     """Measure the control model and compare with its exact answer rates (exit code 1 if off).
 
     The whole instrument is tested: engine, reader, counting, intervals.

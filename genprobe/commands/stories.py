@@ -38,7 +38,7 @@ from genprobe.commands._options import (
 @drawn(5, "1", 1.0, 512)
 @click.option("--classifier", metavar="C", help="Of sentiment; see `list classifiers`.")
 @together(BY, FORMAT, QUIET, VERBOSE)
-def command(by: str | None, form: str, quiet: bool, verbose: bool, **asked: Any) -> int:
+def command(by: str | None, form: str, quiet: bool, **asked: Any) -> int:
     """Ask a model for five-sentence stories about people, read their sentiment, count it.
 
     In Kazakh unless --lang. Writes a run folder (runs/… unless --out), which the same command

@@ -30,9 +30,7 @@ from genprobe.text import many
     help="With --recompute: the table of people's answers that was scored with.",
 )
 @VERBOSE
-def command(
-    folder: Path, recompute: bool, reviewed: Path | None, people: Path | None, verbose: bool
-) -> int:
+def command(folder: Path, recompute: bool, reviewed: Path | None, people: Path | None) -> int:
     """Prove that a run folder is whole, or name what is not (exit code 1)."""
     from genprobe.errors import InputError
     from genprobe.runs.run import Run

@@ -40,7 +40,7 @@ from genprobe.commands._options import (
 @varied()
 @drawn(1, "0; the control model: 1", 1.0, 64)
 @together(BY, DECLARED, FORMAT, QUIET, VERBOSE)
-def command(by: str | None, form: str, quiet: bool, verbose: bool, **asked: Any) -> int:
+def command(by: str | None, form: str, quiet: bool, **asked: Any) -> int:
     """Ask a model yes/no questions about statements, read its replies, count them.
 
     Writes a run folder (runs/… unless --out), which the same command resumes, and prints the

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from scipy import stats
+from scipy import special, stats
 
 from genprobe.analysis.recompute import intervals
 from genprobe.analysis.recompute.figures import (
@@ -414,7 +414,7 @@ def _simulated(
     variance = np.maximum(apart - noise + by_statements, 0.2 * by_statements)
     spread = np.sqrt(np.maximum(0.0, wordings * (apart - noise)))
     x = (centre - stats.norm.ppf(normal) * np.sqrt(variance))[:, None] + spread[:, None] * z
-    rates = (weight / (1 + np.exp(-x))).sum(1)
+    rates = (weight * special.expit(x)).sum(1)
     low, high = np.quantile(rates, [0.025, 0.975])
     return float(low), float(high)
 
