@@ -1,8 +1,10 @@
 """Choices by generation: the reader of options, the plan, and scripted models of known figures."""
 
 import hashlib
+import http.server
 import itertools
 import json
+import threading
 from collections import Counter
 from pathlib import Path
 
@@ -409,6 +411,48 @@ def test_a_changed_or_missing_bbq_is_refused(tmp_path, monkeypatch):
     with pytest.raises(InputError, match="cannot be reached"):
         pairs.load("bbq")
     assert not list((tmp_path / "cache").rglob("*.*"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "says"),
+    [
+        ("absent", "HTTP 404"),
+        ("cut", "the connection broke"),
+        ("silent", "the connection broke"),
+        ("another", "not the file that its authors published"),
+    ],
+)
+def test_a_server_that_fails_is_one_line_and_leaves_nothing(kind, says, tmp_path, monkeypatch):
+    """A real server in the layout of GitHub: absent, cut in the middle, closed at once, changed."""
+    bbq, hash_ = served(tmp_path, monkeypatch, json.dumps(ROW) + "\n")
+    content = (json.dumps(ROW) + "\n").encode()
+
+    class Answer(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            if kind == "silent":
+                return
+            if kind == "absent" or self.path != f"/{bbq.COMMIT}/data/Age.jsonl":
+                self.send_error(404)
+                return
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            sent = {"cut": content[:20], "another": content.upper()}
+            self.wfile.write(sent.get(kind, content))
+
+        def log_message(self, *_):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answer) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        monkeypatch.setattr(bbq, "URL", f"http://127.0.0.1:{server.server_port}")
+        monkeypatch.setattr(bbq, "FILES", {"data/Age.jsonl": hash_})
+        with pytest.raises(InputError, match=says) as told:
+            pairs.load("bbq")
+        assert "\n" not in str(told.value) and not list((tmp_path / "cache").rglob("*.*"))
+        kind = "whole"
+        assert [item.id for item in pairs.load("bbq")[0]] == ["Age/0"]
+        server.shutdown()
 
 
 @pytest.mark.skipif(not BBQ.is_dir(), reason="../shared/data/bbq is not here")

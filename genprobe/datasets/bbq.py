@@ -16,6 +16,7 @@ written in two ways, as in names ("F-Black", stereotyped: "Black").
 from __future__ import annotations
 
 import hashlib
+import http.client
 import os
 import urllib.error
 import urllib.request
@@ -132,6 +133,8 @@ def _fetch(name: str, there: Path) -> None:
             content: bytes = answer.read()
     except urllib.error.HTTPError as error:
         raise InputError(f"{url}: the server answers with HTTP {error.code}; {cure}") from None
+    except http.client.HTTPException as error:
+        raise InputError(f"{url}: the connection broke ({type(error).__name__}); {cure}") from None
     except (OSError, ValueError) as error:
         raise InputError(f"{url}: cannot be reached ({type(error).__name__}); {cure}") from None
     # Git names a file by this hash, which tells a cut or changed file.
