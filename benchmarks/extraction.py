@@ -10,10 +10,12 @@ that and measured once, and no rule was changed since. A sentence counts where i
 attribute are both right, or where rightly nothing is extracted.
 
 extraction-readings.csv has, for each of 200 sentences drawn by seed, a hash of the sentence and of
-two readings (`identity|attribute` in small letters, empty where nothing can be extracted, identity
-by the names of the rules `en`): the sentences are not ours to publish. One person read them twice;
-the second reading was made anew where a reading is not plain. Most sentences are "X are Y". The
-rules `en` were written by somebody who had seen the sentences, so their figure is an upper one.
+its readings (`identity|attribute` in small letters, empty where nothing can be extracted, identity
+by the names of the rules `en`): the sentences are not ours to publish. `first` and `second` are one
+person's, with the column of the kind of stereotype beside the sentence; `other` is another
+person's, who saw the sentences alone and no earlier reading; `settled` is what two of the three
+say, empty where all differ. Most sentences are "X are Y". The rules `en` were written by somebody
+who had seen the sentences, so their figure is an upper one.
 """
 
 from __future__ import annotations
@@ -32,26 +34,34 @@ READINGS = Path(__file__).with_name("extraction-readings.csv")
 SENTENCES = Path(__file__).parents[1] / "tests" / "extraction.jsonl"
 
 
-def count(path: Path) -> tuple[int, dict[str, int]]:
-    """How many rows both readings agree on, and of these how many each set of rules gets right."""
+def count(path: Path) -> tuple[Counter[str], dict[str, int]]:
+    """Count what the readings agree on, and how many of the settled rows each set of rules has.
+
+    Returns: `sure` rows whose two readings by one person are the same, `other` those of them that
+    the other person reads so too, `settled` rows; and rules -> settled rows that they get right.
+    """
     with path.open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     with READINGS.open(encoding="utf-8") as file:
         readings = list(csv.DictReader(file))
     names = extract.load("en")
-    agreed, right = 0, {"en": 0, "afristereo": 0}
+    agreed: Counter[str] = Counter()
+    right = {"en": 0, "afristereo": 0}
     for reading in readings:
         row = rows[int(reading["row"])]
         if _hash(row["sentence"]) != reading["sentence"]:
             raise SystemExit(f"{path}: row {reading['row']} is another sentence")
-        if reading["first"] != reading["second"]:
+        sure = reading["first"] == reading["second"]
+        agreed["sure"] += sure
+        agreed["other"] += sure and reading["other"] == reading["first"]
+        if not reading["settled"]:
             continue
-        agreed += 1
+        agreed["settled"] += 1
         for name in right:
             found = extract.extract(row["sentence"], extract.load(name), row["stereotype_type"])
             identity = extract.normal(found.identity, names)
             text = f"{identity}|{found.attribute}" if identity else ""
-            right[name] += _hash(text) == reading["first"]
+            right[name] += _hash(text) == reading["settled"]
     return agreed, right
 
 
@@ -82,9 +92,10 @@ def _line(name: str, k: int, n: int) -> str:
 
 if __name__ == "__main__":
     if len(sys.argv) > 1:
-        n, found = count(Path(sys.argv[1]))
+        agreed, found = count(Path(sys.argv[1]))
+        print(_line("other person", agreed["other"], agreed["sure"]))
         for name, k in found.items():
-            print(_line(name, k, n))
+            print(_line(name, k, agreed["settled"]))
     else:
         for (which, lang), (n, k, left) in count_languages().items():
             print(f"{_line(f'set {which} {lang}', k, n)}; {left} left out")

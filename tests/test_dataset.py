@@ -130,10 +130,10 @@ def test_the_command_gives_published_texts_to_any_reader_of_csv(extractions, tmp
 
 
 def test_our_rules_are_better_where_the_published_ones_err(extractions):
-    """By two readings of 200 of the sentences, kept as hashes (benchmarks/extraction.py)."""
+    """By what two people read in 200 of the sentences, kept as hashes (benchmarks/extraction.py)."""
     agreed, right = benchmark("extraction").count(DATA / "afristereo" / "extraction.csv")
-    assert agreed == 189
-    assert right == {"en": 189, "afristereo": 140}  # what docs/datasets.md says
+    assert agreed == {"sure": 189, "other": 171, "settled": 199}  # what docs/datasets.md says
+    assert right == {"en": 194, "afristereo": 142}
 
 
 # What docs/datasets.md says: of 30 sentences that mended the rules, and of 20 that came after.
