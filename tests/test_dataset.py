@@ -603,6 +603,32 @@ def test_a_folder_that_validates_and_opens(tmp_path):
     ]
 
 
+@pytest.mark.parametrize(
+    ("named", "hub", "croissant"),
+    [
+        ("CC-BY-4.0", "cc-by-4.0", "https://spdx.org/licenses/CC-BY-4.0.html"),
+        ("cc by-nc-sa 4.0", "cc-by-nc-sa-4.0", "https://spdx.org/licenses/CC-BY-NC-SA-4.0.html"),
+        ("ODbL-1.0", "odbl", "https://spdx.org/licenses/ODbL-1.0.html"),
+        ("pddl", "pddl", "https://spdx.org/licenses/PDDL-1.0.html"),
+        ("Tea licence 3", "other", "Tea licence 3"),
+        ("unknown", "unknown", "unknown"),
+    ],
+)
+def test_a_licence_is_named_as_the_hub_and_spdx_name_it(named, hub, croissant, tmp_path):
+    source = write(tmp_path / "t.csv", [{"text": "Bakers hum."}])
+    out = tmp_path / "set"
+    given = ["document", str(source), "--about", str(about(tmp_path, licence=named))]
+    told = CliRunner().invoke(cli, ["dataset", *given, "-o", str(out)]).stderr
+    from huggingface_hub import DatasetCard
+
+    data = DatasetCard.load(out / "README.md").data
+    assert data.license == hub
+    assert data.to_dict().get("license_name") == (named if hub == "other" else None)
+    assert json.loads((out / "croissant.json").read_text())["license"] == croissant
+    assert ("no licence" in told) == (hub == "unknown")
+    assert ("no identifier for this licence" in told) == (hub == "other")
+
+
 def test_rewordings_are_of_statements_and_have_the_published_id(tmp_path):
     """Of a pair each sentence has its own, by the id before or after codes are replaced."""
     code = "ab12-cd34-ef56"
@@ -633,6 +659,11 @@ def test_nothing_is_written_where_something_is_missing(tmp_path):
     assert "'people' must be a text" in run(
         "document", source, "--about", about(tmp_path, people=None), "-o", out, code=2
     )
+    for licence in (None, ""):
+        told = run(
+            "document", source, "--about", about(tmp_path, licence=licence), "-o", out, code=2
+        )
+        assert "'licence' must be a text: an SPDX identifier such as CC-BY-4.0" in told
     assert "unknown key 'colour'" in run(
         "document", source, "--about", about(tmp_path, colour="red"), "-o", out, code=2
     )

@@ -468,6 +468,10 @@ def document(
     note = noter(quiet)
     left = f", {done.left_out:,} left out" if done.left_out else ""
     note(f"{out}: {many(done.rows, 'row')}{left}; {done.canary}")
+    if done.licence == step.UNKNOWN:
+        note("no licence: until about.toml names one, nobody may use or pass on what is published")
+    elif done.licence == "other":
+        note("the hub has no identifier for this licence: the card gives its name, as 'other'")
     if done.held_back is not None:
         note(f"not to be published: {done.held_back}")
     if done.lacking:

@@ -58,6 +58,19 @@ MORE = {
     "maintenance": ("Who looks after it", "dataReleaseMaintenancePlan"),
     "timeframe": ("When it was collected", ""),
 }
+# Licences of data that the Hugging Face hub has an identifier for (huggingface.co/docs/hub/
+# repositories-licenses), by their SPDX names. The identifier is the name in small letters, but for:
+_HUB = {"C-UDA-1.0": "c-uda", "ODC-By-1.0": "odc-by", "ODbL-1.0": "odbl", "PDDL-1.0": "pddl"}
+_SPDX = (
+    *("Apache-2.0", "CC0-1.0", "CDLA-Permissive-1.0", "CDLA-Permissive-2.0", "CDLA-Sharing-1.0"),
+    *("etalab-2.0", "EUPL-1.1", "EUPL-1.2", "MIT", *_HUB),
+    *(f"CC-BY-{version}" for version in ("2.0", "2.5", "3.0", "4.0")),
+    *(f"CC-BY-SA-{version}" for version in ("3.0", "4.0")),
+    *(f"CC-BY-NC-{version}" for version in ("2.0", "3.0", "4.0")),
+    *(f"CC-BY-NC-SA-{version}" for version in ("2.0", "3.0", "4.0")),
+    *("CC-BY-ND-4.0", "CC-BY-NC-ND-3.0", "CC-BY-NC-ND-4.0"),
+)
+UNKNOWN = "unknown"  # the licence of a set for which nobody has named one
 _COEFFICIENTS = {
     "cohen-kappa": "mean Cohen's kappa",
     "fleiss-kappa": "Fleiss' kappa",
@@ -94,6 +107,7 @@ class Documented:
 
     rows: how many. left_out: rows that were not kept. lacking: rows without two rewordings.
     held_back: the file of rewordings, or None where there are none. canary: the text in every row.
+    licence: as the card names it to the hub: an identifier of it, `other` or `unknown`.
     """
 
     rows: int
@@ -101,6 +115,7 @@ class Documented:
     lacking: int
     held_back: Path | None
     canary: str
+    licence: str
 
 
 def read_about(path: str | Path) -> dict[str, Any]:
@@ -114,6 +129,11 @@ def read_about(path: str | Path) -> dict[str, Any]:
         if key == "creators":
             if not isinstance(value, list) or not value or not all(map(_is_text, value)):
                 raise InputError(f"{path}: 'creators' must be a list of names")
+        elif key == "licence" and not _is_text(value):
+            raise InputError(
+                f"{path}: 'licence' must be a text: an SPDX identifier such as CC-BY-4.0, another "
+                f"licence by its name, or {UNKNOWN!r}"
+            )
         elif not _is_text(value):
             raise InputError(f"{path}: {key!r} must be a text; say what is not known, too")
     for key in row.keys() & MORE.keys():
@@ -124,6 +144,22 @@ def read_about(path: str | Path) -> dict[str, Any]:
 
 def _is_text(value: object) -> bool:
     return isinstance(value, str) and bool(value.strip())
+
+
+def licence_id(name: str) -> tuple[str, str]:
+    """Look a licence up: the identifier that the hub has for it, and its SPDX name.
+
+    name: as somebody wrote it: "CC-BY-4.0", "cc by 4.0", "odbl". Both are `unknown` for that word;
+    a licence that the hub does not know is `other`, and has no SPDX name here ("").
+    """
+    plain = "-".join(name.lower().split())
+    if plain == UNKNOWN:
+        return UNKNOWN, UNKNOWN
+    for spdx in _SPDX:
+        hub = _HUB.get(spdx, spdx.lower())
+        if plain in (hub, spdx.lower()):
+            return hub, spdx
+    return "other", ""
 
 
 def run(
@@ -180,6 +216,7 @@ def run(
         lacking=lacking,
         held_back=beside if again else None,
         canary=canary,
+        licence=licence_id(said["licence"])[0],
     )
 
 
@@ -353,9 +390,10 @@ def _card(said: Mapping[str, Any], facts: Mapping[str, Any], kinds: Mapping[str,
         "data_files": [{"split": "test", "path": DATA}],
         "features": features,
     }
+    hub, _ = licence_id(said["licence"])
     head = {
-        "license": "other",
-        "license_name": said["licence"],
+        "license": hub,
+        **({"license_name": said["licence"]} if hub == "other" else {}),
         "pretty_name": said["title"],
         "language": sorted(facts["langs"]),
         "tags": ["not-for-all-audiences", "bias", "stereotypes", "croissant"],
@@ -367,7 +405,8 @@ def _card(said: Mapping[str, Any], facts: Mapping[str, Any], kinds: Mapping[str,
     lines += ["---", f"# {_line(said['title'])}", ""]
     lines += [f"> **Content warning.** {_line(said['warning'])}", ""]
     lines += ["> For evaluation, never for training.", "", _block(said["description"]), ""]
-    lines += [f"Licence: {_line(said['licence'])}. By {_line(', '.join(said['creators']))}.", ""]
+    named = said["licence"] if hub != UNKNOWN else "none is named, so that nobody may pass it on"
+    lines += [f"Licence: {_line(named)}. By {_line(', '.join(said['creators']))}.", ""]
     for key, (heading, _) in {**NEEDED, **MORE}.items():
         if heading and said.get(key):
             lines += [f"## {heading}", "", _block(said[key]), ""]
@@ -468,6 +507,8 @@ def _responsible(said: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str,
 def _croissant(
     said: Mapping[str, Any], facts: Mapping[str, Any], kinds: Mapping[str, str], data: bytes
 ) -> dict[str, Any]:
+    spdx = licence_id(said["licence"])[1]
+    url = f"https://spdx.org/licenses/{spdx}.html" if spdx not in ("", UNKNOWN) else ""
     context = _CONTEXT | {"isArray": "cr:isArray", "arrayShape": "cr:arrayShape"}
     return {
         "@context": dict(sorted(context.items())),
@@ -478,7 +519,7 @@ def _croissant(
         ],
         "name": said["title"],
         "description": said["description"],
-        "license": said["licence"],
+        "license": url or said["licence"],
         "url": said["url"],
         "version": "1.0.0",
         "creator": [{"@type": "sc:Organization", "name": name} for name in said["creators"]],
