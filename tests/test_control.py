@@ -18,6 +18,7 @@ from genprobe.engines.control import stories, thoughts
 from genprobe.engines.control.exact import ExactStory
 from genprobe.errors import InputError
 from genprobe.judges import Item, choice, stance
+from genprobe.judges.choosing import deciding
 from genprobe.metrics.thoughts import cut_off
 from genprobe.outcomes import table
 from genprobe.records import Statement
@@ -692,7 +693,9 @@ def test_a_broken_link_is_told(tmp_path, monkeypatch):
         return tmp_path / name
 
     monkeypatch.setattr(
-        choice._Reading, "verdict", lambda self: (self.count - 1, "answer", "first", "")
+        choice,
+        "decide",
+        lambda reading: deciding.Decision(reading.options.count - 1, "answer", "first", ""),
     )
     assert all(c.fault for c in chain._choices(fresh("a"), ["en"], 0)[1:])
     monkeypatch.setattr(stance, "LIMIT", 3)

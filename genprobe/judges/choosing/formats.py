@@ -1,0 +1,53 @@
+"""An answer that is marked by its format: in a box, a field, a tag, a ticked line or in bold."""
+
+from __future__ import annotations
+
+import re
+
+from genprobe.judges.choosing.reading import Reading
+from genprobe.judges.choosing.taking import Found, answer, lone_mark
+
+_BOXED = re.compile(
+    r"\\boxed\s*\{(?:\s*\\text\s*\{)?([^{}]{1,300})\}|<answer>([^<]{1,300})</answer>"
+)
+_FIELD = re.compile(
+    r"[\"'](?:[^\"'\n]{0,20})(?:answer|choice|option|response)[\"']\s*:\s*"
+    r"(?:\"([^\"\n]{1,300})\"|(\d{1,2})\b)",
+    re.IGNORECASE,
+)
+_TICK = re.compile(r"^[ \t]*(?:[-*] )?(?:\[[xXхХ✓✔]\]|[☑✅✓✔☒🗹])[ \t]*(.{1,300})$", re.MULTILINE)
+_BOLD = re.compile(r"\*\*([^*\n]{1,300})\*\*|__([^_\n]{1,300})__")
+
+
+def marked(reading: Reading) -> Found | None:
+    """Find the last answer in a box or a tag, else in a field, else all the ticked lines."""
+    for pattern in (_BOXED, _FIELD, _TICK):
+        results = []
+        for words in _matched(reading, pattern):
+            found = answer(reading, words, "marked") or lone_mark(reading, words, "marked")
+            if found:
+                results.append(found)
+        if results and pattern is _TICK:
+            return results[-1]._replace(taken=frozenset().union(*(one.taken for one in results)))
+        if results:
+            return results[-1]
+    return None
+
+
+def bold(reading: Reading) -> Found | None:
+    """Find the only option that is written in bold."""
+    taken: dict[int, Found] = {}
+    for words in _matched(reading, _BOLD):
+        found = answer(reading, words, "bold")
+        if found is not None and len(found.taken) == 1:
+            taken.setdefault(next(iter(found.taken)), found)
+    return next(iter(taken.values())) if len(taken) == 1 else None
+
+
+def _matched(reading: Reading, pattern: re.Pattern[str]) -> list[range]:
+    """Return the words in the first group of each match that holds something."""
+    found = []
+    for match in pattern.finditer(reading.reply.text):
+        group = next(g for g in range(1, 3) if match.group(g))
+        found.append(reading.reply.inside(match.start(group), match.end(group)))
+    return found

@@ -1,0 +1,68 @@
+"""What is left where no answer was read: an option by its spelling, and words of not knowing."""
+
+from __future__ import annotations
+
+from genprobe.judges.choosing import spelling
+from genprobe.judges.choosing.mentions import Mention
+from genprobe.judges.choosing.reading import Reading
+from genprobe.judges.choosing.reply import NOUNS
+from genprobe.judges.choosing.taking import Found, one
+
+
+def misspelt(reading: Reading) -> Found | None:
+    """Find a reply or a sentence that is an option, misspelt or shortened, and no more."""
+    if reading.repeats():
+        return None
+    reply, wanted = reading.reply, reading.options.without_small()
+    han = any(spelling.HAN.match(want) for want in wanted)
+    for part in (range(len(reply.words)), *reading.sentences):
+        nouns = {i for m in reading.within(part) if m.kind in NOUNS for i in range(m.first, m.last)}
+        held = [i for i in reply.without_small(part) if i not in nouns]
+        word = "".join(reply.words[i] for i in held)
+        if not (3 if han else 5) <= len(word) <= 200:
+            continue
+        # In Chinese a title may be cut off: its end is compared, too.
+        forms = [
+            (want, want[-len(word) :] if han else spelling.without_accents(want)) for want in wanted
+        ]
+        far = [min(spelling.distance(word, f) if f else 99 for f in some) for some in forms]
+        near = min(far)
+        if near <= len(word) // (3 if han else 5) and far.count(near) == 1:
+            return one(far.index(near), "misspelt", held[0], held[-1] + 1)
+    return _stem(reading)
+
+
+def _stem(reading: Reading) -> Found | None:
+    """Find the option with which the only word of a reply begins: "the youngest"."""
+    held = reading.reply.without_small(range(len(reading.reply.words)))
+    if len(held) != 1:
+        return None
+    word = reading.reply.words[held[0]]
+    shared = [
+        max((spelling.same_beginning(word, key) for key in keys), default=0)
+        for keys in reading.options.keys
+    ]
+    best = max(shared)
+    if best < 4 or best * 5 < len(word) * 2 or sorted(shared)[-2] > best - 3:
+        return None
+    return one(shared.index(best), "misspelt", held[0], held[0] + 1)
+
+
+def untold(reading: Reading) -> Found | None:
+    """Find words that deny beside words of knowing or of the text: "the story keeps it quiet".
+
+    In one clause where options are named, else in one sentence.
+    """
+    if reading.repeats():
+        return None
+    lexicon, unknown = reading.lexicon, reading.options.unknown
+    named = any(m.kind == "option" for m in reading.mentions)
+    for sentence in reading.sentences:
+        for part in reading.clauses(sentence) if named else [sentence]:
+            known = reading.reply.holds(part, (*lexicon.tell, *lexicon.source))
+            if known and reading.reply.holds(part, lexicon.deny):
+                at = Mention("unknown", part.start, part.stop)
+                if unknown is None:
+                    return Found(frozenset(), "hedge", at)
+                return Found(frozenset((unknown,)), "untold", at)
+    return None

@@ -1,0 +1,176 @@
+"""The options that a question was asked with: which of them a mark, a place or a word names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from genprobe import text
+from genprobe.datasets import phrasing
+from genprobe.judges.choosing import spelling
+
+_LATIN = "abcdef"
+
+
+class Options:
+    """The options of one question, numbered from 0 as they were listed.
+
+    lexicon: words of the language by which replies name options. words: of each option. keys: the
+    words of each that no other has. unknown: the option that says that it cannot be known, or
+    None. meant: the options that say "both" and "neither", by these names.
+    """
+
+    def __init__(self, lang: str, options: Sequence[str], marks: Sequence[str]) -> None:
+        """Prepare options in their order. marks: what numbered them, where it is known."""
+        self.lexicon = phrasing.lexicon(lang)
+        self.count = len(options)
+        self.words = [phrasing.tokens(option, self.lexicon.fold) for option in options]
+        self.unknown = phrasing.unknown(lang, tuple(options))
+        self.meant = phrasing.meant(lang, tuple(options), self.unknown)
+        self.keys = self._keys()
+        self._marks = {spelling.looks(mark): at for at, mark in enumerate(marks)}
+        self._claimed: dict[tuple[str, bool], tuple[int, bool] | None] = {}
+
+    def _keys(self) -> list[list[str]]:
+        """List the words of each option that no other has.
+
+        None of the unknown one: many reasons say that something is not known.
+        """
+        small = self.lexicon.small
+        content = [[word for word in words if word not in small] or words for words in self.words]
+        found = []
+        for at, words in enumerate(content):
+            others = {w for other, ws in enumerate(content) if other != at for w in ws}
+            own = [word for word in words if word not in others]
+            found.append([] if at == self.unknown else own)
+        return found
+
+    def without_small(self) -> list[str]:
+        """Write each option as one string, without articles and the like."""
+        return ["".join(w for w in ws if w not in self.lexicon.small) for ws in self.words]
+
+    def verbatim(self, words: str) -> bool:
+        """Tell whether words are the whole text of an option."""
+        return phrasing.tokens(words, self.lexicon.fold) in self.words
+
+    # --- by mark and by place
+
+    def marked(self, token: str) -> int | None:
+        """Return the option that a letter or a number stands for; None where it is no mark.
+
+        The marks that were shown come first, then numbers from 1, then letters in the order of
+        the language's script and of the Latin one.
+        """
+        number = spelling.figure(token)
+        if spelling.looks(token) in self._marks:
+            at = self._marks[spelling.looks(token)]
+        elif number is not None:
+            at = number - 1
+        else:
+            latin = _LATIN.find(token.lower()) if len(token) == 1 else -1
+            numbers = self.lexicon.letters.get(text.normalise(token), (latin,))
+            at = next((n for n in numbers if n < self.count), -1)
+        return at if 0 <= at < self.count else None
+
+    def placed(self, place: str) -> int | None:
+        """Return the option in a place of `phrasing.PLACES`; None where there is none such."""
+        if place == "last":
+            at = self.count - 1
+        elif place == "middle":
+            at = self.count // 2 if self.count % 2 else -1
+        elif place in ("former", "latter"):
+            people = [n for n in range(self.count) if n not in (self.unknown, *self.meant.values())]
+            at = people[place == "latter"] if len(people) == 2 or place == "former" else -1
+        else:
+            at = phrasing.ORDINALS.index(place)
+        return at if 0 <= at < self.count else None
+
+    # --- by a word
+
+    def named(self, word: str, joined: bool) -> tuple[int, bool] | None:
+        """Return (option, whether it is a guess) for a word that one option has; else None.
+
+        The word may be inflected or misspelt. joined: it is written as two words in the reply;
+        then it has to be the option's word but for its ending.
+        """
+        key = (word, joined)
+        if key not in self._claimed:
+            self._claimed[key] = self._claims(word, joined)
+        return self._claimed[key]
+
+    def _claims(self, word: str, joined: bool) -> tuple[int, bool] | None:
+        if any(word in words for words in self.words) and not any(
+            word in keys for keys in self.keys
+        ):
+            return None  # a word of several options, or of the unknown one
+        likes = []
+        for number, keys in enumerate(self.keys):
+            like = max((self._like(word, key) for key in keys), default=0.0)
+            likes.append((like, number))
+        likes.sort(reverse=True)
+        best, second = likes[0], likes[1] if len(likes) > 1 else (0.0, -1)
+        if joined and best[0] < 0.9:
+            return None
+        # A word that is as much like one that options share names none.
+        known = [words for at, words in enumerate(self.words) if at != self.unknown]
+        shared = {w for words in known for w in words} - {w for keys in self.keys for w in keys}
+        small = self.lexicon.small
+        other = max((self._like(word, w) for w in shared if w not in small), default=0.0)
+        if best[0] < 0.6 or best[0] - max(second[0], other) < 0.1:
+            return self._misspelt(word, shared)
+        return best[1], best[0] < spelling.LIKE
+
+    def _misspelt(self, word: str, shared: set[str]) -> tuple[int, bool] | None:
+        """Find the option with the nearest spelling of a word, where no other is as near."""
+        far = [
+            min((spelling.distance(word, key) for key in keys if len(key) > 5), default=99)
+            for keys in self.keys
+        ]
+        near = min(far)
+        if len(word) < 6 or not 0 < near <= len(word) // 6 or far.count(near) > 1:
+            return None
+        if any(spelling.distance(word, other) <= near for other in shared):
+            return None
+        return far.index(near), False
+
+    def is_of(self, word: str, option: int) -> bool:
+        """Tell whether a word is one of an option's own, but for its ending."""
+        own = self.keys[option] or self.words[option]
+        return any(self._like(word, key) >= 0.9 for key in own)
+
+    def _like(self, one: str, other: str) -> float:
+        """Tell from 0 to 1 how alike two words are, with or without prefixes of the language."""
+        best = 0.0
+        for a in self._bare(one):
+            for b in self._bare(other):
+                best = max(best, spelling.alike(a, b, self.lexicon.ending))
+        return best
+
+    def _bare(self, word: str) -> list[str]:
+        """Return a word, and what is left of it behind each prefix that it has."""
+        cut = [
+            word[len(p) :]
+            for p in self.lexicon.prefixes
+            if word.startswith(p) and len(word) > len(p) + 1
+        ]
+        return [word, *cut]
+
+    def part_named(self, words: Sequence[str]) -> tuple[int, int, bool] | None:
+        """Find the option that has the first of these words and no other option has.
+
+        For Chinese, where every character is a word. Returns (option, how many words, whether it
+        is a guess), or None.
+        """
+        for number, own in enumerate(self.words):
+            if number == self.unknown:
+                continue
+            joined = "".join(own)
+            others = ["".join(ws) for n, ws in enumerate(self.words) if n != number]
+            for size in range(min(len(own), len(words)), 0, -1):
+                part = "".join(words[:size])
+                if part not in joined or any(part in other for other in others):
+                    continue
+                bare = [c for c in part if c not in self.lexicon.small]
+                few = [w for w in own if w not in self.lexicon.small]
+                if len(bare) > 1 or (bare and len(few) <= 2):
+                    return number, size, len(bare) < 2
+        return None

@@ -1,0 +1,138 @@
+"""A reply as words, and what stands around each of them.
+
+A word is known by its number, from 0. Several are a range, or first and last: first <= i < last.
+"""
+
+from __future__ import annotations
+
+import re
+
+from genprobe import text
+from genprobe.datasets.phrasing import Lexicon
+from genprobe.judges.choosing import spelling
+
+# What ends a sentence or a clause between two words.
+SENTENCE = re.compile(r"[\n.!?。！？।؟…]")
+CLAUSE = re.compile(r"[\n.!?。！？।؟…,;:，；：،؛、()（）\[\]|>]|\s[-–—]+\s|[–—]|->|=")
+NOUNS = ("noun", "label")  # groups of words for an option, and for "the answer is"
+
+_BEHIND_MARK = re.compile(r"[.):\]}）】。、：\-–—*_`\"'”»」,，،|/]|$")
+_BEFORE_MARK = re.compile(r"([(（\[【:：*\"“«„「'‘`_→={]|->)\Z")
+
+
+class Reply:
+    """A reply as words. raw: as they are written. words: as they are compared."""
+
+    def __init__(self, reply: str, lexicon: Lexicon) -> None:
+        self.lexicon = lexicon
+        self.text = text.visible(reply)
+        self.found = list(text.TOKEN.finditer(self.text))
+        self.raw = [match.group() for match in self.found]
+        self.words = [text.replace(text.normalise(token), lexicon.fold) for token in self.raw]
+
+    def gap(self, at: int) -> str:
+        """Return what stands between word `at - 1` and word `at`."""
+        before = self.found[at - 1].end() if at else 0
+        behind = self.found[at].start() if at < len(self.found) else len(self.text)
+        return self.text[before:behind]
+
+    def quote(self, first: int, last: int) -> str:
+        """Return words as they stand in the reply, with what is between them."""
+        return self.text[self.found[first].start() : self.found[last - 1].end()]
+
+    def inside(self, start: int, end: int) -> range:
+        """Return the words between two places, counted in characters."""
+        inside = [i for i, m in enumerate(self.found) if m.start() >= start and m.end() <= end]
+        return range(inside[0], inside[-1] + 1) if inside else range(0)
+
+    def is_small(self, at: int) -> bool:
+        """Tell whether a word is an article or the like, by which no option is known."""
+        return self.words[at] in self.lexicon.small
+
+    def without_small(self, words: range) -> list[int]:
+        """Return those of some words that are no articles or the like."""
+        return [i for i in words if not self.is_small(i)]
+
+    def holds(self, words: range, stems: tuple[str, ...]) -> bool:
+        """Tell whether one of these words begins with a stem; in Chinese, whether they hold it."""
+        said = [self.words[i] for i in words]
+        if any(word.startswith(stems) for word in said):
+            return True
+        line = "".join(said)
+        return any(len(stem) > 1 and stem in line for stem in stems if spelling.HAN.match(stem))
+
+    # --- what is before and behind a word
+
+    def ends_sentence(self, at: int) -> bool:
+        """Tell whether a sentence ends just before word `at`."""
+        return at >= len(self.words) or bool(SENTENCE.search(self.gap(at)))
+
+    def group(self, at: int) -> tuple[str, int]:
+        """Return the group of the phrase that begins here, and its size; ("", 0) for none."""
+        known = self.lexicon.phrases
+        found = text.matches(known, self.words, at) if at < len(self.words) else []
+        return found[0] if found else ("", 0)
+
+    def noun(self, at: int) -> int:
+        """Count the words from here on that are a name for options ("option", "of the two")."""
+        if at >= len(self.words):
+            return 0
+        for group, size in text.matches(self.lexicon.phrases, self.words, at):
+            if group in NOUNS:
+                return size
+        word = self.words[at]
+        return int(
+            any(
+                word.startswith(noun) and len(word) - len(noun) <= self.lexicon.ending
+                for noun in self.lexicon.nouns
+            )
+        )
+
+    def noun_before(self, at: int) -> str:
+        """Return which of `NOUNS` ends just before this word, articles aside; "" for none."""
+        stops = [at]
+        while stops[-1] > max(0, at - 2) and self.is_small(stops[-1] - 1):
+            stops.append(stops[-1] - 1)
+        for start in range(max(0, stops[-1] - 5), at):
+            for group, size in text.matches(self.lexicon.phrases, self.words, start):
+                if start + size in stops and group in NOUNS:
+                    return group
+        return ""
+
+    def begins_question(self, first: int, last: int) -> bool:
+        """Tell whether these words begin a line as "Question:" does."""
+        return "\n" in self.gap(first) and self.gap(last).lstrip("* ").startswith((":", "："))
+
+    # --- letters and figures
+
+    def is_word(self, at: int) -> bool:
+        """Tell whether a letter may be a word of the language ("a"); a figure always may.
+
+        An English article among other scripts is a letter, unless an English word follows.
+        """
+        word = self.words[at]
+        if spelling.figure(word) is not None or word in self.lexicon.own:
+            return True
+        behind = self.words[at + 1] if at + 1 < len(self.words) else ""
+        return word in self.lexicon.small and (self.lexicon.latin or behind.isascii())
+
+    def stands_apart(self, first: int, last: int) -> bool:
+        """Tell whether a mark is set off from the words around it.
+
+        It begins a line or a sentence, or stands behind a bracket, a quote, a colon or the like;
+        and a full stop, a bracket, the end of the line or the like is behind it.
+        """
+        before, behind = self.gap(first), self.gap(last)
+        if not (first == 0 or SENTENCE.search(before) or _BEFORE_MARK.search(before.rstrip(" "))):
+            return False
+        if last == len(self.words):
+            return True
+        return (
+            bool(_BEHIND_MARK.match(behind.lstrip(" ")) and behind.strip())
+            or "\n" in behind
+            or bool(re.match(r"\s*[).\]）】]", behind))
+        )
+
+    def is_quoted(self, last: int) -> bool:
+        """Tell whether a closing quote or the like stands just behind these words."""
+        return bool(re.match(r"[\"'”“’»」』*_`)）]", self.gap(last)))
