@@ -32,7 +32,7 @@ from genprobe.records import JSON, digest
 from genprobe.resources import packs, panel, registry
 
 # Raised whenever an answer can change without a change of a language file.
-VERSION = 6
+VERSION = 7
 
 PLACE, READS = 10, "replies to yes/no questions"
 COLUMNS = (
@@ -318,7 +318,7 @@ def _lexicon(code: str) -> _Lexicon:
     return _Lexicon(
         text.compile_phrases(groups, own.fold),
         own.fold,
-        _single(near, "negation"),
+        _single(near, "negation") - _single([own], "or"),  # Kazakh не is "or", Russian "not"
         _single(near, "or"),
         _single(near, "condition"),
         {a: _single(near, a, f"{a}_alone") for a in packs.ANSWERS},
@@ -504,11 +504,13 @@ class _Reading:
         gaps, last = self.gaps, 1
         while last < min(len(self.tokens), _WORDS) and not _SENTENCE_ENDS.search(gaps[last]):
             last += 1
-        if not self.tokens or last == len(self.tokens):
+        if not self.tokens:
             return 0
         comma = next((i for i in range(1, last) if _COMMA.search(gaps[i])), 0)
         if not 0 < comma <= 3:
             return 0
+        if any(e.group in _POLARITY and comma <= e.first < last for e in self.events):
+            return 0  # "Of course, I'll say yes"
         gram = self.lexicon.grammar
         head, tail = gram.hits(self.tokens, 0, comma), gram.hits(self.tokens, comma, last)
         bits = _bits(tail)
@@ -1398,6 +1400,8 @@ class _Reading:
 
     def _uncommitted(self, seen: _Seen) -> _Found | str:
         """Return what a reply comes to in which nothing committed."""
+        if self.opener and self.opener == len(self.tokens):
+            return seen.unclear  # "All right, here is my answer", and no more
         cut = self._cut_off(seen.chosen)
         if cut is not None:
             return cut
