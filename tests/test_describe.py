@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from genprobe.commands import cli
-from genprobe.datasets import describe
+from genprobe.datasets import describe, pairs
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 
@@ -36,11 +36,27 @@ def test_what_is_odd_is_told(tmp_path):
     assert any("under 1 names: 1, 2" in note for note in notes)
 
 
+@pytest.mark.parametrize("head", [",sent_more,sent_less", "\tpro-trope\tanti-trope\tdomain"])
+def test_a_column_of_row_numbers_without_a_name_is_no_group(head, tmp_path):
+    """CrowS-Pairs and RuBia are published with one; it was counted as the entity of each pair."""
+    tab = "\t" in head
+    rows = [["0", "Cats sleep.", "Dogs sleep."], ["1", "Cats eat.", "Dogs eat."]]
+    lines = [("\t" if tab else ",").join(row + ["class"] * tab) for row in rows]
+    path = tmp_path / ("t.tsv" if tab else "t.csv")
+    path.write_text("\n".join([head, *lines]) + "\n", "utf-8")
+    items, _ = pairs.load(str(path), ["en"])
+    assert [item.entity for item in items] == [""] * 4
+    found, _ = counts(path, langs=["en"])
+    assert found["items", "sentences of pairs"] == 4 and found["role", "original"] == 2
+    assert not any(table == "entity" for table, _ in found)
+
+
 @pytest.mark.skipif(not DATA.is_dir(), reason="../shared/data is not here")
 @pytest.mark.slow
 def test_published_counts():
     """RuBia and CrowS-Pairs have 2,239 and 1,508 pairs; BBQ's Age 3,680 choices of 25 templates."""
-    assert counts(DATA / "rubia" / "pairs.csv")[0]["role", "original"] == 2239
+    rubia, _ = counts(DATA / "rubia" / "pairs.csv")
+    assert rubia["role", "original"] == 2239 and rubia["task_type", "freeform_antisem"] == 110
     assert counts(DATA / "crows-pairs" / "crows_pairs.csv")[0]["role", "original"] == 1508
     bbq, _ = counts(DATA / "bbq" / "Age.jsonl")
     assert bbq["items", "choices"] == 3680 and bbq["templates of a category", "Age"] == 25

@@ -62,7 +62,8 @@ def _load(source: str, langs: Sequence[str]) -> tuple[str, list[Statement], list
 
 def _counts(kind: str, items: Sequence[Statement]) -> Iterable[Count]:
     originals = [item for item in items if item.role == "original"]
-    yield Count("items", kind, len(items), len(items))
+    what = "sentences of pairs" if kind == "pairs" else kind
+    yield Count("items", what, len(items), len(items))
     names = {item.pair or item.id for item in items}
     yield Count(
         "items",
@@ -77,7 +78,7 @@ def _counts(kind: str, items: Sequence[Statement]) -> Iterable[Count]:
     yield from _by("bias type", originals, lambda item: item.bias_type.split("+"))
     yield from _by("entity", originals, lambda item: [item.entity])
     yield from _by("known in (language)", originals, lambda item: item.valid_in)
-    for column in ("domain", "subdomain", "condition", "polarity", "label", "axis"):
+    for column in ("domain", "subdomain", "task_type", "condition", "polarity", "label", "axis"):
         yield from _by(column, originals, lambda item, c=column: [_text(item, c)])  # type: ignore[misc]
     if kind == "choices":
         known = {(i.bias_type, i.pair) for i in originals if i.pair}

@@ -306,7 +306,7 @@ def _table(
                     (text for key in _BIAS_TYPE if (text := cell_text(cells.get(key)))), ""
                 ),
                 type=cell_text(cells.get("type")),
-                entity=cell_text(cells.get("entity") or cells.get(layout.identity)),
+                entity=cell_text(cells.get("entity") or cells.get(layout.identity or "identity")),
                 source=cell_text(cells.get("source")) or source,
                 extra=extra,
             )
