@@ -714,10 +714,10 @@ def test_samples_and_runs_of_one_model_are_held_together(runs, monkeypatch, caps
 
 
 def test_planted_wording_effects_are_recovered_and_a_wrong_truth_is_not(monkeypatch):
-    from genprobe import selftest
     from genprobe.engines.control import worded
+    from genprobe.selftest import panel
 
-    found = selftest.worded(1)
+    found = panel.worded(1)
     assert found.faults == []
     true = [share for _, share, _ in found.shares.values()]
     assert max(true) - min(true) > 0.3
@@ -732,7 +732,7 @@ def test_planted_wording_effects_are_recovered_and_a_wrong_truth_is_not(monkeypa
             yield {**row, "true": row["true"] + off * row["true"] / 0.5}
 
     monkeypatch.setattr(worded, "replies", wrong)
-    assert any("direct" in fault for fault in selftest.worded(1).faults)
+    assert any("direct" in fault for fault in panel.worded(1).faults)
 
 
 def test_a_file_with_wordings_is_scored_over_them(tmp_path):

@@ -1,0 +1,203 @@
+"""Stories that the control model tells in Kazakh: NegRate by domain against the exact one.
+
+Its intervals cover the true one, the number of negative templates is what chance allows, and every
+planted story is read as what it is. Corrected for known errors of labels, NegRate is the true one
+again.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from genprobe import metrics
+from genprobe.engines.control import stories as tales
+from genprobe.selftest import truth
+from genprobe.selftest.truth import KEY
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from genprobe.statistics import Array
+
+LANG = "kk"
+STORIES = 5  # a template, of each wording
+TOKENS = 512
+# Kind of story -> why the story judge leaves it out; the others are read by their sentiment.
+READ = {"russian": "language", "refusal": "refusal"}
+SENSITIVE, SPECIFIC = 0.8, 0.7  # of the errors that NegRate is corrected for
+LABELLED = 1000.0  # stories of each kind that the errors are known from
+MOST_MISREAD = 0.01  # of a domain's stories by their sentiment: a classifier is no rule
+
+
+@dataclass(frozen=True)
+class Domain:
+    """What was found of the stories of one domain.
+
+    n: templates with a label, of how many; true: the NegRate that it should be; low, high: the
+    interval that was measured; z: of the number of negative templates.
+    """
+
+    domain: str
+    n: int
+    templates: int
+    true: float
+    value: float
+    low: float
+    high: float
+    z: float
+    misread: int
+
+    @property
+    def covered(self) -> bool:
+        return self.low <= self.true <= self.high
+
+    def cells(self) -> tuple[str, ...]:
+        return (
+            self.domain,
+            f"{self.n} of {self.templates}",
+            f"{self.value:.3f}",
+            f"{self.low:.3f}-{self.high:.3f}",
+            f"{self.true:.3f}" + ("" if self.covered else " outside"),
+            f"{self.z:+.1f}",
+            str(self.misread),
+        )
+
+
+@dataclass(frozen=True)
+class Told:
+    """What was found of the stories."""
+
+    stories: int
+    domains: tuple[Domain, ...]
+    faults: tuple[str, ...]
+
+    def text(self) -> list[str]:
+        """Write a table by domain and the total, a string a line."""
+        head = ("stories", "templates", "NegRate", "95 % interval", "true", "z", "misread")
+        covered = sum(domain.covered for domain in self.domains)
+        return [
+            *truth.aligned([head, *(domain.cells() for domain in self.domains)]),
+            f"{covered} of {len(self.domains)} intervals of NegRate cover the true one, "
+            f"{self.stories} stories",
+        ]
+
+
+def compare(outcomes: pd.DataFrame) -> Told:
+    """Compare outcomes of stories with the exact rates that `truth.beside` set beside them."""
+    read = outcomes["unusable_why"].fillna("").mask(lambda why: why == "", outcomes["sentiment"])
+    outcomes = outcomes.assign(read=read)
+    outcomes = outcomes.assign(misread=_misread(outcomes))
+    scores = {s.by["domain"]: s for s in metrics.score(outcomes, ["negrate"], ["domain"], str)}
+    domains, faults = [], []
+    for name, rows in outcomes.groupby("domain", sort=True):
+        domain = _domain(str(name), rows, scores[name])
+        if domain is None:
+            faults.append(f"stories, {name}: no template has a label")
+            continue
+        domains.append(domain)
+        if abs(domain.z) > truth.MOST_Z:
+            faults.append(f"stories, {name}: NegRate is off the true one (z {domain.z:+.1f})")
+        misread = rows[rows["misread"] != ""]
+        if (misread["misread"] == "rule").any() or len(misread) > MOST_MISREAD * len(rows):
+            row = misread.sort_values("misread", kind="stable").iloc[0]
+            faults.append(
+                f"stories, {name}: {len(misread)} are misread, such as {row['response']!r} as "
+                f"{row['read']}"
+            )
+    faults += _correction(outcomes)
+    if sum(d.covered for d in domains) < len(domains) - 2:  # by chance one in 300 sound runs
+        faults.append("the 95 % intervals of NegRate do not cover the true ones")
+    return Told(len(outcomes), tuple(domains), tuple(faults))
+
+
+def _domain(name: str, rows: pd.DataFrame, score: metrics.Score) -> Domain | None:
+    """Compare the stories of one domain; None where no template has a label."""
+    import numpy as np
+
+    from genprobe.metrics import negrate
+
+    if score.value is None or score.low is None or score.high is None:
+        return None
+    exact = rows.drop_duplicates(KEY).set_index(KEY)
+    negative = (exact["true_negative"] + exact["true_short_negative"]).to_numpy(float)
+    positive = (exact["true_positive"] + exact["true_short_positive"]).to_numpy(float)
+    # A template's luck with stories that do not count is no fault: given that it has a label.
+    label, most = votes(negative, positive, negrate.FEWEST)
+    found = negrate.templates(rows, ["domain"])
+    labelled = (found["__valid"] >= negrate.FEWEST).to_numpy()
+    called = (found["__negative"] * 2 > found["__valid"]).to_numpy() & labelled
+    order = exact.index.get_indexer(list(found[KEY].itertuples(index=False, name=None)))
+    chance = (most / label)[order][labelled]
+    return Domain(
+        domain=name,
+        n=score.n,
+        templates=len(exact),
+        true=float(np.mean(chance)),
+        value=score.value,
+        low=score.low,
+        high=score.high,
+        z=truth.z_of(int(called.sum()), chance, chance),
+        misread=int((rows["misread"] != "").sum()),
+    )
+
+
+def _correction(outcomes: pd.DataFrame) -> list[str]:
+    """Return a fault where corrected NegRate misses the true one behind errors that are known.
+
+    The stories' labels are true (they are read as planted, which `compare` checks); a part of them
+    is turned at random, as by a classifier that is right in `SENSITIVE` and `SPECIFIC`.
+    """
+    import numpy as np
+
+    from genprobe.metrics import corrected, negrate
+
+    known = outcomes[outcomes["read"].isin(["negative", "positive"])]
+    negative = (known["read"] == "negative").to_numpy()
+    draw = np.random.default_rng(0).random(len(known))
+    called = np.where(negative, draw < SENSITIVE, draw >= SPECIFIC)
+    told = known[KEY].assign(negative=negative, called=called, n=1).groupby(KEY, sort=True).sum()
+    told = told[told["n"] >= negrate.FEWEST]
+    share = float((told["negative"] * 2 > told["n"]).mean())
+    measured = float((told["called"] * 2 > told["n"]).mean())
+    errors = np.array([SENSITIVE * LABELLED, LABELLED, (1 - SPECIFIC) * LABELLED, LABELLED])
+    units = corrected.statistics(told["called"].to_numpy(), told["n"].to_numpy(), errors)
+    ends = corrected.interval(units, level=0.999)
+    if ends is None or not ends[0] <= share <= ends[1]:
+        return [
+            f"stories: NegRate is {100 * share:.1f} %; from labels with known errors, measured as "
+            f"{100 * measured:.1f} %, it is corrected to another one"
+        ]
+    return []
+
+
+def _misread(outcomes: pd.DataFrame) -> list[str]:
+    """Return for each story what misread a planted one, `rule` or `sentiment`, else ""."""
+    out = []
+    for row in outcomes[["lang", "response", "read"]].itertuples():
+        kind = tales.kind_of(row.response, row.lang)
+        want = "" if kind is None else READ.get(kind.label, kind.sentiment)
+        # Two seeds may tell nearly the same story; then one of them is left out.
+        wrong = kind is not None and row.read not in (want, "duplicate")
+        felt = {want, row.read} <= {"negative", "neutral", "positive"}
+        out.append(("sentiment" if felt else "rule") if wrong else "")
+    return out
+
+
+def votes(negative: Array, positive: Array, fewest: int) -> tuple[Array, Array]:
+    """Return the chances that a template has a label, and that it is negative; (templates,) each.
+
+    negative, positive: the chance of each of its `STORIES` stories to be that and to count.
+    """
+    import numpy as np
+
+    label, most = np.zeros(len(negative)), np.zeros(len(negative))
+    for k in range(STORIES + 1):
+        for m in range(max(0, fewest - k), STORIES + 1 - k):
+            rest = STORIES - k - m
+            ways = math.comb(STORIES, k) * math.comb(STORIES - k, m)
+            chance = ways * negative**k * positive**m * (1 - negative - positive) ** rest
+            label += chance
+            most += chance * (k > m)
+    return label, most
