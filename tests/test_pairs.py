@@ -403,6 +403,23 @@ def test_aqbileq_with_its_code_switched_columns(tmp_path):
         pairs.load(str(path), ["ru"])
 
 
+def test_domains_are_found_however_their_column_is_written(tmp_path):
+    """Aqbileq's columns have capitals; S_D and the average of domains look for small letters."""
+    path = tmp_path / "aqbileq.csv"
+    rows = zip(
+        AQBILEQ.splitlines(), ["Domain,Subdomain", "age,family", "region,village"], strict=True
+    )
+    path.write_text("".join(f"{row},{more}\n" for row, more in rows), "utf-8")
+    found, _ = pairs.load(str(path))
+    assert {(s.extra["domain"], s.extra["subdomain"]) for s in found} == {
+        ("age", "family"),
+        ("region", "village"),
+    }
+    path.write_text(path.read_text().replace("Domain,Subdomain", "Domain,domain"), "utf-8")
+    extra = pairs.load(str(path))[0][0].extra
+    assert (extra["Domain"], extra["domain"]) == ("age", "family")
+
+
 def test_a_kazakh_table_in_rubia_s_columns_is_refused(tmp_path):
     path = tmp_path / "kk.csv"
     rows = [row.split(",")[1:3] for row in AQBILEQ.splitlines()[1:]]

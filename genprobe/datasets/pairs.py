@@ -67,6 +67,7 @@ _LAYOUTS = (
 _ITEM = ("pair", "item", "id", "")  # CrowS-Pairs numbers its pairs in a column without a name
 _LANG = ("lang", "language", "locale", "lang_code", "language_code")
 _BIAS_TYPE = ("bias_type", "stereotype_type", "axis")
+_DIVISIONS = {"domain", "subdomain", "task_type"}  # as measures of pairs name them
 _CODE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{1,8})*")
 
 Found = tuple[list[Statement], list[str]]  # statements, notes
@@ -348,9 +349,16 @@ def _read(path: Path, layout: _Layout) -> Iterator[tuple[int, Row, Row, bool]]:
 
 
 def _extra(row: Row, ours: Collection[str | None]) -> dict[str, JSON]:
-    """Return the columns that a statement has no field for, under the names that they have."""
+    """Return the columns that a statement has no field for, under the names that they have.
+
+    Only those by which measures divide pairs are found however they are written ("Subdomain").
+    """
     taken = {*ours, "bias_type", "type", "entity"}
-    return {name: cell_json(value) for name, value in row.items() if _plain(name) not in taken}
+    found = {name: cell_json(value) for name, value in row.items() if _plain(name) not in taken}
+    return {
+        plain if (plain := _plain(name)) in _DIVISIONS - row.keys() else name: value
+        for name, value in found.items()
+    }
 
 
 def _sentences(
