@@ -11,6 +11,7 @@ from genprobe.datasets import pairs
 from genprobe.engines import Identity
 from genprobe.errors import InputError
 from genprobe.records import Response
+from genprobe.resources import registry
 
 SEEDS = [
     {
@@ -113,6 +114,29 @@ def test_rows_are_read_and_near_duplicates_dropped(seeds, tmp_path):
     assert len(validate.items(out, "pair")[1]) == 2
 
 
+@pytest.mark.parametrize("lang", registry.names("augmentation"))
+def test_every_language_asks_for_the_columns_and_knows_the_label_of_its_answer(lang, seeds):
+    """Ours, after the study's: the same columns and word to stop by; a repeated label goes."""
+    prompts = augment.load(lang)
+    for column in ("Identity Term", "Country", "Category", "Attribute", "Stereotype"):
+        assert column in prompts.stereotypes.replace("\n", " ")
+    label = prompts.counters.splitlines()[-1]
+    asked = []
+
+    class Writer(Scripted):
+        def generate(self, requests, sampling):
+            for request in requests:
+                asked.append(request.messages[0]["content"])
+                text = f'{label} "Kind people."' if asked[1:] else CSV
+                yield Response(request.id, text, "stop", "prompt", None, None)
+
+    done = augment.run(seeds, Writer(), augment.Wanted(2, lang=lang))
+    assert [row["antistereotype_sentence"] for row in done.rows] == ["Kind people."] * 2
+    assert {row["lang"] for row in done.rows} == {lang}
+    assert "2" in asked[0] and "Kenya" in asked[0] and prompts.halt in asked[0]
+    assert "{" not in "".join(asked)
+
+
 def test_no_more_than_was_asked_for(seeds):
     assert len(augment.run(seeds, Scripted(CSV), augment.Wanted(1)).rows) == 1
 
@@ -129,4 +153,4 @@ def test_seeds_that_cannot_be_used(tmp_path, seeds):
             augment.Wanted(3),
         )
     with pytest.raises(InputError, match="unknown augmentation"):
-        augment.run(seeds, Scripted(), augment.Wanted(3, lang="kk"))
+        augment.run(seeds, Scripted(), augment.Wanted(3, lang="mr"))
