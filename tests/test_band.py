@@ -322,7 +322,7 @@ def test_rows_without_a_reply_are_left_out(tmp_path):
     [
         ({"lang": "en", "probe": "agreement", "answer": "yes"}, r"one reading only \(given\)"),
         ({"item": "a", "model": "m", "pro": 1.0, "anti": 0.5}, "answers to yes/no questions"),
-        ({"probe": "agreement", "response": "Yes"}, "row 1: the judge 'yesno' needs the column"),
+        ({"probe": "agreement", "response": "Yes"}, "row 1: the judge 'yesno' needs 'lang'"),
         ({"lang": "en", "text": "Yes"}, "lacks the column 'probe'"),
     ],
 )

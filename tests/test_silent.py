@@ -629,3 +629,29 @@ def test_no_everyday_reply_is_turned_round():
             turned.add(row["point"])
     assert turned <= HEDGED | OTHER_WORDS
     assert read >= READ
+
+
+@pytest.mark.parametrize(
+    ("header", "cure"),
+    [
+        ("Lang,Probe,Response", "rename the column 'Lang' to 'lang'; rename the column 'Probe' to"),
+        ("language,probe,output", "needs 'lang' and 'response'; rename the column 'language' to"),
+        ("lang,probe,completion", "needs 'response'; rename the column 'completion' to 'response'"),
+        (
+            "lang,question,reply_en",
+            "needs 'probe' and 'response'; columns: lang, question, reply_en",
+        ),
+    ],
+)
+def test_columns_by_another_name_are_told_with_their_cure(tmp_path, header, cure):
+    path = table(tmp_path, f"{header}\nkk,agreement,Иә.\n")
+    with pytest.raises(InputError, match=re.escape(cure)):
+        judge_file(path)
+
+
+@pytest.mark.parametrize("name", ["replies.txt", "replies", "replies.json"])
+def test_a_file_by_another_suffix_has_a_cure(tmp_path, name):
+    with pytest.raises(
+        InputError, match=r"renamed to \.csv or \.tsv|one object a line, as \.jsonl"
+    ):
+        numbered_rows(table(tmp_path, ANSWERS, name))

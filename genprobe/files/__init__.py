@@ -36,6 +36,15 @@ SUFFIXES = {
     ".tsv": "csv",
     ".parquet": "parquet",
 }
+# What to do with a file of another kind.
+_CURES = (
+    dict.fromkeys((".xlsx", ".xls", ".ods"), "; save it as CSV (UTF-8)")
+    | dict.fromkeys(
+        (".txt", ".tab", ""),
+        "; a table that has its columns' names in the first line can be renamed to .csv or .tsv",
+    )
+    | {".json": "; write one object a line, as .jsonl"}
+)
 LARGEST_FIELD = 1 << 24  # characters of a CSV field; beyond it a quote was not closed
 _BATCH = 4096  # rows of Parquet held at a time
 
@@ -108,9 +117,7 @@ def _format(path: Path) -> str:
         return SUFFIXES[path.suffix.lower()]
     except KeyError:
         known = ", ".join(SUFFIXES)
-        cure = (
-            "; save it as CSV (UTF-8)" if path.suffix.lower() in (".xlsx", ".xls", ".ods") else ""
-        )
+        cure = _CURES.get(path.suffix.lower(), "")
         raise InputError(f"{path}: unknown suffix {path.suffix!r}; known: {known}{cure}") from None
 
 

@@ -600,7 +600,8 @@ class _Reading:
                 sign = None
             if sign is not None:
                 at, end = next(h[:2] for h in clause.hits if h.bits & core)
-                if self._conditional(part, clause, at, end) or self._mentioned(part, clause):
+                cut = self._cut(gram, part, clause, end)
+                if cut or self._conditional(part, clause, at, end) or self._mentioned(part, clause):
                     sign = None
             if sign is not None:
                 low, high = spans[clause.first][0], spans[clause.last - 1][1]
@@ -669,6 +670,15 @@ class _Reading:
             )
             for low, high in self.unlike
         )
+
+    def _cut(self, gram: clauses.Grammar, part: _Part, clause: clauses.Clause, end: int) -> bool:
+        """Tell whether the reply is cut off behind a core whose verb, and negation, stands last.
+
+        end: the token behind the core. A word or two may be all that was said.
+        """
+        if gram.negation != "both" or end < part.last or clause.last - clause.first <= 2:
+            return False
+        return self.spans[-1] == part.spans[end - 1] and not self.gaps[-1].strip()
 
     def _mentioned(self, part: _Part, clause: clauses.Clause) -> bool:
         """Whether a clause is a word or two that are only mentioned: "(cliché", "Stereotype:"."""

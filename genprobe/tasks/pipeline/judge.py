@@ -321,13 +321,40 @@ def _kept(row: dict[str, Any], ours: Collection[str]) -> dict[str, Any]:
     return kept
 
 
+# What other tools call the columns that judges read: in lower case.
+_ELSEWHERE = {
+    "lang": ("language", "locale", "language_code"),
+    "response": (
+        *("output", "outputs", "completion", "reply", "generated_text", "generation"),
+        *("prediction", "resps", "answer", "text"),
+    ),
+    "prompt": ("input", "instruction", "messages"),
+}
+
+
+def _lacks(row: dict[str, Any], judge: str, lacking: Sequence[str]) -> str:
+    """Say which columns a judge needs that a row does not have, and which look like them."""
+    parts = [f"the judge {judge!r} needs {' and '.join(f'{name!r}' for name in lacking)}"]
+    spelled = {str(name).strip().casefold(): name for name in reversed(row)}
+    for name in lacking:
+        if name in row:
+            parts.append(f"{name!r} is empty here")
+            continue
+        like = next((spelled[n] for n in (name, *_ELSEWHERE.get(name, ())) if n in spelled), None)
+        if like is not None:
+            parts.append(f"rename the column {like!r} to {name!r}")
+    if len(parts) == 1:
+        parts.append(f"columns: {', '.join(map(str, row))}")
+    return "; ".join(parts)
+
+
 def _item(row: dict[str, Any], judge: Judge) -> Item:
     values = {name: row.get(name) for name in ("lang", "probe", "prompt", "response")}
-    for name in judge.needs:
-        if row.get(name) is None and name != "response":
-            raise InputError(f"the judge {judge.name!r} needs the column {name!r}")
+    lacking = [n for n in judge.needs if row.get(n) is None and n != "response"]
     if "response" not in row:
-        raise InputError(f"no column 'response'; columns: {', '.join(map(str, row))}")
+        lacking.append("response")
+    if lacking:
+        raise InputError(_lacks(row, judge.name, lacking))
     lang, probe, prompt, response = (
         v if isinstance(v, str) else files.cell_text(v) for v in values.values()
     )
