@@ -32,6 +32,7 @@ from genprobe.review.sample import export
 from genprobe.runs.run import Run
 from genprobe.tasks import judge_run
 from genprobe.tasks.pipeline import open as opening
+from genprobe.tasks.pipeline.gold import Gold
 from genprobe.tasks.pipeline.judge import judge_file
 from genprobe.text import normalise
 
@@ -655,3 +656,28 @@ def test_a_file_by_another_suffix_has_a_cure(tmp_path, name):
         InputError, match=r"renamed to \.csv or \.tsv|one object a line, as \.jsonl"
     ):
         numbered_rows(table(tmp_path, ANSWERS, name))
+
+
+def test_a_judge_beside_peoples_labels(tmp_path):
+    path = table(
+        tmp_path,
+        "lang,probe,response,mine\n"
+        'en,recognition,"Yes, it does.",yes\n'
+        "en,agreement,I do not agree., YES\n"
+        "en,agreement,It depends.,unclear\n"
+        "kk,agreement,Иә.,yes\n"
+        "kk,agreement,Жоқ.,\n",
+    )
+    found = CliRunner().invoke(
+        cli, ["judge", str(path), "--gold", "mine", "-q", "-o", str(tmp_path / "o.csv")]
+    )
+    assert found.exit_code == 0
+    lines = found.stderr.splitlines()
+    assert lines[0].startswith("genprobe: yesno, en: 1 of 3 (33.3 % [6.1, 79.2])")
+    assert "2 of 4 (50.0 % [15.0, 85.0]) as 'mine' has it; 1 turned round" in lines[2]
+    assert lines[2].endswith("left out: 1 row without a label")
+    assert lines[3].endswith("row 3: 'I do not agree.': read as no, is yes: turned round")
+    assert lines[4].endswith("row 4: 'It depends.': read as ambiguous (hedge), is unclear")
+    assert "caution: 'mine' says 'unclear' in 1 row" in lines[5]
+    with pytest.raises(InputError, match="row 2: no column 'my'"):
+        judge_file(path, out=tmp_path / "o.csv", gold=Gold("my"))

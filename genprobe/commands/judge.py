@@ -38,6 +38,12 @@ _OF_A_MODEL = ("engine", "base_url", "concurrency", "engine_args", "headers", "k
     metavar="KIND",
     help="For llm: only replies of this kind, as they were read before; such as undecided.",
 )
+@click.option(
+    "--gold",
+    metavar="COLUMN",
+    help="Of a file: labels that people gave; says how often the judge gives the same, and where "
+    "it does not.",
+)
 @together(*(ASKED[name] for name in _OF_A_MODEL))
 @TOLD
 @click.option("-o", "out", metavar="FILE", help="JSONL, CSV or Parquet by suffix; else stdout.")
@@ -50,6 +56,7 @@ def command(
     kind: str | None,
     rubric: str | None,
     only: str,
+    gold: str | None,
     out: str | None,
     quiet: bool,
     **asked: Any,
@@ -85,7 +92,7 @@ def command(
             rubric=rubric,
             model=engine,
         )
-        _judge(source, judges, out, note, quiet, only)
+        _judge(source, judges, out, note, quiet, only, gold)
 
 
 def _judge(
@@ -95,15 +102,21 @@ def _judge(
     note: Callable[[str], None],
     quiet: bool,
     only: str,
+    column: str | None,
 ) -> None:
     from genprobe.runs.run import Run
     from genprobe.tasks import judge_run
+    from genprobe.tasks.pipeline.gold import Gold
     from genprobe.tasks.pipeline.judge import judge_file
 
     with Bar(quiet) as bar:
         if source.is_dir():
             if out:
                 raise InputError("-o goes with a file; judgments of a run stay in its folder")
+            if column:
+                raise InputError(
+                    "--gold goes with a file; people's labels of a run: `genprobe review export`"
+                )
             with Run.open(source) as run:
                 counts = judge_run(run, judges, bar, only)
                 of = f" of {many(run.count('responses'), 'reply')}, those {only}" if only else ""
@@ -114,7 +127,8 @@ def _judge(
 
                     note(f"{name}: {llm.bias(run.judgments(name))}")
             return
-        found = judge_file(source, judges, out, bar, note, only)
+        gold = Gold(column) if column else None
+        found = judge_file(source, judges, out, bar, note, only, gold)
     for line in _cautions(judges):
         note(Caution(f"caution: {line}"))
     for name, labels in found.items():
@@ -124,6 +138,8 @@ def _judge(
         )
         which = f"{total:,} {only} replies" if only else many(total, "reply")
         note(f"{name}: {which}: {parts}" if parts else f"{name}: {which}")
+    for line in gold.lines(judges[0].name) if gold else ():
+        note(Caution(line))
     for judge in judges:
         if hasattr(judge, "bias"):
             note(f"{judge.name}: {judge.bias}")

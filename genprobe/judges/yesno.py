@@ -674,9 +674,12 @@ class _Reading:
     def _cut(self, gram: clauses.Grammar, part: _Part, clause: clauses.Clause, end: int) -> bool:
         """Tell whether the reply is cut off behind a core whose verb, and negation, stands last.
 
-        end: the token behind the core. A word or two may be all that was said.
+        end: the token behind the core. A word or two may be all that was said, and a verb or a
+        negation before the core makes it whole (Dutch "dit is geen stereotype").
         """
         if gram.negation != "both" or end < part.last or clause.last - clause.first <= 2:
+            return False
+        if any(h.bits & (clauses.VERBS | clauses.NEGATIONS) for h in clause.hits if h.last < end):
             return False
         return self.spans[-1] == part.spans[end - 1] and not self.gaps[-1].strip()
 

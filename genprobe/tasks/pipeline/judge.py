@@ -18,6 +18,7 @@ from genprobe.records import Judgment, LogProb, Request
 from genprobe.resources import registry
 from genprobe.runs.run import Run
 from genprobe.tasks.pipeline import Note, Progress, quiet
+from genprobe.tasks.pipeline.gold import Gold
 
 
 def judge(
@@ -118,6 +119,7 @@ def judge_file(
     progress: Progress = quiet,
     note: Note = quiet,
     only: str = "",
+    gold: Gold | None = None,
 ) -> dict[str, dict[str, int]]:
     """Judge the rows of a JSONL, CSV or Parquet file; judge name -> label -> count.
 
@@ -128,14 +130,14 @@ def judge_file(
     that is a server's answer to a request of a batch (OpenAI, vLLM) is taken for its content, which
     is noted; what is another object, or a list, is no reply.
     only: a kind of replies, as the column `kind` of an earlier reading has it; the columns of other
-    rows are null, and not counted.
+    rows are null, and not counted. gold: counts the first judge beside people's labels.
     out: a file, by suffix, written whole or not at all; None is stdout, as JSONL. Streams: memory
     does not grow with the file. InputError, with the row, for what cannot be judged.
     """
     judges = made(judges)
     counts: dict[str, dict[str, int]] = {judge.name: Counter() for judge in judges}
     progress("reading", 0, 0)
-    files.write_rows(out, judged_rows(path, judges, counts, progress, note, only))
+    files.write_rows(out, judged_rows(path, judges, counts, progress, note, only, gold))
     return counts
 
 
@@ -154,10 +156,11 @@ def judged_rows(
     progress: Progress = quiet,
     note: Note = quiet,
     only: str = "",
+    gold: Gold | None = None,
 ) -> Iterator[dict[str, Any]]:
     """Yield the rows of a file with each judge's columns, as `judge_file` writes them.
 
-    Labels are counted in `counts`.
+    Labels are counted in `counts`, and the first judge's beside people's in `gold`.
     """
     counts = counts if counts is not None else {judge.name: Counter() for judge in judges}
     for part in _parts(_opened(path, note)):
@@ -173,6 +176,9 @@ def judged_rows(
         for number, row in part:
             if number in found:
                 columns = _columns(row, judges, found[number], counts)
+                if gold is not None:
+                    with _at_row(path, number):
+                        gold.add(number, row, columns[judges[0].column], columns.get("kind"))
             else:
                 columns = _unread(judges)
             yield _kept(row, columns) | columns

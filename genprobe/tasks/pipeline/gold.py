@@ -1,0 +1,97 @@
+"""A judge beside labels that people gave to the same rows of a file."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from genprobe.errors import InputError
+from genprobe.files import cell_text
+from genprobe.statistics import wilson
+from genprobe.text import many
+
+MOST = 20  # rows that are shown; the others are counted
+_SHOWN = 100  # characters of a reply
+
+
+class Gold:
+    """What a judge said beside a column of people's labels, counted row by row.
+
+    column: of the file; rows in which it is empty are left out, and said.
+    """
+
+    def __init__(self, column: str) -> None:
+        self.column = column
+        self._right: Counter[str] = Counter()
+        self._all: Counter[str] = Counter()
+        self._strange: Counter[str] = Counter()
+        self._said: set[str] = set()
+        self._turned = self._unlabelled = self._without = 0
+        self._wrong: list[str] = []
+
+    def add(self, number: int, row: dict[str, Any], label: str | None, kind: Any) -> None:
+        """Count a row. label: the judge's; None without a reply. kind: why, where it says that.
+
+        InputError where the row does not have the column.
+        """
+        if self.column not in row:
+            raise InputError(f"no column {self.column!r}; columns: {', '.join(map(str, row))}")
+        mine = cell_text(row[self.column]).strip().casefold()
+        if not mine:
+            self._unlabelled += 1
+            return
+        if label is None:
+            self._without += 1
+            return
+        lang = cell_text(row.get("lang", ""))
+        self._said.add(label)
+        self._strange[mine] += 1
+        self._all[lang] += 1
+        if mine == label:
+            self._right[lang] += 1
+            return
+        turned = {mine, label} == {"yes", "no"}
+        self._turned += turned
+        why = f" ({kind})" if kind not in (None, "", "answer") else ""
+        reply = cell_text(row["response"])
+        reply = reply if len(reply) <= _SHOWN else reply[: _SHOWN - 1] + "…"
+        self._wrong.append(
+            f"row {number}: {reply!r}: read as {label}{why}, is {mine}"
+            + (": turned round" if turned else "")
+        )
+
+    def lines(self, judge: str) -> Iterator[str]:
+        """Yield what is to be told of a judge by this name: shares, intervals, the rows."""
+        if not self._all:
+            raise InputError(f"no row has a label in {self.column!r} and a reply")
+        for lang in sorted(self._all) if len(self._all) > 1 else ():
+            share = self._share(self._right[lang], self._all[lang])
+            yield f"{judge}, {lang or 'no language'}: {share}"
+        right, n = self._right.total(), self._all.total()
+        turned = f"; {self._turned} turned round" if {"yes", "no"} & self._said else ""
+        left = [
+            f"{many(k, 'row')} {why}"
+            for k, why in (
+                (self._unlabelled, "without a label"),
+                (self._without, "without a reply"),
+            )
+            if k
+        ]
+        yield (
+            f"{judge}: {self._share(right, n)} as {self.column!r} has it{turned}"
+            + "".join(f"; left out: {one}" for one in left)
+        )
+        yield from self._wrong[:MOST]
+        if len(self._wrong) > MOST:
+            yield f"and {many(len(self._wrong) - MOST, 'row')} more"
+        strange = [label for label in self._strange if label not in self._said | {"yes", "no"}]
+        for label in sorted(strange):
+            yield (
+                f"caution: {self.column!r} says {label!r} in {many(self._strange[label], 'row')}, "
+                f"which {judge} said of none"
+            )
+
+    def _share(self, right: int, n: int) -> str:
+        low, high = (100 * end for end in wilson(right, n) or (0.0, 1.0))
+        return f"{right} of {n} ({100 * right / n:.1f} % [{low:.1f}, {high:.1f}])"
