@@ -705,6 +705,32 @@ def test_static_embeddings_of_model2vec(tmp_path):
     assert len({row["group"] for _, row in tables.read(out)}) == 4
 
 
+@pytest.mark.parametrize("pooling", ["mean", "cls", "max", ("cls", "mean"), "lasttoken"])
+def test_embeddings_are_those_of_sentence_transformers(pooling, tmp_path):
+    """Folders that it wrote, of each pooling: by transformers where that is the mean, else by it."""
+    library = pytest.importorskip("sentence_transformers")
+    from sentence_transformers.models import Pooling, Transformer
+    from transformers import BertConfig, BertModel, BertTokenizerFast
+
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "bakers", "sing", "hum", "all", "day"]
+    (tmp_path / "vocab.txt").write_text("\n".join(words))
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+    bert = BertModel(BertConfig(vocab_size=10, intermediate_size=16, **sizes))
+    bert.save_pretrained(tmp_path / "bert")
+    BertTokenizerFast(vocab_file=str(tmp_path / "vocab.txt")).save_pretrained(tmp_path / "bert")
+    reads = Transformer(str(tmp_path / "bert"))
+    model = library.SentenceTransformer(modules=[reads, Pooling(16, pooling_mode=pooling)])
+    folder = tmp_path / "model"
+    model.save(str(folder))
+    if pooling == ("cls", "mean"):  # as versions before 6 wrote it
+        older = {"word_embedding_dimension": 16, "pooling_mode_cls_token": True}
+        older |= {"pooling_mode_mean_tokens": True, "pooling_mode_max_tokens": False}
+        (folder / "1_Pooling" / "config.json").write_text(json.dumps(older))
+    texts = ["bakers sing", "bakers hum all day", "hum"]
+    theirs = model.encode(texts, normalize_embeddings=True)
+    assert group._embedded(str(folder), texts) == pytest.approx(theirs, abs=1e-5)
+
+
 def test_embeddings_of_any_folder(monkeypatch, said):
     """Vectors of a model are compared as n-grams are."""
     import numpy as np

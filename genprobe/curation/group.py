@@ -15,6 +15,7 @@ other polarity.
 
 from __future__ import annotations
 
+import json
 import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -317,12 +318,12 @@ def _static(folder: Path) -> bool:
 
 def _mean_pooled(folder: Path) -> bool:
     """Say whether sentence-transformers would do no more than take the mean over tokens."""
-    modules = folder / "modules.json"
-    pooling = folder / "1_Pooling" / "config.json"
-    return not _says(modules, "Dense") and (
-        _says(pooling, '"pooling_mode_mean_tokens": true')
-        or _says(pooling, '"pooling_mode": "mean"')
-    )
+    if _says(folder / "modules.json", "Dense"):
+        return False
+    path = folder / "1_Pooling" / "config.json"
+    said = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    older = {name for name, on in said.items() if name.startswith("pooling_mode_") and on is True}
+    return said.get("pooling_mode") == "mean" or older == {"pooling_mode_mean_tokens"}
 
 
 def _mean_of_tokens(model: str, texts: Sequence[str]) -> Any:
