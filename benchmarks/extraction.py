@@ -61,7 +61,11 @@ def count(path: Path) -> tuple[Counter[str], dict[str, int]]:
             found = extract.extract(row["sentence"], extract.load(name), row["stereotype_type"])
             identity = extract.normal(found.identity, names)
             text = f"{identity}|{found.attribute}" if identity else ""
-            right[name] += _hash(text) == reading["settled"]
+            good = _hash(text) == reading["settled"]
+            right[name] += good
+            if name == "en":
+                agreed[found.confidence or "left out"] += 1
+                agreed[f"{found.confidence or 'left out'}, right"] += good
     return agreed, right
 
 
@@ -96,6 +100,8 @@ if __name__ == "__main__":
         print(_line("other person", agreed["other"], agreed["sure"]))
         for name, k in found.items():
             print(_line(name, k, agreed["settled"]))
+        for degree in ("high", "medium", "low", "left out"):
+            print(_line(f"en, {degree}", agreed[f"{degree}, right"], agreed[degree]))
     else:
         for (which, lang), (n, k, left) in count_languages().items():
             print(f"{_line(f'set {which} {lang}', k, n)}; {left} left out")

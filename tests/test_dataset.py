@@ -132,8 +132,9 @@ def test_the_command_gives_published_texts_to_any_reader_of_csv(extractions, tmp
 def test_our_rules_are_better_where_the_published_ones_err(extractions):
     """By what two people read in 200 of the sentences, kept as hashes (benchmarks/extraction.py)."""
     agreed, right = benchmark("extraction").count(DATA / "afristereo" / "extraction.csv")
-    assert agreed == {"sure": 189, "other": 171, "settled": 199}  # what docs/datasets.md says
-    assert right == {"en": 194, "afristereo": 142}
+    assert (agreed["sure"], agreed["other"], agreed["settled"]) == (189, 171, 199)  # as in the docs
+    assert right == {"en": 196, "afristereo": 142}
+    assert (agreed["high, right"], agreed["high"], agreed["medium, right"]) == (143, 145, 21)
 
 
 # What docs/datasets.md says: of 30 sentences that mended the rules, and of 20 that came after.
@@ -186,6 +187,11 @@ OURS = [
     ("Tall women run fast", "tall women", "run fast"),
     ("House chores are for men only", "men", "house chores"),
     ("IT workers are quiet", "it workers", "quiet"),
+    # Groups named together are one, and a second sentence says nothing of the first's.
+    ("Yoruba women throw big parties", "yoruba women", "throw big parties"),
+    ("Elderly rural farmers distrust banks", "elderly rural farmers", "distrust banks"),
+    ("Farmers are early, but the nurses are up all night", "farmers", "early"),
+    ("Nurses are kind and work hard", "nurses", "kind and work hard"),
 ]
 
 
