@@ -30,7 +30,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.stats import betabinom, binom
 
-from genprobe.review import correction, sample
+from genprobe.review import correction, intervals, sample
 from genprobe.statistics import Array, clustered_wilson, wilson
 
 ACCURACIES = (0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
@@ -49,17 +49,17 @@ MEASURED = 2000  # replies, in a design
 
 def simulate(
     rng: np.random.Generator, accuracy: float, prevalence: float, n: int, measured: int, times: int
-) -> correction.Counts:
+) -> intervals.Counts:
     """Simple random reviews of n of `measured` replies."""
     right, wrong = accuracy, 1 - accuracy
     shares = np.outer([prevalence, 1 - prevalence], [right, wrong]).ravel()
     tp, fn, tn, fp = rng.multinomial(n, shares, times).T.astype(float)
     rest = rng.binomial(measured - n, shares[0] + shares[3], times)
     total = np.full(times, float(measured))
-    return correction.Counts(rest + tp + fp, total, tp, tp + fp, fn, fn + tn)
+    return intervals.Counts(rest + tp + fp, total, tp, tp + fp, fn, fn + tn)
 
 
-def normal(c: correction.Counts) -> tuple[Array, Array]:
+def normal(c: intervals.Counts) -> tuple[Array, Array]:
     """Power-tuned prediction-powered interval with normal quantiles (PPI++)."""
     n = c.n_p + c.n_n
     a = c.hits_p / np.maximum(c.n_p, 1)
@@ -68,39 +68,39 @@ def normal(c: correction.Counts) -> tuple[Array, Array]:
     slope = a - b
     spread = c.n_p * a * (1 - a) + c.n_n * b * (1 - b)
     half = Z * np.sqrt(slope**2 * q * (1 - q) / c.total + spread / n**2)
-    return correction.ppi(c) - half, correction.ppi(c) + half
+    return intervals.ppi(c) - half, intervals.ppi(c) + half
 
 
-def right(c: correction.Counts) -> correction.Counts:
+def right(c: intervals.Counts) -> intervals.Counts:
     """What is read right, in place of what is positive."""
     return replace(c, hits_n=c.n_n - c.hits_n)
 
 
-def row(c: correction.Counts, accuracy: float, prevalence: float, n: int) -> list[float]:
+def row(c: intervals.Counts, accuracy: float, prevalence: float, n: int) -> list[float]:
     """Coverage of measured, normal, ppi, rg and the judge's accuracy, and two widths; all in %."""
     plain = np.array([wilson(k, total) for k, total in zip(c.positive, c.total, strict=True)])
     low, high = normal(c)
     few = _first(c)
-    ends = correction.ppi_interval(few)
+    ends = intervals.ppi_interval(few)
     alone = np.array([wilson(k, n) for k in few.hits_p + few.hits_n])
     hold = [
         (plain[:, 0] <= prevalence) & (prevalence <= plain[:, 1]),
         (low <= prevalence) & (prevalence <= high),
-        correction.ppi_accepts(c, prevalence),
-        correction.rg_accepts(c, prevalence),
-        correction.ppi_accepts(right(c), accuracy),
+        intervals.ppi_accepts(c, prevalence),
+        intervals.rg_accepts(c, prevalence),
+        intervals.ppi_accepts(right(c), accuracy),
     ]
     widths = [np.mean(ends[1] - ends[0]), np.mean(alone[:, 1] - alone[:, 0])]
     return [100 * float(np.mean(x)) for x in hold] + [100 * float(w) for w in widths]
 
 
-def _first(c: correction.Counts) -> correction.Counts:
-    return correction.Counts(*(values[:WIDTHS] for values in vars(c).values()))
+def _first(c: intervals.Counts) -> intervals.Counts:
+    return intervals.Counts(*(values[:WIDTHS] for values in vars(c).values()))
 
 
-def _together(many: Iterable[correction.Counts]) -> correction.Counts:
+def _together(many: Iterable[intervals.Counts]) -> intervals.Counts:
     columns = zip(*(vars(c).values() for c in many), strict=True)
-    return correction.Counts(*map(np.concatenate, columns))
+    return intervals.Counts(*map(np.concatenate, columns))
 
 
 def design(
@@ -145,7 +145,7 @@ def design(
 
 def simulate_design(
     kind: str, rng: np.random.Generator, n: int, accuracy: float, times: int
-) -> tuple[correction.Counts, correction.Counts]:
+) -> tuple[intervals.Counts, intervals.Counts]:
     """Counts of the rate and of what is read right."""
     found = []
     for _ in range(times):
@@ -163,8 +163,8 @@ def designs(times: int) -> None:
         for n in (50, 200):
             for accuracy in (0.8, 0.95, 0.99):
                 rate, read = simulate_design(kind, rng, n, accuracy, times)
-                hold = [correction.ppi_accepts(rate, 0.26), correction.ppi_accepts(read, accuracy)]
-                ends = [correction.ppi_interval(_first(c)) for c in (rate, read)]
+                hold = [intervals.ppi_accepts(rate, 0.26), intervals.ppi_accepts(read, accuracy)]
+                ends = [intervals.ppi_interval(_first(c)) for c in (rate, read)]
                 widths = [100 * float(np.mean(high - low)) for low, high in ends]
                 print(
                     f"{n:3}  {kind:9} {accuracy:9.2f}  {_marked(hold)} "
@@ -193,7 +193,7 @@ def label_accuracy(accuracy: float) -> float:
 
 def simulate_templates(
     rng: np.random.Generator, accuracy: float, n: int, exported: bool, times: int
-) -> tuple[Array, correction.Counts, correction.Counts]:
+) -> tuple[Array, intervals.Counts, intervals.Counts]:
     """As measured, (times, 2) intervals; counts of the labels and of labels that are right."""
     statement = np.repeat(np.arange(STATEMENTS), 2)
     plain, found = [], []
@@ -226,16 +226,16 @@ def templates(times: int) -> None:
         for n in TEMPLATES:
             for accuracy in JUDGES:
                 plain, rate, labels = simulate_templates(rng, accuracy, n, exported, times)
-                ppi = correction.ppi_accepts(rate, NEGRATE)
+                ppi = intervals.ppi_accepts(rate, NEGRATE)
                 hold = [
                     (plain[:, 0] <= NEGRATE) & (plain[:, 1] >= NEGRATE),
-                    *(ppi, ppi if exported else correction.rg_accepts(rate, NEGRATE)),
-                    correction.ppi_accepts(labels, label_accuracy(accuracy)),
+                    *(ppi, ppi if exported else intervals.rg_accepts(rate, NEGRATE)),
+                    intervals.ppi_accepts(labels, label_accuracy(accuracy)),
                 ]
                 ends = [
-                    correction.ppi_interval(_first(rate)),
-                    (correction.ppi_interval if exported else correction.rg_interval)(_first(rate)),
-                    correction.ppi_interval(_first(labels)),
+                    intervals.ppi_interval(_first(rate)),
+                    (intervals.ppi_interval if exported else intervals.rg_interval)(_first(rate)),
+                    intervals.ppi_interval(_first(labels)),
                 ]
                 widths = [100 * float(np.mean(high - low)) for low, high in ends]
                 print(

@@ -10,12 +10,12 @@ from scipy.stats import binomtest
 
 from genprobe.errors import InputError
 from genprobe.outcomes.table import from_rows
-from genprobe.review import correction
-from genprobe.review.correction import (
+from genprobe.review import corrected_rates, correction, intervals
+from genprobe.review.corrected_rates import rates
+from genprobe.review.intervals import (
     Counts,
     ppi_accepts,
     ppi_interval,
-    rates,
     rg_accepts,
     rg_interval,
     rogan_gladen,
@@ -57,9 +57,9 @@ def test_the_estimate_is_that_of_the_published_package(counts, same, near):
 def test_the_estimate_is_the_most_likely_one():
     """Tenenbein's estimate: the constrained fit is worst nowhere near, and loses nothing there."""
     counts = Counts(*(np.array([x], float) for x in (344, 1000, 28, 34, 4, 66)))
-    tables = correction._by_label(counts)
-    at = correction.ppi(counts)
-    lost = [correction._statistic(tables, correction._fit_ppi(at + d, tables)) for d in (-0.02, 0, 0.02)]  # fmt: skip
+    tables = intervals._by_label(counts)
+    at = intervals.ppi(counts)
+    lost = [intervals._statistic(tables, intervals._fit_ppi(at + d, tables)) for d in (-0.02, 0, 0.02)]  # fmt: skip
     assert lost[1] < 1e-2 < min(lost[0], lost[2])
 
 
@@ -93,7 +93,7 @@ def test_the_constrained_fit_is_the_most_likely_one():
         best = min(minimize(loss, start, method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-10, "maxiter": 4000}).fun for start in ([2.0, -2.0], [0.0, 0.0], [4.0, 2.0]))  # fmt: skip
         one = [np.array([float(x)]) for x in (k, total, tp, positives, fp, negatives)]
         tables = ((one[0], one[1]), (one[2], one[3]), (one[4], one[5]))
-        r, s, t = (float(p[0]) for p in correction._fit_rg(np.array([rate]), tables))
+        r, s, t = (float(p[0]) for p in intervals._fit_rg(np.array([rate]), tables))
         assert r == pytest.approx(rate * s + (1 - rate) * t)
         ours = loss(np.log(np.clip([s, t], 1e-12, 1 - 1e-12) / (1 - np.clip([s, t], 1e-12, 1 - 1e-12))))  # fmt: skip
         assert ours <= best + 0.01
@@ -375,7 +375,7 @@ def test_several_reviewers_decide_by_majority():
 def test_the_label_of_templates():
     whole = {f"t{at}-{s}": "negative" if s < 3 else "positive" for at in (2, 4) for s in range(5)}
     part = {"t1-0": "negative"}
-    (found,) = correction.template_rates(outcomes(), review(whole | part))
+    (found,) = corrected_rates.template_rates(outcomes(), review(whole | part))
     assert (found.rate.n, found.rate.n_reviewed, found.split) == (6, 2, 1)
     assert found.rate.measured == pytest.approx(3 / 6)
     assert found.rate.accuracy == 1 / 2  # t2, judged positive, is negative
@@ -387,25 +387,25 @@ def test_negrate_is_one_of_the_rates():
     # Of the model's own labels all are negative; t3 has one that it did not give.
     read = outcomes().assign(llm_sentiment="negative")
     read.loc[read["request"] == "t3-0", "llm_sentiment"] = None
-    found = {(s.by.get("rate"), s.metric): s for s in correction.scores(read, review(whole))}
+    found = {(s.by.get("rate"), s.metric): s for s in corrected_rates.scores(read, review(whole))}
     one, other = found["negrate", "judge-accuracy"], found["llm_negrate", "measured"]
     assert (one.n, one.excluded, one.value) == (2, {"not reviewed": 4}, 1 / 2)
     assert (other.n, other.value) == (6, 1.0)
     # What the checks of stories leave out counts for no judge.
     alike = found["llm_sentiment negative", "measured"]
     assert (alike.n, alike.excluded) == (27, {"failed": 1, "unjudged": 1, "language": 1})
-    few = correction.scores(outcomes().query("sample < 2"), review({"t2-0": "negative"}))
+    few = corrected_rates.scores(outcomes().query("sample < 2"), review({"t2-0": "negative"}))
     assert {s.by.get("rate") for s in few} == {"sentiment negative", None}
 
 
 def test_a_template_reviewed_in_part_has_no_label():
     whole = {f"t{at}-{s}": "negative" for at in (0, 1, 5) for s in range(3)}
     whole |= {f"t{at}-{s}": "negative" for at in (0, 1) for s in (3, 4)}
-    (found,) = correction.template_rates(outcomes(), review(whole))
+    (found,) = corrected_rates.template_rates(outcomes(), review(whole))
     # Of t5 three stories count, and all are read.
     assert (found.rate.n_reviewed, found.split) == (3, 0)
     against = review({"t0-0": "positive"}, "s")
-    (found,) = correction.template_rates(outcomes(), pd.concat([review(whole), against]))
+    (found,) = corrected_rates.template_rates(outcomes(), pd.concat([review(whole), against]))
     assert (found.rate.n_reviewed, found.split) == (2, 1)
 
 
@@ -415,11 +415,11 @@ def test_two_wordings_of_a_statement_are_one_cluster():
         ignore_index=True,
     )
     of = {at: {f"{p}t{at}-{s}": "negative" for p in "ab" for s in range(5)} for at in (2, 3)}
-    (found,) = correction.template_rates(two, review(of[2]))
+    (found,) = corrected_rates.template_rates(two, review(of[2]))
     assert (found.rate.n_reviewed, found.rate.ppi) == (2, None)
-    (found,) = correction.template_rates(two, review(of[2] | of[3]))
+    (found,) = corrected_rates.template_rates(two, review(of[2] | of[3]))
     assert found.rate.ppi is not None
-    (found,) = correction.template_rates(two.assign(pair="p"), review(of[2] | of[3]))
+    (found,) = corrected_rates.template_rates(two.assign(pair="p"), review(of[2] | of[3]))
     assert (found.rate.ppi_low, found.rate.ppi_high) == (0, 1)  # all is one stereotype
 
 
@@ -500,8 +500,8 @@ def test_a_handful_of_replies_to_three_statements_excludes_nothing():
     found = correction.corrected(measured, reviewed, clusters=[0, 0, 0, 1, 1, 2, 2, 2])
     assert (found.ppi, found.ppi_low, found.ppi_high) == (0.375, 0, 1)
     few = np.array([0.3, 0.7, 1.0, 1.9])
-    counts = correction.Counts(few / 2, few, few / 3, few / 3, few * 0, few / 3)
-    low, high = correction.ppi_interval(counts)
+    counts = intervals.Counts(few / 2, few, few / 3, few / 3, few * 0, few / 3)
+    low, high = intervals.ppi_interval(counts)
     assert (low == 0).all() and (high == 1).all()
     assert ppi_accepts(counts, 0.99).all()
     # Nor do three templates of twelve, however many replies were measured.
@@ -537,7 +537,7 @@ def test_negrate_by_what_people_say_of_regard():
         "t1-0": "negative"
     }
     answers = pd.concat([review(felt), of_regard(shown)])
-    found = {s.by["rate"]: s for s in correction.by_people(outcomes(), answers)}
+    found = {s.by["rate"]: s for s in corrected_rates.by_people(outcomes(), answers)}
     assert {rate: (s.value, s.n) for rate, s in found.items()} == {
         "negrate": (1.0, 2),  # three of five in both
         "negrate-regard": (0.5, 2),  # three of five in t2, one of five in t4
@@ -549,7 +549,7 @@ def test_negrate_by_what_people_say_of_regard():
     assert low < 0.1 and high > 0.9  # of two templates
     # Templates that stand for more of the run weigh more: (3 × 1 + 1 × 0) / 4.
     heavy = answers.assign(weight=[3 if r.startswith("t2") else 1 for r in answers["request"]])
-    found = {s.by["rate"]: s.value for s in correction.by_people(outcomes(), heavy)}
+    found = {s.by["rate"]: s.value for s in corrected_rates.by_people(outcomes(), heavy)}
     assert found["negrate-regard"] == pytest.approx(3 / 4)
     assert found["felt-or-shown"] == pytest.approx((2 * 1) / (5 * 3 + 5 * 1))
 
@@ -563,7 +563,9 @@ def test_negrate_by_the_regard_of_a_model_and_of_people():
     shown = {
         f"t{at}-{s}": "negative" if at == 2 else "positive" for at in (2, 4, 0) for s in range(5)
     }
-    found = {(s.by.get("rate"), s.metric): s for s in correction.scores(read, of_regard(shown))}
+    found = {
+        (s.by.get("rate"), s.metric): s for s in corrected_rates.scores(read, of_regard(shown))
+    }
     measured = found["llm_negrate-regard", "measured"]
     assert (measured.value, measured.n, measured.excluded) == (3 / 5, 5, {"few-stories": 1})
     assert found["llm_negrate-regard", "ppi"].value == pytest.approx(3 / 5 * 1 / 2 + 2 / 5 * 0)
@@ -577,5 +579,5 @@ def test_negrate_by_the_regard_of_a_model_and_of_people():
     # What the story checks leave out counts for no regard: 30 less failed, language and unclear.
     assert found["llm_regard negative", "measured"].n == 27
     # People alone, where no model read the regard.
-    alone = {s.by.get("rate") for s in correction.scores(outcomes(), of_regard(shown))}
+    alone = {s.by.get("rate") for s in corrected_rates.scores(outcomes(), of_regard(shown))}
     assert alone == {"negrate-regard"}

@@ -23,7 +23,7 @@ from genprobe.judges import yesno
 from genprobe.metrics.rates import recognised_declarations
 from genprobe.outcomes import external, facts, preferences, table
 from genprobe.records import Failure, LogProb, Statement
-from genprobe.review import correction
+from genprobe.review import corrected_rates
 
 FEW = settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 
@@ -448,7 +448,7 @@ def test_what_a_review_corrects(made, data):
     )
     own = Review.__new__(Review)
     own.rows, own._said = plain, said
-    for one in correction.scores(outcomes, reviewed, ["lang"]):
+    for one in corrected_rates.scores(outcomes, reviewed, ["lang"]):
         slow = lambda metric, rows, by, one=one: own.figure(one, rows)  # noqa: E731
         agree([one], plain, slow, 0 if one.metric in SIMULATED else 3)
 
@@ -469,7 +469,7 @@ def test_what_a_review_corrects_of_stories(made, data):
     )
     own = Review.__new__(Review)
     own.rows, own._said = made, said
-    for one in correction.scores(_stories_frame(made), reviewed, ["domain"]):
+    for one in corrected_rates.scores(_stories_frame(made), reviewed, ["domain"]):
         slow = lambda metric, rows, by, one=one: own.figure(one, rows)  # noqa: E731
         agree([one], made, slow, 0 if one.metric in SIMULATED else 3)
 

@@ -253,7 +253,7 @@ def test_a_cards_errors_and_a_reviews_are_added_unless_they_differ():
 
 
 def test_a_review_narrows_the_corrected_rate(monkeypatch):
-    from genprobe.review import correction
+    from genprobe.review import corrected_rates
 
     rng = np.random.default_rng(5)
     true = rng.random((120, 5)) < rng.beta(1, 2, 120)[:, None]
@@ -270,12 +270,12 @@ def test_a_review_narrows_the_corrected_rate(monkeypatch):
         }
     )
     monkeypatch.setattr(corrected, "known_errors", lambda *_: (40.0, 50.0, 10.0, 50.0))
-    errors = correction.story_errors(table, answers)
+    errors = corrected_rates.story_errors(table, answers)
     n = float(true.ravel()[:200].sum())
     assert errors["stories", "kk"][1::2] == (n, 200 - n)
     (alone,) = corrected.pooled(table, {}, [])
     (both,) = corrected.pooled(table, errors, [])
     assert both.high - both.low < alone.high - alone.low
     assert both.low < float((true.sum(1) > 2).mean()) < both.high
-    found = [s for s in correction.scores(table, answers) if s.metric == "pooled"]
+    found = [s for s in corrected_rates.scores(table, answers) if s.metric == "pooled"]
     assert [(s.by["rate"], s.value) for s in found] == [("negrate", both.value)]

@@ -364,7 +364,7 @@ def of_review(
 
     from genprobe.metrics import spoken
     from genprobe.review import collect as reviewed
-    from genprobe.review import correction
+    from genprobe.review import corrected_rates, correction
 
     if run is None:
         raise InputError("a review corrects the rates of a run; name its folder")
@@ -388,13 +388,13 @@ def of_review(
     content = digest(table.read_bytes().hex(), 8)
     return [
         dataclasses.replace(s, signature=sign(f"{s.metric}/{correction.VERSION}+review-{content}"))
-        for s in correction.scores(spoken(outcomes), said, by)  # people read free replies
+        for s in corrected_rates.scores(spoken(outcomes), said, by)  # people read free replies
     ]
 
 
 def not_corrected(scores: Sequence[Score]) -> Iterator[str]:
     """Yield what keeps a review from correcting a rate."""
-    from genprobe.review.correction import IN_PART
+    from genprobe.review.corrected_rates import IN_PART
 
     without = {_cell(s) for s in scores if s.metric == "ppi" and s.value is None}
     read = [s for s in scores if s.metric == "judge-accuracy" and s.n]

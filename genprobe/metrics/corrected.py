@@ -360,7 +360,7 @@ METRICS = (
 )
 
 
-# Rates that `review.correction` makes: here, so that stored ones have their notes wherever shown.
+# Rates that `review.corrected_rates` makes: here, so that stored ones have notes wherever shown.
 declare(
     Measure("measured", "a rate as the judge has it"),
     Measure(

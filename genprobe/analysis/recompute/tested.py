@@ -1,4 +1,4 @@
-"""Ends of corrected rates: a stored end is where the test of `review.correction` turns.
+"""Ends of corrected rates: a stored end is where the test of `review.intervals` turns.
 
 The test is made again by hands of its own: the numbers it rests on by loops, the most likely shares
 by halving, other random numbers, and ten times as many. A rate just inside a stored end must not be

@@ -1,0 +1,420 @@
+"""Corrected rates of a run: its outcomes beside the answers of a review, cell by cell.
+
+Which replies are part of a rate, what people said of each, NegRate of templates, NegRate by people
+alone, and the errors of each judge. How a rate is corrected is in `correction`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+
+from genprobe.errors import InputError
+from genprobe.metrics import cells, cluster, no_reply, rank
+from genprobe.metrics.corrected import pooled
+from genprobe.metrics.negrate import FEWEST, TEMPLATE, not_told
+from genprobe.metrics.regard import REGARD, UNCLEAR
+from genprobe.records import JSON, Score
+from genprobe.resources.registry import unknown
+from genprobe.review.correction import Corrected, corrected
+from genprobe.statistics import LEVEL, Array, wilson
+
+NEGRATES = {"sentiment": "negrate", "regard": "negrate-regard"}  # question -> rate of templates
+BY_PEOPLE = "by-people"
+IN_PART = "reviewed in part"  # templates of which not all stories have a verdict
+
+
+@dataclass(frozen=True)
+class Rate:
+    """One cell of a corrected rate: its columns and values, and what the rate is.
+
+    The judge's column (`negrate`: of templates), what counts as positive in it, what was left out
+    by reason, and how many reviewed replies have no verdict because their reviewers are split (of
+    templates: because not all their stories have one). These are measured, and count as not
+    reviewed.
+    """
+
+    by: dict[str, JSON]
+    column: str
+    positive: str
+    excluded: dict[str, int]
+    split: int
+    rate: Corrected
+
+
+def rates(
+    outcomes: pd.DataFrame,
+    reviewed: pd.DataFrame,
+    column: str,
+    positive: str,
+    by: Sequence[str] = (),
+    level: float = LEVEL,
+) -> list[Rate]:
+    """Compute the share of replies whose `column` is `positive`, measured and corrected, by cell.
+
+    outcomes: the table of a run. column: `answer`, `sentiment`, `reply_language`, …
+    reviewed: rows with `request` (and `run` or `model` where the outcomes have it), `reviewer`,
+        `question`, `answer`, and `weight` where replies had unequal chances to be reviewed. Rows
+        count whose question is the column and whose answer is not empty.
+
+    A column of several labels is reduced to positive against the rest. Of several reviewers the
+    majority is the truth; where they are split, the reply counts as not reviewed. Intervals are
+    clustered (`metrics.cluster`).
+
+    column `says`: what the answer says of the statement. positive is then `endorsed` or
+    `recognised`, the question to the reviewers is `answer`, and the rate is a share of all replies
+    to the probes that measure it; an unclear reply is not positive.
+
+    Raises InputError for a missing column, a reviewed reply that is not here, or no review at all.
+    """
+    if column == "says":
+        _needs(outcomes, ("measures", "when", "answer"), "the outcomes")
+    _needs(outcomes, ("status", "statement", "request", column), "the outcomes")
+    judged = "answer" if column == "says" else column
+    yes = outcomes["when"] if column == "says" else pd.Series(positive, outcomes.index)
+    verdicts = _verdicts(outcomes, reviewed, judged.removeprefix("llm_"), yes)
+    reason = _left_out(outcomes, judged)
+    measured = outcomes[judged].astype(object) == yes.astype(object)
+    rows = outcomes.assign(
+        __measured=measured.to_numpy(bool), __reason=reason.to_numpy(object), **verdicts
+    )
+    if column == "says":
+        rows = rows[rows["measures"] == positive]
+    return _rates(rows, column, positive, by, level)
+
+
+def template_rates(
+    outcomes: pd.DataFrame,
+    reviewed: pd.DataFrame,
+    column: str = "sentiment",
+    by: Sequence[str] = (),
+    level: float = LEVEL,
+) -> list[Rate]:
+    """NegRate, measured and corrected: the label of a template, most of its stories negative.
+
+    A majority is not linear in its stories, so no rate of errors per story corrects it. A template
+    is reviewed where *all* its stories that count are; its true label is their majority, and its
+    weight that of any of them: templates must have been drawn whole, as `review.export` draws them.
+    column: `sentiment`, or a chat model's `llm_sentiment` or `llm_regard`, of which people were
+    asked the same; all else as in `rates`.
+    """
+    _needs(outcomes, ("status", "statement", "request", column), "the outcomes")
+    counts = (_left_out(outcomes, column) == "").to_numpy(bool)
+    negative = counts & (outcomes[column] == "negative").to_numpy(bool, na_value=False)
+    question = column.removeprefix("llm_")
+    rows = _templates(outcomes, reviewed, question, counts, negative, by)
+    return _rates(rows, column.replace(question, NEGRATES[question]), "", by, level)
+
+
+def _templates(
+    outcomes: pd.DataFrame,
+    reviewed: pd.DataFrame,
+    question: str,
+    counts: Array,
+    negative: Array,
+    by: Sequence[str],
+) -> pd.DataFrame:
+    """Label the templates by a judge and by what people said, one row each, as `_rates` takes them.
+
+    counts, negative: (stories,), which of them count, and which of these the judge calls negative.
+    """
+    verdicts = _verdicts(outcomes, reviewed, question, pd.Series("negative", outcomes.index))
+    seen = counts & ~np.isnan(verdicts["__truth"])
+    keys = list(dict.fromkeys([*(c for c in TEMPLATE if c in outcomes), *by]))
+    stories = outcomes[keys].assign(
+        __valid=counts.astype(int),
+        __negative=negative,
+        __seen=seen.astype(int),
+        __true=seen & (verdicts["__truth"] == 1),
+        __part=seen | (counts & verdicts["__split"]),
+        __weight=np.where(seen, verdicts["__weight"], np.nan),
+        __cluster=cluster(outcomes),
+    )
+    groups = stories.groupby(keys, sort=True, dropna=False, observed=True)
+    found = groups[["__valid", "__negative", "__seen", "__true", "__part"]].sum()
+    found = found.join(groups[["__weight", "__cluster"]].first()).reset_index()
+    valid = found["__valid"]
+    whole = (valid >= FEWEST) & (found["__seen"] == valid)
+    return found.assign(
+        __measured=found["__negative"] * 2 > valid,
+        __truth=(found["__true"] * 2 > valid).astype(float).where(whole),
+        __split=(found["__part"] > 0) & ~whole,
+        __reason=pd.Series("", found.index, dtype=object).mask(valid < FEWEST, "few-stories"),
+    )
+
+
+def by_people(
+    outcomes: pd.DataFrame, reviewed: pd.DataFrame, by: Sequence[str] = (), level: float = LEVEL
+) -> list[Score]:
+    """NegRate by what people say, without any judge, and how often their two answers differ.
+
+    Cells `rate`: `negrate` by the sentiment and `negrate-regard` by the regard that people gave,
+    over the templates all of whose stories that count they read; `felt-or-shown`, the share of
+    stories that they call negative by one of the two alone, over stories with both answers. The
+    review's weights make them rates of the run. n: what was reviewed. A story counts that passed
+    the story checks, whatever a classifier says. Arguments as in `rates`; signatures are empty.
+    """
+    told = not_told(outcomes.assign(sentiment="read"))
+    counts = (told == "").to_numpy(bool)
+    nobody = np.zeros(len(outcomes), bool)
+    asked = [q for q in NEGRATES if _answered(reviewed, q)]
+    found: list[Rate] = []
+    for question in asked:
+        rows = _templates(outcomes, reviewed, question, counts, nobody, by)
+        found += _rates(rows, NEGRATES[question], "", by, level)
+    if len(asked) == len(NEGRATES):
+        negative = pd.Series("negative", outcomes.index)
+        felt, shown = (_verdicts(outcomes, reviewed, question, negative) for question in asked)
+        truth = np.abs(felt["__truth"] - shown["__truth"])
+        rows = outcomes.assign(
+            __measured=nobody,
+            __truth=np.where(counts, truth, np.nan),
+            __split=felt["__split"] | shown["__split"],
+            __weight=felt["__weight"],
+            __reason=told.to_numpy(object),
+        )
+        found += _rates(rows, "felt-or-shown", "", by, level)
+    scores = []
+    for one in found:
+        accuracy = _as_scores(one)[-1]
+        rate = one.rate
+        ends = (rate.ppi_low, rate.ppi_high)
+        scores.append(
+            replace(accuracy, metric=BY_PEOPLE, value=rate.ppi, low=ends[0], high=ends[1])
+        )
+    return [score for score in scores if score.n]
+
+
+def _answered(reviewed: pd.DataFrame, question: str) -> bool:
+    """Tell whether anybody has answered a question of the review."""
+    answers = reviewed["answer"].astype(object)
+    return bool(((reviewed["question"] == question) & answers.notna() & (answers != "")).any())
+
+
+def _left_out(outcomes: pd.DataFrame, column: str) -> pd.Series:
+    """Why a reply is no part of the rates of a judge's column, "" where it is."""
+    if column.removeprefix("llm_") in NEGRATES:
+        said = outcomes[column].astype(object)
+        # As `negrate-regard` has it, what the model calls unclear is not judged.
+        said = said.where(said != UNCLEAR) if column == REGARD else said
+        return not_told(outcomes.assign(sentiment=said))
+    return no_reply(outcomes, column)
+
+
+# Question of a review -> the rates that it is about: column, and what counts in it.
+_ASKED = {
+    "answer": (
+        *(("says", "recognised"), ("says", "endorsed")),
+        *(("answer", "yes"), ("answer", "no"), ("answer", "ambiguous")),
+    ),
+    "sentiment": (("sentiment", "negative"),),
+    "regard": (("regard", "negative"),),
+    "stance": (("stance", "for"), ("stance", "against"), ("stance", "both")),
+}
+
+
+def scores(outcomes: pd.DataFrame, reviewed: pd.DataFrame, by: Sequence[str] = ()) -> list[Score]:
+    """Compute the rates that the questions of a review are about, as measured and as corrected.
+
+    Arguments as in `rates`. Each rate is a cell `rate` with the metrics `measured` (of n replies),
+    `ppi`, `rg` and `judge-accuracy` (on the same replies; its n are those reviewed). For stories
+    NegRate is one of them (`template_rates`), where templates have labels, and stands beside what
+    people say without a judge (`by_people`). The errors of each judge follow: cells `judge` and
+    `reviewed` (the label that people gave, to n replies), with the share that the judge calls each
+    label (`confusion`). Signatures are empty.
+
+    Raises InputError for a review without a question that is a rate of these outcomes.
+    """
+    given = [str(q) for q in reviewed["question"].unique() if q in _ASKED]
+    asked = [q for q in given if {q, f"llm_{q}"} & {*outcomes}]
+    people = []
+    if "usable" in outcomes and {*NEGRATES} & {*given}:
+        people = by_people(outcomes, reviewed, by)
+    if not asked and not people:
+        raise InputError("the review has no question whose answers are a rate of this run")
+    found: list[Rate] = []
+    for question in asked:
+        for column, positive in _ASKED[question]:
+            if column == "says" and not (outcomes["measures"] == positive).any():
+                continue
+            if column in outcomes:
+                found += rates(outcomes, reviewed, column, positive, by)
+            if f"llm_{column}" in outcomes:
+                found += rates(outcomes, reviewed, f"llm_{column}", positive, by)
+    for column in ("sentiment", "llm_sentiment", "llm_regard"):
+        if column in outcomes and column.removeprefix("llm_") in asked:
+            labelled = template_rates(outcomes, reviewed, column, by)
+            found += [rate for rate in labelled if rate.rate.n]
+    more = people
+    if "sentiment" in asked and {"sentiment", "classifier", "lang"} <= {*outcomes}:
+        for score in pooled(outcomes, story_errors(outcomes, reviewed), by):
+            more.append(replace(score, by={"rate": "negrate", **score.by}))
+    judges = [c for q in asked for c in (q, f"llm_{q}") if c in outcomes]
+    errors = [score for column in judges for score in confusion(outcomes, reviewed, column, by)]
+    return [*(score for rate in found for score in _as_scores(rate)), *more, *errors]
+
+
+def story_errors(
+    outcomes: pd.DataFrame, reviewed: pd.DataFrame
+) -> dict[tuple[str, str], tuple[float, float, float, float]]:
+    """Count a classifier's errors among the reviewed stories, by classifier and language.
+
+    Called negative and stories, of the truly negative ones and of the others, as
+    `corrected.known_errors` has them. Stories count by the review's weights, whose mean is 1.
+    """
+    negative = pd.Series("negative", outcomes.index)
+    verdicts = _verdicts(outcomes, reviewed, "sentiment", negative)
+    seen = (_left_out(outcomes, "sentiment") == "") & ~np.isnan(verdicts["__truth"])
+    rows = outcomes[["classifier", "lang"]].astype(str)
+    rows = rows.assign(
+        called=(outcomes["sentiment"] == "negative").to_numpy(bool, na_value=False),
+        true=verdicts["__truth"],
+        weight=verdicts["__weight"],
+    )[seen.to_numpy(bool)]
+    found = {}
+    for (classifier, lang), part in rows.groupby(["classifier", "lang"], sort=True):
+        weight = part["weight"] / part["weight"].mean()
+        a, b, c, d = (
+            float(count)
+            for truth in (1, 0)
+            for count in (
+                weight[(part["true"] == truth) & part["called"]].sum(),
+                weight[part["true"] == truth].sum(),
+            )
+        )
+        found[str(classifier), str(lang)] = (a, b, c, d)
+    return found
+
+
+def confusion(
+    outcomes: pd.DataFrame, reviewed: pd.DataFrame, column: str, by: Sequence[str] = ()
+) -> list[Score]:
+    """Of the replies that people gave a label, the share that the judge of `column` calls each.
+
+    A reply's label is that of most of its reviewers; one that is split is left out, as is one
+    that the judge has not read, and a story that does not count. Wilson intervals; the review's
+    weights play no part, since a row is of one label alone. Arguments as in `rates`.
+    """
+    question = column.removeprefix("llm_")
+    votes = _reviews(outcomes, reviewed, question).groupby("__row")["answer"]
+    label = votes.agg(lambda said: most[0] if len(most := said.mode()) == 1 else None)
+    seen = outcomes.iloc[label.index].assign(__truth=label.to_numpy(object))
+    seen = seen[seen["__truth"].notna() & seen[column].notna()]
+    if question in NEGRATES:
+        seen = seen[_left_out(seen, column) == ""]
+    found = []
+    for cell, part in zip(*_parts(seen, [*by, "__truth"]), strict=True):
+        truth = cell.pop("__truth")
+        for label in sorted({*seen["__truth"], *seen[column]}):
+            hits = (part[column] == label).to_numpy(float)
+            interval = wilson(int(hits.sum()), len(hits))
+            low, high = interval or (None, None)
+            by_cell: dict[str, JSON] = {"judge": column, "reviewed": truth, **cell}
+            share = float(hits.mean())
+            # Not the bare label: a measure may be called like it.
+            said = f"says {label}"
+            found.append(Score(said, by_cell, share, low, high, len(hits), {}, None, ""))
+    return found
+
+
+def _parts(frame: pd.DataFrame, by: list[str]) -> tuple[list[dict[str, JSON]], list[pd.DataFrame]]:
+    cell, labels = cells(frame, by)
+    return labels, [frame[cell == at] for at in range(len(labels))]
+
+
+def _as_scores(one: Rate) -> list[Score]:
+    rate = one.rate
+    name = f"{one.column} {one.positive}".removeprefix("says ").strip()
+    cell: dict[str, JSON] = {"rate": name, **one.by}
+    why = "split" if one.positive else IN_PART
+    unread = {why: one.split, "not reviewed": rate.n - rate.n_reviewed - one.split}
+    left = one.excluded | {why: count for why, count in unread.items() if count}
+    accuracy = (rate.accuracy, rate.accuracy_low, rate.accuracy_high)
+    rows = (
+        ("measured", rate.measured, rate.low, rate.high, rate.n, one.excluded),
+        ("ppi", rate.ppi, rate.ppi_low, rate.ppi_high, rate.n, one.excluded),
+        ("rg", rate.rg, rate.rg_low, rate.rg_high, rate.n, one.excluded),
+        ("judge-accuracy", *accuracy, rate.n_reviewed, left),
+    )
+    return [
+        Score(metric, cell, value, low, high, n, excluded, None, "")
+        for metric, value, low, high, n, excluded in rows
+    ]
+
+
+def _needs(frame: pd.DataFrame, columns: Sequence[str], what: str) -> None:
+    for column in columns:
+        if column not in frame:
+            raise InputError(f"{what} lack the column {column!r}, which corrected rates need")
+
+
+def _verdicts(
+    outcomes: pd.DataFrame, reviewed: pd.DataFrame, question: str, yes: pd.Series
+) -> dict[str, Array]:
+    """Columns for the outcomes: `__truth` (1, 0 or NaN), `__split`, `__weight`.
+
+    yes: the answer to the question that is positive, for every row of the outcomes."""
+    rows = _reviews(outcomes, reviewed, question)
+    hit = rows["answer"].to_numpy(object) == yes.to_numpy(object)[rows["__row"]]
+    weight = pd.to_numeric(rows["weight"], errors="coerce") if "weight" in rows else 1.0
+    rows = rows.assign(__hit=hit.astype(float), __weight=weight)
+    votes = rows.groupby("__row")
+    every = range(len(outcomes))
+    share = votes["__hit"].mean().reindex(every).to_numpy(float)
+    split = share == 0.5
+    return {
+        "__truth": np.where(np.isnan(share) | split, np.nan, (share > 0.5).astype(float)),
+        "__split": split,
+        "__weight": votes["__weight"].first().reindex(every).to_numpy(float),
+    }
+
+
+def _reviews(outcomes: pd.DataFrame, reviewed: pd.DataFrame, question: str) -> pd.DataFrame:
+    """Return the answers that people gave to a question, each with the row of its outcome."""
+    _needs(reviewed, ("request", "reviewer", "question", "answer"), "the reviewed rows")
+    keys = [c for c in ("run", "model", "request") if c in outcomes and c in reviewed]
+    here = outcomes[keys].assign(__row=np.arange(len(outcomes)))
+    if here.duplicated(keys).any():
+        raise InputError("two runs share requests; the reviewed rows need the column 'run'")
+    answers = reviewed["answer"].astype(object)
+    given = (reviewed["question"] == question) & answers.notna() & (answers != "")
+    if not given.any():
+        raise InputError(f"nobody has answered the question {question!r} in the reviewed rows")
+    # Repeats planted to test a reviewer are one opinion: the first.
+    rows = reviewed[given].drop_duplicates([*keys, "reviewer"]).merge(here, "left", keys)
+    strange = rows[rows["__row"].isna()].drop_duplicates(keys)
+    if len(strange):
+        raise InputError(
+            f"{len(strange)} of the reviewed replies are not in these outcomes, such as "
+            f"{strange['request'].iloc[0]}; give the run that the review was exported from"
+        )
+    return rows.assign(__row=rows["__row"].astype(int))
+
+
+def _rates(
+    rows: pd.DataFrame, column: str, positive: str, by: Sequence[str], level: float
+) -> list[Rate]:
+    for name in by:
+        if name not in rows:
+            raise unknown("column", name, [str(c) for c in rows.columns if c[:2] != "__"])
+    cell, labels = cells(rows, list(by))
+    found = []
+    for at, label in enumerate(labels):
+        part = rows[cell == at]
+        kept = part[part["__reason"] == ""]
+        left_out = Counter(str(reason) for reason in part["__reason"] if reason != "")
+        rate = corrected(
+            kept["__measured"].to_numpy(bool),
+            kept["__truth"].to_numpy(float),
+            kept["__weight"].to_numpy(float),
+            (kept["__cluster"] if "__cluster" in kept else cluster(kept)).to_numpy(object),
+            level,
+        )
+        excluded = dict(sorted(left_out.items(), key=rank))
+        split = int(kept["__split"].sum())
+        found.append(Rate(label, column, positive, excluded, split, rate))
+    return found

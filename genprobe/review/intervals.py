@@ -1,0 +1,316 @@
+"""Intervals of a rate that a judge measured and people reviewed in part, from counts alone.
+
+Both intervals hold the rates that a test does not reject. Its statistic compares the counts with
+the most likely ones of that rate, the judge's own rates being free (the power divergence of
+Cressie & Read 1984, J. Royal Statistical Society B 46:440, between the likelihood ratio, which
+is too bold where errors are few, and Pearson's, which is too careful). Its cut-off is not the
+normal one, which fails where a sample of 30 may hold no error at all, but the 95 % point of the
+statistic in samples simulated from that fit (DiCiccio & Romano 1990, Int. Statistical Review
+58:59; Lloyd 2008, Australian & NZ J. Statistics 50:329).
+
+`Counts` may be arrays of many reviews, so that a simulation is one call. The two estimators are
+described in `correction`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from genprobe.statistics import LEVEL, Array
+
+ROUNDING = 1e-9  # by which a judge must be better than chance, whose rates are sums
+DRAWS = 1000  # simulated samples for a cut-off
+SEED = 1
+_TINY = 0.01  # trials given to every table in a fit, so that none is without
+_POWER = 2 / 3  # of Cressie & Read
+_STEPS = 12  # of the search for the end of an interval
+_FIT_STEPS = 20  # of the search for a constrained fit
+_ROUGH_STEPS = 13  # of the same for a simulated sample
+_FAR = 1e3  # twice the log-likelihood lost by what cannot be
+_SAME = 1e-3  # statistics that differ by no more are the same table, fitted in other steps
+_BLOCK = 400_000  # simulated samples held at a time
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What the intervals rest on, arrays of one shape; effective sizes may be fractions.
+
+    positive of total: measured. hits_p of n_p: truly positive among reviewed replies that the
+    judge calls positive; hits_n of n_n: among those that it calls negative.
+    """
+
+    positive: Array
+    total: Array
+    hits_p: Array
+    n_p: Array
+    hits_n: Array
+    n_n: Array
+
+
+def ppi(counts: Counts) -> Array:
+    """Compute the prediction-powered rate.
+
+    Where the review holds only one of the judge's labels, it is the rate of the review: power
+    tuning then gives the judge no weight.
+    """
+    share = counts.positive / counts.total
+    both = (counts.n_p > 0) & (counts.n_n > 0)
+    tuned = share * _over(counts.hits_p, counts.n_p)
+    tuned = tuned + (1 - share) * _over(counts.hits_n, counts.n_n)
+    return np.where(both, tuned, _over(counts.hits_p + counts.hits_n, counts.n_p + counts.n_n))
+
+
+def rogan_gladen(rate: Array, sensitivity: Array, specificity: Array) -> Array:
+    """Solve the judge's rate for the true one by sensitivity and specificity.
+
+    (rate + specificity - 1) / (sensitivity + specificity - 1), kept within [0, 1]; NaN where the
+    judge is no better than chance.
+    """
+    better = sensitivity + specificity - 1
+    better = np.where(better > ROUNDING, better, 0)
+    found = _over(rate + specificity - 1, better)
+    return np.where(better > 0, np.clip(found, 0, 1), np.nan)
+
+
+def rg(counts: Counts) -> Array:
+    """Compute the rate by Rogan and Gladen's correction.
+
+    NaN where the review shows a judge no better than chance, or holds nothing that is truly
+    positive, or nothing that is truly negative.
+    """
+    (k, total), (tp, positives), (fp, negatives) = _by_truth(counts)
+    found = rogan_gladen(_over(k, total), _over(tp, positives), 1 - _over(fp, negatives))
+    return np.where((positives > 0) & (negatives > 0), found, np.nan)
+
+
+def ppi_interval(counts: Counts, level: float = LEVEL) -> tuple[Array, Array]:
+    """Interval of the prediction-powered rate: (low, high), arrays like the counts."""
+    return _unless_few(counts, _interval(_by_label(counts), _fit_ppi, ppi(counts), level))
+
+
+def _few(counts: Counts) -> Array:
+    """Tell where fewer than two reviewed replies are left after the design effect.
+
+    So few, as from a handful of replies to three statements, exclude no rate; and the samples of
+    one that the test would draw are all alike.
+    """
+    return counts.n_p + counts.n_n < 2
+
+
+def _unless_few(counts: Counts, ends: tuple[Array, Array]) -> tuple[Array, Array]:
+    few = _few(counts)
+    return np.where(few, 0.0, ends[0]), np.where(few, 1.0, ends[1])
+
+
+def rg_interval(counts: Counts, level: float = LEVEL) -> tuple[Array, Array]:
+    """Interval of the misclassification correction: (low, high), arrays like the counts.
+
+    Its tables are what the judge says of unreviewed replies, of truly positive reviewed ones and
+    of truly negative ones: three independent samples. The review must be a simple random sample.
+    """
+    tables = _by_truth(counts)
+    start = np.where(np.isnan(rg(counts)), ppi(counts), rg(counts))
+    return _unless_few(counts, _interval(tables, _fit_rg, start, level))
+
+
+def ppi_accepts(counts: Counts, rate: float, level: float = LEVEL) -> Array:
+    """Tell whether a rate lies within `ppi_interval`, by one test: faster than finding its ends."""
+    at = np.full(np.shape(counts.total), rate)
+    return _few(counts) | (_beyond(_by_label(counts), _fit_ppi, at, level) <= 0)
+
+
+def rg_accepts(counts: Counts, rate: float, level: float = LEVEL) -> Array:
+    """Tell whether a rate lies within `rg_interval`, by one test: faster than finding its ends."""
+    at = np.full(np.shape(counts.total), rate)
+    return _few(counts) | (_beyond(_by_truth(counts), _fit_rg, at, level) <= 0)
+
+
+# --- three binomials that share one parameter
+
+Table = tuple[Array, Array]  # successes, trials
+Tables = tuple[Table, Table, Table]
+Shares = tuple[Array, Array, Array]
+Fit = Callable[[Array, Tables, int], Shares]
+
+
+def _by_label(c: Counts) -> Tables:
+    """Return the three tables: measured, reviewed of positive label, reviewed of negative label."""
+    return (c.positive, c.total), (c.hits_p, c.n_p), (c.hits_n, c.n_n)
+
+
+def _by_truth(c: Counts) -> Tables:
+    """Return the same counts by the truth: unreviewed, truly positive, truly negative."""
+    false_p, true_n = c.n_p - c.hits_p, c.n_n - c.hits_n
+    unreviewed = np.maximum(c.total - c.n_p - c.n_n, 0)
+    positive = np.clip(c.positive - c.n_p, 0, unreviewed)
+    return (positive, unreviewed), (c.hits_p, c.hits_p + c.hits_n), (false_p, false_p + true_n)
+
+
+def _over(above: Array, below: Array) -> Array:
+    """above / below, 0 where there is nothing below."""
+    return np.divide(above, below, out=np.zeros(np.shape(below)), where=np.asarray(below) > 0)
+
+
+def _tilted(x: Array, n: Array, slope: Array) -> Array:
+    """Return the p that maximises x log p + (n - x) log(1 - p) - slope × p.
+
+    It is the root of a quadratic, in the form that avoids cancellation.
+    """
+    a = n + slope
+    root = np.sqrt(np.maximum(a * a - 4 * slope * x, 0))
+    above = np.where(a > 0, 2 * x, a - root)
+    below = np.where(a > 0, a + root, 2 * slope)
+    return np.clip(above / np.where(below == 0, 1, below), 0, 1)
+
+
+def _fit_rg(rate: Array, tables: Tables, steps: int = _FIT_STEPS) -> Shares:
+    """Find the most likely shares of three tables of which the first is the mixture of the others.
+
+    first = rate × second + (1 - rate) × third. There is one Lagrange multiplier and the equation
+    is monotone in it, so there is one root.
+    """
+    (k, total), (tp, positives), (fp, negatives) = ((x + _TINY / 2, n + _TINY) for x, n in tables)
+    scale = positives + negatives + 1
+
+    def shares(u: Array) -> Shares:
+        slope = scale * u / (1 - np.abs(u))
+        s = _tilted(tp, positives, slope * rate)
+        return _tilted(k, total, -slope), s, _tilted(fp, negatives, slope * (1 - rate))
+
+    def excess(u: Array) -> Array:
+        r, s, t = shares(u)
+        return rate * s + (1 - rate) * t - r
+
+    edge = np.full(np.shape(scale), 1 - 1e-12)
+    _, s, t = shares(_root(excess, -edge, edge, steps))
+    return rate * s + (1 - rate) * t, s, t
+
+
+def _fit_ppi(rate: Array, tables: Tables, steps: int = _FIT_STEPS) -> Shares:
+    """Find the most likely shares of (measured, reviewed positive, reviewed negative) for a rate.
+
+    The rate is first × second + (1 - first) × third. The likelihood, written by sensitivity and
+    specificity, is that of `_fit_rg` times the one of the review's own rate, in which they do not
+    occur: by Bayes' rule the same fit serves.
+    """
+    counts = Counts(*tables[0], *tables[1], *tables[2])
+    q, s, _ = _fit_rg(rate, _by_truth(counts), steps)
+    precision = np.clip(_over(rate * s, q), 0, 1)
+    missed = np.clip(_over(rate * (1 - s), 1 - q), 0, 1)
+    return q, precision, missed
+
+
+def _root(f: Callable[[Array], Array], low: Array, high: Array, steps: int) -> Array:
+    """Find where f changes its sign between low and high, elementwise.
+
+    Method: Chandrupatla 1997, Advances in Engineering Software 28:145. Returns the high end where
+    both ends have one sign.
+    """
+    a, b = low, high
+    f_a, f_b = f(a), f(b)
+    same = np.sign(f_a) == np.sign(f_b)
+    c, f_c = a, f_a  # the point before b
+    t = np.full(np.shape(a), 0.5)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for _ in range(steps):
+            x = a + t * (b - a)
+            f_x = f(x)
+            stays = np.sign(f_x) == np.sign(f_a)
+            c, f_c = np.where(stays, a, b), np.where(stays, f_a, f_b)
+            b, f_b = np.where(stays, b, a), np.where(stays, f_b, f_a)
+            a, f_a = x, f_x
+            # Inverse quadratic interpolation where the three points allow it, else half.
+            xi, phi = (a - b) / (c - b), (f_a - f_b) / (f_c - f_b)
+            smooth = (phi**2 < xi) & ((1 - phi) ** 2 < 1 - xi)
+            back = f_a / (f_b - f_a) * f_c / (f_b - f_c)
+            t = back + (c - a) / (b - a) * f_a / (f_c - f_a) * f_b / (f_c - f_b)
+            t = np.clip(np.where(smooth & np.isfinite(t), t, 0.5), 1e-3, 1 - 1e-3)
+            t = np.where(f_a == 0, 0, t)
+    best = np.where(np.abs(f_a) < np.abs(f_b), a, b)
+    return np.where(same, high, best)
+
+
+def _divergence(seen: Array, expected: Array) -> Array:
+    """Return the part of one cell in Cressie and Read's statistic, 0 where nothing was seen."""
+    ratio = _over(seen, np.maximum(expected, 1e-12))
+    return seen * (ratio**_POWER - 1) * (2 / (_POWER * (_POWER + 1)))
+
+
+def _statistic(tables: Tables, shares: Shares) -> Array:
+    """How far the tables are from the constrained shares: the root of the power divergence."""
+    total: Array = np.zeros(np.shape(tables[0][0]))
+    for (x, n), p in zip(tables, shares, strict=True):
+        total = total + _divergence(x, n * p) + _divergence(n - x, n * (1 - p))
+    return np.sqrt(np.clip(total, 0, _FAR))
+
+
+def _interval(tables: Tables, fit: Fit, start: Array, level: float) -> tuple[Array, Array]:
+    """Both ends, each the rate at which the test turns from accepting to rejecting."""
+
+    def twice(x: Array) -> Array:
+        return np.concatenate([x, x])
+
+    a, b, c = ((twice(x), twice(n)) for x, n in tables)
+    limit = np.repeat([0.0, 1.0], len(start))
+    ends = _root(lambda rate: _beyond((a, b, c), fit, rate, level), twice(start), limit, _STEPS)
+    low, high = np.split(ends, 2)
+    return np.minimum(low, start), np.maximum(high, start)
+
+
+def _beyond(tables: Tables, fit: Fit, rate: Array, level: float) -> Array:
+    """Return by how much the statistic exceeds its cut-off if the rate were `rate`.
+
+    The test rejects the rate where this is positive.
+    """
+    shares = fit(rate, tables, _FIT_STEPS)
+    cut = _cut(tables, fit, rate, shares, level)
+    return _statistic(tables, shares) - cut - _SAME
+
+
+def _cut(tables: Tables, fit: Fit, rate: Array, shares: Shares, level: float) -> Array:
+    """Return the `level` point of the statistic if rate and judge were as given, by simulation.
+
+    The same counts get the same random numbers, at whatever rate.
+    """
+    cuts = []
+    each = max(1, _BLOCK // DRAWS)
+    for at in range(0, len(rate), each):
+        part = slice(at, at + each)
+        here = tuple((x[part], n[part]) for x, n in tables)
+        a, b, c = _samples((here[0], here[1], here[2]), fit, [p[part] for p in shares])
+        values = _statistic((a, b, c), fit(np.repeat(rate[part], DRAWS), (a, b, c), _ROUGH_STEPS))
+        # The (draws + 1) × level-th smallest: what was seen counts as a draw, too.
+        cuts.append(np.quantile(values.reshape(-1, DRAWS), level, axis=1, method="weibull"))
+    return np.concatenate(cuts)
+
+
+def _samples(tables: Tables, fit: Fit, shares: Sequence[Array]) -> Tables:
+    """`DRAWS` samples of tables of these sizes and shares, one after another, for every element.
+
+    How the reviewed replies fall into the second and third table is drawn, too."""
+    rng = np.random.default_rng([SEED, *(int(x[0]) for x, _ in tables)])
+    total, one, other = (np.rint(n).astype(int) for _, n in tables)
+    reviewed = one + other
+    margin = _over(one, reviewed)
+    size = (DRAWS, len(total))
+    if fit is _fit_ppi:
+        # The reviewed replies are some of those measured, and their labels move with these.
+        margin = np.clip(margin + shares[0] - _over(*tables[0]), 0, 1)
+        second = rng.binomial(reviewed, margin, size)
+        rest = np.maximum(total - reviewed, 0)
+        share = np.clip(_over(shares[0] * total - margin * reviewed, rest), 0, 1)
+        first = np.minimum(second + rng.binomial(rest, share, size), total)
+    else:
+        second = rng.binomial(reviewed, margin, size)
+        first = rng.binomial(total, shares[0], size)
+    third = reviewed - second
+    drawn = [
+        (first, np.broadcast_to(total, size)),
+        (rng.binomial(second, shares[1]), second),
+        (rng.binomial(third, shares[2]), third),
+    ]
+    a, b, c = ((x.T.ravel().astype(float), n.T.ravel().astype(float)) for x, n in drawn)
+    return a, b, c
