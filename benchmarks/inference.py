@@ -42,15 +42,11 @@ import pandas as pd
 from scipy.stats import f as fisher
 from scipy.stats import norm
 
+from genprobe.analysis.distributions import pairwise_ks
 from genprobe.analysis.paired import difference, mcnemar, swapped
-from genprobe.analysis.significance import (
-    LEVEL,
-    Design,
-    Power,
-    pairwise_ks,
-    power_paired,
-    power_single,
-)
+from genprobe.analysis.power import Power, power_paired, power_single
+from genprobe.analysis.significance import LEVEL
+from genprobe.analysis.variance import Design
 from genprobe.statistics import RESAMPLES, Array, bootstrap
 
 DRAWS = 999  # resamples of a study: as exact at 5 % as more, on average over studies

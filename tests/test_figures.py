@@ -18,8 +18,8 @@ import sample
 from test_formats import HOSTILE
 
 from genprobe import api
+from genprobe.analysis import distributions
 from genprobe.analysis import score as counting
-from genprobe.analysis import significance as inference
 from genprobe.errors import RunError
 from genprobe.records import Score
 from genprobe.render import latex
@@ -210,7 +210,7 @@ def test_tests_are_corrected_over_the_figure():
 
 @pytest.mark.slow
 def test_draws_leave_room_for_the_correction_over_the_figure(monkeypatch):
-    monkeypatch.setattr(inference, "TURNS", 9)
+    monkeypatch.setattr(distributions, "TURNS", 9)
     values = pd.DataFrame(
         [
             {"model": model, "lang": lang, "statement": n, "value": n + 100.0 * at}

@@ -18,7 +18,7 @@ from statsmodels.formula.api import ols
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.power import TTestPower, normal_sample_size_one_tail, ttest_power
 
-from genprobe.analysis import compare, paired, significance
+from genprobe.analysis import compare, distributions, paired, power, significance, variance
 from genprobe.commands import cli
 from genprobe.datasets import statements
 from genprobe.errors import InputError, RunError
@@ -63,7 +63,7 @@ def effects(found):
 
 
 def test_anova_is_that_of_r():
-    found = significance.anova(table(TOOTH, "supp", "dose"), ["supp", "dose"], resamples=99)
+    found = variance.anova(table(TOOTH, "supp", "dose"), ["supp", "dose"], resamples=99)
     # R: anova(lm(len ~ supp * factor(dose), ToothGrowth)); balanced, so all types are one.
     want = {
         "supp": (1, 205.35, 15.572, 0.0002312),
@@ -83,7 +83,7 @@ def test_anova_is_that_of_r():
 def test_anova_is_type_ii_where_cells_differ_in_size():
     data = table(KIDNEY, "duration", "weight").drop([0, 1, 2])
     data["value"] = np.log(data["value"] + 1)
-    found = significance.anova(data, ["duration", "weight"], resamples=99)
+    found = variance.anova(data, ["duration", "weight"], resamples=99)
     want = {
         "duration": (3.067066, 5.667033, 0.02106078),
         "weight": (13.27205, 12.26141, 4.487909e-05),
@@ -113,7 +113,7 @@ def study(seed=0, sizes=(6, 4, 8, 3), langs=4, models=3, there=0.8, effect=0.0):
 
 def test_anova_is_statsmodels_with_three_factors():
     data = study()
-    found = effects(significance.anova(data, resamples=99))
+    found = effects(variance.anova(data, resamples=99))
     fit = ols("value ~ (C(bias_type) + C(lang) + C(model)) ** 2", data).fit()
     want = sm.stats.anova_lm(fit, typ=2)
     names = {"bias_type": "C(bias_type)", "lang": "C(lang)", "model": "C(model)"}
@@ -127,7 +127,7 @@ def test_anova_is_statsmodels_with_three_factors():
 def test_an_empty_cell_costs_its_degree_of_freedom():
     data = study()
     data = data[(data["bias_type"] != "k1") | (data["lang"] != "l2")]
-    found = effects(significance.anova(data, resamples=99))["bias_type × lang"]
+    found = effects(variance.anova(data, resamples=99))["bias_type × lang"]
     less = ols("value ~ C(lang) * C(model) + C(bias_type) * C(model)", data).fit()
     with pytest.warns(Warning, match="rank-deficient"):
         full = ols("value ~ (C(bias_type) + C(lang) + C(model)) ** 2", data).fit()
@@ -139,25 +139,25 @@ def test_an_empty_cell_costs_its_degree_of_freedom():
 def test_one_level_is_no_factor_and_one_statement_no_level():
     data = study(models=1)
     lone = data[data["bias_type"] == "k3"].assign(bias_type="k9", statement="s999").head(2)
-    found = significance.anova(pd.concat([data, lone]), resamples=99)
+    found = variance.anova(pd.concat([data, lone]), resamples=99)
     assert found.dropped == ("model",)
     assert list(effects(found)) == ["bias_type", "lang", "bias_type × lang"]
     assert found.left_out == {"bias_type with one statement": 2}
     assert found.n == len(data) and found.statements == 21
     with pytest.raises(InputError, match="no factor has two levels with two statements each"):
-        significance.anova(data, ["model"])
+        variance.anova(data, ["model"])
     with pytest.raises(InputError, match="nothing to compare the effects with"):
-        significance.anova(data.assign(value=1.0))
+        variance.anova(data.assign(value=1.0))
     for value in (data["lang"] == "l0", (data["lang"] == "l0") ^ (data["bias_type"] == "k1")):
         with pytest.raises(InputError, match="the factors explain all"):
-            significance.anova(data.assign(value=value.astype(float)))
+            variance.anova(data.assign(value=value.astype(float)))
 
 
 def test_too_few_statements_have_no_clustered_p():
     """With 24 statements and 18 languages it was wrong in 3.6 % of studies without a difference,
     and in 6.5 % of them for bias type and language."""
     data = study(sizes=(3, 3), langs=4, models=2)
-    found = effects(significance.anova(data, resamples=9))
+    found = effects(variance.anova(data, resamples=9))
     assert found["lang"].p is None and found["lang × model"].p is None
     assert found["lang"].p_independent is not None
     assert found["model"].p is not None and found["bias_type"].p is not None
@@ -165,7 +165,7 @@ def test_too_few_statements_have_no_clustered_p():
 
 def test_assumptions_are_looked_at():
     data = study(3)
-    normal, equal, independent = significance.anova(data, resamples=9).assumptions
+    normal, equal, independent = variance.anova(data, resamples=9).assumptions
     fit = ols("value ~ (C(bias_type) + C(lang) + C(model)) ** 2", data).fit()
     assert normal.value == pytest.approx(theirs.shapiro(fit.resid).pvalue, rel=1e-3)
     groups = data.groupby(["bias_type", "lang", "model"])["value"]
@@ -173,11 +173,11 @@ def test_assumptions_are_looked_at():
     assert equal.value == pytest.approx(theirs.levene(*cells, center="median").pvalue)
     assert independent.holds is False and 0.2 < independent.low < independent.value < 0.8
     skewed = data.assign(value=np.exp(2 * data["value"]))
-    assert significance.anova(skewed, resamples=9).assumptions[0].holds is False
+    assert variance.anova(skewed, resamples=9).assumptions[0].holds is False
     wide = data.assign(value=data["value"] * np.where(data["model"] == "m0", 5, 1))
-    assert significance.anova(wide, resamples=9).assumptions[1].holds is False
+    assert variance.anova(wide, resamples=9).assumptions[1].holds is False
     once = data.drop_duplicates("statement")
-    _, _, independent = significance.anova(once, ["bias_type"], resamples=9).assumptions
+    _, _, independent = variance.anova(once, ["bias_type"], resamples=9).assumptions
     assert independent.holds is True and independent.found == "one value a statement"
 
 
@@ -185,7 +185,7 @@ def test_the_intraclass_correlation_is_the_textbook_one():
     # Shrout & Fleiss 1979, Psychological Bulletin 86:420, Table 2: six targets, four judges;
     # ICC(1,1) = .17 with mean squares 11.24 between and 6.26 within.
     marks = [[9, 2, 5, 8], [6, 1, 3, 2], [8, 4, 6, 8], [7, 1, 2, 6], [10, 5, 6, 9], [6, 2, 4, 7]]
-    found = significance._independent(np.ravel(marks).astype(float), np.repeat(np.arange(6), 4))
+    found = variance._independent(np.ravel(marks).astype(float), np.repeat(np.arange(6), 4))
     assert found.value == pytest.approx((11.24 - 6.26) / (11.24 + 3 * 6.26), abs=5e-4)
 
 
@@ -211,11 +211,11 @@ def test_turned_signs_and_the_swap_test_are_scipy_s():
 
 def test_the_wild_bootstrap_sees_what_is_there_and_repeats():
     data = study(5, sizes=(10, 10), effect=0.9)
-    one, two = (effects(significance.anova(data, resamples=499)) for _ in range(2))
+    one, two = (effects(variance.anova(data, resamples=499)) for _ in range(2))
     assert one["model"].p == two["model"].p <= 0.01
     assert one["bias_type"].p > 0.05 and one["lang × model"].p > 0.05
     shuffled = data.sample(frac=1, random_state=1)
-    assert effects(significance.anova(shuffled, resamples=499))["model"].p == one["model"].p
+    assert effects(variance.anova(shuffled, resamples=499))["model"].p == one["model"].p
 
 
 # --- Kolmogorov and Smirnov
@@ -223,7 +223,7 @@ def test_the_wild_bootstrap_sees_what_is_there_and_repeats():
 
 def test_pairwise_ks_compares_values_and_no_join():
     data = study(1)
-    found = significance.pairwise_ks(data, "lang", cluster=None)
+    found = distributions.pairwise_ks(data, "lang", cluster=None)
     assert list(zip(found["a"], found["b"], strict=True)) == list(
         itertools.combinations(["l0", "l1", "l2", "l3"], 2)
     )
@@ -255,7 +255,7 @@ def test_ks_swaps_whole_statements():
         turned_group = (group == "a") ^ np.repeat(swap, 6)
         far.append(theirs.ks_2samp(value[turned_group], value[~turned_group]).statistic)
     want = mid_p(far)
-    [row] = significance.pairwise_ks(data, "group").to_dict("records")
+    [row] = distributions.pairwise_ks(data, "group").to_dict("records")
     assert row["p"] == pytest.approx(want, rel=0.25)
     assert row["statements"] == 8 and row["mean_a"] == pytest.approx(value[group == "a"].mean())
 
@@ -272,18 +272,18 @@ def test_ks_deals_out_statements_that_are_of_one_group_only():
         inside = np.isin(unit, chosen)
         far.append(theirs.ks_2samp(value[inside], value[~inside]).statistic)
     want = mid_p(far)
-    [row] = significance.pairwise_ks(data, "group").to_dict("records")
+    [row] = distributions.pairwise_ks(data, "group").to_dict("records")
     assert row["p"] == pytest.approx(want, abs=0.004) and row["p_independent"] < 1e-5
 
 
 def test_resamples_leave_room_for_the_correction():
-    assert significance.enough(3) == 9999
+    assert distributions.enough(3) == 9999
     for pairs in (120, 2880):
-        assert pairs / (significance.enough(pairs) + 1) <= 0.05 / 2
+        assert pairs / (distributions.enough(pairs) + 1) <= 0.05 / 2
     data = study(1).assign(value=lambda d: d["value"] + 9 * (d["lang"] == "l0"))
-    found = significance.pairwise_ks(data, "lang").set_index(["a", "b"])["p_bonferroni"]
+    found = distributions.pairwise_ks(data, "lang").set_index(["a", "b"])["p_bonferroni"]
     assert found["l0", "l1"] < 0.05 < found["l1", "l2"]
-    alone = significance.pairwise_ks(data[data["lang"] == "l0"], "lang")
+    alone = distributions.pairwise_ks(data[data["lang"] == "l0"], "lang")
     assert len(alone) == 0 and "p_holm" in alone
 
 
@@ -314,25 +314,25 @@ def test_p_values_are_corrected_for_all_that_are_given():
 def test_power_of_0_and_1_is_connor_s():
     """One 0/1 unit a statement: Connor 1987, from the discordant share and the difference."""
     apart = np.repeat([1.0, -1.0, 0.0], [30, 20, 150])  # a quarter is discordant
-    found = significance.power_paired(apart, np.ones(200), 10)
+    found = power.power_paired(apart, np.ones(200), 10)
     null, other = math.sqrt(0.25), math.sqrt(0.25 - 0.01)
     want = normal_sample_size_one_tail(0.1, 0.8, 0.025, null, other)
     assert found.needed == math.ceil(want)
     assert found.needed_low < found.needed < found.needed_high
     assert found.power_low < found.power < found.power_high
-    at = significance.power_paired(apart, np.ones(200), 100 * found.detectable, 0)
+    at = power.power_paired(apart, np.ones(200), 100 * found.detectable, 0)
     assert at.power == pytest.approx(0.8, abs=1e-6) and at.needed in (200, 201)
     assert at.needed_low is at.power_low is None
-    assert significance.power_paired(apart, np.ones(200), 5).needed > found.needed
+    assert power.power_paired(apart, np.ones(200), 5).needed > found.needed
     # No discordance was seen: a difference of 10 points takes one of 10 % at least.
-    none = significance.power_paired(np.zeros(200), np.ones(200), 10)
+    none = power.power_paired(np.zeros(200), np.ones(200), 10)
     null, other = math.sqrt(0.1), math.sqrt(0.1 - 0.01)
     assert none.needed == math.ceil(normal_sample_size_one_tail(0.1, 0.8, 0.025, null, other))
     # A model alone, at 40 %; the other is independent, at 50 %.
     hits = np.repeat([1.0, 0.0], [80, 120])
     null = math.sqrt(0.4 * 0.5 + 0.6 * 0.5)
     want = normal_sample_size_one_tail(0.1, 0.8, 0.025, null, math.sqrt(null**2 - 0.01))
-    assert significance.power_single(hits, np.ones(200), 10).needed == math.ceil(want)
+    assert power.power_single(hits, np.ones(200), 10).needed == math.ceil(want)
 
 
 def test_power_of_several_units_is_that_of_students_t():
@@ -340,17 +340,17 @@ def test_power_of_several_units_is_that_of_students_t():
     apart = rng.integers(-6, 7, 48).astype(float)
     # The variance as often too large as too small, not on average right.
     sd = apart.std() / 18 * math.sqrt(48 / (48 - 5 / 3))
-    found = significance.power_paired(apart, np.full(48, 18.0), 10)
+    found = power.power_paired(apart, np.full(48, 18.0), 10)
     assert found.power == pytest.approx(ttest_power(0.1 / sd, 48, 0.05), rel=1e-9)
     want = TTestPower().solve_power(0.1 / sd, power=0.8, alpha=0.05)
     assert found.needed == pytest.approx(want, abs=1)
-    at = significance.power_paired(apart, np.full(48, 18.0), 100 * found.detectable)
+    at = power.power_paired(apart, np.full(48, 18.0), 100 * found.detectable)
     assert at.power == pytest.approx(0.8, abs=1e-6) and at.needed == pytest.approx(48, abs=1)
     # What is seen already is no part of how differences vary.
-    more = significance.power_paired(apart + 2, np.full(48, 18.0), 10)
+    more = power.power_paired(apart + 2, np.full(48, 18.0), 10)
     assert (more.power, more.needed) == (found.power, found.needed)
     # Far off, scipy's lower tail is nan.
-    assert significance.power_paired(apart, np.full(48, 18.0), 40).power == pytest.approx(1)
+    assert power.power_paired(apart, np.full(48, 18.0), 40).power == pytest.approx(1)
 
 
 def test_power_of_one_run_is_of_the_share_that_the_other_would_have():
@@ -360,15 +360,13 @@ def test_power_of_one_run_is_of_the_share_that_the_other_would_have():
     for share, other in ((0.03, 0.08), (0.4, 0.45), (0.97, 0.92)):
         each = [rng.beta(5 * p, 5 * (1 - p), len(units)) for p in (share, other)]
         a, b = (rng.binomial(10, p).astype(float) for p in each)
-        told = significance.power_single(a, units, 5, resamples=0)
-        assert told.needed == pytest.approx(
-            significance.power_paired(b - a, units, 5, 0).needed, rel=0.05
-        )
+        told = power.power_single(a, units, 5, resamples=0)
+        assert told.needed == pytest.approx(power.power_paired(b - a, units, 5, 0).needed, rel=0.05)
         single = a.var() / 100 * 2 * ((1.959964 + 0.841621) / 0.05) ** 2
         assert (told.needed > 1.5 * single) == (share != 0.4)
     # Of what is no share, the other varies as this one.
     value = np.random.default_rng(0).normal(size=300)
-    told = significance.power_single(value, np.ones(300), 10, (-math.inf, math.inf))
+    told = power.power_single(value, np.ones(300), 10, (-math.inf, math.inf))
     sd = math.sqrt(2 * value.var() * 300 / (300 - 5 / 3))
     assert told.power == pytest.approx(ttest_power(0.1 / sd, 300, 0.05))
 
@@ -376,40 +374,40 @@ def test_power_of_one_run_is_of_the_share_that_the_other_would_have():
 def test_where_nothing_varies_power_is_that_of_units_taken_for_one():
     want = math.ceil(((1.959964 + 0.841621) / 0.1) ** 2 * 0.09 + 1.959964**2 / 2)
     for share in (0.0, 1.0):
-        found = significance.power_single(np.full(48, 18 * share), np.full(48, 18.0), 10)
+        found = power.power_single(np.full(48, 18 * share), np.full(48, 18.0), 10)
         assert found.needed == want and found.needed_low is None
     for apart in (0.0, 0.9):
-        found = significance.power_paired(np.full(48, apart), np.full(48, 18.0), 10)
+        found = power.power_paired(np.full(48, apart), np.full(48, 18.0), 10)
         assert found.needed == want
     # Swaps of four statements cannot be significant.
-    few = significance.power_paired(np.array([-9.0, 0, 1, 8]), np.full(4, 18.0), 40)
+    few = power.power_paired(np.array([-9.0, 0, 1, 8]), np.full(4, 18.0), 40)
     assert few.power == 0 and few.detectable is None and few.needed >= 5
 
 
 def test_power_counts_statements_and_not_replies():
     rng = np.random.default_rng(0)
     apart = rng.choice([-1.0, 0.0, 1.0], 400, p=[0.2, 0.6, 0.2])
-    once = significance.power_paired(apart, np.ones(400), 5)
+    once = power.power_paired(apart, np.ones(400), 5)
     # Eight replies that always say the same are one; eight that are unlike are nearly eight.
-    alike = significance.power_paired(8 * apart, np.full(400, 8.0), 5)
+    alike = power.power_paired(8 * apart, np.full(400, 8.0), 5)
     assert alike.needed == pytest.approx(once.needed, rel=0.01) and alike.n == 400
     unlike = rng.choice([-1.0, 0.0, 1.0], (400, 8), p=[0.2, 0.6, 0.2]).sum(1)
-    assert significance.power_paired(unlike, np.full(400, 8.0), 5).needed < once.needed / 6
+    assert power.power_paired(unlike, np.full(400, 8.0), 5).needed < once.needed / 6
     for points in (0, 100, -5, math.nan):
         with pytest.raises(InputError, match="give 0 to 100"):
-            significance.power_paired(apart, np.ones(400), points)
+            power.power_paired(apart, np.ones(400), points)
     with pytest.raises(InputError, match="1 statement cannot tell how statements vary"):
-        significance.power_paired(apart[:1], np.ones(1), 5)
+        power.power_paired(apart[:1], np.ones(1), 5)
 
 
 def test_power_of_what_is_no_hit_asks_for_no_discordance():
     """P(yes) may differ by 5 points in every statement, and two answers may not."""
-    found = significance.power_paired(np.tile([-0.04, 0.04], 50), np.ones(100), 5)
+    found = power.power_paired(np.tile([-0.04, 0.04], 50), np.ones(100), 5)
     assert found.needed < 10
     hits = np.zeros(100)
     hits[:2] = -1, 1
     least = math.ceil(normal_sample_size_one_tail(0.05, 0.8, 0.025, 0.05**0.5, 0.0475**0.5))
-    assert significance.power_paired(hits, np.ones(100), 5).needed == least > 100
+    assert power.power_paired(hits, np.ones(100), 5).needed == least > 100
 
 
 # --- simulation: benchmarks/inference.py in small
@@ -582,7 +580,7 @@ def test_as_many_swaps_as_the_correction_takes(run, monkeypatch):
         return tested(metric, cell, resamples)
 
     monkeypatch.setattr(paired, "tested", spy)
-    monkeypatch.setattr(significance, "TURNS", 9)
+    monkeypatch.setattr(distributions, "TURNS", 9)
     found = compare.compare(run, between="lang", by="probe")
     assert len(drawn) > 3 and len({s.n for s in found if s.metric == "holm-p"}) == 1
     assert min(drawn) + 1 >= 2 * len(drawn) / 0.05

@@ -39,16 +39,16 @@ def compare(
     """Compare runs by a test, or plan what it takes to show a difference (docs/inference.md).
 
     test: `paired`, each of the other runs with the first, item by item (`analysis.paired`); `anova`
-    or `ks` (`analysis.significance`); `components` of the variance of an answer; `differences`,
-    the components of the difference of each other run and the first; `retest`, how far runs, or
-    the samples of one run, agree. between: the column whose values are compared, the model where
-    empty; two values of another column of one run are `paired`, all with all. Of `anova`,
-    `components` and `differences` it is the factors, where empty all of `significance.FACTORS` or
-    `components.CROSSED`. metrics: where empty, of `paired` those that both sides have, of the rest
-    the first of the usual ones that fits. by: columns that make the cells; one cell of all where
-    empty. power: points to plan for, in place of a test. Every p-value comes with itself corrected
-    for all that are returned. What is left out is told to `note`. RunError where two runs differ in
-    more than who was asked; InputError for what cannot be compared.
+    (`analysis.variance`) or `ks` (`analysis.distributions`); `components` of the variance of an
+    answer; `differences`, the components of the difference of each other run and the first;
+    `retest`, how far runs, or the samples of one run, agree. between: the column whose values are
+    compared, the model where empty; two values of another column of one run are `paired`, all with
+    all. Of `anova`, `components` and `differences` it is the factors, where empty all of
+    `variance.FACTORS` or `components.CROSSED`. metrics: where empty, of `paired` those that both
+    sides have, of the rest the first of the usual ones that fits. by: columns that make the cells;
+    one cell of all where empty. power: points to plan for, in place of a test. Every p-value comes
+    with itself corrected for all that are returned. What is left out is told to `note`. RunError
+    where two runs differ in more than who was asked; InputError for what cannot be compared.
     """
     metrics, by, between = listed(metrics), listed(by), listed(between)
     if test not in TESTS:
@@ -126,11 +126,11 @@ def _tested(
 ) -> Scores:
     """Run an analysis of variance, or Kolmogorov and Smirnov's test, over all runs together."""
     from genprobe import metrics as measures
-    from genprobe.analysis import significance
+    from genprobe.analysis import distributions, significance, variance
     from genprobe.statistics import resampled
 
     pooled = asked.pooled()
-    columns = list(between) or (list(significance.FACTORS) if test == "anova" else ["model"])
+    columns = list(between) or (list(variance.FACTORS) if test == "anova" else ["model"])
     parts = []
     for name in metrics or [_main([pooled], by)]:
         cells = _apart(pooled, name, (*columns, *by))
@@ -140,8 +140,8 @@ def _tested(
             raise InputError(f"{name}: no value is left to compare; {_reasons(left)}")
         parts.append((name, kept, [*cells, *by], left))
     tests = sum(_tests(test, kept, split, columns) for _, kept, split, _ in parts)
-    how = significance.ANOVA if test == "anova" else significance.KS
-    draws = significance.enough(tests)
+    how = variance.ANOVA if test == "anova" else distributions.KS
+    draws = distributions.enough(tests)
     scores = []
     for name, kept, split, left in parts:
         signed = asked.sign(f"{name}/{measures.find(name).version}+{resampled(how, draws)}")
@@ -248,7 +248,7 @@ def _paired(
     sides: Sequence[_Sides], metrics: Sequence[str], by: Sequence[str], between: Sequence[str]
 ) -> list[Score]:
     from genprobe import metrics as measures
-    from genprobe.analysis import paired, significance
+    from genprobe.analysis import distributions, paired
     from genprobe.statistics import BOOTSTRAP, resampled
 
     found = [
@@ -266,7 +266,7 @@ def _paired(
         what = f"two values of {between[0]}" if between else "both"
         raise InputError(f"no unit counts for {what}; `--test ks` compares what is not paired")
     scores = []
-    draws = significance.enough(several)
+    draws = distributions.enough(several)
     how = f"{BOOTSTRAP}+{resampled(paired.SWAP, draws)}"
     for two, name, cell in found:
         sign = two.sign(f"{name}/{measures.find(name).version}-{how}")
@@ -340,7 +340,7 @@ def _power(
 ) -> list[Score]:
     """Of two sides, by how they differ now; of a run alone, against a model as yet unasked."""
     from genprobe import metrics as measures
-    from genprobe.analysis import paired, significance
+    from genprobe.analysis import paired, power, significance
     from genprobe.statistics import BOOTSTRAP
 
     names = metrics or [_main(asked.tables, by, share=True)]
@@ -357,7 +357,7 @@ def _power(
                 note(f"{name}: {_where(cell.by)}{_LONE}")
             else:
                 a, b, units = cell.sums.T
-                found = significance.power_paired(b - a, units, points)
+                found = power.power_paired(b - a, units, points)
                 scores += significance.power_scores(found, about, two.sign(ids[name]))
     for name in names if not sides else ():
         columns = [*_apart(asked.tables[0], name, by), *by]
@@ -373,7 +373,7 @@ def _power(
                     side.to_numpy(float) for side in (statements.sum(), statements.count())
                 )
                 limits = measures.find(name).limits
-                found = significance.power_single(hits, units, points, limits)
+                found = power.power_single(hits, units, points, limits)
                 about = {"of": name, "a": asked.names[0], "b": "another", **label}
                 scores += significance.power_scores(found, about, asked.sign(ids[name]))
     for line in _over_wordings(asked, names[0], points / 100):
@@ -460,7 +460,7 @@ def _anova(
     note: Note,
 ) -> list[Score]:
     """left: what was left out of all cells together."""
-    from genprobe.analysis import significance
+    from genprobe.analysis import significance, variance
 
     scores: list[Score] = []
     if by:
@@ -468,7 +468,7 @@ def _anova(
     for label, part in _cells(kept, by):
         where = _where(label)
         try:
-            found = significance.anova(part, factors, resamples=draws)
+            found = variance.anova(part, factors, resamples=draws)
         except InputError as error:
             if not by:
                 raise
@@ -503,14 +503,14 @@ def _ks(
     sign: str,
 ) -> list[Score]:
     """left: what was left out of all cells together."""
-    from genprobe.analysis import significance
+    from genprobe.analysis import distributions, significance
 
     [column] = columns
     if not _tests("ks", kept, by, columns):
         raise InputError(f"there is one {column}, and nothing to compare it with")
     scores = [significance.mean_score(kept, name, {}, left, sign)]
     for label, part in _cells(kept, by):
-        table = significance.pairwise_ks(part, column, resamples=draws)
+        table = distributions.pairwise_ks(part, column, resamples=draws)
         about = {"of": name, "between": column, **label}
         scores += significance.ks_scores(table, about, sign)
     return scores

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pandas as pd
 
-from genprobe.analysis.significance import KS, enough, pairwise_ks
+from genprobe.analysis.distributions import KS, enough, pairwise_ks
 from genprobe.metrics import cluster
 from genprobe.records import JSON, Score
 from genprobe.report.figures import Figure
