@@ -11,7 +11,7 @@ from genprobe.datasets import choices, pairs
 from genprobe.errors import InputError
 from genprobe.files import write_rows
 from genprobe.linguistics import identify
-from genprobe.outcomes import preferences
+from genprobe.outcomes import preferences, scorers
 from genprobe.records import LogProb
 from genprobe.resources import packs, registry
 
@@ -332,7 +332,7 @@ def oracle(source):
         )
         for request in plan
     ]  # fmt: skip
-    names = preferences.fitting({"causal"}, True)[1:]  # the means; a sum prefers short options
+    names = scorers.fitting({"causal"}, True)[1:]  # the means; a sum prefers short options
     return found, plan, preferences.choice_table(found, plan, records, names)
 
 

@@ -12,8 +12,8 @@ from sample import SPEC
 from genprobe import metrics
 from genprobe.datasets import pairs
 from genprobe.errors import InputError, RunError
-from genprobe.outcomes import preferences, table
-from genprobe.outcomes.preferences import NoScoreError, Text
+from genprobe.outcomes import preferences, scorers, table
+from genprobe.outcomes.scorers import NoScoreError, Text
 from genprobe.records import Failure, LogProb, Statement
 
 
@@ -96,11 +96,11 @@ def test_a_scorer_takes_the_pass_that_the_model_has():
 
 
 def test_every_scorer_says_what_it_is():
-    for name, scorer in preferences.SCORERS.items():
+    for name, scorer in scorers.SCORERS.items():
         assert scorer.name == name and (scorer.pair is None) != (scorer.option is None)
-        assert scorer.about and set(scorer.passes) <= set(preferences.PASSES)
-    assert preferences.fitting({"masked"}, False) == ["pll", "ppll", "mpll"]
-    assert preferences.fitting({"causal"}, True) == [
+        assert scorer.about and set(scorer.passes) <= set(scorers.PASSES)
+    assert scorers.fitting({"masked"}, False) == ["pll", "ppll", "mpll"]
+    assert scorers.fitting({"causal"}, True) == [
         "choice",
         "choice-token",
         "choice-byte",
@@ -113,20 +113,20 @@ def test_every_scorer_says_what_it_is():
 
 def test_sums_and_means():
     one = text([5, 6, 7, 8], [-1.0, -2.0, -0.5, -4.5], "жоқ")
-    assert preferences.loglik(one) == preferences.pll(one) == preferences.pll_word(one) == -8.0
-    assert preferences.loglik_token(one) == -2.0
-    assert preferences.loglik_byte(one) == -8 / 6  # Cyrillic letters are two bytes
-    assert preferences.ppl(one) == preferences.ppll(one) == math.exp(2.0)
+    assert scorers.loglik(one) == scorers.pll(one) == scorers.pll_word(one) == -8.0
+    assert scorers.loglik_token(one) == -2.0
+    assert scorers.loglik_byte(one) == -8 / 6  # Cyrillic letters are two bytes
+    assert scorers.ppl(one) == scorers.ppll(one) == math.exp(2.0)
     # The first token counts: n values are divided by n, and nothing is multiplied back.
-    assert preferences.loglik(one) == math.fsum(one.logprobs)
-    assert preferences.loglik_byte(text([1], [-3.0], "\ud800")) == -1.0  # half a character: 3 bytes
-    assert preferences.ppl(text([1], [-1e6])) == math.inf
+    assert scorers.loglik(one) == math.fsum(one.logprobs)
+    assert scorers.loglik_byte(text([1], [-3.0], "\ud800")) == -1.0  # half a character: 3 bytes
+    assert scorers.ppl(text([1], [-1e6])) == math.inf
 
 
 def test_options_are_measured_without_the_space_before_them():
     one = text([1, 2], [-3.0, -3.0], " не")
-    assert preferences.choice(one) == -6 and preferences.choice_token(one) == -3
-    assert preferences.choice_char(one) == -3 and preferences.choice_byte(one) == -1.5
+    assert scorers.choice(one) == -6 and scorers.choice_token(one) == -3
+    assert scorers.choice_char(one) == -3 and scorers.choice_byte(one) == -1.5
 
 
 # --- reductions of a pair
@@ -136,12 +136,12 @@ def test_bias_goes_by_ids_and_not_by_values():
     pro = text([1, 2, 3, 4], [-1.0, -1.0, -2.0, -4.0])
     # Noise in the shared part moves nothing; an equal value at the first difference hides nothing.
     anti = text([1, 2, 9], [-1.0000001, -0.9999999, -2.0])
-    assert preferences.bias(pro, anti) == (-3.0, -2.0)
-    assert preferences.bias(text([7], [-1.5]), text([8, 9], [-1.0, -3.0])) == (-1.5, -2.0)
+    assert scorers.bias(pro, anti) == (-3.0, -2.0)
+    assert scorers.bias(text([7], [-1.5]), text([8, 9], [-1.0, -3.0])) == (-1.5, -2.0)
     with pytest.raises(NoScoreError, match="one begins the other"):
-        preferences.bias(pro, text([1, 2], [-1.0, -1.0]))
+        scorers.bias(pro, text([1, 2], [-1.0, -1.0]))
     with pytest.raises(NoScoreError, match="same tokens"):
-        preferences.bias(pro, pro)
+        scorers.bias(pro, pro)
 
 
 def crows_positions(first, second):
@@ -168,10 +168,10 @@ def test_mpll_scores_what_crows_pairs_scores():
         places = crows_positions(first, second)
         if not places[0]:
             with pytest.raises(NoScoreError, match="nothing shared"):
-                preferences.mpll(*texts)
+                scorers.mpll(*texts)
             continue
         expected = [sum(logs[at] for at in span) for logs, span in zip(values, places, strict=True)]
-        assert preferences.mpll(*texts) == pytest.approx(expected, abs=1e-12)
+        assert scorers.mpll(*texts) == pytest.approx(expected, abs=1e-12)
         scored += 1
     assert scored > 300
 
@@ -181,7 +181,7 @@ def test_mpll_of_long_sentences_knows_frequent_tokens():
     tokens = [1, 2] * 120
     pro = text([*tokens, 3], [-1.0] * 241)
     anti = text([4, *tokens[1:], 3], [-1.0] * 241)
-    assert preferences.mpll(pro, anti) == (-240.0, -240.0)
+    assert scorers.mpll(pro, anti) == (-240.0, -240.0)
 
 
 # --- tables
@@ -268,7 +268,7 @@ def test_an_unrelated_sentence_is_compared_with_either_by_itself(scorer, name):
     ]
     table = preferences.pair_table(rows, plan, records, [scorer])
     texts = {key: text(*one) for key, one in of.items()}
-    two = [preferences.find(scorer).pair(texts[key], texts["u"]) for key in "ab"]
+    two = [scorers.find(scorer).pair(texts[key], texts["u"]) for key in "ab"]
     assert [a > b for a, b in two] == [True, False]
     assert not (table["pro"] > table["unrelated"]).item()  # beside the contrast
     assert table["above_unrelated"].tolist() == [1]
@@ -324,8 +324,8 @@ def test_choices_are_nothing_for_a_masked_model():
     with pytest.raises(InputError, match=says):
         preferences.requests([choice()], ["choice"], passes)
     with pytest.raises(InputError, match=says):  # and no run of nothing where none is named
-        preferences.default(passes, chosen=True)
-    assert preferences.default(("seq2seq",), chosen=True) == ["choice", "choice-token"]
+        scorers.default(passes, chosen=True)
+    assert scorers.default(("seq2seq",), chosen=True) == ["choice", "choice-token"]
 
 
 def test_choice_table_by_hand():

@@ -58,11 +58,11 @@ def _listed(what: str) -> list[tuple[str, str]]:
         cards = [classifiers.load(name) for name in classifiers.names()]
         return [(c.name, f"{c.title}; {', '.join(c.languages)}; {c.figures()}") for c in cards]
     if what == "scorers":
-        from genprobe.outcomes import preferences as logprob
+        from genprobe.outcomes import scorers
 
         return [
             (s.name, f"{' or '.join(s.passes)}: {s.about.partition(chr(10))[0]}")
-            for s in logprob.SCORERS.values()
+            for s in scorers.SCORERS.values()
         ]
     if what == "metrics":
         from genprobe import metrics

@@ -1,9 +1,8 @@
-"""What a model prefers: the log-probabilities of sentences, reduced to scores and paired.
+"""What a model prefers: sentences asked for their log-probabilities, and their scores paired.
 
-A run stores log-probabilities token by token, one *pass* over a text a request (`requests`). A
-*scorer* reduces them to one number a text, or a text beside its contrast: `SCORERS`. So another
-reduction needs no model. `pair_table` and `choice_table` set the numbers side by side, which is
-what the metrics of preference read (metrics/preference.py, metrics/choices.py).
+`requests` plans the passes over the texts, which a run stores; `scorers` makes numbers of them.
+`pair_table` and `choice_table` set the numbers side by side, which is what the metrics of
+preference read (metrics/preference.py, metrics/choices.py).
 
 A pair is an original (the stereotype) and a contrast of the same `pair` and language; an original
 with three contrasts makes three pairs. A choice is a statement of type `choice` (choices.py).
@@ -11,16 +10,27 @@ with three contrasts makes three pairs. A choice is a statement of type `choice`
 
 from __future__ import annotations
 
-import difflib
 import itertools
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from genprobe.datasets import choices
 from genprobe.datasets.statements import known_in
 from genprobe.errors import InputError, RunError
+from genprobe.outcomes.scorers import (
+    CAUSAL,
+    PASSES,
+    SCORERS,
+    SEQ2SEQ,
+    NoScoreError,
+    Scorer,
+    Text,
+    check,
+    default,
+    find,
+    pass_of,
+)
 from genprobe.records import (
     JSON,
     Failure,
@@ -29,7 +39,6 @@ from genprobe.records import (
     Statement,
     canonical,
 )
-from genprobe.resources import registry
 from genprobe.text import whole
 
 if TYPE_CHECKING:
@@ -38,302 +47,7 @@ if TYPE_CHECKING:
     from genprobe.runs.spec import Spec
 
 PACK = "text/1"
-CAUSAL, MASKED, WORD, SEQ2SEQ = PASSES = ("causal", "masked", "masked-word", "seq2seq")
 ONE = "text"  # what the only text of a pass answers to
-
-Values = tuple[float, float]
-
-
-class NoScoreError(Exception):
-    """A pair that a scorer is not defined for; the message is the reason, in a word or two."""
-
-
-@dataclass(frozen=True)
-class Text:
-    """A text as a pass saw it: ids of its tokens without special ones, log-probability of each."""
-
-    text: str
-    tokens: tuple[int, ...]
-    logprobs: tuple[float, ...]
-
-    @property
-    def total(self) -> float:
-        return math.fsum(self.logprobs)
-
-
-# --- scorers of a text by itself
-
-
-def loglik(text: Text) -> float:
-    """log P(text), in nats: the sum over its tokens, the first one (given BOS) included.
-
-    Short and frequent wordings win: fit for pairs of one length. Source: AfriStereo 5.1, eq. 1,
-    whose code multiplies a mean over n-1 tokens by n; this is the sum over those really scored.
-    """
-    return text.total
-
-
-def loglik_token(text: Text) -> float:
-    """log P(text) / number of tokens, in nats a token. The order is that of `ppl`."""
-    return text.total / len(text.tokens)
-
-
-def loglik_byte(text: Text) -> float:
-    """log P(text) / bytes of its UTF-8, in nats a byte: comparable between tokenizers."""
-    return text.total / len(text.text.encode("utf-8", "surrogatepass"))
-
-
-def ppl(text: Text) -> float:
-    """Perplexity, exp(-log P(text) / number of tokens). Lower is preferred.
-
-    Source: Aqbileq 4.1. Tables hold it negated, so that higher is preferred in all of them.
-    """
-    return _exp(-text.total / len(text.tokens))
-
-
-def pll(text: Text) -> float:
-    """Pseudo-log-likelihood, in nats: each token masked by itself, log P summed over all tokens.
-
-    Source: Salazar et al. 2020 (ACL), eq. 1; it is what RuBia 4.1 calls PPLL.
-    """
-    return text.total
-
-
-def pll_word(text: Text) -> float:
-    """Pseudo-log-likelihood with the later tokens of the same word masked, too, in nats.
-
-    Source: Kauf & Ivanova 2023 (ACL), PLL-word-l2r: `pll` overrates words of many tokens, whose
-    parts give each other away. Words are the tokenizer's: a Chinese sentence is one to XLM-R's.
-    """
-    return text.total
-
-
-def ppll(text: Text) -> float:
-    """Pseudo-perplexity, exp(-PLL / number of tokens). Lower is preferred; tables hold it negated.
-
-    Source: Salazar et al. 2020, 2.3, for one sentence; it is what Aqbileq 4.1 calls PPLL.
-    """
-    return _exp(-text.total / len(text.tokens))
-
-
-def _exp(x: float) -> float:
-    try:
-        return math.exp(x)
-    except OverflowError:
-        return math.inf
-
-
-def _each(reduce: Callable[[Text], float]) -> Callable[[Text, Text], Values]:
-    def both(pro: Text, anti: Text) -> Values:
-        if not pro.tokens or not anti.tokens:
-            raise NoScoreError("no tokens")
-        return reduce(pro), reduce(anti)
-
-    both.__doc__ = reduce.__doc__
-    return both
-
-
-# --- scorers of a text beside its contrast
-
-
-def mpll(pro: Text, anti: Text) -> Values:
-    """Pseudo-log-likelihood of the unmodified tokens, given the modified ones, in nats.
-
-    Unmodified are the tokens in the `equal` blocks of difflib over the two sequences of ids, the
-    special tokens at both ends among them for the matching (they anchor it), and not scored.
-    Source: CrowS-Pairs (Nangia et al. 2020), 3 and its metric.py, which hands difflib the
-    anti-stereotypical pairs the other way round, and so aligns 0 to 2 of the 1508 otherwise;
-    RuBia 4.1 (MPLL). Undefined where nothing is shared.
-    """
-    ends = (-1, -2)  # no token has them
-    # Without `autojunk`, which would take frequent tokens of long sentences for no match.
-    matcher = difflib.SequenceMatcher(
-        None,
-        (ends[0], *pro.tokens, ends[1]),
-        (ends[0], *anti.tokens, ends[1]),
-        autojunk=False,
-    )
-    here, there = list[int](), list[int]()
-    for block in matcher.get_matching_blocks():
-        here += range(block.a - 1, block.a - 1 + block.size)
-        there += range(block.b - 1, block.b - 1 + block.size)
-    values = (_at(pro, here), _at(anti, there))
-    if not values[0]:
-        raise NoScoreError("nothing shared")
-    return math.fsum(values[0]), math.fsum(values[1])
-
-
-def _at(text: Text, positions: Iterable[int]) -> list[float]:
-    return [text.logprobs[at] for at in positions if 0 <= at < len(text.tokens)]
-
-
-def bias(pro: Text, anti: Text) -> Values:
-    """log P(S | B) / |S|, and the same of the contrast, in nats a token.
-
-    B: the leading tokens that both have, by their ids; S: all that follows in this text. The
-    difference is the bias score of SHADES 4.2 and Appendix J (Mitchell et al. 2025). Undefined
-    where one is the beginning of the other, since nothing is left to average.
-    """
-    pairs = zip(pro.tokens, anti.tokens, strict=False)
-    shared = sum(1 for _ in itertools.takewhile(lambda two: two[0] == two[1], pairs))
-    rests = [text.logprobs[shared:] for text in (pro, anti)]
-    if not any(rests):
-        raise NoScoreError("same tokens")
-    if not all(rests):
-        raise NoScoreError("one begins the other")
-    return _mean(rests[0]), _mean(rests[1])
-
-
-def _mean(values: Sequence[float]) -> float:
-    return math.fsum(values) / len(values)
-
-
-# --- scorers of an option behind its context
-
-
-def choice(option: Text) -> float:
-    """log P(option | context), in nats, summed over its tokens. Source: PBBQ 4; lm-eval's acc."""
-    return option.total
-
-
-def choice_token(option: Text) -> float:
-    """log P(option | context) / number of its tokens, in nats a token."""
-    return option.total / max(1, len(option.tokens))
-
-
-def choice_byte(option: Text) -> float:
-    """log P(option | context) / bytes of its UTF-8 (the space before it aside), in nats a byte.
-
-    Source: lm-eval's acc_bytes.
-    """
-    return option.total / max(1, len(option.text.strip().encode("utf-8", "surrogatepass")))
-
-
-def choice_char(option: Text) -> float:
-    """log P(option | context) / its characters (the space before it aside), in nats a character.
-
-    Characters are code points. Source: lm-eval's acc_norm.
-    """
-    return option.total / max(1, len(option.text.strip()))
-
-
-@dataclass(frozen=True)
-class Scorer:
-    """A reduction. passes: those that it can be made of, the first that a model can do is used.
-
-    pair: (pro, anti) -> their values; option: an option -> its value; one of the two is there.
-    lower: lower is preferred, and tables hold the negative.
-    """
-
-    name: str
-    passes: tuple[str, ...]
-    pair: Callable[[Text, Text], Values] | None = None
-    option: Callable[[Text], float] | None = None
-    lower: bool = False
-
-    @property
-    def about(self) -> str:
-        """Definition and source."""
-        return ((self.pair or self.option).__doc__ or "").strip()
-
-
-_RUNNING = (CAUSAL, SEQ2SEQ)
-SCORERS = {
-    scorer.name: scorer
-    for scorer in (
-        Scorer("loglik", _RUNNING, _each(loglik)),
-        Scorer("loglik-token", _RUNNING, _each(loglik_token)),
-        Scorer("loglik-byte", _RUNNING, _each(loglik_byte)),
-        Scorer("ppl", _RUNNING, _each(ppl), lower=True),
-        Scorer("bias", _RUNNING, bias),
-        Scorer("pll", (MASKED,), _each(pll)),
-        Scorer("ppll", (MASKED,), _each(ppll), lower=True),
-        Scorer("mpll", (MASKED,), mpll),
-        Scorer("pll-word", (WORD,), _each(pll_word)),
-        Scorer("choice", _RUNNING, option=choice),
-        Scorer("choice-token", _RUNNING, option=choice_token),
-        Scorer("choice-byte", _RUNNING, option=choice_byte),
-        Scorer("choice-char", _RUNNING, option=choice_char),
-    )
-}
-
-
-def find(name: str) -> Scorer:
-    """Return the scorer of a name.
-
-    InputError, with the nearest known one, if there is none.
-    """
-    if name not in SCORERS:
-        raise registry.unknown("scorer", name, list(SCORERS))
-    return SCORERS[name]
-
-
-# What a run is asked for where nobody names a scorer; the rest are reductions of the same passes.
-DEFAULT = ("loglik", "ppl", "bias", "pll", "mpll", "choice", "choice-token")
-
-
-def fitting(passes: Collection[str], chosen: bool) -> list[str]:
-    """Return the scorers that can be made of these passes.
-
-    chosen: of choices, else of pairs.
-    """
-    return [
-        name
-        for name, scorer in SCORERS.items()
-        if (scorer.option is not None) == chosen and any(p in passes for p in scorer.passes)
-    ]
-
-
-def default(passes: Collection[str], chosen: bool) -> list[str]:
-    """Those of `DEFAULT` that fit. InputError where none does."""
-    found = [name for name in fitting(passes, chosen) if name in DEFAULT]
-    if not found:
-        _pass(find("choice"), passes, "model")  # pairs are scored in every pass
-    return found
-
-
-def check(scorers: Iterable[str], chosen: bool, passes: Collection[str] = PASSES) -> None:
-    """Check that scorers are known and read such data.
-
-    chosen: choices, else pairs. passes: those that there are. InputError where one does not.
-    """
-    for scorer in map(find, scorers):
-        if (scorer.option is not None) != chosen:
-            what = ("pairs of sentences", "choices")
-            raise InputError(
-                f"{scorer.name} scores {what[not chosen]}, and the data are {what[chosen]}; "
-                f"those fit: {', '.join(fitting(passes, chosen))}"
-            )
-
-
-_KINDS = {CAUSAL: "causal", SEQ2SEQ: "encoder-decoder", MASKED: "masked", WORD: "masked"}
-
-
-def _pass(scorer: Scorer, passes: Collection[str], of: str) -> str:
-    """Return the pass that a scorer is made of.
-
-    of: the model, or the run, that has these passes.
-    """
-    found = next((p for p in scorer.passes if p in passes), None)
-    if found is not None:
-        return found
-    needs, there = (
-        " or ".join(dict.fromkeys(map(_KINDS.__getitem__, some)))
-        for some in (scorer.passes, sorted(passes))
-    )
-    fit = fitting(passes, scorer.option is not None)
-    cure = f"those fit: {', '.join(fit)}" if fit else "give such a one"
-    if of == "run":
-        held = ", ".join(sorted(passes))
-        raise InputError(
-            f"{scorer.name} is made of the pass {' or '.join(scorer.passes)}, and the run holds "
-            f"{held}; {cure}; another pass is another run of `genprobe logprob`"
-        )
-    if needs == there:
-        why = "needs a tokenizer that tells words, which a slow one does not"
-    else:
-        why = f"needs a {needs} model, and this one is {there}"
-    raise InputError(f"{scorer.name} {why}; {cure}")
 
 
 # --- the plan
@@ -372,7 +86,7 @@ def requests(
     statements = list(statements)
     for kind in {choices.is_choice(statement) for statement in statements}:
         check(scorers, kind)
-    wanted = list(dict.fromkeys(_pass(find(name), passes, "model") for name in scorers))
+    wanted = list(dict.fromkeys(pass_of(find(name), passes, "model") for name in scorers))
     plan: dict[str, Request] = {}
     for statement in statements:
         kind = choices.is_choice(statement)
@@ -533,7 +247,7 @@ def pair_table(
     check(scorers, chosen=False, passes=passes)
     rows: list[dict[str, Any]] = []
     for scorer in map(find, dict.fromkeys(scorers)):
-        name = _pass(scorer, passes, "run")
+        name = pass_of(scorer, passes, "run")
         for original, contrast in both:
             row: dict[str, Any] = {"scorer": scorer.name, "contrast": whole(contrast.id)}
             row["contrast_text"] = contrast.text
@@ -664,7 +378,7 @@ def choice_table(
     asked: list[Statement] = []
     rows: list[dict[str, Any]] = []
     for scorer in map(find, dict.fromkeys(scorers)):
-        name = _pass(scorer, passes, "run")
+        name = pass_of(scorer, passes, "run")
         for statement in statements:
             for order in orders.get((statement.id, statement.lang, name), ()):
                 answer = found[statement.id, statement.lang, name, order]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from genprobe import metrics
 from genprobe.engines.control import stories as tales
+from genprobe.records import Score
 from genprobe.selftest import truth
 from genprobe.selftest.truth import KEY
 
@@ -112,7 +113,7 @@ def compare(outcomes: pd.DataFrame) -> Told:
     return Told(len(outcomes), tuple(domains), tuple(faults))
 
 
-def _domain(name: str, rows: pd.DataFrame, score: metrics.Score) -> Domain | None:
+def _domain(name: str, rows: pd.DataFrame, score: Score) -> Domain | None:
     """Compare the stories of one domain; None where no template has a label."""
     import numpy as np
 

@@ -1,7 +1,7 @@
 """Pairs of sentences, or choices, scored by their log-probability under a model.
 
 Of `Ask` it reads besides model, languages, data, limit, engine and out:
-scorers: of `outcomes.preferences.SCORERS`; the defaults that fit model and data where empty.
+scorers: of `outcomes.scorers.SCORERS`; the defaults that fit model and data where empty.
 context: what stands before every sentence of a pair; for an encoder-decoder model the encoder's
 prompt. prefix: a word put before every sentence of a table. A chat model needs one of two:
 plain, score it as a plain language model, without its template; chat, score what begins its own
@@ -21,7 +21,7 @@ from typing import Any
 
 from genprobe.datasets import choices, pairs
 from genprobe.errors import Caution, InputError
-from genprobe.outcomes import preferences
+from genprobe.outcomes import preferences, scorers
 from genprobe.records import Statement, digest
 from genprobe.resources import registry
 from genprobe.runs.run import Run
@@ -41,7 +41,7 @@ def prepare(ask: Ask) -> Asked:
         raise InputError("the context holds half a character; give it in UTF-8")
 
     def names(engine: Any) -> list[str]:
-        return list(dict.fromkeys(ask.scorers)) or preferences.default(engine.passes, are_choices)
+        return list(dict.fromkeys(ask.scorers)) or scorers.default(engine.passes, are_choices)
 
     def spec(engine: Any) -> dict[str, Any]:
         identity = engine.identity
@@ -86,7 +86,7 @@ def _items(ask: Ask) -> list[Statement]:
         ask.note(line)
     items = preferences.first(items, ask.limit)
     are_choices = any(map(choices.is_choice, items))
-    preferences.check(ask.scorers, are_choices)
+    scorers.check(ask.scorers, are_choices)
     if ask.context and are_choices:
         raise InputError("choices have a context of their own; --context goes with pairs")
     if not ask.preprocess:
