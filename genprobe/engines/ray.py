@@ -32,7 +32,7 @@ from typing import Any, NamedTuple
 
 import aiohttp
 
-from genprobe.engines import Identity, Options, Sampling, _http, _vllm, openai
+from genprobe.engines import Identity, Options, Sampling, _asking, _http, _vllm, openai
 from genprobe.engines._local import (
     Form,
     Local,
@@ -443,7 +443,9 @@ def _served(model: str, options: Options, block: int) -> ServedEngine:
 class ServedEngine:
     """See `genprobe.engines.Engine`: free replies of a server, asked by Ray's workers."""
 
-    def __init__(self, asker: openai.OpenAIEngine, cluster: Cluster, block: int, most: int) -> None:
+    def __init__(
+        self, asker: _asking.OpenAIEngine, cluster: Cluster, block: int, most: int
+    ) -> None:
         """asker: knows the server, and how it is asked."""
         self.asker, self.server, self.cluster = asker, asker.server, cluster
         self.url, self.block, self.most = asker.server.url, block, most
