@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -86,12 +87,8 @@ def command(
     and with the noise taken out. It prints both as a matrix, and a sentence says what that shows
     (docs/wordings.md); other formats have a row for every two.
     """
-    import shutil
-
     from genprobe.analysis import compare
-    from genprobe.analysis import matrix as multitrait
     from genprobe.render import formats
-    from genprobe.render.crossed import crossed
     from genprobe.text.display import clean
 
     if paradigms and metrics:
@@ -101,15 +98,7 @@ def command(
     if matrix:
         if paradigms or metrics or between or power is not None or test != "paired":
             raise InputError("--matrix goes with --by alone")
-        if len(columns(by)) > 1:
-            raise InputError("--matrix --by takes one column, whose values are the traits")
-        scores, words = multitrait.of_runs([first, *others], *columns(by))
-        if form != "table":
-            print_scores(scores, form)
-            return
-        click.echo(crossed(scores, shutil.get_terminal_size((100, 24)).columns), nl=False)
-        for line in words:
-            click.echo(clean(line))
+        _print_matrix([first, *others], columns(by), form)
         return
     if paradigms:
         found = compare.paradigms([first, *others], by=columns(by), note=noter(quiet))
@@ -132,3 +121,22 @@ def command(
     for one in found.rankings if form == "table" else ():
         where = "".join(f"{column} {value}: " for column, value in one["by"].items())
         click.echo(clean(f"{where}{one['metric']}: {one['told']}"))
+
+
+def _print_matrix(runs: Sequence[Path], by: Sequence[str], form: str) -> None:
+    """Correlate every two ways of measuring, and print them as a matrix or as rows."""
+    import shutil
+
+    from genprobe.analysis import matrix
+    from genprobe.render.crossed import crossed
+    from genprobe.text.display import clean
+
+    if len(by) > 1:
+        raise InputError("--matrix --by takes one column, whose values are the traits")
+    scores, words = matrix.of_runs(runs, *by)
+    if form != "table":
+        print_scores(scores, form)
+        return
+    click.echo(crossed(scores, shutil.get_terminal_size((100, 24)).columns), nl=False)
+    for line in words:
+        click.echo(clean(line))

@@ -381,6 +381,23 @@ def _steps(rows: Sequence[Row]) -> list[str]:
 
 
 def _card(said: Mapping[str, Any], facts: Mapping[str, Any], kinds: Mapping[str, str]) -> str:
+    """Write README.md, the data set's card."""
+    lines = [*_front(said, facts, kinds), f"# {_line(said['title'])}", ""]
+    lines += [f"> **Content warning.** {_line(said['warning'])}", ""]
+    lines += ["> For evaluation, never for training.", "", _block(said["description"]), ""]
+    hub, _ = licence_id(said["licence"])
+    named = said["licence"] if hub != UNKNOWN else "none is named, so that nobody may pass it on"
+    lines += [f"Licence: {_line(named)}. By {_line(', '.join(said['creators']))}.", ""]
+    for key, (heading, _) in {**NEEDED, **MORE}.items():
+        if heading and said.get(key):
+            lines += [f"## {heading}", "", _block(said[key]), ""]
+    return "\n".join([*lines, *_counted(facts), *_origin(facts)]) + "\n"
+
+
+def _front(
+    said: Mapping[str, Any], facts: Mapping[str, Any], kinds: Mapping[str, str]
+) -> list[str]:
+    """Write what the hub reads at the head of a card."""
     features = [
         {"name": name, "list": "string"} if kind == "list" else {"name": name, "dtype": kind}
         for name, kind in kinds.items()
@@ -401,16 +418,13 @@ def _card(said: Mapping[str, Any], facts: Mapping[str, Any], kinds: Mapping[str,
         "extra_gated_prompt": said["warning"],
     }
     # JSON is YAML.
-    lines = ["---", *(f"{key}: {json.dumps(v, ensure_ascii=False)}" for key, v in head.items())]
-    lines += ["---", f"# {_line(said['title'])}", ""]
-    lines += [f"> **Content warning.** {_line(said['warning'])}", ""]
-    lines += ["> For evaluation, never for training.", "", _block(said["description"]), ""]
-    named = said["licence"] if hub != UNKNOWN else "none is named, so that nobody may pass it on"
-    lines += [f"Licence: {_line(named)}. By {_line(', '.join(said['creators']))}.", ""]
-    for key, (heading, _) in {**NEEDED, **MORE}.items():
-        if heading and said.get(key):
-            lines += [f"## {heading}", "", _block(said[key]), ""]
-    lines += ["## What is in it", "", f"{facts['rows']:,} rows."]
+    lines = [f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in head.items()]
+    return ["---", *lines, "---"]
+
+
+def _counted(facts: Mapping[str, Any]) -> list[str]:
+    """Write what is in the rows, what was left out, and how far annotators agree."""
+    lines = ["## What is in it", "", f"{facts['rows']:,} rows."]
     for name, what in (("langs", "Languages"), ("roles", "Roles"), ("bias", "Bias types")):
         if facts[name]:
             counted = ", ".join(f"{_line(k)} {n:,}" for k, n in sorted(facts[name].items()))
@@ -430,7 +444,12 @@ def _card(said: Mapping[str, Any], facts: Mapping[str, Any], kinds: Mapping[str,
         lines += ["", "With 95 % intervals of a bootstrap over items."]
     else:
         lines += ["Not measured: the rows were documented without votes."]
-    lines += ["", "## How it was made", "", f"With genprobe {__version__}, step by step:", ""]
+    return lines
+
+
+def _origin(facts: Mapping[str, Any]) -> list[str]:
+    """Write how the data set was made, and what is held back of it."""
+    lines = ["", "## How it was made", "", f"With genprobe {__version__}, step by step:", ""]
     lines += [f"- `{_line(step)}`" for step in facts["steps"]] or ["- no step of it is on record"]
     lines += ["", "## Contamination", "", f"Canary, in every row: `{facts['canary']}`.", ""]
     if facts["held"]:
@@ -440,7 +459,7 @@ def _card(said: Mapping[str, Any], facts: Mapping[str, Any], kinds: Mapping[str,
         ]
     else:
         lines += ["No rewordings are held back."]
-    return "\n".join(lines) + "\n"
+    return lines
 
 
 def _figure(found: Sequence[float | None]) -> str:

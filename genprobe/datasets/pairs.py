@@ -283,17 +283,12 @@ def _table(
             column = next((name for name in _ITEM if cell_text(cells.get(name))), None)
             # The name is that of the sentences without a prefix: with and without it, runs pair.
             name = digest([lang, *sentences.values()], 12)
-            if column is not None:
+            if column is not None:  # it may be "", as of an index without a heading
                 name = cell_text(cells[column])
             before = rows.setdefault((name, lang), [])
             before.append(number)
-            if len(before) > 1 and column is not None:
-                raise InputError(
-                    f"{at}: the pair {name!r} stands in row {before[0]}, too, in {lang!r}"
-                )
             if len(before) > 1:
-                notes.add("a pair of an earlier row once more, counted again", number)
-                name = f"{name}-{len(before)}"
+                name = _once_more(name, lang, before, column is not None, notes, at)
             if prefix:
                 sentences = _sentences(cells, layout, lang, prefix, notes, number, at)
             extra = _extra(row, {layout.pro, layout.anti, "unrelated", "source", column, *_LANG})
@@ -314,6 +309,19 @@ def _table(
     problems.tell()
     _tell_guessed(path, guessed, wanted or (), notes)
     return found, languages
+
+
+def _once_more(
+    name: str, lang: str, rows: Sequence[int], named: bool, notes: Notes, at: str
+) -> str:
+    """Return another name for a pair that is there already; InputError where a column names it.
+
+    rows: the numbers of all its rows, this one last.
+    """
+    if named:
+        raise InputError(f"{at}: the pair {name!r} stands in row {rows[0]}, too, in {lang!r}")
+    notes.add("a pair of an earlier row once more, counted again", rows[-1])
+    return f"{name}-{len(rows)}"
 
 
 def _tell_guessed(

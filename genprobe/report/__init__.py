@@ -12,7 +12,7 @@ import base64
 import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from genprobe.errors import Caution, InputError
 from genprobe.files import disk
@@ -73,8 +73,6 @@ def render(
 
     Arguments and errors as in `build`.
     """
-    import jinja2
-
     from genprobe._version import __version__
     from genprobe.report import sources, tables, words
     from genprobe.report.corrected import of_review
@@ -91,14 +89,7 @@ def render(
     cautions = words.cautions(runs)
     facts = [words.fact(run) for run in runs]
     replies, styles, scripts = _inlined(runs, redact)
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(HERE),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
-    page = environment.get_template("page.html").render(
+    page = _template().render(
         title=words.title(runs),
         facts=facts,
         told=words.told(facts),
@@ -125,6 +116,19 @@ def render(
     _warn(runs, cautions, reviewed is not None, note)
     # Half of a surrogate pair, which models do produce, has no place in UTF-8.
     return page.lstrip().encode("utf-8", "replace").decode("utf-8")
+
+
+def _template() -> Any:
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(HERE),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    return environment.get_template("page.html")
 
 
 def _warn(

@@ -401,6 +401,13 @@ def _cautions(source: Source) -> Iterator[str]:
         yield f"{lost:,} of {many(status.total(), 'planned reply')} are not there."
     if spec.limit:
         yield f"Its {replies} are a first look: only the {_first(spec.limit)} of each language."
+    yield from _shares(source)
+    yield from _reversed(source)
+
+
+def _shares(source: Source) -> Iterator[str]:
+    """Say which shares of a run's replies are so large that its figures say less."""
+    replies = source.table.replies
     names = ("ambiguous", "conflict", "wrong-language", "outside", "seed-disagreement", "usable")
     found = {(s.metric, s.by.get("decode")): s for s in source.score(names, [])}
     first = next(iter(source.read_in), None)
@@ -426,7 +433,6 @@ def _cautions(source: Source) -> Iterator[str]:
     usable = found.get(("usable", first))
     if usable and usable.value is not None and usable.value < 1 - UNUSABLE:
         yield f"Only {share(usable)} of its stories could be scored."
-    yield from _reversed(source)
 
 
 def _reversed(source: Source) -> Iterator[str]:

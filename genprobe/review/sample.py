@@ -113,12 +113,7 @@ def export(
         if name not in guide.load().words:
             raise registry.unknown("question", name, sorted(guide.load().words))
     runs = [Run.open(source) for source in dict.fromkeys(map(Path, sources))]
-    commands = sorted({run.spec.command for run in runs})
-    if len(commands) != 1 or not (asked := tasks.find(commands[0]).questions):
-        raise InputError(f"runs of {' and '.join(commands)}: one command's runs are read together")
-    if len({run.spec.hash for run in runs}) < len(runs):
-        raise InputError("two of the runs are the same; name each once")
-    questions = list(dict.fromkeys([*asked, *questions]))
+    command, questions = _questions(runs, questions)
     codes = {packs.language_code(lang) for lang in langs if disagreements is None}
     replies = [r for at, run in enumerate(runs) for r in _replies(at, run, codes, only)]
     rng = random.Random(seed)
@@ -143,7 +138,7 @@ def export(
     heads = {n: guide.load().heads[n] for n in ("row", *SHOWN, *questions, "comment")}
     key: dict[str, Any] = {
         "genprobe": __version__,
-        "command": commands[0],
+        "command": command,
         "seed": seed,
         "questions": questions,
         "heads": heads,
@@ -156,6 +151,16 @@ def export(
     }
     _write(done, key, rows, texts)
     return done
+
+
+def _questions(runs: Sequence[Run], more: Sequence[str]) -> tuple[str, list[str]]:
+    """Return the command of some runs, and its questions with `more` behind them."""
+    commands = sorted({run.spec.command for run in runs})
+    if len(commands) != 1 or not (asked := tasks.find(commands[0]).questions):
+        raise InputError(f"runs of {' and '.join(commands)}: one command's runs are read together")
+    if len({run.spec.hash for run in runs}) < len(runs):
+        raise InputError("two of the runs are the same; name each once")
+    return commands[0], list(dict.fromkeys([*asked, *more]))
 
 
 def _write(
