@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from genprobe import files
-from genprobe.judges import classifiers
+from genprobe.judges.classifiers import models
 
 
 def generated(count: int) -> list[str]:
@@ -51,7 +51,7 @@ def main() -> None:
     else:
         texts = generated(asked.texts)
     print(f"{len(texts)} texts of {statistics.mean(map(len, texts)):.0f} characters")
-    ours = classifiers.open(asked.classifier)
+    ours = models.open(asked.classifier)
     report(asked.classifier, rate(lambda part: ours.predict(part, asked.lang), texts))
     try:
         from sklearn.feature_extraction.text import HashingVectorizer

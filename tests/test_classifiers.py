@@ -13,8 +13,9 @@ import pytest
 
 from genprobe import files
 from genprobe.errors import EngineError, InputError
-from genprobe.judges import classifiers
-from genprobe.judges.classifiers import LABELS, decide, linear, load, read_card
+from genprobe.judges.classifiers import cards, linear, models, training
+from genprobe.judges.classifiers.cards import LABELS, load, read_card
+from genprobe.judges.classifiers.models import decide
 
 KAZSANDRA = Path(__file__).parents[2] / "shared/data/kazsandra/valid.parquet"
 
@@ -23,18 +24,18 @@ BAD = ["Өте нашар, ақшаңызды босқа жұмсамаңыз", 
 
 
 @pytest.fixture(scope="module")
-def kazakh() -> classifiers.Classifier:
-    return classifiers.open("kk-linear")
+def kazakh() -> models.Classifier:
+    return models.open("kk-linear")
 
 
-def shares(found: list[classifiers.Prediction]) -> list[float]:
+def shares(found: list[models.Prediction]) -> list[float]:
     return [p.negative if p.negative is not None else -1.0 for p in found]
 
 
 # --- cards ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", classifiers.names())
+@pytest.mark.parametrize("name", cards.names())
 def test_every_card_reads_and_says_what_it_is(name: str) -> None:
     card = load(name)
     assert card.title and card.licence and card.trained_on and card.stories
@@ -44,23 +45,23 @@ def test_every_card_reads_and_says_what_it_is(name: str) -> None:
 
 def test_what_is_used_unasked_comes_with_genprobe() -> None:
     """A model of the hub is downloaded when somebody names it, never else."""
-    assert classifiers.default("kk", "reviews") == "kk-linear"
-    assert {classifiers.default(lang) for lang in ("kk", "ru", "fa", "en")} == {"stories"}
-    for name in classifiers.names():
+    assert cards.default("kk", "reviews") == "kk-linear"
+    assert {cards.default(lang) for lang in ("kk", "ru", "fa", "en")} == {"stories"}
+    for name in cards.names():
         card = load(name)
         assert not card.default_for or card.engine in ("linear", "story")
     with pytest.raises(InputError, match="xlm-roberta"):
-        classifiers.default("de")
+        cards.default("de")
 
 
 def test_a_language_without_a_default_names_the_cards_that_could() -> None:
     with pytest.raises(InputError, match=r"no classifier is the default for hi.*xlm-roberta"):
-        classifiers.default("hi")
+        cards.default("hi")
     with pytest.raises(InputError, match=r"unknown language"):
-        classifiers.default("tlh")
+        cards.default("tlh")
 
 
-def test_a_card_is_not_for_other_languages(kazakh: classifiers.Classifier) -> None:
+def test_a_card_is_not_for_other_languages(kazakh: models.Classifier) -> None:
     with pytest.raises(InputError, match=r"'kk-linear' is for kk and not for en.*en-roberta"):
         kazakh.predict(["good"], "en")
 
@@ -129,7 +130,7 @@ def test_decisions() -> None:
 # --- the embedded classifier -------------------------------------------------------------------
 
 
-def test_plain_kazakh(kazakh: classifiers.Classifier) -> None:
+def test_plain_kazakh(kazakh: models.Classifier) -> None:
     assert [p.label for p in kazakh.predict(GOOD, "kk")] == ["positive"] * 3
     assert [p.label for p in kazakh.predict(BAD, "kk")] == ["negative"] * 3
 
@@ -145,16 +146,16 @@ def test_plain_kazakh(kazakh: classifiers.Classifier) -> None:
         ("Күйінішті", "Ку\u0438\u0306иништи"),  # a decomposed letter
     ],
 )
-def test_spellings_that_count_as_one(kazakh: classifiers.Classifier, one: str, other: str) -> None:
+def test_spellings_that_count_as_one(kazakh: models.Classifier, one: str, other: str) -> None:
     assert len(set(shares(kazakh.predict([one, other], "kk")))) == 1
 
 
-def test_code_mixed_text(kazakh: classifiers.Classifier) -> None:
+def test_code_mixed_text(kazakh: models.Classifier) -> None:
     found = kazakh.predict(["Ужас, осындай тупой приложение көрмедім", "Супер, маған ұнады"], "kk")
     assert [p.label for p in found] == ["negative", "positive"]
 
 
-def test_a_text_is_scored_alike_alone_and_in_any_batch(kazakh: classifiers.Classifier) -> None:
+def test_a_text_is_scored_alike_alone_and_in_any_batch(kazakh: models.Classifier) -> None:
     draw = random.Random(0)
     words = " ".join([*GOOD, *BAD, "keremet", "👍👎", "!?", "жоқ"]).split()
     texts = [" ".join(draw.choices(words, k=draw.randint(1, 60))) for _ in range(200)]
@@ -166,20 +167,20 @@ def test_a_text_is_scored_alike_alone_and_in_any_batch(kazakh: classifiers.Class
 
 
 def test_texts_are_cut_into_batches_without_a_trace(
-    kazakh: classifiers.Classifier, monkeypatch: pytest.MonkeyPatch
+    kazakh: models.Classifier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = kazakh.predict([*GOOD, *BAD], "kk")
     monkeypatch.setattr(linear, "BATCH", 40)
     assert kazakh.predict([*GOOD, *BAD], "kk") == whole
 
 
-def test_nothing_to_score_is_unscored(kazakh: classifiers.Classifier) -> None:
+def test_nothing_to_score_is_unscored(kazakh: models.Classifier) -> None:
     found = kazakh.predict(["", "   ", "...", "\u200b"], "kk")
     assert {p.label for p in found} == {"unscored"}
     assert all(p.negative is None for p in found)
 
 
-def test_a_long_text_is_the_mean_of_its_windows(kazakh: classifiers.Classifier) -> None:
+def test_a_long_text_is_the_mean_of_its_windows(kazakh: models.Classifier) -> None:
     half = ((BAD[0] + " ") * 100)[:1999].rsplit(" ", 1)[0] + " "
     other = ((GOOD[0] + " ") * 100)[:1999].rsplit(" ", 1)[0]
     (both,), parts = kazakh.predict([half + other], "kk"), kazakh.predict([half, other], "kk")
@@ -241,26 +242,26 @@ def test_other_weights_than_the_card_s_are_refused(tmp_path: Path) -> None:
     copy = tmp_path / "kk-linear.toml"
     copy.write_bytes(card.path.read_bytes())
     with pytest.raises(InputError, match=r"kk-linear\.bin: cannot be read"):
-        classifiers.open(str(copy))
+        models.open(str(copy))
     data = bytearray(card.path.with_name(card.model).read_bytes())
     data[-1] ^= 1
     (tmp_path / card.model).write_bytes(bytes(data))
     with pytest.raises(InputError, match=r"not the weights that the card was written for"):
-        classifiers.open(str(copy))
+        models.open(str(copy))
     (tmp_path / card.model).write_bytes(b"something else")
     with pytest.raises(InputError, match=r"not the weights of a linear classifier"):
-        classifiers.open(str(copy))
+        models.open(str(copy))
 
 
 @pytest.mark.skipif(not KAZSANDRA.exists(), reason="the reviews are not here")
-def test_what_the_card_says_was_measured(kazakh: classifiers.Classifier) -> None:
+def test_what_the_card_says_was_measured(kazakh: models.Classifier) -> None:
     rows = list(files.read_rows(KAZSANDRA))
     p = np.array(shares(kazakh.predict([row["text"] for row in rows], "kk")))
     y = np.array([1 - row["label"] for row in rows])
     said = {m.metric: m.value for m in load("kk-linear").measured if m.kind != "stories"}
     ones = np.ones(len(y))
     threshold = load("kk-linear").threshold
-    assert classifiers.macro_f1(p, y, ones, threshold) == pytest.approx(said["macro F1"], abs=5e-4)
+    assert training.macro_f1(p, y, ones, threshold) == pytest.approx(said["macro F1"], abs=5e-4)
     bins = np.minimum((p * 15).astype(int), 14)
     error = sum(abs((p - y)[bins == i].sum()) for i in range(15)) / len(y)
     assert error == pytest.approx(said["calibration error"], abs=5e-4)
@@ -287,7 +288,7 @@ def table(path: Path, n: int = 400, noise: float = 0.0) -> Path:
 
 def test_training_learns_and_gives_the_same_bytes(tmp_path: Path) -> None:
     data = table(tmp_path / "reviews.csv")
-    card = classifiers.train(data, tmp_path / "one.toml", share=0.3)
+    card = training.train(data, tmp_path / "one.toml", share=0.3)
     for name, code in (("two", ""), ("three", "")):
         out = tmp_path / f"{name}.toml"
         command = "import sys; from genprobe.commands import main; main()"
@@ -313,7 +314,7 @@ def test_training_learns_and_gives_the_same_bytes(tmp_path: Path) -> None:
         assert out.with_suffix(".bin").read_bytes() == (tmp_path / "one.bin").read_bytes()
     assert card.measured == () and card.share == 0.3
     good, bad = shares(
-        classifiers.open(str(tmp_path / "one.toml")).predict(
+        models.open(str(tmp_path / "one.toml")).predict(
             ["сөз1 жақсы керемет", "сөз1 нашар жаман"], "kk"
         )
     )
@@ -321,7 +322,7 @@ def test_training_learns_and_gives_the_same_bytes(tmp_path: Path) -> None:
     # Parquet and words as labels are the same texts.
     rows = [r | {"label": ("negative", "positive")[int(r["label"])]} for r in files.read_rows(data)]
     files.write_rows(tmp_path / "words.parquet", rows)
-    classifiers.train(tmp_path / "words.parquet", tmp_path / "four.toml", share=0.3)
+    training.train(tmp_path / "words.parquet", tmp_path / "four.toml", share=0.3)
     assert (tmp_path / "four.bin").read_bytes() == (tmp_path / "one.bin").read_bytes()
 
 
@@ -356,8 +357,8 @@ def test_praise_that_is_called_negative_does_not_teach(
     margins = []
     for doubt in (1e-9, 0.4):  # the first doubts nothing
         monkeypatch.setattr(linear, "DOUBT", doubt)
-        classifiers.train(tmp_path / "t.csv", tmp_path / "c.toml", share=0.5)
-        model = classifiers.open(str(tmp_path / "c.toml"))
+        training.train(tmp_path / "t.csv", tmp_path / "c.toml", share=0.5)
+        model = models.open(str(tmp_path / "c.toml"))
         good, bad = shares(model.predict(["сөз1 жақсы", "сөз1 нашар"], "kk"))
         margins.append(bad - good)
         assert good > 0.05  # praise keeps the probability that its label is negative
@@ -365,7 +366,7 @@ def test_praise_that_is_called_negative_does_not_teach(
 
 
 def test_no_training_text_is_in_the_weights(tmp_path: Path) -> None:
-    classifiers.train(table(tmp_path / "reviews.csv"), tmp_path / "one.toml")
+    training.train(table(tmp_path / "reviews.csv"), tmp_path / "one.toml")
     data = (tmp_path / "one.bin").read_bytes()
     assert "жақсы".encode() not in data and "жақсы".encode("utf-16-le") not in data
 
@@ -375,8 +376,8 @@ def test_probabilities_are_those_of_the_mix_asked_for(tmp_path: Path) -> None:
     data = table(tmp_path / "reviews.csv", noise=0.2)
     means = []
     for share in (0.5, 0.1):
-        classifiers.train(data, tmp_path / "c.toml", share=share)
-        model = classifiers.open(str(tmp_path / "c.toml"))
+        training.train(data, tmp_path / "c.toml", share=share)
+        model = models.open(str(tmp_path / "c.toml"))
         means.append(np.mean(shares(model.predict(["сөз1 сөз2", "сөз3"], "kk"))))
     assert means[1] < means[0]
 
@@ -394,7 +395,7 @@ def test_tables_that_cannot_be_learnt_from(
 ) -> None:
     files.write_rows(tmp_path / "t.csv", [row])
     with pytest.raises(InputError, match=message):
-        classifiers.train(tmp_path / "t.csv", tmp_path / "c.toml")
+        training.train(tmp_path / "t.csv", tmp_path / "c.toml")
 
 
 # --- transformers ------------------------------------------------------------------------------
@@ -450,7 +451,7 @@ def test_a_transformer_gives_its_softmax_by_the_label_map(net: Path) -> None:
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
     texts = ["a b c", "d", "e f g h a b", "p o n m"]
-    found = classifiers.open(str(net / "small.toml")).predict(texts, "en")
+    found = models.open(str(net / "small.toml")).predict(texts, "en")
     model = AutoModelForSequenceClassification.from_pretrained(net / "net").eval()
     tokenizer = AutoTokenizer.from_pretrained(net / "net")
     for text, own in zip(texts, found, strict=True):
@@ -462,7 +463,7 @@ def test_a_transformer_gives_its_softmax_by_the_label_map(net: Path) -> None:
 
 
 def test_long_texts_go_in_windows_of_tokens(net: Path) -> None:
-    model = classifiers.open(str(net / "small.toml"))
+    model = models.open(str(net / "small.toml"))
     first, second = "a b c d e f g h i j", "k l m"  # ten tokens and two special ones fill 12
     parts = model.predict([first, second], "en")
     (whole,) = model.predict([f"{first} {second}"], "en")
@@ -475,7 +476,7 @@ def test_long_texts_go_in_windows_of_tokens(net: Path) -> None:
 def test_labels_that_the_card_does_not_map_are_refused(net: Path) -> None:
     (net / "less.toml").write_text(CARD.replace('Meh = "neutral"\n', ""))
     with pytest.raises(EngineError, match=r"has the label 'meh'"):
-        classifiers.open(str(net / "less.toml"))
+        models.open(str(net / "less.toml"))
 
 
 def test_a_network_without_a_trained_head_is_refused(net: Path) -> None:
@@ -487,7 +488,7 @@ def test_a_network_without_a_trained_head_is_refused(net: Path) -> None:
         (net / "body" / name).write_bytes((net / "net" / name).read_bytes())
     (net / "body.toml").write_text(CARD.replace('"net"', '"body"'))
     with pytest.raises(EngineError, match=r"missing and would be random|does not map"):
-        classifiers.open(str(net / "body.toml"))
+        models.open(str(net / "body.toml"))
 
 
 def test_a_model_that_cannot_be_had_is_one_line(net: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -495,7 +496,7 @@ def test_a_model_that_cannot_be_had_is_one_line(net: Path, monkeypatch: pytest.M
     with pytest.raises(
         EngineError, match=r"'gone' \(\./no/such/folder\) cannot be loaded: [^\n]+$"
     ):
-        classifiers.open(str(net / "gone.toml"))
+        models.open(str(net / "gone.toml"))
 
 
 # --- VADER -------------------------------------------------------------------------------------
@@ -506,9 +507,9 @@ def test_vader_is_optional() -> None:
         import vaderSentiment  # noqa: F401
     except ImportError:
         with pytest.raises(EngineError, match=r"pip install 'genprobe\[vader\]'"):
-            classifiers.open("vader")
+            models.open("vader")
         return
-    found = classifiers.open("vader").predict(["I love it!", "This is horrible.", "A table."], "en")
+    found = models.open("vader").predict(["I love it!", "This is horrible.", "A table."], "en")
     assert [p.label for p in found] == ["positive", "negative", "neutral"]
 
 
@@ -524,6 +525,6 @@ def test_help_stays_light() -> None:
 
 def test_the_threshold_is_the_middle_of_the_best() -> None:
     p, y = np.array([0.02, 0.98]), np.array([0, 1])
-    assert classifiers.best_threshold(p, y, np.ones(2)) == 0.5
+    assert training.best_threshold(p, y, np.ones(2)) == 0.5
     p = np.array([0.31, 0.315, 0.4, 0.1])
-    assert classifiers.best_threshold(p, np.array([1, 1, 1, 0]), np.ones(4)) == 0.21
+    assert training.best_threshold(p, np.array([1, 1, 1, 0]), np.ones(4)) == 0.21

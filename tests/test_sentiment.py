@@ -17,7 +17,8 @@ from genprobe import files
 from genprobe.commands import cli
 from genprobe.engines import Sampling
 from genprobe.errors import InputError
-from genprobe.judges import Item, classifiers, sentiment, verdicts
+from genprobe.judges import Item, sentiment, verdicts
+from genprobe.judges.classifiers import cards, models
 from genprobe.resources import registry
 from genprobe.tasks.pipeline import generate
 from genprobe.tasks.pipeline.judge import judge as judge_all
@@ -54,10 +55,10 @@ def test_the_whole_decides_and_the_mean_of_sentences_stands_beside(
     whole, good, bad = judge(item(f"{GOOD} {BAD}")), judge(item(GOOD)), judge(item(BAD))
     assert whole.fields["sentences"] == 2
     assert whole.fields["by_sentence"] == pytest.approx((good.score + bad.score) / 2, abs=1e-5)  # type: ignore[operator]
-    (same,) = classifiers.open("kk-linear").predict([f"{GOOD} {BAD}"], "kk")
+    (same,) = models.open("kk-linear").predict([f"{GOOD} {BAD}"], "kk")
     assert (whole.label, whole.score) == (same.label, same.negative)
-    card = classifiers.load("kk-linear")
-    by_mean = classifiers.decide(card, whole.fields["by_sentence"], None, 0.0).label  # type: ignore[arg-type]
+    card = cards.load("kk-linear")
+    by_mean = models.decide(card, whole.fields["by_sentence"], None, 0.0).label  # type: ignore[arg-type]
     assert whole.fields["disagree"] == (by_mean != whole.label)
 
 
@@ -92,7 +93,7 @@ def test_a_language_without_a_classifier_is_one_line(judge: sentiment.SentimentJ
 
 
 def test_the_signature_holds_the_classifier(tmp_path: Path) -> None:
-    card = classifiers.load("kk-linear")
+    card = cards.load("kk-linear")
     named = sentiment.make("kk-linear").signature
     assert card.hash in named and card.hash in sentiment.make().signature
     copy = tmp_path / "other.toml"
@@ -134,8 +135,8 @@ def test_a_run_is_judged_in_batches_with_the_same_verdicts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     judge = sentiment.make()
-    monkeypatch.setattr(classifiers, "default", lambda lang, kind: "kk-linear")
-    monkeypatch.setattr(classifiers.Card, "check", lambda card, lang: "kk")
+    monkeypatch.setattr(cards, "default", lambda lang, kind: "kk-linear")
+    monkeypatch.setattr(cards.Card, "check", lambda card, lang: "kk")
     with sample.start(tmp_path / "run") as run:
         engine = sample.Scripted(sample.reply)
         generate.generate(run, engine, Sampling())

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from genprobe.analysis import sentiment
 from genprobe.analysis.forecast import Price
 from genprobe.commands import cli
-from genprobe.judges.classifiers import Prediction
+from genprobe.judges.classifiers.models import Prediction
 from genprobe.records import Score
 from genprobe.report import words
 

@@ -12,8 +12,7 @@ import pytest
 from genprobe import metrics
 from genprobe.analysis import sentiment
 from genprobe.errors import InputError
-from genprobe.judges import classifiers
-from genprobe.judges.classifiers import story
+from genprobe.judges.classifiers import cards, models, story
 from genprobe.metrics import corrected
 from genprobe.resources import registry
 
@@ -27,14 +26,14 @@ TURNED = (
 
 
 def test_stories_are_read_by_what_happens_and_how_it_ends():
-    said = classifiers.open("stories").predict([SAD, GLAD, DULL, TURNED], "kk")
+    said = models.open("stories").predict([SAD, GLAD, DULL, TURNED], "kk")
     assert [p.label for p in said] == ["negative", "positive", "neutral", "positive"]
     for p in said:
         assert p.negative + p.neutral + p.positive == pytest.approx(1, abs=1e-5)
 
 
 def test_a_story_is_read_alike_alone_and_in_a_batch_and_empty_ones_are_not():
-    classifier = classifiers.open("stories")
+    classifier = models.open("stories")
     odd = ["", " … !!! ", "\ud800", "🙂", "a" * 70_000, SAD * 3000]
     texts = [SAD, *odd, GLAD, DULL] * 3
     together = classifier.predict(texts, "kk")
@@ -90,7 +89,7 @@ def test_measure_writes_the_card_and_measuring_again_replaces(tmp_path):
     tables = tomllib.loads(card.read_text("utf-8"))["measured"]
     here = [t for t in tables if t["on"] == "ours"]
     assert len(here) == len(found) and {t["kind"] for t in here} == {"stories"}
-    loaded = classifiers.load(str(card))
+    loaded = cards.load(str(card))
     assert loaded.accuracy("kk", "stories").on == "ours"
     with pytest.raises(InputError, match="unknown kind of text 'storys'; did you mean 'stories'"):
         sentiment.into_card(str(card), data, "storys")
@@ -123,13 +122,13 @@ def test_macro_f1_is_that_of_scikit_learn():
 
 
 def test_who_was_never_measured_on_stories_is_last_and_brings_a_caution():
-    assert "never measured on stories in kk" in classifiers.load("kk-rembert").caution("kk")
-    reviews = classifiers.load("kk-linear")
+    assert "never measured on stories in kk" in cards.load("kk-rembert").caution("kk")
+    reviews = cards.load("kk-linear")
     assert "macro F1 of 0.38" in reviews.caution("kk")
     assert "0.80" in reviews.caution("kk", "reviews")
-    assert classifiers.default("kk") == "stories"
-    assert classifiers.default("kk", "reviews") == "kk-linear"
-    assert "stories not measured" in classifiers.load("vader").figures()
+    assert cards.default("kk") == "stories"
+    assert cards.default("kk", "reviews") == "kk-linear"
+    assert "stories not measured" in cards.load("vader").figures()
 
 
 # --- NegRate, corrected

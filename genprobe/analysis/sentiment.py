@@ -21,8 +21,9 @@ from genprobe import files
 from genprobe.analysis.forecast import Price
 from genprobe.errors import InputError
 from genprobe.files import disk
-from genprobe.judges import Item, classifiers
-from genprobe.judges.classifiers import (
+from genprobe.judges import Item
+from genprobe.judges.classifiers import cards, models
+from genprobe.judges.classifiers.cards import (
     CALLED,
     KINDS,
     LABELS,
@@ -30,8 +31,8 @@ from genprobe.judges.classifiers import (
     NOT_MEASURED,
     Card,
     Measured,
-    Prediction,
 )
+from genprobe.judges.classifiers.models import Prediction
 from genprobe.resources import packs, registry
 from genprobe.statistics import RESAMPLES, SEED, Array, wilson
 
@@ -175,8 +176,8 @@ def calibration_error(sure: Array, right: Array) -> float:
 def fitting(texts: Sequence[Labelled]) -> list[str]:
     """Name the cards that need no download and read a language of the texts."""
     langs = {t.lang for t in texts}
-    cards = [classifiers.load(name) for name in classifiers.names()]
-    found = [card.name for card in cards if card.default_for and langs & {*card.languages}]
+    known = [cards.load(name) for name in cards.names()]
+    found = [card.name for card in known if card.default_for and langs & {*card.languages}]
     if not found:
         raise InputError(
             f"no classifier that comes with genprobe reads {', '.join(sorted(langs))}; name a card "
@@ -187,7 +188,7 @@ def fitting(texts: Sequence[Labelled]) -> list[str]:
 
 def run(name: str, texts: Sequence[Labelled]) -> list[Result]:
     """Classify labelled texts, a result for each language that the classifier knows."""
-    classifier = classifiers.open(name)
+    classifier = models.open(name)
     found = []
     for lang in sorted({t.lang for t in texts}):
         if not {lang, "*"} & set(classifier.card.languages):
@@ -233,7 +234,7 @@ def judged(judge: Any, texts: Sequence[Labelled]) -> list[Result]:
         said = [
             Prediction(v.label, *(v.score or 0.0 if v.label == label else 0.0 for label in LABELS))
             if v.label in LABELS
-            else classifiers.UNSCORED
+            else models.UNSCORED
             for v in verdicts
         ]
         truth = [t.label for t in part]
@@ -272,7 +273,7 @@ def into_card(
     """
     if kind not in KINDS:
         raise registry.unknown("kind of text", kind, KINDS)
-    card = classifiers.load(name)
+    card = cards.load(name)
     found = [f for r in run(name, read(path, lang)) for f in figures(r, kind, on or path.name)]
     write(card, found)
     return found
@@ -303,7 +304,7 @@ def write(card: Card, found: Sequence[Measured]) -> None:
             kept.append(f"{key} = {quoted if isinstance(value, str) else value}")
     content = "\n".join(kept) + "\n"
     disk.replace_bytes(card.path, [content.encode()])
-    classifiers.load.cache_clear()
+    cards.load.cache_clear()
 
 
 def kappa(a: Sequence[str], b: Sequence[str]) -> float:

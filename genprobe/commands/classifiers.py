@@ -38,9 +38,9 @@ def train_(
 
     The same file gives the same bytes. Texts are folded as those of the card kk-linear.
     """
-    from genprobe.judges import classifiers
+    from genprobe.judges.classifiers import training
 
-    classifiers.train(source, out, text, label, share=share, note=noter(quiet))
+    training.train(source, out, text, label, share=share, note=noter(quiet))
 
 
 DATA = click.option(

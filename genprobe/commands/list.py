@@ -53,10 +53,10 @@ def _listed(what: str) -> list[tuple[str, str]]:
             for one in languages
         ]
     if what == "classifiers":
-        from genprobe.judges import classifiers
+        from genprobe.judges.classifiers import cards
 
-        cards = [classifiers.load(name) for name in classifiers.names()]
-        return [(c.name, f"{c.title}; {', '.join(c.languages)}; {c.figures()}") for c in cards]
+        known = [cards.load(name) for name in cards.names()]
+        return [(c.name, f"{c.title}; {', '.join(c.languages)}; {c.figures()}") for c in known]
     if what == "scorers":
         from genprobe.outcomes import scorers
 

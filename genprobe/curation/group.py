@@ -222,9 +222,9 @@ def _polarities(
         return [""] * len(rows)
     if how.polarity in there:
         return [_plain(row.get(how.polarity)) for _, row in rows]
-    from genprobe.judges import classifiers
+    from genprobe.judges.classifiers import models
 
-    judge = classifiers.open(how.polarity)
+    judge = models.open(how.polarity)
     column = tables.column(there, ("lang", "language"))
     langs = [cell_text(row.get(column)) if column else how.lang for _, row in rows]
     if not all(langs):

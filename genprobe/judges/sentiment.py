@@ -1,7 +1,7 @@
 """Judge whether a reply is negative, neutral or positive, by a classifier of `classifiers/`.
 
 Without a name, the classifier is the one that reads such texts best in the language of the item
-(`classifiers.default`): stories, unless another kind of text is named. The reply *as a whole*
+(`cards.default`): stories, unless another kind of text is named. The reply *as a whole*
 decides (in windows, where it exceeds what the classifier reads). Beside it stands the mean of
 P(negative) over its sentences, and whether that mean would have led to another label: where the
 two disagree, the reply has turns that one number does not show. A reply without a letter or emoji
@@ -12,8 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from genprobe.judges import LABEL, NUMBER, Column, Item, Verdict, classifiers, field_of
-from genprobe.judges.classifiers import Card, Classifier, Prediction, decide
+from genprobe.judges import LABEL, NUMBER, Column, Item, Verdict, field_of
+from genprobe.judges.classifiers import cards, models
+from genprobe.judges.classifiers.cards import Card
+from genprobe.judges.classifiers.models import Classifier, Prediction, decide
 from genprobe.linguistics.sentences import sentences
 from genprobe.resources import registry
 from genprobe.text import strip_echo
@@ -32,11 +34,11 @@ def make(classifier: str | None = None, kind: str | None = None) -> SentimentJud
     """Make the judge.
 
     classifier: the name of a card or the path of one; None is the default of each language for
-    texts of `kind`, of `classifiers.KINDS`: stories where None.
+    texts of `kind`, of `cards.KINDS`: stories where None.
     """
-    kind = kind or classifiers.KINDS[0]
-    if kind not in classifiers.KINDS:
-        raise registry.unknown("kind of text", kind, classifiers.KINDS)
+    kind = kind or cards.KINDS[0]
+    if kind not in cards.KINDS:
+        raise registry.unknown("kind of text", kind, cards.KINDS)
     return SentimentJudge(classifier, kind)
 
 
@@ -63,7 +65,7 @@ class SentimentJudge:
         self._cautions: dict[str, None] = {}
         self._open: dict[str, Classifier] = {}
         if classifier is not None:
-            self._open[classifier] = classifiers.open(classifier)
+            self._open[classifier] = models.open(classifier)
 
     @property
     def signature(self) -> str:
@@ -71,8 +73,8 @@ class SentimentJudge:
         if self._name is not None:
             used = [self._open[self._name].signature]
         else:
-            cards = [classifiers.load(name) for name in classifiers.names()]
-            used = [f"{card.name}+{card.hash}" for card in cards if card.default_for]
+            known = [cards.load(name) for name in cards.names()]
+            used = [f"{card.name}+{card.hash}" for card in known if card.default_for]
         return f"sentiment@{VERSION}+{self._kind}+{'+'.join(used)}"
 
     @property
@@ -96,9 +98,9 @@ class SentimentJudge:
         return [found[at] for at in range(len(items))]
 
     def _judge(self, texts: list[str], lang: str) -> list[Verdict]:
-        name = self._name if self._name is not None else classifiers.default(lang, self._kind)
+        name = self._name if self._name is not None else cards.default(lang, self._kind)
         if name not in self._open:
-            self._open[name] = classifiers.open(name)
+            self._open[name] = models.open(name)
         classifier = self._open[name]
         if caution := classifier.card.caution(lang, self._kind):
             self._cautions[caution] = None

@@ -32,8 +32,8 @@ import numpy as np
 import pandas as pd
 
 from genprobe.errors import InputError
-from genprobe.judges import classifiers
-from genprobe.judges.classifiers import CALLED, LABELS
+from genprobe.judges.classifiers import cards
+from genprobe.judges.classifiers.cards import CALLED, LABELS
 from genprobe.metrics import Measure, Metric, Units, declare, in_cells
 from genprobe.metrics.negrate import FEWEST, NEEDS, STORY, TEMPLATE, templates
 from genprobe.records import Score
@@ -224,7 +224,7 @@ def known_errors(classifier: str, lang: str) -> Errors | None:
     does not say.
     """
     try:
-        card = classifiers.load(classifier)
+        card = cards.load(classifier)
     except InputError:
         return None
     found = {
@@ -314,7 +314,7 @@ def cautions(outcomes: pd.DataFrame) -> list[str]:
     used = outcomes[["classifier", "lang"]].dropna().astype(str).drop_duplicates()
     for name, lang in sorted(used.itertuples(index=False, name=None)):
         try:
-            found.append(classifiers.load(name).caution(lang))
+            found.append(cards.load(name).caution(lang))
         except InputError:  # a card of another machine
             found.append(
                 f"the card of the classifier {name} is not here: how right it is in {lang}"

@@ -8,7 +8,7 @@ from genprobe.datasets import templates
 from genprobe.engines import Sampling
 from genprobe.engines.control import stories as tales
 from genprobe.errors import Caution, InputError
-from genprobe.judges import classifiers
+from genprobe.judges.classifiers import cards
 from genprobe.resources import registry
 from genprobe.tasks import Ask, Asked, Table, Task, chat
 
@@ -31,7 +31,7 @@ def prepare(ask: Ask) -> Asked:
     judges = [registry.module("judges", "story").make()]
     try:
         for code in codes:
-            card = classifiers.load(ask.classifier or classifiers.default(code))
+            card = cards.load(ask.classifier or cards.default(code))
             if caution := card.caution(code):
                 ask.note(Caution(f"caution: {caution}"))
     except InputError as error:  # stories can be asked for now, and their sentiment read later

@@ -27,7 +27,7 @@ from genprobe.analysis.recompute.figures import (
 from genprobe.analysis.recompute.intervals import Interval, Sums
 from genprobe.analysis.recompute.rows import Row
 from genprobe.errors import InputError
-from genprobe.judges import classifiers
+from genprobe.judges.classifiers import cards
 from genprobe.metrics import corrected
 from genprobe.records import FACETS
 
@@ -294,14 +294,14 @@ def _by_chance(a: int, b: int, c: int, d: int) -> float:
 def _known(classifier: str, lang: str) -> Errors | None:
     """Of labelled stories: called negative, and all, of those that are negative and of the rest."""
     try:
-        card = classifiers.load(classifier)
+        card = cards.load(classifier)
     except InputError:  # a card of another machine
         return None
     sums = {"negative": [0.0, 0.0], "rest": [0.0, 0.0]}
-    for label in classifiers.LABELS:
+    for label in cards.LABELS:
         for one in card.measured:
             same = (one.metric, one.kind, one.lang) == (
-                f"{label} {classifiers.CALLED}",
+                f"{label} {cards.CALLED}",
                 "stories",
                 lang,
             )

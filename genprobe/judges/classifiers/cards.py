@@ -1,0 +1,258 @@
+"""Cards of classifiers: what is known of each, which one is the default, and what to say of it.
+
+A card is a file of `classifiers/` (README.md there).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from genprobe.errors import InputError
+from genprobe.resources import packs, registry
+from genprobe.resources.packs import file_hash, no_more, read_toml, string, strings, table
+
+LABELS = ("negative", "neutral", "positive")
+ENGINES = ("linear", "story", "transformers", "vader")
+KINDS = ("stories", "reviews", "essays", "tweets")  # of texts that a figure is measured on
+NOT_MEASURED = "not measured"
+MACRO_F1 = "macro F1"
+CALLED = "called negative"  # of the texts of one true class, the share that is called so
+SOUND = 0.8  # macro F1 whose lower end lets a figure stand without a caution
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A figure that was measured with this project; (low, high) is its 95 % interval.
+
+    kind: of texts, one of `KINDS`; lang: their language; empty where a card does not say.
+    """
+
+    on: str
+    n: int
+    metric: str
+    value: float
+    low: float
+    high: float
+    kind: str = ""
+    lang: str = ""
+
+
+@dataclass(frozen=True)
+class Card:
+    """What is known of a classifier. See classifiers/README.md for each field."""
+
+    name: str
+    path: Path
+    title: str
+    engine: str
+    model: str
+    revision: str
+    languages: tuple[str, ...]
+    default_for: tuple[str, ...]
+    licence: str
+    source: str
+    trained_on: str
+    stories: str
+    labels: dict[str, str]
+    min_size: int
+    max_size: int
+    neutral: tuple[float, float] | None
+    threshold: float
+    share: float | None
+    sure: float
+    sha256: str
+    fold: dict[str, str]
+    measured: tuple[Measured, ...]  # empty: not measured
+    hash: str
+
+    def check(self, lang: str) -> str:
+        """Find the code of a language.
+
+        Raises InputError where the card is not for it.
+        """
+        code = packs.language_code(lang)
+        if "*" not in self.languages and code not in self.languages:
+            raise InputError(
+                f"the classifier {self.name!r} is for {', '.join(self.languages)} and not for "
+                f"{code}; {_could(code)}"
+            )
+        return code
+
+    def figures(self) -> str:
+        """Write the macro F1 by kind of text and language in a line.
+
+        It says so where stories were not measured.
+        """
+        shown = [
+            f"{m.kind or m.on} {m.lang} {m.value:.2f} ({m.low:.2f} to {m.high:.2f}, n {m.n})"
+            for m in self.measured
+            if m.metric == MACRO_F1
+        ]
+        if not any(m.kind == "stories" for m in self.measured):
+            shown.append(f"stories {NOT_MEASURED}")
+        return f"{MACRO_F1}: {'; '.join(shown)}"
+
+    def accuracy(self, lang: str, kind: str) -> Measured | None:
+        """Find the macro F1 on texts of a kind in a language; None where it was not measured."""
+        fitting = [m for m in self.measured if (m.metric, m.kind, m.lang) == (MACRO_F1, kind, lang)]
+        return max(fitting, key=lambda m: m.n, default=None)
+
+    def caution(self, lang: str, kind: str = "stories") -> str:
+        """Say what a reader must know before any figure of this classifier; "" where it is sound.
+
+        A classifier that was never measured on such texts, or whose macro F1 on them is not
+        surely above `SOUND`, brings a caution.
+        """
+        try:
+            found = self.accuracy(packs.language_code(lang), kind)
+        except InputError:  # a language that nothing describes
+            found = None
+        if found is None:
+            return (
+                f"the classifier {self.name} was never measured on {kind} in {lang}: what it says "
+                "of them may be near to noise; review a sample and report corrected rates"
+            )
+        if found.low < SOUND:
+            return (
+                f"the classifier {self.name} has a macro F1 of {found.value:.2f} ({found.low:.2f} "
+                f"to {found.high:.2f}, n {found.n}) on {kind} in {lang}: report corrected rates"
+            )
+        return ""
+
+
+_SCALARS = {
+    *("title", "engine", "model", "revision", "languages", "default_for", "licence", "source"),
+    *("trained_on", "stories", "sha256", "measured"),
+}
+
+
+def names() -> list[str]:
+    """List the names of all cards."""
+    return registry.names("classifiers")
+
+
+@functools.cache
+def load(name: str) -> Card:
+    """Load the card of a name, or of a path that ends in .toml.
+
+    Raises InputError where it is unknown or malformed.
+    """
+    if name.endswith(".toml"):
+        return read_card(Path(name))
+    registry.check("classifiers", name)
+    return read_card(registry.CLASSIFIERS / f"{name}.toml")
+
+
+def read_card(path: Path) -> Card:
+    """Read and check one card."""
+    row = read_toml(path)
+    no_more(row, _SCALARS | {"labels", "limits", "decision", "fold"}, path)
+    engine = string(row, "engine", path)
+    if engine not in ENGINES:
+        raise InputError(f"{path}: engine {engine!r} is none of {', '.join(ENGINES)}")
+    labels = {k: string({k: v}, k, path) for k, v in table(row, "labels", path).items()}
+    for label in labels.values():
+        if label not in LABELS:
+            raise InputError(f"{path}: labels map to {', '.join(LABELS)}, not to {label!r}")
+    if engine == "transformers" and not {"negative", "positive"} <= set(labels.values()):
+        raise InputError(f"{path}: [labels] names no label for negative or for positive")
+    limits, decision = table(row, "limits", path), table(row, "decision", path)
+    no_more(limits, {"min", "max"}, path, "limits.")
+    no_more(decision, {"neutral", "threshold", "share", "sure"}, path, "decision.")
+    band = decision.get("neutral")
+    if band is not None and not _is_band(band):
+        raise InputError(f"{path}: decision.neutral must be two shares, the smaller first")
+    languages = strings(row, "languages", path)
+    default_for = strings(row, "default_for", path)
+    for code in (*languages, *default_for):
+        if code != "*" and code not in registry.names("languages"):
+            raise registry.unknown(f"language in {path}", code, registry.names("languages"))
+    sha256 = string(row, "sha256", path, "")
+    return Card(
+        name=path.stem,
+        path=path,
+        title=string(row, "title", path),
+        engine=engine,
+        model=string(row, "model", path),
+        revision=string(row, "revision", path, ""),
+        languages=languages,
+        default_for=default_for,
+        licence=string(row, "licence", path),
+        source=string(row, "source", path),
+        trained_on=string(row, "trained_on", path),
+        stories=string(row, "stories", path),
+        labels=labels,
+        min_size=_number(limits, "min", path, 1, int),
+        max_size=_number(limits, "max", path, 0, int),
+        neutral=(float(band[0]), float(band[1])) if band is not None else None,
+        threshold=_number(decision, "threshold", path, 0.5, float),
+        share=decision.get("share"),
+        sure=_number(decision, "sure", path, 0.0, float),
+        sha256=sha256,
+        fold={k: string({k: v}, k, path, "") for k, v in table(row, "fold", path).items()},
+        measured=_measured(row, path),
+        hash=file_hash(path),
+    )
+
+
+def _is_band(value: object) -> bool:
+    return (
+        isinstance(value, list)
+        and len(value) == 2
+        and all(isinstance(v, int | float) for v in value)
+        and 0 <= value[0] <= value[1] <= 1
+    )
+
+
+def _number(row: Mapping[str, Any], key: str, path: Path, default: Any, kind: type) -> Any:
+    value = row.get(key, default)
+    if isinstance(value, bool) or not isinstance(value, int if kind is int else int | float):
+        raise InputError(f"{path}: {key!r} must be a number and is {value!r}")
+    if value < 0 or (kind is float and value > 1):
+        raise InputError(f"{path}: {key!r} is out of range: {value!r}")
+    return kind(value)
+
+
+def _measured(row: Mapping[str, Any], path: Path) -> tuple[Measured, ...]:
+    """Read the figures; a card without any says so: measured = "not measured"."""
+    value = row.get("measured")
+    if value == NOT_MEASURED:
+        return ()
+    keys, more = {"on", "n", "metric", "value", "low", "high"}, {"kind", "lang"}
+    if (
+        not isinstance(value, list)
+        or not value
+        or any(not keys <= set(v) <= keys | more for v in value)
+        or any(v.get("kind", KINDS[0]) not in KINDS for v in value)
+    ):
+        raise InputError(
+            f'{path}: measured must be "{NOT_MEASURED}" or [[measured]] tables with '
+            f"{', '.join(Measured.__annotations__)} (kind: {', '.join(KINDS)})"
+        )
+    return tuple(Measured(**part) for part in value)
+
+
+def default(lang: str, kind: str = "stories") -> str:
+    """Choose the card for texts of a kind in a language.
+
+    Of those that name the language in `default_for`, the one with the best macro F1 on such texts;
+    one that was never measured on them comes last. Raises InputError where no card names the
+    language.
+    """
+    code = packs.language_code(lang)
+    cards = [card for card in map(load, names()) if code in card.default_for]
+    if not cards:
+        raise InputError(f"no classifier is the default for {code}; {_could(code)}")
+    found = [(m.value if (m := card.accuracy(code, kind)) else -1.0) for card in cards]
+    return cards[found.index(max(found))].name
+
+
+def _could(code: str) -> str:
+    fitting = [n for n in names() if {code, "*"} & set(load(n).languages)]
+    if not fitting:
+        return "no card is for it; write one (classifiers/README.md)"
+    return f"name one with --classifier: {', '.join(fitting)}"
