@@ -324,7 +324,7 @@ def test_shades_frame_is_as_printed():
         "options": ["женщина", "мужчина"],
     }
     from genprobe.datasets import choices
-    from genprobe.files import Notes
+    from genprobe.files.cells import Notes
 
     (item,), _ = choices.read([(1, row)], "x", "ru", None, Notes(), "x")
     text = frames.put(frames.frames("ru")["shades"], item, (0, 1))

@@ -14,7 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from genprobe.errors import InputError
-from genprobe.files import Notes, cell_list, cell_text, numbered_rows, read_rows, write_rows
+from genprobe.files import numbered_rows, read_rows, write_rows
+from genprobe.files.cells import Notes, cell_list, cell_text
 
 ROWS = [
     {"id": "a", "text": "Әйелдер көп сөйлейді.", "n": 1, "share": 0.5, "ok": True},

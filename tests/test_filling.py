@@ -11,7 +11,8 @@ from test_dataset import run, write
 from genprobe.curation import alike, fill, group, lexicon, tables
 from genprobe.datasets import choices, pairs, statements
 from genprobe.errors import InputError
-from genprobe.files import Notes, numbered_rows
+from genprobe.files import numbered_rows
+from genprobe.files.cells import Notes
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 

@@ -18,7 +18,8 @@ from genprobe.commands import cli
 from genprobe.datasets import choices, pairs, templates
 from genprobe.datasets import statements as statement_tables
 from genprobe.errors import Caution, InputError
-from genprobe.files import Notes, numbered_rows
+from genprobe.files import numbered_rows
+from genprobe.files.cells import Notes
 from genprobe.judges import Item, story, yesno
 from genprobe.linguistics import identify
 from genprobe.records import Failure, Score

@@ -13,7 +13,7 @@ from genprobe.analysis import dstudy, flips, gate, ranking
 from genprobe.commands import main
 from genprobe.datasets import choices, statements
 from genprobe.errors import InputError
-from genprobe.files import Notes
+from genprobe.files.cells import Notes
 from genprobe.judges import Item
 from genprobe.metrics import wordings
 from genprobe.resources import packs, panel, registry

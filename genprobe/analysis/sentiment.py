@@ -20,7 +20,7 @@ import numpy as np
 from genprobe import files
 from genprobe.analysis.forecast import Price
 from genprobe.errors import InputError
-from genprobe.files import disk
+from genprobe.files import cells, disk
 from genprobe.judges import Item
 from genprobe.judges.classifiers import cards, models
 from genprobe.judges.classifiers.cards import (
@@ -72,14 +72,14 @@ def read(path: Path, lang: str | None = None) -> list[Labelled]:
                 f"{path}: needs the columns response (or text), sentiment (or label) and lang (or "
                 f"--lang); columns: {', '.join(map(str, row))}"
             )
-        said = files.cell_text(row[label]).strip().lower().removesuffix(".0")
+        said = cells.cell_text(row[label]).strip().lower().removesuffix(".0")
         said = _WORDS.get(said, said)
         if said in ("", "none", "nan"):
             continue
         if said not in LABELS:
             raise InputError(f"{path}, row {number}: label {said!r} is none of {', '.join(LABELS)}")
-        code = packs.language_code(lang or files.cell_text(row["lang"]))
-        found.append(Labelled(code, files.cell_text(row[text]), said))
+        code = packs.language_code(lang or cells.cell_text(row["lang"]))
+        found.append(Labelled(code, cells.cell_text(row[text]), said))
     if not found:
         raise InputError(f"{path}: no row has a label")
     return found

@@ -24,7 +24,8 @@ from typing import Any
 from genprobe.curation import group, tables
 from genprobe.engines import Engine, Sampling
 from genprobe.errors import InputError
-from genprobe.files import Row, cell_text
+from genprobe.files import Row
+from genprobe.files.cells import cell_text
 from genprobe.judges import Item, refusal
 from genprobe.linguistics import thoughts
 from genprobe.records import Request, Response

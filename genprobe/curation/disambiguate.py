@@ -16,7 +16,8 @@ from typing import Any
 from genprobe.curation import tables
 from genprobe.engines import Engine, Sampling
 from genprobe.errors import EngineError, InputError
-from genprobe.files import Row, cell_list, cell_text
+from genprobe.files import Row
+from genprobe.files.cells import cell_list, cell_text
 from genprobe.linguistics import thoughts
 from genprobe.records import Request, Response
 from genprobe.resources import packs, registry

@@ -28,7 +28,7 @@ from typing import Any
 
 from genprobe.curation import tables
 from genprobe.errors import InputError
-from genprobe.files import cell_text
+from genprobe.files.cells import cell_text
 from genprobe.metrics import Measure, declare
 from genprobe.records import JSON, Score
 from genprobe.render.scores import Scores

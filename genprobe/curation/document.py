@@ -25,7 +25,8 @@ from typing import Any
 from genprobe._version import __version__
 from genprobe.curation import tables
 from genprobe.errors import InputError
-from genprobe.files import Row, cell_text
+from genprobe.files import Row
+from genprobe.files.cells import cell_text
 from genprobe.files.disk import replace_bytes
 from genprobe.records import Score
 from genprobe.resources import packs

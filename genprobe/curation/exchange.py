@@ -24,7 +24,8 @@ from xml.sax.saxutils import quoteattr
 
 from genprobe.curation import collect, tables, validate
 from genprobe.errors import InputError
-from genprobe.files import Row, cell_text, escape, read_rows, unescape
+from genprobe.files import Row, escape, read_rows, unescape
+from genprobe.files.cells import cell_text
 from genprobe.files.disk import replace_bytes
 from genprobe.records import digest
 from genprobe.resources import packs, registry

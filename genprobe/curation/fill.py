@@ -32,7 +32,8 @@ from typing import NamedTuple
 from genprobe.curation import lexicon, tables
 from genprobe.curation.lexicon import Filler, Lexicon, Slot, slot_pattern, slots
 from genprobe.errors import InputError
-from genprobe.files import Row, cell_json, cell_list, cell_text
+from genprobe.files import Row
+from genprobe.files.cells import cell_json, cell_list, cell_text
 from genprobe.resources import registry
 
 VERSION = "1"

@@ -25,7 +25,8 @@ from typing import TYPE_CHECKING, Any
 
 from genprobe.curation import alike, tables
 from genprobe.errors import InputError
-from genprobe.files import Row, cell_text
+from genprobe.files import Row
+from genprobe.files.cells import cell_text
 from genprobe.resources.packs import language_code
 from genprobe.text import many
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from genprobe.curation import tables
 from genprobe.errors import InputError
-from genprobe.files import cell_text
+from genprobe.files.cells import cell_text
 from genprobe.resources import packs, registry
 
 FOLDER = "lexicon"

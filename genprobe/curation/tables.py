@@ -19,7 +19,8 @@ from typing import Any
 
 from genprobe import files
 from genprobe.errors import InputError
-from genprobe.files import Row, cell_text
+from genprobe.files import Row
+from genprobe.files.cells import cell_text
 from genprobe.files.disk import replace_bytes
 from genprobe.records import digest
 from genprobe.resources import packs

@@ -24,7 +24,8 @@ from typing import Any
 
 from genprobe.curation import tables
 from genprobe.errors import InputError
-from genprobe.files import Row, cell_text, disk, sheets
+from genprobe.files import Row, disk, sheets
+from genprobe.files.cells import cell_text
 from genprobe.outcomes import votes as ballots
 from genprobe.records import digest
 from genprobe.resources import packs, registry

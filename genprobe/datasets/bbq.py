@@ -24,7 +24,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from genprobe.errors import InputError
-from genprobe.files import Notes, Row, cell_text, numbered_rows
+from genprobe.files import Row, numbered_rows
+from genprobe.files.cells import Notes, cell_text
 
 NAME = "bbq"
 ABOUT = "58,492 choices of BBQ in English (choices, logprob): fetched from its authors' repository"

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from genprobe.datasets import choices, pairs, statements, templates
-from genprobe.files import cell_text, numbered_rows
+from genprobe.files import numbered_rows
+from genprobe.files.cells import cell_text
 from genprobe.records import Statement
 from genprobe.text import normalise, tokens
 

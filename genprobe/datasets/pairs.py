@@ -25,7 +25,8 @@ from typing import Any
 
 from genprobe.datasets import bbq, choices, statements, templates
 from genprobe.errors import Caution, InputError
-from genprobe.files import Notes, Problems, Row, cell_json, cell_sentence, cell_text, numbered_rows
+from genprobe.files import Row, numbered_rows
+from genprobe.files.cells import Notes, Problems, cell_json, cell_sentence, cell_text
 from genprobe.linguistics import contradict, identify
 from genprobe.records import JSON, Statement, digest
 from genprobe.resources import packs, registry

@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from genprobe.errors import InputError
-from genprobe.files import SUFFIXES, Notes, Row, cell_list, cell_sentence, cell_text, numbered_rows
+from genprobe.files import SUFFIXES, Row, numbered_rows
+from genprobe.files.cells import Notes, cell_list, cell_sentence, cell_text
 from genprobe.records import JSON, Statement
 from genprobe.resources import packs, registry
 

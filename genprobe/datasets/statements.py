@@ -8,17 +8,8 @@ from pathlib import Path
 
 from genprobe.datasets import shades
 from genprobe.errors import Caution, InputError
-from genprobe.files import (
-    Notes,
-    Problems,
-    Row,
-    cell_json,
-    cell_list,
-    cell_sentence,
-    cell_text,
-    numbered_rows,
-    read_rows,
-)
+from genprobe.files import Row, numbered_rows, read_rows
+from genprobe.files.cells import Notes, Problems, cell_json, cell_list, cell_sentence, cell_text
 from genprobe.records import Statement, digest
 from genprobe.resources import packs, registry
 

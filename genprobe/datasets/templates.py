@@ -15,16 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from genprobe.errors import Caution, InputError
-from genprobe.files import (
-    Notes,
-    Problems,
-    Row,
-    cell_json,
-    cell_list,
-    cell_sentence,
-    cell_text,
-    numbered_rows,
-)
+from genprobe.files import Row, numbered_rows
+from genprobe.files.cells import Notes, Problems, cell_json, cell_list, cell_sentence, cell_text
 from genprobe.linguistics import contradict
 from genprobe.records import JSON, Statement, digest
 from genprobe.resources import packs, registry

@@ -17,14 +17,12 @@ import re
 import secrets
 import stat
 import sys
-import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from genprobe.errors import InputError, RowErrors
-from genprobe.records import JSON
-from genprobe.text import many, natural
+from genprobe.errors import InputError
+from genprobe.text import many
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,11 +59,6 @@ _UNWRITABLE = re.compile("[\0\ud800-\udfff]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 # The same half, and what some readers take for the end of a line though JSON does not.
 _TO_JSON_ESCAPE = re.compile("[\x85\u2028\u2029\ud800-\udfff]")
-# Controls, soft hyphen, zero-width space, bidi controls, BOM, replacement character; not the
-# joiners, which Persian, Hindi and Bengali spelling needs.
-_UNSEEN = re.compile(
-    "[\0-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\ufff9-\ufffd]"
-)
 
 
 def read_rows(path: str | os.PathLike[str]) -> Iterator[Row]:
@@ -359,7 +352,7 @@ def _write_stdout(rows: Iterable[Mapping[str, Any]]) -> int:
     where, count = "standard output", 0
     for row in rows:
         count += 1
-        line = _json(row, f"{where}, row {count}")
+        line = json_of(row, f"{where}, row {count}")
         with _writing(where):
             sys.stdout.buffer.write(line.encode("utf-8") + b"\n")
     with _writing(where):
@@ -367,8 +360,11 @@ def _write_stdout(rows: Iterable[Mapping[str, Any]]) -> int:
     return count
 
 
-def _json(value: object, where: str) -> str:
-    """JSON on one line, readable, with escapes only for what UTF-8 or a line cannot hold."""
+def json_of(value: object, where: str) -> str:
+    """Write a value as JSON on one line, with escapes only for what UTF-8 or a line cannot hold.
+
+    where: what an InputError says of a value that JSON cannot hold.
+    """
     try:
         try:
             text = _DUMPS(value)
@@ -437,7 +433,7 @@ class _Writer:
 
 class _JsonlWriter(_Writer):
     def write(self, number: int, row: Mapping[str, Any]) -> None:
-        line = _json(row, f"{self.path}, row {number}")
+        line = json_of(row, f"{self.path}, row {number}")
         self.file.write(line.encode("utf-8") + b"\n")
 
 
@@ -468,7 +464,7 @@ class _CsvWriter(_Writer):
             return ""
         if isinstance(value, int | float | decimal.Decimal) and not isinstance(value, bool):
             return value
-        return escape(_text_of(value, f"{self.path}, row {number}"))
+        return escape(text_of(value, f"{self.path}, row {number}"))
 
     def close(self) -> None:
         self._header()
@@ -547,7 +543,7 @@ class _ParquetWriter(_Writer):
         ):
             return [self._cell(number, part) for part in value]
         if isinstance(value, Mapping | list | tuple):
-            return _SURROGATE.sub("\ufffd", _text_of(value, f"{self.path}, row {number}"))
+            return _SURROGATE.sub("\ufffd", text_of(value, f"{self.path}, row {number}"))
         return value
 
     def close(self) -> None:
@@ -560,125 +556,7 @@ class _ParquetWriter(_Writer):
             self.writer.is_open = False  # else it writes a footer when it is collected
 
 
-# --- cells, and what is odd about them
-
-
-class Notes:
-    """What is odd in a file, each kind once, with its rows, in the order first seen."""
-
-    def __init__(self) -> None:
-        self._rows: dict[str, list[object]] = {}
-
-    def add(self, what: str, row: object = None) -> None:
-        """`row` is the row's number, or a language and the row's number."""
-        self._rows.setdefault(what, []).append(row)
-
-    def lines(self, shown: int = 5) -> list[str]:
-        """Write `what: n (rows 3, 7, 9 and 2 more)`; only `what` where no row was given."""
-        lines = []
-        for what, given in self._rows.items():
-            rows = [row for row in given if row is not None]
-            if not rows:
-                lines.append(what)
-                continue
-            more = f" and {len(rows) - shown} more" if len(rows) > shown else ""
-            word = "row" if len(rows) == 1 else "rows"
-            first = ", ".join(map(str, rows[:shown]))
-            lines.append(f"{what}: {len(rows)} ({word} {first}{more})")
-        return lines
-
-
-class Problems:
-    """What cannot be used in a file, row by row: all of it is told at once, up to `MOST`."""
-
-    MOST = 20
-
-    def __init__(self, path: str | Path = "") -> None:
-        self._where = f"{path}, " if path else ""
-        self._lines: dict[str, None] = {}
-
-    def __bool__(self) -> bool:
-        return bool(self._lines)
-
-    def add(self, row: int | None, what: str) -> None:
-        """Note a problem. row: its number, None where `what` says it, or it is of no row."""
-        self._lines[f"row {row}: {what}" if row is not None else what] = None
-
-    @contextlib.contextmanager
-    def at(self, row: int | None = None) -> Iterator[None]:
-        """Take an InputError of a row for a problem, and go on with the next."""
-        try:
-            yield
-        except InputError as error:
-            self.add(row, str(error))
-
-    def each(self, cells: Iterable[tuple[Any, Any]], read: Callable[[Any, Any], Any]) -> list[Any]:
-        """`read(value, row)` of each (row, value); None where that is a problem."""
-        found: list[Any] = []
-        for row, value in cells:
-            found.append(None)
-            with self.at():
-                found[-1] = read(value, row)
-        return found
-
-    def tell(self) -> None:
-        """Raise one InputError of all problems, where there are any."""
-        lines = sorted((line.removeprefix(self._where) for line in self._lines), key=natural)
-        if len(lines) == 1:
-            raise InputError(f"{self._where}{lines[0]}")
-        if lines:
-            more = len(lines) - self.MOST
-            shown = [*lines[: self.MOST], *([f"and {more} more"] if more > 0 else [])]
-            where = self._where.removesuffix(", ")
-            head = f"{where}: {len(lines)} problems" if where else f"{len(lines)} problems"
-            raise RowErrors("\n".join([head, *shown]))
-
-
-def cell_text(value: object) -> str:
-    """Give the text of a cell, trimmed; empty for null and NaN, else as JSON has it."""
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return ""
-    if isinstance(value, str):
-        return value.strip()
-    return _text_of(value, "a cell")
-
-
-def cell_json(value: object) -> JSON:
-    """Give a cell as JSON holds it: NaN is null, a date is text; a text stays as it is."""
-    return value if isinstance(value, str) else json.loads(_json(value, "a cell"))
-
-
-def _text_of(value: object, where: str) -> str:
+def text_of(value: object, where: str) -> str:
     """Write a value that is not text: a date in ISO 8601, everything else as JSON writes it."""
-    text = _json(value, where)
+    text = json_of(value, where)
     return json.loads(text) if text.startswith('"') else text
-
-
-def cell_sentence(value: object, notes: Notes, row: object) -> str:
-    """Give a sentence under test: NFC and trimmed, else as it is; note what cannot be seen."""
-    text = cell_text(value)
-    normal = unicodedata.normalize("NFC", text)
-    if normal != text:
-        notes.add("text brought to the Unicode form NFC", row)
-    if _UNSEEN.search(normal):
-        notes.add("line breaks, control or invisible characters in the text, kept", row)
-    return normal
-
-
-def cell_list(value: object, separators: str = ",;") -> list[str]:
-    """Read a list that is a list, or one that is written as text: `['en', 'fr']`, `en, fr`.
-
-    Brackets and quotes around the items are dropped; an item is never empty.
-    """
-    parts: Iterable[object]
-    if isinstance(value, str):
-        inner = value.strip()
-        if inner.startswith("[") and inner.endswith("]"):
-            inner, separators = inner[1:-1], ","
-        parts = re.split(f"[{re.escape(separators)}]", inner)
-    elif isinstance(value, list | tuple):
-        parts = value
-    else:
-        parts = [value]
-    items = [cell_text(part).strip("'\" ") for part in parts]
-    return [item for item in items if item]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from genprobe.datasets import choices
 from genprobe.errors import InputError
-from genprobe.files import Problems, cell_text
+from genprobe.files.cells import Problems, cell_text
 from genprobe.text import whole
 
 if TYPE_CHECKING:

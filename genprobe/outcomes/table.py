@@ -27,7 +27,7 @@ import pandas as pd
 from genprobe.datasets import frames
 from genprobe.datasets.statements import known_in
 from genprobe.errors import InputError, RunError
-from genprobe.files import Problems
+from genprobe.files.cells import Problems
 from genprobe.judges import BOOLEAN, NUMBER, VERBATIM, seen
 from genprobe.judges.story import near_duplicates
 from genprobe.outcomes import chosen, columns, external, facts, preferences

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from genprobe.errors import InputError
-from genprobe.files import Row, cell_text
+from genprobe.files import Row
+from genprobe.files.cells import cell_text
 
 # Our column -> the names that it goes by, in small letters with `_` between words.
 COLUMNS = {

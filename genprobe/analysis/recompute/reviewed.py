@@ -16,6 +16,7 @@ from genprobe.analysis.recompute.intervals import CLOSE
 from genprobe.analysis.recompute.rows import Row
 from genprobe.analysis.recompute.stories import FEWEST, Errors, negrate, not_told, templates
 from genprobe.analysis.recompute.tested import counts, ends
+from genprobe.files import cells
 from genprobe.records import Score
 from genprobe.review import collect
 from genprobe.runs.run import Run
@@ -35,10 +36,10 @@ def with_people(rows: Sequence[Row], table: Path) -> list[Row]:
     for said in data:
         yes, no = (float(said.get(name) or 0) for name in ("yes", "no"))
         share = yes / (yes + no) if yes + no else float(said["people"])
-        shares[tuple(files.cell_text(said[c]) for c in ours)] = share
+        shares[tuple(cells.cell_text(said[c]) for c in ours)] = share
     found = []
     for row in rows:
-        key = tuple(files.cell_text(row.get(c)) for c in ours)
+        key = tuple(cells.cell_text(row.get(c)) for c in ours)
         found.append({**row, "people": shares.get(key), "people_of": " ".join(key)})
     return found
 

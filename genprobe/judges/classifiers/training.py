@@ -35,6 +35,7 @@ def train(
     import numpy as np
 
     from genprobe import files
+    from genprobe.files import cells
     from genprobe.judges.classifiers import linear
 
     out, base = Path(out_card), load(like)
@@ -45,7 +46,7 @@ def train(
         if text not in row or label not in row:
             missing = text if text not in row else label
             raise InputError(f"{path}: no column {missing!r}; columns: {', '.join(map(str, row))}")
-        texts.append(files.cell_text(row[text]))
+        texts.append(cells.cell_text(row[text]))
         negative.append(_class(row[label], f"{path}, row {number}"))
     if min(sum(negative), len(negative) - sum(negative)) < 50:
         raise InputError(f"{path}: fewer than 50 texts of a class; train on more")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from genprobe.errors import InputError
-from genprobe.files import cell_text
+from genprobe.files.cells import cell_text
 from genprobe.statistics import wilson
 from genprobe.text import many
 

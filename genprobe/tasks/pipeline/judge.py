@@ -12,6 +12,7 @@ from typing import Any
 from genprobe import files
 from genprobe.datasets import frames
 from genprobe.errors import Caution, InputError
+from genprobe.files import cells
 from genprobe.judges import Item, Judge, Verdict, seen, verdicts
 from genprobe.linguistics import thoughts
 from genprobe.records import Judgment, LogProb, Request
@@ -191,7 +192,7 @@ def _opened(path: str | Path, note: Note) -> Iterator[tuple[int, dict[str, Any]]
 
     InputError, naming the rows, if a response is neither a text nor such an answer.
     """
-    problems = files.Problems(path)
+    problems = cells.Problems(path)
     told = False
     for number, row in files.numbered_rows(path):
         reply = row.get("response")
@@ -362,7 +363,7 @@ def _item(row: dict[str, Any], judge: Judge) -> Item:
     if lacking:
         raise InputError(_lacks(row, judge.name, lacking))
     lang, probe, prompt, response = (
-        v if isinstance(v, str) else files.cell_text(v) for v in values.values()
+        v if isinstance(v, str) else cells.cell_text(v) for v in values.values()
     )
     apart = (row.get("reasoning"), row.get("reasoning_from"), row.get("finish"))
     reasoning, source, finish = (v if isinstance(v, str) else "" for v in apart)

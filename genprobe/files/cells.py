@@ -1,0 +1,141 @@
+"""Cells of rows that people wrote, and what is odd or wrong about them, told with their rows."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from genprobe.errors import InputError, RowErrors
+from genprobe.files import json_of, text_of
+from genprobe.records import JSON
+from genprobe.text import natural
+
+if TYPE_CHECKING:
+    pass
+
+# Controls, soft hyphen, zero-width space, bidi controls, BOM, replacement character; not the
+# joiners, which Persian, Hindi and Bengali spelling needs.
+_UNSEEN = re.compile(
+    "[\0-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\ufff9-\ufffd]"
+)
+
+
+class Notes:
+    """What is odd in a file, each kind once, with its rows, in the order first seen."""
+
+    def __init__(self) -> None:
+        self._rows: dict[str, list[object]] = {}
+
+    def add(self, what: str, row: object = None) -> None:
+        """`row` is the row's number, or a language and the row's number."""
+        self._rows.setdefault(what, []).append(row)
+
+    def lines(self, shown: int = 5) -> list[str]:
+        """Write `what: n (rows 3, 7, 9 and 2 more)`; only `what` where no row was given."""
+        lines = []
+        for what, given in self._rows.items():
+            rows = [row for row in given if row is not None]
+            if not rows:
+                lines.append(what)
+                continue
+            more = f" and {len(rows) - shown} more" if len(rows) > shown else ""
+            word = "row" if len(rows) == 1 else "rows"
+            first = ", ".join(map(str, rows[:shown]))
+            lines.append(f"{what}: {len(rows)} ({word} {first}{more})")
+        return lines
+
+
+class Problems:
+    """What cannot be used in a file, row by row: all of it is told at once, up to `MOST`."""
+
+    MOST = 20
+
+    def __init__(self, path: str | Path = "") -> None:
+        self._where = f"{path}, " if path else ""
+        self._lines: dict[str, None] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._lines)
+
+    def add(self, row: int | None, what: str) -> None:
+        """Note a problem. row: its number, None where `what` says it, or it is of no row."""
+        self._lines[f"row {row}: {what}" if row is not None else what] = None
+
+    @contextlib.contextmanager
+    def at(self, row: int | None = None) -> Iterator[None]:
+        """Take an InputError of a row for a problem, and go on with the next."""
+        try:
+            yield
+        except InputError as error:
+            self.add(row, str(error))
+
+    def each(self, cells: Iterable[tuple[Any, Any]], read: Callable[[Any, Any], Any]) -> list[Any]:
+        """`read(value, row)` of each (row, value); None where that is a problem."""
+        found: list[Any] = []
+        for row, value in cells:
+            found.append(None)
+            with self.at():
+                found[-1] = read(value, row)
+        return found
+
+    def tell(self) -> None:
+        """Raise one InputError of all problems, where there are any."""
+        lines = sorted((line.removeprefix(self._where) for line in self._lines), key=natural)
+        if len(lines) == 1:
+            raise InputError(f"{self._where}{lines[0]}")
+        if lines:
+            more = len(lines) - self.MOST
+            shown = [*lines[: self.MOST], *([f"and {more} more"] if more > 0 else [])]
+            where = self._where.removesuffix(", ")
+            head = f"{where}: {len(lines)} problems" if where else f"{len(lines)} problems"
+            raise RowErrors("\n".join([head, *shown]))
+
+
+def cell_text(value: object) -> str:
+    """Give the text of a cell, trimmed; empty for null and NaN, else as JSON has it."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    if isinstance(value, str):
+        return value.strip()
+    return text_of(value, "a cell")
+
+
+def cell_json(value: object) -> JSON:
+    """Give a cell as JSON holds it: NaN is null, a date is text; a text stays as it is."""
+    return value if isinstance(value, str) else json.loads(json_of(value, "a cell"))
+
+
+def cell_sentence(value: object, notes: Notes, row: object) -> str:
+    """Give a sentence under test: NFC and trimmed, else as it is; note what cannot be seen."""
+    text = cell_text(value)
+    normal = unicodedata.normalize("NFC", text)
+    if normal != text:
+        notes.add("text brought to the Unicode form NFC", row)
+    if _UNSEEN.search(normal):
+        notes.add("line breaks, control or invisible characters in the text, kept", row)
+    return normal
+
+
+def cell_list(value: object, separators: str = ",;") -> list[str]:
+    """Read a list that is a list, or one that is written as text: `['en', 'fr']`, `en, fr`.
+
+    Brackets and quotes around the items are dropped; an item is never empty.
+    """
+    parts: Iterable[object]
+    if isinstance(value, str):
+        inner = value.strip()
+        if inner.startswith("[") and inner.endswith("]"):
+            inner, separators = inner[1:-1], ","
+        parts = re.split(f"[{re.escape(separators)}]", inner)
+    elif isinstance(value, list | tuple):
+        parts = value
+    else:
+        parts = [value]
+    items = [cell_text(part).strip("'\" ") for part in parts]
+    return [item for item in items if item]
