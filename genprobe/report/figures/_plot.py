@@ -255,31 +255,12 @@ def dots(
     wide = len(panels) > 1 or len(rows) > 12 or max(map(len, rows)) > 22
     figure = canvas(PAGE if wide else COLUMN, height, [*panels, *rows, *series])
     axes = figure.subplots(*shape, sharex=True, sharey=True, squeeze=False).ravel()
-    spread = 0.8 * (len(series) - 1) / max(len(series), 1)
-    offsets = [spread * (at / max(len(series) - 1, 1) - 0.5) for at in range(len(series))]
+    of_series = {name: shown[name] for name in series}
     for ax, panel in zip(axes, panels, strict=False):
         if len(panels) > 1:
             ax.set_title(label(panel, 40), pad=10)
-        numbers: list[str] = []
-        for y, row in enumerate(rows):
-            if y % 2:
-                ax.axhspan(y - 0.5, y + 0.5, color=_BAND, linewidth=0, zorder=0)
-            here = []
-            for name, offset in zip(series, offsets, strict=True):
-                score = points.get((panel, row, name))
-                if score is not None:
-                    here.append(score.n)
-                if score is not None and score.value is not None:
-                    (draw or functools.partial(_point, scale=scale))(
-                        ax, y + offset, score, shown[name], 0.8 / max(len(series), 1)
-                    )
-            numbers.append(counts(here) if here else "–")
-        _counts(ax, numbers)
-        ax.grid(axis="x", color="#dddddd", linewidth=0.5)
-        ax.spines["left"].set_visible(False)
-        if scale.middle is not None:
-            ax.axvline(scale.middle, color=_GREY, linewidth=0.8, linestyle=(0, (4, 2)), zorder=1)
-        ax.tick_params(axis="y", length=0)
+        here = {(row, name): score for (of, row, name), score in points.items() if of == panel}
+        _panel(ax, rows, here, scale, of_series, draw or functools.partial(_point, scale=scale))
     for ax in axes[len(panels) :]:
         ax.remove()
     first = axes[0]
@@ -294,8 +275,43 @@ def dots(
         ax.tick_params(axis="x", labelbottom=at + shape[1] >= len(panels))
     figure.supxlabel(scale.title, fontsize=_SIZE)
     if len(series) > 1:
-        legend(figure, {name: shown[name] for name in series}, boxed=draw is not None)
+        legend(figure, of_series, boxed=draw is not None)
     return figure
+
+
+def _panel(
+    ax: Axes,
+    rows: Sequence[str],
+    points: Mapping[tuple[str, str], Score],
+    scale: Scale,
+    looks: Mapping[str, Look],
+    draw: Callable[[Axes, float, Score, Look, float], None],
+) -> None:
+    """Draw the rows of one panel, the series of a row one above the other.
+
+    points: (row, series) -> score. draw: as of `dots`.
+    """
+    several = max(len(looks), 1)
+    spread = 0.8 * (len(looks) - 1) / several
+    numbers: list[str] = []
+    for y, row in enumerate(rows):
+        if y % 2:
+            ax.axhspan(y - 0.5, y + 0.5, color=_BAND, linewidth=0, zorder=0)
+        here = []
+        for at, (name, look) in enumerate(looks.items()):
+            score = points.get((row, name))
+            if score is not None:
+                here.append(score.n)
+            if score is not None and score.value is not None:
+                offset = spread * (at / max(len(looks) - 1, 1) - 0.5)
+                draw(ax, y + offset, score, look, 0.8 / several)
+        numbers.append(counts(here) if here else "–")
+    _counts(ax, numbers)
+    ax.grid(axis="x", color="#dddddd", linewidth=0.5)
+    ax.spines["left"].set_visible(False)
+    if scale.middle is not None:
+        ax.axvline(scale.middle, color=_GREY, linewidth=0.8, linestyle=(0, (4, 2)), zorder=1)
+    ax.tick_params(axis="y", length=0)
 
 
 def _shape(panels: int, across: int) -> tuple[int, int]:
