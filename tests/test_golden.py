@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from genprobe.analysis.recompute import recompute
 from genprobe.analysis.score import score
 from genprobe.report import figures
 from genprobe.runs.run import Run
@@ -15,6 +16,17 @@ GOLDEN = Path(__file__).parent / "golden"
 KINDS = ("yesno", "stories", "essays", "pairs", "choices")
 # What the next versions of genprobe say of a run besides, in columns of their own.
 SINCE = frozenset(("negrate-corrected", "negrate-published"))
+# Definitions that have changed since: requests that failed are inside the bounds. No figure of these
+# runs moves, as none of their requests failed.
+RAISED = {"acquiescence/2": "acquiescence/3", "negrate/1": "negrate/2"}
+RAISED |= {"negative-stories/1": "negative-stories/2"}
+
+
+def raised(text: str) -> str:
+    """The text with the definitions of today in its signatures."""
+    for old, new in RAISED.items():
+        text = text.replace(f"metric:{old}-", f"metric:{new}-")
+    return text
 
 
 @pytest.fixture(params=KINDS)
@@ -30,7 +42,7 @@ def test_the_run_is_whole_and_its_spec_has_the_same_hash(run):
 
 
 def test_it_scores_to_the_same_bytes(run):
-    wanted = json.loads((run / "scores.json").read_text())
+    wanted = json.loads(raised((run / "scores.json").read_text()))
     score(run)
     found = json.loads((run / "scores.json").read_text())
     assert [one for one in found if one["metric"] not in SINCE] == wanted
@@ -50,7 +62,15 @@ def test_the_figures_of_the_report_are_the_same(tmp_path):
     drawn = figures.draw(folders, tmp_path / "figures")
     made = {path.name: path for path in map(Path, drawn) if path.suffix == ".csv"}
     for path in sorted((GOLDEN / "figures").glob("*.csv")):
-        assert made[path.name].read_bytes() == path.read_bytes(), path.name
+        assert made[path.name].read_text("utf-8") == raised(path.read_text("utf-8")), path.name
+
+
+def test_a_figure_of_an_older_definition_is_told_and_not_called_wrong(run):
+    found = recompute(Run.open(run))
+    assert found.differences == []
+    stored = {score["metric"] for score in json.loads((run / "scores.json").read_text())}
+    older = {metric for metric, why in found.left.items() if why.startswith("stored as")}
+    assert older == stored & {name.partition("/")[0] for name in RAISED}
 
 
 def test_it_resumes_where_it_was(run):

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import os
 import re
 import shutil
 from pathlib import Path
@@ -682,3 +683,16 @@ def test_a_judge_beside_peoples_labels(tmp_path):
     assert "caution: 'mine' says 'unclear' in 1 row" in lines[5]
     with pytest.raises(InputError, match="row 2: no column 'my'"):
         judge_file(path, out=tmp_path / "o.csv", gold=Gold("my"))
+
+
+def test_a_run_that_does_not_know_when_says_so(run, tmp_path):
+    """The time of a file is that of a copy: no page shows it."""
+    for path in [run / "responses.jsonl", run / "run.json"]:
+        text = re.sub(r',? ?"at": ?"[^"]*"', "", path.read_text("utf-8"))
+        path.write_text(text, "utf-8")
+        os.utime(path, (1_577_900_000, 1_577_900_000))  # 2020-01-01
+    page = tmp_path / "r.html"
+    report.build([run], page)
+    shown = page.read_text("utf-8")
+    assert "2020-01-01" not in shown and "Files last written" not in shown
+    assert "; when they came is not recorded." in shown

@@ -43,7 +43,7 @@ from genprobe.judges.choosing.reading import Reading
 from genprobe.records import digest
 from genprobe.resources import packs, registry
 
-VERSION = "3"  # raised whenever a verdict can change without a change of a file in prompts/
+VERSION = "4"  # raised whenever a verdict can change without a change of a file in prompts/
 PLACE, READS = 15, "replies to questions with options"
 COLUMNS = (
     Column("chosen", "the number of the option, from 0, as they were listed", LABEL),

@@ -26,6 +26,7 @@ from genprobe.judges import BOOLEAN, Column, Item, Verdict
 from genprobe.records import digest
 from genprobe.resources import packs, registry
 from genprobe.text import (
+    FORM,
     TOKEN,
     Phrases,
     compile_phrases,
@@ -161,5 +162,5 @@ def make() -> RefusalJudge:
         for phrase in words["identity"]
         for token in tokens(replace(normalise(phrase), fold))
     }
-    version = f"{VERSION}+{digest([groups, sorted(identity), fold], 8)}"
+    version = f"{VERSION}.{FORM}+{digest([groups, sorted(identity), fold], 8)}"
     return RefusalJudge(_Words(compile_phrases(groups, fold), frozenset(identity)), fold, version)

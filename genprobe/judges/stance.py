@@ -42,7 +42,7 @@ from genprobe.judges import BOOLEAN, LABEL, Column, Item, Verdict, field_of, ref
 from genprobe.records import digest
 from genprobe.resources import packs, registry
 
-VERSION = "4"  # raised whenever a verdict can change without a change of a file in prompts/
+VERSION = "5"  # raised whenever a verdict can change without a change of a file in prompts/
 
 PLACE, READS = 70, "essays"
 COLUMNS = (

@@ -1772,7 +1772,7 @@ class YesNo:
 
     def __init__(self) -> None:
         hashes = [packs.load_language(code).hash for code in registry.names("languages")]
-        readers = f"{clauses.VERSION}.{verdicts.VERSION}.{learned.VERSION}"
+        readers = f"{clauses.VERSION}.{verdicts.VERSION}.{learned.VERSION}.{text.FORM}"
         thought = thoughts.signature()
         hashes.append(packs.file_hash(learned.FILE))  # one hash of both: short enough to be shown
         self.signature = f"yesno@{VERSION}.{readers}+{digest(hashes, 8)}+{thought}"
@@ -2012,7 +2012,7 @@ class Strict:
 
     def __init__(self) -> None:
         hashes = [packs.load_language(code).hash for code in registry.names("languages")]
-        self.signature = f"strict@1+{digest(hashes, 8)}"
+        self.signature = f"strict@1.{text.FORM}+{digest(hashes, 8)}"
         self._words: dict[str, tuple[dict[str, str], dict[str, str]]] = {}
 
     def __call__(self, item: Item) -> Verdict:

@@ -44,7 +44,7 @@ from typing import Any, NamedTuple
 from genprobe.errors import InputError
 from genprobe.records import digest
 from genprobe.resources import packs, registry
-from genprobe.text import normalise, tokens
+from genprobe.text import FORM, normalise, tokens
 
 VERSION = "2.1"
 
@@ -269,7 +269,7 @@ class Identifier:
         self._lexicon = lexicon
         self._detect = _Detector()
         detector = metadata.version("langdetect")
-        self.signature = f"{VERSION}+{lexicon.hash[:8]}+langdetect-{detector}"
+        self.signature = f"{VERSION}.{FORM}+{lexicon.hash[:8]}+langdetect-{detector}"
 
     def __call__(self, text: str, asked: str = "") -> Identified:
         """Tell the language of a text.

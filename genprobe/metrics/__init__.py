@@ -90,8 +90,8 @@ class Metric:
     `SCALES`. pairable: the value is a mean over units, so that two runs can be compared unit by
     unit. place: where it stands among the scores that are shown unasked, small first; 0 is not
     shown unless asked for. apart: columns never averaged over. of_logs: it is about
-    log-probabilities and means nothing for perplexities. version changes whenever a value or an
-    end of its interval can change.
+    log-probabilities and means nothing for perplexities. version changes whenever a value, an
+    end of its interval or one of its bounds can change.
     """
 
     name: str

@@ -231,6 +231,7 @@ METRICS = (
         NEEDS,
         never_by=STORY,
         place=100,
+        version="2",
     ),
     Metric(
         "negrate-published",
@@ -256,6 +257,7 @@ METRICS = (
         NEEDS,
         never_by=("sentiment", "negative"),
         place=110,
+        version="2",
     ),
     Metric(
         "vote-margin",

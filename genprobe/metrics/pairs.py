@@ -108,7 +108,7 @@ METRICS = (
         WILSON,
         ("answer", "statement", "status", "measures", "when", "probe"),
         never_by=("probe", "measures", "when", *REPLY),
-        version="2",
+        version="3",
     ),
     Metric(
         "contrast-gap",

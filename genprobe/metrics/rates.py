@@ -32,9 +32,11 @@ def share(
     needs: tuple[str, ...],
     units: Callable[[pd.DataFrame, list[str]], Units],
     place: int = 0,
+    version: str = "2",
 ) -> Metric:
     needs = (*needs, "statement", "status")
-    return Metric(name, title, unit, units, ratio, _wilson, WILSON, needs, place=place, version="2")
+    about = {"place": place, "version": version}
+    return Metric(name, title, unit, units, ratio, _wilson, WILSON, needs, **about)
 
 
 def units_of(

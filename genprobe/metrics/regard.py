@@ -59,6 +59,7 @@ METRICS = (
         (*NEEDS, REGARD),
         never_by=(*STORY, REGARD),
         place=106,
+        version="2",
     ),
     Metric(
         "felt-or-shown",

@@ -115,6 +115,7 @@ METRICS = (
         ("thought_state", "thought_answer", "answer"),
         _against,
         place=86,
+        version="3",
     ),
     share(
         "thought-tested",

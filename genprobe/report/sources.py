@@ -6,7 +6,6 @@ import dataclasses
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,8 +24,6 @@ from genprobe.text.display import clean, short_name
 
 if TYPE_CHECKING:
     import pandas as pd
-
-DATED = ("responses.jsonl", "logprobs.jsonl", "run.json")
 
 
 @dataclass(frozen=True)
@@ -150,21 +147,11 @@ class Source:
 
     @property
     def when(self) -> str:
-        """When the replies came, as the end of a sentence: day, or first and last."""
+        """Return when the replies came, as the end of a sentence: day, or first and last."""
         first, last = self.used.first[:10], self.used.last[:10]
         if not first:
-            return f"in files of {self.date} (when they came was not recorded)"
-        return f"on {first}" if first == last else f"from {first} to {last}"
-
-    @property
-    def date(self) -> str:
-        """Return the day on which the files of the replies were last written, ISO 8601 (UTC).
-
-        A copy may be younger than the replies.
-        """
-        paths = [self.run.folder / name for name in DATED]
-        last = max((path.stat().st_mtime for path in paths if path.is_file()), default=0.0)
-        return datetime.fromtimestamp(last, UTC).date().isoformat()
+            return "; when they came is not recorded"  # files say when they were copied
+        return f", on {first}" if first == last else f", from {first} to {last}"
 
 
 def load(folders: Sequence[str | Path]) -> list[Source]:

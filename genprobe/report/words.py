@@ -119,7 +119,7 @@ def fact(source: Source) -> Fact:
     lost = {clean(k): n for k, n in source.failures.items()}
     lost |= {"not asked yet": status["missing"]} if status["missing"] else {}
     text += f" (not there: {reasons(lost)})" if lost else ""
-    text += f", {source.when}."
+    text += f"{source.when}."
     return Fact(source.name, source.title, text, _settings(source))
 
 
@@ -162,7 +162,6 @@ def _settings(source: Source) -> list[tuple[str, str]]:
         ("Tokens of prompts", used.tokens_in),
         ("Tokens of replies", used.tokens_out),
         ("Of these of thoughts", used.reasoning_tokens),
-        ("Files last written", source.date),
     ]
     return [(name, clean(str(v))) for name, v in rows if v is not None and str(v)]
 

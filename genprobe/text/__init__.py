@@ -13,6 +13,10 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+# Raised whenever two texts can be the same that were not, or a phrase match that did not: a part of
+# the signature of every judge that compares words.
+FORM = 2
+
 # Vowel signs, viramas, accents: Python's \w leaves combining marks out, which would cut Indic
 # words at every vowel. Ranges: combining diacritics, Cyrillic, Hebrew, Arabic, then the Indic
 # blocks' signs (Devanagari to Malayalam share one layout), Thai.

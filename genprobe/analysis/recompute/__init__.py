@@ -1,8 +1,8 @@
 """Every stored figure once more, by a slow and obvious way.
 
-Nothing here is shared with `metrics` or with the table of outcomes: the records of a run are read
-one by one, a figure is a loop over them, an interval is made by its definition. What the two ways
-disagree on is a defect of one of them.
+Nothing here is shared with `metrics`, but for the versions of their definitions, or with the table
+of outcomes: the records of a run are read one by one, a figure is a loop over them, an interval is
+made by its definition. What the two ways disagree on is a defect of one of them.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from genprobe import metrics
 from genprobe.analysis.recompute import answers, preferences, reviewed, rows, stories
 from genprobe.analysis.recompute.figures import By, Figure
 from genprobe.analysis.recompute.intervals import close
@@ -22,6 +23,7 @@ from genprobe.records import Score, digest
 from genprobe.runs.run import Run
 
 _WAYS = answers.WAYS | stories.WAYS | preferences.WAYS
+_DEFINED = re.compile(r"metric:([^/|]+/\d+)")
 _SUBSET = re.compile(r"\+regions:([^|]*)")
 
 
@@ -85,6 +87,8 @@ class _Source:
 
     def figure(self, score: Score) -> Figure | str:
         """Return the figure of a stored score, or why there is none."""
+        if older := _older(score):
+            return older
         if "+review-" in score.signature:
             if self._review is None:
                 return "the review's table is no part of the run: --reviewed names it"
@@ -131,6 +135,18 @@ class _Source:
                     found = rows.read_again(found, judge)
             self._again[name] = found
         return self._again[name]
+
+
+def _older(score: Score) -> str:
+    """Say that a figure is of a definition that has changed since; "" where it has not."""
+    defined = _DEFINED.match(score.signature)
+    if defined is None or score.metric not in metrics.catalogue():
+        return ""
+    now = metrics.find(score.metric)
+    own = f"{now.name}/{now.version}"
+    if defined[1].partition("/")[0] != now.name or defined[1] == own:
+        return ""
+    return f"stored as {defined[1]}, which is {own} now: `genprobe score` makes it anew"
 
 
 # Columns of cells that a measure makes.
