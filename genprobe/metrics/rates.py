@@ -35,8 +35,9 @@ def share(
     version: str = "2",
 ) -> Metric:
     needs = (*needs, "statement", "status")
-    about = {"place": place, "version": version}
-    return Metric(name, title, unit, units, ratio, _wilson, WILSON, needs, **about)
+    return Metric(
+        name, title, unit, units, ratio, _wilson, WILSON, needs, place=place, version=version
+    )
 
 
 def units_of(
