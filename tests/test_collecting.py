@@ -262,6 +262,43 @@ def test_the_form_asks_for_nothing_and_can_be_left(visit):
 
 
 @needs_chromium
+def test_a_browser_that_keeps_nothing_asks_before_answers_are_lost(browser, visit):
+    """Storage is blocked: the form works, promises nothing, and a closed tab is asked about."""
+    pack = collect.load("rubia", "en")
+    context = browser.new_context()
+    blocked = (
+        "Object.defineProperty(window, 'localStorage', {get() { throw new Error('blocked') }})"
+    )
+    context.add_init_script(blocked)
+    page = visit("rubia", "en", context)
+    assert pack.words["stored"] not in page.locator("main").inner_text()
+    page.get_by_role("button", name=pack.texts["consent_yes"]).click()
+    page.get_by_role("button", name=pack.words["skip"]).click()
+    box = page.get_by_role("textbox", name=heading(page))
+    box.fill("Bakers hum.")
+    asked = []
+    page.on("dialog", lambda dialog: (asked.append(dialog.type), dialog.accept()))
+    page.reload()
+    assert asked == ["beforeunload"] and heading(page) == pack.texts["consent"]
+    page.get_by_role("button", name=pack.texts["consent_no"]).click()
+    page.get_by_role("button", name=pack.words["wipe"]).click()
+    assert asked[1:] == ["confirm"] and heading(page) == pack.texts["consent"]
+    assert page.faults == []
+
+
+@needs_chromium
+def test_a_box_is_named_by_its_question_and_says_that_it_wants_an_answer(visit):
+    pack = collect.load("rubia", "en")
+    page = visit("rubia", "en")
+    assert pack.words["stored"] in page.locator("main").inner_text()
+    page.get_by_role("button", name=pack.texts["consent_yes"]).click()
+    page.get_by_role("button", name=pack.words["skip"]).click()
+    assert page.get_by_role("textbox", name=heading(page)).count() == 1
+    told = page.locator("main").inner_text()
+    assert pack.words["required"] in told and pack.words["optional"] not in told
+
+
+@needs_chromium
 @pytest.mark.parametrize("lang", ["fa", "en"])
 def test_a_screen_reader_finds_its_way(visit, lang):
     from axe_playwright_python.sync_playwright import Axe
