@@ -17,7 +17,7 @@ from genprobe._version import __version__
 
 if TYPE_CHECKING:  # for editors and type checkers; `_PUBLIC` says the same
     from genprobe.analysis.compare import compare as compare_runs
-    from genprobe.analysis.compare import paradigms as compare_paradigms
+    from genprobe.analysis.paradigm_runs import paradigms as compare_paradigms
     from genprobe.analysis.reproduce import run as reproduce_study
     from genprobe.analysis.score import score
     from genprobe.api import choices, essays, logprobs, stories, yesno
@@ -78,7 +78,7 @@ _PUBLIC = {
     "judge_file": "tasks.pipeline.judge.judge_file",
     "score": "analysis.score.score",
     "compare_runs": "analysis.compare.compare",
-    "compare_paradigms": "analysis.compare.paradigms",
+    "compare_paradigms": "analysis.paradigm_runs.paradigms",
     "review_export": "review.sample.export",
     "review_import": "review.collect.collect",
     "review_agreement": "review.agreement.agreement",

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from genprobe import files
-from genprobe.analysis import compare
+from genprobe.analysis import paradigm_runs
 from genprobe.analysis.score import score
 from genprobe.datasets import frames, pairs
 from genprobe.errors import InputError
@@ -347,7 +347,7 @@ def test_beside_log_probabilities(tmp_path):
     ask = Ask(data=str(data), decodes=("logprob",), out=tmp_path / "says")
     says = run("choices", ask)
     prefers = run("logprob", Ask(data=str(data), scorers=("choice",), out=tmp_path / "prefers"))
-    found = {s.metric: s for s in compare.paradigms([says.folder, prefers.folder])}
+    found = {s.metric: s for s in paradigm_runs.paradigms([says.folder, prefers.folder])}
     assert found["says"].n == 16
     table = says.outcomes()
     masses = table.groupby("item")[["p_target", "p_counter"]].sum()
@@ -357,7 +357,7 @@ def test_beside_log_probabilities(tmp_path):
     assert found["prefers"].value == pytest.approx((ratio > 0).mean())
     with pytest.raises(InputError, match="holds pairs"):
         pairs_run = run("logprob", Ask(langs=("en",), limit=2, out=tmp_path / "pairs"))
-        compare.paradigms([says.folder, pairs_run.folder])
+        paradigm_runs.paradigms([says.folder, pairs_run.folder])
 
 
 # --- BBQ by name, and its layout in a folder

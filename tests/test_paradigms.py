@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from scipy import stats as theirs
 
 from genprobe import api, statistics
-from genprobe.analysis import compare, paradigms
+from genprobe.analysis import paradigm_runs, paradigms
 from genprobe.commands import cli
 from genprobe.errors import InputError, RunError
 from genprobe.outcomes import table
@@ -441,23 +441,23 @@ def test_runs_that_do_not_fit(runs, tmp_path):
     asked, scored = runs
     other = copied(scored, tmp_path / "other", revision="r2")
     with pytest.raises(RunError, match=r"no `logprob` run of control, .*; run `genprobe logprob`"):
-        compare.paradigms([asked.folder])
+        paradigm_runs.paradigms([asked.folder])
     with pytest.raises(RunError, match=r"no `yesno` run of control, .*; run `genprobe yesno`"):
-        compare.paradigms([scored.folder])
+        paradigm_runs.paradigms([scored.folder])
     with pytest.raises(RunError, match=r"no `logprob` run of control, .* is of revision r2"):
-        compare.paradigms([asked.folder, other])
+        paradigm_runs.paradigms([asked.folder, other])
     again = copied(asked, tmp_path / "again")
     with pytest.raises(InputError, match="ask the same question twice"):
-        compare.paradigms([asked.folder, again, scored.folder])
+        paradigm_runs.paradigms([asked.folder, again, scored.folder])
     wrong = copied(asked, tmp_path / "wrong", command="stories")
     with pytest.raises(RunError, match="is a run of `stories`"):
-        compare.paradigms([wrong, scored.folder])
+        paradigm_runs.paradigms([wrong, scored.folder])
     hotter = [
         copied(asked, tmp_path / "hotter", model="m", temperature=0.5),
         copied(scored, tmp_path / "hotter-scored", model="m"),
     ]
     with pytest.raises(RunError, match=r"more than the model \(temperature: 0.0 -> 0.5\)"):
-        compare.paradigms([asked.folder, scored.folder, *hotter])
+        paradigm_runs.paradigms([asked.folder, scored.folder, *hotter])
     text = (other / "statements.jsonl").read_text()
     (other / "run.json").write_text((scored.folder / "run.json").read_text())
     (other / "statements.jsonl").write_text(text.replace("Women remember", "Women recall"))
@@ -471,7 +471,7 @@ def test_runs_that_do_not_fit(runs, tmp_path):
 def test_runs_of_one_model_add_up(runs, tmp_path):
     asked, scored = runs
     german = api.logprobs(langs=["de"], limit=2, scorers=["bias"], out=tmp_path / "de")
-    found = compare.paradigms([asked.folder, scored.folder, german.folder])
+    found = paradigm_runs.paradigms([asked.folder, scored.folder, german.folder])
     assert {s.by["lang"] for s in found if s.by["scorer"] == "bias"} == {"de", "en"}
     (says,) = (
         s for s in found if s.metric == "says" and s.by["lang"] == "de" and s.by["decode"] == "free"

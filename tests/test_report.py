@@ -17,7 +17,7 @@ import pytest
 from click.testing import CliRunner
 
 from genprobe import api, report, tasks
-from genprobe.analysis import compare
+from genprobe.analysis import compare, paradigm_runs
 from genprobe.analysis import score as counting
 from genprobe.commands import cli
 from genprobe.engines import Identity, Sampling
@@ -210,7 +210,7 @@ def test_comparisons_are_on_the_page(folders, page):
     found = Page(page.read_text("utf-8"))
     for score in compare.compare(folders["answers"], [folders["other"]]):
         assert shown(found, score), score
-    for score in compare.paradigms([folders["answers"], folders["pairs"]], by=["lang"]):
+    for score in paradigm_runs.paradigms([folders["answers"], folders["pairs"]], by=["lang"]):
         by = {k: v for k, v in score.by.items() if k != "model"}
         assert shown(found, Score(**vars(score) | {"by": by})), score
 
@@ -616,7 +616,7 @@ def test_an_error_that_quotes_a_statement_is_not_shown(folders, tmp_path, monkey
         data.write_text("".join(json.dumps(r | {"text": r["text"] + tail}) + "\n" for r in rows))
         runs.append(ask(monkeypatch, tmp_path / verb, verb, Model("m"), data=str(data)))
     with pytest.raises(InputError, match="in other words"):
-        compare.paradigms(runs)
+        paradigm_runs.paradigms(runs)
     for redact in (False, True):
         text = report.render(runs, redact=redact)
         assert "Not compared: they are not of the same items" in text

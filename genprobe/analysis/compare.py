@@ -1,4 +1,4 @@
-"""Runs set beside each other: `compare`, `paradigms`."""
+"""Runs set beside each other, item by item or by another test: `compare`."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ class _Asked:
         return _Asked(runs, names, [table.outcomes(run) for run in runs])
 
     def sign(self, metric: str) -> str:
-        return _signed_by([signer(run.folder, run, "", {}) for run in self.runs])(metric)
+        return signed_by([signer(run.folder, run, "", {}) for run in self.runs])(metric)
 
     def pooled(self) -> pd.DataFrame:
         """All outcomes as one table, the runs by their names."""
@@ -217,7 +217,7 @@ class _Asked:
         found = []
         for (a, one, run), (b, other, second) in pairs:
             signers = [signer(r.folder, r, "", {}) for r in dict.fromkeys((run, second))]
-            found.append(_Sides(column, a, one, b, other, _signed_by(signers)))
+            found.append(_Sides(column, a, one, b, other, signed_by(signers)))
         return found
 
 
@@ -541,101 +541,7 @@ def asked_alike(a: Run, b: Run, but: Collection[str] = WHO) -> None:
             )
 
 
-def paradigms(
-    folders: Sequence[Source], *, by: str | Sequence[str] = (), note: Note = quiet
-) -> Scores:
-    """Set what models say beside what they prefer (`analysis.paradigms`).
-
-    Each model has yes/no and log-probability runs of its own, matched by model and revision.
-    by: columns that make the cells besides model, reading and scorer; language where empty. Items
-    that do not count are told to `note`. RunError where a model lacks runs of a kind, or two models
-    were not asked alike; InputError for what else cannot be compared.
-    """
-    from genprobe.analysis import paradigms as both
-    from genprobe.outcomes import table
-
-    columns = [c for c in listed(by) or ["lang"] if c not in ("model", "decode", "scorer")]
-    models = _by_model([Run.open(folder) for folder in sources_of(folders)])
-    first = next(iter(models.values()))
-    scores = Scores()
-    signers: list[Callable[[str], str]] = []
-    for name, runs in models.items():
-        for kind, of_kind in runs.items():
-            for run in of_kind:
-                like = (
-                    r
-                    for r in first[kind]
-                    if not r.spec.differences(run.spec, tasks.find(kind).may_differ)
-                )
-                asked_alike(next(like, first[kind][0]), run, tasks.find(kind).may_differ)
-        try:
-            said, preferred = (
-                _whole([table.outcomes(run) for run in of_kind], list(tasks.find(kind).row))
-                for kind, of_kind in runs.items()
-            )
-            found = both.items(said, preferred, columns)
-        except InputError as error:
-            folder = " and ".join(str(r.folder) for of_kind in runs.values() for r in of_kind)
-            raise InputError(f"{folder}: {error}") from None
-        own = [signer(r.folder, r, "", {}) for of_kind in runs.values() for r in of_kind]
-        signers += own
-        one = name if len(models) > 1 else None
-        scores += both.scores(found, columns, _signed_by(own), one)
-        for line in both.notes(found):
-            note(f"{name}: {line}" if one else line)
-    if len(models) > 1:
-        scores += both.ranking(scores, _signed_by(signers))
-    if 1 < len(models) < both.LEAST:
-        note(f"{len(models)} models: whether they are ranked alike takes {both.LEAST} at least")
-    return scores
-
-
-def _by_model(runs: Sequence[Run]) -> dict[str, dict[str, list[Run]]]:
-    """Group runs: name of a model -> its runs of each kind, at least one.
-
-    RunError for a run of another kind, and for a model that lacks a kind.
-    """
-    ways = {task.name: task.paradigm for task in tasks.every() if task.paradigm}
-    asked = {run.spec.command for run in runs if ways.get(run.spec.command) == "says"}
-    if len(asked) > 1:
-        raise RunError(f"runs of {' and '.join(sorted(asked))} ask for different things; give one")
-    says = asked or {"yesno"}
-    kinds = [name for name, way in ways.items() if way == "prefers" or name in says]
-    known: dict[tuple[str, str], dict[str, list[Run]]] = {}
-    for run in runs:
-        kind = run.spec.command
-        if kind not in kinds:
-            raise RunError(
-                f"{run.folder} is a run of `{kind}`; give those of `yesno` (or `choices`) and "
-                "`logprob`"
-            )
-        of = known.setdefault(run.spec.who, {k: [] for k in kinds})
-        of[kind].append(run)
-    for (model, _), of in known.items():
-        for kind, other in itertools.permutations(kinds):
-            if of[kind]:
-                continue
-            there = [r for (m, _), o in known.items() if m == model for r in o[kind]]
-            cure = f"run `genprobe {kind}` on it"
-            if there:
-                cure = f"{there[0].folder} is of revision {there[0].spec.shown}"
-            folder, called = of[other][0].folder, of[other][0].spec.shown
-            raise RunError(f"{folder}: no `{kind}` run of {model}, revision {called}; {cure}")
-    names = model_names(run.spec for run in runs)
-    return {names[who]: of for who, of in known.items()}
-
-
-def _whole(tables: Sequence[pd.DataFrame], key: Sequence[str]) -> pd.DataFrame:
-    """Join the tables of several runs of one model. InputError where a row is in two."""
-    import pandas as pd
-
-    whole = pd.concat(tables, ignore_index=True) if len(tables) > 1 else tables[0]
-    if len(tables) > 1 and whole.duplicated([c for c in key if c in whole]).any():
-        raise InputError("these runs ask the same question twice; give one of them")
-    return whole
-
-
-def _signed_by(signers: Sequence[Callable[[str], str]]) -> Callable[[str], str]:
+def signed_by(signers: Sequence[Callable[[str], str]]) -> Callable[[str], str]:
     """Metric -> the signature of a number that rests on all of these runs."""
     return lambda metric: both_signatures(*(sign(metric) for sign in signers))
 

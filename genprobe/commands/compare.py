@@ -87,7 +87,7 @@ def command(
     and with the noise taken out. It prints both as a matrix, and a sentence says what that shows
     (docs/wordings.md); other formats have a row for every two.
     """
-    from genprobe.analysis import compare
+    from genprobe.analysis import compare, paradigm_runs
     from genprobe.render import formats
     from genprobe.text.display import clean
 
@@ -101,7 +101,7 @@ def command(
         _print_matrix([first, *others], columns(by), form)
         return
     if paradigms:
-        found = compare.paradigms([first, *others], by=columns(by), note=noter(quiet))
+        found = paradigm_runs.paradigms([first, *others], by=columns(by), note=noter(quiet))
     else:
         found = compare.compare(
             first,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from genprobe import metrics, tasks
-from genprobe.analysis import compare, components, flips, gate, matrix, significance
+from genprobe.analysis import compare, components, flips, gate, matrix, paradigm_runs, significance
 from genprobe.analysis.paired import fits
 from genprobe.errors import GenprobeError
 from genprobe.metrics.negrate import FEWEST, not_told
@@ -488,7 +488,7 @@ class Sections:
         tables = []
         try:
             for by in (["model"], ["lang"]):
-                found = compare.paradigms(folders, by=by)
+                found = paradigm_runs.paradigms(folders, by=by)
                 where = "all languages" if by == ["model"] else "by language"
                 for names, part in _PARADIGMS.items():
                     made = table(

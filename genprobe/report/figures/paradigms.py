@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 
-from genprobe.analysis import compare
+from genprobe.analysis import paradigm_runs
 from genprobe.errors import GenprobeError
 from genprobe.report.figures import Figure, stem
 from genprobe.report.figures._data import Data, shown, split, values
@@ -34,7 +34,7 @@ def figures(data: Data) -> Iterator[Figure]:
     if not folders:
         return
     try:
-        found = compare.paradigms(folders, note=quiet)
+        found = paradigm_runs.paradigms(folders, note=quiet)
     except GenprobeError as error:
         data.note(f"say-prefer is not drawn: {error}")
         return
