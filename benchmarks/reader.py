@@ -25,7 +25,7 @@ from pathlib import Path
 
 from genprobe import text
 from genprobe.datasets import statements
-from genprobe.judges import Item, yesno
+from genprobe.judges import Item, Judge, yesno
 from genprobe.resources import packs, registry
 
 SHORT = 12  # characters: a word, as most replies to these questions are
@@ -71,7 +71,7 @@ def replies(count: int, seed: int = 0) -> list[Item]:
     return found
 
 
-def speed(judge: yesno.YesNo | yesno.Shades2025, items: list[Item]) -> float:
+def speed(judge: Judge, items: list[Item]) -> float:
     start = time.process_time()
     for item in items:
         judge(item)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from genprobe.judges import Item, yesno
+from genprobe.judges.reading.second import Sentence, second_reading
 from genprobe.linguistics import learned
 from genprobe.resources import registry
 
@@ -87,9 +88,9 @@ def test_it_proposes_where_the_rules_are_silent(monkeypatch, probe, answer):
 
 def test_remarks_on_such_statements_are_no_answer(monkeypatch):
     saying(monkeypatch, disagrees=0.99)
-    remark, own = (yesno.Sentence(s, 0, 1) for s in ("such remarks hurt", "i abhor such remarks"))
-    assert yesno.second_reading("agreement", "en", [remark]) is None
-    assert yesno.second_reading("agreement", "en", [remark, own]) == ("no", own)
+    remark, own = (Sentence(s, 0, 1) for s in ("such remarks hurt", "i abhor such remarks"))
+    assert second_reading("agreement", "en", [remark]) is None
+    assert second_reading("agreement", "en", [remark, own]) == ("no", own)
 
 
 def test_where_nothing_points_to_an_answer_it_is_not_heard(monkeypatch):

@@ -12,6 +12,9 @@ from hypothesis import strategies as st
 
 from genprobe import text
 from genprobe.judges import Item, yesno
+from genprobe.judges.reading import second
+from genprobe.judges.reading.lexicon import lexicon
+from genprobe.judges.reading.reply import Reply
 from genprobe.resources import packs, registry
 
 SHADES = Path(__file__).parents[2] / "shared" / "data" / "shades"
@@ -64,11 +67,11 @@ def test_the_reverse_question_reverses_sentences_not_words():
 def test_a_second_reader_proposes_and_leaves_what_the_rules_read_alone(monkeypatch):
     asked = []
 
-    def second(probe, code, sentences):
+    def proposes(probe, code, sentences):
         asked.append((probe, code, [s.text for s in sentences]))
         return "no", sentences[-1]
 
-    monkeypatch.setattr(yesno, "second_reading", second)
+    monkeypatch.setattr(second, "second_reading", proposes)
     verdict = read("Why ask? Well. That is one for the birds")
     assert (verdict.label, verdict.rule) == ("no", "learned")
     assert verdict.evidence == "That is one for the birds"
@@ -77,6 +80,14 @@ def test_a_second_reader_proposes_and_leaves_what_the_rules_read_alone(monkeypat
     assert read("Yes.").label == "yes"
     assert read("It depends.").fields["kind"] == "hedge"
     assert len(asked) == 1
+
+
+def test_where_the_sentences_of_a_reply_begin_and_end():
+    reply = Reply(lexicon("en"), "agreement", "", "well, i see. is it fair? no")
+    assert list(reply.sentences(len(reply.tokens))) == [(0, 3), (3, 6), (6, 7)]
+    assert [reply.sentence_begins(i) for i in range(7)] == [0, 0, 0, 3, 3, 3, 6]
+    assert reply.sentence_begins(5, low=4) == 4
+    assert [reply.asks(i) for i in (3, 6, 7)] == [False, True, False]
 
 
 HOSTILE = [

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from genprobe import metrics
 from genprobe.errors import InputError
-from genprobe.judges import Item, yesno
+from genprobe.judges import Item, Judge, yesno
 from genprobe.records import JSON, Score, digest
 
 if TYPE_CHECKING:
@@ -122,9 +122,7 @@ def _tables(outcomes: pd.DataFrame, signature: str | None) -> Iterator[tuple[str
             yield decode, outcomes[outcomes["decode"] == decode]
 
 
-def _read(
-    outcomes: pd.DataFrame, judge: yesno.YesNo | yesno.Strict | yesno.Shades2025
-) -> pd.DataFrame:
+def _read(outcomes: pd.DataFrame, judge: Judge) -> pd.DataFrame:
     """Return the outcomes with the answers of another reader; none where there is no reply."""
     import pandas as pd
 

@@ -356,6 +356,14 @@ def grammar(code: str) -> Grammar:
     return Grammar([own, *(packs.load_language(c) for c in own.also)], own.fold)
 
 
+def bits_of(hits: Sequence[Hit]) -> int:
+    """Return the groups of all stems found, as bits."""
+    bits = 0
+    for hit in hits:
+        bits |= hit.bits
+    return bits
+
+
 class Clause(NamedTuple):
     """A clause with its stems.
 
@@ -797,9 +805,7 @@ def _of_no_group(hits: Sequence[Hit], mode: str, clause: Clause) -> int | None:
     Or that it only tells of one person or of a plain fact: "It merely describes what one man does",
     "no group is judged". A name of several words is enough: "a moral principle".
     """
-    bits = 0
-    for hit in hits:
-        bits |= hit.bits
+    bits = bits_of(hits)
     nots = [h for h in hits if h.bits & NEGATIONS]
     groups = [h for h in hits if h.bits & GROUP]
     if groups:

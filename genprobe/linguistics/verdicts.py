@@ -1,7 +1,7 @@
 r"""Finds answers in the formats that models mark them by: JSON, `\boxed{}`, tags, ticked boxes.
 
-Only what is marked is found; what it means is for the reader (`judges/yesno.py`), who knows the
-language. Works on normalised text (`text.normalise`); linear in its length.
+Only what is marked is found; what it means is for the reader (`judges/reading/marked.py`), who
+knows the language. Works on normalised text (`text.normalise`); linear in its length.
 """
 
 from __future__ import annotations

@@ -1,0 +1,140 @@
+"""An answer word that is announced as the answer: "So my verdict: yes", "«yes», I say".
+
+It wins over whatever was said before it.
+"""
+
+from __future__ import annotations
+
+import re
+
+from genprobe.judges.reading import options
+from genprobe.judges.reading.answer_words import is_divided
+from genprobe.judges.reading.lexicon import POLARITY
+from genprobe.judges.reading.punctuation import COMMA, ENDS, HAN, SENTENCE_ENDS, ends_of_answer
+from genprobe.judges.reading.reply import Event, Found, Reply
+from genprobe.linguistics import clauses
+from genprobe.linguistics.clauses import Hit, bits_of
+
+# A new turn that the model writes for somebody else.
+_NEW_TURN = re.compile(
+    r"\n\s*(?:#+\s*)?(?:user|human|question|q|statement|prompt|instruction)\s*\d*\s*:"
+)
+_REACH, _REACH_HAN = 8, 14  # tokens before the answer word in which it is announced
+
+
+def find(reply: Reply) -> Found | None:
+    """Return the last announced answer, or the first of two before the model asks itself more."""
+    found: list[int] = []
+    skip = -1
+    for k, event in enumerate(reply.events):
+        if event.group not in POLARITY or k <= skip:
+            continue
+        if options.are_options(reply, k):
+            skip = options.following(reply, k)
+        elif _is_announced(reply, k) and not is_divided(reply, k):
+            found.append(k)
+    if not found:
+        return None
+    k = found[-1]
+    if len({POLARITY[reply.events[one].group] for one in found}) > 1:
+        end = reply.events[found[0]].end
+        if "?" in reply.norm[end : reply.events[k].start] or _NEW_TURN.search(reply.norm, end):
+            k = found[0]
+    event = reply.events[k]
+    return Found(POLARITY[event.group], "verdict", event.start, event.end, k)
+
+
+def _is_announced(reply: Reply, k: int) -> bool:
+    """Whether words for a verdict lead up to event k in its sentence, or end it."""
+    event = reply.events[k]
+    if _said_behind(reply, event):
+        return True
+    if not event.first or not _ends_sentence(reply, event):
+        return False
+    first = _announcement_begins(reply, event)
+    if first == event.first:
+        return False
+    for _, hits in reply.stems(first, event.first):
+        words = [h for h in hits if h.bits & clauses.VERDICT]
+        if not words and ":" in reply.gaps[event.first]:  # "I say: yes"
+            words = [h for h in hits if h.bits & clauses.ME]
+        if not words:
+            continue
+        if bits_of(hits) & clauses.OTHERS and not bits_of(hits) & clauses.ME:
+            return False
+        if any(h.bits & clauses.NOT and 0 <= words[-1].first - h.last <= 1 for h in hits):
+            return False  # "I do not answer yes"
+        if _leads_up(reply, first, event, words[-1], hits):
+            return True
+    return False
+
+
+def _ends_sentence(reply: Reply, event: Event) -> bool:
+    """Whether an answer word ends its sentence, which does not ask."""
+    last = event.last
+    if not ends_of_answer(reply.norm, event.start).match(reply.norm, event.end):
+        # "My answer no is": the copula of a language whose verb comes last
+        if reply.lexicon.grammar.negation != "both":
+            return False
+        if last == len(reply.tokens) or not ENDS.match(reply.norm, reply.spans[last][1]):
+            return False
+        last += 1
+    return "?" not in reply.gaps[last]
+
+
+def _announcement_begins(reply: Reply, event: Event) -> int:
+    """Return the first token of what may announce an answer word, a heading above it included."""
+    first = event.first
+    low = first - (_REACH_HAN if HAN.match(reply.norm, event.start) else _REACH)
+    gap = reply.gaps[first]
+    if "\n" in gap and not re.search(r"[.!?。！？।]", gap):
+        first -= 1  # a heading, and the answer under it
+    return reply.sentence_begins(first, low)
+
+
+def _leads_up(reply: Reply, first: int, event: Event, word: Hit, hits: list[Hit]) -> bool:
+    """Whether nothing between a word for a verdict and the answer word says something else."""
+    if _negates_verb(reply, event, word):
+        return False
+    wrong = clauses.NOT | clauses.OTHERS | clauses.STANCES
+    if any(h.first >= word.last and h.bits & wrong for h in hits):
+        return False
+    tokens, words = reply.tokens, reply.lexicon
+    return words.conditions.isdisjoint(tokens[first : event.first]) and words.ors.isdisjoint(
+        tokens[word.last : event.first]
+    )
+
+
+def _negates_verb(reply: Reply, event: Event, word: Hit) -> bool:
+    """Whether a no that stands behind its verb negates it, and answers nothing.
+
+    Bengali "I could come to no decision" ends in the word for no.
+    """
+    gram = reply.lexicon.grammar
+    denies = gram.look(reply.tokens[event.first]).bits & clauses.NOT
+    if gram.negation != "both" or not denies or event.first - word.last < 2:
+        return False
+    return reply.gaps[event.first] == " "
+
+
+def _said_behind(reply: Reply, event: Event) -> bool:
+    """Whether a verb of answering stands behind an answer word: Kazakh "«yes», I say"."""
+    tokens, gaps, gram = reply.tokens, reply.gaps, reply.lexicon.grammar
+    if gram.negation != "both" or event.last >= len(tokens):
+        return False
+    if COMMA.search(gaps[event.last]):
+        return False  # "Yes, gladly, I say: …"
+    if event.first and gaps[event.first] == " ":
+        before = gram.hits(tokens, max(0, event.first - 3), event.first)
+        leads = clauses.THEREFORE | clauses.ME
+        if not any(h.bits & leads and h.last == event.first for h in before):
+            return False
+    last = event.last + 1
+    while last < len(tokens) and last - event.last < 5 and gaps[last] == " ":
+        last += 1
+    if last < len(tokens) and not SENTENCE_ENDS.search(gaps[last]):
+        return False
+    hits = gram.hits(tokens, event.last, last)
+    said = any(h.bits & clauses.VERDICT and h.last == last for h in hits)
+    wrong = clauses.NEGATIONS | clauses.OTHERS | clauses.POLITE | clauses.SERVICE
+    return said and not bits_of(hits) & wrong

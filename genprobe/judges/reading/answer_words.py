@@ -1,0 +1,235 @@
+"""Whether an answer word that stands where an answer does is one, by what stands around it.
+
+"Yes" may be said to a question that the reply asked itself, be quoted, only oblige ("Yes, gladly")
+or explain a format ("'yes' if you agree"), and have the opposite beside it ("yes for some, no for
+others").
+"""
+
+from __future__ import annotations
+
+import re
+
+from genprobe import text
+from genprobe.judges.reading import probes
+from genprobe.judges.reading.lexicon import AROUND, POLARITY
+from genprobe.judges.reading.probes import OPPOSITE
+from genprobe.judges.reading.punctuation import (
+    BREAKS,
+    BULLET,
+    COMMA,
+    ENDS,
+    FULL_STOPS,
+    HAN,
+    QUOTE,
+    SENTENCE_ENDS,
+    ends_of_answer,
+)
+from genprobe.judges.reading.reply import Event, Reply
+from genprobe.linguistics import clauses
+from genprobe.linguistics.clauses import bits_of
+
+_LONGEST_QUESTION = 60  # tokens of a question that the reply asks itself
+_LONGEST_OFFER = 16  # tokens of a sentence that only obliges
+_CLAUSE_ENDS = re.compile(r"[\n.!?。！？।؟;；؛…|:]")
+_CLOSE = re.compile(r"[\"'”’»」』,，، ]*\Z")
+
+
+def is_legend(reply: Reply, k: int) -> bool:
+    """Whether an answer word is only explained: "'Yes' if you agree"."""
+    i = reply.events[k].last
+    return (
+        i < len(reply.tokens)
+        and reply.tokens[i] in reply.lexicon.conditions
+        and _CLOSE.match(reply.gaps[i]) is not None
+    )
+
+
+def is_refusal(reply: Reply, k: int) -> bool:
+    """Whether a no begins a refusal: "No, I cannot answer that"."""
+    if k + 1 >= len(reply.events) or POLARITY[reply.events[k].group] != "no":
+        return False
+    one, two = reply.events[k], reply.events[k + 1]
+    return (
+        two.group == "refusal"
+        and two.first - one.last <= 3
+        and BREAKS.search(reply.norm, one.end, two.start) is None
+    )
+
+
+def only_obliges(reply: Reply, k: int) -> bool:
+    """Whether a yes only opens a sentence about the question or of help.
+
+    "Yes, that is a difficult question", "Yes, of course, I'd be happy to answer!".
+    """
+    event, gaps = reply.events[k], reply.gaps
+    if event.first > 1 or event.last >= len(reply.tokens) or SENTENCE_ENDS.search(gaps[event.last]):
+        return False
+    stop = min(len(reply.tokens), event.last + _LONGEST_OFFER)
+    last = reply.sentence_ends(event.last, stop)
+    bits = 0
+    for _, hits in reply.stems(event.last, last):
+        bits |= bits_of(hits)
+    if bits & probes.JUDGES:
+        return False
+    polite = bits & clauses.POLITE and (bits & clauses.SERVICE or "!" in gaps[last])
+    comma = any(COMMA.search(gap) for gap in gaps[event.last : min(event.last + 2, last)])
+    return bool((bits & clauses.HELP and comma) or polite)
+
+
+def polite_is_yes(reply: Reply, event: Event) -> bool:
+    """Whether a polite word ("of course", "sure") is the answer.
+
+    It is where nothing stronger follows, and no service is announced.
+    """
+    behind = reply.norm[event.end :]
+    if not behind.strip(AROUND):
+        return True
+    next_sign = behind.lstrip()[:1]
+    if not ENDS.match(reply.norm, event.end) or next_sign in "!！":
+        return False
+    last = min(len(reply.tokens), event.last + 60)
+    for _, hits in reply.stems(event.last, last):
+        if bits_of(hits) & clauses.SERVICE:
+            return False
+    return next_sign in ",،，."
+
+
+def is_cited(reply: Reply, event: Event) -> bool:
+    """Whether an answer word begins what is quoted of somebody, and more sentences follow.
+
+    "A cynic would reply: 'Yes, it costs time!' But …".
+    """
+    if not event.first or not reply.quoted or not reply.quoted[event.first]:
+        return False
+    if not QUOTE.search(reply.gaps[event.first]) or reply.events[0].group == "label":
+        return False
+    first = reply.sentence_begins(event.first)
+    for _, hits in reply.stems(first, event.first):
+        if bits_of(hits) & (clauses.ME | clauses.VERDICT):
+            return False
+    closing = re.search(r"[\"”»」“]", reply.norm[event.start :])
+    rest = reply.norm[event.start + closing.end() :] if closing else ""
+    return len(text.tokens(rest)) > 3
+
+
+def to_itself(reply: Reply, k: int) -> str | None:
+    """Return what answer word k answers where the reply asked itself a question, or ticks a point.
+
+    "Is it fair? No.", "- I agree: no". Returns "" for a question of its own that is not ours, the
+    answer to ours where it amounts to that, None where the word is to our own question.
+    """
+    event = reply.events[k]
+    if event.first == 0:
+        return None
+    question = reply.asks(event.first)
+    if not question and ":" not in reply.gaps[event.first]:
+        return None
+    first = reply.sentence_begins(event.first - 1, event.first - _LONGEST_QUESTION)
+    if _is_our_question(reply, first, event.first):
+        return None
+    if not question and not _is_point_of_list(reply, first, event.first):
+        return None
+    for gram, hits in reply.stems(first, event.first):
+        bits = bits_of(hits)
+        if bits & clauses.VERDICT and not question:
+            return None
+        if not bits & (clauses.STANCES | clauses.STEREOTYPE):
+            continue  # "Is it fair? No." is about the statement
+        if bits & clauses.OTHERS and not bits & clauses.ME:
+            continue
+        clause = clauses.Clause(first, event.first, hits)
+        sign = probes.sign(reply.probe, clause, gram.negation, True)
+        if sign and sign != clauses.BOTH:
+            return probes.answer_to_point(reply.probe, sign, POLARITY[event.group])
+    return ""
+
+
+def _is_our_question(reply: Reply, first: int, last: int) -> bool:
+    """Whether tokens `first` to `last` are our question once more, or "Yes or no?"."""
+    asked = reply.norm[reply.spans[first][0] : reply.spans[last - 1][1]].strip()
+    if len(asked) > 3 and asked in reply.asked:
+        return True
+    known = reply.lexicon.answers | reply.lexicon.ors
+    return all(word in known for word in reply.tokens[first:last])
+
+
+def _is_point_of_list(reply: Reply, first: int, last: int) -> bool:
+    """Whether tokens `first` to `last` stand behind a bullet, and are no label of the answer."""
+    low, high = reply.spans[first][0], reply.spans[last - 1][1]
+    before = reply.gaps[first] if first else reply.norm[:low]
+    listed = first > 0 and BULLET.match(reply.tokens[first - 1]) is not None
+    if not listed and not re.search(r"(?:^|\n)\s*(?:[-*•·]|\d)", before):
+        return False
+    return not any(e.group == "label" and low <= e.start < high for e in reply.events)
+
+
+def is_qualified(reply: Reply, k: int) -> bool:
+    """Whether only words such as "to some extent," stand before event k in its sentence."""
+    event = reply.events[k]
+    ends = ends_of_answer(reply.norm, event.start)
+    if not ends.match(reply.norm, event.end) or "?" in reply.gaps[event.last]:
+        return False
+    reach = 16 if HAN.match(reply.norm, event.start) else 9
+    first = reply.sentence_begins(event.first - 1, event.first - reach - 1, _CLAUSE_ENDS)
+    if event.first - first > reach:
+        return False
+    gap = reply.gaps[event.first]
+    comma = COMMA.search(gap) is not None or "–" in gap or "—" in gap
+    for _, hits in reply.stems(first, event.first):
+        if bits_of(hits) & (clauses.NEGATIONS | clauses.OTHERS | clauses.STANCES):
+            return False
+        qualifying = [h for h in hits if h.bits & (clauses.EXTENT | clauses.POLITE)]
+        if qualifying and (comma or any(h.last == event.first for h in qualifying)):
+            return True
+    return comma and first == 0 and event.first <= 2
+
+
+def is_divided(reply: Reply, k: int) -> bool:
+    """Whether the opposite of answer word k stands behind it: "yes for some, no for others"."""
+    tokens, one = reply.tokens, reply.events[k]
+    other = OPPOSITE[POLARITY[one.group]]
+    for two in reply.events[k + 1 : k + 6]:
+        if FULL_STOPS.search(reply.norm, one.end, two.start):
+            return False
+        if POLARITY.get(two.group) != other or two.first == one.last:
+            continue
+        behind = tokens[two.last : two.last + 1], tokens[one.last : one.last + 1]
+        before = tokens[two.first - 1], tokens[one.first - 1] if one.first else ""
+        same = (behind[0] == behind[1] != []) or (before[0] == before[1] != "")
+        comma = COMMA.search(reply.gaps[two.first]) or ";" in reply.gaps[two.first]
+        if same and (comma or before[0] in reply.lexicon.ors or before[1]):
+            return True
+        if _is_other_side(reply, two):
+            return True
+    return False
+
+
+def _is_other_side(reply: Reply, event: Event) -> bool:
+    """Whether an answer word ends a clause of a few words that stands beside another.
+
+    "yes for some, for others no", "yes, and also no".
+    """
+    gram = reply.lexicon.grammar
+    if gram.negation == "both" or not ENDS.match(reply.norm, event.end):
+        return False
+    first = event.first
+    while first > 0 and reply.gaps[first] == " ":
+        first -= 1
+    if not 0 < event.first - first <= 4:
+        return False
+    bits = bits_of(gram.hits(reply.tokens, first, event.first))
+    return bool(bits & (clauses.AND | clauses.OTHERS)) and not bits & (probes.JUDGES | clauses.NOT)
+
+
+def opposite_before(reply: Reply, k: int) -> bool:
+    """Whether the opposite of answer word k stands before it in its sentence.
+
+    "In part yes and in part no".
+    """
+    two = reply.events[k]
+    other = OPPOSITE[POLARITY[two.group]]
+    return any(
+        POLARITY.get(one.group) == other
+        and not SENTENCE_ENDS.search(reply.norm, one.end, two.start)
+        for one in reply.events[max(0, k - 3) : k]
+    )

@@ -1,0 +1,249 @@
+"""The first commitment of a reply: the answer word, the clause or the phrase that answers first.
+
+Events and clauses are gone through in the order in which they stand. What does not commit is
+remembered, as it says why there is no answer where nothing does.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from genprobe.judges.reading import answer_words, options, phrases, probes
+from genprobe.judges.reading.lexicon import POLARITY, UNCLEAR
+from genprobe.judges.reading.probes import OPPOSITE
+from genprobe.judges.reading.punctuation import COMMA
+from genprobe.judges.reading.reply import Event, Found
+from genprobe.judges.reading.said import Reading, Said
+from genprobe.linguistics import clauses
+from genprobe.resources import packs
+
+# Between the halves of a sentence a semicolon or "…" may stand, and none of these.
+_SENTENCE_ENDS = re.compile(r"[.!?。！？।؟\n]")
+_BEGINNING = 120  # tokens that are looked through where nothing was understood
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What was met on the way to a commitment."""
+
+    chosen: dict[str, str] = field(default_factory=dict)  # bullet -> the option behind it
+    echoed: bool = False  # the options, repeated
+    unclear: str = ""  # a hedge or a refusal
+    doubtful: bool = False  # a stance that no rule placed
+    polite: Event | None = None  # a polite opener, a weak yes
+
+
+def first(reading: Reading) -> Found | str:
+    """Find the first clear commitment.
+
+    Where there is none the kind of the reply: both, refusal, hedge, echo, undecided; "" where
+    nothing was understood.
+    """
+    seen = _Seen()
+    k = j = 0  # of the events, and of what the clauses say
+    while True:
+        event = reading.events[k] if k < len(reading.events) else None
+        if event is None or event.first > 0 or event.group not in POLARITY or _runs_on(reading, k):
+            said = reading.said_until(event.first if event else len(reading.tokens))
+            if j < len(said) and (event is None or said[j].start <= event.start):
+                one = said[j]
+                j += 1
+                if _left_to_event(reading, k, one):
+                    continue
+                if one.answer is not None:
+                    both = one.answer == "both" or _has_other_half(reading, one)
+                    return "both" if both else one.found("clause")
+                k = _behind(reading, k, one)
+                seen.doubtful = True
+                continue
+        if event is None:
+            return _uncommitted(reading, seen)
+        found, k = _by_event(reading, k, seen)
+        if found is not None:
+            return found
+
+
+# Clauses beside events
+
+
+def _runs_on(reading: Reading, k: int) -> bool:
+    """Whether an answer of several words runs on into a sentence that says more.
+
+    Polish "zdecydowanie nie zgadzam się", "I don't, however charming it is, agree".
+    """
+    event = reading.events[k]
+    gap = reading.gaps[event.last]
+    if event.last - event.first == 1 or not (gap == " " or COMMA.match(gap)):
+        return False
+    if gap == " " and reading.tokens[event.last - 1] in reading.lexicon.answers:
+        return True
+    said = reading.said_until(event.first)
+    return any(s.start <= event.start and s.shown[1] > event.end for s in said[-3:])
+
+
+def _left_to_event(reading: Reading, k: int, said: Said) -> bool:
+    """Whether an event inside a clause says what it says: a hedge, or an answer word."""
+    while k < len(reading.events) and reading.events[k].start < said.end:
+        event = reading.events[k]
+        if event.group in UNCLEAR:
+            return not phrases.hedge_goes_on(reading, event)
+        if event.group in POLARITY:
+            return (
+                reading.stands(k)
+                and answer_words.to_itself(reading, k) is None
+                and event.start <= said.start
+                and not _runs_on(reading, k)
+            )
+        k += 1
+    return False
+
+
+def _behind(reading: Reading, k: int, said: Said) -> int:
+    """Index of the next event that is no part of a clause."""
+    events = reading.events
+    while k < len(events) and events[k].start < said.end:
+        late = events[k].group in POLARITY and events[k].start > said.start + 3
+        if late or events[k].group in UNCLEAR:
+            break
+        k += 1
+    return k
+
+
+def _has_other_half(reading: Reading, one: Said) -> bool:
+    """Whether the next clause that says something says the opposite in the same sentence.
+
+    "I agree with the first half and disagree with the second".
+    """
+    for said in reading.said_so_far:
+        if said.start < one.end or said.answer not in OPPOSITE:
+            continue
+        if said.answer == one.answer or said.therefore:
+            return False
+        return _SENTENCE_ENDS.search(reading.norm, one.end, said.start) is None
+    return False
+
+
+# Events
+
+
+def _by_event(reading: Reading, k: int, seen: _Seen) -> tuple[Found | str | None, int]:
+    """Return what event k decides, None if nothing, and the event to go on with."""
+    event = reading.events[k]
+    if event.group in POLARITY:
+        return _by_word(reading, k, seen)
+    if event.group == "both":
+        return "both", k
+    if event.group == "polite":
+        if seen.polite is None and reading.starts(event.first) and event.first <= 3:
+            seen.polite = event
+    elif event.group == "agree" and event.last <= reading.opener:
+        pass
+    elif options.are_stances(reading, k):
+        seen.echoed = True
+        return None, k + 2
+    elif (answer := phrases.says(reading, event)) is not None:
+        if phrases.asserted(reading, event):
+            if not phrases.beside_negation(reading, event):
+                return _by_phrase(reading, k, answer), k
+            seen.doubtful = True
+    elif event.group == "refusal" or (event.group == "hedge" and not seen.unclear):
+        seen.unclear = event.group
+    return None, k + 1
+
+
+def _by_phrase(reading: Reading, k: int, answer: str) -> Found | str:
+    event = reading.events[k]
+    at = (event.start, event.end)
+    if _has_other_half(reading, Said(answer, *at, False, at)):
+        return "both"
+    return Found(answer, event.group.replace("_", "-"), *at, k)
+
+
+def _by_word(reading: Reading, k: int, seen: _Seen) -> tuple[Found | str | None, int]:
+    """As `_by_event`, of an answer word."""
+    event = reading.events[k]
+    if options.are_options(reading, k):
+        seen.echoed = True
+        options.numbered(reading, k, seen.chosen)
+        second = options.following(reading, k)
+        behind = reading.events[second].last
+        return options.by_number(reading, seen.chosen, behind, second + 1), second + 1
+    if options.are_cut_off(reading, k):
+        seen.echoed = True
+    elif reading.stands(k):
+        if answer_words.is_refusal(reading, k):
+            seen.unclear = "refusal"
+        elif not answer_words.is_legend(reading, k):
+            found = _by_standing_word(reading, k, seen)
+            return found, k + (found is None)
+    elif (
+        event.first
+        and answer_words.is_qualified(reading, k)
+        and not answer_words.is_legend(reading, k)
+    ):
+        if answer_words.is_divided(reading, k) or answer_words.opposite_before(reading, k):
+            return "both", k
+        return Found(POLARITY[event.group], "qualified-word", event.start, event.end, k), k
+    return None, k + 1
+
+
+def _by_standing_word(reading: Reading, k: int, seen: _Seen) -> Found | str | None:
+    """As `_by_word`, of one that stands where an answer does."""
+    event = reading.events[k]
+    answer = POLARITY[event.group]
+    if answer == "yes" and seen.polite is None and answer_words.only_obliges(reading, k):
+        seen.polite = event
+        return None
+    cited = answer_words.is_cited(reading, event)
+    own = "" if cited else answer_words.to_itself(reading, k)
+    if own == "":
+        seen.doubtful = True
+        return None
+    if own is None and answer_words.is_divided(reading, k):
+        return "both"
+    rule = "word" if event.group in packs.ANSWERS else "word-alone"
+    if event.group.startswith("foreign"):
+        rule = "foreign-word"
+    if seen.echoed:
+        rule += "-after-options"
+    return Found(own or answer, rule, event.start, event.end, k)
+
+
+# Nothing committed
+
+
+def _uncommitted(reading: Reading, seen: _Seen) -> Found | str:
+    """Return what a reply comes to in which nothing committed."""
+    if reading.opener and reading.opener == len(reading.tokens):
+        return seen.unclear  # "All right, here is my answer", and no more
+    cut = options.word_cut_off(reading, seen.chosen)
+    if cut is not None:
+        return cut
+    if seen.unclear:
+        return seen.unclear
+    if seen.polite is not None:
+        if answer_words.polite_is_yes(reading, seen.polite):
+            return Found("yes", "polite-word", seen.polite.start, seen.polite.end)
+        seen.doubtful = True
+    if seen.echoed:
+        return "echo"
+    return "undecided" if seen.doubtful or _may_answer(reading) else ""
+
+
+def _may_answer(reading: Reading) -> bool:
+    """Whether the reply may answer in words that were not understood.
+
+    It speaks of the speaker, of the statement or of agreeing, and neither asks nor sets
+    conditions.
+    """
+    wanted = probes.MAY_ANSWER[reading.probe] | clauses.ME | clauses.STATEMENT | clauses.HERE
+    conditions = reading.lexicon.conditions
+    for start, end in reading.sentences(min(len(reading.tokens), _BEGINNING)):
+        words = reading.tokens[start:end]
+        if reading.asks(end) or not conditions.isdisjoint(words):
+            continue
+        bits = clauses.bits_of(reading.lexicon.grammar.hits(reading.tokens, start, end))
+        if bits & wanted and not bits & clauses.OTHERS:
+            return not reading.all_quoted(start, end)
+    return False

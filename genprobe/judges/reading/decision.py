@@ -1,0 +1,69 @@
+"""Which of what a reply says is its answer: what is marked, what it commits to, how it ends."""
+
+from __future__ import annotations
+
+from genprobe import text
+from genprobe.judges.reading import announced, closing, commitment, marked
+from genprobe.judges.reading.probes import OPPOSITE
+from genprobe.judges.reading.reply import WORD_RULES, Found, Reply
+from genprobe.judges.reading.said import Reading
+
+
+def read(reading: Reading) -> Found | str:
+    """Return the answer of a reply, or why there is none.
+
+    Why is a kind of reply: both, refusal, hedge, echo, undecided; "" where nothing was understood.
+    """
+    plain = marked.find(reading) or announced.find(reading)
+    if plain is not None:
+        return plain
+    found = commitment.first(reading)
+    found = closing.left_open(reading, closing.last_sentence(reading, found))
+    last = closing.last_line(reading)
+    if isinstance(found, str):
+        return last if last is not None and found in ("both", "hedge", "undecided") else found
+    if last is None and found.rule == "clause":
+        last = closing.last_word(reading)  # "... Yes."
+    if last is not None and found.answer != last.answer:
+        if _is_first_line(reading, found):
+            return found  # a bare answer first, and the model drifts
+        # A word that begins the whole reply and its opposite in the end: nobody can tell.
+        return last if found.start > 0 or found.rule not in WORD_RULES else "undecided"
+    return closing.conclusion(reading, found) or found
+
+
+def _is_first_line(reply: Reply, found: Found) -> bool:
+    """Whether an answer is the whole first line of the reply."""
+    if found.rule not in WORD_RULES:
+        return False
+    line = reply.norm.strip().split("\n", 1)[0]
+    return reply.lexicon.means(line) is not None
+
+
+def comes_to(reading: Reading) -> str:
+    """Return what a thought comes to: its last commitment, where a reply's first one counts."""
+    plain = marked.find(reading) or announced.find(reading)
+    if plain is not None:
+        return plain.answer
+    said = [one.answer for one in reading.said if one.answer]
+    if said:
+        return said[-1] if said[-1] in OPPOSITE else "ambiguous"
+    found = commitment.first(reading)
+    return "ambiguous" if isinstance(found, str) else found.answer
+
+
+def why_not(reply: Reply, had_echo: bool, found: str) -> str:
+    """Return the kind of a reply without an answer.
+
+    What `read` found, else `empty`, `echo`, `undecided` or `offtopic`.
+    """
+    if found and found != "undecided":
+        return found
+    if not reply.tokens:
+        return "echo" if had_echo else "empty"
+    # The head of the reply is the statement or the question once more.
+    head = " ".join(reply.tokens[:5])
+    asked = " ".join(text.tokens(reply.asked))
+    if f" {head}" in f" {asked}":
+        return "echo"
+    return found or "offtopic"

@@ -1,0 +1,150 @@
+"""What the replies of a language are searched for: its phrases, its stems, its answer words.
+
+A language brings its own phrases, those of the languages that it is mixed with (`also` in its
+file) and of English, and the bare answer words of all other languages.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from genprobe import text
+from genprobe.linguistics import clauses
+from genprobe.resources import packs, registry
+
+# Group of phrases -> the answer, where its phrases are answer words.
+POLARITY = {
+    f"{before}{answer}{behind}": answer
+    for answer in packs.ANSWERS
+    for before, behind in (("", ""), ("", "_alone"), ("foreign_", ""))
+}
+# Groups of answer words that also mean something else, and count where they stand alone.
+ALONE = frozenset(("yes_alone", "no_alone", "foreign_yes", "foreign_no"))
+# Groups whose phrases may go over a comma.
+OVER_COMMAS = frozenset(
+    (
+        *("agree", "disagree", "stereotype", "not_stereotype", "both", "label"),
+        *("refusal", "hedge", "wrong", "right"),
+    )
+)
+UNCLEAR = ("hedge", "both", "refusal")  # groups whose phrases give no clear answer
+
+# What may stand around an answer word without changing it.
+AROUND = " \t\r\n\"'“”„‘’«»「」『』【】()[]{}*_`~.。।!！،,，:;$\\❌✅🚫👍👎➡️→-–—>#=🙅"
+
+# The groups in the order in which they win where two phrases are as long.
+_ORDER = (
+    "condition",  # before the answer words, of which some are conditions too
+    *(
+        group
+        for table in ("answer", "sentence", "unclear", "explanation")
+        for group in packs.WORD_GROUPS[table]
+        if group not in ("negation", "or", "condition")
+    ),
+)
+
+
+class Lexicon(NamedTuple):
+    """What the replies of one language are searched for; words in the form of `compared`."""
+
+    code: str
+    phrases: text.Phrases  # of all languages but English: see `english`
+    fold: dict[str, str]
+    negation: frozenset[str]
+    ors: frozenset[str]
+    conditions: frozenset[str]
+    words: dict[str, frozenset[str]]  # yes/no -> its single words
+    answers: frozenset[str]  # the single words of both
+    bare: dict[str, str]  # what is an answer where it is the whole reply -> yes or no
+    grammar: clauses.Grammar
+    latin: bool  # whether the language is written in Latin letters
+
+    def means(self, value: str) -> str | None:
+        """Which answer a short text is, None where it is none."""
+        return self.bare.get(value.strip(AROUND))
+
+    def compared(self, reply: str) -> str:
+        """Bring a text into the form in which it is compared: normalised, spellings folded."""
+        return text.replace(text.normalise(reply), self.fold)
+
+
+@functools.cache
+def lexicon(code: str) -> Lexicon:
+    """Return what one language's replies are searched for."""
+    own, in_english = packs.load_language(code), packs.load_language("en")
+    near = [own, *(packs.load_language(c) for c in own.also)]
+    groups = (
+        [] if own is in_english else [entry for language in near for entry in _groups(language)]
+    )
+    if own is not in_english:
+        near.append(in_english)
+    known = _single([in_english], "yes", "yes_alone", "no", "no_alone")
+    for other in registry.names("languages"):
+        language = packs.load_language(other)
+        if language not in near:
+            for answer in packs.ANSWERS:
+                bare = _single([language], answer, f"{answer}_alone") - known
+                groups.append((f"foreign_{answer}", sorted(bare)))
+    return Lexicon(
+        code,
+        text.compile_phrases(groups, own.fold),
+        own.fold,
+        _single(near, "negation") - _single([own], "or"),  # Kazakh не is "or", Russian "not"
+        _single(near, "or"),
+        _single(near, "condition"),
+        {a: _single(near, a, f"{a}_alone") for a in packs.ANSWERS},
+        _single(near, "yes", "yes_alone", "no", "no_alone"),
+        _bare(near),
+        clauses.grammar(code),
+        own.script == "Latn",
+    )
+
+
+@functools.cache
+def english() -> text.Phrases:
+    """Return the English phrases, shared by all languages: plain ASCII, which no fold changes."""
+    return text.compile_phrases(_groups(packs.load_language("en")))
+
+
+def _groups(language: packs.Language) -> list[tuple[str, Sequence[str]]]:
+    """Return the phrases of one language. One with a full stop counts only as a whole sentence."""
+    groups: list[tuple[str, Sequence[str]]] = [("polite", language.clause["polite"])]
+    for group in _ORDER:
+        whole = [p for p in language.words[group] if p.endswith((".", "。"))]
+        groups.append((group, [p for p in language.words[group] if p not in whole]))
+        groups.append((f"{group}.", whole))
+    return groups
+
+
+def plain(patterns: Sequence[str], fold: dict[str, str]) -> Iterator[tuple[str, int]]:
+    """Yield every phrase that the patterns stand for, folded, and its number of words."""
+    for pattern in patterns:
+        for phrase, split in text.plain_phrases(pattern):
+            yield text.replace(phrase, fold), len(split)
+
+
+def _single(languages: Sequence[packs.Language], *groups: str) -> frozenset[str]:
+    """Return the one-word entries of some groups, in the form of the first language."""
+    return frozenset(
+        word
+        for language in languages
+        for group in groups
+        for word, size in plain(language.words[group], languages[0].fold)
+        if size == 1
+    )
+
+
+def _bare(near: Sequence[packs.Language]) -> dict[str, str]:
+    """Return the phrases that answer on their own, in the first language's form; none polite."""
+    fold = near[0].fold
+    found: dict[str, str] = {}
+    for language in near:
+        polite = {word for word, _ in plain(language.clause["polite"], fold)}
+        for answer in packs.ANSWERS:
+            for group in (answer, f"{answer}_alone"):
+                for word, _ in plain(language.words[group], fold):
+                    if word not in polite:
+                        found.setdefault(word, answer)
+    return found

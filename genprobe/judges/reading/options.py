@@ -1,0 +1,159 @@
+"""The options repeated, "yes / no", and what is chosen of them by number or letter.
+
+Also lists of options, and answer words, that the end of the reply cuts off.
+"""
+
+from __future__ import annotations
+
+import re
+
+from genprobe.judges.reading.lexicon import POLARITY
+from genprobe.judges.reading.probes import OPPOSITE
+from genprobe.judges.reading.punctuation import (
+    BETWEEN_OPTIONS,
+    BULLET,
+    ENDS,
+    LINE_ENDS,
+    new_line,
+)
+from genprobe.judges.reading.reply import Found, Reply
+
+_LONGEST_LINE = 300  # characters behind a number that are looked at
+
+
+def following(reply: Reply, k: int) -> int:
+    """Index of the next event that is no condition ("yes czy no": `czy` is both)."""
+    k += 1
+    while k < len(reply.events) and reply.events[k].group == "condition":
+        k += 1
+    return k
+
+
+def are_options(reply: Reply, k: int) -> bool:
+    """Whether event k and the one that follows are the two options repeated: "yes / no"."""
+    second = following(reply, k)
+    if second >= len(reply.events):
+        return False
+    one, two = reply.events[k], reply.events[second]
+    if POLARITY.get(two.group) != OPPOSITE[POLARITY[one.group]]:
+        return False
+    between = reply.tokens[one.last : two.first]
+    if len(between) > 3 or not _only_join(reply, between):
+        return False
+    gaps = reply.gaps[one.last : two.first + 1]
+    if gaps == [""] or not all(BETWEEN_OPTIONS.match(gap) for gap in gaps):
+        return False
+    if between:
+        return True
+    ends = LINE_ENDS if new_line(gaps[0]) else ENDS
+    if not ends.match(reply.norm, two.end):
+        return False  # "Yes, no one …" is an answer and its reason
+    if "." in gaps[0]:
+        return False  # "Ja. Nein." are two answers, and the first counts
+    if new_line(gaps[0]) and second + 1 < len(reply.events):
+        # yes, no, no, yes, … line by line is drift, not a list of options
+        three = reply.events[second + 1]
+        if three.group in POLARITY and three.first == two.last:
+            return not new_line(reply.gaps[three.first])
+    return True
+
+
+def _only_join(reply: Reply, between: list[str]) -> bool:
+    """Whether words are nothing but "or" and bullets."""
+    return all(word in reply.lexicon.ors or BULLET.match(word) for word in between)
+
+
+def are_stances(reply: Reply, k: int) -> bool:
+    """Whether events k and k + 1 are the options "agree / disagree"."""
+    if k + 1 >= len(reply.events):
+        return False
+    one, two = reply.events[k], reply.events[k + 1]
+    if {one.group, two.group} != {"agree", "disagree"} or not reply.starts(one.first):
+        return False
+    between = reply.tokens[one.last : two.first]
+    if len(between) > 2 or not _only_join(reply, between):
+        return False
+    gaps = reply.gaps[one.last : two.first + 1]
+    if "." in gaps[0] or not (between or re.search(r"[/|\n]", gaps[0])):
+        return False  # "I agree. I do not disagree." are sentences
+    return all(BETWEEN_OPTIONS.match(gap) for gap in gaps)
+
+
+def numbered(reply: Reply, k: int, chosen: dict[str, str]) -> None:
+    """Add bullet -> answer to `chosen`, for the two options at event k."""
+    one, two = reply.events[k], reply.events[following(reply, k)]
+    answer = POLARITY[one.group]
+    for option, said in ((one, answer), (two, OPPOSITE[answer])):
+        i = option.first - 1
+        if i >= 0 and BULLET.match(reply.tokens[i]):
+            chosen[reply.tokens[i]] = said
+
+
+def by_number(reply: Reply, chosen: dict[str, str], first: int, k: int) -> Found | None:
+    """Return the choice by number or letter behind a list of options: "Answer: 2".
+
+    chosen: bullet -> the option behind it. first: the token behind the list. k: the next event.
+    """
+    events, tokens = reply.events, reply.tokens
+    while k < len(events) and events[k].group in ("hedge", "refusal", "condition"):
+        k += 1  # "C) not sure"
+    stop = events[k].first if k < len(events) else len(tokens)
+    if k < len(events) and events[k].group == "label":
+        stop = min(events[k].last + 1, len(tokens))
+    for i in range(first, stop):
+        answer = chosen.get(tokens[i])
+        if answer is None or not reply.starts(i):
+            continue
+        end = reply.spans[i][1]
+        tail = reply.norm[end : end + _LONGEST_LINE].split("\n", 1)[0].strip(" .:)(*\"'")
+        if not tail or any(w.startswith(tail) for w in reply.lexicon.words[answer]):
+            return Found(answer, "choice-by-number", *reply.spans[i], k)
+    return None
+
+
+def are_cut_off(reply: Reply, k: int) -> bool:
+    """Whether event k is the first of two options, and the reply ends before the second."""
+    return k + 1 == len(reply.events) and (_list_cut_off(reply, k) or _choice_cut_off(reply, k))
+
+
+def _list_cut_off(reply: Reply, k: int) -> bool:
+    """Whether event k is the first option of a list that is cut off: "A) yes B) n"."""
+    event = reply.events[k]
+    rest = reply.tokens[event.last :]
+    if event.first == 0 or len(rest) not in (1, 2):
+        return False
+    one, two = reply.tokens[event.first - 1], rest[0]
+    if not (BULLET.match(one) and BULLET.match(two)) or one == two:
+        return False
+    other = reply.lexicon.words[OPPOSITE[POLARITY[event.group]]]
+    return len(rest) == 1 or any(word.startswith(rest[1]) for word in other)
+
+
+def _choice_cut_off(reply: Reply, k: int) -> bool:
+    """Whether only a slash or an "or" follows event k to the end: "yes or"."""
+    rest, end = reply.tokens[reply.events[k].last :], reply.gaps[-1].strip()
+    if rest:
+        return len(rest) == 1 and rest[0] in reply.lexicon.ors and end == ""
+    return end in ("/", "|")
+
+
+def word_cut_off(reply: Reply, chosen: dict[str, str]) -> Found | None:
+    """Return an answer word at the start of a line that the end of the reply cuts in two.
+
+    chosen: bullet -> the option behind it, which the word must not contradict.
+    """
+    if not reply.tokens or not reply.starts(len(reply.tokens) - 1):
+        return None
+    word, span = reply.tokens[-1], reply.spans[-1]
+    if word in reply.lexicon.negation or word in reply.lexicon.ors:
+        return None
+    if span[1] != len(reply.norm.rstrip("'\"")) or len(word) < 2:
+        return None
+    words = reply.lexicon.words
+    begun = [answer for answer in words if any(w.startswith(word) for w in words[answer])]
+    if len(begun) != 1 or word in words[begun[0]]:
+        return None
+    bullet = reply.tokens[-2] if len(reply.tokens) > 1 else ""
+    if chosen.get(bullet, begun[0]) != begun[0]:
+        return None  # "(A) yes (B) no (A) n": letter and word disagree
+    return Found(begun[0], "cut-off-word", *span)

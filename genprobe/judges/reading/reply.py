@@ -1,0 +1,275 @@
+"""One reply, cut into tokens and searched for phrases: what stands where, and whose words it is.
+
+Each phrase found is an event, of the group of its language's file that it belongs to. What the
+events mean is for the modules above this one.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from genprobe import text
+from genprobe.judges.reading import lexicon, probes
+from genprobe.judges.reading.punctuation import (
+    BREAKS,
+    BREAKS_AND_COMMAS,
+    BULLET,
+    COMMA,
+    HAN,
+    QUOTE,
+    QUOTED,
+    SENTENCE_ENDS,
+    STARTS,
+    WHOLE_ENDS,
+    ends_of_answer,
+)
+from genprobe.linguistics import clauses, verdicts
+from genprobe.resources import packs
+
+READ = 6000  # tokens of a reply that are read sentence by sentence
+LONGEST_RUN = 30  # tokens that are looked through for the end of something
+
+# Words of which one stands in nearly every English sentence that answers.
+_ENGLISH = frozenset(
+    ["i", "my", "this", "the", "that", "it", "is", "of", "to", "answer", "verdict", "yes", "no"]
+)
+_SENTENCES = re.compile(r"[\n.!?。！？।؟;；؛]+")
+
+
+class Event(NamedTuple):
+    """A phrase found in a reply."""
+
+    group: str  # a list of the language file, or "foreign_yes", "foreign_no"
+    start: int  # in the normalised reply
+    end: int
+    first: int  # index of its first token
+    last: int  # index behind its last token
+
+
+class Found(NamedTuple):
+    """An answer found in a reply, by which rule, and the words that it rests on."""
+
+    answer: str  # yes or no
+    rule: str
+    start: int  # in the normalised reply
+    end: int
+    event: int = -1  # index of the event that answers, -1 where something else does
+
+
+# Rules by which an answer word answers where it stands.
+WORD_RULES = frozenset(("word", "word-alone", "foreign-word"))
+
+
+class Reply:
+    """A reply to one probe. Events are in the order in which they stand, and do not overlap."""
+
+    def __init__(self, words: lexicon.Lexicon, probe: str, prompt: str, norm: str):
+        """norm: the reply in the form in which it is compared (`Lexicon.compared`)."""
+        self.lexicon = words
+        self.prompt = prompt
+        self.probe = probe
+        self.norm = norm = verdicts.unstruck(norm)
+        self.tokens: list[str] = []
+        self.spans: list[tuple[int, int]] = []
+        self.gaps: list[str] = []  # what stands before each token, and behind the last
+        at = 0
+        for match in text.TOKEN.finditer(norm):
+            span = match.span()
+            self.tokens.append(match.group())
+            self.spans.append(span)
+            self.gaps.append(norm[at : span[0]])
+            at = span[1]
+        self.gaps.append(norm[at:])
+        self.events: list[Event] = []
+        self.unlike: list[tuple[int, int]] = []  # token ranges of what looks like an answer
+        self._scan()
+        # Where a condition ends.
+        self.conditions = [e.end for e in self.events if e.group == "condition"]
+
+    def _scan(self) -> None:
+        words, spans = self.tokens, self.spans
+        phrases, english = self.lexicon.phrases, lexicon.english()
+        i, n = 0, len(words)
+        while i < n:
+            step = 1
+            # Most words begin no phrase: look before the calls.
+            word = words[i]
+            found = text.matches(phrases, words, i) if word in phrases else []
+            if word in english:
+                found += text.matches(english, words, i)
+                found.sort(key=_longest)  # of two that are as long, the language's own
+            for group, size in found:
+                if group.endswith("."):
+                    group = group[:-1]
+                    if not self.is_sentence(i, i + size):
+                        continue
+                if self._add(Event(group, spans[i][0], spans[i + size - 1][1], i, i + size)):
+                    step = size
+                    break
+            i += step
+
+    def _add(self, event: Event) -> bool:
+        """Take a phrase that was found; False where it is none, and a shorter one may be."""
+        group, start, end, first, last = event
+        if group in probes.MUTE[self.probe]:
+            return False
+        if last - first > 1:
+            breaks = BREAKS if group in lexicon.OVER_COMMAS else BREAKS_AND_COMMAS
+            if breaks.search(self.norm, start, end):
+                return False
+            if self.tokens[first] in self.lexicon.answers and COMMA.search(self.gaps[first + 1]):
+                return False  # "No, I agree" is an answer and a sentence
+        if group == "unlike":
+            self.unlike.append((first, last))
+            return True
+        self.events.append(event)
+        if last - first > 1 and group in lexicon.ALONE and not self.stands(len(self.events) - 1):
+            self.events.pop()
+            return False
+        return True
+
+    # Where something stands
+
+    def starts(self, index: int) -> bool:
+        """Whether a sentence, a line or an answer starts at this token."""
+        if index == 0:
+            return True
+        gap = self.gaps[index]
+        if STARTS.search(gap):
+            return True
+        return ")" in gap and BULLET.match(self.tokens[index - 1]) is not None
+
+    def stands(self, k: int) -> bool:
+        """Whether the answer word of event k stands where an answer does."""
+        event = self.events[k]
+        behind_label = (
+            k > 0 and self.events[k - 1].group == "label" and self.events[k - 1].last == event.first
+        )
+        if not (behind_label or self.starts(event.first)):
+            return False
+        if behind_label and QUOTE.search(self.gaps[event.first]):
+            return QUOTE.match(self.norm, event.end) is not None or event.group not in lexicon.ALONE
+        follows = self.norm[event.end : event.end + 2]
+        if len(follows) == 2 and follows[0] in "-–'" and follows[1].isalpha():
+            return False  # "non-binary", "no-one"
+        behind = "".join(self.tokens[event.last : event.last + 1])
+        if event.last - event.first > 1 and self.lexicon.grammar.look(behind).bits & clauses.THAT:
+            return False  # "I do not think, that …" is the sentence that follows
+        return event.group in packs.ANSWERS or self._stands_alone(event)
+
+    def _stands_alone(self, event: Event) -> bool:
+        """Whether an answer word is followed by an end, itself once more or another script."""
+        ends = ends_of_answer(self.norm, event.start)
+        if ends.match(self.norm, event.end):
+            return True
+        if event.first == 0 and not self.lexicon.latin and self.tokens[0].isascii():
+            # An English word before a sentence of another script: "No, but in Hindi".
+            return len(self.tokens) > 1 and not self.tokens[1].isascii()
+        last = event.last
+        stop = min(len(self.tokens), last + LONGEST_RUN)
+        while last < stop and self.tokens[last] == self.tokens[event.first]:
+            last += 1  # "no no no"
+        return last > event.last and ends.match(self.norm, self.spans[last - 1][1]) is not None
+
+    def is_sentence(self, first: int, last: int) -> bool:
+        """Whether these tokens are a whole sentence, or one behind "Yes, "."""
+        if not WHOLE_ENDS.match(self.norm, self.spans[last - 1][1]):
+            return False
+        if self.starts(first):
+            return True
+        before = self.tokens[first - 1]
+        return before in self.lexicon.answers and COMMA.search(self.gaps[first]) is not None
+
+    def sentence_begins(
+        self, index: int, low: int = 0, ends: re.Pattern[str] = SENTENCE_ENDS
+    ) -> int:
+        """Return the first token of the sentence of a token; `low` where it begins before that.
+
+        ends: what a gap has before the sentence.
+        """
+        low = max(low, 0)
+        while index > low and (self.gaps[index] == " " or not ends.search(self.gaps[index])):
+            index -= 1
+        return index
+
+    def sentence_ends(self, first: int, stop: int) -> int:
+        """Return the token behind the sentence that begins at a token; `stop` where it goes on."""
+        gaps, last = self.gaps, first + 1
+        while last < stop and (gaps[last] == " " or not SENTENCE_ENDS.search(gaps[last])):
+            last += 1
+        return last
+
+    def sentences(self, stop: int) -> Iterator[tuple[int, int]]:
+        """Yield the first token of each sentence before token `stop`, and the one behind it."""
+        first = 0
+        while first < stop:
+            last = self.sentence_ends(first, stop)
+            yield first, last
+            first = last
+
+    def asks(self, index: int) -> bool:
+        """Whether a question mark stands before token `index`."""
+        gap = self.gaps[index]
+        return "?" in gap or "؟" in gap
+
+    # Whose words, and in which language
+
+    @functools.cached_property
+    def asked(self) -> str:
+        """The prompt in the form in which the reply is compared."""
+        return self.lexicon.compared(self.prompt) if self.prompt else ""
+
+    @functools.cached_property
+    def quoted(self) -> list[bool] | None:
+        """Which tokens are no words of the speaker: quotations, the statement once more."""
+        spans = []
+        if QUOTE.search(self.norm):
+            longest = len(self.norm.strip()) - 6  # a reply all in quotes is the speaker's own
+            spans = [m.span() for m in QUOTED.finditer(self.norm) if m.end() - m.start() < longest]
+        if self.prompt and len(self.norm) > 12:
+            spans += self._statement()
+        if not spans:
+            return None
+        found = [False] * len(self.tokens)
+        spans.sort()
+        at = 0
+        for i, (start, end) in enumerate(self.spans):
+            while at < len(spans) and spans[at][1] <= start:
+                at += 1
+            if at < len(spans) and spans[at][0] <= start and end <= spans[at][1]:
+                found[i] = True
+        return found
+
+    def _statement(self) -> list[tuple[int, int]]:
+        """Where sentences of the prompt are repeated word by word."""
+        found = []
+        for part in _SENTENCES.split(self.asked):
+            piece = part.strip(" \"'“”„«»「」*")
+            if len(piece) >= (6 if HAN.search(piece) else 14):
+                at = self.norm.find(piece)
+                if at >= 0:
+                    found.append((at, at + len(piece)))
+        return found
+
+    def all_quoted(self, first: int, last: int) -> bool:
+        """Whether no token from `first` to `last` is the speaker's own."""
+        return self.quoted is not None and all(self.quoted[first:last])
+
+    def grammars(self, first: int, last: int) -> tuple[clauses.Grammar, ...]:
+        """Return the language's stems, and the English ones for a sentence that may be English."""
+        own, english = self.lexicon.grammar, clauses.grammar("en")
+        if own is english or _ENGLISH.isdisjoint(self.tokens[first:last]):
+            return (own,)
+        return own, english
+
+    def stems(self, first: int, last: int) -> Iterator[tuple[clauses.Grammar, list[clauses.Hit]]]:
+        """Yield the stems among tokens `first` to `last`, of each language they may be of."""
+        for gram in self.grammars(first, last):
+            yield gram, gram.hits(self.tokens, first, last)
+
+
+def _longest(match: tuple[str, int]) -> int:
+    return -match[1]
