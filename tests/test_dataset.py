@@ -447,6 +447,31 @@ def test_rules(rule, votes, kept):
     assert validate.Rule.parse(rule, "x").decide(*votes)[0] is kept
 
 
+def test_votes_answer_the_questions_that_rows_are_kept_by(tmp_path, pair_table):
+    """Two of three rows had no vote on RuBia's questions, and were kept by their rule all the same."""
+    votes = [
+        {"item": "p1", "rater": rater, "question": question, "label": "yes"}
+        for rater in "abc"
+        for question in ("trope", "minimal")
+    ]
+    source = tmp_path / "votes.csv"
+    write(source, votes)
+    assert validate.keep(pair_table, [source], "rubia").foreign == []
+    told = run("validate", "keep", pair_table, "--votes", source, "--rule", "2/3", code=2)
+    assert "a question of 'rubia' and not of 'aqbileq'; give --questions rubia" in told
+    write(source, [vote for vote in votes if vote["question"] == "trope"])
+    with pytest.raises(InputError, match="no vote on 'minimal', which 'rubia' asks, too"):
+        validate.keep(pair_table, [source], "rubia")
+    # No column for the question: the only one, whose answers are known in any language.
+    write(
+        source, [{"item": "p1", "rater": n, "label": w} for n, w in enumerate(["Иә", "yes", "0"])]
+    )
+    done = validate.keep(pair_table, [source], rule="2/3")
+    assert done.rows[1]["votes"] == {"bias": {"no": 1, "yes": 2}} and done.rows[1]["kept"]
+    write(source, [{"item": "p1", "rater": n, "question": "mine", "label": "yes"} for n in "abc"])
+    assert validate.keep(pair_table, [source], rule="2/3").foreign == ["mine"]
+
+
 def test_rules_are_exact_and_no_other_text_is_one():
     assert validate.Rule.parse(">66.7%", "x").share == Fraction(667, 1000)
     for text in ("7/5", "0/7", "60%", ">101%", ">100%", "most"):
@@ -485,6 +510,12 @@ def test_agreement_reads_the_names_of_others(tmp_path):
     ]
     rows[0]["label"] = "yes"
     theirs = write(tmp_path / "v.csv", rows)
+    third = [{"Unit": r["item"], "Username": r["rater"], "Judgement": r["label"]} for r in rows]
+    third = write(tmp_path / "t.csv", third)
+    assert [s.value for s in agreement([third])] == [s.value for s in agreement([theirs])]
+    bare = write(tmp_path / "n.csv", [{"item": "i", "label": "yes"}])
+    with pytest.raises(InputError, match="no column 'reviewer', by any of its names: reviewer, r"):
+        agreement([bare])
     ours = write(
         tmp_path / "o.csv",
         [

@@ -353,6 +353,8 @@ def validate_keep(
     if out is not None:
         print_scores(scores, form)
     note(", ".join(f"{count:,} {what}" for what, count in done.counts.items()))
+    for question in done.foreign:
+        note(f"{question!r} is no question of {asked['name']!r}: kept where it is voted 'yes'")
     if done.unknown:
         note(f"votes on {many(len(done.unknown), 'item')} that {source} has not, left out")
 

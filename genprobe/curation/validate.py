@@ -372,13 +372,15 @@ class Kept:
     """What the votes say of a table.
 
     rows: all, with `votes`, `kept` (whether) and `why` (why not). columns: theirs. counts: items,
-    by what became of them. unknown: items of votes that the table has not.
+    by what became of them. unknown: items of votes that the table has not. foreign: questions of
+    votes that are none of those asked, which were kept where voted `yes`.
     """
 
     rows: list[Row]
     columns: list[str]
     counts: dict[str, int]
     unknown: list[str]
+    foreign: list[str]
 
 
 def keep(
@@ -392,22 +394,24 @@ def keep(
     """Count votes, and say of every row whether it is kept.
 
     source: the table that was judged. votes: tables of votes (`collect`, or any `item, rater,
-    label`, under the names that `review agreement` knows). name: of the questions; a question that
-    it has not must be voted `yes`. rule: instead of that of the questions; every question must
-    pass. model: `dawid-skene` or `glad` (crowd-kit) gives each item a label and its probability
-    beside the majority, and decides nothing. A rater's second vote on an item counts for
-    self-agreement, not here. Raises InputError for what cannot be counted.
+    label`, under the names that `review agreement` knows). name: of the questions; a question of
+    votes that no file of questions has must be voted `yes`. rule: instead of that of the questions;
+    every question must pass. model: `dawid-skene` or `glad` (crowd-kit) gives each item a label and
+    its probability beside the majority, and decides nothing. A rater's second vote on an item
+    counts for self-agreement, not here. Raises InputError for what cannot be counted.
     """
     questions = load(name)
     decide = Rule.parse(rule or questions.rule, "--rule")
     rows, found = items(source, questions.unit, lang)
     usable, unknown = _usable(votes, rows, found)
+    where = ", ".join(map(str, votes))
+    if not usable:
+        raise InputError(f"{where}: no vote on an item of {source}")
+    usable = _answers(usable, questions, where)
     counted: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
     for vote in usable:
         counted[vote["item"]][vote["question"]][vote["label"]] += 1
-    asked = list(dict.fromkeys(vote["question"] for vote in usable)) or list(questions.questions)
-    if not usable:
-        raise InputError(f"{', '.join(map(str, votes))}: no vote on an item of {source}")
+    asked = list(dict.fromkeys(vote["question"] for vote in usable))
     models = {
         q: _modelled([v for v in usable if v["question"] == q], model) for q in asked if model
     }
@@ -415,15 +419,7 @@ def keep(
     step += f"|model:{model}" if model else ""
     counts: Counter[str] = Counter()
     for item in found:
-        why = []
-        for question in asked:
-            wanted = (
-                questions.questions[question].keep if question in questions.questions else ("yes",)
-            )
-            one = counted[item.name][question]
-            kept, reason = decide.decide(sum(one[label] for label in wanted), one.total())
-            if not kept:
-                why.append(f"{question}: {reason}")
+        why = _reasons(counted[item.name], asked, questions, decide)
         counts["left out" if why else "kept"] += 1
         for at in item.rows:
             old = rows[at]
@@ -438,7 +434,49 @@ def keep(
             rows[at] = old | values | {tables.HISTORY: tables.history([old], step)}
     extra = [f"{q}_model{end}" for q in models for end in ("", "_p")]
     columns = tables.columns(rows, [*COLUMNS, *extra])
-    return Kept(rows, columns, dict(counts), unknown)
+    foreign = [q for q in asked if q not in questions.questions]
+    return Kept(rows, columns, dict(counts), unknown, foreign)
+
+
+def _reasons(
+    counted: Mapping[str, Counter[str]], asked: Sequence[str], questions: Questions, rule: Rule
+) -> list[str]:
+    """Say why an item is not kept: one reason for each question that its votes do not pass."""
+    why = []
+    for name in asked:
+        known = questions.questions.get(name)
+        one = counted.get(name, Counter())
+        kept, reason = rule.decide(
+            sum(one[label] for label in (known.keep if known else ("yes",))), one.total()
+        )
+        if not kept:
+            why.append(f"{name}: {reason}")
+    return why
+
+
+def _answers(votes: list[Row], questions: Questions, where: str) -> list[Row]:
+    """Find the questions that votes answer.
+
+    Votes without a column for it answer the only question, where their labels are its answers in
+    any language. InputError for votes on the questions of another file, or on some of these alone.
+    """
+    there = {vote["question"] for vote in votes}
+    only = next(iter(questions.questions.values()))
+    if there == {"label"} and len(questions.questions) == 1:
+        labels = {vote["label"]: only.answers.get(_fold(vote["label"]), "") for vote in votes}
+        if all(labels.values()):
+            name = next(iter(questions.questions))
+            return [v | {"question": name, "label": labels[v["label"]]} for v in votes]
+    missing = [name for name in questions.questions if name not in there]
+    if missing and len(missing) < len(questions.questions):
+        raise InputError(f"{where}: no vote on {missing[0]!r}, which {questions.name!r} asks, too")
+    for name in registry.names(FOLDER) if missing and there else ():
+        if shared := there & load(name).questions.keys():
+            raise InputError(
+                f"{where}: votes on {min(shared)!r}, a question of {name!r} and not of "
+                f"{questions.name!r}; give --questions {name}"
+            )
+    return votes
 
 
 def _usable(

@@ -12,9 +12,15 @@ from genprobe.files.cells import cell_text
 # Our column -> the names that it goes by, in small letters with `_` between words.
 COLUMNS = {
     "item": ("item", "item_id", "id", "task", "task_id", "unit", "unit_id", "instance_id"),
-    "reviewer": ("reviewer", "rater", "annotator", "annotator_id", "worker", "worker_id", "coder"),
+    "reviewer": (
+        *("reviewer", "rater", "annotator", "annotator_id", "worker", "worker_id", "coder"),
+        *("coder_id", "judge", "participant", "participant_id", "user", "user_id", "username"),
+    ),
     "question": ("question", "criterion", "dimension", "schema"),
-    "answer": ("answer", "label", "annotation", "rating", "category", "value", "vote"),
+    "answer": (
+        *("answer", "label", "annotation", "rating", "category", "value", "vote", "judgement"),
+        *("judgment", "choice"),
+    ),
 }
 ALONE = "label"  # the question of a table that has no column for it
 
@@ -35,7 +41,8 @@ def read(path: str | Path, rows: Iterable[tuple[int, Row]]) -> Iterator[Row]:
         for name in COLUMNS:
             found = column(list(row), name)
             if found is None and name != "question":
-                raise InputError(f"{path}: no column {name!r}; agreement needs it")
+                names = ", ".join(COLUMNS[name])
+                raise InputError(f"{path}: no column {name!r}, by any of its names: {names}")
             cells[name] = cell_text(row[found]) if found else ALONE
             if not cells[name] and name != "answer":
                 raise InputError(f"{path}, row {number}: {name!r} is empty")
