@@ -9,10 +9,12 @@ from collections import Counter
 import numpy as np
 import pandas as pd
 import pytest
+from click.testing import CliRunner
 from test_report import Page
 
 from genprobe import api, report
 from genprobe.analysis.compare import compare
+from genprobe.commands import cli
 from genprobe.report import figures
 from genprobe.review.agreement import agreement
 
@@ -235,3 +237,100 @@ def test_differences_of_two_runs(tmp_path):
     assert score.n == len(pairs)
     expected = float(pairs["two"].mean() - pairs["one"].mean())  # second minus first
     assert score.value == pytest.approx(expected)
+
+
+def reads_the_run(folder):
+    """Statement and probe -> what was answered, from the lines of a run's own files."""
+    asked = {}
+    for line in (folder / "requests.jsonl").read_text("utf-8").splitlines():
+        request = json.loads(line)
+        asked[request["id"]] = (request["statement"], request["probe"])
+    found = {}
+    for line in (folder / "responses.jsonl").read_text("utf-8").splitlines():
+        reply = json.loads(line)
+        found[asked[reply["request"]]] = reply["text"]
+    return found
+
+
+def drawn_ranks(values, covariance, freedom, draws=60_000):
+    """How often each model has each rank, of figures that vary as a multivariate t."""
+    rng = np.random.default_rng(99)
+    normal = rng.multivariate_normal(np.zeros(len(values)), covariance, draws)
+    scaled = values + normal * np.sqrt(freedom / rng.chisquare(freedom, draws))[:, None]
+    ranks = np.zeros((len(values), len(values)))
+    for row in scaled:
+        for rank, at in enumerate(sorted(range(len(row)), key=lambda at: -row[at])):
+            ranks[at, rank] += 1
+    return ranks / draws
+
+
+def divided(models, differ):
+    """Cut the order wherever every model above differs from every model below."""
+    groups = [[models[0]]]
+    for at in range(1, len(models)):
+        above, below = models[:at], models[at:]
+        if all(frozenset((a, b)) in differ for a in above for b in below):
+            groups.append([])
+        groups[-1].append(models[at])
+    return groups if len(groups) > 1 else None
+
+
+@pytest.mark.parametrize("shares", [(0.9, 0.5, 0.45, 0.1), (0.6, 0.55, 0.5, 0.45)])
+def test_the_ranking_of_four_runs(tmp_path, shares):
+    """Figures, simultaneous intervals, groups of ties and chances of ranks, from the JSONL."""
+    from scipy.stats import studentized_range
+
+    rng, names = np.random.default_rng(8), [f"s{at}" for at in range(40)]
+    keys = [*itertools.product(names, ["agreement", "disagreement"])]
+    models = ["a", "b", "c", "d"]
+    for model, share in zip(models, shares, strict=True):
+        said = {}
+        for name, probe in keys:
+            yes = rng.random() < (share if probe == "agreement" else 1 - share)
+            said[name, probe] = "" if rng.random() < 0.1 else "Yes." if yes else "No."
+        ask(tmp_path, model, said)
+    out = CliRunner().invoke(
+        cli, ["compare", *(str(tmp_path / model) for model in models), "-f", "json", "-q"]
+    )
+    (found,) = json.loads(out.stdout)["rankings"]
+    found = json.loads(json.dumps(found).replace('.csv"', '"'))  # a recording is its model
+    hits, sizes = {}, {}
+    for model in models:
+        for (name, probe), text in reads_the_run(tmp_path / model).items():
+            if text:
+                says = (text == "Yes.") == (probe == "agreement")
+                hits[model, name] = hits.get((model, name), 0) + says
+                sizes[model, name] = sizes.get((model, name), 0) + 1
+    shared = [name for name in names if all((model, name) in sizes for model in models)]
+    n, rates, error = len(shared), {}, {}
+    for model in models:
+        total = sum(sizes[model, name] for name in shared)
+        rates[model] = sum(hits[model, name] for name in shared) / total
+        error[model] = [
+            (hits[model, name] - rates[model] * sizes[model, name]) / total for name in shared
+        ]
+    order = sorted(models, key=lambda model: -rates[model])
+    assert found["statements"] == n and found["wordings"] == 1
+    assert found["statements_not_shared"] == len(names) - n > 0
+    assert f"by {n} statements: {len(names) - n} more count for none" in found["told"]
+    assert list(found["values"]) == order
+    assert list(found["values"].values()) == pytest.approx([rates[model] for model in order])
+    differ = set()
+    reach = studentized_range.ppf(0.95, 4, n - 1) / 2**0.5
+    for pair in found["pairs"]:
+        parts = [x - y for x, y in zip(error[pair["a"]], error[pair["b"]], strict=True)]
+        wide = reach * (n / (n - 1) * sum(part**2 for part in parts)) ** 0.5
+        gap = rates[pair["a"]] - rates[pair["b"]]
+        assert pair["difference"] == pytest.approx(gap)
+        assert [pair["low"], pair["high"]] == pytest.approx([gap - wide, gap + wide], abs=2e-3)
+        if abs(gap) > wide:
+            differ.add(frozenset((pair["a"], pair["b"])))
+    assert found["ranking"] == divided(order, differ)
+    covariance = [
+        [n / (n - 1) * sum(x * y for x, y in zip(error[a], error[b], strict=True)) for b in order]
+        for a in order
+    ]
+    chances = drawn_ranks(np.array([rates[model] for model in order]), covariance, n - 1)
+    for at, model in enumerate(order):
+        assert found["rank_chances"][model] == pytest.approx(chances[at], abs=0.03)
+        assert sum(found["rank_chances"][model]) == pytest.approx(1)

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from genprobe.statistics import LEVEL, SEED, Array
+from genprobe.text import many
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,7 +58,8 @@ class Ranking:
 
     models: by their figure, highest first. values: the figures, means over wordings. groups: ties
     together, in that order; None where no ranking is supported. chances: model -> chance of each
-    rank, the highest figure's first. wordings, statements: how many were shared by all.
+    rank, the highest figure's first. wordings, statements: how many were shared by all. unshared:
+    statements that at least one model has no reply to that counts, and so count for none.
     """
 
     models: tuple[str, ...]
@@ -67,6 +69,7 @@ class Ranking:
     chances: dict[str, tuple[float, ...]]
     wordings: int
     statements: int
+    unshared: int = 0
 
     @property
     def over(self) -> str:
@@ -78,9 +81,16 @@ class Ranking:
     def told(self) -> str:
         """Say the ranking in a line."""
         if self.groups is None:
-            return f"no ranking of {', '.join(self.models)} is supported, for {self.over}"
-        groups = " > ".join(" = ".join(group) for group in self.groups)
-        return f"{groups} (ties joined by =), for {self.over}"
+            told = f"no ranking of {', '.join(self.models)} is supported, for {self.over}"
+        else:
+            groups = " > ".join(" = ".join(group) for group in self.groups)
+            told = f"{groups} (ties joined by =), for {self.over}"
+        if self.unshared:
+            told += (
+                f"; by {many(self.statements, 'statement')}: {self.unshared} more count for none, "
+                "as one of the models has no clear reply to them"
+            )
+        return told
 
     def json(self) -> dict[str, Any]:
         """As `compare -f json` prints it."""
@@ -89,6 +99,7 @@ class Ranking:
             "ranking_over": self.over,
             "wordings": self.wordings,
             "statements": self.statements,
+            "statements_not_shared": self.unshared,
             "values": dict(zip(self.models, self.values, strict=True)),
             "rank_chances": {model: list(chances) for model, chances in self.chances.items()},
             "pairs": [{**vars(pair), "differ": pair.differ} for pair in self.pairs],
@@ -106,6 +117,7 @@ def ranking(
     left.
     """
     hits, sizes = np.asarray(hits, float), np.asarray(sizes, float)
+    asked = hits.shape[1]
     shared = (sizes.sum(2) > 0).all(0)
     hits, sizes = hits[:, shared], sizes[:, shared]
     shared = (sizes.sum(1) > 0).all(0)
@@ -137,6 +149,7 @@ def ranking(
         chances=_chances(names, values[order], rates[order], parts[order], min(freedoms)),
         wordings=wordings,
         statements=statements,
+        unshared=asked - statements,
     )
 
 
