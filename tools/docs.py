@@ -94,7 +94,7 @@ Made by `python tools/docs.py shades FOLDER`, which runs `genprobe judge` (once 
 Mistral-7B-Instruct-v0.1 and Qwen2-7B-Instruct from the SHADES study (Mitchell et al. 2025; its
 public repository). `--parser shades2025` gives {exact:,} of the {replies:,} published labels.
 
-Both readings are of the literal answer, before the study's swap of yes and no for disagreement.
+Both readings give the literal answer, before the study swaps yes and no for the disagreement question.
 """
 
 
@@ -122,9 +122,9 @@ def _readings(ours: Path, published: Path) -> str:
         there += row["conflict_data"]
     lines = [
         "## Against two blind readings\n",
-        f"{count.total()} of the replies were read twice, independently and blind: the answers on "
-        "which both readings agree. They were at hand while the word lists were written, so this "
-        "is no test on unseen replies.\n",
+        f"{count.total()} of the replies were read twice, independently and blind, and "
+        "have the same answer in both readings. We had these replies when we wrote the word "
+        "lists, so this is not a test on unseen replies.\n",
         "| language | replies | genprobe right | published right |",
         "|---|---|---|---|",
     ]
@@ -144,10 +144,10 @@ def _bands(scores: list[dict[str, Any]]) -> str:
     """How wide the error band is, over the cells."""
     lines = [
         "## What the choice of a reader alone makes\n",
-        "Width of the error band ([measures](measures.md)) of each rate in points, by "
-        "`genprobe score FILE --band --by model,probe,lang`: from the lowest to the highest figure "
-        "that three readers (ours, strict, shades2025) make of the same replies; then with two of "
-        "them only.\n",
+        "The table gives the width of the error band ([measures](measures.md)) of each rate in "
+        "points, by `genprobe score FILE --band --by model,probe,lang`: the distance between the "
+        "lowest and the highest figure of three readers (ours, strict, shades2025) on the same "
+        "replies, and in the last columns of two of them.\n",
         "| rate | cells | median | 9 in 10 below | widest | 5 points or more | ours and strict, "
         "median | ours and shades2025, median |",
         "|---|---|---|---|---|---|---|---|",
