@@ -94,7 +94,8 @@ Made by `python tools/docs.py shades FOLDER`, which runs `genprobe judge` (once 
 Mistral-7B-Instruct-v0.1 and Qwen2-7B-Instruct from the SHADES study (Mitchell et al. 2025; its
 public repository). `--parser shades2025` gives {exact:,} of the {replies:,} published labels.
 
-Both readings give the literal answer, before the study swaps yes and no for the disagreement question.
+Both readings give the literal answer, before the study swaps yes and no for the disagreement
+question.
 """
 
 
