@@ -49,6 +49,7 @@ class Faulty:
         self.faults, self.upstream, self.answer = iter(faults), upstream.rstrip("/"), answer
         self.change, self.hang, self.away = change, hang, away
         self.models = list(models)
+        self.loading = 0  # how many times the list of models is not there yet
         self.log: list[tuple[str, str]] = []
         self.seen: list[dict[str, str]] = []  # headers of the requests
         self.most = self.inside = 0  # in flight together
@@ -185,6 +186,9 @@ class Faulty:
             headers = {"Content-Type": "application/json"}
             reply = await self._client.request(method, url, content=changed, headers=headers)
             return reply.status_code, reply.content
+        if path == "/v1/models" and self.loading:
+            self.loading -= 1
+            return 503, b'{"error": {"message": "Loading model", "code": 503}}'
         if path == "/v1/models":
             return 200, json.dumps({"data": [{"id": name} for name in self.models]}).encode()
         if not path.endswith("/completions"):

@@ -125,6 +125,23 @@ def test_manners_are_borne(manner):
     assert all(isinstance(r, Response) and r.text for r in found.values())
 
 
+def test_a_server_that_is_loading_is_waited_for_and_it_is_said():
+    notes: list[str] = []
+    with Faulty() as server:
+        server.loading = 3
+        assert engine(server, note=notes.append).identity.model == "echo"
+    assert notes == ["waiting: the server is loading the model (Loading model)"]
+    with Faulty() as server, pytest.raises(EngineError, match=r"503 \(Loading model\)"):
+        server.loading = 1000
+        engine(server, total_timeout=0.2)
+
+
+def test_an_empty_reply_is_one_whether_null_or_not():
+    with Faulty(answer=lambda body: message(None if body["seed"] % 2 else "")) as server:
+        found = ask(server, requests(4))
+    assert {(type(r), r.text, r.finish) for r in found.values()} == {(Response, "", "stop")}
+
+
 # --- filters, refusals, quotas
 
 AZURE = {
@@ -251,6 +268,25 @@ def test_a_choice_by_any_of_its_names(field):
     with Faulty(answer=constrained(field)) as server:
         found = ask(server, requests(5, "choice", OPTIONS))
     assert {r.text for r in found.values()} == {"no"}
+
+
+def test_a_choice_of_a_model_whose_thought_is_hidden_has_room_for_it():
+    forced = constrained("json_schema")
+
+    def answer(body):
+        if body.get("max_tokens", 0) < 100:
+            return message("", "length", counts(reasoning_tokens=30))
+        return {**forced(body), "usage": counts(reasoning_tokens=60)}
+
+    with Faulty(answer=answer) as server:
+        found = ask(server, requests(3, "choice", OPTIONS))
+        assert {r.text for r in found.values()} == {"no"}
+    with Faulty(answer=answer) as server:  # none that is too little
+        one = engine(server)
+        one.prepare(requests(3, "choice", OPTIONS), Sampling())
+        one.server.room = 0
+        cut = list(one.generate(requests(3, "choice", OPTIONS), Sampling()))
+    assert {r.kind for r in cut} == {"unfinished"}
 
 
 def test_what_was_tried_for_a_choice_is_named():
@@ -408,6 +444,25 @@ def test_any_name_that_a_server_knows(asked, found):
         assert engine(server, asked).identity.model == found
         with pytest.raises(EngineError, match=r"has: llama3.1:8b, gpt-4o-mini, qwen3:latest"):
             engine(server, "nobody")
+
+
+@pytest.mark.parametrize(
+    ("host", "name", "taken"),
+    [
+        ("https://n.openai.azure.com/openai/v1", "my-deployment", True),
+        ("https://openrouter.ai/api/v1", "org/m:free", True),
+        ("https://openrouter.ai/api/v1", "org/other:free", False),
+        ("https://router.huggingface.co/v1", "org/m:fastest", True),
+        ("http://localhost:11434/v1", "org/m:free", False),
+        ("https://api.openai.com/v1", "gpt-4o-mini", False),
+    ],
+)
+def test_hosts_that_answer_to_names_which_they_do_not_list(host, name, taken):
+    if taken:
+        assert openai._served(host, name, ["org/m", "other"]) == name
+    else:
+        with pytest.raises(EngineError, match=r"does not serve .* it has: org/m, other"):
+            openai._served(host, name, ["org/m", "other"])
 
 
 def test_whose_key_is_sent(monkeypatch):
@@ -596,10 +651,14 @@ def test_before_anything_is_asked(tmp_path):
     row = next(line for line in done.stdout.splitlines() if line.startswith("all"))
     _, n, into, out = row.split()
     assert (n, out) == ("6", str(6 * 64))
+    most = int(into) + 2 * int(out)
     assert (
-        f"cost: {int(into):.4f} for the prompts, at most {int(into) + 2 * int(out):.4f}"
-        in done.stdout
-    )
+        f"cost: {int(into):.4f} for the prompts, at most {most:.4f} in all, "
+        f"{most + 2 * 6 * 4096:.4f} if the model thinks by itself (4096 tokens each)"
+    ) in done.stdout
+    unnamed = command(*words, "--base-url", "http://127.0.0.1:9/v1", "--thinking", "off")
+    assert "the model of http://127.0.0.1:9/v1: 6 requests" in unnamed.stdout
+    assert "thinks by itself (" not in unnamed.stdout
     assert not (tmp_path / "runs").exists()
     wrong = command(*words[:-1], "1")
     assert wrong.returncode == 2 and "two amounts" in wrong.stderr

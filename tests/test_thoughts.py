@@ -35,6 +35,9 @@ SHAPES: dict[str, tuple[str, str, str, str]] = {
     "nothing behind": (f"<think>{YES}</think>", YES, "", "closed"),
     "thinking": (f"<thinking>{YES}</thinking>\n<answer>No</answer>", YES, "No", "closed"),
     "seed": (f"<seed:think>{YES}</seed:think>No.", YES, "No.", "closed"),
+    "opened twice": (f"<think>\n<think>\n{YES}\n</think>\n\nNo.", YES, "No.", "closed"),
+    "opened twice, cut": (f"<think>\n<think>\n{YES}", YES, "", "open"),
+    "escaped": (f"&lt;think&gt;{YES}&lt;/think&gt;No.", YES, "No.", "closed"),
     "magistral": (f"[THINK]{YES}[/THINK]No.", YES, "No.", "closed"),
     "magistral, cut": (f"[THINK]{YES}", YES, "", "open"),
     "kimi": (f"◁think▷{YES}◁/think▷No.", YES, "No.", "closed"),
@@ -56,10 +59,17 @@ SHAPES: dict[str, tuple[str, str, str, str]] = {
     "harmony, final only": ("<|channel|>final<|message|>No.", "", "No.", "none"),
     "harmony, decoded": (f"analysis{YES}assistantfinalNo.", YES, "No.", "closed"),
     "harmony, decoded and cut": (f"analysis{YES}", YES, "", "open"),
+    "harmony, decoded with spaces": (f"analysis {YES} assistantfinal No.", YES, "No.", "closed"),
+    "harmony, decoded with lines": (f"analysis\n{YES}\nassistantfinal\nNo.", YES, "No.", "closed"),
+    "gemma, decoded": (f"thought\n{YES}\nNo.", f"{YES}\nNo.", "", "open"),
+    "gemma, decoded in part": (f"thought\n{YES}<channel|>No.", f"thought\n{YES}", "No.", "closed"),
     "gemma": (f"<|channel>thought\n{YES}<channel|>No.", YES, "No.", "closed"),
     "gemma, cut": (f"<|channel>thought\n{YES}", YES, "", "open"),
     "granite": (
         f"Here is my thought process:\n{YES}\n\nHere is my response:\nNo.", YES, "No.", "closed"
+    ),
+    "granite, in a line": (
+        f"Here is my thought process: {YES} Here is my response: No.", YES, "No.", "closed"
     ),
     "granite, cut": (f"Here is my thought process: {YES}", YES, "", "open"),
     "plain": (f"Thinking Process:\n\n1. {YES}\n\n**Final Answer:** No", f"1. {YES}", "No", "closed"),
@@ -118,6 +128,7 @@ def test_a_template_that_opens_the_thought() -> None:
     assert not thoughts.opens("<|user|>Do you agree?<|assistant|><think>\n\n</think>\n\n")
     assert not thoughts.opens("Do you agree?")
     assert thoughts.part("Yes, many do", opened=True) == ("Yes, many do", "", "open")
+    assert thoughts.part("<think>\nYes.</think>No.", opened=True) == ("Yes.", "No.", "closed")
     assert thoughts.part("Yes.</think>No.", opened=True) == ("Yes.", "No.", "closed")
 
 

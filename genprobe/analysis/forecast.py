@@ -67,7 +67,8 @@ def lines(task: str, ask: Ask, cost: Price | None) -> Iterator[str]:
         cell[0] += 1
         cell[1] += count(request)
         cell[2] += 1 if request.decode != "free" else most + room
-    yield f"{ask.model or 'control'}: {len(requests)} requests about {len(asked.items)} items"
+    who = ask.model or ("control" if ask.control else f"the model of {ask.options.base_url}")
+    yield f"{who}: {len(requests)} requests about {len(asked.items)} items"
     yield f"tokens of prompts {rule}; of replies at most, {most} each" + (
         f" and {room} of a thought" if room else "; a model that thinks by itself takes more"
     )
@@ -78,10 +79,7 @@ def lines(task: str, ask: Ask, cost: Price | None) -> Iterator[str]:
     for name, (n, into, out) in {**rows, "all": total}.items():
         yield f"{name:{width}}{n:>10}{into:>12}{out:>13}"
     if cost:
-        yield (
-            f"cost: {cost.of(total[1], 0):.4f} for the prompts, at most "
-            f"{cost.of(total[1], total[2]):.4f} in all"
-        )
+        yield _cost(cost, total[1], total[2], sum(r.decode == "free" for r in requests), ask, room)
     step = max(1, len(requests) // SHOWN)
     for n, request in enumerate(requests[::step][:SHOWN], 1):
         yield ""
@@ -91,6 +89,20 @@ def lines(task: str, ask: Ask, cost: Price | None) -> Iterator[str]:
             yield _clean(message["content"])
         if request.options:
             yield f"[options] {'; '.join(' '.join(texts) for texts in request.options.values())}"
+
+
+def _cost(cost: Price, into: int, out: int, free: int, ask: Ask, room: int) -> str:
+    """Say what the tokens cost at most; also where it is not known whether the model thinks.
+
+    free: requests that are answered freely. room: tokens of a thought that `out` has for each.
+    """
+    line = f"cost: {cost.of(into, 0):.4f} for the prompts, at most {cost.of(into, out):.4f} in all"
+    if not room and ask.options.thinking.mode == "default" and not ask.control:
+        more = cost.of(into, out + free * THINK_TOKENS)
+        line += f", {more:.4f} if the model thinks by itself ({THINK_TOKENS} tokens each)"
+    if not ask.control and ask.options.thinking.mode != "off" and ask.options.base_url:
+        line += "; thoughts that are cut off are asked for once more, on top of that"
+    return line
 
 
 def _clean(text: str) -> str:

@@ -255,6 +255,7 @@ class OpenAIEngine:
             said = found.detail
             if "max_completion_tokens" in said and names["max_tokens"] == "max_tokens":
                 names["max_tokens"] = "max_completion_tokens"
+                self._say_once("the server calls 'max_tokens' 'max_completion_tokens'")
                 continue
             if "chat template" in said.lower():
                 raise EngineError(
@@ -296,9 +297,9 @@ class OpenAIEngine:
                     self._say_once(f"the server takes a choice as {name}: inside JSON")
                 return
         raise EngineError(
-            f"{self.server.url}: ignores structured outputs (a choice was forced by "
-            f"{', '.join(name for name in CHOICES if name)}, and the reply was another), so that "
-            "this server cannot be asked to answer by one of several words"
+            f"{self.server.url}: refuses or ignores structured outputs (a choice was forced by "
+            f"{', '.join(name for name in CHOICES if name)}, and none brought the only word that "
+            "it allowed), so that it cannot be asked to answer by one of several words"
         )
 
     async def _constrains(

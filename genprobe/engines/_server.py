@@ -6,8 +6,9 @@ import contextlib
 import functools
 import os
 import re
+import time
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -89,6 +90,12 @@ def _of_host(table: str, host: str) -> str:
     """Find the entry of servers.toml for a host or its domain; "" if there is none."""
     found: Mapping[str, str] = _data()[table]
     return next((v for k, v in found.items() if host == k or host.endswith("." + k)), "")
+
+
+def answers_to(url: str, model: str, listed: Collection[str]) -> bool:
+    """Tell whether a host takes a name that it does not list (`unlisted` of servers.toml)."""
+    kind = _of_host("unlisted", (urlsplit(url).hostname or "").lower())
+    return kind == "any" or (kind == "suffix" and model.rpartition(":")[0] in listed)
 
 
 # -- what the user gives ----------------------------------------------------------------------
@@ -200,7 +207,7 @@ class Server:
     """An address, its dialect, and what its answers mean."""
 
     def __init__(self, options: Options) -> None:
-        self.url = address(options.base_url)
+        self.url, self.note = address(options.base_url), options.note
         settings = settings_of(options.more)
         self.api, self.times = settings
         _, self.key_name = key_for(self.url, options.key_env)
@@ -228,7 +235,7 @@ class Server:
 
     def models(self) -> dict[str, Mapping[str, Any]]:
         """List the models served, with what the server says of each; empty if it does not tell."""
-        reply = self.look(f"{self.url}/models")
+        reply = self._loaded(f"{self.url}/models")
         if reply.status in (404, 405, 501):
             if not self.url.endswith("/v1"):
                 other = self.look(f"{self.url}/v1/models")
@@ -246,6 +253,20 @@ class Server:
                 f"{self.url}/models is not what an OpenAI-compatible server says; is the address "
                 "right, and does it end in /v1?"
             ) from None
+
+    def _loaded(self, url: str) -> Answer:
+        """Look as often as the server says that it is still loading, up to `total_timeout`."""
+        wait, until = _http.BACKOFF, time.monotonic() + self.times.total_timeout
+        reply = self.look(url)
+        while reply.status == 503 and _LOADING.search(self.words(reply)):
+            if wait == _http.BACKOFF:
+                self.note(f"waiting: the server is loading the model ({self.words(reply)})")
+            if time.monotonic() > until:
+                break
+            time.sleep(wait)
+            wait = min(2 * wait, 30.0)
+            reply = self.look(url)
+        return reply
 
     def version(self) -> str:
         """Ask for vLLM's version; "" if the server is another."""
@@ -327,7 +348,7 @@ class Server:
             texts = [text for options in request.options.values() for text in options]
             form = CHOICES[self.choice]
             longest = max(len(t.encode("utf-8")) for t in texts)
-            given["max_tokens"] = longest + form.more
+            given["max_tokens"] = longest + form.more + self.room
             body |= form.put(texts)
         if self.vllm:
             body |= {"top_k": 0, "min_p": 0.0, "repetition_penalty": 1.0}
@@ -428,7 +449,9 @@ class Server:
             raise Trouble("broken-reply", "status 200 without a reply in it") from None
         text = said.text
         if text is None:
-            if said.finish != "length" and said.reasoning is None and said.reasoning_from == "":
+            # An empty reply, whether a server writes "" or null.
+            ended = said.finish in ("stop", "length")
+            if not ended and said.reasoning is None and said.reasoning_from == "":
                 detail = f"no text, finish reason {said.finish!r}"
                 return Failure(request.id, "no-text", detail, 1)
             text = ""
@@ -446,6 +469,8 @@ class Server:
             detail = f"{said.tokens_in} tokens of prompt and {new} of reply are more than it has"
             return Failure(request.id, "too-long", detail, 1)
         if request.decode == "choice" and said.finish not in (_said.FILTERED, _said.REFUSED):
+            if where == "hidden" and not text.strip() and said.finish == "length":
+                return Failure(request.id, "unfinished", "cut off inside a hidden thought", 1)
             text = CHOICES[self.choice].read(text)
             if all(text not in o for o in request.options.values()):
                 detail = f"the reply is no option: {text[:80]!r}"

@@ -19,7 +19,7 @@ from genprobe.engines import Identity, Options, Scorer
 from genprobe.engines._asking import OpenAIEngine
 from genprobe.engines._http import Times
 from genprobe.engines._served_scores import ServedScorer
-from genprobe.engines._server import Server, identity_of
+from genprobe.engines._server import Server, answers_to, identity_of
 from genprobe.engines.scoring import _texts
 from genprobe.errors import EngineError
 from genprobe.records import digest
@@ -84,6 +84,8 @@ def _served(url: str, model: str, served: Sequence[str]) -> str:
     same = [name for name in served if name.lower() == model.lower()]
     if len(same) == 1:
         return same[0]
+    if answers_to(url, model, served):
+        return model
     near = difflib.get_close_matches(model, served, n=1)
     hint = f"did you mean {near[0]!r}? " if near else ""
     raise EngineError(f"{url} does not serve {model!r}; {hint}it has: {shown}")

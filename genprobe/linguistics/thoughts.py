@@ -19,7 +19,7 @@ from genprobe.errors import InputError
 from genprobe.resources import packs, registry
 
 # Raised whenever a separation can change without a change of prompts/thoughts.toml.
-VERSION = 1
+VERSION = 2
 
 STATES = ("none", "closed", "open", "hidden")
 
@@ -86,12 +86,16 @@ def _shapes() -> _Shapes:
             ),
             ends=re.compile(_any(channels["ends"])),
             final=frozenset(channels["answer"]),
-            glued=re.compile(rf"(?:{_any(channels['glued'])})(?![\s:.,;*#)(-]|$)"),
+            glued=re.compile(rf"(?:{_any(channels['glued'])})(?P<apart>[\s:.,;*#)(-]|$)?"),
             glued_final=re.compile(_any(channels["glued_answer"])),
             plain=tuple(
                 (
                     re.compile(rf"(?:{_any(part['head'])})", flags),
-                    re.compile(rf"^[ \t]*(?:{_any(part['answer'])})[ \t]*", flags | re.MULTILINE),
+                    re.compile(
+                        ("" if part.get("inline") else r"^[ \t]*")
+                        + rf"(?:{_any(part['answer'])})[ \t]*",
+                        flags | re.MULTILINE,
+                    ),
                 )
                 for part in row["plain"]
             ),
@@ -236,9 +240,10 @@ def _channels(shapes: _Shapes, text: str, start: int) -> tuple[str, str, str] | 
         final = None
         for match in shapes.glued_final.finditer(text, glued.end()):
             final = match
-        if final is None:
-            return text[glued.end() :], "", "open"
-        return text[glued.end() : final.start()], text[final.end() :], "closed"
+        if final is not None:
+            return text[glued.end() : final.start()], text[final.end() :], "closed"
+        # Behind a space it may be a word of a reply, unless the answer's channel follows.
+        return None if glued["apart"] is not None else (text[glued.end() :], "", "open")
     final = shapes.glued_final.match(text, start)
     return ("", text[final.end() :], "none") if final else None
 
@@ -285,6 +290,9 @@ def _tagged(shapes: _Shapes, text: str, start: int, opened: bool) -> tuple[str, 
                     continue  # a reply that speaks of the tag
                 before.append(text[done : match.start()])
                 at = match.end()
+            elif wanted in ([], [shapes.pairs[tag]]) and not text[at : match.start()].strip():
+                at = match.end()  # written twice: by the template and by the model
+                continue
             depth += 1
             wanted.append(shapes.pairs[tag])
         elif depth:
