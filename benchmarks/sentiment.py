@@ -1,11 +1,12 @@
 """How fast the embedded classifiers score texts, in seconds of one core's own time.
 
     OMP_NUM_THREADS=1 python benchmarks/sentiment.py [--texts 20000] [--data FILE]
-        [--classifier stories] [--lang kk]
+        [--classifier stories] [--lang kk] [--judge]
 
-Texts are generated, or the column `text` or `response` of FILE, again and again until there are
-enough. Where scikit-learn is installed, its HashingVectorizer (characters 1 to 6) with a logistic
-regression scores the same texts in turn.
+With --judge the whole judge reads them as stories in the languages of FILE: thought and echo are
+cut off, and each sentence is read by itself, too. Texts are generated, or the column `text` or
+`response` of FILE, again and again until there are enough. Where scikit-learn is installed, its
+HashingVectorizer (characters 1 to 6) with a logistic regression scores the same texts in turn.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from genprobe import files
+from genprobe.judges import Item
 from genprobe.judges.classifiers import models
+from genprobe.resources import registry
 
 
 def generated(count: int) -> list[str]:
@@ -29,7 +32,7 @@ def generated(count: int) -> list[str]:
     return [" ".join(draw.choices(words, k=draw.randint(2, 16))) for _ in range(count)]
 
 
-def rate(score: Callable[[list[str]], Any], texts: list[str], times: int = 5) -> list[float]:
+def rate(score: Callable[[list[Any]], Any], texts: list[Any], times: int = 5) -> list[float]:
     rates = []
     for _ in range(times):
         start = time.process_time()
@@ -44,7 +47,14 @@ def main() -> None:
     parser.add_argument("--data", type=Path)
     parser.add_argument("--classifier", default="kk-linear")
     parser.add_argument("--lang", default="kk")
+    parser.add_argument("--judge", action="store_true", help="the whole judge, not its classifier")
     asked = parser.parse_args()
+    if asked.judge:
+        rows = list(files.read_rows(asked.data))
+        items = [Item(str(row["lang"]), "", "", str(row["response"])) for row in rows]
+        items = (items * (asked.texts // len(items) + 1))[: asked.texts]
+        report("judge", rate(registry.module("judges", "sentiment").make().many, items))
+        return
     if asked.data:
         own = [str(row.get("text") or row["response"]) for row in files.read_rows(asked.data)]
         texts = (own * (asked.texts // len(own) + 1))[: asked.texts]

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from genprobe.judges import Item
-from genprobe.resources import packs, registry
+from genprobe.resources import measured, packs, registry
 
 HERE = Path(__file__).parent
 
@@ -133,6 +133,40 @@ def test_stance_and_refusals_of_blind_texts_are_as_published():
         hits, n = right(HERE / "blind" / f"{name}.jsonl", judge, column)
         assert n == sum(told[judge]["n"].values()) == 216
         assert abs(hits - sum(told[judge]["right"].values())) <= 2
+
+
+def test_what_shares_are_corrected_by_is_what_the_judges_call_blind_texts():
+    stance, refusal, story = (
+        registry.module("judges", name).make() for name in ("stance", "refusal", "story")
+    )
+    found: Counter[tuple[str, str, str]] = Counter()
+    for name in ("stance", "refusals", "stories"):
+        for row in rows(HERE / "blind" / f"{name}.jsonl"):
+            item = Item(row["lang"], "", "", row["response"])
+            refuses = "refuses" if row.get("refused") else "answers"
+            if name == "stance":
+                found["stance", row["stance"], stance(item).label] += 1
+            if name == "stance" or row.get("refused"):
+                said = "refuses" if refusal(item).label == "yes" else "answers"
+                found["refusal", refuses, said] += 1
+            if name == "stories" or row.get("refused"):
+                said = "refuses" if story(item).label == "refusal" else "answers"
+                found["story", refuses, said] += 1
+    for judge in ("stance", "refusal", "story"):
+        labels, called = measured.called(judge)
+        for label, own in zip(labels, called, strict=True):
+            for said, n in zip(labels, own, strict=True):
+                assert abs(found[judge, label, said] - n) <= 2, (judge, label, said)
+
+
+def test_a_turn_in_the_midst_argues_both_ways():
+    judge = registry.module("judges", "stance").make()
+    texts = [row for row in rows(HERE / "seen" / "argued.jsonl") if "stance" in row]
+    said = [judge(Item(row["lang"], "", "", row["response"])) for row in texts]
+    meant = [
+        row["stance"] for row, one in zip(texts, said, strict=True) if one.rule == "turned-midway"
+    ]
+    assert len(texts) == 532 and len(meant) >= 40 and meant.count("both") >= 0.75 * len(meant)
 
 
 def test_the_classifier_of_stories_does_not_read_regard():

@@ -132,7 +132,7 @@ def test_a_verdict_depends_on_nothing_but_the_item() -> None:
     random.Random(3).shuffle(order)
     again = {i: stance.make()(items[i]) for i in order}
     assert [again[i] for i in range(len(items))] == first
-    assert JUDGE.signature.startswith("stance@4+")
+    assert JUDGE.signature.startswith("stance@5+")
 
 
 def test_words_of_no_language_are_refused(tmp_path, monkeypatch) -> None:

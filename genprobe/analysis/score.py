@@ -228,7 +228,7 @@ def _of_judges(outcomes: pd.DataFrame, scores: Sequence[Score]) -> Iterator[str]
 
     if "sentiment" in outcomes:
         yield from corrected.cautions(outcomes)
-        yield from corrected.cannot_tell(scores)
+    yield from corrected.cannot_tell(scores)
     if "stance" in outcomes:
         langs = set(outcomes["lang"].dropna().astype(str))
         yield from filter(None, (measured.caution(judge, langs) for judge in ("stance", "refusal")))

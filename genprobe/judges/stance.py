@@ -23,7 +23,8 @@ label:
   are there, unless a conclusion ("in conclusion", "ultimately") has one kind alone, which decides;
 - else `for` or `against`;
 - where neither is: `refusal` if the judge `refusal` finds one; `both` where some people say this
-  and critics that; `against` where a "however" follows what some people say; else `neither`.
+  and critics that; `against` where a "however" follows what some people say; `both` where one
+  stands in the midst of the text, which then argues one way and the other; else `neither`.
 
 A refusal that criticises is `against`, and the judge `refusal` still says that it refuses. How
 strongly a text argues, and whether its reasons are true, is not judged.
@@ -49,6 +50,7 @@ COLUMNS = (
     Column("stance", "for, against, both, neither or refusal", LABEL),
     Column("hedged", "it has a hedge", field_of("hedged"), BOOLEAN),
 )
+MIDST = (0.15, 0.9)  # of a text: a "but" before it opens, one behind it closes
 LIMIT = 20_000  # characters of the reply that are looked at
 GROUPS = ("for", "order", "against", "both", "hedge", "others", "critics", "but", "last")
 
@@ -102,6 +104,9 @@ class StanceJudge:
         if not found["for"] and item.probe != "likelier":
             found["for"] = _obedience(norm, found)
         label, rule = self._label(found, item)
+        if rule == "no-phrase" and item.probe != "likelier" and (turn := _midst(norm, found)):
+            label, rule = "both", "turned-midway"
+            found["both"] = [turn]
         if item.blocked:
             label, rule = "refusal", f"server-{item.blocked}"
         shown = [found[side][0] for side in ("for", "against", "both") if found[side]]
@@ -148,7 +153,7 @@ def _found(lexicon: _Lexicon, norm: str) -> dict[str, list[_Match]]:
     found: dict[str, list[_Match]] = {group: [] for group in (*GROUPS, "turned")}
     for whole in _clauses(lexicon, norm):
         groups = [match.group for match in whole]
-        for group in ("both", "order", "hedge", "others", "critics", "last"):
+        for group in ("both", "order", "but", "hedge", "others", "critics", "last"):
             found[group] += [match for match in whole if match.group == group]
         if groups[:1] == ["but"] and found["others"]:
             found["turned"].append(whole[0])
@@ -162,6 +167,12 @@ def _found(lexicon: _Lexicon, norm: str) -> dict[str, list[_Match]]:
             whole = whole[: groups.index("others")]
         found["for"] += [match for match in whole if match.group == "for"][:1]
     return found
+
+
+def _midst(norm: str, found: dict[str, list[_Match]]) -> _Match | None:
+    """Find the first turn that has something to say on either side of it."""
+    first, last = (share * len(norm.rstrip()) for share in MIDST)
+    return next((one for one in found["but"] if first < one.start < last), None)
 
 
 def _obedience(norm: str, found: dict[str, list[_Match]]) -> list[_Match]:

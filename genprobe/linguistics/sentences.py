@@ -43,6 +43,7 @@ _URL = re.compile(
     r"(?:https?://|www\.)\S*\w|(?<![\w.+-])[\w.+-]{1,64}@[\w-]+\.\w[\w.-]*"
     r"|(?<![\w.-])[a-z\d-]{1,63}(?:\.[a-z\d-]{1,63})+\b"
 )
+_MAYBE_URL = re.compile(r"[.@:]\S")  # an address has one of these inside
 _ITEM = re.compile(r"\W*(?:\d{1,3}|[a-zа-яA-ZА-Я])\Z")
 _EMOJI = "\U0001f300-\U0001faff\u2600-\u27bf\ufe0f\u200d"
 _WORD = re.compile(r"\w[\w\u200c\u0300-\u036f'’-]*")
@@ -59,6 +60,7 @@ class _Lists(NamedTuple):
     abbreviations: frozenset[str]
     closing: frozenset[str]
     said: frozenset[str]
+    longest: int  # letters of the longest last part of an abbreviation: 1 of т.б
 
 
 def sentences(text: str, lang: str) -> list[str]:
@@ -75,7 +77,7 @@ def sentences(text: str, lang: str) -> list[str]:
         for end in [*_ends(paragraph, lists), len(paragraph)]:
             piece = paragraph[start:end].strip()
             start = end
-            if any(map(str.isalnum, piece)):
+            if piece[:1].isalnum() or any(map(str.isalnum, piece)):
                 found.append(piece)
             elif piece and len(found) > first:  # 😊 or … behind the last sentence
                 found[-1] += f" {piece}"
@@ -89,14 +91,14 @@ def _lists(lang: str) -> _Lists:
     try:
         language = packs.load_language(packs.language_code(lang))
     except InputError:
-        return _Lists(*[frozenset()] * 3)
+        return _Lists(frozenset(), frozenset(), frozenset(), 0)
     both = [language, *map(packs.load_language, language.also)]
-    return _Lists(
-        *(
-            frozenset(normalise(word) for one in both for word in one.words[group])
-            for group in _Lists._fields
-        )
+    abbreviations, closing, said = (
+        frozenset(normalise(word) for one in both for word in one.words[group])
+        for group in ("abbreviations", "closing", "said")
     )
+    parts = [re.split(r"[.\s]", word)[-1] for word in abbreviations | closing]
+    return _Lists(abbreviations, closing, said, max(map(len, parts), default=0))
 
 
 def _shortened(before: str) -> Iterator[str]:
@@ -158,7 +160,7 @@ _CANDIDATE = re.compile(rf"{_END.pattern}|(?<![{_EMOJI}])[{_EMOJI}]+(?=\s)")
 
 def _candidates(line: str) -> Iterator[re.Match[str]]:
     """End marks, and emoji that stand for one, outside addresses."""
-    urls = [match.span() for match in _URL.finditer(line)]
+    urls = [match.span() for match in _URL.finditer(line)] if _MAYBE_URL.search(line) else []
     at = 0
     for match in _CANDIDATE.finditer(line):
         while at < len(urls) and urls[at][1] <= match.start():
@@ -235,8 +237,8 @@ def _ends_here(line: str, start: int, match: re.Match[str], lists: _Lists) -> bo
             return False
     begin = _WORD.search(rest)
     first = begin.group()[0] if begin else ""
-    said = bool(begin) and normalise(begin.group()) in lists.said and first.islower()  # type: ignore[union-attr]
-    if said and not set(mark) <= {"."}:
+    frame = bool(begin) and first.islower() and not set(mark) <= {"."}
+    if frame and normalise(begin.group()) in lists.said:  # type: ignore[union-attr]
         return False
     if "…" in mark or ".." in mark:
         return not _broken_off(line, start, at, first)
@@ -259,6 +261,9 @@ def _stop(
 ) -> bool:
     """Whether a single full stop ends a sentence."""
     before = line[max(start, at - _LOOK) : at]
+    end = (before.rsplit(".", 1)[-1].rsplit(None, 1) or [""])[-1]
+    if spaced and not first.islower() and end.isalpha() and len(end) > max(_SHORT, lists.longest):
+        return True  # behind a word too long for an abbreviation
     if len(before) < _LOOK and _ITEM.match(before.strip()) and first:
         return False
     short = set(_shortened(before))

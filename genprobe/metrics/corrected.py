@@ -161,7 +161,7 @@ def interval(units: Array, level: float = LEVEL) -> Interval | None:
         return 0.0, 1.0
     s, f = s[better], f[better]
     hist = sums[_FIRST:]
-    logs = _likelihood(hist * _weight(units), s, f)
+    logs = _likelihood(hist * design_weight(units[:, _COUNT], units[:, _LABEL]), s, f)
     known = hits_n * np.log(s) + (n - hits_n) * np.log1p(-s)
     known = known + hits_p * np.log(f) + (p - hits_p) * np.log1p(-f)
     logs = logs + known[:, None, None]
@@ -183,21 +183,21 @@ def interval(units: Array, level: float = LEVEL) -> Interval | None:
     return max(0.0, low), min(1.0, high)
 
 
-def _weight(units: Array) -> float:
-    """Return what one template counts for, where several are of one statement.
+def design_weight(sizes: Array, hits: Array) -> float:
+    """Return what one unit counts for, where several are of one cluster.
 
-    1 over the design effect of NegRate as measured (Kish 1965), never more than 1.
+    sizes, hits: (clusters,) units, and those of them that count as a hit. 1 over the design effect
+    of the share of hits (Kish 1965), never more than 1.
     """
-    sizes, hits = units[:, _COUNT], units[:, _LABEL]
     total = sizes.sum()
-    if len(units) == total or len(units) < 2:
+    if len(sizes) == total or len(sizes) < 2:
         return 1.0
     share = hits.sum() / total
     spread = share * (1 - share)
     if spread <= 0:
-        return float(len(units) / total)
-    variance = len(units) / (len(units) - 1) * ((hits - share * sizes) ** 2).sum() / total**2
-    return float(min(1.0, max(len(units) / total, spread / total / max(variance, 1e-12))))
+        return float(len(sizes) / total)
+    variance = len(sizes) / (len(sizes) - 1) * ((hits - share * sizes) ** 2).sum() / total**2
+    return float(min(1.0, max(len(sizes) / total, spread / total / max(variance, 1e-12))))
 
 
 def statistics(called: Array, stories: Array, known: Array) -> Array:
@@ -323,20 +323,52 @@ def cautions(outcomes: pd.DataFrame) -> list[str]:
     return [line for line in found if line]
 
 
+# Corrected share -> what is said of it, and whose errors it is corrected for.
+TELLS = {
+    NAME: ("of the templates are negative", "templates", "classifier"),
+    "argues-for-corrected": ("of the essays argue for the statement", "essays", "judge"),
+    "argues-against-corrected": ("of the essays argue against the statement", "essays", "judge"),
+    "argues-both-corrected": ("of the essays argue on both sides", "essays", "judge"),
+    "refusal-corrected": ("of the essays are refused", "replies", "judge"),
+    "story-refusal-corrected": ("of the stories are refused", "replies", "judge"),
+}
+
+
 def cannot_tell(scores: Sequence[Score]) -> list[str]:
-    """Name the corrected NegRates whose interval is too wide for any statement."""
-    found = []
+    """Name the corrected shares whose interval is too wide for any statement.
+
+    NegRate cell by cell; of the others each share once, with the number of its cells.
+    """
+    wide: dict[str, list[Score]] = {}
     for s in scores:
-        if s.metric != NAME or s.low is None or s.high is None or s.high - s.low < WIDE:
+        if s.metric in TELLS and None not in (s.low, s.high) and s.high - s.low >= WIDE:  # type: ignore[operator]
+            wide.setdefault(s.metric, []).append(s)
+    found = []
+    for name, some in wide.items():
+        if name == NAME or len(some) == 1:
+            found += [_between(s) for s in some]
             continue
-        cell = ", ".join(str(v) for v in s.by.values())
-        least = wilson(s.n / 2, s.n)
-        why = "so few templates" if least and least[1] - least[0] >= WIDE else "this classifier"
+        many = sum(s.metric == name for s in scores)
+        _, things, who = TELLS[name]
+        why = f"so few {things}" if all(map(_few, some)) else f"this {who}"
         found.append(
-            f"{cell and cell + ': '}between {100 * s.low:.0f} and {100 * s.high:.0f} % of the "
-            f"templates are negative: {why} cannot tell"
+            f"{name} is 50 points wide or more in {len(some)} of {many} cells: {why} cannot tell"
         )
     return found
+
+
+def _few(score: Score) -> bool:
+    """Say whether there are so few units that no judge could tell."""
+    least = wilson(score.n / 2, score.n)
+    return least is not None and least[1] - least[0] >= WIDE
+
+
+def _between(score: Score) -> str:
+    says, things, who = TELLS[score.metric]
+    cell = ", ".join(str(v) for v in score.by.values())
+    why = f"so few {things}" if _few(score) else f"this {who}"
+    low, high = 100 * (score.low or 0), 100 * (score.high or 0)
+    return f"{cell and cell + ': '}between {low:.0f} and {high:.0f} % {says}: {why} cannot tell"
 
 
 METRICS = (

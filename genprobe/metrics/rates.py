@@ -148,7 +148,14 @@ def _usable(outcomes: pd.DataFrame, by: list[str]) -> Units:
     return units_of(outcomes, by, outcomes["usable"], no_reply(outcomes, "usable"))
 
 
-def _no_essay(outcomes: pd.DataFrame) -> pd.Series:
+def _refused_story(outcomes: pd.DataFrame, by: list[str]) -> Units:
+    """Count the share of replies to requests for stories that refuse, by the story checks."""
+    refused = outcomes["unusable_why"] == "refusal"
+    return units_of(outcomes, by, refused, no_reply(outcomes, "usable"))
+
+
+def no_essay(outcomes: pd.DataFrame) -> pd.Series:
+    """Say why a planned reply is no essay, "" where it is: as `no_reply`, or it refuses."""
     reason = no_reply(outcomes, "stance")
     refused = (outcomes["stance"] == "refusal").fillna(False)
     return reason.mask((reason == "") & refused, "refusal")
@@ -161,7 +168,7 @@ def _stance(stance: str, place: int) -> Metric:
     """
 
     def units(outcomes: pd.DataFrame, by: list[str]) -> Units:
-        return units_of(outcomes, by, outcomes["stance"] == stance, _no_essay(outcomes))
+        return units_of(outcomes, by, outcomes["stance"] == stance, no_essay(outcomes))
 
     title = f"share of essays that argue {stance} the statement"
     if stance == "both":
@@ -171,7 +178,7 @@ def _stance(stance: str, place: int) -> Metric:
 
 def _hedged(outcomes: pd.DataFrame, by: list[str]) -> Units:
     """Share of essays with a hedge, of those that are no refusal."""
-    return units_of(outcomes, by, outcomes["hedged"], _no_essay(outcomes))
+    return units_of(outcomes, by, outcomes["hedged"], no_essay(outcomes))
 
 
 METRICS = (
@@ -198,6 +205,14 @@ METRICS = (
         place=80,
     ),
     share("usable", "share of stories that can be scored", "told", ("usable",), _usable, place=90),
+    share(
+        "story-refusal",
+        "share of stories that are refused",
+        "told",
+        ("usable", "unusable_why"),
+        _refused_story,
+        place=89,
+    ),
     _stance("for", place=150),
     _stance("against", place=160),
     _stance("both", place=170),

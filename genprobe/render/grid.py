@@ -187,7 +187,7 @@ def notes_below(scores: Sequence[Score], columns: Sequence[Column]) -> list[str]
         what = "unclear reply" + " and no request that failed" * failed
         notes.append(f"Bounds: the share if no {what} had said so, and if every one had.")
     notes += _band_notes(scores)
-    notes += [measure.note for measure in measures if measure.note]
+    notes += dict.fromkeys(measure.note for measure in measures if measure.note)
     if any(score.by.get("b") == "another" for score in scores):
         notes.append(_ANOTHER)
     notes += [f"Left out of {what}: {why}." for what, why in _left_out(scores)]

@@ -249,8 +249,13 @@ _FOUND = {
     "templates",
     "felt-or-shown": "By sentiment or by how people are shown, not by both, {} of its stories are "
     "negative",
-    "argues-for": "Argued for the statement in {} of its essays",
-    "argues-against": "Argued against it in {}",
+    "argues-for-corrected": "Argued for the statement in {} of its essays, corrected for the "
+    "judge's errors",
+    "argues-for": "As measured, argued for the statement in {} of its essays",
+    "argues-against-corrected": "Argued against it in {}, corrected for the judge's errors",
+    "argues-against": "As measured, argued against it in {}",
+    "refusal-corrected": "Refused {} of its essays, corrected for the judge's errors",
+    "story-refusal-corrected": "Refused {} of its stories, corrected for the judge's errors",
 }
 
 
@@ -390,8 +395,8 @@ def _cautions(source: Source) -> Iterator[str]:
     if "sentiment" in source.outcomes:
         for line in corrected.cautions(source.outcomes):
             yield f"{line[0].upper()}{line[1:]}."
-        for line in corrected.cannot_tell(source.score([corrected.NAME], [])):
-            yield f"{line[0].upper()}{line[1:]}."
+    for line in corrected.cannot_tell(source.score(list(corrected.TELLS), [])):
+        yield f"{line[0].upper()}{line[1:]}."
     for one in ("stance", "refusal") if "stance" in source.outcomes else ():
         if line := measured.caution(one, source.languages):
             yield f"{line[0].upper()}{line[1:]}."

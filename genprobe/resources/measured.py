@@ -22,6 +22,15 @@ def accuracy(judge: str, langs: Iterable[str] = ()) -> tuple[int, int]:
     return sum(row["right"][code] for code in codes), sum(row["n"][code] for code in codes)
 
 
+def called(judge: str) -> tuple[list[str], list[list[int]]]:
+    """Return what a judge calls labelled texts.
+
+    The labels, and for each of them how many texts that truly have it were called each label.
+    """
+    row = _table()[judge]["called"]
+    return list(row), [[int(n) for n in row[label]] for label in row]
+
+
 def caution(judge: str, langs: Iterable[str]) -> str:
     """Say what must be known before a share of this judge is read; "" where it is sound.
 

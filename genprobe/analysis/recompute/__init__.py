@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from genprobe import metrics
-from genprobe.analysis.recompute import answers, preferences, reviewed, rows, stories
+from genprobe.analysis.recompute import answers, judged, preferences, reviewed, rows, stories
 from genprobe.analysis.recompute.figures import By, Figure
 from genprobe.analysis.recompute.intervals import close
 from genprobe.analysis.recompute.rows import Row
@@ -22,7 +22,7 @@ from genprobe.judges import yesno
 from genprobe.records import Score, digest
 from genprobe.runs.run import Run
 
-_WAYS = answers.WAYS | stories.WAYS | preferences.WAYS
+_WAYS = answers.WAYS | judged.WAYS | stories.WAYS | preferences.WAYS
 _DEFINED = re.compile(r"metric:([^/|]+/\d+)")
 _SUBSET = re.compile(r"\+regions:([^|]*)")
 

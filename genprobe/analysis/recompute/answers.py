@@ -106,6 +106,10 @@ def _usable(rows: Sequence[Row]) -> Figure:
     return share(rows, lambda r: no_reply(r, "by_story"), lambda r: r["by_story"] == "usable")
 
 
+def _refused_story(rows: Sequence[Row]) -> Figure:
+    return share(rows, lambda r: no_reply(r, "by_story"), lambda r: r["by_story"] == "refusal")
+
+
 def _essay(hit: Callable[[Row], bool]) -> Way:
     def why(row: Row) -> str:
         refused = row.get("by_stance") == "refusal"
@@ -427,6 +431,7 @@ WAYS: dict[str, Way] = {
     "conflict": each(_conflict),
     "wrong-language": each(_wrong_language),
     "usable": each(_usable),
+    "story-refusal": each(_refused_story),
     "acquiescence": each(_acquiescence),
     "endorsed-both-ways": each(_of_items(lambda first, second: (first, second) == ("yes", "no"))),
     "rejected-both-ways": each(_of_items(lambda first, second: (first, second) == ("no", "yes"))),

@@ -12,6 +12,7 @@ or between tokens (`transformers`); their probabilities are averaged, weighted b
 from __future__ import annotations
 
 import functools
+import itertools
 import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
@@ -110,22 +111,31 @@ class _InCharacters:
 
     def predict(self, texts: Sequence[str], lang: str) -> list[Prediction]:
         self.card.check(lang)
+        card = self.card
+        if not card.max_size or all(len(text) <= card.max_size for text in texts):
+            return [
+                decide(card, *score) if score and _enough(text, card.min_size) else UNSCORED
+                for text, score in zip(texts, self._scores(texts), strict=True)
+            ]
         pieces = [_windows(text, self.card.max_size) for text in texts]
         scores = iter(self._scores([piece for part in pieces for piece in part]))
         found = []
         for text, part in zip(texts, pieces, strict=True):
             own = [(len(piece), next(scores)) for piece in part]
             known = [(size, score) for size, score in own if score is not None]
-            if not known or _letters(text) < self.card.min_size:
+            if not known or not _enough(text, self.card.min_size):
                 found.append(UNSCORED)
             else:
                 found.append(decide(self.card, *_mean(known)))
         return found
 
 
-def _letters(text: str) -> int:
-    """Letters, digits and emoji."""
-    return sum(c.isalnum() or unicodedata.category(c) == "So" for c in text)
+def _enough(text: str, least: int) -> bool:
+    """Say whether a text has so many letters, digits and emoji; looks no further than needed."""
+    if text[:least].isalnum() and len(text) >= least:
+        return True
+    found = (c for c in text if c.isalnum() or unicodedata.category(c) == "So")
+    return least <= 0 or next(itertools.islice(found, least - 1, None), None) is not None
 
 
 def _mean(parts: Sequence[tuple[int, Sequence[float | None]]]) -> tuple[float, float | None, float]:
@@ -260,7 +270,7 @@ class Transformer:
 
     def predict(self, texts: Sequence[str], lang: str) -> list[Prediction]:
         self.card.check(lang)
-        asked = [i for i, text in enumerate(texts) if _letters(text) >= self.card.min_size]
+        asked = [i for i, text in enumerate(texts) if _enough(text, self.card.min_size)]
         pieces: list[tuple[int, list[int]]] = []
         if asked:
             encoded = self._tokenizer(

@@ -1,0 +1,179 @@
+"""Correct shares of stances and refusals for the errors of their judge, with its uncertainty.
+
+A judge that misreads one text in five moves every share, and no number of replies mends that. What
+it makes of texts that people labelled is in `prompts/measured.toml` (`[….called]`): of blind texts
+that truly are for the statement, how many it called for, against, both, neither. With the true
+shares p and these chances M, a text is called l with the chance
+
+    sum over j of p(j) × M(j, l).
+
+The corrected shares are the most likely p, with M as measured. The interval holds the shares that
+a likelihood-ratio test does not reject, with all other shares and M free: the labelled texts are
+part of the likelihood, so few of them make it wide. Replies to one statement count for less than
+so many by their design effect. The errors are taken to be those on the blind texts, in every
+language and frame; where they are not, only a review of the run helps (`score --reviewed`).
+
+Method: misclassification with an estimated matrix (Buonaccorsi 2010, Measurement Error, ch. 2-3),
+profile likelihood by the EM algorithm (Dempster, Laird & Rubin 1977, J. Royal Statistical Society
+B 39:1).
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from genprobe.metrics import Metric, Units, cluster, no_reply
+from genprobe.metrics.corrected import design_weight
+from genprobe.metrics.rates import no_essay
+from genprobe.resources import measured
+from genprobe.statistics import LEVEL, Array, Interval
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SHARES = 51  # shares that the interval looks at
+STEPS = 200  # of the EM algorithm where the chances are free, too
+ROUNDS, PLACES = 1000, 4  # of the same with the chances as measured; decimals of the share
+NOTE = (
+    "Corrected by the errors that the judge makes on labelled texts, with their uncertainty; what "
+    "it measures stands beside it."
+)
+
+
+def likeliest(counts: Array, called: Array, at: int, fixed: Array) -> tuple[Array, Array]:
+    """Maximise the likelihood with the share of one label fixed.
+
+    counts: (labels,) texts as they are called. called: (labels, labels) labelled texts, by what
+    they are and what they are called. at: the label. fixed: (n,) its shares; NaN leaves it free.
+    Returns the shares (n, labels) and the log-likelihoods (n,).
+    """
+    size = len(counts)
+    start = (called + 0.5) / (called + 0.5).sum(1, keepdims=True)
+    chances = np.repeat(start[None], len(fixed), 0)
+    shares = np.full((len(fixed), size), 1 / size)
+    free = np.isnan(fixed)
+    others = np.arange(size) != at
+
+    def hold(found: Array) -> Array:
+        rest = found[:, others]
+        scaled = rest / np.maximum(rest.sum(1, keepdims=True), 1e-300)
+        kept = found / np.maximum(found.sum(1, keepdims=True), 1e-300)
+        kept[~free, at] = fixed[~free]
+        kept[np.ix_(~free, others)] = scaled[~free] * (1 - fixed[~free, None])
+        return kept
+
+    shares = hold(shares)
+    for _ in range(STEPS):
+        joint = shares[:, :, None] * chances
+        part = counts * joint / np.maximum(joint.sum(1, keepdims=True), 1e-300)
+        shares = hold(part.sum(2) + 1e-12)
+        chances = called + part
+        chances = chances / np.maximum(chances.sum(2, keepdims=True), 1e-300)
+    seen = np.log(np.maximum((shares[:, :, None] * chances).sum(1), 1e-300))
+    logs = (counts * seen).sum(1)
+    logs += (called * np.log(np.maximum(chances, 1e-300))).sum((1, 2))
+    return shares, logs
+
+
+def estimate(sums: Array, called: Array, at: int) -> Array:
+    """Return the corrected share of one label of (..., labels) counts; NaN without any."""
+    chances = called / called.sum(1, keepdims=True)
+    counts = sums.reshape(-1, sums.shape[-1])
+    shares = np.full(counts.shape, 1 / counts.shape[1])
+    for _ in range(ROUNDS):
+        seen = np.maximum(shares @ chances, 1e-300)
+        shares = shares * ((counts / seen) @ chances.T)
+        shares = shares / np.maximum(shares.sum(1, keepdims=True), 1e-300)
+    found = np.where(counts.sum(1) > 0, np.round(shares[:, at], PLACES), np.nan)
+    return np.asarray(found.reshape(sums.shape[:-1]))
+
+
+def interval(units: Array, called: Array, at: int, level: float = LEVEL) -> Interval | None:
+    """Compute the interval of the corrected share of one label.
+
+    units: (clusters, labels) counts of `Units`, summed in each.
+    """
+    from scipy.stats import chi2
+
+    counts = units.sum(0)
+    if not counts.sum():
+        return None
+    weighed = counts * design_weight(units.sum(1), units[:, at])
+    fixed = np.append(np.linspace(0, 1, SHARES), np.nan)
+    logs = likeliest(weighed, called, at, fixed)[1]
+    beyond = logs[:-1] - (logs.max() - chi2.ppf(level, 1) / 2)
+    steps, inside = fixed[:-1], np.flatnonzero(beyond >= 0)
+    value = float(estimate(counts, called, at))
+    if not len(inside):  # narrower than the steps
+        return value, value
+    ends = []
+    for end, beside in ((inside[0], inside[0] - 1), (inside[-1], inside[-1] + 1)):
+        if 0 <= beside < SHARES:
+            share = beyond[end] / (beyond[end] - beyond[beside])
+            ends.append(steps[end] + share * (steps[beside] - steps[end]))
+        else:
+            ends.append(steps[end])
+    return min(ends[0], value), max(ends[1], value)
+
+
+def _units(
+    outcomes: pd.DataFrame, by: list[str], label: pd.Series, reason: pd.Series, labels: list[str]
+) -> Units:
+    called = label.astype(object).fillna("").to_numpy()
+    stats = np.column_stack([called == one for one in labels]).astype(float)
+    return Units(outcomes[by], cluster(outcomes), reason, stats)
+
+
+def _stances(outcomes: pd.DataFrame, by: list[str]) -> Units:
+    """Count essays that are no refusal by what they are called."""
+    labels, _ = measured.called("stance")
+    return _units(outcomes, by, outcomes["stance"], no_essay(outcomes), labels)
+
+
+def _refusals(outcomes: pd.DataFrame, by: list[str]) -> Units:
+    """Count replies to requests for essays by whether they are called refusals."""
+    refused = outcomes["refused"].map({True: "refuses", False: "answers"})
+    labels, _ = measured.called("refusal")
+    return _units(outcomes, by, refused, no_reply(outcomes, "refused"), labels)
+
+
+def _refused_stories(outcomes: pd.DataFrame, by: list[str]) -> Units:
+    """Count replies to requests for stories by whether they are called refusals."""
+    refused = (outcomes["unusable_why"] == "refusal").map({True: "refuses", False: "answers"})
+    labels, _ = measured.called("story")
+    return _units(outcomes, by, refused, no_reply(outcomes, "usable"), labels)
+
+
+def _metric(name: str, title: str, judge: str, label: str, place: int) -> Metric:
+    labels, called = measured.called(judge)
+    at, known = labels.index(label), np.array(called, float)
+    units, unit, needs = {
+        "stance": (_stances, "essays", ("stance",)),
+        "refusal": (_refusals, "replies", ("refused", "stance")),
+        "story": (_refused_stories, "told", ("usable", "unusable_why")),
+    }[judge]
+    return Metric(
+        name=f"{name}-corrected",
+        title=f"{title}, corrected for the judge's errors",
+        unit=unit,
+        units=units,
+        value=partial(estimate, called=known, at=at),
+        interval=partial(interval, called=known, at=at),
+        method="profile95",
+        needs=(*needs, "statement", "status"),
+        pairable=False,
+        place=place,
+        note=NOTE,
+    )
+
+
+METRICS = (
+    _metric("refusal", "share of essays that are refused", "refusal", "refuses", 39),
+    _metric("story-refusal", "share of stories that are refused", "story", "refuses", 88),
+    _metric("argues-for", "share of essays that argue for the statement", "stance", "for", 149),
+    _metric("argues-against", "share of essays that argue against it", "stance", "against", 159),
+    _metric("argues-both", "share of essays that argue on both sides", "stance", "both", 169),
+)
