@@ -14,7 +14,7 @@ from __future__ import annotations
 import functools
 
 from genprobe.judges import BOOLEAN, LABEL, Column, Item, Verdict, field_of, yesno
-from genprobe.linguistics import clauses, identify, thoughts
+from genprobe.linguistics import identify, stems, thoughts
 from genprobe.records import JSON
 from genprobe.resources import packs, registry
 from genprobe.text import normalise, replace, tokens
@@ -78,10 +78,10 @@ def _tested(thought: str, lang: str) -> str:
     if lang:
         known.add(packs.language_code(lang))
     for code in sorted(known):
-        grammar = clauses.grammar(code)
+        grammar = stems.grammar(code)
         words = tokens(replace(normalise(thought), packs.load_language(code).fold))
         for hit in grammar.hits(words, 0, len(words)):
-            if hit.bits & clauses.TESTED:
+            if hit.bits & stems.TESTED:
                 return " ".join(words[hit.first : hit.last])
     return ""
 

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genprobe import text
-from genprobe.linguistics import clauses
+from genprobe.linguistics import stems
 from genprobe.resources import packs
 
 Array = NDArray[Any]
@@ -36,7 +36,7 @@ VERSION = 1
 MAGIC = b"genprobe-reading-1\n"
 FILE = Path(__file__).with_name("learned.bin")
 LONGEST = 60  # words of a sentence that are read
-GROUPS = (*packs.CLAUSE_GROUPS, "or")  # in the order of the bits of `clauses.Hit`
+GROUPS = (*packs.CLAUSE_GROUPS, "or")  # in the order of the bits of `stems.Hit`
 _BEGINNINGS = range(3, 8)
 
 
@@ -76,7 +76,7 @@ def words(code: str, sentence: str) -> list[Word]:
     """
     tokens = text.tokens(sentence)[:LONGEST]
     groups = [0] * len(tokens)
-    for hit in clauses.grammar(code).hits(tokens, 0, len(tokens)):
+    for hit in stems.grammar(code).hits(tokens, 0, len(tokens)):
         # Over a gap a pattern is its two ends.
         for i in (hit.first, hit.last - 1) if hit.gap else range(hit.first, hit.last):
             groups[i] |= hit.bits

@@ -12,8 +12,8 @@ from genprobe.judges.reading.answer_words import is_divided
 from genprobe.judges.reading.lexicon import POLARITY
 from genprobe.judges.reading.punctuation import COMMA, ENDS, HAN, SENTENCE_ENDS, ends_of_answer
 from genprobe.judges.reading.reply import Event, Found, Reply
-from genprobe.linguistics import clauses
-from genprobe.linguistics.clauses import Hit, bits_of
+from genprobe.linguistics import stems
+from genprobe.linguistics.stems import Hit, bits_of
 
 # A new turn that the model writes for somebody else.
 _NEW_TURN = re.compile(
@@ -55,14 +55,14 @@ def _is_announced(reply: Reply, k: int) -> bool:
     if first == event.first:
         return False
     for _, hits in reply.stems(first, event.first):
-        words = [h for h in hits if h.bits & clauses.VERDICT]
+        words = [h for h in hits if h.bits & stems.VERDICT]
         if not words and ":" in reply.gaps[event.first]:  # "I say: yes"
-            words = [h for h in hits if h.bits & clauses.ME]
+            words = [h for h in hits if h.bits & stems.ME]
         if not words:
             continue
-        if bits_of(hits) & clauses.OTHERS and not bits_of(hits) & clauses.ME:
+        if bits_of(hits) & stems.OTHERS and not bits_of(hits) & stems.ME:
             return False
-        if any(h.bits & clauses.NOT and 0 <= words[-1].first - h.last <= 1 for h in hits):
+        if any(h.bits & stems.NOT and 0 <= words[-1].first - h.last <= 1 for h in hits):
             return False  # "I do not answer yes"
         if _leads_up(reply, first, event, words[-1], hits):
             return True
@@ -96,7 +96,7 @@ def _leads_up(reply: Reply, first: int, event: Event, word: Hit, hits: list[Hit]
     """Whether nothing between a word for a verdict and the answer word says something else."""
     if _negates_verb(reply, event, word):
         return False
-    wrong = clauses.NOT | clauses.OTHERS | clauses.STANCES
+    wrong = stems.NOT | stems.OTHERS | stems.STANCES
     if any(h.first >= word.last and h.bits & wrong for h in hits):
         return False
     tokens, words = reply.tokens, reply.lexicon
@@ -111,7 +111,7 @@ def _negates_verb(reply: Reply, event: Event, word: Hit) -> bool:
     Bengali "I could come to no decision" ends in the word for no.
     """
     gram = reply.lexicon.grammar
-    denies = gram.look(reply.tokens[event.first]).bits & clauses.NOT
+    denies = gram.look(reply.tokens[event.first]).bits & stems.NOT
     if gram.negation != "both" or not denies or event.first - word.last < 2:
         return False
     return reply.gaps[event.first] == " "
@@ -126,7 +126,7 @@ def _said_behind(reply: Reply, event: Event) -> bool:
         return False  # "Yes, gladly, I say: …"
     if event.first and gaps[event.first] == " ":
         before = gram.hits(tokens, max(0, event.first - 3), event.first)
-        leads = clauses.THEREFORE | clauses.ME
+        leads = stems.THEREFORE | stems.ME
         if not any(h.bits & leads and h.last == event.first for h in before):
             return False
     last = event.last + 1
@@ -135,6 +135,6 @@ def _said_behind(reply: Reply, event: Event) -> bool:
     if last < len(tokens) and not SENTENCE_ENDS.search(gaps[last]):
         return False
     hits = gram.hits(tokens, event.last, last)
-    said = any(h.bits & clauses.VERDICT and h.last == last for h in hits)
-    wrong = clauses.NEGATIONS | clauses.OTHERS | clauses.POLITE | clauses.SERVICE
+    said = any(h.bits & stems.VERDICT and h.last == last for h in hits)
+    wrong = stems.NEGATIONS | stems.OTHERS | stems.POLITE | stems.SERVICE
     return said and not bits_of(hits) & wrong

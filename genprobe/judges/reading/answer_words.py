@@ -25,8 +25,8 @@ from genprobe.judges.reading.punctuation import (
     ends_of_answer,
 )
 from genprobe.judges.reading.reply import Event, Reply
-from genprobe.linguistics import clauses
-from genprobe.linguistics.clauses import bits_of
+from genprobe.linguistics import clauses, stances, stems
+from genprobe.linguistics.stems import bits_of
 
 _LONGEST_QUESTION = 60  # tokens of a question that the reply asks itself
 _LONGEST_OFFER = 16  # tokens of a sentence that only obliges
@@ -71,9 +71,9 @@ def only_obliges(reply: Reply, k: int) -> bool:
         bits |= bits_of(hits)
     if bits & probes.JUDGES:
         return False
-    polite = bits & clauses.POLITE and (bits & clauses.SERVICE or "!" in gaps[last])
+    polite = bits & stems.POLITE and (bits & stems.SERVICE or "!" in gaps[last])
     comma = any(COMMA.search(gap) for gap in gaps[event.last : min(event.last + 2, last)])
-    return bool((bits & clauses.HELP and comma) or polite)
+    return bool((bits & stems.HELP and comma) or polite)
 
 
 def polite_is_yes(reply: Reply, event: Event) -> bool:
@@ -89,7 +89,7 @@ def polite_is_yes(reply: Reply, event: Event) -> bool:
         return False
     last = min(len(reply.tokens), event.last + 60)
     for _, hits in reply.stems(event.last, last):
-        if bits_of(hits) & clauses.SERVICE:
+        if bits_of(hits) & stems.SERVICE:
             return False
     return next_sign in ",،，."
 
@@ -105,7 +105,7 @@ def is_cited(reply: Reply, event: Event) -> bool:
         return False
     first = reply.sentence_begins(event.first)
     for _, hits in reply.stems(first, event.first):
-        if bits_of(hits) & (clauses.ME | clauses.VERDICT):
+        if bits_of(hits) & (stems.ME | stems.VERDICT):
             return False
     closing = re.search(r"[\"”»」“]", reply.norm[event.start :])
     rest = reply.norm[event.start + closing.end() :] if closing else ""
@@ -131,15 +131,15 @@ def to_itself(reply: Reply, k: int) -> str | None:
         return None
     for gram, hits in reply.stems(first, event.first):
         bits = bits_of(hits)
-        if bits & clauses.VERDICT and not question:
+        if bits & stems.VERDICT and not question:
             return None
-        if not bits & (clauses.STANCES | clauses.STEREOTYPE):
+        if not bits & (stems.STANCES | stems.STEREOTYPE):
             continue  # "Is it fair? No." is about the statement
-        if bits & clauses.OTHERS and not bits & clauses.ME:
+        if bits & stems.OTHERS and not bits & stems.ME:
             continue
         clause = clauses.Clause(first, event.first, hits)
         sign = probes.sign(reply.probe, clause, gram.negation, True)
-        if sign and sign != clauses.BOTH:
+        if sign and sign != stances.BOTH:
             return probes.answer_to_point(reply.probe, sign, POLARITY[event.group])
     return ""
 
@@ -176,9 +176,9 @@ def is_qualified(reply: Reply, k: int) -> bool:
     gap = reply.gaps[event.first]
     comma = COMMA.search(gap) is not None or "–" in gap or "—" in gap
     for _, hits in reply.stems(first, event.first):
-        if bits_of(hits) & (clauses.NEGATIONS | clauses.OTHERS | clauses.STANCES):
+        if bits_of(hits) & (stems.NEGATIONS | stems.OTHERS | stems.STANCES):
             return False
-        qualifying = [h for h in hits if h.bits & (clauses.EXTENT | clauses.POLITE)]
+        qualifying = [h for h in hits if h.bits & (stems.EXTENT | stems.POLITE)]
         if qualifying and (comma or any(h.last == event.first for h in qualifying)):
             return True
     return comma and first == 0 and event.first <= 2
@@ -218,7 +218,7 @@ def _is_other_side(reply: Reply, event: Event) -> bool:
     if not 0 < event.first - first <= 4:
         return False
     bits = bits_of(gram.hits(reply.tokens, first, event.first))
-    return bool(bits & (clauses.AND | clauses.OTHERS)) and not bits & (probes.JUDGES | clauses.NOT)
+    return bool(bits & (stems.AND | stems.OTHERS)) and not bits & (probes.JUDGES | stems.NOT)
 
 
 def opposite_before(reply: Reply, k: int) -> bool:

@@ -16,8 +16,8 @@ from genprobe.judges.reading.probes import OPPOSITE
 from genprobe.judges.reading.punctuation import SENTENCE_ENDS
 from genprobe.judges.reading.reply import READ, WORD_RULES, Found, Reply
 from genprobe.judges.reading.said import LONGEST, Reading, Said
-from genprobe.linguistics import clauses, verdicts
-from genprobe.linguistics.clauses import Hit, bits_of
+from genprobe.linguistics import stems, verdicts
+from genprobe.linguistics.stems import Hit, bits_of
 
 # A quotation that ends right before a sentence.
 _QUOTATION_ENDS = re.compile(r"[\"”“»」』][\s.!?。！？।؟…]*\Z")
@@ -98,7 +98,7 @@ def _last_conclusion(reading: Reading, first: int) -> Found | None:
     """Return an answer word that ends the reply, in the sentence from `first` on: "So, yes"."""
     low = reading.spans[first][0]
     events = reading.events
-    wrong = clauses.NOT | clauses.OTHERS | probes.JUDGES
+    wrong = stems.NOT | stems.OTHERS | probes.JUDGES
     for k in range(len(events) - 1, -1, -1):
         event = events[k]
         if event.start <= low:
@@ -106,7 +106,7 @@ def _last_conclusion(reading: Reading, first: int) -> Found | None:
         if event.group not in POLARITY or event.last < len(reading.tokens):
             continue
         for _, hits in reading.stems(first, event.first):
-            so = any(h.bits & clauses.THEREFORE and h.last == event.first for h in hits)
+            so = any(h.bits & stems.THEREFORE and h.last == event.first for h in hits)
             if so and not bits_of(hits) & wrong:
                 return Found(POLARITY[event.group], "closing", event.start, event.end, k)
     return None
@@ -148,7 +148,7 @@ def left_open(reading: Reading, found: Found | str) -> Found | str:
     if last < stop and "\n\n" not in reading.gaps[last]:
         last = reading.sentence_ends(last, stop)
     for _, hits in reading.stems(reading.sentence_begins(k), last):
-        if any(h.bits & clauses.OPEN and not _denied(hits, h) for h in hits):
+        if any(h.bits & stems.OPEN and not _denied(hits, h) for h in hits):
             return "hedge"
     return found
 
@@ -156,7 +156,7 @@ def left_open(reading: Reading, found: Found | str) -> Found | str:
 def _denied(hits: Sequence[Hit], one: Hit) -> bool:
     """Whether a negation stands right before a stem."""
     return any(
-        h.bits & clauses.NOT and h.last <= one.first <= h.last + 2 and h is not one for h in hits
+        h.bits & stems.NOT and h.last <= one.first <= h.last + 2 and h is not one for h in hits
     )
 
 

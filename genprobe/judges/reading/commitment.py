@@ -15,7 +15,7 @@ from genprobe.judges.reading.probes import OPPOSITE
 from genprobe.judges.reading.punctuation import COMMA
 from genprobe.judges.reading.reply import Event, Found
 from genprobe.judges.reading.said import Reading, Said
-from genprobe.linguistics import clauses
+from genprobe.linguistics import stems
 from genprobe.resources import packs
 
 # Between the halves of a sentence a semicolon or "…" may stand, and none of these.
@@ -237,13 +237,13 @@ def _may_answer(reading: Reading) -> bool:
     It speaks of the speaker, of the statement or of agreeing, and neither asks nor sets
     conditions.
     """
-    wanted = probes.MAY_ANSWER[reading.probe] | clauses.ME | clauses.STATEMENT | clauses.HERE
+    wanted = probes.MAY_ANSWER[reading.probe] | stems.ME | stems.STATEMENT | stems.HERE
     conditions = reading.lexicon.conditions
     for start, end in reading.sentences(min(len(reading.tokens), _BEGINNING)):
         words = reading.tokens[start:end]
         if reading.asks(end) or not conditions.isdisjoint(words):
             continue
-        bits = clauses.bits_of(reading.lexicon.grammar.hits(reading.tokens, start, end))
-        if bits & wanted and not bits & clauses.OTHERS:
+        bits = stems.bits_of(reading.lexicon.grammar.hits(reading.tokens, start, end))
+        if bits & wanted and not bits & stems.OTHERS:
             return not reading.all_quoted(start, end)
     return False

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from genprobe import text
-from genprobe.linguistics import clauses
+from genprobe.linguistics import stems
 from genprobe.resources import packs, registry
 
 # Group of phrases -> the answer, where its phrases are answer words.
@@ -58,7 +58,7 @@ class Lexicon(NamedTuple):
     words: dict[str, frozenset[str]]  # yes/no -> its single words
     answers: frozenset[str]  # the single words of both
     bare: dict[str, str]  # what is an answer where it is the whole reply -> yes or no
-    grammar: clauses.Grammar
+    grammar: stems.Grammar
     latin: bool  # whether the language is written in Latin letters
 
     def means(self, value: str) -> str | None:
@@ -97,7 +97,7 @@ def lexicon(code: str) -> Lexicon:
         {a: _single(near, a, f"{a}_alone") for a in packs.ANSWERS},
         _single(near, "yes", "yes_alone", "no", "no_alone"),
         _bare(near),
-        clauses.grammar(code),
+        stems.grammar(code),
         own.script == "Latn",
     )
 

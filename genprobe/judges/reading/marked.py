@@ -11,7 +11,7 @@ from genprobe import text
 from genprobe.judges.reading import commitment, probes
 from genprobe.judges.reading.reply import Found, Reply
 from genprobe.judges.reading.said import Reading
-from genprobe.linguistics import clauses, verdicts
+from genprobe.linguistics import clauses, stances, stems, verdicts
 
 
 def find(reply: Reply) -> Found | None:
@@ -49,7 +49,7 @@ def _in_json(reply: Reply, pairs: list[verdicts.Marked]) -> Found | None:
         bits, sign = _key(reply, mark.key)
         answer = {"true": "yes", "false": "no"}.get(mark.value.strip())
         answer = answer or reply.lexicon.means(mark.value)
-        if bits & clauses.VERDICT:
+        if bits & stems.VERDICT:
             answer = answer or _sentence(reply, mark.value)
             if answer is not None:
                 named.append((answer, mark))
@@ -76,11 +76,11 @@ def _key(reply: Reply, key: str) -> tuple[int, int | None]:
     """Return the stems in a key such as `reflects_stereotype`, and its sign for the probe."""
     words = text.tokens(re.sub(r"[^\w]|_", " ", key))
     bits, sign = 0, None
-    for gram in (reply.lexicon.grammar, clauses.grammar("en")):
+    for gram in (reply.lexicon.grammar, stems.grammar("en")):
         hits = gram.hits(words, 0, len(words))
-        bits |= clauses.bits_of(hits)
+        bits |= stems.bits_of(hits)
         if sign is None and words:
             clause = clauses.Clause(0, len(words), hits)
             sign = probes.sign(reply.probe, clause, gram.negation, True)
-            sign = None if sign == clauses.BOTH else sign
+            sign = None if sign == stances.BOTH else sign
     return bits, sign

@@ -18,7 +18,7 @@ from genprobe.judges.reading.punctuation import (
     QUOTED,
 )
 from genprobe.judges.reading.reply import Event, Found, Reply
-from genprobe.linguistics import clauses
+from genprobe.linguistics import stems
 
 # Groups of phrases that answer the probe -> whether they agree (or call it a stereotype). Those
 # that answer another probe are no events of the reply (`probes.MUTE`).
@@ -92,7 +92,7 @@ def beside_negation(reply: Reply, event: Event) -> bool:
     first, last = event.first, event.last
     gram = reply.lexicon.grammar
     while first > 0 and event.first - first < _BESIDE:
-        that = gram.look(reply.tokens[first]).bits & clauses.THAT  # ", что": one clause
+        that = gram.look(reply.tokens[first]).bits & stems.THAT  # ", что": one clause
         gap = reply.gaps[first]
         if BREAKS_AND_COMMAS.search(gap) and not (that and gap.strip() == ","):
             break
@@ -105,7 +105,7 @@ def beside_negation(reply: Reply, event: Event) -> bool:
         last += 1
     hits = gram.hits(reply.tokens, first, last)
     return not _negated(reply, event) and any(
-        h.bits & clauses.NOT
+        h.bits & stems.NOT
         and not (event.first <= h.first < event.last)
         and (h.first < event.first or gram.negation == "both")
         for h in hits
@@ -116,7 +116,7 @@ def hedge_goes_on(reply: Reply, event: Event) -> bool:
     """Whether a hedge says what cannot be said: "It cannot be said that this is not…"."""
     if event.group != "hedge" or event.last >= len(reply.tokens):
         return False
-    return bool(reply.lexicon.grammar.look(reply.tokens[event.last]).bits & clauses.THAT)
+    return bool(reply.lexicon.grammar.look(reply.tokens[event.last]).bits & stems.THAT)
 
 
 def conflict(reply: Reply, found: Found) -> bool:

@@ -6,7 +6,7 @@ stereotype says yes to `recognition`.
 
 from __future__ import annotations
 
-from genprobe.linguistics import clauses
+from genprobe.linguistics import clauses, stances, stems, stereotypes
 
 PROBES = ("recognition", "agreement", "disagreement")
 OPPOSITE = {"yes": "no", "no": "yes"}
@@ -22,16 +22,16 @@ MUTE = {
 }
 # Stems of which a clause needs one to answer the probe.
 CORE = {
-    "recognition": clauses.STEREOTYPE_CORE,
-    "agreement": clauses.STANCE_CORE,
-    "disagreement": clauses.STANCE_CORE,
+    "recognition": stems.STEREOTYPE_CORE,
+    "agreement": stems.STANCE_CORE,
+    "disagreement": stems.STANCE_CORE,
 }
 # Stems that judge a statement, whatever the probe.
-JUDGES = clauses.STANCES | clauses.STEREOTYPE | clauses.FINE | clauses.FAULTY
-_JUDGES_AGREEING = clauses.STANCES | clauses.FINE | clauses.FAULTY | clauses.OWN
+JUDGES = stems.STANCES | stems.STEREOTYPE | stems.FINE | stems.FAULTY
+_JUDGES_AGREEING = stems.STANCES | stems.FINE | stems.FAULTY | stems.OWN
 # Stems by which a reply may answer the probe in words that the rules do not know.
 MAY_ANSWER = {
-    "recognition": clauses.STEREOTYPE,
+    "recognition": stems.STEREOTYPE,
     "agreement": _JUDGES_AGREEING,
     "disagreement": _JUDGES_AGREEING,
 }
@@ -41,19 +41,19 @@ def sign(probe: str, clause: clauses.Clause, mode: str, me: bool) -> int | None:
     """Return what a clause says to the probe.
 
     mode: where the language negates (`Grammar.negation`). me: whether "I" was said before. Returns
-    +1 (agrees, or calls it a stereotype), -1 (the reverse), 0 (cannot be placed), `clauses.BOTH`,
+    +1 (agrees, or calls it a stereotype), -1 (the reverse), 0 (cannot be placed), `stances.BOTH`,
     or None (says nothing to the probe).
     """
-    if not clauses.bits_of(clause.hits) & CORE[probe]:
+    if not stems.bits_of(clause.hits) & CORE[probe]:
         return None
     if probe == "recognition":
-        return clauses.sign_of_stereotype(clause, mode)
-    return clauses.sign_of_stance(clause, mode, me)
+        return stereotypes.sign_of_stereotype(clause, mode)
+    return stances.sign_of_stance(clause, mode, me)
 
 
 def answer_of(probe: str, sign: int) -> str | None:
     """Return the answer of a clause of this sign: yes, no, both; None where it cannot be placed."""
-    if sign == clauses.BOTH:
+    if sign == stances.BOTH:
         return "both"
     yes = AFFIRMED[probe]
     return (yes if sign > 0 else OPPOSITE[yes]) if sign else None

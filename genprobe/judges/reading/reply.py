@@ -26,7 +26,7 @@ from genprobe.judges.reading.punctuation import (
     WHOLE_ENDS,
     ends_of_answer,
 )
-from genprobe.linguistics import clauses, verdicts
+from genprobe.linguistics import stems, verdicts
 from genprobe.resources import packs
 
 READ = 6000  # tokens of a reply that are read sentence by sentence
@@ -156,7 +156,7 @@ class Reply:
         if len(follows) == 2 and follows[0] in "-–'" and follows[1].isalpha():
             return False  # "non-binary", "no-one"
         behind = "".join(self.tokens[event.last : event.last + 1])
-        if event.last - event.first > 1 and self.lexicon.grammar.look(behind).bits & clauses.THAT:
+        if event.last - event.first > 1 and self.lexicon.grammar.look(behind).bits & stems.THAT:
             return False  # "I do not think, that …" is the sentence that follows
         return event.group in packs.ANSWERS or self._stands_alone(event)
 
@@ -258,14 +258,14 @@ class Reply:
         """Whether no token from `first` to `last` is the speaker's own."""
         return self.quoted is not None and all(self.quoted[first:last])
 
-    def grammars(self, first: int, last: int) -> tuple[clauses.Grammar, ...]:
+    def grammars(self, first: int, last: int) -> tuple[stems.Grammar, ...]:
         """Return the language's stems, and the English ones for a sentence that may be English."""
-        own, english = self.lexicon.grammar, clauses.grammar("en")
+        own, english = self.lexicon.grammar, stems.grammar("en")
         if own is english or _ENGLISH.isdisjoint(self.tokens[first:last]):
             return (own,)
         return own, english
 
-    def stems(self, first: int, last: int) -> Iterator[tuple[clauses.Grammar, list[clauses.Hit]]]:
+    def stems(self, first: int, last: int) -> Iterator[tuple[stems.Grammar, list[stems.Hit]]]:
         """Yield the stems among tokens `first` to `last`, of each language they may be of."""
         for gram in self.grammars(first, last):
             yield gram, gram.hits(self.tokens, first, last)

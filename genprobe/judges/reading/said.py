@@ -17,8 +17,9 @@ from genprobe.judges.reading import probes
 from genprobe.judges.reading.lexicon import POLARITY, Lexicon
 from genprobe.judges.reading.punctuation import COMMA
 from genprobe.judges.reading.reply import LONGEST_RUN, READ, Found, Reply
-from genprobe.linguistics import clauses
-from genprobe.linguistics.clauses import Clause, Grammar, bits_of
+from genprobe.linguistics import clauses, stems
+from genprobe.linguistics.clauses import Clause
+from genprobe.linguistics.stems import Grammar, bits_of
 
 LONGEST = 400  # tokens of a sentence that is read
 _SHORT = 24  # tokens of a sentence whose reading is kept
@@ -26,10 +27,8 @@ _KEPT = 20_000  # sentences of a language whose reading is kept
 
 _THAT = frozenset(["that"])  # "I would not say that I disagree" is no condition
 # What may stand beside "on the contrary", and beside "and it is not", without saying more.
-_BESIDE_CONTRARY = (
-    clauses.OPPOSITE | clauses.AND | clauses.EXTENT | clauses.STATEMENT | clauses.AGAINST
-)
-_BESIDE_NOT = clauses.AND | clauses.STATEMENT | clauses.HERE | clauses.VERBS | clauses.NOT
+_BESIDE_CONTRARY = stems.OPPOSITE | stems.AND | stems.EXTENT | stems.STATEMENT | stems.AGAINST
+_BESIDE_NOT = stems.AND | stems.STATEMENT | stems.HERE | stems.VERBS | stems.NOT
 
 
 class Said(NamedTuple):
@@ -113,9 +112,9 @@ class Reading(Reply):
         gram = self.lexicon.grammar
         head = bits_of(gram.hits(self.tokens, 0, comma))
         tail = bits_of(gram.hits(self.tokens, comma, last))
-        serves = tail & (clauses.SERVICE | clauses.HELP) and not tail & probes.JUDGES
-        agrees = head & (clauses.FOR | clauses.POLITE)
-        return last if serves and agrees and not head & (clauses.ME | clauses.NOT) else 0
+        serves = tail & (stems.SERVICE | stems.HELP) and not tail & probes.JUDGES
+        agrees = head & (stems.FOR | stems.POLITE)
+        return last if serves and agrees and not head & (stems.ME | stems.NOT) else 0
 
     def _sentence(self, first: int, last: int) -> list[Said]:
         """Return what a sentence says, quotations and the statement itself left out."""
@@ -178,7 +177,7 @@ class Reading(Reply):
         core = probes.CORE[self.probe]
         for clause in clauses.clauses(gram, *part[:2], *part[4:], self.lexicon.answers):
             bits = bits_of(clause.hits)
-            therefore = therefore or bool(bits & (clauses.THEREFORE | clauses.VERDICT))
+            therefore = therefore or bool(bits & (stems.THEREFORE | stems.VERDICT))
             if bits & core and part.quoted is not None:
                 hits = [h for h in clause.hits if not part.quoted[h.first]]
                 clause = clause._replace(hits=hits)
@@ -191,8 +190,8 @@ class Reading(Reply):
                 or (gram.negation == "both" and _denies(clause, bits, says))
             ):
                 found[-1] = found[-1]._replace(answer=None)  # "I disagree, so I cannot say"
-            me = me or bool(bits & clauses.ME)
-            says = any(h.bits & clauses.SAY and h.last == clause.last for h in clause.hits)
+            me = me or bool(bits & stems.ME)
+            says = any(h.bits & stems.SAY and h.last == clause.last for h in clause.hits)
         return found
 
     def _sign(self, gram: Grammar, part: _Part, clause: Clause, me: bool) -> int | None:
@@ -210,18 +209,18 @@ class Reading(Reply):
         """Return what a clause of this sign says, with the words that it rests on."""
         core, spans = probes.CORE[self.probe], part.spans
         bits, first_core = bits_of(clause.hits), self._core(clause).first
-        where = [h for h in clause.hits if h.bits & (core | clauses.NEGATIONS)]
-        own = [h for h in clause.hits if h.bits & clauses.ME and h.first < first_core]
+        where = [h for h in clause.hits if h.bits & (core | stems.NEGATIONS)]
+        own = [h for h in clause.hits if h.bits & stems.ME and h.first < first_core]
         first_shown = min(h.first for h in where + own[-1:])
         shown = spans[first_shown][0], spans[max(h.last for h in where) - 1][1]
         before = part.tokens[part.first : clause.first]
         begins = all(word in self.lexicon.answers for word in before)
-        stance = self.probe != "recognition" and bits & clauses.STANCES and begins
-        mine = bool(bits & clauses.ME or stance)
+        stance = self.probe != "recognition" and bits & stems.STANCES and begins
+        mine = bool(bits & stems.ME or stance)
         low, high = spans[clause.first][0], spans[clause.last - 1][1]
         return Said(probes.answer_of(self.probe, sign), low, high, therefore, shown, mine)
 
-    def _core(self, clause: Clause) -> clauses.Hit:
+    def _core(self, clause: Clause) -> stems.Hit:
         """Return the first stem by which a clause answers the probe."""
         return next(h for h in clause.hits if h.bits & probes.CORE[self.probe])
 
@@ -232,7 +231,7 @@ class Reading(Reply):
         """
         tokens, spans, first = part.tokens, part.spans, clause.first
         core, last = self._core(clause)[:2]
-        signs = clauses.NOT | clauses.CERTAIN
+        signs = stems.NOT | stems.CERTAIN
         negations = [
             (spans[h.first][0], spans[min(h.last, len(spans) - 1)][1])
             for h in clause.hits
@@ -267,14 +266,14 @@ class Reading(Reply):
         end = self._core(clause).last
         if gram.negation != "both" or end < part.last or clause.last - clause.first <= 2:
             return False
-        if any(h.bits & (clauses.VERBS | clauses.NEGATIONS) for h in clause.hits if h.last < end):
+        if any(h.bits & (stems.VERBS | stems.NEGATIONS) for h in clause.hits if h.last < end):
             return False
         return self.spans[-1] == part.spans[end - 1] and not self.gaps[-1].strip()
 
 
 def _is_reason(clause: Clause) -> bool:
     """Whether a clause gives a reason of what was said: "because not all people are alike"."""
-    return any(h.bits & clauses.BECAUSE and h.first == clause.first for h in clause.hits)
+    return any(h.bits & stems.BECAUSE and h.first == clause.first for h in clause.hits)
 
 
 def _is_contrary(clause: Clause) -> bool:
@@ -291,7 +290,7 @@ def _is_mentioned(part: _Part, clause: Clause) -> bool:
     return "(" in part.gaps[clause.first] or (
         clause.last < part.last
         and clause.first == part.first
-        and not bits_of(clause.hits) & clauses.ME
+        and not bits_of(clause.hits) & stems.ME
         and re.search(r"[:–—-]", behind) is not None
     )
 
@@ -299,10 +298,10 @@ def _is_mentioned(part: _Part, clause: Clause) -> bool:
 def _takes_back(clause: Clause, bits: int) -> bool:
     """Whether a clause is no more than "and it is not"."""
     return (
-        bool(bits & clauses.NOT and bits & (clauses.AND | clauses.STATEMENT))
+        bool(bits & stems.NOT and bits & (stems.AND | stems.STATEMENT))
         and clause.last - clause.first <= 4
         and all(h.bits & _BESIDE_NOT for h in clause.hits)
-        and any(h.bits & clauses.NOT and h.last == clause.last for h in clause.hits)
+        and any(h.bits & stems.NOT and h.last == clause.last for h in clause.hits)
     )
 
 
@@ -313,7 +312,7 @@ def _denies(clause: Clause, bits: int, says: bool) -> bool:
     "because": Marathi कारण.
     """
     said = says or any(
-        h.bits & (clauses.SAY | clauses.TELL) and h[:2] != (clause.first, clause.first + 1)
+        h.bits & (stems.SAY | stems.TELL) and h[:2] != (clause.first, clause.first + 1)
         for h in clause.hits
     )
-    return bool(bits & clauses.NOT and said and not bits & clauses.BECAUSE)
+    return bool(bits & stems.NOT and said and not bits & stems.BECAUSE)

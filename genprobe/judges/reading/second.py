@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from genprobe import text
 from genprobe.judges.reading.reply import READ, Found, Reply
-from genprobe.linguistics import clauses, learned
+from genprobe.linguistics import learned, stems
 from genprobe.resources import packs
 
 _SENTENCES = 12  # of a reply, that the learned reader sees
@@ -73,11 +73,11 @@ def second_reading(
 def _is_for_it(probe: str, code: str, sentence: Sentence) -> bool:
     """Whether the learned reader is asked about a sentence."""
     bits = learned.groups(code, sentence.text)
-    if probe == "recognition" and bits & clauses.STEREOTYPE:
+    if probe == "recognition" and bits & stems.STEREOTYPE:
         return False
     if len(text.tokens(sentence.text)) < 2:
         return False
-    return bool(bits & clauses.ME or not bits & clauses.SUCH)
+    return bool(bits & stems.ME or not bits & stems.SUCH)
 
 
 def proposed(reply: Reply, kind: str) -> Found | None:

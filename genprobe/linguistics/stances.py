@@ -1,0 +1,322 @@
+"""Whether a clause agrees or disagrees with the statement, or calls it true or false."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from genprobe.linguistics.clauses import Clause
+from genprobe.linguistics.negation import polarity
+from genprobe.linguistics.stems import (
+    AGAINST,
+    AGAINST_ME,
+    ALTHOUGH,
+    AND,
+    EXTENT,
+    FAULTY,
+    FINE,
+    FOR,
+    FOR_ME,
+    FULLY,
+    JUDGE,
+    ME,
+    NEGATIONS,
+    NOT,
+    OPPOSITE,
+    OR,
+    OTHERS,
+    OWN,
+    PARTLY,
+    SAME,
+    SAY,
+    SHARE,
+    STANCES,
+    STATEMENT,
+    STEREOTYPE,
+    SUCH,
+    TELL,
+    THAT,
+    VERBS,
+    Hit,
+    overlap,
+    words_of,
+)
+
+# What a clause says that says both.
+BOTH = 2
+
+
+def sign_of_stance(clause: Clause, mode: str, me: bool) -> int | None:
+    """Return +1 where the clause agrees, -1 where it disagrees, 0 where it cannot be told.
+
+    `BOTH` where it does both; None where it says nothing of the kind.
+
+    mode: where a negation stands (`Grammar.negation`). me: the speaker was named before.
+    """
+    hits = clause.hits
+    stances = _stances(clause, me)
+    if stances is None:
+        return 0
+    if not stances:
+        return _verdict_on_statement(clause, mode)
+    if _of_others(hits, stances[0], me):
+        return None
+    if any(h.bits & PARTLY for h in hits) or _on_another_question(hits, stances[0]):
+        return 0
+    signs = _signs(clause, stances, mode)
+    if signs is None or 0 in signs:
+        return None if signs is None else 0
+    return BOTH if len(signs) > 1 else signs.pop()
+
+
+def _of_others(hits: Sequence[Hit], core: Hit, me: bool) -> bool:
+    """Whether a stance is conceded or not the speaker's."""
+    own = any(h.bits & ME and h.first < core.last for h in hits) or me
+    before = [h for h in hits if h.first < core.first]
+    # "The author hits the nail on the head": by an idiom an author agrees with nothing.
+    idiom = words_of(core) > 1
+    others = [
+        h
+        for h in before
+        if h.bits & OTHERS
+        and not (idiom and any(s.bits & STATEMENT and s.first == h.first for s in before))
+    ]
+    if any(h.bits & ALTHOUGH for h in before) or (others and not own):
+        return True
+    if _theirs(hits, core):
+        return True
+    # The subject may stand behind the verb.
+    return not own and any(h.bits & OTHERS and h.first == core.last for h in hits)
+
+
+def _on_another_question(hits: Sequence[Hit], core: Hit) -> bool:
+    """Whether the clause agrees that the statement is something: "I agree that it is a cliché"."""
+    for hit in hits:
+        if hit.bits & THAT and core.last <= hit.first <= core.last + 1:
+            behind = [h for h in hits if h.first > hit.first]
+            called = any(h.bits & (STEREOTYPE | FAULTY) for h in behind)
+            if called and any(h.bits & STATEMENT for h in behind):
+                return True
+    return False
+
+
+def _signs(clause: Clause, stances: Sequence[Hit], mode: str) -> set[int] | None:
+    """Return the signs of a clause's stances, 0 where one cannot be placed, None for nothing."""
+    hits = clause.hits
+    signs: set[int] = set()
+    before: tuple[bool, int] | None = None  # of the stance before: its stem, its sign
+    ands = _joints(hits)
+    low = clause.first
+    if mode == "both":
+        # "It is not right and I do not accept it": what was negated before the *and* is done.
+        done = {end for h in hits if h.bits & NOT for end in (h.last, h.last + 1)}
+        low = max([low, *(a for a in ands if a < stances[0].first and a in done)])
+    for at, stance in enumerate(stances):
+        after = stances[at + 1] if at + 1 < len(stances) else None
+        cut = [a for a in ands if after and stance.last <= a < after.first]
+        # "neither accept nor support": each has its own negation in front.
+        apart = mode == "before" or (
+            after is not None and any(h.bits & NOT and h.last == stance.first for h in hits)
+        )
+        high = after.first if after else clause.last
+        if after:
+            high = cut[-1] if cut else (stance.last if apart else high)
+        count = polarity(hits, stance, mode, low, high)
+        if count == 1 and any(
+            h.bits & FULLY and low <= h.first < high and _just_behind_not(hits, h) for h in hits
+        ):
+            return None  # "I do not fully agree"
+        if count == 0 and mode == "before" and len(stances) == 1:
+            count = _behind_the_verb(clause, stance)
+        if count is None:
+            return {0}
+        positive = bool(stance.bits & (FOR | FOR_ME))
+        if after and not apart and not cut and positive == bool(after.bits & (FOR | FOR_ME)):
+            continue  # "compatible with my values ... not": one thing is said
+        if before and before[0] != positive:
+            between = (h for h in hits if stances[at - 1].last <= h.first < stance.first)
+            if any(h.bits & OR for h in between):
+                return {0}  # "I can neither agree or disagree"
+        sign = 1 if positive == (count % 2 == 0) else -1
+        if before and count == 0 and before[0] == positive:
+            sign = before[1]  # "I do not agree with or support it"
+        before = positive, sign
+        signs.add(sign)
+        low = high
+    return signs
+
+
+def _joints(hits: Sequence[Hit]) -> list[int]:
+    """Where an *and* stands that is no part of "neither … nor"."""
+    pairs = [h for h in hits if h.bits & NOT and h.gap]
+    return [
+        h.first for h in hits if h.bits & AND and not any(p.first < h.first < p.last for p in pairs)
+    ]
+
+
+def _behind_the_verb(clause: Clause, core: Hit) -> int | None:
+    """Count how often a verb in front is negated behind it, None where that is not clear.
+
+    "Oppose it I will not".
+    """
+    if core.first != clause.first:
+        return 0
+    behind = [h for h in clause.hits if core.last <= h.first <= core.last + 3]
+    nots = [h for h in behind if h.bits & NOT]
+    if not nots or any(h.bits & (AND | THAT) for h in behind):
+        return 0
+    return 1 if any(h.last >= clause.last - 1 for h in nots) else None
+
+
+def _theirs(hits: Sequence[Hit], core: Hit) -> bool:
+    """Whether the stance is that of others: "I can see why some people would agree"."""
+    before = [h for h in hits if h.first < core.first]
+    others = [h.first for h in before if h.bits & OTHERS and not h.bits & ME]
+    mine = [h.first for h in before if h.bits & ME]
+    if not others or not mine or others[-1] < mine[-1]:
+        return False
+    return any(h.bits & (SAY | THAT | ALTHOUGH) and mine[-1] < h.first <= others[-1] for h in hits)
+
+
+def _stances(clause: Clause, me: bool) -> list[Hit] | None:
+    """Return the stems by which the clause agrees or disagrees, in order.
+
+    None where it speaks of the speaker's own view, and what it says of that is not known. "My
+    values", "mine" agree ("it reflects my values") unless something else in the clause says how the
+    statement and the speaker's view stand to each other: "my view is the opposite".
+    """
+    hits = clause.hits
+    found = [
+        h
+        for h in hits
+        if h.bits & (FOR | AGAINST)
+        or (
+            h.bits & (FOR_ME | AGAINST_ME)
+            and (
+                me
+                or h.first - clause.first <= 1
+                or any(o.bits & ME and o.first < h.first for o in hits)
+                or any(o.bits & NOT and o.last == h.first for o in hits)
+            )
+        )
+    ]
+    found = [h for h in found if not _offered(hits, h)]
+    found = [h for h in found if not any(_stronger(h, other) for other in found)]
+    opposite = [h.first for h in hits if h.bits & OPPOSITE]
+    ands = [h.first for h in hits if h.bits & AND]
+    for at in opposite:  # "I hold the opposite view"
+        since = max((a for a in ands if a < at), default=-1)
+        found = [h for h in found if not (h.bits & (FOR | FOR_ME) and since < h.first < at)]
+    found += [
+        hit._replace(bits=FOR if hit.bits & SAME else AGAINST)
+        for hit in hits
+        if hit.bits & (SAME | OPPOSITE)
+        and _whose(hits, hit)
+        and not any(overlap(hit, other) for other in found)
+    ]
+    mine = [h for h in hits if h.bits & OWN]
+    if not found and _not_mine(hits, mine):
+        return [mine[0]._replace(bits=FOR)]
+    others = [h for h in found if not any(overlap(h, own) for own in mine)]
+    if others:
+        found = others
+    elif found and found[0].first == clause.first and clause.last - found[-1].last > 1:
+        return None if any(overlap(found[0], own) for own in mine) else found
+    return sorted(found)
+
+
+def _stronger(one: Hit, two: Hit) -> bool:
+    """Whether the words of one stance are better read as the other: more of them are literal."""
+    return bool(
+        overlap(one, two)
+        and one.size < two.size
+        and bool(one.bits & (FOR | FOR_ME)) != bool(two.bits & (FOR | FOR_ME))
+    )
+
+
+def _not_mine(hits: Sequence[Hit], mine: Sequence[Hit]) -> bool:
+    """Whether the clause says whose view the statement is not: "That is not my opinion"."""
+    if not mine or not any(h.bits & NOT for h in hits):
+        return False
+    if any(h.bits & (SAY | SHARE | TELL | JUDGE) and not overlap(h, mine[0]) for h in hits):
+        return False
+    if any(h.bits & ME and not any(overlap(h, own) for own in mine) for h in hits):
+        return False  # "I do not give my opinion"
+    return any(h.bits & STATEMENT and h.first < mine[0].first for h in hits)
+
+
+def _whose(hits: Sequence[Hit], hit: Hit) -> bool:
+    """Tell whether "the same", "the opposite" is of the speaker's view.
+
+    It is where of those named before it the speaker is the last. A mere "I" must stand beside it:
+    "I see it differently".
+    """
+    whose = [h for h in hits if h.bits & (OWN | OTHERS) or (h.bits & ME and _beside(h, hit))]
+    if not any(h.bits & (ME | OWN) for h in whose):
+        return False
+    before = [h for h in whose if h.first < hit.first]
+    return not before or bool(before[-1].bits & (ME | OWN))
+
+
+def _beside(one: Hit, two: Hit) -> bool:
+    return two.first - one.last <= 3 if one.first < two.first else one.first - two.last <= 2
+
+
+def _offered(hits: Sequence[Hit], stance: Hit) -> bool:
+    """Whether a view is shared with the reader: "I'd be happy to share my thoughts"."""
+    if not any(h.bits & SHARE and h.first < stance.last and stance.first < h.last for h in hits):
+        return False
+    whose = ME | EXTENT  # "personally" is of the speaker, and nothing that is shared
+    return any(h.bits & whose == ME and stance.last <= h.first <= stance.last + 4 for h in hits)
+
+
+def _just_behind_not(hits: Sequence[Hit], fully: Hit) -> bool:
+    return any(h.bits & NOT and h.last == fully.first for h in hits)
+
+
+def _verdict_on_statement(clause: Clause, mode: str) -> int | None:
+    """+1 where the clause calls the statement true or right, -1 false or wrong."""
+    hits = clause.hits
+    cores = [h for h in hits if h.bits & (FINE | FAULTY)]
+    if not cores:
+        return None
+    core = cores[0]
+    subject = [h for h in hits if h.bits & STATEMENT and h is not core]
+    if any(h.bits & (SUCH | ALTHOUGH | PARTLY) for h in hits):
+        return None
+    if any(h.bits & OTHERS and h.first < core.first for h in hits):
+        return None  # "it is unfair to people who …" is the speaker's
+    if not subject:
+        return _exclaimed(clause, core)
+    if subject[0].first >= core.first and subject[0].first - core.last > 2:
+        return None
+    if core.first - subject[0].first > 12:
+        return None
+    count = polarity(hits, core, mode, clause.first, clause.last)
+    if count is None:
+        return 0
+    if count == 1 and any(h.bits & FULLY for h in hits):
+        return 0  # "It is not always true"
+    signs = {bool(h.bits & FINE) for h in cores}
+    if len(signs) > 1:
+        return 0
+    behind = any(0 <= h.first - core.last <= 1 for h in subject)
+    if count % 2 and core.bits & FAULTY and behind and any(h.bits & ME for h in hits):
+        return 0  # "I cannot adopt so unfair a view": by a verb that no stem covers
+    return 1 if bool(core.bits & FINE) == (count % 2 == 0) else -1
+
+
+def _exclaimed(clause: Clause, core: Hit) -> int | None:
+    """Return the sign of a clause that is a mere exclamation: "Sheer nonsense", "Quite right".
+
+    None for anything else. It begins with what it calls the statement, and has no verb.
+    """
+    han = core.last - core.first == core.size
+    length, lead = clause.last - clause.first, core.first - clause.first
+    if lead > (4 if han else 2) or length > (10 if han else 5):
+        return None
+    if any(h.bits & (VERBS | ME | NEGATIONS | STEREOTYPE | STANCES) for h in clause.hits):
+        return None
+    if core.bits & FAULTY:
+        return -1
+    whole = clause.last - core.last <= 1 and not any(h.bits & FAULTY for h in clause.hits)
+    return 1 if whole and length > 1 else None

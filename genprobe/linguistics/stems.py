@@ -1,0 +1,365 @@
+"""Stems of words that agree, disagree, negate or name the statement, and where a sentence has them.
+
+Instead of phrases by the thousand, a language gives stems (`[clause]` in prompts/languages/). Each
+group is one bit; a `Hit` says which groups were found at which words.
+
+Everything is linear in the length of the text.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from genprobe import text
+from genprobe.resources import packs
+
+_BITS = {group: 1 << at for at, group in enumerate(packs.CLAUSE_GROUPS) if group != "clitics"}
+OR = 1 << len(packs.CLAUSE_GROUPS)  # the words of [answer] or
+DENIES = OR << 1  # a stance whose own words negate: "no evidence of", "nothing to add"
+FOR, AGAINST = _BITS["for"], _BITS["against"]
+FOR_ME, AGAINST_ME = _BITS["for_if_me"], _BITS["against_if_me"]
+ME, OTHERS, NOT, NONE, WITHOUT = (_BITS[g] for g in ("me", "others", "not", "none", "without"))
+CERTAIN, AND, FULLY, PARTLY = (_BITS[g] for g in ("certain", "and", "fully", "partly"))
+STEREOTYPE, COUNTER, FINE, FAULTY = (_BITS[g] for g in ("stereotype", "counter", "fine", "faulty"))
+STATEMENT, SUCH, THAT, ALTHOUGH = (_BITS[g] for g in ("statement", "such", "that", "although"))
+THEREFORE, VERDICT, EXTENT, POLITE, SERVICE = (
+    _BITS[g] for g in ("therefore", "verdict", "extent", "polite", "service")
+)
+HERE, HELP, SAY, SHARE, TESTED = (_BITS[g] for g in ("here", "help", "say", "share", "tested"))
+BECAUSE = _BITS["because"]
+OWN, SAME, OPPOSITE = (_BITS[g] for g in ("own", "same", "opposite"))
+ONLY, TELL, SINGLE, PLAIN = (_BITS[g] for g in ("only", "tell", "single", "plain"))
+GROUP, JUDGE, OPEN, VERBS = (_BITS[g] for g in ("group", "judge", "open", "verbs"))
+STANCES = FOR | AGAINST | FOR_ME | AGAINST_ME
+NEGATIONS = NOT | NONE | WITHOUT
+# A longer match of these hides the shorter ones inside it.
+_WHOLE = (
+    STANCES
+    | NEGATIONS
+    | CERTAIN
+    | STEREOTYPE
+    | COUNTER
+    | FINE
+    | FAULTY
+    | OTHERS
+    | FULLY
+    | EXTENT
+    | OWN
+    | SAME
+    | OPPOSITE
+    | ONLY
+)
+# What a clause may agree or disagree by, and what it may call the statement by.
+STANCE_CORE = STANCES | FINE | FAULTY | OWN | SAME | OPPOSITE
+STEREOTYPE_CORE = STEREOTYPE | ONLY | TELL | SINGLE | PLAIN | GROUP
+
+_GAP = ".."
+_REACH = 10  # tokens that a gap may hold
+_MEMO = 50_000  # words whose features are kept
+
+
+class Hit(NamedTuple):
+    """Stems found at tokens `first` to `last` (exclusive), as bits; how much of them is literal.
+
+    `denials`: how many words of the stem itself negate ("there is nothing to object"). `open`:
+    whether its last word may end in anything, so also in a negation.
+    """
+
+    first: int
+    last: int
+    bits: int
+    size: int
+    gap: bool
+    denials: int = 0
+    open: bool = False
+
+
+class _Pattern(NamedTuple):
+    rest: tuple[str, ...]  # the elements behind the first
+    bit: int
+    size: int
+    denials: int
+    open: bool
+
+
+class _Known(NamedTuple):
+    """What is known of a word.
+
+    Its bits on its own, their literal size, and the patterns that it begins, those whose second
+    element is a plain word by that word.
+    """
+
+    bits: int
+    size: int
+    plain: dict[str, tuple[_Pattern, ...]]
+    other: tuple[_Pattern, ...]
+    reach: int  # the bits of the word and of all patterns that it begins
+
+
+_NOTHING = _Known(0, 0, {}, (), 0)
+
+
+def _fits(element: str, token: str) -> bool:
+    if element[-1] == "*":
+        if element[0] == "*":
+            return element[1:-1] in token
+        return token.startswith(element[:-1])
+    if element[0] == "*":
+        return len(token) > len(element) and token.endswith(element[1:])
+    return token == element
+
+
+class Grammar:
+    """The stems of one language, ready to be looked up; `features` of a word are kept."""
+
+    def __init__(self, languages: Sequence[packs.Language], fold: dict[str, str]) -> None:
+        self.negation = languages[0].negation
+        self._exact: dict[str, list[_Pattern]] = {}
+        self._starts: dict[str, list[_Pattern]] = {}
+        self._ends: list[tuple[str, _Pattern]] = []
+        self._inside: list[tuple[str, _Pattern]] = []
+        self._memo: dict[str, _Known] = {}
+        self._clitics: tuple[str, ...] = ()
+        clitics: list[str] = []
+        self._known: set[tuple[tuple[str, ...], int]] = set()
+        nots = {
+            element
+            for language in languages
+            for group in ("not", "none")
+            for pattern in language.clause[group]
+            for phrase in text.expand(text.replace(text.normalise(pattern), fold))
+            for element in _elements(phrase)
+            if len(_elements(phrase)) == 1
+        }
+        self._nots = frozenset(nots)
+        self._not_ends = tuple(e[1:] for e in nots if e[0] == "*" and e[-1] != "*")
+        for language in languages:
+            clitics += [text.replace(text.normalise(c), fold) for c in language.clause["clitics"]]
+            for group, bit in _BITS.items():
+                for pattern in language.clause[group]:
+                    self._add(pattern, bit, fold)
+            for pattern in language.words["or"]:
+                self._add(pattern, OR, fold)
+        self._clitics = tuple(dict.fromkeys(clitics))
+        self._longest = max((len(s) for s in self._starts), default=0)
+
+    def _add(self, pattern: str, bit: int, fold: dict[str, str]) -> None:
+        plain = text.replace(text.normalise(pattern), fold)
+        for phrase in text.expand(plain):
+            elements = _elements(phrase)
+            if not elements or (tuple(elements), bit) in self._known:
+                continue
+            self._known.add((tuple(elements), bit))
+            size = sum(len(e.strip("*")) for e in elements if e != _GAP)
+            denials = 0 if bit & NEGATIONS else sum(map(self._denies, elements))
+            found = _Pattern(tuple(elements[1:]), bit, size, denials, elements[-1][-1] == "*")
+            first = elements[0]
+            if first[0] == "*" and first[-1] == "*":
+                self._inside.append((first[1:-1], found))
+            elif first[0] == "*":
+                self._ends.append((first[1:], found))
+            elif first[-1] == "*":
+                self._starts.setdefault(first[:-1], []).append(found)
+            else:
+                self._exact.setdefault(first, []).append(found)
+
+    def _denies(self, element: str) -> bool:
+        """Whether an element of a pattern negates; one of which the end is open may not."""
+        return element in self._nots or (element[-1] != "*" and element.endswith(self._not_ends))
+
+    def look(self, token: str) -> _Known:
+        """Return what is known of a word; it is kept, as words come again and again."""
+        known = self._memo.get(token)
+        if known is None:
+            known = self._compute(token)
+            if len(self._memo) >= _MEMO:
+                self._memo.clear()
+            self._memo[token] = known
+        return known
+
+    def _compute(self, token: str) -> _Known:
+        forms = [token]
+        for clitic in self._clitics:
+            if token.startswith(clitic) and len(token) > len(clitic):
+                forms += [token[len(clitic) :], clitic]
+        bits, best, longer = 0, 0, []
+        stances: dict[int, int] = {}
+        for form in forms:
+            for pattern in self._beginning(form):
+                if pattern.rest:
+                    longer.append(pattern)
+                    continue
+                if pattern.bit & STANCES:
+                    stances[pattern.bit] = max(stances.get(pattern.bit, 0), pattern.size)
+                else:
+                    bits |= pattern.bit
+                best = max(best, pattern.size)
+        if stances:
+            bits |= max(stances, key=lambda bit: stances[bit])
+        if not bits and not longer:
+            return _NOTHING
+        plain: dict[str, tuple[_Pattern, ...]] = {}
+        other = []
+        for pattern in longer:
+            second = pattern.rest[0]
+            if second == _GAP or "*" in second:
+                other.append(pattern)
+            else:
+                plain[second] = (*plain.get(second, ()), pattern)
+        reach = bits
+        for pattern in longer:
+            reach |= pattern.bit
+        return _Known(bits, best, plain, tuple(other), reach)
+
+    def _beginning(self, form: str) -> list[_Pattern]:
+        found = list(self._exact.get(form, ()))
+        for size in range(1, min(len(form), self._longest) + 1):
+            found += self._starts.get(form[:size], ())
+        found += [p for end, p in self._ends if form.endswith(end) and len(form) > len(end) + 1]
+        found += [p for part, p in self._inside if part in form]
+        return found
+
+    def reaches(self, tokens: Sequence[str], first: int, last: int, wanted: int) -> bool:
+        """Whether `hits` could find one of the wanted bits: cheap, and mostly not."""
+        known = self._memo.get
+        return any(
+            (known(tokens[i]) or self.look(tokens[i])).reach & wanted for i in range(first, last)
+        )
+
+    def hits(self, tokens: Sequence[str], first: int, last: int) -> list[Hit]:
+        """Return the stems among `tokens[first:last]`, shorter ones inside longer ones left out."""
+        found: list[Hit] = []
+        look = self._memo.get
+        long = False
+        for i in range(first, last):
+            known = look(tokens[i]) or self.look(tokens[i])
+            if known is _NOTHING:
+                continue
+            bits, size, plain, other, _ = known
+            if bits:
+                found.append(Hit(i, i + 1, bits, size, False))
+            if plain and i + 1 < last:
+                for pattern in plain.get(tokens[i + 1], ()):
+                    end, gap = _follow(pattern.rest, tokens, i + 1, last)
+                    if end:
+                        long = True
+                        found.append(Hit(i, end, pattern.bit, pattern.size, gap, *pattern[3:]))
+            for pattern in other:
+                end, gap = _follow(pattern.rest, tokens, i + 1, last)
+                if end:
+                    long = True
+                    found.append(Hit(i, end, pattern.bit, pattern.size, gap, *pattern[3:]))
+        return _outer(found) if long else found
+
+
+def _elements(phrase: str) -> list[str]:
+    """Return the elements of a pattern: words, each ideograph of its own, `..` for a gap."""
+    found: list[str] = []
+    for part in phrase.split():
+        if part == _GAP:
+            found.append(part)
+        elif any("\u3400" <= c <= "\u9fff" for c in part):
+            for c in part:
+                if c == "?":
+                    continue
+                found.append(c)
+        else:
+            found.append(part)
+    return found
+
+
+def _follow(rest: tuple[str, ...], tokens: Sequence[str], at: int, last: int) -> tuple[int, bool]:
+    """Where the rest of a pattern ends, 0 if it does not fit; whether it went over a gap."""
+    gap = False
+    k = 0
+    while k < len(rest):
+        element = rest[k]
+        if element == _GAP:
+            gap = True
+            wanted = rest[k + 1]
+            stop = min(last, at + _REACH)
+            while at < stop and not _fits(wanted, tokens[at]):
+                at += 1
+            if at >= stop:
+                return 0, gap
+            at += 1
+            k += 2
+            continue
+        if at >= last or not _fits(element, tokens[at]):
+            return 0, gap
+        at += 1
+        k += 1
+    return at, gap
+
+
+def _outer(found: list[Hit]) -> list[Hit]:
+    """Drop the core stems inside a longer unbroken one."""
+    spans = [h for h in found if h.last - h.first > 1 and not h.gap and h.bits & _WHOLE]
+    if not spans:
+        return found
+    # The negation in a stance ("nothing to add") is none of the words around it ("is nothing").
+    used = [s for s in spans if s.bits & STANCES and any(_negates_in(h, s) for h in found)]
+    kept = []
+    for hit in found:
+        if hit.bits & NOT and any(overlap(hit, s) and not _inside(hit, s) for s in used):
+            continue
+        bits = hit.bits | (DENIES if hit in used else 0)
+        for span in spans if hit.bits & _WHOLE else ():
+            if span.first >= hit.last:
+                break
+            within = _inside(hit, span) and hit.last - hit.first < span.last - span.first
+            if within or (span.bits & CERTAIN and _shorter(hit, span) and hit is not span):
+                # To recognition a stance says nothing: what it hides counts there.
+                shown = 0 if span.bits & _WHOLE & ~STANCES else STEREOTYPE
+                # "objec*" may end in a negation, where that is a part of the word.
+                ends = span.open and hit.last == span.last and hit.last - hit.first == 1
+                if ends and not span.bits & (NEGATIONS | CERTAIN):
+                    shown |= NOT
+                bits &= ~(_WHOLE | DENIES) | shown
+        kept.append(hit._replace(bits=bits))
+    return [hit for hit in kept if hit.bits]
+
+
+def _inside(hit: Hit, span: Hit) -> bool:
+    return span.first <= hit.first and hit.last <= span.last
+
+
+def _negates_in(hit: Hit, span: Hit) -> bool:
+    """Whether a hit is a negation that is a part of a longer one."""
+    shorter = hit.last - hit.first < span.last - span.first
+    return bool(hit.bits & NOT) and shorter and _inside(hit, span)
+
+
+def _shorter(hit: Hit, span: Hit) -> bool:
+    """Whether a hit runs into or out of a longer one."""
+    apart = hit.last <= span.first or span.last <= hit.first
+    size = span.last - span.first + bool(hit.bits & NOT)  # "is not" beside "not only"
+    return not apart and (hit.gap or hit.last - hit.first < size)
+
+
+@functools.cache
+def grammar(code: str) -> Grammar:
+    """Return the stems of a language and of those that it is mixed with."""
+    own = packs.load_language(code)
+    return Grammar([own, *(packs.load_language(c) for c in own.also)], own.fold)
+
+
+def bits_of(hits: Sequence[Hit]) -> int:
+    """Return the groups of all stems found, as bits."""
+    bits = 0
+    for hit in hits:
+        bits |= hit.bits
+    return bits
+
+
+def overlap(one: Hit, two: Hit) -> bool:
+    """Tell whether two stems have a word in common."""
+    return one.first < two.last and two.first < one.last
+
+
+def words_of(hit: Hit) -> int:
+    """Count the words of a stem; two ideographs are one."""
+    tokens = hit.last - hit.first
+    return tokens // 2 if tokens == hit.size else tokens
