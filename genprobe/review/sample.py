@@ -126,9 +126,7 @@ def export(
     else:
         if reviewers != 1:
             raise InputError("--disagreements go to one more reader; leave --reviewers out")
-        folders = {reply.item: str(runs[reply.run].folder) for reply in replies}
-        earlier = read_table(disagreements)
-        earlier = [row | {"run": folders.get(row["item"], row["run"])} for row in earlier]
+        earlier = _earlier(disagreements, runs, replies)
         units = [[reply] for reply in _disputed(replies, earlier, Path(disagreements))]
         rows = {ADJUDICATOR: rng.sample([unit[0] for unit in units], len(units))}
     if not (sample := [reply for unit in units for reply in unit]):
@@ -151,6 +149,12 @@ def export(
     }
     _write(done, key, rows, texts)
     return done
+
+
+def _earlier(table: str | Path, runs: Sequence[Run], replies: Sequence[_Reply]) -> list[Row]:
+    """Read what reviewers answered, with the folders where the runs are now."""
+    folders = {reply.item: str(runs[reply.run].folder) for reply in replies}
+    return [row | {"run": folders.get(row["item"], row["run"])} for row in read_table(table)]
 
 
 def _questions(runs: Sequence[Run], more: Sequence[str]) -> tuple[str, list[str]]:
