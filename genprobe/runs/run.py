@@ -472,25 +472,26 @@ _INTRODUCTION = """\
 <!-- Generated from the record types: python -m genprobe.runs.run > runs/README.md -->
 # A run folder
 
-Everything about one run, in text. What models said (`responses.jsonl`, `logprobs.jsonl`,
-`failures.jsonl`) is appended and never edited; `judgments/`, `scores.json` and `outcomes.csv` are
-derived, and can be deleted and made again without a model. Texts are JSON lines in ASCII, with
-every other character escaped, one record a line; a field that is not named here is an error.
-`outcomes.csv` is the table that scores count, one row a request, for a spreadsheet; nothing reads
-it. `outcomes.jsonl` is the same for `datasets`, and `README.md`, written by genprobe, says what is
-there: `datasets.load_dataset("runs/NAME", "responses", split="train")` opens the folder as it is
+A run folder holds everything about one run, as text. What models said (`responses.jsonl`,
+`logprobs.jsonl`, `failures.jsonl`) is appended and never edited. `judgments/`, `scores.json` and
+`outcomes.csv` are derived from it; you can delete them and make them again without a model. Texts
+are JSON lines in ASCII, one record per line, with every other character escaped. A field that is
+not named here is an error. `outcomes.csv` is the table that scores count, one row per request, for a
+spreadsheet; genprobe itself does not read it. `outcomes.jsonl` is the same table for `datasets`.
+genprobe also writes a `README.md` that describes the folder, so that
+`datasets.load_dataset("runs/NAME", "responses", split="train")` can open it
 (also `requests`, `statements`, `judgments-yesno`, `scores`, `outcomes`, …; every file with rows).
 
-- **Resume**: the same spec into the same folder goes on where the run stopped. Another spec is an
-  error that shows the difference. A request with a response is never asked again, one with only
-  a failure is.
-- **Crash**: `run.json` is written last, so a folder that has it has a whole header; one that was
-  cut off before is made again. A last line that is torn (no newline, or no JSON) is cut off at
-  the next start and its request asked again. Every response is handed to the system as it
-  comes, and synced to the disk every 0.2 s or so.
-- **One writer**: `.lock` is locked while a process writes; the lock dies with the process.
-- **Derived files** are written beside their place as `*.tmp` and renamed when they are whole.
-  Judgments stand in the order of `requests.jsonl`, however the responses came.
+- **Resume**: the same spec with the same folder continues where the run stopped. Another spec is an
+  error that shows the difference. A request with a response is never asked again; a request with
+  only a failure is.
+- **Crash**: `run.json` is written last, so a folder that has it has a complete header; without it
+  the header is made again. If the last line of a file is incomplete (no newline, or not JSON), it
+  is removed at the next start and its request is asked again. Every response is written as it comes,
+  and synced to the disk every 0.2 s or so.
+- **One writer**: `.lock` is locked while a process writes. The lock ends with the process.
+- **Derived files** are first written as `*.tmp` in the same folder and renamed when complete.
+  Judgments are in the order of `requests.jsonl`, whatever the order of the responses.
 - `genprobe verify RUN` checks all of this and names what is wrong.
 """
 
@@ -500,10 +501,10 @@ _FILES: dict[str, str] = {
     "requests.jsonl": "The plan, in its order. Written once.",
     "responses.jsonl": "Appended, in the order in which they came.",
     "logprobs.jsonl": "Appended; empty unless the run was asked for probabilities.",
-    "failures.jsonl": "Appended; a history, in which a request can be there several times.",
+    "failures.jsonl": "Appended; a history, which can contain a request several times.",
     "judgments/<judge>.jsonl": "Derived. In the order of `requests.jsonl`.",
-    "judgments/<judge>.json": "Derived, with the file before.",
-    "scores.json": "Derived. An array, one score a line.",
+    "judgments/<judge>.json": "Derived, together with the file above.",
+    "scores.json": "Derived. An array, one score per line.",
 }
 
 
