@@ -476,19 +476,19 @@ A run folder holds everything about one run, as text. What models said (`respons
 `logprobs.jsonl`, `failures.jsonl`) is appended and never edited. `judgments/`, `scores.json` and
 `outcomes.csv` are derived from it; you can delete them and make them again without a model. Texts
 are JSON lines in ASCII, one record per line, with every other character escaped. A field that is
-not named here is an error. `outcomes.csv` is the table that scores count, one row per request, for a
-spreadsheet; genprobe itself does not read it. `outcomes.jsonl` is the same table for `datasets`.
+not named here is an error. `outcomes.csv` is the table that scores count, one row per request, for
+a spreadsheet; genprobe itself does not read it. `outcomes.jsonl` is the same table for `datasets`.
 genprobe also writes a `README.md` that describes the folder, so that
-`datasets.load_dataset("runs/NAME", "responses", split="train")` can open it
-(also `requests`, `statements`, `judgments-yesno`, `scores`, `outcomes`, …; every file with rows).
+`datasets.load_dataset("runs/NAME", "responses", split="train")` can open it (also `requests`,
+`statements`, `judgments-yesno`, `scores`, `outcomes`, …; every file with rows).
 
-- **Resume**: the same spec with the same folder continues where the run stopped. Another spec is an
-  error that shows the difference. A request with a response is never asked again; a request with
-  only a failure is.
+- **Resume**: the same spec with the same folder continues where the run stopped. Another spec is
+  an error that shows the difference. A request with a response is never asked again; a request
+  with only a failure is.
 - **Crash**: `run.json` is written last, so a folder that has it has a complete header; without it
   the header is made again. If the last line of a file is incomplete (no newline, or not JSON), it
-  is removed at the next start and its request is asked again. Every response is written as it comes,
-  and synced to the disk every 0.2 s or so.
+  is removed at the next start and its request is asked again. Every response is written as it
+  comes, and synced to the disk every 0.2 s or so.
 - **One writer**: `.lock` is locked while a process writes. The lock ends with the process.
 - **Derived files** are first written as `*.tmp` in the same folder and renamed when complete.
   Judgments are in the order of `requests.jsonl`, whatever the order of the responses.
