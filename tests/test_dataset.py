@@ -163,6 +163,20 @@ def test_each_row_has_the_rules_of_its_language(tmp_path):
     assert "row 2: no rules in 'yo', only in en, fa, fr, hi, kk, mr, ru, tr; name some" in told
 
 
+def test_a_language_is_not_guessed_in_silence(tmp_path):
+    texts = ["Бабушки пекут пироги.", "Мужчины любят чай.", "Учителя приходят рано."]
+    source = write(tmp_path / "t.csv", [{"sentence": text} for text in texts])
+    told = run("extract", source, "-o", tmp_path / "o.csv", code=2)
+    assert "taken for en, and the sentences are plainly in ru; give a column 'lang'" in told
+    assert not (tmp_path / "o.csv").exists()
+    run("extract", source, "--rules", "ru", "-o", tmp_path / "o.csv", "-q")
+    write(source, [{"sentence": "Bakers are kind."}])
+    given = ["dataset", "extract", str(source), "-o", str(tmp_path / "o.csv")]
+    assert "no column for the language: extracted by the rules of en" in (
+        CliRunner().invoke(cli, given).stderr
+    )
+
+
 def test_turkish_letters_become_small_as_turkish_writes_them():
     found = extract.extract("IRGATLAR SICAKTA ÇALIŞIR", extract.load("tr"))
     assert (found.identity, found.attribute) == ("ırgatlar", "sıcakta çalışır")
@@ -573,7 +587,11 @@ def test_a_folder_that_validates_and_opens(tmp_path):
     source = write(tmp_path / "t.csv", rows)
     votes = write(
         tmp_path / "v.csv",
-        [{"item": f"i{n}", "rater": r, "label": "yny"[n % 3]} for n in range(9) for r in "abc"],
+        [
+            {"item": f"{code}-{n}", "rater": r, "label": "yny"[n % 3]}
+            for n in range(9)
+            for r in "abc"
+        ],
     )
     more = write(
         tmp_path / "r.csv",
@@ -695,6 +713,10 @@ def test_nothing_is_written_where_something_is_missing(tmp_path):
     out = tmp_path / "set"
     assert "'people' must be a text" in run(
         "document", source, "--about", about(tmp_path, people=None), "-o", out, code=2
+    )
+    other = write(tmp_path / "v.csv", [{"item": "z", "rater": r, "label": "y"} for r in "ab"])
+    assert "no vote on an item of" in run(
+        "document", source, "--about", about(tmp_path), "--votes", other, "-o", out, code=2
     )
     for licence in (None, ""):
         told = run(

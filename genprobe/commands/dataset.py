@@ -144,6 +144,8 @@ def extract(source: Path, rules: str, out: Path | None, quiet: bool) -> None:
     tables.write(out, rows, names, dashes=names)
     found = Counter(row["excluded"] or "" for row in rows)
     note = noter(quiet)
+    if not rules and tables.column(names, step.LANG) is None:
+        note("no column for the language: extracted by the rules of en")
     note(f"{many(len(rows), 'row')}: {found.pop('', 0):,} extracted")
     for why, count in found.most_common():
         note(f"left out, {why}: {count:,}")
@@ -463,8 +465,11 @@ def document(
     FOLDER-held-back.jsonl, which is not to be published.
     """
     from genprobe.curation import document as step
+    from genprobe.curation import validate as validating
     from genprobe.review.agreement import agreement
 
+    if votes:
+        validating.need_votes(source, votes)
     scores = agreement(votes) if votes else ()
     done = step.run(source, about, out, scores, rewordings, keep_about)
     note = noter(quiet)

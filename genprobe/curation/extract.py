@@ -24,6 +24,7 @@ from genprobe.curation import tables
 from genprobe.errors import InputError
 from genprobe.files import Row
 from genprobe.files.cells import cell_text
+from genprobe.linguistics import contradict
 from genprobe.resources import packs, registry
 
 VERSION = "1"
@@ -265,8 +266,9 @@ def run(source: str | Path, rules_name: str = "") -> tuple[list[Row], list[str]]
     `answer`, in which one person gave several, parted by commas: each becomes a row, and one
     that names no group takes that of the part before it. A column `stereotype_type` (or `type`,
     `category`) says which question was asked. rules_name: a file of prompts/extraction for all
-    rows; if empty, each row has the rules of its `lang`, English where there is no such column.
-    Returns the rows and the columns that they have. Raises InputError for what cannot be read.
+    rows; if empty, each row has the rules of its `lang`, English where it says none.
+    Returns the rows and the columns that they have. Raises InputError for what cannot be read, and
+    for sentences that are taken for English and plainly in another language.
     """
     named = load(rules_name or "en")
     rows = tables.read(source)
@@ -277,6 +279,15 @@ def run(source: str | Path, rules_name: str = "") -> tuple[list[Row], list[str]]
         tables.need(source, there, SENTENCE, "one sentence a row, or 'answer', several")
     kind = tables.column(there, TYPE)
     lang = None if rules_name else tables.column(there, LANG)
+    if not rules_name:
+        bare = [row for _, row in rows if not cell_text(row.get(str(lang)))]
+        texts = [cell_text(row.get(str(sentence or answer))) for row in bare]
+        found_in = contradict.other(texts, "en")
+        if found_in:
+            raise InputError(
+                f"{source}: no language, so taken for en, and the sentences are plainly in "
+                f"{found_in}; give a column 'lang', or --rules"
+            )
     made: list[Row] = []
     keys = [name for name in (kind, sentence or answer) if name]
     for (number, row), name in zip(rows, tables.name_rows(rows, keys, source), strict=True):

@@ -496,6 +496,15 @@ def _usable(
     return usable, list(dict.fromkeys(unknown))
 
 
+def need_votes(source: str | Path, votes: Sequence[str | Path]) -> None:
+    """InputError where no vote is on a row of a table: they were given on another one."""
+    rows = [row for _, row in tables.read(source)]
+    known = {cell_text(row.get(name)) for row in rows for name in ("id", "pair", "item")} - {""}
+    known |= {f"{cell_text(row.get('pair'))}/{cell_text(row.get('lang'))}" for row in rows}
+    if not any(vote["item"] in known for vote in read_votes(votes)):
+        raise InputError(f"{', '.join(map(str, votes))}: no vote on an item of {source}")
+
+
 def read_votes(paths: Sequence[str | Path]) -> Iterable[Row]:
     """Read long tables of votes: item, rater, question (else `label`), label, repeat."""
     seen: set[tuple[str, str, str]] = set()
