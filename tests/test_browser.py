@@ -77,7 +77,9 @@ def table_of(rows, model="m"):
         if reply is None:
             failures.append(Failure(at, "too-long", "", 1))
             continue
-        responses.append(Response(at, reply, "stop", "", 1, 1))
+        thought = verdicts.get("thought")
+        apart = {"reasoning": thought, "reasoning_from": "reasoning"} if thought else {}
+        responses.append(Response(at, reply, "stop", "", 1, 1, **apart))
         judged["yesno"].append(
             Judgment(
                 at,
@@ -779,6 +781,33 @@ def test_long_replies_are_cut_until_the_page_is_small(monkeypatch):
     assert cells(data, "reply") == [words[:limit] for words in said]
     assert data["cut"] == [[n, len(w)] for n, w in enumerate(said) if len(w) > limit]
     assert f"first {limit:,} letters" in section
+
+
+@needs_chromium
+def test_a_thought_is_shown_beside_its_reply_found_and_never_run(chromium, tmp_path):
+    bad = "Hm, <img src=x onerror=alert(1)>, many would say yes. So no."
+    rows = [
+        (item("a"), "?", "No.", {"thought": bad}),
+        (item("b"), "?", "<think>In the tags: no.</think>No.", {}),
+        (item("c"), "?", "Yes.", {}),
+    ]
+    section = replies.section({"m": table_of(rows)}, False)
+    assert cells(unpack(section), "thought") == [bad, "In the tags: no.", None]
+    hidden = replies.section({"m": table_of(rows)}, True)
+    assert "thought" not in unpack(hidden)["columns"] and "and thoughts" not in hidden
+    made = View(chromium, tmp_path, section).open()
+    assert "statements, replies and thoughts" in made.page.inner_text("#replies-form")
+    assert made.texts() == ["No.", "No.", "Yes."]
+    assert made.counts("thought_state") == {"All": 3, "before the reply": 2, "none": 1}
+    thoughts = made.page.locator("details", has_text="Thought (")
+    assert thoughts.count() == 2 and bad not in made.page.inner_text("#replies-list")
+    thoughts.first.locator("summary").click()
+    made.page.wait_for_selector("details[open] .r-text")
+    assert bad in made.page.inner_text("#replies-list")
+    made.search("in the tags")
+    assert made.count == 1 and "In the tags: no." in made.page.inner_text("#replies-list")
+    assert made.page.inner_text("#replies-list mark.r-hit") == "In the tags"
+    assert made.wrong == []
 
 
 @pytest.mark.skipif(not DATA.exists(), reason="the SHADES replies are not here")

@@ -149,7 +149,7 @@ def used(run: Run, cost: Price | None = None) -> str:
     found = usage(run)
     into, out = found.tokens_in, found.tokens_out
     if into is None and out is None:
-        return "tokens: not counted by the server"
+        return "tokens: not counted"
     line = f"tokens: {into or 0} of prompts, {out or 0} of replies"
     if found.reasoning_tokens is not None:
         line += f", {found.reasoning_tokens} of them of thoughts"

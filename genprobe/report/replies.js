@@ -34,6 +34,7 @@
       columns,
       languages: new Map(data.languages.map(([code, name, dir]) => [code, { name, dir }])),
       cut: new Map(data.cut),
+      cutThought: new Map(data.cut_thought),
     };
   }
 
@@ -166,7 +167,8 @@
     for (const facet of facets) facet.counts = new Uint32Array(facet.values.length);
 
     // Folded texts for the search: of each different text once. [column, folded values]
-    const searched = (redact ? ["item"] : ["text", "reply"]).map((name) => [
+    const inside = redact ? ["item"] : ["text", "reply", "thought"].filter((name) => columns.has(name));
+    const searched = inside.map((name) => [
       col(name),
       col(name).values.map((text) => fold(text ?? "")),
     ]);
@@ -340,6 +342,28 @@
       return block;
     }
 
+    // The reasoning before the reply: closed, but where it has what was searched for.
+    function thought(row) {
+      const text = at("thought", row);
+      if (!text) return [];
+      const details = element("details", "guarded", element("summary", "", `Thought (${number(text.length)} letters)`));
+      const fill = () => {
+        if (details.childElementCount > 1) return;
+        details.append(...textBlock(text, { code: "", dir: "auto" }));
+        const full = data.cutThought.get(col("thought").codes[row]);
+        if (full) {
+          details.append(element("p", "r-note",
+            `This page holds the first ${number([...text].length)} of its ${number(full)} letters; outcomes.csv of the run has it whole.`));
+        }
+      };
+      details.addEventListener("toggle", fill);
+      if (query && fold(text).includes(query)) {
+        fill();
+        details.open = true;
+      }
+      return [details];
+    }
+
     function card(row, position) {
       const head = element("h4", "");
       const name = ["run", "lang", "probe", "decode"].filter((key) => at(key, row) !== null && (key !== "decode" || col(key).values.length > 1));
@@ -382,7 +406,9 @@
         const text = at("text", row) ?? "";
         const statement = field("Statement", ...textBlock(text, asked(row)));
         statement.append(prompt(row));
-        article.append(element("div", "r-pair", statement, reply(row)));
+        const said = reply(row);
+        said.append(...thought(row));
+        article.append(element("div", "r-pair", statement, said));
       }
       article.append(facts);
       return element("li", "", article);

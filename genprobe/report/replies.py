@@ -46,6 +46,7 @@ FACETS = {
     "sentiment": "Sentiment",
     "stance": "Stance",
     "kind": "Kind",
+    "thought_state": "Thought",
     "rule": "Rule",
     "usable": "Usable",
     "bias_type": "Bias type",
@@ -67,6 +68,7 @@ _WORDS = {
     "decode": READINGS,
     "role": {"original": "stereotype"},
     "reply_language": {"und": "cannot be told", "mixed": "several"},
+    "thought_state": {"closed": "before the reply", "open": "cut off in it", "hidden": "not shown"},
 }
 # Values in this order; others by name.
 _ORDER: Mapping[str, Sequence[str]] = {
@@ -78,7 +80,8 @@ _ORDER: Mapping[str, Sequence[str]] = {
     "role": ("original", "contrast"),
 }
 
-LONGEST = 20_000  # letters of a reply that the page holds
+_LONG = {"reply": "cut", "thought": "cut_thought"}  # columns of long texts: what says where cut
+LONGEST = 20_000  # letters of a reply, or of a thought, that the page holds
 SHORTEST = 100  # letters that it holds even where it grows too large for it
 # Characters of the block: 20,000 replies stay under 3 MB together with the rest of a page.
 ROOM, ROOM_EACH = 2_200_000, 110
@@ -112,7 +115,13 @@ def section(
     )
     data, longest = _pack(_payload(rows, list(kept), redact, asked), len(rows))
     page = environment.get_template("replies.html").render(
-        redact=redact, rows=len(rows), answered=answered, runs=len(kept), data=data, longest=longest
+        redact=redact,
+        rows=len(rows),
+        answered=answered,
+        runs=len(kept),
+        data=data,
+        longest=longest,
+        thoughts="thought" in rows and rows["thought"].fillna("").any(),
     )
     return Markup(page)
 
@@ -120,7 +129,8 @@ def section(
 def _rows(run: str, table: pd.DataFrame) -> pd.DataFrame:
     """Return the columns of a table that the page needs."""
     table = table.assign(run=pd.Series(run, table.index, dtype=object), left_out=_left_out(table))
-    names = [*FACETS, *_FACTS, *_NUMBERS, "statement", "text", "prompt", "response", "evidence"]
+    names = [*FACETS, *_FACTS, *_NUMBERS, "statement", "text", "prompt", "response", "thought"]
+    names.append("evidence")
     return table[[name for name in names if name in table]].astype(object)
 
 
@@ -257,6 +267,8 @@ def _texts(rows: pd.DataFrame) -> dict[str, Any]:
     }
     if any(cells[3]):
         columns["evidence"] = _coded(cells[3])
+    if "thought" in rows and any(found := [cell or None for cell in rows["thought"]]):
+        columns["thought"] = _coded(found)
     return columns
 
 
@@ -297,14 +309,14 @@ def _units(text: str) -> int:
 def _pack(payload: dict[str, Any], rows: int) -> tuple[str, int]:
     """Write the payload as text for the page.
 
-    Returns, besides, the letters at which its replies were cut to fit.
+    Returns, besides, the letters at which its replies and thoughts were cut to fit.
     """
     room = max(ROOM, ROOM_EACH * rows)
-    replies = payload["columns"].get("reply", {"values": ()})["values"]
-    lengths = sorted(len(reply or "") for reply in replies)
+    kept = [payload["columns"][name]["values"] for name in _LONG if name in payload["columns"]]
+    lengths = sorted(len(text or "") for texts in kept for text in texts)
     limit = LONGEST
     while True:
-        packed = _compress(_cut(payload, replies, limit))
+        packed = _compress(_cut(payload, limit))
         size = 4 * len(packed) / 3
         if size <= room or limit <= SHORTEST:
             return base64.b64encode(packed).decode("ascii"), limit
@@ -322,17 +334,19 @@ def _limit(lengths: Sequence[int], total: float) -> int:
     return lengths[-1] if lengths else 0
 
 
-def _cut(payload: dict[str, Any], replies: Sequence[str | None], limit: int) -> dict[str, Any]:
-    """Return the payload with its replies cut.
+def _cut(payload: dict[str, Any], limit: int) -> dict[str, Any]:
+    """Return the payload with its replies and thoughts cut.
 
-    cut: code of a reply -> its letters before that.
+    cut, cut_thought: code of a text -> its letters before that.
     """
-    if "reply" not in payload["columns"]:
-        return payload
-    long = [[at, len(reply)] for at, reply in enumerate(replies) if reply and len(reply) > limit]
-    values = [reply and reply[:limit] for reply in replies]
-    columns = payload["columns"] | {"reply": payload["columns"]["reply"] | {"values": values}}
-    return payload | {"columns": columns, "cut": long}
+    found = dict(payload["columns"])
+    cuts: dict[str, list[list[int]]] = {}
+    for name, cut in _LONG.items():
+        if name in found:
+            texts = found[name]["values"]
+            cuts[cut] = [[at, len(t)] for at, t in enumerate(texts) if t and len(t) > limit]
+            found[name] = found[name] | {"values": [text and text[:limit] for text in texts]}
+    return payload | {"columns": found} | cuts
 
 
 def _compress(payload: dict[str, Any]) -> bytes:
