@@ -21,13 +21,17 @@ by the prior whose quantiles hold as often as they say, to the second order (as 
 Canadian J. of Statistics 29:5, for two means). With B the part of the variance of m that wordings
 have, and C the rest, the weight of a draw of B is 1 + C / B; a draw is one over a chi-square, so
 that this is a mixture of draws with w - 1 and with w + 1 degrees of freedom.
+
+Where hits are rare, logits are poor figures: one of no hits and one of two lie far apart by chance
+alone. How far chance brings them apart is therefore computed from the binomial distribution, and
+the centre is that of logits drawn towards the pooled rate, the more the less wordings differ.
 """
 
 from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -39,9 +43,12 @@ if TYPE_CHECKING:
 
 DRAWS = 4000
 METHOD = f"gci95s{SEED}"  # generalized confidence interval, 95 %
-# Hits added to every wording, at the pooled rate, so that the logit of a wording without a hit is
-# a number. With fewer, rare answers look more spread out than they are; with more, less.
+# Replies added to every wording at the pooled rate p, in units of 1 / (p (1 - p)), so that the
+# logit of a wording without a hit is a number. With fewer, rare answers look more spread out than
+# they are; with more, less.
 _PRIOR = 0.35
+# The least variance of wordings for which the centre is drawn towards the pooled rate.
+_APART = 0.4
 # Wordings may agree more than chance would have them. They then narrow the interval that statements
 # alone give, down to this part of its variance and no further.
 _LEAST = 0.2
@@ -95,6 +102,52 @@ class Spread:
         return self.centre - normal * np.sqrt(variance), spread
 
 
+class _Logits(NamedTuple):
+    """Logits of the wordings' rates, some replies added, and what statements add to their errors.
+
+    own: the sum over wordings of the variance of each logit. both: the variance of their sum.
+    least: as `own` where every reply is independent.
+    """
+
+    values: Array
+    own: float
+    both: float
+    least: float
+
+
+def _logits(hits: Array, sizes: Array, pooled: float, prior: float) -> _Logits:
+    """Return the logits of a table with `prior` replies at the pooled rate added to a wording."""
+    k, n = hits.sum(0), sizes.sum(0)
+    rates = (k + prior * pooled) / (n + prior)
+    weight = n * rates * (1 - rates)
+    parts = (hits - k / n * sizes) / weight  # linearised
+    grow = len(hits) / (len(hits) - 1)
+    return _Logits(
+        np.log(rates / (1 - rates)),
+        grow * float((parts**2).sum()),
+        grow * float((parts.sum(1) ** 2).sum()),
+        float((1 / weight).sum()),
+    )
+
+
+def _rare(sizes: Array, pooled: float, prior: float) -> float:
+    """By how much the variance of logits of few hits is more than the linearised one, at least 1.
+
+    Both are of the binomial distribution of hits among `sizes` replies at the pooled rate.
+    """
+    from scipy import stats
+
+    true = linearised = 0.0
+    for n, times in zip(*np.unique(np.rint(sizes), return_counts=True), strict=True):
+        k = np.arange(n + 1)
+        chance = stats.binom.pmf(k, n, pooled)
+        rates = (k + prior * pooled) / (n + prior)
+        logits = np.log(rates / (1 - rates)) * (n + prior) / n
+        true += times * ((chance * logits**2).sum() - (chance * logits).sum() ** 2)
+        linearised += times * (chance * k * (1 - k / n) / (n * rates * (1 - rates)) ** 2).sum()
+    return max(1.0, true / linearised)
+
+
 def spread(hits: Array, sizes: Array) -> Spread | None:
     """Take a table apart: how far the wordings differ, and how far the statements decide.
 
@@ -107,27 +160,25 @@ def spread(hits: Array, sizes: Array) -> Spread | None:
     statements, wordings = sizes.shape
     if statements < 2 or wordings < 2:
         return None
-    all_hits, all_of = hits.sum(), sizes.sum()
-    pooled = (all_hits + 0.5) / (all_of + 1)
-    prior = _PRIOR / (pooled * (1 - pooled))
-    k, n = hits.sum(0), sizes.sum(0)
-    rates = (k + prior * pooled) / (n + prior)
-    logits = np.log(rates / (1 - rates))
-    apart = (logits - logits.mean()) * (n + prior) / n  # as far as they were before the prior
-    weight = n * rates * (1 - rates)
-    # What a statement adds to the error of each wording's logit (linearised).
-    parts = (hits - k / n * sizes) / weight
-    grow = statements / (statements - 1)
-    own = grow * float((parts**2).sum())
-    both = grow * float((parts.sum(1) ** 2).sum())
-    noise = (own - (both - own) / (wordings - 1)) / wordings**2
-    alike = not 0 < all_hits < all_of  # no wording differs from any other
+    pooled = (hits.sum() + 0.5) / (sizes.sum() + 1)
+    unit, n = 1 / (pooled * (1 - pooled)), sizes.sum(0)
+    prior = _PRIOR * unit
+    found = _logits(hits, sizes, pooled, prior)
+    between = noise = 0.0
+    if 0 < hits.sum() < sizes.sum():  # else no wording differs from any other
+        # As far as they were apart before replies were added.
+        apart = (found.values - found.values.mean()) * (n + prior) / n
+        between = float((apart**2).sum()) / (wordings - 1) / wordings
+        noise = (found.own - (found.both - found.own) / (wordings - 1)) / wordings**2
+        noise = max(noise, 0.0) * _rare(n, pooled, prior)
+        known = max(_APART, wordings * (between - noise))
+        found = _logits(hits, sizes, pooled, max(_PRIOR, 1 / known) * unit)
     return Spread(
-        centre=float(logits.mean()),
-        between=0.0 if alike else float((apart**2).sum()) / (wordings - 1) / wordings,
-        statements=both / wordings**2,
-        least=float((1 / weight).sum()) / wordings**2,
-        noise=0.0 if alike else max(noise, 0.0),
+        centre=float(found.values.mean()),
+        between=between,
+        statements=max(found.both / wordings**2, noise),
+        least=found.least / wordings**2,
+        noise=noise,
         wordings=wordings,
         statements_n=statements,
     )
@@ -231,7 +282,7 @@ def _over(
         pairable=False,
         place=place,
         apart=apart,
-        version="4",
+        version="5",
     )
 
 

@@ -27,6 +27,7 @@ from genprobe.analysis.recompute.figures import (
 from genprobe.analysis.recompute.intervals import Interval, Sums
 from genprobe.analysis.recompute.rows import Row, bare
 from genprobe.records import FACETS
+from genprobe.statistics import Array
 
 
 def no_reply(row: Row, needed: str) -> str:
@@ -372,26 +373,55 @@ def _new_wording(clusters: Sequence[Sums]) -> Interval | None:
     if statements < 2 or wordings < 2:
         return None
     pooled = (hits.sum() + 0.5) / (sizes.sum() + 1)
-    prior = 0.35 / (pooled * (1 - pooled))
-    logits, apart, parts, least = [], [], [], 0.0
-    for column in range(wordings):
+    unit = 1 / (pooled * (1 - pooled))
+    logits, parts, _ = _in_logits(hits, sizes, pooled, 0.35 * unit)
+    between = noise = drawn_in = 0.0
+    prior = 0.35 * unit
+    if 0 < hits.sum() < sizes.sum():
+        grow = statements / (statements - 1)
+        own = grow * math.fsum(float((part**2).sum()) for part in parts)
+        both = grow * float((np.sum(parts, axis=0) ** 2).sum())
+        replies = [float(n) for n in sizes.sum(0)]
+        apart = [(x - mean(logits)) * (n + prior) / n for x, n in zip(logits, replies, strict=True)]
+        between = math.fsum(x**2 for x in apart) / (wordings - 1) / wordings
+        noise = max(0.0, (own - (both - own) / (wordings - 1)) / wordings**2)
+        noise *= _by_chance(replies, pooled, prior)
+        drawn_in = 1 / max(0.4, wordings * (between - noise))
+    logits, parts, least = _in_logits(hits, sizes, pooled, max(0.35, drawn_in) * unit)
+    both = statements / (statements - 1) * float((np.sum(parts, axis=0) ** 2).sum())
+    drawn = max(both / wordings**2, noise)
+    low, high = _simulated(mean(logits), between, drawn, least, noise, wordings, statements)
+    return (0.0 if rate <= 0 else min(low, rate)), (1.0 if rate >= 1 else max(high, rate))
+
+
+def _in_logits(
+    hits: Array, sizes: Array, pooled: float, prior: float
+) -> tuple[list[float], list[Array], float]:
+    """Return each wording's logit, what each statement adds to its error, and the least noise."""
+    logits, parts, least = [], [], 0.0
+    for column in range(hits.shape[1]):
         k, n = hits[:, column].sum(), sizes[:, column].sum()
         p = (k + prior * pooled) / (n + prior)
         logits.append(math.log(p / (1 - p)))
-        apart.append((n + prior) / n)
-        weight = n * p * (1 - p)
-        parts.append((hits[:, column] - k / n * sizes[:, column]) / weight)
-        least += 1 / weight / wordings**2
-    centre, grow = mean(logits), statements / (statements - 1)
-    own = grow * math.fsum(float((part**2).sum()) for part in parts)
-    both = grow * float((np.sum(parts, axis=0) ** 2).sum())
-    noise = max(0.0, (own - (both - own) / (wordings - 1)) / wordings**2)
-    squares = math.fsum(((x - centre) * a) ** 2 for x, a in zip(logits, apart, strict=True))
-    between = squares / (wordings - 1) / wordings
-    if not 0 < hits.sum() < sizes.sum():
-        between = noise = 0.0
-    low, high = _simulated(centre, between, both / wordings**2, least, noise, wordings, statements)
-    return (0.0 if rate <= 0 else min(low, rate)), (1.0 if rate >= 1 else max(high, rate))
+        parts.append((hits[:, column] - k / n * sizes[:, column]) / (n * p * (1 - p)))
+        least += 1 / (n * p * (1 - p)) / hits.shape[1] ** 2
+    return logits, parts, least
+
+
+def _by_chance(sizes: Sequence[float], pooled: float, prior: float) -> float:
+    """By how much logits of hits among so many replies vary more than a straight line says."""
+    true = line = 0.0
+    for n in sizes:
+        logits, errors = [], []
+        weights = stats.binom.pmf(range(round(n) + 1), round(n), pooled).tolist()
+        for k in range(round(n) + 1):
+            p = (k + prior * pooled) / (n + prior)
+            logits.append(math.log(p / (1 - p)) * (n + prior) / n)
+            errors.append(k * (1 - k / n) / (n * p * (1 - p)) ** 2)
+        centre = math.fsum(w * x for w, x in zip(weights, logits, strict=True))
+        true += math.fsum(w * (x - centre) ** 2 for w, x in zip(weights, logits, strict=True))
+        line += math.fsum(w * x for w, x in zip(weights, errors, strict=True))
+    return max(1.0, true / line)
 
 
 def _simulated(
