@@ -696,3 +696,23 @@ def test_a_run_that_does_not_know_when_says_so(run, tmp_path):
     shown = page.read_text("utf-8")
     assert "2020-01-01" not in shown and "Files last written" not in shown
     assert "; when they came is not recorded." in shown
+
+
+ENGLISH = [
+    "Older people get up early.",
+    "Doctors have bad handwriting.",
+    "Villagers know everybody.",
+]
+ENGLISH += ["Programmers drink a lot of coffee.", "Taxi drivers love to talk with their guests."]
+
+
+def test_statements_in_another_language_than_they_are_said_to_be_are_told(tmp_path):
+    rows = "".join(f"s{at},ru,{one}\n" for at, one in enumerate(ENGLISH))
+    _, notes = statement_tables.load(str(table(tmp_path, "id,lang,text\n" + rows)))
+    (told,) = [note for note in notes if isinstance(note, Caution)]
+    assert told.endswith("statements whose 'lang' is ru are plainly in en; they are asked in ru")
+    rows = "".join(f"s{at},{one}\n" for at, one in enumerate(ENGLISH))
+    path = table(tmp_path, "id,text\n" + rows)
+    assert statement_tables.load(str(path), ["en"])[1] == []
+    with pytest.raises(InputError, match="taken for ru .--lang., and the sentences are plainly in"):
+        statement_tables.load(str(path), ["ru"])

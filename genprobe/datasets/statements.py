@@ -10,6 +10,7 @@ from genprobe.datasets import shades
 from genprobe.errors import Caution, InputError
 from genprobe.files import Row, numbered_rows, read_rows
 from genprobe.files.cells import Notes, Problems, cell_json, cell_list, cell_sentence, cell_text
+from genprobe.linguistics import contradict
 from genprobe.records import Statement, digest
 from genprobe.resources import packs, registry
 
@@ -181,7 +182,27 @@ def _table(
                 "contrast without an original of the same pair and language",
                 numbers[statement.id, statement.lang],
             )
+    _check_languages(path, statements, "lang" in first[1], notes)
     return statements, languages
+
+
+def _check_languages(path: Path, statements: Sequence[Statement], said: bool, notes: Notes) -> None:
+    """Tell where sentences are plainly in another language than they are said to be.
+
+    said: a column says so; a language that only --lang gives is refused. Of a language with fewer
+    than five sentences nothing is told: short ones are easily taken for another.
+    """
+    texts: dict[str, dict[str, None]] = {}
+    for statement in statements:
+        texts.setdefault(statement.lang, {})[statement.text] = None
+    for lang, some in ((lang, list(own)) for lang, own in texts.items()):
+        if len(some) < contradict.ALL:
+            continue
+        if not said:
+            contradict.refuse(some, lang, str(path), "--lang")
+        elif found := contradict.other(some, lang):
+            what = f"statements whose 'lang' is {lang} are plainly in {found}"
+            notes.add(Caution(f"{path}: {what}; they are asked in {lang}"))
 
 
 def _check_columns(path: Path, columns: list[str], lang: str | None) -> None:
