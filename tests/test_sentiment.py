@@ -14,6 +14,7 @@ import sample
 from click.testing import CliRunner
 
 from genprobe import files
+from genprobe.analysis import sentiment as measuring
 from genprobe.commands import cli
 from genprobe.engines import Sampling
 from genprobe.errors import InputError
@@ -158,6 +159,13 @@ def test_what_must_be_known_of_a_classifier_stands_before_its_counts(tmp_path):
     first = "genprobe: caution: the classifier bare was never measured on stories in kk"
     assert found.output.startswith(first), found.exception
     assert "caution" not in CliRunner().invoke(cli, asked).output  # the one of stories is sound
+
+
+def test_a_judge_that_labels_nothing_has_no_calibration_error():
+    nothing = measuring.Result("none", "kk", [models.UNSCORED] * 20, ["negative"] * 20, 1.0)
+    assert nothing.calibration() is None
+    assert "nan" not in str(measuring.figures(nothing, "stories", "ours"))
+    assert measuring.rows([nothing])[0][6] == "-"
 
 
 def test_classifiers_are_compared_on_the_languages_that_they_read(tmp_path):
