@@ -34,7 +34,7 @@ _CLAUSE_ENDS = re.compile(r"[\n.!?。！？।؟;；؛…|:]")
 _CLOSE = re.compile(r"[\"'”’»」』,，، ]*\Z")
 
 
-def is_legend(reply: Reply, k: int) -> bool:
+def is_explained(reply: Reply, k: int) -> bool:
     """Whether an answer word is only explained: "'Yes' if you agree"."""
     i = reply.events[k].last
     return (
@@ -56,7 +56,7 @@ def is_refusal(reply: Reply, k: int) -> bool:
     )
 
 
-def only_obliges(reply: Reply, k: int) -> bool:
+def only_opens(reply: Reply, k: int) -> bool:
     """Whether a yes only opens a sentence about the question or of help.
 
     "Yes, that is a difficult question", "Yes, of course, I'd be happy to answer!".
@@ -112,11 +112,11 @@ def is_cited(reply: Reply, event: Event) -> bool:
     return len(text.tokens(rest)) > 3
 
 
-def to_itself(reply: Reply, k: int) -> str | None:
-    """Return what answer word k answers where the reply asked itself a question, or ticks a point.
+def to_own_question(reply: Reply, k: int) -> str | None:
+    """Return what answer word k answers, where it is said to the reply's own question or point.
 
-    "Is it fair? No.", "- I agree: no". Returns "" for a question of its own that is not ours, the
-    answer to ours where it amounts to that, None where the word is to our own question.
+    "Do I agree? No." and "- I agree: no" answer our question too: returns yes or no. "Is it common?
+    Yes." does not: returns "". None where the word is said to our question.
     """
     event = reply.events[k]
     if event.first == 0:

@@ -35,15 +35,15 @@ class _Seen:
 
 
 def first(reading: Reading) -> Found | str:
-    """Find the first clear commitment.
+    """Return the first clear commitment, or where there is none the kind of the reply.
 
-    Where there is none the kind of the reply: both, refusal, hedge, echo, undecided; "" where
-    nothing was understood.
+    The kind is both, refusal, hedge, echo or undecided; "" where nothing was understood.
     """
     seen = _Seen()
-    k = j = 0  # of the events, and of what the clauses say
+    k = j = 0  # the next event, and the next clause that says something
     while True:
         event = reading.events[k] if k < len(reading.events) else None
+        # Clauses before the event come first, but for an answer word that begins the reply.
         if event is None or event.first > 0 or event.group not in POLARITY or _runs_on(reading, k):
             said = reading.said_until(event.first if event else len(reading.tokens))
             if j < len(said) and (event is None or said[j].start <= event.start):
@@ -83,7 +83,7 @@ def _runs_on(reading: Reading, k: int) -> bool:
 
 
 def _left_to_event(reading: Reading, k: int, said: Said) -> bool:
-    """Whether an event inside a clause says what it says: a hedge, or an answer word."""
+    """Whether a clause is left to the first event inside it that is a hedge or an answer word."""
     while k < len(reading.events) and reading.events[k].start < said.end:
         event = reading.events[k]
         if event.group in UNCLEAR:
@@ -91,7 +91,7 @@ def _left_to_event(reading: Reading, k: int, said: Said) -> bool:
         if event.group in POLARITY:
             return (
                 reading.stands(k)
-                and answer_words.to_itself(reading, k) is None
+                and answer_words.to_own_question(reading, k) is None
                 and event.start <= said.start
                 and not _runs_on(reading, k)
             )
@@ -174,13 +174,13 @@ def _by_word(reading: Reading, k: int, seen: _Seen) -> tuple[Found | str | None,
     elif reading.stands(k):
         if answer_words.is_refusal(reading, k):
             seen.unclear = "refusal"
-        elif not answer_words.is_legend(reading, k):
+        elif not answer_words.is_explained(reading, k):
             found = _by_standing_word(reading, k, seen)
             return found, k + (found is None)
     elif (
         event.first
         and answer_words.is_qualified(reading, k)
-        and not answer_words.is_legend(reading, k)
+        and not answer_words.is_explained(reading, k)
     ):
         if answer_words.is_divided(reading, k) or answer_words.opposite_before(reading, k):
             return "both", k
@@ -192,11 +192,11 @@ def _by_standing_word(reading: Reading, k: int, seen: _Seen) -> Found | str | No
     """As `_by_word`, of one that stands where an answer does."""
     event = reading.events[k]
     answer = POLARITY[event.group]
-    if answer == "yes" and seen.polite is None and answer_words.only_obliges(reading, k):
+    if answer == "yes" and seen.polite is None and answer_words.only_opens(reading, k):
         seen.polite = event
         return None
     cited = answer_words.is_cited(reading, event)
-    own = "" if cited else answer_words.to_itself(reading, k)
+    own = "" if cited else answer_words.to_own_question(reading, k)
     if own == "":
         seen.doubtful = True
         return None

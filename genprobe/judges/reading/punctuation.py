@@ -1,6 +1,6 @@
 """What stands between words: which signs end a sentence, a clause or an answer.
 
-All patterns are for text in the form in which replies are compared (`lexicon.compared`).
+All patterns are for text in the form in which replies are compared (`Lexicon.compared`).
 """
 
 from __future__ import annotations
