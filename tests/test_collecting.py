@@ -365,6 +365,19 @@ def test_answers_go_through_a_form_and_back(tool, name, tmp_path):
     assert [squeeze(row) for row in rows] == back
 
 
+@pytest.mark.parametrize("tool", exchange.FORMS)
+def test_an_answer_to_a_task_that_the_pack_has_not_is_one_line(tool, tmp_path):
+    pack = collect.load("rubia", "en")
+    rows = collected(pack, 2)
+    rows[0]["task"] = "of_an_earlier_pack"
+    source = tmp_path / "a.jsonl"
+    tables.write(source, rows, pack.columns)
+    out = tmp_path / "w.csv"
+    told = run("convert", source, "--to", tool, "--pack", "rubia", "-o", out, code=2)
+    assert "answers the task 'of_an_earlier_pack'" in told and "has not (any more)" in told
+    assert not out.exists()
+
+
 def test_responses_of_a_form_that_people_made(tmp_path):
     pack = collect.load("afristereo", "en")
     tasks = [task for domain in pack.domains for task in domain.tasks]

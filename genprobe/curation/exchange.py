@@ -291,22 +291,24 @@ def _heads(pack: collect.Pack, tool: str) -> dict[str, tuple[str, str, str]]:
 def write_answers(source: str | Path, tool: str, pack: collect.Pack, out: str | Path) -> int:
     """Write answers as the CSV that a form's responses come in, one row a respondent.
 
-    Returns how many rows there are. `read_answers` gives the same answers back.
+    Returns how many rows there are. `read_answers` gives the same answers back. Raises InputError
+    for an answer to a task that the pack has not.
     """
     rows, _ = collect.merge([source], pack)
     heads = {of: head for head, of in _heads(pack, tool).items()}
+    known = {(d.id, t.id): t.gives for d in pack.domains for t in d.tasks}
     abouts = [f"about_{one.id}" for one in pack.about]
     extra = _FORM_COLUMNS[tool][0]
     people: dict[str, Row] = {}
     for row in rows:
         one = people.setdefault(row["respondent"], {extra: "", "genprobe_code": row["respondent"]})
         one |= {name: cell_text(row.get(name)) for name in abouts}
-        gives = next(
-            t.gives
-            for d in pack.domains
-            for t in d.tasks
-            if (d.id, t.id) == (row["domain"], row["task"])
-        )
+        gives = known.get((row["domain"], row["task"]))
+        if gives is None:
+            raise InputError(
+                f"{source}: {row['id']!r} answers the task {row['task']!r} of {row['domain']!r}, "
+                f"which the pack {pack.name} in {pack.lang!r} has not (any more)"
+            )
         turn = 1
         # A task that was drawn again is a further column.
         while any(_again(heads[row["domain"], row["task"], c], turn) in one for c in gives):
