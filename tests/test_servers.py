@@ -17,9 +17,10 @@ import pytest
 from faulty import MANNERS, Faulty
 from test_openai import ask, engine, requests
 
-from genprobe.engines import Options, Sampling, Thinking, _http, _said, openai
+from genprobe.engines import Options, Sampling, Thinking, _http, openai
 from genprobe.engines._server import identity_of, key_for, ways
 from genprobe.errors import EngineError, InputError
+from genprobe.files import bodies
 from genprobe.records import Failure, Response
 from genprobe.runs.run import Run
 
@@ -84,7 +85,7 @@ def counts(**details):
     ],
 )  # fmt: skip
 def test_the_reply_and_the_thought_beside_it(answer, text, thought, where, tokens):
-    found = _said.said(answer)
+    found = bodies.said(answer)
     assert (found.text, found.reasoning, found.reasoning_from) == (text, thought, where)
     assert found.reasoning_tokens == tokens
     if "model" in answer:
@@ -98,7 +99,7 @@ def test_the_reply_and_the_thought_beside_it(answer, text, thought, where, token
 )  # fmt: skip
 def test_what_is_no_reply_is_told(broken):
     with pytest.raises((LookupError, TypeError, AttributeError)):
-        _said.said(broken)
+        bodies.said(broken)
 
 
 def test_what_a_reply_says_of_itself_is_kept_and_a_change_is_told():
@@ -686,3 +687,29 @@ def test_a_system_prompt_is_said_and_recorded(tmp_path):
     wrong = command(*words, "--system", "@nowhere.txt")
     assert wrong.returncode == 2 and "cannot be read" in wrong.stderr
     assert not any(isinstance(r, Failure) for r in run.failures())
+
+
+def test_every_form_of_a_servers_answer_in_a_file_is_read_as_when_it_is_asked(tmp_path):
+    forms = [
+        (message([{"type": "text", "text": "No."}]), ("no", "answer", "none")),
+        (message([{"type": "thinking", "thinking": "Yes?"}, {"type": "text", "text": "No."}]),
+         ("no", "answer", "closed")),
+        (message("No.", reasoning_details=[{"type": "reasoning.text", "text": "Yes?"}]),
+         ("no", "answer", "closed")),
+        (message(None, "tool_calls", tool_calls=[{"function": {"arguments": '{"answer": "no"}'}}]),
+         ("no", "answer", "none")),
+        (message(None, refusal="I cannot help with that."), ("ambiguous", "refusal", "none")),
+        (message("", "content_filter"), ("ambiguous", "filter", "none")),
+        (message("", "length", counts(reasoning_tokens=90)), ("ambiguous", "unfinished", "open")),
+        (message(None, "length"), ("ambiguous", "unfinished", "open")),
+        (message(None, "length", reasoning_content="Yes"), ("ambiguous", "unfinished", "open")),
+    ]  # fmt: skip
+    rows = [{"lang": "en", "probe": "agreement", "response": body} for body, _ in forms]
+    rows[0]["response"] = {"status_code": 200, "body": rows[0]["response"]}
+    file, out = tmp_path / "bodies.jsonl", tmp_path / "out.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    done = command("judge", str(file), "-o", str(out))
+    assert done.returncode == 0, done.stderr
+    found = [json.loads(line) for line in out.open(encoding="utf-8")]
+    read = [(row["answer"], row["kind"], row["thought_state"]) for row in found]
+    assert read == [expected for _, expected in forms]

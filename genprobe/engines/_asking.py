@@ -17,10 +17,11 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from genprobe.engines import THINK_TOKENS, Identity, Options, Sampling, Thinking, _http, _said
+from genprobe.engines import THINK_TOKENS, Identity, Options, Sampling, Thinking, _http
 from genprobe.engines._http import Trouble, Work
 from genprobe.engines._server import CHOICES, Choice, Server, ways
 from genprobe.errors import EngineError
+from genprobe.files import bodies
 from genprobe.linguistics import thoughts
 from genprobe.records import Failure, LogProb, Request, Response
 
@@ -284,7 +285,7 @@ class OpenAIEngine:
             found = await self._probe(work, request, sampling, 16)
             if not isinstance(found, Trouble):
                 with contextlib.suppress(LookupError, TypeError, AttributeError):
-                    said.add(_said.said(found).text)
+                    said.add(bodies.said(found).text)
         if len(said) > 1:
             self._say_once("the server ignores seeds: the same run again will give other replies")
 
@@ -309,7 +310,7 @@ class OpenAIEngine:
         if isinstance(found, Trouble):
             return False
         with contextlib.suppress(LookupError, TypeError, AttributeError):
-            return choice.read(_said.said(found).text or "").strip() == RARE
+            return choice.read(bodies.said(found).text or "").strip() == RARE
         return False
 
     # -- thinking -----------------------------------------------------------------------------
@@ -392,7 +393,7 @@ class OpenAIEngine:
             if isinstance(found, Trouble) or found is None:
                 return ""
             try:
-                said = _said.said(found)
+                said = bodies.said(found)
             except (LookupError, TypeError, AttributeError):
                 return "none"
             text = said.text or ""

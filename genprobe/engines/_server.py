@@ -15,9 +15,10 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-from genprobe.engines import Options, Sampling, _http, _said
+from genprobe.engines import Options, Sampling, _http
 from genprobe.engines._http import Answer, Times, Trouble
 from genprobe.errors import EngineError, InputError
+from genprobe.files import bodies
 from genprobe.records import Failure, Request, Response, canonical
 
 # As in the engines that render templates themselves (`_local.TEMPLATE_DATE`).
@@ -407,7 +408,7 @@ class Server:
             status = code if type(code) is int and 400 <= code < 600 else 500
             reply = Answer(status, reply.headers, canonical({"error": error}).encode("ascii"))
         said, code = self._error(reply)
-        if _said.blocked(status, said, code):
+        if bodies.blocked(status, said, code):
             return {"filtered": said}
         if status in (402, *OVERLOADED):
             wait = _http.retry_after(reply.headers.get("retry-after"))
@@ -442,9 +443,9 @@ class Server:
     ) -> Response | Failure:
         """Turn the body of an answer into a record. Trouble where there is no reply in it."""
         if "filtered" in found:
-            return Response(request.id, "", _said.FILTERED, sent, None, None)
+            return Response(request.id, "", bodies.FILTERED, sent, None, None)
         try:
-            said = _said.said(found)
+            said = bodies.said(found)
         except (LookupError, TypeError, AttributeError):
             raise Trouble("broken-reply", "status 200 without a reply in it") from None
         text = said.text
@@ -456,8 +457,6 @@ class Server:
                 return Failure(request.id, "no-text", detail, 1)
             text = ""
         where = said.reasoning_from
-        if not text.strip() and said.finish == "length":
-            where = where or "hidden"  # what else its tokens went into, it does not say
         new = asked.get(self.names["max_tokens"])
         if (
             self.vllm
@@ -468,7 +467,7 @@ class Server:
         ):
             detail = f"{said.tokens_in} tokens of prompt and {new} of reply are more than it has"
             return Failure(request.id, "too-long", detail, 1)
-        if request.decode == "choice" and said.finish not in (_said.FILTERED, _said.REFUSED):
+        if request.decode == "choice" and said.finish not in (bodies.FILTERED, bodies.REFUSED):
             if where == "hidden" and not text.strip() and said.finish == "length":
                 return Failure(request.id, "unfinished", "cut off inside a hidden thought", 1)
             text = CHOICES[self.choice].read(text)

@@ -12,7 +12,7 @@ from typing import Any
 from genprobe import files
 from genprobe.datasets import frames
 from genprobe.errors import Caution, InputError
-from genprobe.files import cells
+from genprobe.files import bodies, cells
 from genprobe.judges import Item, Judge, Verdict, seen, verdicts
 from genprobe.linguistics import thoughts
 from genprobe.records import Judgment, LogProb, Request
@@ -222,16 +222,14 @@ def _of_batch(reply: Any) -> dict[str, Any]:
         body = reply.get("body")
         if reply["status_code"] != 200:
             return {"response": None}
-    try:
-        choice = body["choices"][0]
-        message = choice["message"]
-        text = message["content"]
-        if isinstance(text, str | None):
-            thought = message.get("reasoning_content") or message.get("reasoning") or None
-            apart = {"reasoning": thought, "finish": choice.get("finish_reason")}
-            return {"response": text or ""} | {k: v for k, v in apart.items() if v is not None}
-    except (TypeError, KeyError, IndexError, AttributeError):
-        pass
+    with contextlib.suppress(TypeError, LookupError, AttributeError):
+        said = bodies.said(body)
+        apart = {
+            "reasoning": said.reasoning,
+            "reasoning_from": said.reasoning_from,
+            "finish": said.finish,
+        }
+        return {"response": said.text or ""} | {k: v for k, v in apart.items() if v}
     what = "a list" if isinstance(reply, list) else "an object"
     raise InputError(f"'response' is {what}, and no text: put the reply's text there")
 

@@ -81,6 +81,8 @@ def said(body: Mapping[str, Any]) -> Said:
     tokens = _tokens(usage)
     if thought is None and (hidden or tokens):
         where = "hidden"
+    if not (text or "").strip() and finish == "length":
+        where = where or "hidden"  # what else its tokens went into, it does not say
     if text is None and finish == FILTERED:
         text = ""
     return Said(
