@@ -400,6 +400,10 @@ def test_bbq_by_name(tmp_path, monkeypatch):
     monkeypatch.setattr(bbq, "URL", "http://127.0.0.1:9")
     again, notes = pairs.load("bbq")
     assert again == items and any("cache" in note for note in notes)
+    (kept,) = (tmp_path / "cache").rglob("*.jsonl")
+    kept.write_text(kept.read_text().replace("late", "early"))  # changed, or cut, since
+    with pytest.raises(InputError, match="cannot be reached"):
+        pairs.load("bbq")
 
 
 def test_a_changed_or_missing_bbq_is_refused(tmp_path, monkeypatch):

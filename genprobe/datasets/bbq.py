@@ -1,8 +1,8 @@
 """BBQ as its authors publish it (Parrish et al. 2022, Findings of ACL): a folder of JSON Lines.
 
-`bbq` by name is fetched from the authors' repository, and only then: at a fixed commit, each file
-checked against its git hash, kept in the cache of this machine ($XDG_CACHE_HOME/genprobe/bbq). A
-folder is a copy of the repository, or of its `data`.
+`bbq` by name is fetched from the authors' repository, and only then: at a fixed commit, kept in the
+cache of this machine ($XDG_CACHE_HOME/genprobe/bbq), each file checked against its git hash
+whenever it is read. A folder is a copy of the repository, or of its `data`.
 
 The authors' bias scores rest on `target_loc`, the option that the stereotype gives, which stands in
 a file of its own, additional_metadata.csv. Where that lies beside the data (or in `supplemental` or
@@ -58,7 +58,7 @@ def paths(source: str, notes: Notes) -> list[Path]:
     if source != NAME:
         return _folder(Path(source))
     there = _cache()
-    missing = [name for name in FILES if not (there / Path(name).name).is_file()]
+    missing = [name for name in FILES if not _whole(there / Path(name).name, FILES[name])]
     for name in missing:
         _fetch(name, there)
     how = "fetched from" if missing else "read from the cache;"
@@ -124,6 +124,15 @@ def _cache() -> Path:
     return Path(base) / "genprobe" / "bbq" / COMMIT[:12]
 
 
+def _whole(path: Path, hash_: str) -> bool:
+    return path.is_file() and _hash(path.read_bytes()) == hash_
+
+
+def _hash(content: bytes) -> str:
+    """Return the hash by which git names a file, which tells one that was cut or changed."""
+    return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
+
+
 def _fetch(name: str, there: Path) -> None:
     """Fetch one of `FILES` and keep it, whole or not at all."""
     path = there / Path(name).name
@@ -138,9 +147,7 @@ def _fetch(name: str, there: Path) -> None:
         raise InputError(f"{url}: the connection broke ({type(error).__name__}); {cure}") from None
     except (OSError, ValueError) as error:
         raise InputError(f"{url}: cannot be reached ({type(error).__name__}); {cure}") from None
-    # Git names a file by this hash, which tells a cut or changed file.
-    known = hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
-    if known != FILES[name]:
+    if _hash(content) != FILES[name]:
         raise InputError(f"{url}: not the file that its authors published; {cure}")
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_suffix(".part")
