@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from genprobe import api, report, tasks
+from genprobe.analysis.compare import compare
 from genprobe.analysis.score import not_corrected, score
 from genprobe.commands import cli
 from genprobe.datasets import choices, pairs, templates
@@ -718,3 +719,13 @@ def test_statements_in_another_language_than_they_are_said_to_be_are_told(tmp_pa
         InputError, match=r"taken for ru .--lang., and the sentences are plainly in"
     ):
         statement_tables.load(str(path), ["ru"])
+
+
+def test_a_copy_of_a_run_is_told_beside_it(run, tmp_path):
+    shutil.copytree(run, tmp_path / "copy")
+    notes: list[str] = []
+    compare(run, tmp_path / "copy", metrics=["yes"], note=notes.append)
+    assert [note for note in notes if "holds the very replies" in note] == [
+        f"{tmp_path / 'copy'} holds the very replies of {run}, given at the same times: a copy says "
+        "nothing beside its original"
+    ]

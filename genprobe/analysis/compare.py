@@ -15,7 +15,7 @@ from genprobe.errors import Caution, InputError, RunError
 from genprobe.records import Score
 from genprobe.render.grid import model_names
 from genprobe.render.scores import Scores
-from genprobe.resources import registry
+from genprobe.resources import packs, registry
 from genprobe.runs.run import Run
 from genprobe.runs.spec import WHO, both_signatures
 from genprobe.tasks.pipeline import Note, quiet
@@ -60,6 +60,7 @@ def compare(
             f"--test {test} compares the values of one column; --test anova of several"
         )
     asked = _Asked.open([first, *sources_of(others)], (*WHO, "seed") if test == "retest" else WHO)
+    _tell_copies(asked.runs, note)
     if test == "paired":
         return _side_by_side(asked, metrics, by, between, power, note)
     if test == "retest":
@@ -69,6 +70,22 @@ def compare(
     if test == "components":
         return Scores(_components(asked, metrics, by, between))
     return _tested(asked, test, metrics, by, between, note)
+
+
+def _tell_copies(runs: Sequence[Run], note: Note) -> None:
+    """Tell which runs are one run in two folders: the same records, given at the same times."""
+    known: dict[tuple[str, str], Run] = {}
+    for run in runs:
+        files = [run.folder / name for name in ("responses.jsonl", "logprobs.jsonl")]
+        parts = [packs.file_hash(path) for path in files if path.is_file()]
+        first = known.setdefault((run.spec.hash, "+".join(parts)), run)
+        if first is not run:
+            note(
+                Caution(
+                    f"{run.folder} holds the very replies of {first.folder}, given at the same "
+                    "times: a copy says nothing beside its original"
+                )
+            )
 
 
 def _side_by_side(
