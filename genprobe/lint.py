@@ -346,6 +346,10 @@ def _polarity(where: str, wording: inputs.Wording, language: inputs.Language) ->
         )
 
 
+# Letters that are apostrophes in any language: Ukrainian's and Uzbek's.
+_APOSTROPHES = "ʼʻ"
+
+
 def _text(value: str, language: inputs.Language, latin: bool = False) -> Iterator[str]:
     """Say what is wrong with the characters of a text, whatever its words say.
 
@@ -362,7 +366,10 @@ def _text(value: str, language: inputs.Language, latin: bool = False) -> Iterato
     }
     if hidden:
         yield f"invisible characters: {', '.join(sorted(hidden))}"
-    strange = sorted(set(foreign_letters(value.replace("{input}", ""), language.script)))
+    plain = value.replace("{input}", "")
+    for mark in _APOSTROPHES:
+        plain = plain.replace(mark, "'")
+    strange = sorted(set(foreign_letters(plain, language.script)))
     if latin:
         strange = [c for c in strange if not unicodedata.name(c, "").startswith("LATIN")]
     if strange:
@@ -463,6 +470,23 @@ def _language(path: Path) -> Iterator[Finding]:
     for one, two in _OPPOSITES:
         for words in sorted(plain[one] & plain[two]):
             yield Finding("error", where, f"{' '.join(words)!r} is in both {one!r} and {two!r}")
+    if not language.clause["not"]:
+        yield from _hidden(where, plain)
     for group in ("agree", "disagree", "stereotype", "not_stereotype"):
         if not plain[group]:
             yield Finding("warning", where, f"no phrase in [sentence] {group}")
+
+
+def _hidden(where: str, plain: dict[str, set[tuple[str, ...]]]) -> Iterator[Finding]:
+    """Tell which phrases hide a denial that goes on behind them, as none is longer.
+
+    "bu stereotip" hides "stereotip emas" in "bu stereotip emas": what begins first is read. Only
+    of a language without `[clause]`, whose stems would see the negation behind.
+    """
+    for said, denied in (("stereotype", "not_stereotype"), ("agree", "disagree")):
+        for one in sorted(plain[said]):
+            for other in sorted(plain[denied]):
+                shared = [n for n in range(1, len(other)) if n < len(one) and one[-n:] == other[:n]]
+                if shared and (whole := one + other[shared[-1] :]) not in plain[denied]:
+                    told = f"{' '.join(whole)!r} is read as {said}: add it to {denied!r}"
+                    yield Finding("warning", where, told)

@@ -166,3 +166,15 @@ def test_what_was_mended_in_the_texts_stays_mended():
         if (cells := row.split("\t"))[2] in (registry.PROMPTS / cells[1]).read_text("utf-8")
     ]
     assert len(rows) > 90 and not back
+
+
+def test_a_denial_that_a_phrase_hides_is_told_and_an_apostrophe_is_a_letter_of_any_script(tmp_path):
+    head = 'name = "Uzbek"\nnative = "oʻzbekcha"\nscript = "Latn"\nreview = "somebody"\n'
+    words = '[answer]\nyes = ["ha"]\nno = ["yoʻq"]\n[sentence]\nagree = ["qoʻshilaman"]\n'
+    words += 'disagree = ["qoʻshilmayman"]\nstereotype = ["bu stereotip"]\nnot_stereotype = ['
+    path = tmp_path / "uz.toml"
+    path.write_text(f'{head}{words}"stereotip emas"]\n', encoding="utf-8")
+    told = "'bu stereotip emas' is read as stereotype: add it to 'not_stereotype'"
+    assert [f.message for f in lint((path,))] == [told]
+    path.write_text(f'{head}{words}"(bu )?stereotip emas"]\n', encoding="utf-8")
+    assert lint((path,)) == []
