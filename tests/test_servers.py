@@ -689,6 +689,15 @@ def test_a_system_prompt_is_said_and_recorded(tmp_path):
     assert not any(isinstance(r, Failure) for r in run.failures())
 
 
+def test_replies_cut_off_in_their_thought_are_a_caution_also_quietly(tmp_path):
+    words = ("yesno", "--lang", "en", "--limit", "2", "-q", "--out", str(tmp_path / "run"))
+    with Faulty(answer=lambda body: message("", "length", reasoning="Hm")) as server:
+        done = command(*words, "--base-url", server.url)
+    assert done.returncode == 0
+    assert "6 of 6 replies were cut off inside the thought" in done.stderr
+    assert "ask again with more --think-tokens" in done.stderr
+
+
 def test_every_form_of_a_servers_answer_in_a_file_is_read_as_when_it_is_asked(tmp_path):
     forms = [
         (message([{"type": "text", "text": "No."}]), ("no", "answer", "none")),

@@ -75,7 +75,8 @@ def score(
     columns = _columns(tables, how.by)
     scores = {table.source: _counted(table, tables, columns, how) for table in tables}
     for table in tables:
-        for line in (*_left_unread(table, scores[table.source]), *_changed(table.outcomes)):
+        unread = _left_unread(table, scores[table.source])
+        for line in (*_thoughts_cut(table.outcomes), *unread, *_changed(table.outcomes)):
             note(Caution(f"{table.source}: {line}"))
     if not any(scores.values()):
         raise InputError(
@@ -255,6 +256,18 @@ def _cut_off(source: Path, run: Run, note: Note) -> None:
     if answered and names and not run.judges().keys() & set(names):
         note(Caution(f"{source}: no judge has read these replies; now read by {', '.join(names)}"))
         tasks.judge_run(run, names)
+
+
+def _thoughts_cut(outcomes: pd.DataFrame) -> Iterator[str]:
+    """Yield a line if so many replies were cut off in the thought that models are not ranked."""
+    from genprobe.metrics import thoughts
+
+    cut, replies = thoughts.cut_off(outcomes)
+    if cut > thoughts.MOST_CUT * replies:
+        yield (
+            f"{cut} of {many(replies, 'reply')} were cut off inside the thought, and nobody knows "
+            "what they would have answered; ask again with more --think-tokens"
+        )
 
 
 def _changed(outcomes: pd.DataFrame) -> Iterator[str]:
