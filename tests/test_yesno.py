@@ -185,3 +185,11 @@ def test_the_published_labels_exactly():
         for r in rows.itertuples(index=False)
     ]
     assert (rows["published"] == labels).sum() == len(rows) == 55_914
+
+
+@pytest.mark.parametrize(
+    ("lang", "reply"), [("en", "My answer: yes?"), ("ar", "جوابي: نعم؟"), ("fa", "پاسخ من: بله؟")]
+)
+def test_what_is_asked_is_not_announced_whatever_the_question_mark(lang, reply) -> None:
+    assert read(reply, lang=lang).rule == "word"
+    assert read(f"{reply[:-1]}.", lang=lang).rule == "verdict"

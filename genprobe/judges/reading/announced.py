@@ -38,7 +38,8 @@ def find(reply: Reply) -> Found | None:
     k = found[-1]
     if len({POLARITY[reply.events[one].group] for one in found}) > 1:
         end = reply.events[found[0]].end
-        if "?" in reply.norm[end : reply.events[k].start] or _NEW_TURN.search(reply.norm, end):
+        asked = re.search("[?؟]", reply.norm[end : reply.events[k].start])
+        if asked or _NEW_TURN.search(reply.norm, end):
             k = found[0]
     event = reply.events[k]
     return Found(POLARITY[event.group], "verdict", event.start, event.end, k)
@@ -79,7 +80,7 @@ def _ends_sentence(reply: Reply, event: Event) -> bool:
         if last == len(reply.tokens) or not ENDS.match(reply.norm, reply.spans[last][1]):
             return False
         last += 1
-    return "?" not in reply.gaps[last]
+    return not reply.asks(last)
 
 
 def _announcement_begins(reply: Reply, event: Event) -> int:

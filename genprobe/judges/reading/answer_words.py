@@ -167,7 +167,7 @@ def is_qualified(reply: Reply, k: int) -> bool:
     """Whether only words such as "to some extent," stand before event k in its sentence."""
     event = reply.events[k]
     ends = ends_of_answer(reply.norm, event.start)
-    if not ends.match(reply.norm, event.end) or "?" in reply.gaps[event.last]:
+    if not ends.match(reply.norm, event.end) or reply.asks(event.last):
         return False
     reach = 16 if HAN.match(reply.norm, event.start) else 9
     first = reply.sentence_begins(event.first - 1, event.first - reach - 1, _CLAUSE_ENDS)

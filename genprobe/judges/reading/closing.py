@@ -44,7 +44,7 @@ def last_word(reply: Reply) -> Found | None:
     if not reply.events or reply.events[-1].group not in POLARITY:
         return None
     event = reply.events[-1]
-    ends = event.first and event.last == len(reply.tokens) and "?" not in reply.gaps[-1]
+    ends = event.first and event.last == len(reply.tokens) and not reply.asks(-1)
     if not ends or reply.lexicon.means(reply.norm[event.start :]) is None:
         return None
     if _STOP.search(reply.gaps[event.first]) is None:
