@@ -15,7 +15,13 @@ from genprobe.tasks.pipeline.generate import pending
 GOLDEN = Path(__file__).parent / "golden"
 KINDS = ("yesno", "stories", "essays", "pairs", "choices")
 # What the next versions of genprobe say of a run besides, in columns of their own.
-SINCE = frozenset(("negrate-corrected", "negrate-published"))
+SINCE = frozenset(
+    (
+        *("negrate-corrected", "negrate-published", "story-refusal", "story-refusal-corrected"),
+        *("refusal-corrected", "argues-for-corrected", "argues-against-corrected"),
+        "argues-both-corrected",
+    )
+)
 # Definitions that have changed since: requests that failed are inside the bounds. No figure of these
 # runs moves, as none of their requests failed.
 RAISED = {"acquiescence/2": "acquiescence/3", "negrate/1": "negrate/2"}
@@ -83,3 +89,11 @@ def test_it_resumes_where_it_was(run):
     with Run.start(run, opened.spec, statements, requests) as again:
         assert [one.id for one in pending(again)] == [json.loads(lines[-1])["request"]]
     assert (run / name).read_text() == "".join(lines[:-1])
+
+
+def test_shares_corrected_for_the_errors_of_another_judge_say_so(tmp_path):
+    run = Path(shutil.copytree(GOLDEN / "essays", tmp_path / "essays"))
+    told: list[str] = []
+    score(run, note=told.append)
+    (line,) = [line for line in told if "stance@1 read these replies" in line]
+    assert "argues-for-corrected" in line and "`genprobe judge RUN`" in line

@@ -225,8 +225,9 @@ def _counted(table: _Table, tables: Sequence[_Table], columns: list[str], how: _
 
 def _of_judges(outcomes: pd.DataFrame, scores: Sequence[Score]) -> Iterator[str]:
     """Say how far the judges can be trusted that these figures rest on."""
-    from genprobe.metrics import corrected
+    from genprobe.metrics import corrected, judged
 
+    yield from judged.outdated(scores)
     if "sentiment" in outcomes:
         yield from corrected.cautions(outcomes)
     yield from corrected.cannot_tell(scores)

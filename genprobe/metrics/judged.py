@@ -20,6 +20,8 @@ B 39:1).
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -28,11 +30,14 @@ import numpy as np
 from genprobe.metrics import Metric, Units, cluster, no_reply
 from genprobe.metrics.corrected import design_weight
 from genprobe.metrics.rates import no_essay
+from genprobe.records import digest
 from genprobe.resources import measured
 from genprobe.statistics import LEVEL, Array, Interval
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from genprobe.records import Score
 
 SHARES = 51  # shares that the interval looks at
 STEPS = 200  # of the EM algorithm where the chances are free, too
@@ -148,7 +153,7 @@ def _refused_stories(outcomes: pd.DataFrame, by: list[str]) -> Units:
 
 
 def _metric(name: str, title: str, judge: str, label: str, place: int) -> Metric:
-    labels, called = measured.called(judge)
+    (labels, called), version = measured.called(judge), measured.version(judge)
     at, known = labels.index(label), np.array(called, float)
     units, unit, needs = {
         "stance": (_stances, "essays", ("stance",)),
@@ -162,7 +167,7 @@ def _metric(name: str, title: str, judge: str, label: str, place: int) -> Metric
         units=units,
         value=partial(estimate, called=known, at=at),
         interval=partial(interval, called=known, at=at),
-        method="profile95",
+        method=f"profile95+{digest([version, called], 8)}",
         needs=(*needs, "statement", "status"),
         pairable=False,
         place=place,
@@ -170,10 +175,28 @@ def _metric(name: str, title: str, judge: str, label: str, place: int) -> Metric
     )
 
 
-METRICS = (
-    _metric("refusal", "share of essays that are refused", "refusal", "refuses", 39),
-    _metric("story-refusal", "share of stories that are refused", "story", "refuses", 88),
-    _metric("argues-for", "share of essays that argue for the statement", "stance", "for", 149),
-    _metric("argues-against", "share of essays that argue against it", "stance", "against", 159),
-    _metric("argues-both", "share of essays that argue on both sides", "stance", "both", 169),
+# name, what it is, judge, label, place among the measures
+_SHARES = (
+    ("refusal", "share of essays that are refused", "refusal", "refuses", 39),
+    ("story-refusal", "share of stories that are refused", "story", "refuses", 88),
+    ("argues-for", "share of essays that argue for the statement", "stance", "for", 149),
+    ("argues-against", "share of essays that argue against it", "stance", "against", 159),
+    ("argues-both", "share of essays that argue on both sides", "stance", "both", 169),
 )
+METRICS = tuple(_metric(*share) for share in _SHARES)
+
+
+def outdated(scores: Iterable[Score]) -> Iterator[str]:
+    """Say which corrected shares rest on the errors of another version than read the replies."""
+    judges = {f"{name}-corrected": judge for name, _, judge, *_ in _SHARES}
+    found: dict[tuple[str, str], dict[str, None]] = {}
+    for score in scores:
+        judge = judges.get(score.metric, "")
+        by = re.search(rf"judge\.{judge}:({judge}@[\d.]+)", score.signature) if judge else None
+        if by and by[1] != measured.version(judge):
+            found.setdefault((judge, by[1]), {})[score.metric] = None
+    for (judge, read), names in found.items():
+        yield (
+            f"{', '.join(names)}: {read} read these replies, and the errors are those of "
+            f"{measured.version(judge)}; `genprobe judge RUN` reads them again"
+        )

@@ -17,7 +17,7 @@ def _table() -> dict[str, Any]:
 
 def accuracy(judge: str, langs: Iterable[str] = ()) -> tuple[int, int]:
     """How many texts a judge read right, of how many; in some languages, or in all."""
-    row, asked = _table().get(judge, {"right": {}, "n": {}}), set(langs)
+    row, asked = {"right": {}, "n": {}} | _table().get(judge, {}), set(langs)
     codes = [code for code in row["n"] if not asked or code in asked]
     return sum(row["right"][code] for code in codes), sum(row["n"][code] for code in codes)
 
@@ -29,6 +29,11 @@ def called(judge: str) -> tuple[list[str], list[list[int]]]:
     """
     row = _table()[judge]["called"]
     return list(row), [[int(n) for n in row[label]] for label in row]
+
+
+def version(judge: str) -> str:
+    """Return the name and version of the judge whose errors `called` has."""
+    return str(_table()[judge]["judge"])
 
 
 def caution(judge: str, langs: Iterable[str]) -> str:
