@@ -664,6 +664,18 @@ def test_models_of_one_name_are_not_mixed(tmp_path, monkeypatch):
     assert words.title(found) == "What one/m and two/m say about stereotypes, in English"
 
 
+def test_the_page_begins_with_whether_the_models_can_be_ranked(folders):
+    one, other = folders["answers"], folders["other"]
+    (lines,) = words.ranked(sources.load([one, other])).values()
+    assert len(lines) == 3  # a way of answering each, which are never pooled
+    assert all(line.startswith("By endorsed, decode ") for line in lines)
+    assert all("another wording may turn it round" in line for line in lines)
+    brief = report.render([one, other]).split('<section id="brief"')[1]
+    assert brief.index("Side by side") < brief.index("one-7b</h3>")
+    assert words.ranked(sources.load([one])) == {}
+    assert words.ranked(sources.load([one, folders["pairs"]])) == {}
+
+
 def test_stereotypes_and_contrasts_are_told_apart(folders):
     (source,) = sources.load([folders["answers"]])
     lines = words.findings(sources.load([folders["answers"]]))["one-7b"]

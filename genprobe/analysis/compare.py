@@ -118,7 +118,7 @@ def _retested(asked: _Asked, metrics: Sequence[str], by: Sequence[str]) -> list[
     from genprobe.analysis import validity
 
     tables = dict(zip(asked.names, asked.tables, strict=True))
-    name = metrics[0] if metrics else _main(asked.tables, by, share=True)
+    name = metrics[0] if metrics else main_measure(asked.tables, by, share=True)
     return validity.retest(tables, name, by, asked.sign)
 
 
@@ -128,8 +128,8 @@ def _components(
     from genprobe.analysis import components
 
     pooled = asked.pooled()
-    name = metrics[0] if metrics else _main([pooled], by, share=True)
-    apart = _apart(pooled, name, (*between, *by, "model"))
+    name = metrics[0] if metrics else main_measure([pooled], by, share=True)
+    apart = never_pooled(pooled, name, (*between, *by, "model"))
     return components.of_outcomes(pooled, name, [*apart, *by], between, asked.sign)
 
 
@@ -149,8 +149,8 @@ def _tested(
     pooled = asked.pooled()
     columns = list(between) or (list(variance.FACTORS) if test == "anova" else ["model"])
     parts = []
-    for name in metrics or [_main([pooled], by)]:
-        cells = _apart(pooled, name, (*columns, *by))
+    for name in metrics or [main_measure([pooled], by)]:
+        cells = never_pooled(pooled, name, (*columns, *by))
         kept, left = significance.values(pooled, name, [*cells, *by, *columns])
         cells = [column for column in cells if kept[column].nunique() > 1]
         if not len(kept):
@@ -274,7 +274,7 @@ def _paired(
         for name in metrics or two.metrics(by)
         for cell in paired.matched(
             *(two.one, two.other, name),
-            [*_apart(two.one, name, (*by, "model", two.column)), *by],
+            [*never_pooled(two.one, name, (*by, "model", two.column)), *by],
             two.column,
         )
     ]
@@ -300,9 +300,9 @@ def _differences(
     if len(asked.runs) < 2:
         raise InputError("--test differences takes two runs at least; give another")
     scores = []
-    for name in metrics or [_main(asked.tables, by, share=True)]:
+    for name in metrics or [main_measure(asked.tables, by, share=True)]:
         first, *others = zip(asked.names, asked.tables, strict=True)
-        cells = [*_apart(first[1], name, (*between, *by, "model")), *by]
+        cells = [*never_pooled(first[1], name, (*between, *by, "model")), *by]
         for other in others:
             names = first[0], other[0]
             tables = first[1], other[1]
@@ -319,7 +319,7 @@ def _ranked(
     from genprobe.analysis import ranking
     from genprobe.metrics import thoughts
 
-    name = metrics[0] if metrics else _main(asked.tables, by)
+    name = metrics[0] if metrics else main_measure(asked.tables, by)
     for model, table in zip(asked.names, asked.tables, strict=True):
         cut, replies = thoughts.cut_off(table)
         if cut > thoughts.MOST_CUT * replies:
@@ -333,7 +333,9 @@ def _ranked(
             return []
     outcomes = asked.pooled()
     try:
-        cells = ranking.of_outcomes(outcomes, name, [*_apart(outcomes, name, (*by, "model")), *by])
+        cells = ranking.of_outcomes(
+            outcomes, name, [*never_pooled(outcomes, name, (*by, "model")), *by]
+        )
     except InputError as error:
         note(f"no ranking: {error}")
         return []
@@ -360,11 +362,11 @@ def _power(
     from genprobe.analysis import paired, power, significance
     from genprobe.statistics import BOOTSTRAP
 
-    names = metrics or [_main(asked.tables, by, share=True)]
+    names = metrics or [main_measure(asked.tables, by, share=True)]
     ids = {name: f"{name}/{measures.find(name).version}-{BOOTSTRAP}+power2" for name in names}
     scores = []
     for two, name in itertools.product(sides, names):
-        columns = [*_apart(two.one, name, (*by, "model", two.column)), *by]
+        columns = [*never_pooled(two.one, name, (*by, "model", two.column)), *by]
         for cell in paired.matched(two.one, two.other, name, columns, two.column):
             about = {"of": name, "a": two.a, "b": two.b, **cell.by}
             if cell.alone:
@@ -377,7 +379,7 @@ def _power(
                 found = power.power_paired(b - a, units, points)
                 scores += significance.power_scores(found, about, two.sign(ids[name]))
     for name in names if not sides else ():
-        columns = [*_apart(asked.tables[0], name, by), *by]
+        columns = [*never_pooled(asked.tables[0], name, by), *by]
         kept, left = significance.values(asked.tables[0], name, columns)
         if left:
             note(f"{name}: {_reasons(left)}, of {len(kept) + sum(left.values())}")
@@ -426,7 +428,7 @@ def _where(cell: Mapping[str, Any]) -> str:
     return "".join(f"{column} {value}: " for column, value in cell.items())
 
 
-def _main(tables: Sequence[pd.DataFrame], by: Sequence[str], share: bool = False) -> str:
+def main_measure(tables: Sequence[pd.DataFrame], by: Sequence[str], share: bool = False) -> str:
     """Choose the metric most asked for, of those that all tables have. share: shares only."""
     from genprobe import metrics as measures
 
@@ -438,7 +440,7 @@ def _main(tables: Sequence[pd.DataFrame], by: Sequence[str], share: bool = False
     raise InputError("say with --metric what is compared; `genprobe list metrics` has them all")
 
 
-def _apart(outcomes: pd.DataFrame, name: str, but: Collection[str]) -> list[str]:
+def never_pooled(outcomes: pd.DataFrame, name: str, but: Collection[str]) -> list[str]:
     """Return the columns over which a metric is never pooled, where there are several values."""
     from genprobe import metrics as measures
 

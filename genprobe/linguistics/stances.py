@@ -17,6 +17,7 @@ from genprobe.linguistics.stems import (
     FOR,
     FOR_ME,
     FULLY,
+    HERE,
     JUDGE,
     ME,
     NEGATIONS,
@@ -90,12 +91,17 @@ def _of_others(hits: Sequence[Hit], core: Hit, me: bool) -> bool:
 
 def _on_another_question(hits: Sequence[Hit], core: Hit) -> bool:
     """Whether the clause agrees that the statement is something: "I agree that it is a cliché"."""
+    named = HERE | STATEMENT
     for hit in hits:
+        behind = [h for h in hits if h.first > hit.first]
         if hit.bits & THAT and core.last <= hit.first <= core.last + 1:
-            behind = [h for h in hits if h.first > hit.first]
-            called = any(h.bits & (STEREOTYPE | FAULTY) for h in behind)
-            if called and any(h.bits & STATEMENT for h in behind):
-                return True
+            said_of = any(h.bits & STATEMENT for h in behind)
+        else:  # "I agree this is a cliché", Chinese 我同意这是…
+            said_of = bool(hit.bits & named and hit.first == core.last) and any(
+                h.bits & VERBS and h.first == hit.last for h in behind
+            )
+        if said_of and any(h.bits & (STEREOTYPE | FAULTY) for h in behind):
+            return True
     return False
 
 

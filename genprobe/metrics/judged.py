@@ -43,8 +43,8 @@ SHARES = 51  # shares that the interval looks at
 STEPS = 200  # of the EM algorithm where the chances are free, too
 ROUNDS, PLACES = 1000, 4  # of the same with the chances as measured; decimals of the share
 NOTE = (
-    "Corrected by the errors that the judge makes on labelled texts, with their uncertainty; what "
-    "it measures stands beside it."
+    "Corrected for the errors that the judge makes on labelled texts, with their uncertainty; the "
+    "share as measured stands beside it."
 )
 
 
@@ -167,7 +167,7 @@ def _metric(name: str, title: str, judge: str, label: str, place: int) -> Metric
         units=units,
         value=partial(estimate, called=known, at=at),
         interval=partial(interval, called=known, at=at),
-        method=f"profile95+{digest([version, called], 8)}",
+        method=f"lr95+{digest([version, called], 8)}",
         needs=(*needs, "statement", "status"),
         pairable=False,
         place=place,

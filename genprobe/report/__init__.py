@@ -96,7 +96,7 @@ def render(
         languages=sources.languages(runs),
         questions=words.questions(runs),
         notes=words.notes(runs),
-        findings=words.findings(runs, rates),
+        findings={**words.ranked(runs), **words.findings(runs, rates)},
         cautions=cautions,
         main=main,
         behind=behind,

@@ -289,6 +289,43 @@ def findings(sources: Sequence[Source], rates: Sequence[Score] = ()) -> dict[str
     return _by_name(sources, lambda source: _findings(source, rates))
 
 
+def ranked(sources: Sequence[Source]) -> dict[str, list[str]]:
+    """Say, for each kind of runs of several models, whether the models can be ranked.
+
+    Returns a heading -> a sentence for each kind; empty where nothing can be compared.
+    """
+    lines: list[str] = []
+    for kind in dict.fromkeys(source.kind for source in sources):
+        own = [source for source in sources if source.kind == kind]
+        if len({source.run.spec.who for source in own}) == len(own) > 1:
+            lines += _ranked(own)
+    return {"Side by side": lines} if lines else {}
+
+
+def _ranked(sources: Sequence[Source]) -> Iterator[str]:
+    import pandas as pd
+
+    from genprobe.analysis import compare, ranking
+
+    found = {source.name: source.outcomes for source in sources}
+    pooled = pd.concat([t.assign(model=name) for name, t in found.items()], ignore_index=True)
+    try:
+        for other in sources[1:]:
+            compare.asked_alike(sources[0].run, other.run)
+        name = compare.main_measure(list(found.values()), [])
+        apart = compare.never_pooled(pooled, name, ["model"])
+        cells = ranking.of_outcomes(pooled, name, apart)
+    except GenprobeError:
+        return  # where they stand side by side, the page says why they cannot be paired
+    for cell, one, _ in cells:
+        where = "".join(f", {key} {value}" for key, value in cell.items())
+        if one.groups is None:
+            models = " and ".join(one.models) if len(one.models) == 2 else "the models"
+            yield f"By {name}{where}, it is not shown which of {models} is higher, for {one.over}."
+        else:
+            yield f"By {name}{where}: {one.told()}."
+
+
 def cautions(sources: Sequence[Source]) -> dict[str, list[str]]:
     """Name of a run -> what stands beside its figures and says that they need care."""
     return _by_name(sources, _cautions)
