@@ -153,7 +153,7 @@ def test_what_shares_are_corrected_by_is_what_the_judges_call_blind_texts():
                 said = "refuses" if story(item).label == "refusal" else "answers"
                 found["story", refuses, said] += 1
     for judge, made in (("stance", stance), ("refusal", refusal), ("story", story)):
-        assert made.signature.startswith(f"{measured.version(judge)}+")
+        assert f"{made.signature}+".startswith(f"{measured.version(judge)}+"), "measure it again"
         labels, called = measured.called(judge)
         for label, own in zip(labels, called, strict=True):
             for said, n in zip(labels, own, strict=True):

@@ -95,5 +95,5 @@ def test_shares_corrected_for_the_errors_of_another_judge_say_so(tmp_path):
     run = Path(shutil.copytree(GOLDEN / "essays", tmp_path / "essays"))
     told: list[str] = []
     score(run, note=told.append)
-    (line,) = [line for line in told if "stance@1 read these replies" in line]
+    (line,) = [line for line in told if "stance@1+6621dd75 read these replies" in line]
     assert "argues-for-corrected" in line and "`genprobe judge RUN`" in line

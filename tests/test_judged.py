@@ -1,12 +1,17 @@
 """Shares of stances and refusals, corrected for the errors of their judge."""
 
+import os
+import shutil
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
 
 from genprobe.metrics import corrected, find, judged
 from genprobe.records import Score
-from genprobe.resources import measured
+from genprobe.resources import measured, registry
 from genprobe.statistics import clustered_wilson
 
 CALLED = np.array(measured.called("stance")[1], float)
@@ -108,3 +113,15 @@ def test_the_interval_holds_the_truth_in_95_of_100_studies():
     hits, plain, total = _covered(2000, 2)
     assert 0.93 * total <= hits <= 0.975 * total
     assert plain < 0.7 * total
+
+
+def test_a_copy_of_the_prompts_without_measured_errors_corrects_nothing(tmp_path):
+    """As one that somebody made before there were any: other figures are counted as ever."""
+    copy = shutil.copytree(registry.PROMPTS, tmp_path / "prompts")
+    (copy / "measured.toml").unlink()
+    code = (
+        "from genprobe import metrics; from genprobe.metrics import judged; "
+        "assert judged.METRICS == () and metrics.find('refusal')"
+    )
+    env = os.environ | {"GENPROBE_PROMPTS": str(copy)}
+    subprocess.run([sys.executable, "-c", code], env=env, check=True)

@@ -22,6 +22,7 @@ from genprobe.analysis import score as counting
 from genprobe.commands import cli
 from genprobe.engines import Identity, Sampling
 from genprobe.errors import InputError, RunError
+from genprobe.metrics import thoughts
 from genprobe.outcomes import table
 from genprobe.records import Failure, LogProb, Response, Score, digest
 from genprobe.report import replies, sections, sources, tables, words
@@ -674,6 +675,13 @@ def test_the_page_begins_with_whether_the_models_can_be_ranked(folders):
     assert brief.index("Side by side") < brief.index("one-7b</h3>")
     assert words.ranked(sources.load([one])) == {}
     assert words.ranked(sources.load([one, folders["pairs"]])) == {}
+
+
+def test_the_page_ranks_no_models_whose_thoughts_were_cut_off(folders, monkeypatch):
+    monkeypatch.setattr(thoughts, "MOST_CUT", -1)  # a run without thoughts has too many, too
+    found = sources.load([folders["answers"], folders["other"]])
+    (lines,) = words.ranked(found).values()
+    assert len(lines) == 1 and lines[0].startswith("The models cannot be ranked: 0 of ")
 
 
 def test_stereotypes_and_contrasts_are_told_apart(folders):

@@ -24,6 +24,8 @@ from genprobe.text import many
 if TYPE_CHECKING:
     import pandas as pd
 
+    from genprobe.analysis.ranking import Ranking
+
 
 def compare(
     first: Source,
@@ -311,31 +313,55 @@ def _differences(
     return scores
 
 
+def cut_short(tables: Mapping[str, pd.DataFrame]) -> str:
+    """Say why models cannot be ranked whose thoughts were cut off too often; "" where they can.
+
+    tables: outcomes of each model.
+    """
+    from genprobe.metrics import thoughts
+
+    for model, table in tables.items():
+        cut, replies = thoughts.cut_off(table)
+        if cut > thoughts.MOST_CUT * replies:
+            return (
+                f"{cut} of {many(replies, 'reply')} of {model} were cut off inside the thought, "
+                "and nobody knows what they would have answered; ask again with more "
+                "--think-tokens"
+            )
+    return ""
+
+
+def ranked(
+    tables: Mapping[str, pd.DataFrame], metric: str = "", by: Sequence[str] = ()
+) -> tuple[str, list[tuple[dict[str, Any], Ranking, dict[str, int]]]]:
+    """Rank models, in each cell of `by` and of what a figure is never pooled over.
+
+    tables: outcomes of each model. metric: the most asked for that all have, where empty. Returns
+    the metric, and cells as of `ranking.of_outcomes`; InputError as of that.
+    """
+    import pandas as pd
+
+    from genprobe.analysis import ranking
+
+    name = metric or main_measure(list(tables.values()), by)
+    pooled = pd.concat([t.assign(model=model) for model, t in tables.items()], ignore_index=True)
+    columns = [*never_pooled(pooled, name, (*by, "model")), *by]
+    return name, ranking.of_outcomes(pooled, name, columns)
+
+
 def _ranked(
     asked: _Asked, metrics: Sequence[str], by: Sequence[str], note: Note
 ) -> list[dict[str, Any]]:
     """Whether the models can be ranked by a figure, in each cell; `ranking.Ranking.json`."""
     from genprobe import metrics as measures
     from genprobe.analysis import ranking
-    from genprobe.metrics import thoughts
 
-    name = metrics[0] if metrics else main_measure(asked.tables, by)
-    for model, table in zip(asked.names, asked.tables, strict=True):
-        cut, replies = thoughts.cut_off(table)
-        if cut > thoughts.MOST_CUT * replies:
-            note(
-                Caution(
-                    f"no ranking: {cut} of {many(replies, 'reply')} of {model} were cut off inside "
-                    "the thought, and nobody knows what they would have answered; ask again with "
-                    "more --think-tokens"
-                )
-            )
-            return []
-    outcomes = asked.pooled()
+    tables = dict(zip(asked.names, asked.tables, strict=True))
+    if why := cut_short(tables):
+        note(Caution(f"no ranking: {why}"))
+        return []
     try:
-        cells = ranking.of_outcomes(
-            outcomes, name, [*never_pooled(outcomes, name, (*by, "model")), *by]
-        )
+        name, cells = ranked(tables, metrics[0] if metrics else "", by)
     except InputError as error:
         note(f"no ranking: {error}")
         return []

@@ -183,20 +183,26 @@ _SHARES = (
     ("argues-against", "share of essays that argue against it", "stance", "against", 159),
     ("argues-both", "share of essays that argue on both sides", "stance", "both", 169),
 )
-METRICS = tuple(_metric(*share) for share in _SHARES)
+METRICS = tuple(_metric(*share) for share in _SHARES if measured.has_errors(share[2]))
 
 
 def outdated(scores: Iterable[Score]) -> Iterator[str]:
-    """Say which corrected shares rest on the errors of another version than read the replies."""
+    """Say which corrected shares rest on the errors of another judge than read the replies.
+
+    Another version is another judge, and so is one with other word lists.
+    """
     judges = {f"{name}-corrected": judge for name, _, judge, *_ in _SHARES}
     found: dict[tuple[str, str], dict[str, None]] = {}
     for score in scores:
-        judge = judges.get(score.metric, "")
-        by = re.search(rf"judge\.{judge}:({judge}@[\d.]+)", score.signature) if judge else None
-        if by and by[1] != measured.version(judge):
-            found.setdefault((judge, by[1]), {})[score.metric] = None
+        if judge := judges.get(score.metric):
+            # A long signature is shortened, and has "-" for "+".
+            by = re.search(rf"judge\.{judge}:({judge}@[\d.]+)[+-](\w{{8}})", score.signature)
+            read = f"{by[1]}+{by[2]}" if by else "another judge"
+            if read != measured.version(judge):
+                found.setdefault((judge, read), {})[score.metric] = None
     for (judge, read), names in found.items():
         yield (
             f"{', '.join(names)}: {read} read these replies, and the errors are those of "
-            f"{measured.version(judge)}; `genprobe judge RUN` reads them again"
+            f"{measured.version(judge)}: have that one read them (`genprobe judge RUN`), or review "
+            "a sample"
         )

@@ -303,18 +303,16 @@ def ranked(sources: Sequence[Source]) -> dict[str, list[str]]:
 
 
 def _ranked(sources: Sequence[Source]) -> Iterator[str]:
-    import pandas as pd
-
-    from genprobe.analysis import compare, ranking
+    from genprobe.analysis import compare
 
     found = {source.name: source.outcomes for source in sources}
-    pooled = pd.concat([t.assign(model=name) for name, t in found.items()], ignore_index=True)
+    if why := compare.cut_short(found):
+        yield f"The models cannot be ranked: {why}."
+        return
     try:
         for other in sources[1:]:
             compare.asked_alike(sources[0].run, other.run)
-        name = compare.main_measure(list(found.values()), [])
-        apart = compare.never_pooled(pooled, name, ["model"])
-        cells = ranking.of_outcomes(pooled, name, apart)
+        name, cells = compare.ranked(found)
     except GenprobeError:
         return  # where they stand side by side, the page says why they cannot be paired
     for cell, one, _ in cells:

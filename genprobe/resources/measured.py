@@ -12,7 +12,8 @@ from genprobe.statistics import wilson
 
 @functools.cache
 def _table() -> dict[str, Any]:
-    return packs.read_toml(registry.PROMPTS / "measured.toml")
+    file = registry.PROMPTS / "measured.toml"
+    return packs.read_toml(file) if file.is_file() else {}  # a copy of prompts/ may have none
 
 
 def accuracy(judge: str, langs: Iterable[str] = ()) -> tuple[int, int]:
@@ -20,6 +21,11 @@ def accuracy(judge: str, langs: Iterable[str] = ()) -> tuple[int, int]:
     row, asked = {"right": {}, "n": {}} | _table().get(judge, {}), set(langs)
     codes = [code for code in row["n"] if not asked or code in asked]
     return sum(row["right"][code] for code in codes), sum(row["n"][code] for code in codes)
+
+
+def has_errors(judge: str) -> bool:
+    """Whether it is known what a judge calls labelled texts (`called`), and which judge that is."""
+    return {"called", "judge"} <= _table().get(judge, {}).keys()
 
 
 def called(judge: str) -> tuple[list[str], list[list[int]]]:
@@ -32,7 +38,7 @@ def called(judge: str) -> tuple[list[str], list[list[int]]]:
 
 
 def version(judge: str) -> str:
-    """Return the name and version of the judge whose errors `called` has."""
+    """Return the name, version and word lists (hash) of the judge whose errors `called` has."""
     return str(_table()[judge]["judge"])
 
 
