@@ -7,6 +7,7 @@ published wordings are an instrument, used as they were: their faults are warnin
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +18,7 @@ from genprobe import text
 from genprobe.curation import augment, collect, extract, lexicon, validate
 from genprobe.datasets import choices, frames, phrasing, templates
 from genprobe.errors import InputError
-from genprobe.judges import Item, llm, refusal, stance
+from genprobe.judges import Item, Judge, llm, refusal, stance
 from genprobe.resources import packs as inputs
 from genprobe.resources import panel, registry
 
@@ -259,9 +260,15 @@ def _panel(path: Path, pack: inputs.Pack) -> Iterator[Finding]:
                 yield from _polarity(at, asks, language)
 
 
+@functools.cache  # making it hashes all that it reads by
+def _reader() -> Judge:
+    judge: Judge = registry.module("judges", "yesno").make()
+    return judge
+
+
 def _read_back(wording: inputs.Wording, probe: str, answers: dict[str, str]) -> Iterator[str]:
     """Answers of a question that the reader does not take for what they are."""
-    judge = registry.module("judges", "yesno").make()
+    judge = _reader()
     for answer, word in answers.items():
         prompt = wording.ask("…")
         for reply in (word, f"{word[:1].upper()}{word[1:]}."):

@@ -4,10 +4,20 @@ What is drawn anew at each run finds its fault in somebody else's change. To loo
 `HYPOTHESIS_PROFILE=search pytest tests/test_hostile.py`.
 """
 
+import gc
 import os
 
+import pytest
 from hypothesis import settings
 
 settings.register_profile("same", deadline=None, derandomize=True)
 settings.register_profile("search", deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _objects_that_stay():
+    """Spare the garbage collector what the libraries keep: statsmodels collects at each test."""
+    yield
+    gc.collect()
+    gc.freeze()

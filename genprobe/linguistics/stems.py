@@ -9,7 +9,9 @@ Everything is linear in the length of the text.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+import itertools
+import re
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from genprobe import text
@@ -57,6 +59,7 @@ STEREOTYPE_CORE = STEREOTYPE | ONLY | TELL | SINGLE | PLAIN | GROUP
 
 _GAP = ".."
 _REACH = 10  # tokens that a gap may hold
+_IDEOGRAPH = re.compile(f"[{text.HAN}]")
 _MEMO = 50_000  # words whose features are kept
 
 
@@ -74,6 +77,10 @@ class Hit(NamedTuple):
     gap: bool
     denials: int = 0
     open: bool = False
+
+
+# A beginning of phrases, what may follow at each place, and the bit.
+_Unwritten = tuple[str, list[list[str]], int]
 
 
 class _Pattern(NamedTuple):
@@ -116,14 +123,13 @@ class Grammar:
 
     def __init__(self, languages: Sequence[packs.Language], fold: dict[str, str]) -> None:
         self.negation = languages[0].negation
-        self._exact: dict[str, list[_Pattern]] = {}
-        self._starts: dict[str, list[_Pattern]] = {}
-        self._ends: list[tuple[str, _Pattern]] = []
-        self._inside: list[tuple[str, _Pattern]] = []
+        # First element of a pattern -> its phrases, written out when a text has that word.
+        self._phrases: dict[str, list[_Unwritten]] = {}
+        self._patterns: dict[str, list[_Pattern]] = {}
+        self._open: list[str] = []  # first elements that a word may end in, or have inside
         self._memo: dict[str, _Known] = {}
         self._clitics: tuple[str, ...] = ()
         clitics: list[str] = []
-        self._known: set[tuple[tuple[str, ...], int]] = set()
         nots = {
             element
             for language in languages
@@ -143,27 +149,35 @@ class Grammar:
             for pattern in language.words["or"]:
                 self._add(pattern, OR, fold)
         self._clitics = tuple(dict.fromkeys(clitics))
-        self._longest = max((len(s) for s in self._starts), default=0)
+        self._open.sort(key=lambda element: element[-1] == "*")  # those inside of words last
+        self._longest = max((len(s) for s in self._phrases if s[-1] == "*"), default=1) - 1
 
     def _add(self, pattern: str, bit: int, fold: dict[str, str]) -> None:
         plain = text.replace(text.normalise(pattern), fold)
-        for phrase in text.expand(plain):
-            elements = _elements(phrase)
-            if not elements or (tuple(elements), bit) in self._known:
-                continue
-            self._known.add((tuple(elements), bit))
+        for beginning, places in text.beginnings(plain):
+            elements = _elements(beginning)
+            if elements:
+                first = elements[0]
+                known = first in self._phrases
+                self._phrases.setdefault(first, []).append((beginning, places, bit))
+                if first[0] == "*" and not known:
+                    self._open.append(first)
+
+    def _of(self, first: str) -> list[_Pattern]:
+        """Return the patterns with a first element."""
+        if first not in self._phrases:
+            return []
+        if first not in self._patterns:
+            written = itertools.chain(*(self._written(*of) for of in self._phrases[first]))
+            self._patterns[first] = list(dict.fromkeys(written))
+        return self._patterns[first]
+
+    def _written(self, beginning: str, places: list[list[str]], bit: int) -> Iterator[_Pattern]:
+        for choices in itertools.product(*places):
+            elements = _elements(beginning + "".join(choices))
             size = sum(len(e.strip("*")) for e in elements if e != _GAP)
             denials = 0 if bit & NEGATIONS else sum(map(self._denies, elements))
-            found = _Pattern(tuple(elements[1:]), bit, size, denials, elements[-1][-1] == "*")
-            first = elements[0]
-            if first[0] == "*" and first[-1] == "*":
-                self._inside.append((first[1:-1], found))
-            elif first[0] == "*":
-                self._ends.append((first[1:], found))
-            elif first[-1] == "*":
-                self._starts.setdefault(first[:-1], []).append(found)
-            else:
-                self._exact.setdefault(first, []).append(found)
+            yield _Pattern(tuple(elements[1:]), bit, size, denials, elements[-1][-1] == "*")
 
     def _denies(self, element: str) -> bool:
         """Whether an element of a pattern negates; one of which the end is open may not."""
@@ -214,11 +228,12 @@ class Grammar:
         return _Known(bits, best, plain, tuple(other), reach)
 
     def _beginning(self, form: str) -> list[_Pattern]:
-        found = list(self._exact.get(form, ()))
+        found = list(self._of(form))
         for size in range(1, min(len(form), self._longest) + 1):
-            found += self._starts.get(form[:size], ())
-        found += [p for end, p in self._ends if form.endswith(end) and len(form) > len(end) + 1]
-        found += [p for part, p in self._inside if part in form]
+            found += self._of(f"{form[:size]}*")
+        for element in self._open:
+            if _fits(element, form):
+                found += self._of(element)
         return found
 
     def reaches(self, tokens: Sequence[str], first: int, last: int, wanted: int) -> bool:
@@ -256,15 +271,12 @@ class Grammar:
 
 def _elements(phrase: str) -> list[str]:
     """Return the elements of a pattern: words, each ideograph of its own, `..` for a gap."""
+    if not _IDEOGRAPH.search(phrase):
+        return phrase.split()
     found: list[str] = []
     for part in phrase.split():
-        if part == _GAP:
-            found.append(part)
-        elif any("\u3400" <= c <= "\u9fff" for c in part):
-            for c in part:
-                if c == "?":
-                    continue
-                found.append(c)
+        if _IDEOGRAPH.search(part):
+            found += part.replace("?", "")
         else:
             found.append(part)
     return found

@@ -124,6 +124,28 @@ def expand(phrase: str) -> Iterable[str]:
     return ("".join(chosen) for chosen in itertools.product(*_parts(phrase)))
 
 
+def beginnings(phrase: str) -> Iterator[tuple[str, list[list[str]]]]:
+    """Yield the beginnings of a pattern's phrases, and the choices at each place that follows.
+
+    A beginning is longer than the first word, or begins with an ideograph. A pattern may stand for
+    100,000 phrases of which a text needs a few.
+
+    >>> [first for first, _ in beginnings("(he|they) (say|says|said) (this|that)")]
+    ['he ', 'they ']
+    """
+    parts = list(_parts(phrase))
+
+    def begin(done: str, at: int) -> Iterator[tuple[str, list[list[str]]]]:
+        word = done.lstrip()
+        if at == len(parts) or _BEGUN.match(word):
+            yield done, parts[at:]
+        else:
+            for choice in parts[at]:
+                yield from begin(done + choice, at + 1)
+
+    return begin("", 0)
+
+
 def _parts(phrase: str) -> Iterator[list[str]]:
     """Yield the choices at each place of a pattern, one place after another."""
     for part in _GROUPS.split(phrase):
@@ -140,6 +162,7 @@ def _parts(phrase: str) -> Iterator[list[str]]:
 # A group, which may hold others that hold none; and its bars that stand in none of these.
 _GROUPS = re.compile(r"(\((?:[^()]|\([^()]*\)\??)*\)\??)")
 _BARS = re.compile(r"\|(?![^()]*\))")
+_BEGUN = re.compile(rf"\S+\s|[{HAN}]")
 
 
 def well_formed(pattern: str) -> bool:
