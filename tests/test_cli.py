@@ -209,7 +209,7 @@ BAD_COMMANDS = [
     (["lint", "nowhere"], "nowhere"),
     (["list", "frobs"], "frobs"),
     (["list"], "Choose from: models"),
-    (["report", "run"], "Such as: genprobe report RUN... -o FILE.html"),
+    (["report", "run"], "Example: genprobe report RUN... -o FILE.html"),
 ]
 
 
@@ -318,7 +318,7 @@ def test_samples_are_different_draws(genprobe, tmp_path):
     ("arguments", "says"),
     [
         (["dtype"], "--engine-arg 'dtype' is not KEY=VALUE"),
-        (["a=1", "a=2"], "--engine-arg a is there twice"),
+        (["a=1", "a=2"], "--engine-arg a is given twice"),
         (["api_key=sk-123"], "keys are not given here, where others can read them"),
         (["batch_tokens=many"], "batch_tokens is a whole number"),
     ],

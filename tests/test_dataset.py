@@ -172,7 +172,7 @@ def test_a_language_is_not_guessed_in_silence(tmp_path):
     run("extract", source, "--rules", "ru", "-o", tmp_path / "o.csv", "-q")
     write(source, [{"sentence": "Bakers are kind."}])
     given = ["dataset", "extract", str(source), "-o", str(tmp_path / "o.csv")]
-    assert "no column for the language: extracted by the rules of en" in (
+    assert "no column gives the language: the rules of en were used" in (
         CliRunner().invoke(cli, given).stderr
     )
 

@@ -1,7 +1,8 @@
-"""The command line. One command a file, found by its name: parse, call, print.
+"""The command line. Each command is a file of this folder, found by its name.
 
-Results go to stdout, all else to stderr. A GenprobeError is one line and exit code 2. A command's
-file is imported when it is run or its help is asked for, and nothing heavy before it works.
+Results go to stdout, everything else to stderr. A GenprobeError is printed as one line, with exit
+code 2. A command's file is imported only when it is run or its help is shown, and imports heavy
+packages only when it runs.
 """
 
 from __future__ import annotations
@@ -18,8 +19,7 @@ from genprobe._version import __version__
 from genprobe.commands._console import say
 from genprobe.errors import GenprobeError, InputError, RowErrors
 
-# The order of the help: asking, reading and counting, people, data sets, checks. Others follow by
-# name.
+# The order in the help; commands that are not named here follow in alphabetical order.
 _ORDER = (
     *("yesno", "stories", "essays", "logprob", "choices", "judge", "score", "compare", "gate"),
     *("report", "review", "dataset", "augment", "reproduce", "verify", "lint", "list"),
@@ -53,19 +53,20 @@ def cli() -> None:
     """Measure how far language models carry stereotypes, by what they say when asked.
 
     \b
-    genprobe yesno --lang mr                    the built-in control model, in Marathi
-    genprobe yesno --lang kk --model FOLDER     a model of yours
-    genprobe judge replies.jsonl -o read.jsonl  read replies that you have
+    genprobe yesno --lang mr                    ask the control model in Marathi
+    genprobe yesno --lang kk --model FOLDER     ask your own model in Kazakh
+    genprobe judge replies.jsonl -o read.jsonl  read replies that you already have
     genprobe score read.jsonl --by model,lang   count them
 
-    The statements are stereotypes: offensive by nature, here to measure and reduce harm.
+    The statements are stereotypes. They are offensive by nature, and are here to measure and
+    reduce harm.
     """
 
 
 def main() -> None:
-    """Entry point: every error that is a user's to mend becomes one line."""
-    # Records and rows refer to nothing that refers back. To look for such circles after every 700
-    # new ones, as Python does, takes a seventh of a run's time.
+    """Run the command line; print every error that a user can correct as one line."""
+    # Records and rows hold no reference cycles. Python's default, to look for cycles after every
+    # 700 new objects, takes a seventh of a run's time.
     gc.set_threshold(50_000)
     traceback = "-v" in sys.argv[1:] or "--verbose" in sys.argv[1:]
     try:
@@ -74,23 +75,23 @@ def main() -> None:
         code = cli.main(prog_name="genprobe", standalone_mode=False)
         sys.stdout.flush()
     except (click.exceptions.Abort, KeyboardInterrupt):
-        code = say("stopped; the same command takes up a run where it was", 130)
+        code = say("stopped; run the same command again to resume", 130)
     except BrokenPipeError:
-        sys.stderr.close()  # the reader of a pipe has gone: not an error of ours
+        sys.stderr.close()  # the reader of the pipe stopped reading; that is no error
         code = 0
     except OSError as error:
-        # All files have their own errors; what is left is a standard output that is full.
+        # Errors of files are InputErrors, so this is standard output on a full disk.
         if traceback or error.filename is not None:
             raise
         with contextlib.suppress(OSError):
-            sys.stdout.close()  # else Python tries to write the rest once more when it ends
+            sys.stdout.close()  # otherwise Python tries again to write the rest when it exits
         code = say(f"standard output: cannot be written ({error.strerror})", 2)
     except (click.ClickException, GenprobeError) as error:
         if traceback:
             raise
         message = error.format_message() if isinstance(error, click.ClickException) else str(error)
         if isinstance(error, click.MissingParameter) and error.ctx and "Choose" not in message:
-            message = f"{message} Such as: {_least(error.ctx)}"
+            message = f"{message} Example: {_least(error.ctx)}"
         lines = message.splitlines() if isinstance(error, RowErrors) else [message]
         for line in lines:
             code = say(" ".join(line.split()), 2)
@@ -98,7 +99,7 @@ def main() -> None:
 
 
 def _least(context: click.Context) -> str:
-    """Return a command with all the arguments that it cannot do without."""
+    """Return a command line with all required arguments."""
     words = [context.command_path]
     for parameter in context.command.params:
         if parameter.required:

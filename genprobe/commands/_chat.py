@@ -1,4 +1,4 @@
-"""What the commands have in common that ask chat models: options, several models, the run."""
+"""What the commands that ask chat models share: options, several models, the run."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from genprobe.commands._console import Bar, print_scores, say
 from genprobe.commands._options import ASKED, asked, together
 from genprobe.errors import Caution, EngineError, InputError
 
-FAILED = 3  # exit code of a run that ended, and in which requests failed
+FAILED = 3  # exit code of a finished run in which requests failed
 
-# How a model is told to think, and what else.
+# Options that are passed on to the model.
 TOLD = together(
     click.option(
         "--thinking",
         type=click.Choice(["default", "on", "off", "low", "medium", "high"]),
         default="default",
         show_default=True,
-        help="Whether the model is to think before it answers; default leaves it to the model.",
+        help="Whether the model thinks before it answers; default leaves it to the model.",
     ),
     click.option(
         "--think-tokens",
         type=click.IntRange(1),
         metavar="N",
-        help="Most tokens of a thought, beside --max-tokens of the answer.  [default: 4096 where "
-        "the model thinks]",
+        help="Maximum number of tokens of a thought; --max-tokens then limits the answer.  "
+        "[default: 4096 if the model thinks]",
     ),
     click.option(
         "--template-arg",
@@ -46,15 +46,14 @@ TOLD = together(
         help="Parameter of each request to a server; may be repeated.",
     ),
 )
-# What is asked, of whom, and how it is told.
 CHAT = together(
     click.option(
         "--model",
         "model",
         multiple=True,
         metavar="M",
-        help="Alias, hub id, folder or a server's name for it; may be repeated. Without it, the "
-        "control model.",
+        help="An alias, a hub id, a folder, or the name that a server uses; may be repeated. "
+        "Without it, the control model runs.",
     ),
     *(option for name, option in ASKED.items() if name != "model"),
     TOLD,
@@ -62,15 +61,15 @@ CHAT = together(
     click.option(
         "--models",
         metavar="FILE|M,…",
-        help="Several models, of a file of models or a list: a run folder each, one table.",
+        help="Several models, from a file of models or a list: one run folder each, one table.",
     ),
     click.option(
-        "--dry-run", is_flag=True, help="Ask nothing: print how much would be asked, and prompts."
+        "--dry-run", is_flag=True, help="Ask nothing; print the size of the run and some prompts."
     ),
     click.option(
         "--price",
         metavar="IN,OUT",
-        help="Price of a million tokens of prompts and of replies, to reckon what a run costs.",
+        help="Price of a million tokens of prompts and of replies, to compute what a run costs.",
     ),
 )
 
@@ -78,9 +77,9 @@ CHAT = together(
 def ask_and_score(
     task: str, given: dict[str, Any], by: str | None, form: str, quiet: bool, declared: bool = False
 ) -> int:
-    """Run a task with the options of its command, score the runs and print the table.
+    """Run a task for one model or several, score the runs and print the table.
 
-    Of one model or several. Returns the exit code.
+    given: the options of the task's command. Returns the exit code.
     """
     from genprobe import tasks
     from genprobe.analysis import dstudy, forecast
@@ -120,14 +119,14 @@ def ask_and_score(
     for folder in folders:
         ask.note(f"run folder: {folder}")
     if left:
-        # The last line, as the figures above are of what is there.
+        # The last line, because the table above lacks these requests.
         ask.note(Caution(f"{left} requests have no reply; the same command asks them again"))
         code = code or FAILED
     return code
 
 
 def _models(given: tuple[str, ...], more: str | None) -> tuple[list[str | None], dict[str, Any]]:
-    """(names of the models, those of a file of models by their names)."""
+    """Return (names of the models, models that a file describes, by name)."""
     from genprobe.resources import models
 
     known: dict[str, Any] = {}
@@ -141,10 +140,10 @@ def _models(given: tuple[str, ...], more: str | None) -> tuple[list[str | None],
             names += [name.strip() for name in more.split(",") if name.strip()]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice:
-        raise InputError(f"the model {twice} is named twice")
+        raise InputError(f"the model {twice} is named twice; name it once")
     return names or [None], known
 
 
 def _safe(name: str) -> str:
-    """Turn a model's name into that of a folder."""
+    """Turn a model's name into the name of a folder."""
     return re.sub(r"[^\w.-]+", "-", name).strip("-.") or "model"

@@ -1,4 +1,4 @@
-"""What commands have in common when they print: notes on stderr, a bar, tables of scores."""
+"""How commands print: notes on stderr, a progress bar, tables of scores."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def say(message: str, code: int = 0) -> int:
-    """Print a line for a person to stderr, and return the exit code."""
+    """Print a line to stderr and return the exit code."""
     from genprobe.text.display import clean
 
     click.echo(f"genprobe: {clean(message)}", err=True)
@@ -23,7 +23,7 @@ def say(message: str, code: int = 0) -> int:
 
 
 def noter(quiet: bool) -> Callable[[str], None]:
-    """Return what prints notes; where they are not wanted, cautions alone."""
+    """Return a function that prints notes; if quiet, it prints only cautions."""
 
     def note(message: str) -> None:
         if not quiet or isinstance(message, Caution):
@@ -33,12 +33,12 @@ def noter(quiet: bool) -> Callable[[str], None]:
 
 
 def columns(by: str | None) -> list[str]:
-    """Split a list of columns as it is typed: `lang,probe`."""
+    """Split a list of columns such as `lang,probe`."""
     return [column.strip() for column in by.split(",") if column.strip()] if by else []
 
 
 def print_scores(scores: Sequence[Score], form: str) -> None:
-    """Print scores to stdout in a form of `render.formats.FORMATS`."""
+    """Print scores to stdout. form: a key of `render.formats.FORMATS`."""
     import shutil
 
     from genprobe.render import formats
@@ -48,7 +48,7 @@ def print_scores(scores: Sequence[Score], form: str) -> None:
 
 
 class Bar:
-    """Progress on stderr where a person looks at it: one bar for each thing that is done."""
+    """Show progress on stderr, if it is a terminal: one bar for each step."""
 
     def __init__(self, quiet: bool) -> None:
         self.quiet = quiet or not sys.stderr.isatty()
@@ -69,7 +69,7 @@ class Bar:
         self.bar.update(done - self.bar.n)
 
     def tell(self, more: str) -> None:
-        """Say more beside the bar, when it is drawn next."""
+        """Show `more` beside the bar when it is next drawn."""
         self.more = more
 
     def close(self) -> None:

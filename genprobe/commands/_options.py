@@ -1,4 +1,4 @@
-"""Options that several commands have in common."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Option = Callable[[Any], Any]
 
 
 def together(*options: Option) -> Option:
-    """Make one decorator of several options, in their order."""
+    """Combine several options, in this order, into one decorator."""
 
     def wrap(command: Any) -> Any:
         for option in reversed(options):
@@ -31,8 +31,10 @@ def together(*options: Option) -> Option:
     return wrap
 
 
-QUIET = click.option("-q", "--quiet", is_flag=True, help="No progress, no notes.")
-# Read from the command line where errors are told (`commands.main`), so no command takes it.
+QUIET = click.option(
+    "-q", "--quiet", is_flag=True, help="No progress bar and no notes, only cautions."
+)
+# `commands.main` reads it from sys.argv, so it is not passed to the commands.
 VERBOSE = click.option("-v", "--verbose", is_flag=True, expose_value=False, help="Show tracebacks.")
 FORMAT = click.option(
     "-f",
@@ -41,26 +43,27 @@ FORMAT = click.option(
     type=click.Choice(["table", "csv", "json", "latex", "latex-marked"]),
     default="table",
     show_default=True,
-    help="How scores are printed; latex-marked: nearest to one half bold, furthest underlined.",
+    help="Format of the scores; in latex-marked the value nearest to one half is bold and the "
+    "furthest underlined.",
 )
 BY = click.option(
-    "--by", "by", metavar="COL,…", help="Columns that make the cells, any of the outcomes'."
+    "--by", "by", metavar="COL,…", help="Columns by which figures are grouped, such as lang,model."
 )
 DECLARED = click.option(
     "--declared",
     is_flag=True,
-    help="Only originals of type declaration, where marked valid in the language.",
+    help="Only originals that are declarations and marked as valid in their language.",
 )
 
 
 def _one(context: click.Context, option: click.Parameter, given: tuple[str, ...]) -> str | None:
-    """Refuse a second one: of two, neither is meant more than the other."""
+    """Return the only value of an option; refuse several, instead of using the last."""
     if len(given) > 1:
-        raise click.UsageError(f"{option.opts[0]} is there twice: {' and '.join(given)}")
+        raise click.UsageError(f"{option.opts[0]} is given twice: {' and '.join(given)}")
     return given[0] if given else None
 
 
-# What is asked, of whom, and where it goes.
+# Options about what is asked, which model is asked, and where the run is stored.
 ASKED: dict[str, Option] = {
     "langs": click.option(
         "--lang", "langs", multiple=True, metavar="CODE", help="Language; may be repeated."
@@ -70,10 +73,14 @@ ASKED: dict[str, Option] = {
         multiple=True,
         metavar="M",
         callback=_one,
-        help="Alias, hub id, folder or a server's name for it; without it, the control model.",
+        help="An alias, a hub id, a folder, or the name that a server uses. Without it, the "
+        "control model runs.",
     ),
     "limit": click.option(
-        "--limit", type=click.IntRange(1), metavar="N", help="First N items a language."
+        "--limit",
+        type=click.IntRange(1),
+        metavar="N",
+        help="Only the first N items of each language.",
     ),
     "out": click.option(
         "--out", type=click.Path(path_type=Path), metavar="DIR", help="The run folder."
@@ -83,17 +90,18 @@ ASKED: dict[str, Option] = {
         default="auto",
         show_default=True,
         metavar="E",
-        help="auto, transformers, vllm, openai, ray, or replay: recorded replies, of which --model "
-        "names the file.",
+        help="auto, transformers, vllm, openai, ray, or replay (recorded replies; --model names "
+        "their file).",
     ),
     "base_url": click.option(
-        "--base-url", metavar="URL", help="Of an OpenAI-compatible server; ends in /v1."
+        "--base-url", metavar="URL", help="URL of an OpenAI-compatible server; it ends in /v1."
     ),
     "concurrency": click.option(
         "--concurrency",
         type=click.IntRange(1),
         metavar="N",
-        help="Most requests in flight to a server.  [default: what it takes best, up to 512]",
+        help="Maximum number of requests to a server at a time.  [default: adapted to the server, "
+        "up to 512]",
     ),
     "engine_args": click.option(
         "--engine-arg",
@@ -108,7 +116,7 @@ ASKED: dict[str, Option] = {
         "headers",
         multiple=True,
         metavar="NAME=VALUE",
-        help="Header of each request to a server; $NAME in it is read from the environment.",
+        help="Header of each request to a server; $NAME stands for an environment variable.",
     ),
     "key_env": click.option(
         "--api-key-env",
@@ -118,7 +126,11 @@ ASKED: dict[str, Option] = {
         "the usual one of the host]",
     ),
     "seed": click.option(
-        "--seed", type=int, default=0, show_default=True, help="Base of every request's seed."
+        "--seed",
+        type=int,
+        default=0,
+        show_default=True,
+        help="Number from which all seeds are derived.",
     ),
 }
 
@@ -128,25 +140,26 @@ def _listed(context: click.Context, option: click.Parameter, given: str) -> tupl
 
 
 def varied(instruct: bool = True) -> Option:
-    """Make the options of what varies in how a question is asked (`resources.panel.Vary`).
+    """Make the options that vary how a question is asked (`resources.panel.Vary`).
 
-    instruct: whether the language of the question can be chosen."""
+    instruct: whether the language of the question can be chosen.
+    """
     options = [
         click.option(
             "--wordings",
             default="published",
             show_default=True,
             metavar="published|all|N",
-            help="Wordings of each question: all of the panel (docs/wordings.md), or N a "
-            "statement, dealt by seed.",
+            help="Wordings of each question: the published one, all of the panel "
+            "(docs/wordings.md), or N for each statement, drawn at random.",
         ),
         click.option(
             "--personas",
             default="none",
             show_default=True,
             metavar="none|all|N",
-            help="System prompts that say who the model is (prompts/personas): all and none, or N "
-            "of these a statement, dealt by seed.",
+            help="System prompts that say who the model is (prompts/personas): none, all (and "
+            "also none), or N of these for each statement, drawn at random.",
         ),
     ]
     if instruct:
@@ -157,13 +170,13 @@ def varied(instruct: bool = True) -> Option:
                 show_default=True,
                 callback=_listed,
                 metavar="own|en|own,en",
-                help="Language of the question: that of the statement, English, or both.",
+                help="Language of the question: the statement's own, English, or both.",
             )
         )
     return together(*options)
 
 
-# Of a model that writes what people then read.
+# Options about a model that writes texts which people then read.
 WRITER = together(
     *(ASKED[name] for name in ("model", "engine", "base_url", "concurrency", "engine_args"))
 )
@@ -171,9 +184,9 @@ WRITER = together(
 
 @contextlib.contextmanager
 def writer(command: str, given: dict[str, Any], note: Callable[[str], None]) -> Iterator[Engine]:
-    """Open the model that the options of `WRITER` name, which are taken out of `given`.
+    """Open the model that the options of `WRITER` name, and remove these options from `given`.
 
-    Raises InputError where they name none.
+    Raises InputError if they name none.
     """
     from genprobe.tasks.pipeline.open import engine_options, open_engine
 
@@ -181,14 +194,14 @@ def writer(command: str, given: dict[str, Any], note: Callable[[str], None]) -> 
     base_url, concurrency = given.pop("base_url"), given.pop("concurrency")
     options = engine_options(given.pop("engine_args"), base_url, concurrency)
     if model is None and base_url is None:
-        raise InputError(f"{command}: name a model that writes, with --model or --base-url")
+        raise InputError(f"{command}: no model is named; name one with --model or --base-url")
     opened = open_engine(engine, model, dataclasses.replace(options, note=note))
     with contextlib.closing(opened):
         yield opened
 
 
 def drawn(samples: int, temperature: str, top_p: float, max_tokens: int) -> Option:
-    """Make the options of sampling, with a command's own defaults. temperature: said in words."""
+    """Make the options of sampling from a command's defaults. temperature: its default in words."""
     return together(
         click.option(
             "--samples",
@@ -196,7 +209,7 @@ def drawn(samples: int, temperature: str, top_p: float, max_tokens: int) -> Opti
             default=samples,
             show_default=True,
             metavar="N",
-            help="Replies asked of each question, each with a seed of its own.",
+            help="Replies to each question, each with its own seed.",
         ),
         click.option(
             "--temperature",
@@ -210,7 +223,7 @@ def drawn(samples: int, temperature: str, top_p: float, max_tokens: int) -> Opti
             default=top_p,
             show_default=True,
             metavar="P",
-            help="Nucleus that replies are drawn from.",
+            help="Sample from the likeliest tokens that together have probability P.",
         ),
         click.option(
             "--max-tokens",
@@ -218,15 +231,15 @@ def drawn(samples: int, temperature: str, top_p: float, max_tokens: int) -> Opti
             default=max_tokens,
             show_default=True,
             metavar="N",
-            help="Most tokens of a reply.",
+            help="Maximum number of tokens of a reply.",
         ),
     )
 
 
 def asked(task: str, given: dict[str, Any], by: str | None, quiet: bool) -> Ask:
-    """Make an `Ask` of the options of a command.
+    """Turn the options of a command into an `Ask`.
 
-    Those of the engine and of sampling are taken out of `given`; the rest are fields of `Ask`.
+    Options of the engine and of sampling are removed from `given`; the rest are fields of `Ask`.
     """
     from genprobe import tasks
     from genprobe.engines import Sampling
@@ -243,7 +256,7 @@ def asked(task: str, given: dict[str, Any], by: str | None, quiet: bool) -> Ask:
     if "max_tokens" in given:
         heat = given.pop("temperature")
         if heat is None:
-            # The known rates of the control model are those of its draws.
+            # The known rates of the control model hold at temperature 1.
             control = given["model"] is None and options.base_url is None
             heat = 1.0 if control else tasks.find(task).sampling.temperature
         given["sampling"] = Sampling(heat, given.pop("top_p"), given.pop("max_tokens"))

@@ -1,4 +1,4 @@
-"""More rows like those that people gave, written by a model."""
+"""`genprobe augment`: have a model write more stereotypes."""
 
 from __future__ import annotations
 
@@ -19,24 +19,30 @@ from genprobe.text import many
     required=True,
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Seed rows: identity, attribute, sentence; country and category.",
+    help="Seeds: a table with columns identity, attribute, sentence, country, category.",
 )
-@click.option("-n", "count", type=int, default=100, show_default=True, help="Rows wanted.")
-@click.option("--lang", default="en", show_default=True, metavar="CODE", help="Of the prompts.")
-@click.option("--places", default="", metavar="TEXT", help="Countries; else those of the seeds.")
+@click.option("-n", "count", type=int, default=100, show_default=True, help="Number of rows.")
 @click.option(
-    "--batch", type=int, default=50, show_default=True, metavar="N", help="Rows at a time."
+    "--lang", default="en", show_default=True, metavar="CODE", help="Language of the prompts."
 )
-@click.option("--temperature", type=float, default=1.0, show_default=True, help="Of sampling.")
+@click.option("--places", default="", metavar="TEXT", help="Countries; default those of the seeds.")
+@click.option(
+    "--batch", type=int, default=50, show_default=True, metavar="N", help="Rows per request."
+)
+@click.option(
+    "--temperature", type=float, default=1.0, show_default=True, help="Sampling temperature."
+)
 @WRITER
-@click.option("--seed", type=int, default=0, show_default=True, help="Of examples and sampling.")
+@click.option(
+    "--seed", type=int, default=0, show_default=True, help="Seed of the examples and of sampling."
+)
 @click.option("-o", "out", type=click.Path(path_type=Path), metavar="FILE", help="The new rows.")
 @together(QUIET, VERBOSE)
 def command(source: Path, out: Path | None, quiet: bool, **asked: Any) -> None:
     """Have a model write more stereotypes like the seeds, each with a positive counter-stereotype.
 
-    What cannot be read as a row is printed to stderr, refusals are counted, near-duplicates
-    dropped. The rows are for review (`genprobe dataset validate`) before anything is measured.
+    Replies that are no rows are printed to stderr, refusals are counted, and near-duplicates are
+    dropped. Have people check the rows (`genprobe dataset validate`) before you measure with them.
     """
     from genprobe.curation import augment as step
     from genprobe.curation import tables
@@ -52,4 +58,4 @@ def command(source: Path, out: Path | None, quiet: bool, **asked: Any) -> None:
     for what, replies in done.replies.items():
         note(f"{what}: {done.refusals[what]} of {many(replies, 'reply')} refused")
     if done.halted:
-        note(f"batches in which the model said that it stops: {done.halted}")
+        note(f"batches in which the model said that it stopped: {done.halted}")

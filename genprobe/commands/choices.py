@@ -1,4 +1,4 @@
-"""What a model chooses among options."""
+"""`genprobe choices`: ask a model to choose among options."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from genprobe.commands._options import (
 )
 
 
-@click.command("choices", short_help="Ask questions with options, read which one is chosen.")
+@click.command("choices", short_help="Ask questions with options; read which one is chosen.")
 @click.option(
     "--data",
     required=True,
@@ -31,36 +31,35 @@ from genprobe.commands._options import (
     "probes",
     multiple=True,
     metavar="F",
-    help="letters (default), numbers, bare, or shades (ru): how options are listed; may be "
-    "repeated.",
+    help="How options are listed: letters (default), numbers, bare, or shades (Russian only); may "
+    "be repeated.",
 )
 @click.option(
     "--orders",
     type=click.Choice(["all", "balanced", "given"]),
     default="all",
     show_default=True,
-    help="Every order of the options, a rotation with each option once in each place, or that of "
-    "the data alone.",
+    help="Orders of the options: all, rotations in which each option is once in each place, or "
+    "the order of the data.",
 )
-@click.option(
-    "--shots", metavar="FILE", help="Examples with their right answers, put before each question."
-)
+@click.option("--shots", metavar="FILE", help="Solved examples that are put before each question.")
 @CHAT
 @click.option(
     "--decode",
     "decodes",
     multiple=True,
     type=click.Choice(["free", "choice", "logprob"]),
-    help="How the answer is taken: the model's own words (default), forced to an option, or the "
-    "probabilities of the options; may be repeated.",
+    help="How the answer is obtained: as a free reply (default), as a forced choice of an option, "
+    "or from the probabilities of the options; may be repeated.",
 )
 @varied()
 @drawn(1, "0", 1.0, 64)
 @together(BY, FORMAT, QUIET, VERBOSE)
 def command(by: str | None, form: str, quiet: bool, **asked: Any) -> int:
-    """Ask a model to choose among options, read its replies, count what it chose.
+    """Ask a model to choose among options; read and count what it chose.
 
-    The BBQ family: a context, ambiguous or not, a question, two to six options. Writes a run
-    folder (runs/… unless --out), which the same command resumes, and prints the table.
+    The questions are of the BBQ family: a context, ambiguous or not, a question, and two to six
+    options. Writes a run folder (--out, or a folder in runs/) and prints the table. The same
+    command resumes an interrupted run.
     """
     return ask_and_score("choices", asked, by, form, quiet)

@@ -1,4 +1,4 @@
-"""Sentiment classifiers: train one, measure some, set several side by side."""
+"""`genprobe classifiers`: train, measure and compare sentiment classifiers."""
 
 from __future__ import annotations
 
@@ -11,15 +11,23 @@ from genprobe.commands._console import noter
 from genprobe.commands._options import ASKED, QUIET, VERBOSE, together
 
 
-@click.group("classifiers", short_help="Train and measure sentiment classifiers.")
+@click.group("classifiers", short_help="Train, measure and compare sentiment classifiers.")
 def command() -> None:
-    """Sentiment classifiers: `genprobe list classifiers` lists their cards."""
+    """Train, measure and compare sentiment classifiers.
+
+    `genprobe list classifiers` lists their cards.
+    """
 
 
 @command.command(name="train", short_help="Train a linear classifier on a table.")
 @click.argument("source", type=click.Path(path_type=Path), metavar="FILE")
 @click.option(
-    "-o", "out", required=True, type=click.Path(path_type=Path), metavar="CARD", help="NAME.toml."
+    "-o",
+    "out",
+    required=True,
+    type=click.Path(path_type=Path),
+    metavar="CARD",
+    help="Its card, NAME.toml.",
 )
 @click.option("--text", default="text", show_default=True, metavar="COL", help="Column of texts.")
 @click.option(
@@ -27,16 +35,18 @@ def command() -> None:
     default="label",
     show_default=True,
     metavar="COL",
-    help="Column of 0 (negative) or 1.",
+    help="Column of labels: 0 (negative) or 1.",
 )
-@click.option("--share", type=float, metavar="P", help="Of negative texts where it will be used.")
+@click.option(
+    "--share", type=float, metavar="P", help="Share of negative texts where it will be used."
+)
 @together(QUIET, VERBOSE)
 def train_(
     source: Path, out: Path, text: str, label: str, share: float | None, quiet: bool
 ) -> None:
     """Train a linear classifier on a table of texts and labels; write its card and weights.
 
-    The same file gives the same bytes. Texts are folded as those of the card kk-linear.
+    The same table always gives the same weights. Texts are normalised as for the card kk-linear.
     """
     from genprobe.judges.classifiers import training
 
@@ -50,22 +60,22 @@ DATA = click.option(
     metavar="FILE",
     help="Labelled texts: columns lang, response or text, sentiment or label.",
 )
-LANG = click.option("--lang", metavar="L", help="Language of all texts, where no column says it.")
+LANG = click.option("--lang", metavar="L", help="Language of the texts, if no column gives it.")
 
 
 @command.command(name="measure", short_help="Measure a classifier; write its card.")
 @click.argument("card", metavar="CARD")
 @DATA
 @click.option("--kind", required=True, metavar="K", help="What the texts are: stories, reviews, …")
-@click.option("--on", default="", metavar="WORDS", help="What the card says of the texts.")
+@click.option("--on", default="", metavar="WORDS", help="What the card says about the texts.")
 @LANG
 @together(QUIET, VERBOSE)
 def measure_(card: str, data: Path, kind: str, on: str, lang: str | None, quiet: bool) -> None:
     """Measure a classifier on labelled texts, and write the figures into its card.
 
-    CARD is a name or a path. Each language gets macro F1, the share of right ones among negative
-    and positive texts, the calibration error, and how often each class is called negative, which
-    corrected NegRates rest on; figures of the same kind and language are replaced.
+    CARD is a name or a path. For each language it writes macro F1, the recall of negative and of
+    positive texts, the calibration error, and how often each class is labelled negative (by which
+    NegRate is corrected). Older figures for the same kind and language are replaced.
     """
     from genprobe.analysis import sentiment as measure
 
@@ -73,11 +83,13 @@ def measure_(card: str, data: Path, kind: str, on: str, lang: str | None, quiet:
         click.echo(f"{f.lang}  {f.metric}  {f.value:.3f} ({f.low:.3f} to {f.high:.3f})  n {f.n}")
 
 
-@command.command(name="compare", short_help="Set classifiers side by side on labelled texts.")
+@command.command(name="compare", short_help="Compare classifiers on labelled texts.")
 @click.argument("cards", nargs=-1, metavar="[CARD]...")
 @DATA
 @LANG
-@click.option("--model", metavar="M", help="A model that judges by the rubric sentiment, too.")
+@click.option(
+    "--model", metavar="M", help="Also compare a chat model that judges by the rubric sentiment."
+)
 @click.option(
     "--price", metavar="IN,OUT", help="Price of a million tokens of prompts and of replies."
 )
@@ -92,12 +104,13 @@ def compare_(
     quiet: bool,
     **asked: Any,
 ) -> None:
-    """Set classifiers side by side on labelled texts: how right, how calibrated, at what cost.
+    """Compare classifiers on labelled texts: accuracy, calibration and cost.
 
-    Without CARDs, those that come with genprobe, need no download and read a language of the
-    texts. `people` is Cohen's kappa with the labels, which people gave; a second table has the
-    kappa of each two classifiers. Costs are for 1,000 texts: seconds of one core, and a model's
-    tokens, priced with --price. A model judges with both orders of the labels, in two wordings.
+    Without CARDs, all classifiers are compared that come with genprobe, need no download and read a
+    language of the texts. `people` is Cohen's kappa with the given labels; a second table has the
+    kappa of every two classifiers. Costs are for 1,000 texts: seconds of one core, or a model's
+    tokens, with their price if --price is given. A model judges in two wordings, with the labels in
+    both orders.
     """
     import contextlib
 
@@ -128,7 +141,7 @@ def compare_(
 
 
 def _print(rows: tuple[tuple[str, ...], ...]) -> None:
-    """Print rows with their columns aligned."""
+    """Print rows with aligned columns."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))

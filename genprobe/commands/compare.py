@@ -1,4 +1,4 @@
-"""Runs set beside each other."""
+"""`genprobe compare`: compare runs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from genprobe.commands._options import BY, FORMAT, QUIET, VERBOSE, together
 from genprobe.errors import InputError
 
 
-@click.command("compare", short_help="Compare models, item by item; tests and power.")
+@click.command("compare", short_help="Compare models item by item, with tests and power.")
 @click.argument("first", type=click.Path(path_type=Path), metavar="RUN")
 @click.argument("others", nargs=-1, type=click.Path(path_type=Path), metavar="[RUN]...")
 @click.option(
@@ -20,34 +20,36 @@ from genprobe.errors import InputError
     type=click.Choice(["paired", "anova", "ks", "components", "differences", "retest"]),
     default="paired",
     show_default=True,
-    help="Item by item; analysis of variance; distributions, pair by pair (Kolmogorov-Smirnov); "
-    "what an answer depends on (variance components; also of one run); what the difference of two "
-    "models depends on; how far runs of one model, or the samples of one run, agree.",
+    help="paired: item by item. anova: analysis of variance. ks: distributions, two by two "
+    "(Kolmogorov-Smirnov). components: what an answer depends on (variance components; one run is "
+    "enough). differences: what the difference of two models depends on. retest: how far runs of "
+    "one model, or the samples of one run, agree.",
 )
 @click.option(
     "--between",
     metavar="COL",
-    help="Column whose values are compared: the model, or such as lang. Of anova the factors: "
-    "bias_type,lang,model.",
+    help="Column whose values are compared, such as lang; default model. For anova the factors, "
+    "such as bias_type,lang,model.",
 )
 @click.option(
     "--power",
     type=float,
     metavar="POINTS",
-    help="How many statements would show a difference of so many points, in place of a test.",
+    help="Instead of a test, compute how many statements would show a difference of this many "
+    "points.",
 )
 @click.option("--metric", "metrics", multiple=True, metavar="M", help="Metric; see `list metrics`.")
 @click.option(
     "--paradigms",
     is_flag=True,
-    help="Of yes/no and log-prob runs: what each model says against what it prefers "
+    help="For runs of yesno and logprob: compare what each model says with what it prefers "
     "(docs/paradigms.md).",
 )
 @click.option(
     "--matrix",
     is_flag=True,
-    help="Of runs of one model made in several ways (said, explained, chosen, told, preferred): "
-    "whether they agree, item by item; with --by bias_type, whether models do.",
+    help="For runs of different tasks with one model: whether the tasks agree, item by item; with "
+    "--by bias_type, whether they agree for several models.",
 )
 @together(BY, FORMAT, QUIET, VERBOSE)
 def command(
@@ -63,41 +65,42 @@ def command(
     form: str,
     quiet: bool,
 ) -> None:
-    """Compare the models of two runs on the same items; of more runs, each with the first.
+    """Compare the models of two runs on the same items; of more runs, compare each with the first.
 
-    Items pair by statement, language, question and sample. Prints both figures, the difference
-    (second minus first) with an interval over statements, and a p-value: McNemar's mid-p where a
-    statement has one item, else that of swapping the models' replies statement by statement. The
-    runs may differ in nothing but who was asked. With --between the values of a column of one run
-    are paired, such as two languages.
+    Items are matched by statement, language, question and sample. Prints both figures, their
+    difference (second minus first) with an interval over statements, and a p-value: McNemar's mid-p
+    if every statement has one item, else from swapping the models' replies statement by statement.
+    The runs may differ only in which model was asked. With --between, the values of a column of one
+    run are compared, such as two languages.
 
-    Below stands whether the models can be ranked at all, by the first metric: groups of ties in
-    order, or that no ranking is supported. Where a panel was asked (`yesno --wordings`), it is one
-    for wordings not yet written. With -f json the answer is an object: `ranking` (groups in order,
-    or null), `rank_chances`, `pairs`, and `scores`; with --by `rankings` has one of each cell.
+    The line below the table says whether the first metric supports a ranking of the models: groups
+    in order, with ties, or none. If several wordings were asked (`yesno --wordings`), the ranking
+    allows for wordings that nobody has written yet. With -f json the output is an object:
+    `ranking` (groups in order, or null), `rank_chances`, `pairs`, and `scores`; with --by,
+    `rankings` has one for each cell.
 
-    Which test answers which question, and what it takes for granted: docs/inference.md. Where
-    there are several p-values, each comes with itself corrected for all of them.
+    docs/inference.md says which test answers which question, and what it assumes. Where there are
+    several p-values, each is also printed corrected for their number.
 
-    With --paradigms the runs are those of `yesno` and `logprob`, of one model or several, matched
-    by model and revision: correlation and table of what a model says and what it prefers, item by
-    item, for every reading and scorer.
+    With --paradigms, the runs are of `yesno` and `logprob`, of one model or several, matched by
+    model and revision. Prints the correlation and a cross-table of what a model says and what it
+    prefers, item by item, for every reading and scorer.
 
-    With --matrix the runs are of any tasks: every two ways of measuring are correlated, as measured
-    and with the noise taken out. It prints both as a matrix, and a sentence says what that shows
-    (docs/wordings.md); other formats have a row for every two.
+    With --matrix, the runs can be of any tasks. Prints the correlation of every two ways of
+    measuring, as measured and corrected for noise, as a matrix, and a sentence that explains it
+    (docs/wordings.md). Other formats have a row for every two.
     """
     from genprobe.analysis import compare, paradigm_runs
     from genprobe.render import formats
     from genprobe.text.display import clean
 
     if paradigms and metrics:
-        raise InputError("--metric goes without --paradigms, which has measures of its own")
+        raise InputError("--metric cannot be used with --paradigms, which has its own measures")
     if paradigms and (between or power is not None or test != "paired"):
-        raise InputError("--test, --between and --power go without --paradigms")
+        raise InputError("--test, --between and --power cannot be used with --paradigms")
     if matrix:
         if paradigms or metrics or between or power is not None or test != "paired":
-            raise InputError("--matrix goes with --by alone")
+            raise InputError("--matrix can be combined only with --by")
         _print_matrix([first, *others], columns(by), form)
         return
     if paradigms:
@@ -124,7 +127,7 @@ def command(
 
 
 def _print_matrix(runs: Sequence[Path], by: Sequence[str], form: str) -> None:
-    """Correlate every two ways of measuring, and print them as a matrix or as rows."""
+    """Correlate every two ways of measuring; print the correlations as a matrix or as rows."""
     import shutil
 
     from genprobe.analysis import matrix
@@ -132,7 +135,7 @@ def _print_matrix(runs: Sequence[Path], by: Sequence[str], form: str) -> None:
     from genprobe.text.display import clean
 
     if len(by) > 1:
-        raise InputError("--matrix --by takes one column, whose values are the traits")
+        raise InputError("--matrix --by takes one column only, whose values are the traits")
     scores, words = matrix.of_runs(runs, *by)
     if form != "table":
         print_scores(scores, form)

@@ -1,4 +1,4 @@
-"""Data sets made, from people's words to pairs that one can measure with."""
+"""`genprobe dataset`: make a data set."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ _OUT = click.option(
     "out",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="JSONL, CSV, Parquet or XLSX by suffix; else JSONL on stdout.",
+    help="Output file: JSONL, CSV, Parquet or XLSX by suffix; else JSONL on stdout.",
 )
 _LANG = click.option(
-    "--lang", default="", metavar="CODE", help="Of all rows, where no column 'lang' says it."
+    "--lang", default="", metavar="CODE", help="Language of the rows, if no column 'lang' gives it."
 )
-_SEED = click.option("--seed", type=int, default=0, show_default=True, help="Of what is drawn.")
+_SEED = click.option("--seed", type=int, default=0, show_default=True, help="Seed of random draws.")
 
 
 @click.group("dataset", short_help="Make a data set: collect, extract, group, fill, validate, …")
 def command() -> None:
-    """Make a data set, from people's words to pairs that one can measure with.
+    """Make a data set: from people's answers to pairs with which you can measure.
 
     \b
-    genprobe dataset collect afristereo --html form.html      a form that is one file
+    genprobe dataset collect afristereo --html form.html      make a form for respondents
     genprobe dataset collect afristereo answers-*.jsonl -o answers.csv
-    genprobe dataset extract answers.csv -o extracted.csv     who, and what is said of them
-    genprobe dataset group extracted.csv -o grouped.csv       near-duplicates
-    genprobe dataset fill templates.csv -o pairs.csv          sentences from templates
-    genprobe dataset validate export pairs.csv -o sheet.csv   to several people, and back
+    genprobe dataset extract answers.csv -o extracted.csv     find the group and the attribute
+    genprobe dataset group extracted.csv -o grouped.csv       group near-duplicates
+    genprobe dataset fill templates.csv -o pairs.csv          make sentences from templates
+    genprobe dataset validate export pairs.csv -o sheet.csv   let several people judge them
     genprobe dataset diversity pairs.csv
     genprobe dataset document kept.csv --about about.toml -o FOLDER
 
-    Each step takes a table to a table, in which every row has an id and its history.
+    Each step reads a table and writes a table, in which every row has an id and its history.
     """
 
 
@@ -51,7 +51,9 @@ def command() -> None:
 @click.argument(
     "answers", nargs=-1, type=click.Path(path_type=Path, exists=False), metavar="[ANSWERS...]"
 )
-@click.option("--lang", default="en", show_default=True, metavar="CODE", help="Of the pack.")
+@click.option(
+    "--lang", default="en", show_default=True, metavar="CODE", help="Language of the pack."
+)
 @click.option(
     "-o", "out", type=click.Path(path_type=Path), metavar="FILE", help="The table of answers."
 )
@@ -59,12 +61,12 @@ def command() -> None:
     "--html",
     type=click.Path(path_type=Path),
     metavar="FILE.html",
-    help="Write a form instead: one file, which works without a network.",
+    help="Write a form instead: one file that works without a network.",
 )
 @click.option(
-    "--delete", metavar="CODE", help="Delete a respondent's answers from -o, by the code."
+    "--delete", metavar="CODE", help="Delete the answers of the respondent with this code from -o."
 )
-@click.option("--seed", type=int, help="Of the tasks that are drawn.")
+@click.option("--seed", type=int, help="Seed by which tasks are drawn.")
 @together(QUIET, VERBOSE)
 def collect(
     pack: str,
@@ -76,11 +78,11 @@ def collect(
     seed: int | None,
     quiet: bool,
 ) -> None:
-    """Ask one respondent in the terminal, or take in what forms saved.
+    """Ask one respondent in the terminal, make a form, or collect what forms saved.
 
-    PACK is afristereo (a survey) or rubia (tasks, drawn), or a folder of prompts/elicitation.
-    Without ANSWERS, a respondent is asked here, and the answers are added to -o. With them, the
-    files that the form saved are put together into -o.
+    PACK is afristereo (a survey), rubia (tasks, drawn at random), or a folder of
+    prompts/elicitation. Without ANSWERS, a respondent is asked in the terminal, and the answers are
+    added to -o. With ANSWERS, the files that the form saved are combined into -o.
     """
     from genprobe.curation import collect as step
     from genprobe.curation import tables
@@ -88,7 +90,9 @@ def collect(
 
     note = noter(quiet)
     if out is None and html is None:
-        raise InputError("collect: give -o FILE, or --html FILE.html for a form")
+        raise InputError(
+            "collect: no output is named; give -o FILE, or --html FILE.html for a form"
+        )
     if delete and out is not None:
         note(f"{out}: {many(step.delete(out, delete), 'answer')} deleted")
         return
@@ -97,7 +101,7 @@ def collect(
         step.form(asked, html)
         said = "" if lang == "en" else f" --lang {lang}"
         back = f"genprobe dataset collect {pack} FILE…{said}"
-        note(f"{html}: a form; what it saves comes back by `{back}`")
+        note(f"{html}: a form; collect the files that it saves with `{back}`")
     elif answers and out is not None:
         rows, names = step.merge(answers, asked)
         tables.write(out, rows, names)
@@ -117,23 +121,23 @@ def _ask(prompt: str) -> str:
     return line
 
 
-@command.command(short_help="Find who is spoken of, and what is said of them.")
+@command.command(short_help="Find the group in a sentence, and what is said about it.")
 @_SOURCE
 @click.option(
     "--rules",
     default="",
     metavar="R",
-    help="A file of prompts/extraction; afristereo: the study's own, slips and all.  [default: "
-    "those of each row's lang, else en]",
+    help="A file of prompts/extraction; afristereo has the study's rules with their errors.  "
+    "[default: the rules of each row's language, else en]",
 )
 @_OUT
 @together(QUIET, VERBOSE)
 def extract(source: Path, rules: str, out: Path | None, quiet: bool) -> None:
     """Extract identity and attribute from sentences.
 
-    FILE has `sentence`, and each row comes back with identity, attribute, rule, confidence and,
-    where nothing was extracted, why; or `answer`, several sentences parted by commas, each of
-    which becomes a row.
+    FILE has a column `sentence`, or a column `answer` with several sentences separated by commas,
+    of which each becomes a row. Added are identity, attribute, rule, confidence and, if nothing was
+    extracted, the reason.
     """
     from collections import Counter
 
@@ -145,7 +149,7 @@ def extract(source: Path, rules: str, out: Path | None, quiet: bool) -> None:
     found = Counter(row["excluded"] or "" for row in rows)
     note = noter(quiet)
     if not rules and tables.column(names, step.LANG) is None:
-        note("no column for the language: extracted by the rules of en")
+        note("no column gives the language: the rules of en were used")
     note(f"{many(len(rows), 'row')}: {found.pop('', 0):,} extracted")
     for why, count in found.most_common():
         note(f"left out, {why}: {count:,}")
@@ -153,28 +157,38 @@ def extract(source: Path, rules: str, out: Path | None, quiet: bool) -> None:
 
 @command.command(short_help="Group near-duplicates and paraphrases.")
 @_SOURCE
-@click.option("--column", default="", metavar="COL", help="Of the texts, if not attribute or text.")
-@click.option("--within", default="", metavar="COL", help="Only rows of one value share a group.")
 @click.option(
-    "--polarity", default="", metavar="COL|C", help="A column, or a sentiment classifier."
+    "--column", default="", metavar="COL", help="Column of the texts, if not attribute or text."
 )
-@click.option("--threshold", type=float, default=0.55, show_default=True, help="Least cosine.")
+@click.option(
+    "--within",
+    default="",
+    metavar="COL",
+    help="Only rows with the same value here can share a group.",
+)
+@click.option(
+    "--polarity",
+    default="",
+    metavar="COL|C",
+    help="Column or sentiment classifier that says which texts are negative.",
+)
+@click.option("--threshold", type=float, default=0.55, show_default=True, help="Lowest cosine.")
 @click.option(
     "--linkage",
     default="average",
     show_default=True,
     metavar="L",
-    help="average, complete, single.",
+    help="average, complete or single.",
 )
 @click.option(
-    "--model", default="", metavar="M", help="Embeddings: a folder; else character n-grams."
+    "--model", default="", metavar="M", help="Folder of an embedding model; else character n-grams."
 )
 @click.option(
     "--sweep",
     metavar="T,…",
-    help="Say what each of these thresholds makes, with silhouette and purity, and group nothing.",
+    help="Only print the groups, silhouette and purity that each of these thresholds gives.",
 )
-@click.option("--truth", default="", metavar="COL", help="For --sweep: a known grouping.")
+@click.option("--truth", default="", metavar="COL", help="For --sweep: column of a known grouping.")
 @_LANG
 @_OUT
 @together(QUIET, VERBOSE)
@@ -186,7 +200,7 @@ def group(
     quiet: bool,
     **how: Any,
 ) -> None:
-    """Group near-duplicates: each row comes back with its group, medoid and what contradicts it."""
+    """Group near-duplicates; add to each row its group, its medoid and what contradicts it."""
     from genprobe.curation import group as step
     from genprobe.curation import tables
     from genprobe.errors import InputError
@@ -197,7 +211,7 @@ def group(
         try:
             thresholds = [float(part) for part in columns_of(sweep)]
         except ValueError:
-            raise InputError(f"--sweep takes numbers such as 0.4,0.5 and not {sweep!r}") from None
+            raise InputError(f"--sweep takes numbers such as 0.4,0.5, not {sweep!r}") from None
         found = step.sweep(source, grouping, thresholds, truth)
         tables.write(out, found, list(found[0]))
         return
@@ -208,7 +222,7 @@ def group(
     against = sum(row["medoid"] and row["contradicts"] != "" for row in rows)
     note(f"{many(len(rows), 'row')} in {many(len(groups), 'group')}, {shared:,} of two or more")
     if against:
-        note(f"groups that another of the other polarity contradicts: {against:,}")
+        note(f"groups that a group of opposite polarity contradicts: {against:,}")
 
 
 @command.group(short_help="Have several people judge rows, and keep what they confirm.")
@@ -232,7 +246,7 @@ _QUESTIONS = click.option(
 )
 
 
-@validate.command(name="export", short_help="Write one blind sheet an annotator.")
+@validate.command(name="export", short_help="Write a blind sheet for each annotator.")
 @_SOURCE
 @click.option(
     "-o",
@@ -240,7 +254,7 @@ _QUESTIONS = click.option(
     required=True,
     type=click.Path(path_type=Path),
     metavar="FILE.csv",
-    help="How the files are called.",
+    help="Name of the files.",
 )
 @_QUESTIONS
 @click.option(
@@ -249,14 +263,14 @@ _QUESTIONS = click.option(
     default=7,
     show_default=True,
     metavar="N",
-    help="People.",
+    help="Number of annotators.",
 )
 @click.option(
     "--each",
     type=int,
     default=0,
     metavar="N",
-    help="Of whom so many read each row.  [default: all]",
+    help="How many of them read each row.  [default: all]",
 )
 @click.option(
     "--repeats",
@@ -264,13 +278,13 @@ _QUESTIONS = click.option(
     default=0.1,
     show_default=True,
     metavar="X",
-    help="Share of a sheet that comes once more.",
+    help="Share of a sheet that is repeated, to see how consistent an annotator is.",
 )
 @_SEED
 @_LANG
 @together(QUIET, VERBOSE)
 def validate_export(source: Path, out: Path, quiet: bool, **asked: Any) -> None:
-    """Write one blind sheet an annotator, each in an order of its own, and the key."""
+    """Write a blind sheet for each annotator, each in its own order, and the key."""
     from genprobe.curation import validate as step
 
     note = noter(quiet)
@@ -280,19 +294,19 @@ def validate_export(source: Path, out: Path, quiet: bool, **asked: Any) -> None:
     note(f"not for annotators: {key}")
 
 
-@validate.command(name="import", short_help="Take back what annotators answered.")
+@validate.command(name="import", short_help="Read the annotators' sheets and check them.")
 @click.argument(
     "paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="SHEET..."
 )
 @click.option(
-    "--key", required=True, type=click.Path(path_type=Path), metavar="FILE", help="Of the export."
+    "--key", required=True, type=click.Path(path_type=Path), metavar="FILE", help="Key of export."
 )
 @_OUT
 @together(QUIET, VERBOSE)
 def validate_import(paths: tuple[Path, ...], key: Path, out: Path | None, quiet: bool) -> int:
-    """Take back what annotators answered: a table of votes, item, rater, question, label.
+    """Read the annotators' answers into a table of votes: item, rater, question, label.
 
-    What is missing or malformed is printed to stderr (exit code 1); the rest counts.
+    Answers that are missing or invalid are printed to stderr (exit code 1); the others are used.
     """
     from genprobe.commands._console import say
     from genprobe.curation import tables
@@ -314,17 +328,24 @@ def validate_import(paths: tuple[Path, ...], key: Path, out: Path | None, quiet:
     required=True,
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="item, rater, label; may be repeated.",
+    help="Table of votes: item, rater, label; may be repeated.",
 )
 @_QUESTIONS
-@click.option("--rule", default="", metavar="R", help="5/7, >60%, >=50%; else the questions' own.")
-@click.option("--model", default="", metavar="M", help="dawid-skene or glad, beside the majority.")
-@click.option("--all", "every", is_flag=True, help="Write rows that are not kept, too.")
+@click.option(
+    "--rule",
+    default="",
+    metavar="R",
+    help="Such as 5/7, >60% or >=50%; default that of the questions.",
+)
+@click.option(
+    "--model", default="", metavar="M", help="dawid-skene or glad, shown with the majority."
+)
+@click.option("--all", "every", is_flag=True, help="Also write rows that are not kept.")
 @click.option(
     "--kappas",
     type=click.Path(path_type=Path),
     metavar="FILE.svg",
-    help="Draw kappa of every two annotators; .svg or .pdf.",
+    help="Draw the kappa of every two annotators; .svg or .pdf.",
 )
 @_LANG
 @_OUT
@@ -339,7 +360,7 @@ def validate_keep(
     quiet: bool,
     **asked: Any,
 ) -> None:
-    """Count votes, write what is kept with its votes, and print how far annotators agree."""
+    """Count votes, write the rows that are kept, and print how far annotators agree."""
     from genprobe.curation import tables
     from genprobe.curation import validate as step
     from genprobe.report import agreement as figure
@@ -356,16 +377,20 @@ def validate_keep(
         print_scores(scores, form)
     note(", ".join(f"{count:,} {what}" for what, count in done.counts.items()))
     for question in done.foreign:
-        note(f"{question!r} is no question of {asked['name']!r}: kept where it is voted 'yes'")
+        note(f"{question!r} is no question of {asked['name']!r}; 'yes' counts as a vote to keep")
     if done.unknown:
-        note(f"votes on {many(len(done.unknown), 'item')} that {source} has not, left out")
+        note(f"votes on {many(len(done.unknown), 'item')} that {source} does not have, left out")
 
 
 @command.command(short_help="Measure how diverse texts are.")
 @_SOURCE
-@click.option("--by", metavar="COL,…", help="Columns that make the cells.")
-@click.option("--column", default="", metavar="COL", help="Of the texts, if not text or sentence.")
-@click.option("--model", default="", metavar="M", help="A BERT for homogenisation: a folder.")
+@click.option("--by", metavar="COL,…", help="Columns by which figures are grouped.")
+@click.option(
+    "--column", default="", metavar="COL", help="Column of the texts, if not text or sentence."
+)
+@click.option(
+    "--model", default="", metavar="M", help="Folder of a BERT model, for homogenisation."
+)
 @_SEED
 @_LANG
 @together(FORMAT, VERBOSE)
@@ -376,22 +401,22 @@ def diversity(source: Path, by: str | None, form: str, **asked: Any) -> None:
     print_scores(step.run(source, columns_of(by), **asked), form)
 
 
-@command.command(short_help="Fill templates with groups that agree.")
+@command.command(short_help="Fill templates with groups, in the right grammatical form.")
 @_SOURCE
 @click.option(
     "--lexicon",
     default="",
     metavar="FILE",
-    help="A table of fillers of your own, instead of prompts/lexicon.",
+    help="Your own table of fillers, instead of prompts/lexicon.",
 )
 @click.option(
     "--limit",
     type=click.IntRange(0),
     default=0,
     metavar="N",
-    help="At most N pairs of a template, balanced; 0: all.",
+    help="At most N pairs for each template, balanced over groups; 0: all.",
 )
-@click.option("--check", "only_check", is_flag=True, help="List faults, and fill nothing.")
+@click.option("--check", "only_check", is_flag=True, help="Only list faults of the templates.")
 @_SEED
 @_LANG
 @_OUT
@@ -399,7 +424,8 @@ def diversity(source: Path, by: str | None, form: str, **asked: Any) -> None:
 def fill(source: Path, only_check: bool, out: Path | None, quiet: bool, **how: Any) -> int:
     """Fill templates: slots as in SHADES, [PLACEHOLDER] with lists, or contexts as in PBBQ.
 
-    A filler that cannot agree is refused (exit code 2). What a reader should look at is listed.
+    A filler without the grammatical form that a slot needs is an error (exit code 2). Sentences
+    that a person should check are listed.
     """
     from genprobe.curation import fill as step
     from genprobe.curation import tables
@@ -413,19 +439,19 @@ def fill(source: Path, only_check: bool, out: Path | None, quiet: bool, **how: A
     tables.write(out, rows, names)
     note = noter(quiet)
     for one in findings:
-        note(f"to be read: {one.where}: {one.message}")
+        note(f"to be checked: {one.where}: {one.message}")
     note(many(len(rows), "row"))
     return 0
 
 
-@command.command(short_help="Write a folder to publish: rows, card, Croissant.")
+@command.command(short_help="Write a folder to publish: rows, card, Croissant file.")
 @_SOURCE
 @click.option(
     "--about",
     required=True,
     type=click.Path(path_type=Path),
     metavar="FILE.toml",
-    help="Who was asked, how, under which licence; docs/datasets.md has one to copy.",
+    help="Who was asked, how, and the licence; docs/datasets.md has one to copy.",
 )
 @click.option(
     "-o",
@@ -433,22 +459,23 @@ def fill(source: Path, only_check: bool, out: Path | None, quiet: bool, **how: A
     required=True,
     type=click.Path(path_type=Path),
     metavar="FOLDER",
-    help="Its three files are written anew.",
+    help="Folder; its three files are replaced.",
 )
 @click.option(
     "--votes",
     multiple=True,
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="For the agreement of annotators; may be repeated.",
+    help="Table of votes, for the agreement of annotators; may be repeated.",
 )
 @click.option(
     "--rewordings",
     default="",
     metavar="FILE",
-    help="id (of a pair: ID-o and ID-c1), rewording_1, rewording_2: held back.",
+    help="Table of rewordings that are held back: id (for a pair ID-o and ID-c1), rewording_1, "
+    "rewording_2.",
 )
-@click.option("--keep-about", is_flag=True, help="Publish what respondents said of themselves.")
+@click.option("--keep-about", is_flag=True, help="Publish what respondents said about themselves.")
 @together(QUIET, VERBOSE)
 def document(
     source: Path,
@@ -462,7 +489,7 @@ def document(
     """Write a folder to publish: data.jsonl, README.md (the card) and croissant.json.
 
     `datasets.load_dataset` opens it, and `mlcroissant validate` accepts it. Rewordings go into
-    FOLDER-held-back.jsonl, which is not to be published.
+    FOLDER-held-back.jsonl; do not publish that file.
     """
     from genprobe.curation import document as step
     from genprobe.curation import validate as validating
@@ -476,29 +503,31 @@ def document(
     left = f", {done.left_out:,} left out" if done.left_out else ""
     note(f"{out}: {many(done.rows, 'row')}{left}; {done.canary}")
     if done.licence == step.UNKNOWN:
-        note("no licence: until about.toml names one, nobody may use or pass on what is published")
+        note("no licence: until about.toml names one, nobody may use or share the data")
     elif done.licence == "other":
-        note("the hub has no identifier for this licence: the card gives its name, as 'other'")
+        note("the hub has no identifier for this licence: the card has 'other' and its name")
     if done.held_back is not None:
         note(f"not to be published: {done.held_back}")
     if done.lacking:
-        note(f"without two rewordings that differ: {many(done.lacking, 'row')}")
+        note(f"without two different rewordings: {many(done.lacking, 'row')}")
 
 
-@command.command(short_help="To and from Label Studio, doccano, Potato, Google Forms, KoboToolbox.")
+@command.command(short_help="Convert to and from Label Studio, doccano, Potato, forms.")
 @click.argument(
     "sources", nargs=-1, type=click.Path(path_type=Path), metavar="FILE...", required=True
 )
-@click.option("--to", "to", metavar="TOOL", help="Write for a tool.")
-@click.option("--from", "from_", metavar="TOOL", help="Read what a tool exports.")
+@click.option("--to", "to", metavar="TOOL", help="Write a file for this tool.")
+@click.option("--from", "from_", metavar="TOOL", help="Read a file that this tool exported.")
 @_QUESTIONS
 @click.option("--pack", default="", metavar="P", help="For forms: the elicitation pack.")
-@click.option("--lang", default="en", show_default=True, metavar="CODE", help="Of the pack.")
+@click.option(
+    "--lang", default="en", show_default=True, metavar="CODE", help="Language of the pack."
+)
 @click.option(
     "--votes",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Where votes of annotators go: item, rater, question, label.",
+    help="File for the annotators' votes: item, rater, question, label.",
 )
 @click.option(
     "-o",
@@ -506,7 +535,7 @@ def document(
     required=True,
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="What is made.",
+    help="Output file.",
 )
 @together(QUIET, VERBOSE)
 def convert(
@@ -517,7 +546,7 @@ def convert(
     quiet: bool,
     **how: Any,
 ) -> None:
-    """Hand rows, or answers, to the tool that you use, and take them back without loss.
+    """Convert rows or answers for the tool that you use, and back without loss.
 
     \b
     genprobe dataset convert pairs.csv --to label-studio -o tasks.json
@@ -525,9 +554,9 @@ def convert(
     genprobe dataset convert survey --to xlsform --pack afristereo -o form.xlsx
     genprobe dataset convert responses.csv --from google-forms --pack afristereo -o answers.csv
 
-    TOOL is label-studio, doccano or potato, for rows that annotators judge, or google-forms or
-    xlsform, for answers of an elicitation pack. With `--to xlsform` and FILE `survey` the form
-    itself is written; with a table of answers, a CSV of submissions.
+    TOOL is label-studio, doccano or potato for rows that annotators judge, or google-forms or
+    xlsform (KoboToolbox, ODK) for answers to an elicitation pack. With `--to xlsform`, FILE is
+    `survey` to write the form itself, or a table of answers to write a CSV of submissions.
     """
     from genprobe.curation import exchange as step
     from genprobe.errors import InputError
@@ -535,11 +564,11 @@ def convert(
 
     tool = to or from_
     if tool is None or (to and from_):
-        raise InputError("convert: give --to TOOL or --from TOOL")
+        raise InputError("convert: give one of --to TOOL and --from TOOL")
     if tool not in step.TOOLS:
         raise unknown("tool", tool, step.TOOLS)
     if tool in step.FORMS and not how["pack"]:
-        raise InputError(f"{tool} carries answers of an elicitation pack: name it with --pack")
+        raise InputError(f"{tool} needs an elicitation pack; name it with --pack")
     convert_rows = _convert_items if tool in step.ITEMS else _convert_answers
     convert_rows(sources, tool, bool(to), out, noter(quiet), **how)
 
@@ -554,7 +583,7 @@ def _convert_items(
     votes: Path | None,
     **_: Any,
 ) -> None:
-    """Write rows for annotators of a tool, or read rows and votes of what it exports."""
+    """Write rows for an annotation tool, or read the rows and votes that it exported."""
     from genprobe.curation import exchange as step
     from genprobe.curation import tables
 
@@ -580,7 +609,7 @@ def _convert_answers(
     lang: str,
     **_: Any,
 ) -> None:
-    """Write a form, or answers as a tool has them, or read the answers that it exports."""
+    """Write a form or answers in the format of a tool, or read the answers that it exported."""
     from genprobe.curation import collect as packs
     from genprobe.curation import exchange as step
     from genprobe.curation import tables
@@ -607,10 +636,10 @@ def _convert_answers(
 @_OUT
 @together(QUIET, VERBOSE)
 def disambiguate(source: Path, seed: int, out: Path | None, quiet: bool, **asked: Any) -> None:
-    """Write `disambiguated` where a table of contexts lacks it, with PBBQ's prompt.
+    """Have a model write the missing `disambiguated` in a table of contexts, with PBBQ's prompt.
 
-    A reader looks at each, as `to_read` says, and writes yes into `read_by_person`; until then
-    `fill` refuses the row.
+    A person must read the rows with `to_read` and write yes into `read_by_person`; until then
+    `fill` refuses them.
     """
     from genprobe.curation import disambiguate as step
     from genprobe.curation import tables

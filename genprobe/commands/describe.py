@@ -1,4 +1,4 @@
-"""What a data set holds, before any model."""
+"""`genprobe describe`: count what is in a data set."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from genprobe.commands._console import noter
 from genprobe.commands._options import ASKED, QUIET, VERBOSE, together
 
 
-@click.command("describe", short_help="Count a data set by its annotations, before any model.")
+@click.command("describe", short_help="Count what is in a data set, by its annotations.")
 @click.argument("source", metavar="FILE")
 @ASKED["langs"]
 @click.option(
@@ -18,14 +18,14 @@ from genprobe.commands._options import ASKED, QUIET, VERBOSE, together
     type=click.Choice(["table", "csv", "json"]),
     default="table",
     show_default=True,
-    help="How the counts are printed.",
+    help="Format of the counts.",
 )
 @together(QUIET, VERBOSE)
 def command(source: str, langs: tuple[str, ...], form: str, quiet: bool) -> None:
-    """Count statements, pairs, templates or choices, and tell what is missing, doubled or odd.
+    """Count statements, pairs, templates or choices; say what is missing, duplicated or unusual.
 
-    Counts are by language, form, bias type, region and domain. FILE: a file, or builtin, shades,
-    templates.
+    Counts are by language, form, bias type, region and domain. FILE is a file, or builtin, shades
+    or templates.
     """
     import csv
     import dataclasses

@@ -1,4 +1,4 @@
-"""Essays that a model writes, and where they stand."""
+"""`genprobe essays`: ask a model for essays and read which side they take."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ from genprobe.commands._options import (
 )
 
 
-@click.command("essays", short_help="Ask a model for essays and remarks, read where they stand.")
+@click.command(
+    "essays", short_help="Ask a model for essays and remarks; read which side they take."
+)
 @click.option(
     "--data",
     default="builtin",
@@ -27,16 +29,18 @@ from genprobe.commands._options import (
     metavar="D",
     help="builtin, shades, or a file of statements.",
 )
-@click.option("--frame", "probes", multiple=True, metavar="F", help="Frame; may be repeated.")
+@click.option(
+    "--frame", "probes", multiple=True, metavar="F", help="A frame of the pack; may be repeated."
+)
 @CHAT
 @varied()
 @drawn(1, "0.7", 0.95, 128)
 @together(BY, DECLARED, FORMAT, QUIET, VERBOSE)
 def command(by: str | None, form: str, quiet: bool, **asked: Any) -> int:
-    """Ask a model for essays, reasons and remarks about statements, read where they stand.
+    """Ask a model for essays, reasons and remarks about statements; read which side they take.
 
-    Writes a run folder (runs/… unless --out), which the same command resumes, and prints the
-    table.
+    Writes a run folder (--out, or a folder in runs/) and prints the table. The same command
+    resumes an interrupted run.
     """
     declared = asked.pop("declared", False)
     return ask_and_score("essays", asked, by, form, quiet, declared)

@@ -1,4 +1,4 @@
-"""Let a new version of a model pass, or not."""
+"""`genprobe gate`: stop a new version of a model that is worse than the old one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from genprobe.commands._options import VERBOSE, together
 from genprobe.errors import InputError
 
 
-@click.command("gate", short_help="Stop a new version of a model whose figures rose; for CI.")
+@click.command("gate", short_help="Fail if the figures of a new model version rose; for CI.")
 @click.argument("new", type=click.Path(path_type=Path), metavar="NEW")
 @click.option(
     "--against",
@@ -20,21 +20,21 @@ from genprobe.errors import InputError
     required=True,
     type=click.Path(path_type=Path),
     metavar="OLD",
-    help="The run of the version before.",
+    help="The run of the old version.",
 )
 @click.option(
     "--max-rise",
     "rises",
     multiple=True,
     metavar="METRIC=POINTS",
-    help="Most that a figure may rise, such as endorsed=5; may be repeated.",
+    help="By how many points a figure may rise, such as endorsed=5; may be repeated.",
 )
 @click.option(
     "--max-flips",
     "flips",
     type=click.FloatRange(0, 100),
     metavar="POINTS",
-    help="Most answers, in %, that may change beyond what changes when a model is asked again.",
+    help="How many answers, in %, may change beyond those that change when a model is asked again.",
 )
 @click.option(
     "-f",
@@ -47,19 +47,18 @@ from genprobe.errors import InputError
 )
 @together(VERBOSE)
 def command(new: Path, old: Path, rises: tuple[str, ...], flips: float | None, form: str) -> int:
-    """Stop a new version of a model whose figures rose by more than is allowed.
+    """Fail if the figures of a new version of a model rose by more than is allowed.
 
-    NEW and OLD are runs that asked the same of two versions: quantised, fine-tuned, last week's.
-    Exit code 0: passed; 1: a rise beyond the limit is shown (one-sided, 5 %); 2: nothing could be
-    tested. Items pair one by one. Says how many answers changed and which way, also where the
-    averages are equal, when the sample is too small to see what it should stop, and when nothing
-    at all has changed.
+    NEW and OLD are runs that asked two versions of a model the same. Exit code 0: passed; 1: a
+    figure rose beyond its limit (one-sided test, 5 %); 2: nothing could be tested. Items are
+    matched one by one. Also says how many answers changed in each direction, whether the sample is
+    too small to detect a rise of the limit, and whether nothing changed at all.
     """
     from genprobe.analysis.gate import gate
     from genprobe.text.display import clean
 
     if not rises and flips is None:
-        raise InputError("nothing to test; give --max-rise METRIC=POINTS, such as endorsed=5")
+        raise InputError("no limit is given; add --max-rise METRIC=POINTS, such as endorsed=5")
     found = gate(new, old, _limits(rises), None if flips is None else flips / 100)
     if form == "json":
         click.echo(json.dumps(found.json(), ensure_ascii=True, indent=1))
@@ -80,8 +79,10 @@ def _limits(rises: tuple[str, ...]) -> dict[str, float]:
         except ValueError:
             most = math.nan
         if not equals or not 0 <= most <= 100:
-            raise InputError(f"--max-rise {rise}: METRIC=POINTS, of 0 to 100, such as endorsed=5")
+            raise InputError(
+                f"--max-rise {rise}: give METRIC=POINTS, from 0 to 100, such as endorsed=5"
+            )
         if metric in limits:
-            raise InputError(f"--max-rise {metric} is there twice")
+            raise InputError(f"--max-rise {metric} is given twice")
         limits[metric] = most / 100
     return limits

@@ -1,4 +1,4 @@
-"""Read replies: of a run, or of anybody's."""
+"""`genprobe judge`: read the replies of a run, or of a file."""
 
 from __future__ import annotations
 
@@ -20,11 +20,15 @@ from genprobe.text import many
 _OF_A_MODEL = ("engine", "base_url", "concurrency", "engine_args", "headers", "key_env")
 
 
-@click.command("judge", short_help="Read replies, of a run or of anybody's.")
+@click.command("judge", short_help="Read the replies of a run, or of your own file.")
 @click.argument("source", type=click.Path(path_type=Path), metavar="RUN|FILE")
-@click.option("--judge", "names", multiple=True, metavar="J", help="Judge; default yesno.")
-@click.option("--parser", metavar="P", help="For yesno: another reader; shades2025 or strict.")
-@click.option("--classifier", metavar="C", help="For sentiment: a card; see `list classifiers`.")
+@click.option(
+    "--judge", "names", multiple=True, metavar="J", help="Judge, see `list judges`; default yesno."
+)
+@click.option("--parser", metavar="P", help="For yesno: another way to read, shades2025 or strict.")
+@click.option(
+    "--classifier", metavar="C", help="For sentiment: the classifier, see `list classifiers`."
+)
 @click.option(
     "--kind", metavar="K", help="For sentiment: what the texts are; stories (default) or reviews."
 )
@@ -36,17 +40,19 @@ _OF_A_MODEL = ("engine", "base_url", "concurrency", "engine_args", "headers", "k
     "--only",
     default="",
     metavar="KIND",
-    help="For llm: only replies of this kind, as they were read before; such as undecided.",
+    help="For llm: only replies that yesno gave this kind, such as undecided.",
 )
 @click.option(
     "--gold",
     metavar="COLUMN",
-    help="Of a file: labels that people gave; says how often the judge gives the same, and where "
-    "it does not.",
+    help="For a file: column of labels that people gave; says how often the judge agrees, and "
+    "where it does not.",
 )
 @together(*(ASKED[name] for name in _OF_A_MODEL))
 @TOLD
-@click.option("-o", "out", metavar="FILE", help="JSONL, CSV or Parquet by suffix; else stdout.")
+@click.option(
+    "-o", "out", metavar="FILE", help="Output file: JSONL, CSV or Parquet by suffix; else stdout."
+)
 @together(QUIET, VERBOSE)
 def command(
     source: Path,
@@ -61,19 +67,20 @@ def command(
     quiet: bool,
     **asked: Any,
 ) -> None:
-    """Read replies: of a run folder, or of anybody's, in JSONL, CSV or Parquet.
+    """Read the replies of a run folder, or of your own file (JSONL, CSV or Parquet).
 
-    Rows need `response`; for the answers also `lang` and `probe`, and `prompt` where replies may
-    begin with an echo of it. They come back with `answer`, `kind`, `conflict`, `rule` and
-    `evidence` (or the columns of another judge: `genprobe list judges`), others untouched.
-    The judge llm is a chat model, which --model, or --base-url, and a rubric name.
+    Rows need `response`; to read yes/no answers also `lang` and `probe`, and `prompt` if replies
+    may begin with an echo of it. The columns `answer`, `kind`, `conflict`, `rule` and `evidence`
+    are added (or the columns of another judge); other columns are kept. The judge llm is a chat
+    model: name it with --model or --base-url, and choose a rubric.
     """
     from genprobe.judges import make
     from genprobe.tasks.pipeline.open import engine_options, open_engine, told
 
     if only and set(names) != {"llm"}:
         raise InputError(
-            "--only goes with --judge llm; the other judges read all replies in no time"
+            "--only can be used only with --judge llm; the other judges are fast enough to read "
+            "all replies"
         )
     note = noter(quiet)
     server = engine_options(asked["engine_args"], asked["base_url"], asked["concurrency"])
@@ -112,10 +119,13 @@ def _judge(
     with Bar(quiet) as bar:
         if source.is_dir():
             if out:
-                raise InputError("-o goes with a file; judgments of a run stay in its folder")
+                raise InputError(
+                    "-o can be used only with a file; judgments of a run are written to its folder"
+                )
             if column:
                 raise InputError(
-                    "--gold goes with a file; people's labels of a run: `genprobe review export`"
+                    "--gold can be used only with a file; people label the replies of a run with "
+                    "`genprobe review export`"
                 )
             with Run.open(source) as run:
                 counts = judge_run(run, judges, bar, only)
@@ -146,7 +156,7 @@ def _judge(
 
 
 def _cautions(judges: list[Any]) -> Iterator[str]:
-    """Say how far judges of stories and essays can be trusted with what they have read."""
+    """Yield cautions about the measured accuracy of the judges of stories and essays."""
     from genprobe.resources import measured
 
     for judge in judges:

@@ -1,4 +1,4 @@
-"""Packs, languages, templates and phrases checked."""
+"""`genprobe lint`: check packs, languages, templates and phrases."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from genprobe.commands._console import say
 from genprobe.commands._options import VERBOSE
 
 
-@click.command("lint", short_help="Check packs, languages, templates, phrases.")
+@click.command("lint", short_help="Check the files in prompts/: packs, languages, phrases.")
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path), metavar="[PATH]...")
 @click.option("-q", "--quiet", is_flag=True, help="Errors only.")
 @VERBOSE
 def command(paths: tuple[Path, ...], quiet: bool) -> int:
-    """Check all that lies in prompts/: files or folders, without any all that is shipped.
+    """Check files of packs, languages, templates and phrases.
 
-    Exit code 1 if there are errors. The published wordings are an instrument, used as they were:
-    their faults are warnings.
+    PATH is a file or a folder. Without PATH everything in prompts/ is checked. Exit code 1 if there
+    are errors. Faults of published wordings are only warnings, because these are used as they were
+    published.
     """
     from genprobe.lint import lint as check
     from genprobe.text.display import clean
@@ -35,6 +36,6 @@ def command(paths: tuple[Path, ...], quiet: bool) -> int:
 
 
 def _short(where: str) -> str:
-    """Write a path as one would type it from here."""
+    """Write a path relative to the current folder, if it is inside."""
     here = f"{Path.cwd()}/"
     return where.removeprefix(here)

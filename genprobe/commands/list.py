@@ -1,4 +1,4 @@
-"""What there is, by name."""
+"""`genprobe list`: list models, packs, languages and so on."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ _LISTS = (
 
 @click.command(
     name="list",
-    short_help="List languages, packs, engines, judges, metrics.",
-    help=f"List what there is, one a line: name, then what it is.\n\nWHAT: {', '.join(_LISTS)}.",
+    short_help="List languages, packs, engines, judges, metrics, …",
+    help="List what is available, one per line: its name and what it is.\n\n"
+    f"WHAT: {', '.join(_LISTS)}.",
 )
 @click.argument("what", type=click.Choice(_LISTS), metavar="WHAT")
 @VERBOSE
@@ -33,7 +34,7 @@ def _listed(what: str) -> list[tuple[str, str]]:
 
     if what == "models":
         return [
-            ("(none)", "the control model: without --model; a test instrument"),
+            ("(none)", "the control model, which tests genprobe; it runs without --model"),
             ("FOLDER", "a model on disk, as transformers saves it"),
             ("ORG/NAME", "a model of the Hugging Face hub"),
             *models.listed(),

@@ -1,4 +1,4 @@
-"""What a model prefers: sentence pairs and choices by log-probability."""
+"""`genprobe logprob`: measure by log-probability which sentence or option a model prefers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from genprobe.commands._options import ASKED, BY, FORMAT, QUIET, VERBOSE, asked,
 _SERVER = ("base_url", "concurrency", "engine_args", "headers", "key_env")
 
 
-@click.command("logprob", short_help="Score sentence pairs by what a model prefers.")
+@click.command("logprob", short_help="Measure which of two sentences a model prefers.")
 @click.option(
     "--data",
     default="builtin",
@@ -26,7 +26,7 @@ _SERVER = ("base_url", "concurrency", "engine_args", "headers", "key_env")
     "scorers",
     multiple=True,
     metavar="S",
-    help="Scorer, see `list scorers`; may be repeated.",
+    help="Scorer; see `list scorers`; may be repeated.",
 )
 @together(*(ASKED[name] for name in ("langs", "model", "limit", "out")))
 @click.option(
@@ -34,38 +34,38 @@ _SERVER = ("base_url", "concurrency", "engine_args", "headers", "key_env")
     default="auto",
     show_default="transformers",
     metavar="E",
-    help="transformers; causal models also vllm, or openai: a running vLLM server.",
+    help="transformers; for causal models also vllm, or openai (a running vLLM server).",
 )
 @together(*(ASKED[name] for name in _SERVER))
 @click.option(
     "--revision",
     metavar="R,…",
-    help="Of a model of the hub; several are one run each. So are the models in a folder.",
+    help="Revision of a model of the hub; each makes its own run. So does each model in a folder.",
 )
 @click.option(
-    "--context", default="", metavar="TEXT", help="Before every sentence of a pair, as it is."
+    "--context", default="", metavar="TEXT", help="Text before every sentence of a pair, unchanged."
 )
-@click.option("--prefix", default="", metavar="WORD", help="Part of every sentence of a table.")
+@click.option("--prefix", default="", metavar="WORD", help="Word put before every sentence.")
 @click.option("--plain", is_flag=True, help="Score a chat model without its template.")
 @click.option(
     "--chat",
     is_flag=True,
-    help="Score the sentence, or option, as the beginning of a chat model's own turn; the "
-    "context, or the question, is the user's.",
+    help="Score the sentence (or option) as the beginning of a chat model's turn, after the "
+    "context (or question) as the user's turn.",
 )
 @click.option(
     "--preprocess",
     default="",
     metavar="P",
-    help="rubia: small letters, no punctuation but commas (RuBia, 3.8).",
+    help="rubia: lower case, and no punctuation except commas (RuBia, 3.8).",
 )
 @together(BY, FORMAT, QUIET, VERBOSE)
 def command(revision: str | None, by: str | None, form: str, quiet: bool, **given: Any) -> None:
     """Score pairs of sentences, or choices, by their log-probability under a model.
 
-    Of causal, masked and encoder-decoder models of transformers. Writes a run folder (runs/…
-    unless --out), which the same command resumes, with the value of every token: `genprobe score
-    RUN --scorer S` reduces them in another way, without the model.
+    The model can be causal, masked or encoder-decoder. Writes a run folder (--out, or a folder in
+    runs/) with the value of every token, and prints the table; the same command resumes an
+    interrupted run. `genprobe score RUN --scorer S` then applies another scorer without the model.
     """
     from genprobe import tasks
     from genprobe.analysis.score import score

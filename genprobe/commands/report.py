@@ -1,4 +1,4 @@
-"""A page of runs."""
+"""`genprobe report`: make a page about runs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from genprobe.commands._console import noter
 from genprobe.commands._options import QUIET, VERBOSE, together
 
 
-@click.command(name="report", short_help="Make a page of runs that one can publish.")
+@click.command(name="report", short_help="Make a page about runs that you can publish.")
 @click.argument(
     "folders", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN..."
 )
@@ -26,18 +26,19 @@ from genprobe.commands._options import QUIET, VERBOSE, together
     "--figures",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Also write figures for a paper, each as SVG and PDF with its data as CSV.",
+    help="Also write figures for a paper: each as SVG and PDF, and its data as CSV.",
 )
 @click.option(
     "--redact",
     is_flag=True,
-    help="Without statements, prompts, replies and quotes of them; items are known by a hash.",
+    help="Leave out statements, prompts and replies; items are named by a hash.",
 )
 @click.option(
     "--reviewed",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Of `review import`: the rates that it corrects come first, corrected and as measured.",
+    help="Table of `review import`: rates are shown corrected by it, with the measured ones beside "
+    "them.",
 )
 @together(QUIET, VERBOSE)
 def command(
@@ -48,10 +49,10 @@ def command(
     reviewed: Path | None,
     quiet: bool,
 ) -> None:
-    """Make one page of one run or several: what was measured, the figures, all behind them.
+    """Make a page about one run or several: what was measured, the figures, the replies.
 
-    The page is one file that needs no network. Runs of several models stand side by side; those
-    of `yesno` and `logprob` of one model are also set against each other. No model is needed.
+    The page is one file that needs no network. Runs of several models are shown side by side; runs
+    of `yesno` and `logprob` of the same model are also compared. No model is needed.
     """
     from genprobe import report
 

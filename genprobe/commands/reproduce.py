@@ -1,4 +1,4 @@
-"""A published table derived again."""
+"""`genprobe reproduce`: derive a published table again."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from genprobe.commands._options import QUIET, VERBOSE, together
     "folder",
     type=click.Path(path_type=Path),
     metavar="FOLDER",
-    help="Where the published raw data lie: a download of yours. Not needed where a study's "
-    "printed figures alone are checked.",
+    help="Folder of the study's raw data, which you have downloaded. Not needed if only the "
+    "printed figures are checked.",
 )
 @click.option(
     "-f",
@@ -27,21 +27,21 @@ from genprobe.commands._options import QUIET, VERBOSE, together
     type=click.Choice(["table", "csv", "json"]),
     default="table",
     show_default=True,
-    help="How cells are printed.",
+    help="Format of the cells.",
 )
 @together(QUIET, VERBOSE)
 def command(name: str, folder: Path | None, form: str, quiet: bool) -> int:
-    """Derive a published table again from published raw data, and set ours beside theirs.
+    """Derive a published table again from its raw data, and compare the two.
 
     \b
     genprobe list reproductions
     genprobe reproduce rubia --from ./RuBia-Dataset
     genprobe reproduce rubia --from ./RuBia-Dataset -f csv > cells.csv
 
-    Cell by cell: what agrees to the printed digits, what does not, and why where that is known.
-    Published figures come with genprobe, statements and replies do not: docs/reproduce.md names
-    the files that each study needs. Exit code 0 if every cell agrees or differs for a known
-    reason, else 1.
+    Prints which cells agree to the printed digits, which do not, and why, if that is known. The
+    published figures come with genprobe, statements and replies do not: docs/reproduce.md names the
+    files that each study needs. Exit code 0 if every cell agrees or differs for a known reason,
+    else 1.
     """
     from genprobe.analysis.reproduce import run
     from genprobe.analysis.reproduced import render

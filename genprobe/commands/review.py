@@ -1,4 +1,4 @@
-"""People read a sample."""
+"""`genprobe review`: have people read a sample of replies."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from genprobe.errors import Caution
 from genprobe.text import many
 
 
-@click.group("review", short_help="Have people read a sample of replies, and use what they say.")
+@click.group("review", short_help="Have people check how a sample of replies was read.")
 def command() -> None:
-    """Have people read a sample of replies, in a spreadsheet, and use what they say.
+    """Have people read a sample of replies in a spreadsheet, and correct rates by their answers.
 
     \b
     genprobe review export RUN -o sample.csv --reviewers 2     a file for each of two
@@ -29,20 +29,29 @@ def command() -> None:
 @click.argument(
     "sources", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN..."
 )
-@click.option("-o", "out", required=True, metavar="FILE.csv", help="How the files are called.")
+@click.option("-o", "out", required=True, metavar="FILE.csv", help="Name of the files.")
 @click.option(
     "--size",
     type=click.IntRange(1),
     default=200,
     show_default=True,
     metavar="N",
-    help="Replies; stories to the nearest whole template.",
+    help="Number of replies; stories are drawn as whole templates, so their number is rounded.",
 )
 @click.option(
-    "--lang", "langs", multiple=True, metavar="CODE", help="Language asked in; may be repeated."
+    "--lang",
+    "langs",
+    multiple=True,
+    metavar="CODE",
+    help="Only replies to questions in this language; may be repeated.",
 )
 @click.option(
-    "--reviewers", type=click.IntRange(1), default=1, show_default=True, metavar="N", help="People."
+    "--reviewers",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Number of reviewers.",
 )
 @click.option(
     "--overlap",
@@ -50,7 +59,7 @@ def command() -> None:
     default=1.0,
     show_default=True,
     metavar="X",
-    help="Share of the sample that all of them read; the rest is dealt out.",
+    help="Share of the sample that all reviewers read; the rest is divided among them.",
 )
 @click.option(
     "--repeats",
@@ -58,38 +67,39 @@ def command() -> None:
     default=0.1,
     show_default=True,
     metavar="X",
-    help="Share of a reviewer's rows that come once more.",
+    help="Share of a reviewer's rows that are repeated, to see how consistent the reviewer is.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Of sample and order.")
+@click.option(
+    "--seed", type=int, default=0, show_default=True, help="Seed of the sample and its order."
+)
 @click.option(
     "--only",
     default="",
     metavar="KIND",
-    help="Only replies of this kind, as the judge read them; such as undecided.",
+    help="Only replies that the judge gave this kind, such as undecided.",
 )
 @click.option(
     "--disagreements",
     type=click.Path(path_type=Path),
     metavar="FILE.csv",
-    help="What `import` wrote: what its reviewers disagree on goes to one more reader.",
+    help="Table of `import`: export only the replies on which its reviewers disagree, for another "
+    "reviewer.",
 )
 @click.option(
     "--question",
     "questions",
     multiple=True,
     metavar="Q",
-    help="Of prompts/review.toml, asked besides: fluency, repetition, switches, warning; may be "
-    "repeated.",
+    help="Additional question of prompts/review.toml: fluency, repetition, switches or warning; "
+    "may be repeated.",
 )
 @together(QUIET, VERBOSE)
 def review_export(sources: tuple[Path, ...], out: str, quiet: bool, **asked: Any) -> None:
     """Write a blind sample of the replies of runs, one file for each reviewer.
 
-    Of stories whole templates are drawn, with all of their stories.
-
-    That is FILE.csv for one reviewer, FILE-reviewer1.csv, … for several. Beside them come
-    FILE-instructions.txt, to read first, and FILE-key.json, which is not for the reviewers:
-    `import` needs it.
+    For one reviewer that is FILE.csv, for several FILE-reviewer1.csv and so on.
+    FILE-instructions.txt is for reviewers to read first. FILE-key.json is not for them: `import`
+    needs it. Stories are drawn by template, with all stories of a template.
     """
     from genprobe.review import sample as review
 
@@ -106,7 +116,7 @@ def review_export(sources: tuple[Path, ...], out: str, quiet: bool, **asked: Any
     note(f"not for reviewers: {done.key}")
 
 
-@command.command(name="import", short_help="Take back what reviewers answered, and check it.")
+@command.command(name="import", short_help="Read the reviewers' sheets and check them.")
 @click.argument(
     "paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE.csv..."
 )
@@ -114,16 +124,22 @@ def review_export(sources: tuple[Path, ...], out: str, quiet: bool, **asked: Any
     "--key",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Of the export.  [default: FILE-key.json]",
+    help="Key of the export.  [default: FILE-key.json]",
 )
 @click.option(
-    "-o", "out", default="review.csv", show_default=True, metavar="FILE", help="The table."
+    "-o",
+    "out",
+    default="review.csv",
+    show_default=True,
+    metavar="FILE",
+    help="The table of answers.",
 )
 @together(QUIET, VERBOSE)
 def review_import(paths: tuple[Path, ...], key: Path | None, out: str, quiet: bool) -> int:
-    """Take back what reviewers answered: into one table, and into the runs as a judge's labels.
+    """Read the reviewers' answers into one table, and into the runs as labels of a judge.
 
-    What is missing, malformed or changed is printed, row by row (exit code 1); the rest counts.
+    Answers that are missing, invalid or changed are printed row by row (exit code 1); the others
+    are used.
     """
     from genprobe.review import collect as reviewed
 
@@ -137,12 +153,14 @@ def review_import(paths: tuple[Path, ...], key: Path | None, out: str, quiet: bo
         for question, count in counts.items():
             note(f"{folder}/judgments/reviewed-{question}.jsonl: {many(count, 'label')}")
     if done.kept:
-        what = "adjudicated or of another export, which these sheets do not settle, stay"
-        note(Caution(f"{many(done.kept, 'label')} {what}; delete the file to be rid of them"))
+        what = "from an adjudicator or another export are kept, as these sheets do not cover them"
+        note(Caution(f"{many(done.kept, 'label')} {what}; to drop them, delete the file"))
     return 1 if done.problems else 0
 
 
-@command.command(name="agreement", short_help="How far reviewers agree, by question and language.")
+@command.command(
+    name="agreement", short_help="Compute how far reviewers agree, by question and language."
+)
 @click.argument(
     "paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE..."
 )
@@ -150,9 +168,9 @@ def review_import(paths: tuple[Path, ...], key: Path | None, out: str, quiet: bo
 def review_agreement(paths: tuple[Path, ...], form: str) -> None:
     """Compute how far reviewers agree with one another and with themselves.
 
-    Raw agreement, Cohen's, Fleiss' and Krippendorff's coefficients, and each reviewer's repeated
-    answers. Rows need `item`, `reviewer`, `question`, `answer`; an empty answer is a missing one.
-    In a table shares of answers that agree are in %, coefficients from -1 to 1.
+    Prints the share of answers that agree (in %), the coefficients of Cohen, Fleiss and
+    Krippendorff (from -1 to 1), and how often each reviewer repeats an answer. Rows need `item`,
+    `reviewer`, `question`, `answer`; an empty answer is missing.
     """
     from genprobe.review.agreement import agreement
 

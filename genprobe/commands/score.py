@@ -1,4 +1,4 @@
-"""Runs and files counted."""
+"""`genprobe score`: compute the scores of runs and files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from genprobe.commands._console import columns, noter, print_scores
 from genprobe.commands._options import BY, DECLARED, FORMAT, QUIET, VERBOSE, together
 
 
-@click.command("score", short_help="Count answers, with intervals and signatures.")
+@click.command("score", short_help="Compute scores with intervals and signatures.")
 @click.argument(
     "sources", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN|FILE..."
 )
@@ -19,39 +19,42 @@ from genprobe.commands._options import BY, DECLARED, FORMAT, QUIET, VERBOSE, tog
     "--reviewed",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Of `review import`: rates come as measured and corrected by what people said.",
+    help="Table of `review import`: also print rates corrected by what reviewers answered.",
 )
 @click.option(
     "--rule",
     type=click.Choice(["published"]),
-    help="Of stories: NegRate by the rule of the study, beside ours.",
+    help="For stories: also print NegRate by the rule of the published study.",
 )
 @click.option(
     "--scorer",
     "scorers",
     multiple=True,
     metavar="S",
-    help="Of a log-prob run: how its values are reduced; may be repeated.",
+    help="For a run of logprob: the scorer, see `list scorers`; may be repeated.",
 )
 @click.option(
     "--perplexity",
     is_flag=True,
-    help="The pro and anti of a file are perplexities: the lower is preferred.",
+    help="The columns pro and anti of a file are perplexities: the lower one is preferred.",
 )
 @click.option(
     "--people",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Of choices: what share of people agree with each stereotype; see docs/preferences.md.",
+    help="For choices: a table of the share of people who agree with each stereotype; see "
+    "docs/preferences.md.",
 )
-@click.option("--band", is_flag=True, help="How far the choice of a reader moves yes/no answers.")
+@click.option(
+    "--band", is_flag=True, help="Show how far yes/no rates depend on how replies are read."
+)
 @click.option(
     "--region",
     "regions",
     multiple=True,
     metavar="R",
-    help="Only stereotypes known in this region (SHADES); may be repeated. With --by inside, these "
-    "against the others.",
+    help="Only stereotypes known in this region (SHADES); may be repeated. With --by inside, "
+    "compare them with the others.",
 )
 @together(BY, DECLARED, FORMAT, QUIET, VERBOSE)
 def command(
@@ -69,13 +72,14 @@ def command(
     form: str,
     quiet: bool,
 ) -> None:
-    """Count the answers of run folders, or of files that `judge` wrote.
+    """Compute the scores of run folders, or of files that `judge` wrote.
 
-    A file of sentence pairs scored anywhere (rows item, model, pro, anti: the value of the
-    stereotype and of its contrast, higher is preferred) is counted, too: docs/preferences.md.
+    A file of sentence pairs that another program scored can be used, too. Its columns are item,
+    model, pro and anti: the value of the stereotype and of its contrast, of which the higher is
+    preferred (docs/preferences.md).
 
-    Every figure comes with its n, what was left out, a 95 % interval and a signature. No model
-    is needed: a run can be scored again and again.
+    Every figure comes with its n, what was left out, a 95 % confidence interval and a signature.
+    No model is needed, and a run can be scored as often as you like.
     """
     from genprobe.analysis.score import score
 

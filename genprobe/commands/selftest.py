@@ -1,4 +1,4 @@
-"""The instrument measured with what is known."""
+"""`genprobe selftest`: check genprobe against known values."""
 
 from __future__ import annotations
 
@@ -8,15 +8,19 @@ from genprobe.commands._console import Bar
 from genprobe.commands._options import QUIET, VERBOSE, together
 
 
-@click.command("selftest", short_help="Compare what is measured with rates that are known.")
+@click.command("selftest", short_help="Check genprobe against a model with known rates.")
 @click.option(
-    "--seed", type=int, default=0, show_default=True, help="Base of every request's seed."
+    "--seed",
+    type=int,
+    default=0,
+    show_default=True,
+    help="Number from which all seeds are derived.",
 )
 @together(QUIET, VERBOSE)
 def command(seed: int, quiet: bool) -> int:
-    """Measure the control model and compare with its exact answer rates (exit code 1 if off).
+    """Measure the control model and compare with its known rates (exit code 1 if they differ).
 
-    The whole instrument is tested: engine, reader, counting, intervals.
+    This tests everything from the engine and the judges to the counts and intervals.
     """
     from genprobe import selftest as test
 

@@ -1,4 +1,4 @@
-"""Stories that a model tells, and how they feel."""
+"""`genprobe stories`: ask a model for stories and read their sentiment."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from genprobe.commands._options import (
 )
 
 
-@click.command("stories", short_help="Ask a model for stories, read their sentiment and count it.")
+@click.command("stories", short_help="Ask a model for stories; read their sentiment and count it.")
 @click.option(
     "--data",
     default="builtin",
@@ -36,13 +36,14 @@ from genprobe.commands._options import (
 @CHAT
 @varied(False)
 @drawn(5, "1", 1.0, 512)
-@click.option("--classifier", metavar="C", help="Of sentiment; see `list classifiers`.")
+@click.option("--classifier", metavar="C", help="Sentiment classifier; see `list classifiers`.")
 @together(BY, FORMAT, QUIET, VERBOSE)
 def command(by: str | None, form: str, quiet: bool, **asked: Any) -> int:
-    """Ask a model for five-sentence stories about people, read their sentiment, count it.
+    """Ask a model for five-sentence stories about people; read their sentiment and count it.
 
-    In Kazakh unless --lang. Writes a run folder (runs/… unless --out), which the same command
-    resumes, and prints the share of templates with mostly negative stories.
+    Without --lang the stories are in Kazakh. Writes a run folder (--out, or a folder in runs/) and
+    prints the share of templates with mostly negative stories. The same command resumes an
+    interrupted run.
     """
     declared = asked.pop("declared", False)
     return ask_and_score("stories", asked, by, form, quiet, declared)

@@ -1,4 +1,4 @@
-"""A run folder proved whole."""
+"""`genprobe verify`: check a run folder."""
 
 from __future__ import annotations
 
@@ -10,28 +10,29 @@ from genprobe.commands._options import VERBOSE
 from genprobe.text import many
 
 
-@click.command("verify", short_help="Prove that a run folder is whole.")
+@click.command("verify", short_help="Check that a run folder is complete and unchanged.")
 @click.argument("folder", type=click.Path(path_type=Path), metavar="RUN")
 @click.option(
     "--recompute",
     is_flag=True,
-    help="Compute the figures of scores.json again from the records, by a slow and obvious way.",
+    help="Also compute the figures of scores.json again from the records, with separate, simple "
+    "code.",
 )
 @click.option(
     "--reviewed",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="With --recompute: the table of `review import` that rates were corrected by.",
+    help="With --recompute: the table of `review import` by which rates were corrected.",
 )
 @click.option(
     "--people",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="With --recompute: the table of people's answers that was scored with.",
+    help="With --recompute: the table of people's answers with which the run was scored.",
 )
 @VERBOSE
 def command(folder: Path, recompute: bool, reviewed: Path | None, people: Path | None) -> int:
-    """Prove that a run folder is whole, or name what is not (exit code 1)."""
+    """Check that a run folder is complete and unchanged; else name the problems (exit code 1)."""
     from genprobe.errors import InputError
     from genprobe.runs.run import Run
     from genprobe.text.display import clean

@@ -1,4 +1,4 @@
-"""What a model says when asked yes/no questions."""
+"""`genprobe yesno`: ask a model yes/no questions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from genprobe.commands._options import (
 )
 
 
-@click.command("yesno", short_help="Ask a model yes/no questions, read and count its replies.")
+@click.command("yesno", short_help="Ask a model yes/no questions; read and count its replies.")
 @click.option(
     "--data",
     default="builtin",
@@ -27,25 +27,27 @@ from genprobe.commands._options import (
     metavar="D",
     help="builtin, shades, or a file of statements.",
 )
-@click.option("--probe", "probes", multiple=True, metavar="P", help="Probe; may be repeated.")
+@click.option(
+    "--probe", "probes", multiple=True, metavar="P", help="A question of the pack; may be repeated."
+)
 @CHAT
 @click.option(
     "--decode",
     "decodes",
     multiple=True,
     type=click.Choice(["free", "choice", "logprob"]),
-    help="How the answer is read: the model's own words (default), forced to an answer word, or "
-    "the probabilities of the answer words; may be repeated.",
+    help="How the answer is obtained: as a free reply (default), as a forced choice of an answer "
+    "word, or from the probabilities of the answer words; may be repeated.",
 )
 @varied()
 @drawn(1, "0; the control model: 1", 1.0, 64)
 @together(BY, DECLARED, FORMAT, QUIET, VERBOSE)
 def command(by: str | None, form: str, quiet: bool, **asked: Any) -> int:
-    """Ask a model yes/no questions about statements, read its replies, count them.
+    """Ask a model yes/no questions about statements; read and count its replies.
 
-    Writes a run folder (runs/… unless --out), which the same command resumes, and prints the
-    table. Without --model the built-in control model runs: a test instrument, not a model to
-    be judged.
+    Writes a run folder (--out, or a folder in runs/) and prints the table. The same command
+    resumes an interrupted run. Without --model the control model answers: it tests genprobe, and
+    is not a model to be judged.
     """
     declared = asked.pop("declared", False)
     return ask_and_score("yesno", asked, by, form, quiet, declared)

@@ -24,7 +24,7 @@ def engine_options(
 ) -> Options:
     """Parse `KEY=VALUE` texts into options. A value is JSON if it can be read as such, else text.
 
-    InputError for another form, a name that is there twice, or one that looks like a secret.
+    InputError for another form, a name that is given twice, or one that looks like a secret.
     """
     known = {"dtype": str, "device": str, "revision": str, "batch_tokens": int}
     found: dict[str, Any] = {}
@@ -33,7 +33,7 @@ def engine_options(
         if not equals or not name.isidentifier():
             raise InputError(f"--engine-arg {argument!r} is not KEY=VALUE")
         if name in found:
-            raise InputError(f"--engine-arg {name} is there twice")
+            raise InputError(f"--engine-arg {name} is given twice")
         if name in ("api_key", "key", "token", "hf_token", "password"):
             raise InputError(
                 f"--engine-arg {name}: keys are not given here, where others can read them; "
@@ -84,7 +84,7 @@ def _pairs(
             # Not repeated: what stands there may be a key.
             raise InputError(f"{option} wants NAME=VALUE, such as {_SUCH[option]}")
         if name in found:
-            raise InputError(f"{option} {name} is there twice")
+            raise InputError(f"{option} {name} is given twice")
         found[name] = text
         if not plain:
             try:
