@@ -5,6 +5,7 @@
 NFC and NFD, spaces and marks of direction), read and counted by genprobe, and must come out alike.
 """
 
+import json
 import math
 import unicodedata
 from types import SimpleNamespace
@@ -18,6 +19,8 @@ from genprobe import metrics, statistics
 from genprobe.analysis.band import Readings
 from genprobe.analysis.recompute import figure, intervals, rows
 from genprobe.analysis.recompute.reviewed import Review
+from genprobe.analysis.score import score
+from genprobe.commands._console import columns
 from genprobe.errors import InputError
 from genprobe.judges import yesno
 from genprobe.metrics.rates import recognised_declarations
@@ -82,7 +85,8 @@ def tables(draw):
                 "conflict": draw(st.sampled_from(TRUTH[conflict])) if answer else None,
                 "reply_language": reply if answer else None,
                 "status": status,
-                "own": unicodedata.normalize(form, word) + draw(st.sampled_from(["", " "])),
+                "own": unicodedata.normalize(form, word)
+                + draw(st.sampled_from(["", " ", "\u200e"])),
             }
         )
         measures, when = WHEN[probe]
@@ -95,7 +99,7 @@ def tables(draw):
                 "status": status,
                 "measures": measures,
                 "when": when,
-                "own": word,
+                "own": word.strip("\u200f"),
                 **({"answer": answer, "kind": kind} if answer else {}),
                 "conflict": conflict if answer else None,
                 "reply_language": reply if answer else None,
@@ -412,14 +416,14 @@ def test_the_band_of_several_readers(made, data):
         with pytest.raises(InputError, match="one reading only"):
             Readings(outcomes, None)
         return
-    for score in Readings(outcomes, None).beside(counted(outcomes, ["yes", "endorsed"], ["lang"])):
-        for name, value in score.readings.items():
+    for one in Readings(outcomes, None).beside(counted(outcomes, ["yes", "endorsed"], ["lang"])):
+        for name, value in one.readings.items():
             there = plain
             if name != "given":
                 there = rows.read_again(plain, yesno.make("" if name == "ours" else name))
-            slow = figure(score.metric, there, score.by).value
-            assert (value is None) == (slow is None), (score, name)
-            assert value is None or math.isclose(value, slow, abs_tol=1e-9), (score, name)
+            slow = figure(one.metric, there, one.by).value
+            assert (value is None) == (slow is None), (one, name)
+            assert value is None or math.isclose(value, slow, abs_tol=1e-9), (one, name)
 
 
 # --- reviewed
@@ -712,3 +716,115 @@ def test_originals_against_their_contrasts(data):
     ]
     for by in ([], ["probe"], ["statement"]):
         agree(counted(table.from_rows(made), ["contrast-gap"], by), plain)
+
+
+# --- files of strangers, to `score`
+
+
+def scored(path, made, *, by=(), **options):
+    """Scores of a file, and what was said of it."""
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in made), "utf-8")
+    said = []
+    found = score(path, by=by, metrics=options.pop("metrics", ["endorsed"]), note=said.append)
+    return found, [str(line).partition(": ")[2] for line in said]
+
+
+def replies(*made, **same):
+    """Rows of answers to the question of agreement."""
+    return [{"lang": "kk", "probe": "agreement", **same, **row} for row in made]
+
+
+TWICE = [{"statement": "s", "answer": "yes"}, {"statement": "s ", "answer": "no"}]
+
+
+@pytest.mark.parametrize(
+    ("made", "line"),
+    [
+        (TWICE, "leave out those that are copies"),
+        ([{**TWICE[0], "seed": 1}, {**TWICE[1], "seed": 2}], "--by seed tells them apart"),
+        ([TWICE[0], {**TWICE[0], "statement": "s\u200e"}], "leave out those that are copies"),
+    ],
+)
+def test_two_replies_to_one_question_are_said(tmp_path, made, line):
+    (found,), said = scored(tmp_path / "a.jsonl", replies(*made))
+    assert found.n == 2
+    assert said == [
+        "row 1 and row 2 ask the same (language, question, statement): counted as several replies "
+        f"about one statement; {line}"
+    ]
+
+
+def test_two_replies_of_one_number_are_refused(tmp_path):
+    made = [{**TWICE[0], "sample": 0}, {**TWICE[1], "sample": 0}]
+    with pytest.raises(InputError, match=r"row 1 and row 2 ask the same .*; leave out copies, and"):
+        scored(tmp_path / "a.jsonl", replies(*made))
+    made[1]["sample"] = 1
+    assert scored(tmp_path / "a.jsonl", replies(*made))[1] == []
+
+
+def test_pairs_that_are_copies_are_said(tmp_path):
+    made = [{"item": "a", "pro": -1, "anti": -2}, {"item": "b", "pro": -3, "anti": -2}]
+    metric = {"metrics": ["win-rate"]}
+    assert scored(tmp_path / "a.jsonl", made, **metric)[1] == []
+    (found,), (said,) = scored(tmp_path / "a.jsonl", [*made, made[0]], **metric)
+    assert (found.n, found.value) == (3, pytest.approx(2 / 3))
+    assert said.startswith("row 1 and row 3 hold the same in every column: all are counted")
+
+
+def test_columns_that_would_be_ours_are_said(tmp_path):
+    made = [{"statement": name, "Model": m, "answer": "no"} for name in "st" for m in "ab"]
+    _, said = scored(tmp_path / "a.jsonl", replies(*made))
+    assert said[0] == "the column 'Model' is not read; if it means 'model', rename it"
+    assert said[1].endswith("--by Model tells them apart")
+
+
+def test_revisions_of_a_file_are_apart(tmp_path):
+    """Two revisions of one model are neither pooled nor samples of one statement."""
+    made = [
+        {"model": model, "revision": revision, "statement": name, "answer": answer}
+        for model, revision, answer in (("a", "1", "yes"), ("a", "2", "no"), ("b", "1", "no"))
+        for name in "st"
+    ]
+    found, said = scored(tmp_path / "a.jsonl", replies(*made))
+    assert said == []
+    got = {(s.by["model"], s.by["revision"]): (s.value, s.n) for s in found}
+    assert got == {("a", "1"): (1, 2), ("a", "2"): (0, 2), ("b", "1"): (0, 2)}
+
+
+def test_values_that_look_alike_are_one_group(tmp_path):
+    """Numbers as texts, nothing in two ways, marks that nobody sees; what reads otherwise stays."""
+    values = [1, "1", " 1\u200e", 1.0, True, "", None, "F", "f", "a\u00a0b", "a b", "é", "e\u0301"]
+    made = [{"statement": f"s{n}", "own": v, "answer": "no"} for n, v in enumerate(values)]
+    found, _ = scored(tmp_path / "a.jsonl", replies(*made), by=["own"])
+    counts = {s.by["own"]: s.n for s in found}
+    assert counts == {"1": 4, "true": 1, None: 2, "F": 1, "f": 1, "a b": 2, "é": 2}
+    pairs = [{"item": n, "own": v, "pro": n, "anti": 3} for n, v in enumerate(values)]
+    found, _ = scored(tmp_path / "a.jsonl", pairs, by=["own"], metrics=["win-rate"])
+    assert {s.by["own"]: s.n for s in found} == counts
+
+
+@pytest.mark.parametrize(
+    ("asked", "known"), [("gender", "Gender"), ("GENDER ", "Gender"), ("Catégorie", None)]
+)
+def test_columns_in_another_spelling(tmp_path, asked, known):
+    """A column that differs only in case is named; one in another normal form is found."""
+    made = [
+        {"statement": n, "Gender": "f", "Cate\u0301gorie": n, "gender2": 1, "answer": "no"}
+        for n in "st"
+    ]
+    asked = columns(asked)
+    if known is None:
+        found, _ = scored(tmp_path / "a.jsonl", replies(*made), by=asked)
+        assert [s.by["Catégorie"] for s in found] == ["s", "t"]
+        return
+    with pytest.raises(InputError, match=f"did you mean {known!r}"):
+        scored(tmp_path / "a.jsonl", replies(*made), by=asked)
+
+
+def test_replies_to_one_text_are_one_statement(tmp_path):
+    """Without ids the statement's text tells which replies are about one statement."""
+    made = [{"text": text, "answer": answer} for text in "st" for answer in ("yes", "no", "no")]
+    named = [{"statement" if k == "text" else k: v for k, v in row.items()} for row in made]
+    (found,), _ = scored(tmp_path / "a.jsonl", replies(*made))
+    (same,), _ = scored(tmp_path / "a.jsonl", replies(*named))
+    assert (found.low, found.high) == (same.low, same.high)

@@ -150,6 +150,8 @@ def _table(source: Path, how: _How) -> _Table:
         else:
             rows, reader = _answered(source, how.band)
             outcomes = table.from_rows(rows, how.perplexity)
+            for line in table.oddities(rows, outcomes):
+                how.note(Caution(f"{source}: {line}"))
         if how.people is not None:
             outcomes = _with_people(source, outcomes, Path(how.people))
         for line in () if how.declared or "type" in how.by else other_forms(outcomes):
@@ -174,11 +176,19 @@ def _columns(tables: Sequence[_Table], by: Sequence[str]) -> list[str]:
         specs = [table.run.spec for table in tables if table.run and table.run.spec.checkpoint]
         called = {(spec.model, spec.checkpoint) for spec in specs}
         several = len(called) > len({spec.model for spec in specs})
+        several |= any(_of_revisions(table) for table in tables if not table.run)
         told = ["model", *(["revision"] if several else [])]
         columns[:0] = [name for name in told if len(_values_of(tables, name)) > 1]
     if _values_of(tables, "scorer") and "scorer" not in columns:
         columns.insert(0, "scorer")  # belongs to the number, also where there is but one
     return columns
+
+
+def _of_revisions(table: _Table) -> bool:
+    """Whether a file holds replies of several revisions of one model."""
+    if "revision" not in table.outcomes or "model" not in table.outcomes:
+        return "revision" in table.outcomes and table.outcomes["revision"].nunique() > 1
+    return bool((table.outcomes.groupby("model")["revision"].nunique() > 1).any())
 
 
 def _counted(table: _Table, tables: Sequence[_Table], columns: list[str], how: _How) -> list[Score]:

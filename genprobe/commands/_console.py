@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from genprobe.errors import Caution
+from genprobe.text.display import alike
 
 if TYPE_CHECKING:
     from genprobe.records import Score
@@ -33,8 +34,8 @@ def noter(quiet: bool) -> Callable[[str], None]:
 
 
 def columns(by: str | None) -> list[str]:
-    """Split a list of columns such as `lang,probe`."""
-    return [column.strip() for column in by.split(",") if column.strip()] if by else []
+    """Split a list of columns such as `lang,probe`; names take the form of a file's header."""
+    return [name for part in by.split(",") if (name := alike(part))] if by else []
 
 
 def print_scores(scores: Sequence[Score], form: str) -> None:

@@ -17,6 +17,7 @@ import re
 import secrets
 import stat
 import sys
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -202,7 +203,7 @@ def _read_csv(path: Path) -> Iterator[tuple[int, Row]]:
     try:
         for number, cells in enumerate(reader, 1):
             if not header:
-                header = [unescape(cell.strip()) for cell in cells]
+                header = [unescape(unicodedata.normalize("NFC", c.strip())) for c in cells]
                 twice = _repeated(header)
                 if twice is not None:
                     raise InputError(f"{path}, line {line}: two columns are called {twice!r}")

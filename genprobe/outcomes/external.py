@@ -16,11 +16,14 @@ from genprobe.datasets import choices
 from genprobe.errors import InputError
 from genprobe.files.cells import Problems, cell_text
 from genprobe.text import whole
+from genprobe.text.display import alike
 
 if TYPE_CHECKING:
     import pandas as pd
 
 VALUES = ("pro", "anti", "unrelated")
+# Other columns of theirs that some measure reads.
+COLUMNS = ("item", "domain", "subdomain", "task_type", "target", "label", "chosen", "condition")
 _LOGS = ("loglik", "ppl", "pll", "ppll", "mpll")  # scorers of log-probabilities alone
 _NUMBERS = ("russian", "people", "above_unrelated")  # further ones that a measure reads
 # Of choices: what a measure reads besides, as `outcomes.csv` of a run has it.
@@ -207,12 +210,33 @@ def _plain(frame: pd.DataFrame, numbers: Collection[str]) -> pd.DataFrame:
         raise InputError("there are no rows to make a table of")
     for column in frame.columns:
         if column not in numbers:
-            cells = [_cell(value) for value in frame[column].tolist()]
-            frame[column] = pd.Series(map(whole, cells), frame.index).infer_objects()
+            cells = one_kind([_cell(value) for value in frame[column].tolist()])
+            frame[column] = pd.Series(cells, frame.index).infer_objects()
     return frame
 
 
 def _cell(value: Any) -> Any:
     if isinstance(value, str):
-        return value.strip() or None
-    return cell_text(value) if isinstance(value, list | dict) else value
+        return alike(whole(value)) or None
+    return whole(cell_text(value)) if isinstance(value, list | dict) else value
+
+
+def one_kind(cells: list[Any]) -> list[Any]:
+    """Return cells that scores can be split by, of one kind, so that each is one group.
+
+    The number 1 and the text "1" are one; true and 1, which Python takes for one, are two. Cells
+    that are all numbers stay numbers.
+    """
+    kinds = {type(cell) for cell in cells if cell is not None}
+    if not (kinds & {bool, str} and kinds & {int, float, bool} and len(kinds) > 1):
+        return cells
+
+    def text(cell: Any) -> Any:
+        if isinstance(cell, bool):
+            return str(cell).lower()
+        if isinstance(cell, float) and not math.isfinite(cell):
+            return None if math.isnan(cell) else str(cell)
+        number = isinstance(cell, float) and cell.is_integer()
+        return str(int(cell) if number else cell) if isinstance(cell, int | float) else cell
+
+    return [text(cell) for cell in cells]

@@ -17,8 +17,7 @@ import ast
 import contextlib
 import functools
 import re
-import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -43,6 +42,7 @@ from genprobe.records import (
 )
 from genprobe.resources import packs, registry
 from genprobe.text import whole
+from genprobe.text.display import alike
 
 if TYPE_CHECKING:
     from genprobe.runs.spec import Spec
@@ -202,10 +202,11 @@ def _free(name: str) -> str:
     return f"{name}_data" if name in columns.known() else name
 
 
+_ONE_QUESTION = ("model", "revision", "decode", "lang", "probe", "statement", *FACETS)
 # Our column <- the first of these that the file has, with rows judged by `genprobe judge` and
 # the SHADES table in mind.
 _FROM = {
-    "statement": ("item", "statement", "id"),
+    "statement": ("item", "statement", "id", "text"),
     "text": ("text", "statement"),
     "pair": ("pair", "index"),
     "role": ("role", "subset"),
@@ -218,6 +219,7 @@ _FROM = {
     for name in (
         *(
             "model",
+            "revision",
             "decode",
             "lang",
             "probe",
@@ -229,6 +231,7 @@ _FROM = {
             "prompt",
             "response",
         ),
+        *("served", "fingerprint"),
         *("status", "failure", "answer", "kind", "conflict", "rule", "evidence"),
         *("thought", "thought_state", "thought_language", "thought_answer", "thought_tested"),
         *PROBABILITIES,
@@ -249,7 +252,73 @@ def from_rows(
     column, and for values that mean nothing, by row (a DataFrame's index; else the first is 1).
     """
     data = rows if isinstance(rows, pd.DataFrame) else _frame(rows).rename(index=lambda at: at + 1)
-    return _read(data, perplexity).reset_index(drop=True)
+    return _read(_headed(data), perplexity).reset_index(drop=True)
+
+
+def _headed(data: pd.DataFrame) -> pd.DataFrame:
+    """Return a file under names that are alike if they look alike; InputError if two are."""
+    names = [alike(str(name)) for name in data.columns]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise InputError(f"two columns are called {twice[0]!r}, but for what nobody sees")
+    return data.set_axis(names, axis=1)
+
+
+def oddities(data: pd.DataFrame, frame: pd.DataFrame) -> Iterator[str]:
+    """Yield what a reader of a file's figures must know of its columns and rows.
+
+    That is columns that would be ours with another spelling, and rows that ask what another row
+    asks.
+
+    data: the rows of the file, whose index is their numbers. frame: `from_rows` of them.
+    InputError, with the rows, if two replies are numbered alike and nothing tells them apart.
+    """
+    data = _headed(data)
+    read = {name for names in _FROM.values() for name in names}
+    read |= {"scorer", *external.VALUES, *external.COLUMNS} if "answer" not in data else set()
+    for column in data:
+        name = str(column).lower().replace(" ", "_").replace("-", "_")
+        if name in read and name not in data:
+            yield f"the column {column!r} is not read; if it means {name!r}, rename it"
+    if "answer" in frame:
+        yield from _asked_twice(data, frame.set_index(data.index))
+        return
+    cells = data.map(lambda cell: whole(str(cell)))
+    if {"pair", "item"} & set(data) and (twice := cells.duplicated()).any():
+        first = (cells == cells.loc[twice.idxmax()]).all(axis=1).idxmax()
+        more = f", as do {twice.sum() - 1} more" if twice.sum() > 1 else ""
+        yield (
+            f"row {first} and row {twice.idxmax()} hold the same in every column{more}: all are "
+            "counted; leave out those that are copies"
+        )
+
+
+def _asked_twice(data: pd.DataFrame, frame: pd.DataFrame) -> Iterator[str]:
+    """Yield a line if replies are counted as samples that nobody has numbered."""
+    keys = [name for name in _ONE_QUESTION if name in frame]
+    keys += ["sample"] if "sample" in data else []
+    again = frame.duplicated(keys)
+    if not again.any():
+        return
+    row = again.idxmax()
+    same = (frame[keys].astype(str) == frame.loc[row, keys].astype(str)).all(axis=1)
+    first = same.idxmax()
+    apart = [
+        str(name)
+        for name in frame
+        if name not in (*keys, "sample", "says", *columns.of_replies())
+        and frame.loc[same, name].astype(str).map(alike).nunique() > 1
+    ]
+    words = {"decode": "reading", "lang": "language", "probe": "question"}
+    alike_in = ", ".join(words.get(name, name) for name in keys)
+    which = f"row {first} and row {row} ask the same ({alike_in})"
+    if (more := int(again.sum())) > 1:
+        which += f", as do {more - 1} more"
+    if "sample" in data and not apart:
+        raise InputError(
+            f"{which}; leave out copies, and number several replies to one question in 'sample'"
+        )
+    cure = f"--by {apart[0]} tells them apart" if apart else "leave out those that are copies"
+    yield f"{which}: counted as several replies about one statement; {cure}"
 
 
 def _read(data: pd.DataFrame, perplexity: bool) -> pd.DataFrame:
@@ -325,8 +394,7 @@ def _checked(frame: pd.DataFrame, pack: packs.Pack) -> pd.DataFrame:
             for v, lang in zip(frame["valid"], frame["lang"], strict=True)
         ]
     if "sample" not in frame:
-        keys = ("model", "decode", "lang", "probe", "statement", *FACETS)
-        same = [c for c in keys if c in frame]
+        same = [c for c in _ONE_QUESTION if c in frame]
         frame["sample"] = frame.groupby(same, dropna=False).cumcount()
     return frame
 
@@ -377,7 +445,7 @@ def _rename(data: pd.DataFrame) -> pd.DataFrame:
 def _scalar(value: Any) -> Any:
     """Return a cell that scores can be split by: texts that look alike are alike."""
     if isinstance(value, str):
-        return unicodedata.normalize("NFC", value.strip())
+        return alike(value) or None
     return canonical(value) if isinstance(value, list | dict) else value
 
 
@@ -405,7 +473,7 @@ def _each(
 def _text(value: Any) -> str | None:
     """Return a cell as text; a list as Python writes it; None for an empty one."""
     if isinstance(value, str):
-        return unicodedata.normalize("NFC", whole(value.strip())) or None
+        return alike(whole(value)) or None
     if isinstance(value, list | tuple):
         return str(list(value)) if value else None
     return None if pd.isna(value) else str(value)
@@ -498,7 +566,7 @@ def _finish(frame: pd.DataFrame, pack: packs.Pack) -> pd.DataFrame:
             texts = [read(value) for value in frame[column].tolist()]
             frame[column] = pd.Series(texts, frame.index, dtype="str")
     for name in extra:
-        frame[name] = pd.Series(_apart([whole(v) for v in frame[name]]), frame.index)
+        frame[name] = pd.Series(external.one_kind([whole(v) for v in frame[name]]), frame.index)
         frame[name] = frame[name].infer_objects()
     # In the order of the pack, not of the alphabet.
     frame["probe"] = pd.Categorical(frame["probe"], list(pack.probes))
@@ -506,13 +574,6 @@ def _finish(frame: pd.DataFrame, pack: packs.Pack) -> pd.DataFrame:
         found = [d for d in frame["decode"].unique() if d not in DECODES and not pd.isna(d)]
         frame["decode"] = pd.Categorical(frame["decode"], [*DECODES, *sorted(found)])
     return frame
-
-
-def _apart(cells: list[Any]) -> list[Any]:
-    """Cells in which true and 1, which Python takes for one, are two."""
-    if {bool, int} <= (kinds := set(map(type, cells))) or {bool, float} <= kinds:
-        return [str(cell).lower() if isinstance(cell, bool) else cell for cell in cells]
-    return cells
 
 
 def _in_language(reply: pd.Series, lang: pd.Series) -> pd.Series:

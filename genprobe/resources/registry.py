@@ -13,6 +13,7 @@ from pathlib import Path
 from types import ModuleType
 
 from genprobe.errors import InputError
+from genprobe.text import normalise
 
 _HERE = Path(__file__).parent.parent  # the package
 # In the wheel the prompts lie inside the package, in a checkout beside it.
@@ -72,7 +73,8 @@ def unknown(what: str, name: str, known: Sequence[str], other: str = "") -> Inpu
 
     other: what, in words, may be given besides a known name.
     """
-    near = difflib.get_close_matches(name, known, n=1)
+    same = [one for one in known if normalise(one.strip()) == normalise(name.strip())]
+    near = same or difflib.get_close_matches(name, known, n=1)
     there = ", ".join([*known, *([other] if other else [])])
     hint = f"did you mean {near[0]!r}?" if near else f"known: {there}"
     shown = name if len(name) <= 80 else f"{name[:80]}…"

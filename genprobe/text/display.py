@@ -30,6 +30,16 @@ def clean(text: str) -> str:
     return _UNSEEN.sub("", _SPACES.sub(" ", _SEQUENCE.sub("", text)))
 
 
+def alike(text: str) -> str:
+    """Return a text such that two that look alike are alike: one normal form, nothing unseen.
+
+    Two names of one column, model or group must not stand as two rows that nobody can tell apart.
+    """
+    if text.isascii() and text.isprintable():
+        return text.strip()
+    return unicodedata.normalize("NFC", re.sub("[\u00a0\u202f]", " ", clean(text))).strip()
+
+
 def wide(text: str) -> int:
     """Columns that a text takes in a terminal: two for East Asian wide ones, none for marks."""
     return sum(_columns(char) for char in text)
