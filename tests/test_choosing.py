@@ -162,7 +162,7 @@ def test_a_file_of_replies(tmp_path):
     judge_file(sheet, ["choice"], out)
     assert json.loads(out.read_text("utf-8"))["chosen"] == "0"
     sheet.write_text("id,lang,options,response\n1,en,Tea,A\n", "utf-8")
-    with pytest.raises(InputError, match="row 2: 'options' is a list"):
+    with pytest.raises(InputError, match="row 2: 'options' must be a list"):
         judge_file(sheet, ["choice"], out)
 
 

@@ -311,7 +311,7 @@ def test_samples_are_different_draws(genprobe, tmp_path):
     assert len({r.seed for r in requests}) == len({r.id for r in requests}) == 12
     assert len({r.text for r in Run.open(folder).responses()}) > 3
     code, _, err = genprobe("yesno", "--lang", "mr", "--samples", 2, "--temperature", 0)
-    assert code == 2 and "2 samples at temperature 0 are one reply 2 times" in err
+    assert code == 2 and "2 samples at temperature 0 are 2 times the same reply" in err
 
 
 @pytest.mark.parametrize(
@@ -320,7 +320,7 @@ def test_samples_are_different_draws(genprobe, tmp_path):
         (["dtype"], "--engine-arg 'dtype' is not KEY=VALUE"),
         (["a=1", "a=2"], "--engine-arg a is given twice"),
         (["api_key=sk-123"], "keys are not given here, where others can read them"),
-        (["batch_tokens=many"], "batch_tokens is a whole number"),
+        (["batch_tokens=many"], "batch_tokens must be a whole number"),
     ],
 )
 def test_engine_arguments_that_are_none(genprobe, arguments, says):

@@ -90,7 +90,7 @@ def test_bad_tables_are_one_line(tmp_path):
     path.write_bytes(b"no workbook")
     assert "not a workbook" in run("extract", path, code=2)
     twice = write(tmp_path / "t.csv", [{"id": "1", "sentence": "a"}, {"id": "1", "sentence": "b"}])
-    assert "row 3: the id '1' stands in row 2" in run("extract", twice, code=2)
+    assert "row 3: the id '1' is already in row 2" in run("extract", twice, code=2)
     wrong = write(tmp_path / "w.csv", [{"words": "a"}])
     assert "no column 'sentence'" in run("extract", wrong, code=2)
     assert "unknown extraction 'xx'" in run("extract", wrong, "--rules", "xx", code=2)

@@ -174,8 +174,8 @@ def test_columns_can_be_named(tmp_path, suffix):
 @pytest.mark.parametrize(
     ("name", "rows", "message"),
     [
-        ("x.csv", [{"a": "1"}, {"a": "1", "b": "2"}], "row 2: a column 'b' that the first row has not"),
-        ("x.parquet", [{"a": "1"}, {"b": "2"}], "row 2: a column 'b' that the first row has not"),
+        ("x.csv", [{"a": "1"}, {"a": "1", "b": "2"}], "row 2: a column 'b' that the first row does not have"),
+        ("x.parquet", [{"a": "1"}, {"b": "2"}], "row 2: a column 'b' that the first row does not have"),
         ("x.parquet", [{"a": "1"}, {"a": 2}], "column 'a' mixes kinds of values"),
         ("x.parquet", [{"a": 2**80}], "column 'a' mixes kinds of values"),
         ("x.jsonl", [{"a": object()}], "row 1: cannot be written as JSON"),
@@ -218,7 +218,7 @@ NUL = b"id,text\n1,a\n2,b\0\n"
         ("x.jsonl", b'{"a": 1}\n\n{"a": 1\n', "line 3: not a line of JSON"),
         ("x.jsonl", b'{"a": 1}\n[1]\n', "line 2: a row is a JSON object, not a list"),
         ("x.jsonl", b'"text"\n', "line 1: a row is a JSON object, not a text"),
-        ("x.jsonl", b'{"a": 1, "a": 2}\n', "line 1: not a line of JSON (the name 'a' stands twice"),
+        ("x.jsonl", b'{"a": 1, "a": 2}\n', "line 1: not a line of JSON (the name 'a' occurs twice"),
         ("x.jsonl", b"[" * 100_000, "line 1: JSON nested too deeply"),
         ("x.jsonl", b'{"a": ' + b"9" * 5000 + b"}", "line 1: not a line of JSON"),
         ("x.csv", b"id,id\n1,2\n", "line 1: two columns are called 'id'"),

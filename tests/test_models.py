@@ -76,7 +76,7 @@ def test_the_users_file_wins(own, monkeypatch, tmp_path):
     assert models.resolve("local").id == str(own.parent / "weights")
     assert models.resolve("kazllm-8b").kind == "instruct"
     monkeypatch.setenv("GENPROBE_MODELS", str(tmp_path / "other.toml"))
-    with pytest.raises(InputError, match="which is not there"):
+    with pytest.raises(InputError, match="which does not exist"):
         models.catalogue()
 
 
@@ -85,7 +85,7 @@ def test_the_users_file_wins(own, monkeypatch, tmp_path):
     [
         ('[a]\nkind = "instruct"', "lacks 'id'"),
         ('[a]\nid = "x/y"\nkinds = 1', "unknown key 'kinds'"),
-        ('[a]\nid = "x/y"\nkind = "chat"', "kind is one of instruct"),
+        ('[a]\nid = "x/y"\nkind = "chat"', "kind must be one of instruct"),
         ('[a]\nid = "x/y"\ngated = "no"', "'gated' must be true or false"),
         ('[a]\nid = "x/y"\nlanguages = "kk"', "'languages' must be a list of texts"),
         ('[a]\nid = "x/y"\nengine_args = 1', "'engine_args' must be a table"),
@@ -97,7 +97,7 @@ def test_the_users_file_wins(own, monkeypatch, tmp_path):
         ('[a]\nid = "x/y"\nengine = "vlm"', "unknown engine 'vlm'; did you mean 'vllm'?"),
         ('[a]\nid = "x/y"\nlanguages = ["kz"]', "unknown language 'kz'"),
         ('[a]\nid = "x/y"\nengine_args = {x = 2020-01-01}', "cannot be passed on"),
-        ('[a]\nid = "x/y"\n[A]\nid = "x/z"', "is there twice"),
+        ('[a]\nid = "x/y"\n[A]\nid = "x/z"', "is given twice"),
         ('[a.5]\nid = "x/y"', 'in quotes: ["a.5"]'),
         ('a = "x/y"', "must be a table"),
         ("[a", "not TOML"),

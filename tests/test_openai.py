@@ -199,7 +199,9 @@ def test_a_server_that_goes_away_ends_the_run_in_one_line():
         one = engine(server, total_timeout=0.6)
         answers = one.generate(requests(300), Sampling())
         next(answers)
-    with pytest.raises(EngineError, match=r"no server answers .* same command goes on") as error:
+    with pytest.raises(
+        EngineError, match=r"no server answers .* same command again to resume"
+    ) as error:
         list(answers)
     assert "\n" not in str(error.value)
 
@@ -229,7 +231,7 @@ def test_what_cannot_pass_is_asked_once(status, message, kind):
     ("status", "message", "says"),
     [(401, f"Incorrect API key provided: {KEY}", "the key was refused; set GENPROBE_API_KEY"),
      (403, "Bearer abc.def.ghi", "the key was refused"), (404, "gone", "not found"),
-     (302, "", "sends us elsewhere"), (418, "tea", "answers 418"),
+     (302, "", "redirects to another address"), (418, "tea", "answers 418"),
      (400, "unexpected thing", "refuses the request"),
      (400, "As of transformers v4.44, default chat template is no longer allowed", "api=completions")],
 )  # fmt: skip

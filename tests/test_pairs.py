@@ -15,7 +15,7 @@ from genprobe.outcomes import preferences, scorers
 from genprobe.records import LogProb
 from genprobe.resources import packs, registry
 
-GUESSED = "no column for the language: taken for "
+GUESSED = "no column gives the language: assumed "
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 
@@ -49,7 +49,7 @@ PAIR = {"pair": "x", "lang": "en", "pro": "Men run.", "anti": "Women run."}
 def test_half_a_layout_and_a_name_that_is_no_file_are_told(tmp_path):
     row = {"anti": "Women run.", "prro": "Men run.", "lang": "en"}
     said = refused(save(tmp_path, [row]))
-    assert "the column 'anti' needs pro beside it; there is: anti, prro, lang" in said
+    assert "the column 'anti' also needs pro; columns: anti, prro, lang" in said
     assert refused("mine").endswith("known: builtin, shades, templates, bbq, a file")
     assert refused("shade").endswith("did you mean 'shades'?")
 
@@ -68,7 +68,7 @@ def test_a_plain_table(tmp_path):
 
 def test_scoring_needs_no_words_of_a_language(tmp_path):
     found, notes = pairs.load(save(tmp_path, [PAIR | {"lang": "sw"}]))
-    assert found[0].lang == "sw" and "'sw' is none of genprobe's" in notes[0]
+    assert found[0].lang == "sw" and "'sw' is not one of genprobe's" in notes[0]
     assert pairs.load(save(tmp_path, [PAIR | {"lang": "sw"}]), ["sw"])[0] == found
 
 
@@ -100,7 +100,7 @@ def test_what_cannot_be_used(tmp_path, change, what):
 
 def test_what_is_odd_is_told(tmp_path):
     rows = [PAIR, PAIR | {"pro": "Boys run."}]
-    assert "row 2: the pair 'x' stands in row 1, too" in refused(save(tmp_path, rows))
+    assert "row 2: the pair 'x' is in row 1, too" in refused(save(tmp_path, rows))
     without = [{k: v for k, v in PAIR.items() if k != "pair"}] * 2
     found, notes = pairs.load(save(tmp_path, without))
     assert len({(s.id, s.lang) for s in found}) == 4 and "counted again: 1 (row 2)" in notes[0]
@@ -132,7 +132,7 @@ def test_a_prefix_is_really_in_the_sentence(tmp_path):
     ]
     found, notes = pairs.load(save(tmp_path, rows), prefix="African")
     assert notes[:1] == [
-        "no 'identity': the sentence behind the prefix keeps its capital: 1 (row 3)"
+        "no 'identity': the sentence after the prefix keeps its capital letter: 1 (row 3)"
     ]
     assert [s.text for s in found] == [
         "African women are kind", "African women are rude",
@@ -191,7 +191,7 @@ def test_all_contrasts_not_only_the_next_row(tmp_path):
     ]
     found, notes = pairs.load(save(tmp_path, rows))
     assert [(o.id, c.id) for o, c in preferences.pairs(found)] == [("1", "2"), ("1", "4")]
-    assert "in no pair, left out: en 1" in notes[0]
+    assert "without its partner, left out: en 1" in notes[0]
 
 
 def test_aqbileq_in_three_languages(tmp_path):
@@ -297,12 +297,12 @@ def test_every_wording_of_choices_is_whole():
 @pytest.mark.parametrize(
     ("change", "what"),
     [
-        ({"label": 3}, "row 1: label is '3'; it is the number of an option"),
+        ({"label": 3}, "row 1: label is '3'; give the number of an option"),
         ({"label": "Tom"}, "label is 'Tom'"),
-        ({"ans1": ""}, "none empty"),
+        ({"ans1": ""}, "none of them empty"),
         ({"ans1": "Rex"}, "two options are the same"),
-        ({"question": " "}, "has a question"),
-        ({"options": list("abcdefg")}, "7 options; every order is asked, so 6 at most"),
+        ({"question": " "}, "needs a question"),
+        ({"options": list("abcdefg")}, "7 options; give at most 6, because every order is asked"),
         ({"context_condition": "vague"}, "condition is 'vague'; known: ambig"),
         ({"ans0": "\udc00"}, "half a character"),
     ],
@@ -396,7 +396,7 @@ def test_aqbileq_with_its_code_switched_columns(tmp_path):
     ]
     switched = next(s for s in found if s.lang == "kk-x-ru")
     assert switched.text == "Әжелер өте добрый" and switched.extra["russian"] > 0
-    assert notes[-1].startswith("no column for the language: taken for kk")
+    assert notes[-1].startswith("no column gives the language: assumed kk")
     assert {s.lang for s in pairs.load(str(path), ["kk"])[0]} == {"kk"}
     assert {s.lang for s in pairs.load(str(path), ["kk-x-ru"])[0]} == {"kk-x-ru"}
     with pytest.raises(InputError, match="plainly in kk; give --lang kk"):

@@ -69,7 +69,7 @@ def test_what_the_pack_lacks_is_refused(lang: str, probe: str, said: str) -> Non
 
 
 def test_the_same_statement_twice_is_refused() -> None:
-    with pytest.raises(InputError, match="'s1' \\(en\\) is there twice"):
+    with pytest.raises(InputError, match="'s1' \\(en\\) is given twice"):
         plan([*STATEMENTS, STATEMENTS[1]], PACK, ["agreement"], seed=0)
 
 

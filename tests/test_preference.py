@@ -132,7 +132,7 @@ def test_models_and_scorers_are_never_pooled(tmp_path):
         ([pair(1, 2)], ["--metric", "win-rte"], "unknown metric 'win-rte'; did you mean 'win-rate'"),
         ([pair(1, 2)], ["--by", "domian"], "unknown column 'domian'"),
         ([pair(1, 2)], ["--metric", "win-rate", "--by", "pro"], "win-rate cannot be split by 'pro'"),
-        ([{"label": 1, "chosen": 3}], [], "row 1: chosen is 3; an option is 0, 1 or 2"),
+        ([{"label": 1, "chosen": 3}], [], "row 1: chosen is 3; give 0, 1 or 2"),
         ([{"label": 1, "chosen": 0, "condition": "dim"}], [], "row 1: condition is 'dim'"),
     ],
 )  # fmt: skip
@@ -644,8 +644,8 @@ def test_divergence_from_people(tmp_path):
     assert (found.value, found.excluded) == (None, {"infinite": 1})
     for bad, what in (
         ([{"pair": "a", "people": 1.5}], "row 0: give 'people', from 0 to 1"),
-        ([{"stereotype": "a", "people": 0.5}], "no column of the choices to go by: stereotype"),
-        ([{"pair": "a", "people": 0.5}] * 2, "row 1: people's answers stand twice"),
+        ([{"stereotype": "a", "people": 0.5}], "no column in common: stereotype"),
+        ([{"pair": "a", "people": 0.5}] * 2, "row 1: people's answers are given twice"),
     ):
         with pytest.raises(InputError, match=what):
             with_people(pd.DataFrame(rows), pd.DataFrame(bad, dtype=object))

@@ -193,7 +193,7 @@ def test_what_can_be_known_is_refused_before_a_model_is_loaded(tmp_path, monkeyp
     question = tmp_path / "c.jsonl"
     options = {"context": "", "question": "Who sings?", "options": ["Al", "Bo"], "label": 0}
     question.write_text(json.dumps(options))
-    with pytest.raises(InputError, match="choices have a context of their own"):
+    with pytest.raises(InputError, match="choices have their own context"):
         api.logprobs(data=str(question), context="Once, ", out=tmp_path / "run")
     with pytest.raises(InputError, match="batch_tokens=0: 1 at least"):
         engine_options(["batch_tokens=0"])

@@ -91,7 +91,7 @@ def test_a_scorer_takes_the_pass_that_the_model_has():
         InputError, match=r"choice scores choices, and the data are pairs .*; those fit: loglik,"
     ):
         preferences.requests(PAIR, ["choice"])
-    with pytest.raises(InputError, match=r"'a' \(en\) is there twice"):
+    with pytest.raises(InputError, match=r"'a' \(en\) is given twice"):
         preferences.requests([PAIR[0], PAIR[0]], ["loglik"])
 
 
@@ -320,7 +320,7 @@ def test_every_order_of_the_options_is_asked():
 
 
 def test_choices_are_nothing_for_a_masked_model():
-    passes, says = ("masked", "masked-word"), "this one is masked; give such a one"
+    passes, says = ("masked", "masked-word"), "this one is masked; give such a model"
     with pytest.raises(InputError, match=says):
         preferences.requests([choice()], ["choice"], passes)
     with pytest.raises(InputError, match=says):  # and no run of nothing where none is named

@@ -676,7 +676,7 @@ def test_a_configuration_that_names_no_class_is_known_by_its_type(model):
 def test_a_tokenizer_that_lacks_what_is_needed_is_refused(model, tmp_path):
     cases = {
         "bert": ("no mask token", word_pieces, "mask_token"),
-        "qwen2": ("no token that could stand before", qwen_words, "eos_token"),
+        "qwen2": ("no token to put before", qwen_words, "eos_token"),
     }
     for kind, (says, words, token) in cases.items():
         folder = tmp_path / kind

@@ -367,7 +367,7 @@ def test_servers_and_arguments_that_do_not_do_are_one_line(words, server, more, 
 
 
 def test_what_is_the_servers_own_is_not_ours_to_say(words):
-    with pytest.raises(EngineError, match="revision: with --base-url it is the server's own"):
+    with pytest.raises(EngineError, match="revision: the server sets this"):
         openai.open_scorer("", Options(base_url="http://127.0.0.1:9/v1", revision="main"))
 
 

@@ -206,7 +206,7 @@ def test_a_quota_that_is_used_up_ends_the_run_at_once(status, error):
     with Faulty(answer=answer) as server:
         answers = engine(server).generate(requests(90), Sampling())
         kept = []
-        with pytest.raises(EngineError, match=r"quota is used up .*same command goes on") as told:
+        with pytest.raises(EngineError, match=r"quota is used up .*run the same command") as told:
             for record in answers:
                 kept.append(record)
     assert "\n" not in str(told.value) and len(server.log) < 90
@@ -640,7 +640,7 @@ def test_several_models_are_a_run_each(tmp_path):
         done = command(*words, "--base-url", server.url, "--models", "b,nobody")
         assert done.returncode == 2 and "nobody: " in done.stderr
     twice = command("logprob", "--model", "a", "--model", "b")
-    assert twice.returncode == 2 and "--model is there twice: a and b" in twice.stderr
+    assert twice.returncode == 2 and "--model is given twice: a and b" in twice.stderr
 
 
 @pytest.mark.slow

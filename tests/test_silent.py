@@ -120,7 +120,7 @@ def test_a_prompt_of_two_statements_is_told(tmp_path, statements):
         {"prompt": f"{QUESTION}\n\nCooks are calm.", "response": "No."},
     ]
     _, notes = replay(tmp_path, statements, rows)
-    assert any("1 recorded prompts are those of several statements" in note for note in notes)
+    assert any("1 recorded prompts belong to several statements" in note for note in notes)
 
 
 def test_replies_that_are_not_used_are_told(tmp_path, statements):
@@ -323,7 +323,7 @@ def test_a_server_that_is_not_asked_and_a_base_model_are_told(tmp_path, monkeypa
     base.api_key_env, base.engine_args, base.engine = "", {}, ""
     monkeypatch.setattr(opening, "_resolved", lambda *_: base)
     opening.open_engine("transformers", "m", opening.Options(note=notes.append))
-    assert ["set and not used" in notes[0], "is a base model" in notes[1]] == [True, True]
+    assert ["set but not used" in notes[0], "is a base model" in notes[1]] == [True, True]
     assert [type(note) for note in notes] == [Caution, Caution]
 
 
@@ -342,7 +342,9 @@ def test_statements_without_a_wording_in_their_language_are_told():
     pack = SimpleNamespace(wordings={"en": None})
     assert {item.lang for item in tasks.chosen(items, tasks.Ask(note=notes.append), pack)} == {"en"}
     (note,) = notes
-    assert note == "no wordings in kk: their statements are left out" and isinstance(note, Caution)
+    assert note == "no wordings in kk: statements in these languages are left out" and isinstance(
+        note, Caution
+    )
 
 
 @pytest.mark.parametrize("mark", "'’‘ʼʻ´")
@@ -408,7 +410,7 @@ def test_all_problems_of_a_file_are_told_at_once(tmp_path):
     assert "4 problems" in lines[0] and [line[:6] for line in lines[1:]] == [
         f"row {n}:" for n in (3, 4, 5, 6)
     ]
-    assert "the same text stands in row 2 already" in lines[3]  # and no id that nobody wrote
+    assert "the same text is already in row 2" in lines[3]  # and no id that nobody wrote
     rows = "lang,probe,statement,answer,conflict\nkk,agreement,a,maybe,\nxx,agreement,b,yes,\n"
     with pytest.raises(InputError) as told:
         score(table(tmp_path, rows + "en,agreement,c,no,perhaps\n", "a.csv"))
@@ -601,7 +603,8 @@ def test_a_question_that_stands_twice_is_refused_by_measures_of_both_ways(tmp_pa
 
 
 def test_why_a_rate_is_not_corrected_is_told_of_its_own_cell(tmp_path):
-    """A cell that lacks a label is not told to be of one statement, as another cell is corrected."""
+    """A cell that lacks a label is not told to be of one statement, as another cell is "
+    "corrected."""
     found = [
         Score(metric, {"rate": "answer yes", "lang": lang}, value, None, None, 4, {}, None, "")
         for lang, metric, value in (
@@ -677,9 +680,9 @@ def test_a_judge_beside_peoples_labels(tmp_path):
     assert found.exit_code == 0
     lines = found.stderr.splitlines()
     assert lines[0].startswith("genprobe: yesno, en: 1 of 3 (33.3 % [6.1, 79.2])")
-    assert "2 of 4 (50.0 % [15.0, 85.0]) as 'mine' has it; 1 turned round" in lines[2]
+    assert "2 of 4 (50.0 % [15.0, 85.0]) agree with 'mine'; 1 reversed" in lines[2]
     assert lines[2].endswith("left out: 1 row without a label")
-    assert lines[3].endswith("row 3: 'I do not agree.': read as no, is yes: turned round")
+    assert lines[3].endswith("row 3: 'I do not agree.': read as no, is yes: reversed")
     assert lines[4].endswith("row 4: 'It depends.': read as ambiguous (hedge), is unclear")
     assert "caution: 'mine' says 'unclear' in 1 row" in lines[5]
     with pytest.raises(InputError, match="row 2: no column 'my'"):
@@ -711,7 +714,7 @@ def test_statements_in_another_language_than_they_are_said_to_be_are_told(tmp_pa
     rows = "".join(f"s{at},ru,{one}\n" for at, one in enumerate(ENGLISH))
     _, notes = statement_tables.load(str(table(tmp_path, "id,lang,text\n" + rows)))
     (told,) = [note for note in notes if isinstance(note, Caution)]
-    assert told.endswith("statements whose 'lang' is ru are plainly in en; they are asked in ru")
+    assert told.endswith("statements whose 'lang' is ru are clearly in en; they are asked in ru")
     rows = "".join(f"s{at},{one}\n" for at, one in enumerate(ENGLISH))
     path = table(tmp_path, "id,text\n" + rows)
     assert statement_tables.load(str(path), ["en"])[1] == []
@@ -726,6 +729,7 @@ def test_a_copy_of_a_run_is_told_beside_it(run, tmp_path):
     notes: list[str] = []
     compare(run, tmp_path / "copy", metrics=["yes"], note=notes.append)
     assert [note for note in notes if "holds the very replies" in note] == [
-        f"{tmp_path / 'copy'} holds the very replies of {run}, given at the same times: a copy says "
+        f"{tmp_path / 'copy'} holds the very replies of {run}, given at the same times: a copy "
+        f"says "
         "nothing beside its original"
     ]

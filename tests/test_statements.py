@@ -182,7 +182,7 @@ def test_notes(tmp_path):
     assert len(loaded) == 3
     assert loaded[0].valid_in == ("en", "tlh")
     assert notes == [
-        "language 'tlh' is none of genprobe's, kept as it is: 2 (rows 2, 3)",
+        "language 'tlh' is not one of genprobe's, kept unchanged: 2 (rows 2, 3)",
         "contrast without an original of the same pair and language: 2 (rows 2, 4)",
     ]
 
@@ -204,8 +204,8 @@ def changed(row, **fields):
         ([changed(0, text="a \ud800 b")], "row 1: the text holds half a character (a lone surrogate)"),
         ([changed(0), changed(1, lang="xx")], "row 2: unknown language 'xx'"),
         ([changed(0), changed(1, lang="")], "row 2: no language; 'lang' is empty"),
-        ([changed(0), changed(1, id="1")], "row 2: the id '1' stands in row 1 already, also in 'en'"),
-        ([{"lang": "en", "text": "x"}, {"lang": "en", "text": "x "}], "row 2: the same text stands in row 1 already, also in 'en'"),
+        ([changed(0), changed(1, id="1")], "row 2: the id '1' is already in row 1, also in 'en'"),
+        ([{"lang": "en", "text": "x"}, {"lang": "en", "text": "x "}], "row 2: the same text is already in row 1, also in 'en'"),
         ([changed(0, role="stereotype")], "row 1: role 'stereotype' is neither 'original' nor 'contrast'"),
     ],
 )  # fmt: skip
@@ -331,7 +331,7 @@ def test_bias_types(tmp_path, cell, expected):
     rows = [shades_row("1.0", "_original", "Librarians are quiet.", bias=cell)]
     (s,), notes = statements.load(save(tmp_path, rows), ["en"])
     assert s.bias_type == expected
-    unknown = "bias_type 'zodiac sign' is not known, kept as it is: 1 (row 1)"
+    unknown = "bias_type 'zodiac sign' is unknown, kept unchanged: 1 (row 1)"
     assert (unknown in notes) == ("zodiac" in str(cell))
 
 
@@ -362,25 +362,25 @@ def test_shades_faults_are_said(tmp_path):
     assert by_id["row-5"].pair == "" and by_id["row-5"].role == "contrast"
     assert by_id["237.0/original"].valid_in == ("zh", "zh-Hant", "pt-BR", "tlh")
     assert set(notes) == {
-        "language 'tlh' is none of genprobe's, left out: 10 sentences",
-        "gold says contrast, subset says original: subset taken: 1 (row 2)",
+        "language 'tlh' is not one of genprobe's, left out: 10 sentences",
+        "gold says contrast, subset says original: subset used: 1 (row 2)",
         "no bias_type: taken from the original: 1 (row 3)",
         "no bias_type: left empty: 1 (row 11)",
         "no type: taken from the original: 1 (row 3)",
-        "index and subset stand there before: id made unique: 1 (row 4)",
-        "no index: in no pair, named after its row: 1 (row 5)",
-        "no subset: original or contrast taken from gold: 2 (rows 5, 6)",
-        "neither subset nor gold: not known as original or contrast, left out: 1 (row 8)",
+        "an earlier row has this index and subset: id made unique: 1 (row 4)",
+        "no index: not in a pair, named by its row: 1 (row 5)",
+        "no subset: gold says whether it is original or contrast: 2 (rows 5, 6)",
+        "neither subset nor gold says whether it is original or contrast, left out: 1 (row 8)",
         "contrast without an original under its index: 1 (row 7)",
-        "text still holds a template slot, kept: 1 (row en 6)",
-        "the sentence of another item once more: en 1",
+        "the text still has a template slot, kept: 1 (row en 6)",
+        "the same sentence as another item: en 1",
         "no sentence in any language: 1 (row 9)",
         "empty cells, no statement in that language: en 1",
         "index '237/0' read as '237.0': 1 (row 10)",
         "languages 'zh. br-pt' read as zh, pt-BR: 1 (row 10)",
-        "language 'tlh' is none of genprobe's, kept as it is: 1 (row 10)",
+        "language 'tlh' is not one of genprobe's, kept unchanged: 1 (row 10)",
         "valid in 'zh' read as valid in zh, zh-Hant: 1 (row 10)",
-        "type 'riddle' is not known, kept as it is: 1 (row 10)",
+        "type 'riddle' is unknown, kept unchanged: 1 (row 10)",
         "line breaks, control or invisible characters in the text, kept: 1 (row en 10)",
     }
 
@@ -450,11 +450,11 @@ def test_real_table_is_what_the_published_replies_were_asked(real):
 def test_real_table_notes(real):
     notes = "\n".join(real[1])
     for line in [
-        "no index: in no pair, named after its row: 4",
-        "no subset: original or contrast taken from gold: 6",
-        "index and subset stand there before: id made unique: 1",
+        "no index: not in a pair, named by its row: 4",
+        "no subset: gold says whether it is original or contrast: 6",
+        "an earlier row has this index and subset: id made unique: 1",
         "no bias_type: left empty: 28",
-        "text still holds a template slot, kept: 1 (row bn 612)",
+        "the text still has a template slot, kept: 1 (row bn 612)",
         "no sentence in any language: 2 (rows 534, 536)",
         "'region person' as 'regional-person' (244)",
         "empty cells, no statement in that language: ar 634",

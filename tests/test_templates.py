@@ -111,7 +111,7 @@ def test_the_columns_that_the_paper_prints(tmp_path):
     )
     [t], notes = templates.load(path)
     assert notes == [
-        "no column for the language: taken for kk, the language of Aqbileq's templates"
+        "no column gives the language: assumed kk, the language of Aqbileq's templates"
     ]
     assert (t.lang, t.entity, t.role, t.type) == ("kk", "T", "original", "template")
     assert t.extra["domain"] == "language-use"
@@ -166,7 +166,7 @@ def test_what_is_written_otherwise_is_noted(tmp_path):
     assert t.text == f"Ол {SLOT} кел\u0439."
     assert (t.extra["domain"], t.extra["subdomain"]) == ("sport", "chess")
     assert any("NFC" in line and "(row 2)" in line for line in notes)
-    assert any("slot written otherwise" in line for line in notes)
+    assert any("slot written differently" in line for line in notes)
     assert any("domain 'Sport' is none of Aqbileq's" in line for line in notes)
 
 
@@ -174,10 +174,13 @@ def test_what_is_written_otherwise_is_noted(tmp_path):
     ("text", "says"),
     [
         ("sentence,domain\nx,y\n", "no column 'template'; there is: sentence, domain"),
-        ("template\nОл келеді.\n", r"row 2: a template has \[PLACEHOLDER\] once, this one 0"),
-        (f"template\n{SLOT} {SLOT}\n", "once, this one 2 times"),
+        (
+            "template\nОл келеді.\n",
+            r"row 2: a template must have \[PLACEHOLDER\] once, this one has it 0",
+        ),
+        (f"template\n{SLOT} {SLOT}\n", "once, this one has it 2 times"),
         (f"template,domain\nОл {SLOT}.,x\n ,x\n", "row 3: the template is empty"),
-        (f"template\nОл {SLOT}.\nОл {SLOT}.\n", "row 3: the same template stands in row 2 already"),
+        (f"template\nОл {SLOT}.\nОл {SLOT}.\n", "row 3: the same template is already in row 2"),
         (f"template,lang\nОл {SLOT}.,xx\n", "row 2: unknown language 'xx'"),
     ],
 )
@@ -189,7 +192,7 @@ def test_what_cannot_be_used_is_one_line_with_the_row(tmp_path, text, says):
 
 
 def test_half_a_character_and_a_number_are_refused(tmp_path):
-    for value, says in ((f"Ол {SLOT} \ud800", "lone surrogate"), (7, "or no text")):
+    for value, says in ((f"Ол {SLOT} \ud800", "lone surrogate"), (7, "or not a text")):
         path = csv(tmp_path, json.dumps({"template": value}), "t.jsonl")
         with pytest.raises(InputError, match=says):
             templates.load(path)
@@ -260,7 +263,7 @@ def test_what_is_shipped_has_no_errors_and_awaits_readers():
 @pytest.mark.parametrize(
     ("file", "old", "new", "says"),
     [
-        ("templates/kk.toml", "[PLACEHOLDER]", "", "once, this one 0 times"),
+        ("templates/kk.toml", "[PLACEHOLDER]", "", "once, this one has it 0 times"),
         ("templates/kk.toml", "[PLACEHOLDER]", " [PLACEHOLDER]", "white space"),
         ("templates/kk.toml", 'prototypical = "мол"', 'prototypical = "шағын"', "the same"),
         ("templates/kk.toml", 'prototypical = "мол"', 'prototypical = "мoл"', "script Cyrl: o"),
@@ -268,7 +271,7 @@ def test_what_is_shipped_has_no_errors_and_awaits_readers():
         ("templates/kk.toml", 'prototypical = "мол"\n', "", "see 'prototypical'"),
         ("templates/kk.toml", 'entity = "hosp', 'group = "x"\nentity = "hosp', "see 'group'"),
         ("templates/kk.toml", "[[culture]]", "[[culturre]]", "did you mean 'culture'"),
-        ("templates/kk.toml", 'id = "culture-2"', 'id = "culture-1"', "stands twice"),
+        ("templates/kk.toml", 'id = "culture-2"', 'id = "culture-1"', "is given twice"),
         ("templates/kk.toml", "review =", "reviewed =", "'review' must be a text"),
         ("templates/fa.toml", " است.", " است", "does not end like a sentence"),
         ("stories/kk.toml", "{MISSING PART} орнын", "Оның орнын", "does not say what"),

@@ -81,8 +81,8 @@ def test_a_template_is_told_by_its_own_switch(template, mode, put, seen):
     ("template", "mode", "says"),
     [
         (OPEN, "on", "nothing in its chat template makes it think"),
-        (ALWAYS, "off", "no switch that is known against it"),
-        (EFFORT, "off", "no switch that is known"),
+        (ALWAYS, "off", "no known switch"),
+        (EFFORT, "off", "no known switch"),
         (QWEN, "low", "has no levels of thinking"),
         ("", "on", "has no chat template"),
     ],

@@ -88,14 +88,14 @@ def test_more_statements_do_not_change_what_the_first_are_asked():
 
 @pytest.mark.parametrize("wrong", ["0", "9", "some", "-1", "٣"])
 def test_a_number_of_wordings_that_is_none_is_refused(wrong):
-    with pytest.raises(InputError, match="published, all, or how many of the 8"):
+    with pytest.raises(InputError, match="give published, all, or a number up to 8"):
         plan(items(), PACK, PROBES, 0, vary=panel.Vary(wrong))
 
 
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
-        ({"personas": "9"}, "none, all, or how many of the 5"),
+        ({"personas": "9"}, "give none, all, or a number up to 5"),
         ({"instruct": ("de",)}, "own, en, or own,en"),
     ],
 )

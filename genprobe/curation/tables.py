@@ -114,7 +114,9 @@ def name_rows(rows: Sequence[tuple[int, Row]], keys: Sequence[str], path: object
     for number, row in rows:
         name = cell_text(row.get("id"))
         if name and name in seen:
-            raise InputError(f"{path}, row {number}: the id {name!r} stands in row {seen[name]}")
+            raise InputError(
+                f"{path}, row {number}: the id {name!r} is already in row {seen[name]}"
+            )
         if not name:
             stem = digest([cell_text(row.get(key)) for key in keys], 12)
             name, copy = stem, 1

@@ -114,9 +114,7 @@ def _folder(folder: Path) -> list[Path]:
     for place in (folder, folder / "data"):
         if found := sorted(place.glob("*.jsonl")):
             return found
-    raise InputError(
-        f"{folder}: a folder without *.jsonl, as BBQ's `data` has; name a file, or that folder"
-    )
+    raise InputError(f"{folder}: the folder has no *.jsonl; name a file, or BBQ's folder `data`")
 
 
 def _cache() -> Path:

@@ -76,12 +76,12 @@ def read_wording(path: Path) -> Wording:
     texts = {key: row.get(key) for key in ("text", "option", "space", "source", "review")}
     for key, value in texts.items():
         if not isinstance(value, str):
-            raise InputError(f"{path}: {key!r} must be a text and is {value!r}")
+            raise InputError(f"{path}: {key!r} must be a text, not {value!r}")
     words = row.get("unknown")
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
         raise InputError(f"{path}: 'unknown' must be a list of texts")
     if sorted(row.keys() - texts.keys()) != ["unknown"]:
-        raise InputError(f"{path}: has {', '.join(texts)} and unknown, no more")
+        raise InputError(f"{path}: has {', '.join(texts)} and unknown, nothing else")
     found = Wording(
         text=str(row["text"]),
         option=str(row["option"]),
@@ -148,7 +148,7 @@ def read(
             if before != number:
                 named = cell_text(cells["id"])
                 what = f"the id {named!r}" if named else "the same choice"
-                raise InputError(f"{at}: {what} stands in row {before} already, in {lang!r}")
+                raise InputError(f"{at}: {what} is already in row {before}, in {lang!r}")
             statements.append(statement)
     problems.tell()
     guessed = only or "en"
@@ -156,7 +156,7 @@ def read(
         why = "--lang" if only else "BBQ's language"
         contradict.refuse([s.text for s in statements], guessed, where, why)
         if not only:
-            notes.add(Caution(f"no column for the language: taken for {guessed}, {why}"))
+            notes.add(Caution(f"no column gives the language: assumed {guessed}, {why}"))
     return statements, languages
 
 
@@ -219,9 +219,13 @@ def _check(texts: Sequence[str], at: str) -> None:
     """Refuse a choice that nobody could be asked. texts: context, question and options."""
     _, question, *options = texts
     if not question or len(options) < 2 or not all(options):
-        raise InputError(f"{at}: a choice has a question and two options or more, none empty")
+        raise InputError(
+            f"{at}: a choice needs a question and at least two options, none of them empty"
+        )
     if len(options) > MOST:
-        raise InputError(f"{at}: {len(options)} options; every order is asked, so {MOST} at most")
+        raise InputError(
+            f"{at}: {len(options)} options; give at most {MOST}, because every order is asked"
+        )
     if len(set(options)) < len(options):
         raise InputError(f"{at}: two options are the same")
     try:
@@ -249,7 +253,7 @@ def _number(value: object, name: str, count: int, at: str) -> int | None:
         return None
     if text.removesuffix(".0").isdecimal() and int(text.removesuffix(".0")) < count:
         return int(text.removesuffix(".0"))
-    raise InputError(f"{at}: {name} is {text[:40]!r}; it is the number of an option, from 0 on")
+    raise InputError(f"{at}: {name} is {text[:40]!r}; give the number of an option, counted from 0")
 
 
 def one_of(value: object, known: Mapping[str, str], name: str, at: str) -> str:

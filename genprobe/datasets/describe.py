@@ -68,7 +68,7 @@ def _counts(kind: str, items: Sequence[Statement]) -> Iterable[Count]:
     names = {item.pair or item.id for item in items}
     yield Count(
         "items",
-        "different ones (a pair, or an item in several languages, is one)",
+        "distinct items (a pair, or an item in several languages, counts once)",
         len(names),
         len(items),
     )
@@ -155,7 +155,7 @@ def _odd(kind: str, items: Sequence[Statement]) -> list[str]:
     if doubled:
         shown = "; ".join(", ".join(names[:3]) for names in doubled[:3])
         notes.append(
-            f"the same text, case and punctuation aside, under {len(doubled)} names: {shown}"
+            f"the same text (ignoring case and punctuation) under {len(doubled)} names: {shown}"
         )
     if kind == "choices":
         for column in ("label", "target", "unknown"):

@@ -48,7 +48,10 @@ def frames(lang: str) -> dict[str, Frame]:
     path = registry.PROMPTS / "choosing" / f"{lang}.toml"
     if not path.is_file():
         known = ", ".join(registry.names("choosing"))
-        raise InputError(f"no wording to ask choices in {lang!r} (prompts/choosing); {known} have")
+        raise InputError(
+            f"no wording to ask choices in {lang!r} (prompts/choosing); there are wordings in "
+            f"{known}"
+        )
     return read_frames(path)
 
 

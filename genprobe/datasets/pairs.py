@@ -110,7 +110,7 @@ def load(source: str, langs: Sequence[str] | None = None, prefix: str = "") -> F
             )
         )
         raise InputError(
-            f"{source}: the column {one!r} needs {others} beside it; there is: {', '.join(head)}; "
+            f"{source}: the column {one!r} also needs {others}; columns: {', '.join(head)}; "
             "see docs/preferences.md"
         )
     notes = Notes()
@@ -187,7 +187,7 @@ def _language(name: str, notes: Notes | None, row: object = None) -> str:
         if not _CODE.fullmatch(code):
             raise
         if notes is not None:
-            notes.add(f"language {code!r} is none of genprobe's, kept as it is", row)
+            notes.add(f"language {code!r} is not one of genprobe's, kept unchanged", row)
         return code
 
 
@@ -201,7 +201,7 @@ def _paired(found: Iterable[Statement], notes: Notes) -> list[Statement]:
     alone = Counter(s.lang for s in found) - Counter(s.lang for s in kept)
     if alone:
         counts = ", ".join(f"{lang} {n}" for lang, n in sorted(alone.items()))
-        notes.add(f"original or contrast alone, in no pair, left out: {counts}")
+        notes.add(f"original or contrast without its partner, left out: {counts}")
     return kept
 
 
@@ -320,8 +320,8 @@ def _once_more(
     rows: the numbers of all its rows, this one last.
     """
     if named:
-        raise InputError(f"{at}: the pair {name!r} stands in row {rows[0]}, too, in {lang!r}")
-    notes.add("a pair of an earlier row once more, counted again", rows[-1])
+        raise InputError(f"{at}: the pair {name!r} is in row {rows[0]}, too, in {lang!r}")
+    notes.add("a pair that an earlier row has, too, counted again", rows[-1])
     return f"{name}-{len(rows)}"
 
 
@@ -337,7 +337,7 @@ def _tell_guessed(
         why = "--lang" if asked else "the language of tables with such columns"
         contradict.refuse(texts, lang, str(path), why)
         if not asked:
-            notes.add(Caution(f"no column for the language: taken for {lang}, {why}"))
+            notes.add(Caution(f"no column gives the language: assumed {lang}, {why}"))
 
 
 def _read(path: Path, layout: _Layout) -> Iterator[tuple[int, Row, Row, bool]]:
@@ -390,7 +390,7 @@ def _sentences(
         return texts
     identity = cell_text(cells.get("identity"))
     if not identity:
-        notes.add("no 'identity': the sentence behind the prefix keeps its capital", number)
+        notes.add("no 'identity': the sentence after the prefix keeps its capital letter", number)
     return {role: _prefixed(prefix, text, identity) for role, text in texts.items()}
 
 
@@ -421,7 +421,7 @@ def _text(cells: Row, column: str, notes: Notes, number: int, at: str) -> str:
     if not isinstance(value, str) or _is_number(text):
         raise InputError(
             f"{at}: {column!r} holds a number, not a sentence; "
-            "values that are scored already are counted by `genprobe score`"
+            "if these are scores, use `genprobe score`"
         )
     try:
         text.encode("utf-8")

@@ -84,7 +84,7 @@ def read_words(path: Path) -> Words:
     packs.no_more(part, set(GROUPS), path, "words.")
     ending = row.get("ending", 0)
     if not isinstance(ending, int):
-        raise InputError(f"{path}: 'ending' is a number of letters")
+        raise InputError(f"{path}: 'ending' must be a number of letters")
     return Words(
         letters=tuple(tuple(s.split()) for s in packs.strings(row, "letters", path)),
         ending=ending,

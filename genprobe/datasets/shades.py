@@ -66,7 +66,7 @@ class _Reader:
             index = fixed
         index = re.sub(r"^(\d+)$", r"\1.0", index)
         if not index:
-            self.notes.add("no index: in no pair, named after its row", number)
+            self.notes.add("no index: not in a pair, named by its row", number)
         subset = _blank(row["subset"])
         extra: dict[str, JSON] = {"row": number}
         for name in shared:
@@ -94,15 +94,15 @@ class _Reader:
         by_gold = {"1": "original", "0": "contrast"}.get(gold.removesuffix(".0"), "")
         if not subset:
             self.notes.add(
-                "no subset: original or contrast taken from gold"
+                "no subset: gold says whether it is original or contrast"
                 if by_gold
-                else "neither subset nor gold: not known as original or contrast, left out",
+                else "neither subset nor gold says whether it is original or contrast, left out",
                 number,
             )
             return by_gold
         role = "original" if subset.lstrip("_") == "original" else "contrast"
         if by_gold and by_gold != role:
-            self.notes.add(f"gold says {by_gold}, subset says {role}: subset taken", number)
+            self.notes.add(f"gold says {by_gold}, subset says {role}: subset used", number)
         return role
 
     def names(self, kind: str, cell: object, number: int) -> str:
@@ -113,7 +113,7 @@ class _Reader:
             for part in filter(None, map(str.strip, spelling.split("+"))):
                 name = _spellings(kind).get(_key(part))
                 if name is None:
-                    self.notes.add(f"{kind} {part!r} is not known, kept as it is", number)
+                    self.notes.add(f"{kind} {part!r} is unknown, kept unchanged", number)
                 elif name != part:
                     self.respelled[kind, part, name] += 1
                 names.add(name or part)
@@ -131,7 +131,9 @@ class _Reader:
             try:
                 codes.append(packs.language_code(name))
             except InputError:
-                self.notes.add(f"language {name!r} is none of genprobe's, kept as it is", number)
+                self.notes.add(
+                    f"language {name!r} is not one of genprobe's, kept unchanged", number
+                )
                 codes.append(name)
         return tuple(dict.fromkeys(codes))
 
@@ -168,7 +170,7 @@ class _Reader:
             item.id = f"{item.index}/{subset}" if item.index else f"row-{item.row}"
             taken[item.id] += 1
             if taken[item.id] > 1:
-                self.notes.add("index and subset stand there before: id made unique", item.row)
+                self.notes.add("an earlier row has this index and subset: id made unique", item.row)
                 item.id = f"{item.id}-{taken[item.id]}"
 
     def report(self) -> None:
@@ -176,7 +178,7 @@ class _Reader:
         for (kind, spelling, name), n in sorted(self.respelled.items()):
             by_kind[kind].append(f"{spelling!r} as {name!r} ({n})")
         for kind, spellings in by_kind.items():
-            self.notes.add(f"{kind} spelled otherwise: {', '.join(spellings)}")
+            self.notes.add(f"{kind} spelled differently: {', '.join(spellings)}")
 
 
 def read(
@@ -215,7 +217,7 @@ def read(
                 empty[code] = empty.get(code, 0) + 1
                 continue
             if _slot().search(text):
-                notes.add("text still holds a template slot, kept", f"{code} {item.row}")
+                notes.add("the text still has a template slot, kept", f"{code} {item.row}")
             texts[text] += 1
             statements.append(_statement(item, code, text, parts, source))
         if twice := sum(n - 1 for n in texts.values() if n > 1):
@@ -223,7 +225,7 @@ def read(
     if empty:
         notes.add(f"empty cells, no statement in that language: {_counts(empty)}")
     if repeated:
-        notes.add(f"the sentence of another item once more: {_counts(repeated)}")
+        notes.add(f"the same sentence as another item: {_counts(repeated)}")
     for item in items:
         if item.row not in said:
             notes.add("no sentence in any language", item.row)
@@ -263,7 +265,7 @@ def _languages(
             code = packs.language_code(prefix)
         except InputError:
             n = sum(bool(cell_text(row.get(column))) for _, row in table)
-            notes.add(f"language {prefix!r} is none of genprobe's, left out: {n} sentences")
+            notes.add(f"language {prefix!r} is not one of genprobe's, left out: {n} sentences")
             continue
         if code in found.values():
             raise InputError(

@@ -118,7 +118,7 @@ def _builtin(wanted: Collection[str] | None) -> Found:
         }
         if by_id.keys() != items.keys():
             odd = sorted(by_id.keys() ^ items.keys())[0]
-            raise InputError(f"{path}: {odd!r} is not both here and in {head.name}")
+            raise InputError(f"{path}: {odd!r} must be both here and in {head.name}")
         for name, row in items.items():
             original = (row["role"] == "original") != (row["pair"] in turned)
             role = "original" if original else "contrast"
@@ -169,9 +169,9 @@ def _table(
             if before != number:
                 named = cell_text(row.get("id"))
                 what = f"the id {named!r}" if named else "the same text"
-                cure = "" if named else "; an 'id' of its own tells them apart"
+                cure = "" if named else "; give each its own 'id'"
                 raise InputError(
-                    f"{where}: {what} stands in row {before} already, also in {lang!r}{cure}"
+                    f"{where}: {what} is already in row {before}, also in {lang!r}{cure}"
                 )
             statements.append(statement)
     problems.tell()
@@ -201,7 +201,7 @@ def _check_languages(path: Path, statements: Sequence[Statement], said: bool, no
         if not said:
             contradict.refuse(some, lang, str(path), "--lang")
         elif found := contradict.other(some, lang):
-            what = f"statements whose 'lang' is {lang} are plainly in {found}"
+            what = f"statements whose 'lang' is {lang} are clearly in {found}"
             notes.add(Caution(f"{path}: {what}; they are asked in {lang}"))
 
 
@@ -223,7 +223,7 @@ def _tell_lookalikes(path: Path, columns: list[str], notes: Notes) -> None:
     for own in columns:
         name = own.strip().lower().replace(" ", "_").replace("-", "_")
         if name in COLUMNS and name not in columns:
-            what = "is kept as a column of your own and not used"
+            what = "is kept as your own column and not used"
             notes.add(Caution(f"{path}: {own!r} {what}; if it means {name!r}, rename it"))
 
 
@@ -279,7 +279,7 @@ def _valid_in(value: object, number: int, notes: Notes) -> tuple[str, ...]:
         try:
             codes.append(packs.language_code(name))
         except InputError:
-            notes.add(f"language {name!r} is none of genprobe's, kept as it is", number)
+            notes.add(f"language {name!r} is not one of genprobe's, kept unchanged", number)
             codes.append(name)
     return tuple(dict.fromkeys(codes))
 

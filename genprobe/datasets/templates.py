@@ -98,7 +98,7 @@ def _slug(name: str, table: str, notes: Notes, number: int) -> str:
         if plain in map(_plain, (slug, *spellings)):
             return str(slug)
     if plain:
-        notes.add(f"{table} {name!r} is none of Aqbileq's, kept as it is", number)
+        notes.add(f"{table} {name!r} is not one of Aqbileq's, kept unchanged", number)
     return plain.replace(" ", "-")
 
 
@@ -124,9 +124,7 @@ def read(path: Path) -> list[Statement]:
             where = f"{path}: {row.get('id') or f'[[{subdomain}]]'}"
             lacks = [k for k in _FIELDS if not row.get(k)] + sorted(row.keys() - set(_FIELDS))
             if lacks:
-                raise InputError(
-                    f"{where}: has {', '.join(_FIELDS)}, no more and no less; see {lacks[0]!r}"
-                )
+                raise InputError(f"{where}: needs exactly {', '.join(_FIELDS)}; see {lacks[0]!r}")
             text = _template(row["text"], where, Notes(), 0)
             templates.append(
                 _statement(
@@ -146,7 +144,7 @@ def read(path: Path) -> list[Statement]:
     ids = [template.id for template in templates]
     twice = next((name for name in ids if ids.count(name) > 1), None)
     if twice:
-        raise InputError(f"{path}: the id {twice!r} stands twice")
+        raise InputError(f"{path}: the id {twice!r} is given twice")
     return templates
 
 
@@ -171,14 +169,16 @@ def _statement(
 def _template(value: object, where: str, notes: Notes, number: int) -> str:
     """Write a text with one open slot, as `[PLACEHOLDER]`."""
     if not isinstance(value, str) or not value.strip():
-        raise InputError(f"{where}: the template is empty, or no text")
+        raise InputError(f"{where}: the template is empty or not a text")
     text = cell_sentence(value, notes, number)
     if SLOT not in text:
         text, n = _ALSO_SLOT.subn(SLOT, text)
         if n:
-            notes.add(f"slot written otherwise, brought to {SLOT}", number)
+            notes.add(f"slot written differently, changed to {SLOT}", number)
     if text.count(SLOT) != 1:
-        raise InputError(f"{where}: a template has {SLOT} once, this one {text.count(SLOT)} times")
+        raise InputError(
+            f"{where}: a template must have {SLOT} once, this one has it {text.count(SLOT)} times"
+        )
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
@@ -207,7 +207,7 @@ def _file(source: str, wanted: Sequence[str] | None, notes: Notes) -> list[State
                 named = cell_text(row.get(columns["id"])) if "id" in columns else ""
                 what = f"the id {named!r}" if named else "the same template"
                 raise InputError(
-                    f"{where}: {what} stands in row {numbers[key]} already, in {template.lang!r}; "
+                    f"{where}: {what} is already in row {numbers[key]}, in {template.lang!r}; "
                     "give each an 'id' of its own"
                 )
             templates.append(template)
@@ -216,7 +216,7 @@ def _file(source: str, wanted: Sequence[str] | None, notes: Notes) -> list[State
         why = "--lang" if only != _LANG or wanted else "the language of Aqbileq's templates"
         contradict.refuse([t.text for t in templates], only, str(path), why)
         if not wanted:
-            notes.add(Caution(f"no column for the language: taken for {only}, {why}"))
+            notes.add(Caution(f"no column gives the language: assumed {only}, {why}"))
     return templates
 
 
@@ -233,10 +233,10 @@ def _columns(there: list[str], path: Path, notes: Notes) -> dict[str, str]:
     if "text" not in found:
         raise InputError(
             f"{path}: no column 'template'; there is: {', '.join(there[:12])}; "
-            f"name so the column of sentences with {SLOT}"
+            f"give this name to the column of sentences with {SLOT}"
         )
     if "domain" not in found and "subdomain" not in found:
-        notes.add("no column 'domain' or 'subdomain': nothing can be counted by them")
+        notes.add("no column 'domain' or 'subdomain': figures cannot be grouped by them")
     for column in ("prototypical", "counter"):
         if column not in found:
             notes.add(f"no column {column!r}: the templates make no pairs")

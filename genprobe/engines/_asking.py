@@ -149,8 +149,8 @@ class OpenAIEngine:
             again = await work.persist(request.id, lambda: self._say(work, request, more))
             if isinstance(again, Response) or found.reasoning_from == "":
                 self._say_once(
-                    "replies of which nothing but a thought came are asked again with more room; "
-                    "--think-tokens gives all of them more from the start"
+                    "replies that were only a thought are asked again with more tokens; "
+                    "--think-tokens gives all requests more from the start"
                 )
                 found = again
         return found
@@ -206,7 +206,7 @@ class OpenAIEngine:
                 raise EngineError(
                     f"{self.server.model} thinks before it answers, and --decode {decode} would "
                     "ask in the middle of a thought; give --thinking off, or --engine "
-                    "transformers, which asks behind the thought"
+                    "transformers, which asks after the thought"
                 )
         if first := new.get("choice"):
             await self._constraint(work, first, sampling)
@@ -270,7 +270,7 @@ class OpenAIEngine:
             names[name] = ""
             what = {
                 "seed": "replies will not repeat",
-                "temperature": "replies are drawn as it likes, and not at temperature "
+                "temperature": "it samples as it likes, not at temperature "
                 f"{sampling.temperature:g}",
             }.get(name, "it uses its own")
             self._say_once(f"the server does not take {name!r}: {what}")
@@ -295,12 +295,12 @@ class OpenAIEngine:
             if name and await self._constrains(work, request, sampling, choice):
                 self.server.choice = name
                 if choice.wraps:
-                    self._say_once(f"the server takes a choice as {name}: inside JSON")
+                    self._say_once(f"the server takes a forced choice as {name}, inside JSON")
                 return
         raise EngineError(
-            f"{self.server.url}: refuses or ignores structured outputs (a choice was forced by "
-            f"{', '.join(name for name in CHOICES if name)}, and none brought the only word that "
-            "it allowed), so that it cannot be asked to answer by one of several words"
+            f"{self.server.url}: refuses or ignores structured outputs (tried: "
+            f"{', '.join(name for name in CHOICES if name)}), so it cannot be made to answer with "
+            f"one of several words"
         )
 
     async def _constrains(
@@ -323,7 +323,7 @@ class OpenAIEngine:
         if server.api != "chat":
             if mode != "default":
                 raise EngineError(
-                    "--thinking is told to a chat; --engine-arg api=completions has none"
+                    "--thinking needs a chat, and --engine-arg api=completions has none"
                 )
             return
         room = self._room(sampling)
@@ -362,8 +362,8 @@ class OpenAIEngine:
         tried = ", ".join(way.name for way in ways("server") if way.put(mode, 1))
         what = "still thinks" if mode == "off" else "shows no thought"
         return (
-            f"{self.server.url}: {self.server.model} {what} after --thinking {mode}, told by "
-            f"{tried}; leave it out, or tell it by --request-arg or --template-arg"
+            f"{self.server.url}: {self.server.model} {what} although --thinking {mode} was sent as "
+            f"{tried}; leave --thinking out, or use --request-arg or --template-arg"
         )
 
     def _room(self, sampling: Sampling) -> int:

@@ -313,7 +313,7 @@ class Work:
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
             if time.monotonic() - self.heard > times.total_timeout:
                 line = self.server.unreachable(error)
-                self._over = EngineError(f"{line} The same command goes on where it stopped.")
+                self._over = EngineError(f"{line} Run the same command again to resume.")
                 raise self._over from None
             raise Trouble("unreachable", type(error).__name__, down=True) from None
         except TimeoutError:

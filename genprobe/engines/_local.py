@@ -70,7 +70,7 @@ def writes(model: str, config: Any) -> None:
     if not set(saved) & set(family.values()):
         what = ", ".join(saved) or config.model_type
         raise EngineError(
-            f"{model}: {what} writes no replies; give a causal or encoder-decoder language model"
+            f"{model}: {what} cannot write replies; give a causal or encoder-decoder language model"
         )
 
 
@@ -156,7 +156,7 @@ def _fetch(model: str, revision: str | None) -> Path:
             return folder
     except hub.GatedRepoError:
         reason = (
-            f"the authors want to be asked first; accept the terms at https://huggingface.co/{model}"
+            f"its authors require consent; accept the terms at https://huggingface.co/{model}"
             " and log in with `hf auth login`"
         )
     except hub.RevisionNotFoundError:

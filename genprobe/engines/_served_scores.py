@@ -136,8 +136,9 @@ class ServedScorer(OpenAIEngine):
         self.identity = dataclasses.replace(self.identity, chat_template=template)
         if not prefix:
             self.note(
-                f"the server puts nothing before a text, so its end-of-text token {words} stands "
-                "there; if the model has a BOS token, name its tokenizer: --engine-arg tokenizer=, "
+                f"the server adds no token before a text, so its end-of-text token {words} is "
+                f"used there; if the model has a BOS token, name its tokenizer: --engine-arg "
+                f"tokenizer=, "
                 "a folder or hub id"
             )
 
@@ -170,8 +171,9 @@ class ServedScorer(OpenAIEngine):
             if choice["finish_reason"] == "stop" and choice["stop_reason"] is None:
                 return int(choice["token_ids"][-1])
         raise EngineError(
-            f"{self.server.url}: its tokenizer puts nothing before a text, and it does not tell "
-            "the token that ends one; name the tokenizer: --engine-arg tokenizer=, a folder or "
+            f"{self.server.url}: its tokenizer adds no token before a text, and the server does "
+            f"not name its end-of-text token; name the tokenizer: --engine-arg tokenizer=, a "
+            f"folder or "
             "hub id"
         )
 

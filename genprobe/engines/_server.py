@@ -251,8 +251,8 @@ class Server:
             return {str(row["id"]): row for row in rows or ()}
         except (ValueError, KeyError, TypeError):
             raise EngineError(
-                f"{self.url}/models is not what an OpenAI-compatible server says; is the address "
-                "right, and does it end in /v1?"
+                f"{self.url}/models does not answer as an OpenAI-compatible server does; check "
+                f"the address, which ends in /v1"
             ) from None
 
     def _loaded(self, url: str) -> Answer:
@@ -292,7 +292,7 @@ class Server:
         """Raise EngineError for an answer after which no other request can succeed."""
         said = self.words(reply)
         if 300 <= reply.status < 400:
-            raise EngineError(f"{self.url} sends us elsewhere; give the address it moved to")
+            raise EngineError(f"{self.url} redirects to another address; give that address")
         if reply.status in (401, 403):
             given = "the key was refused" if self.key_name else "it wants a key"
             name = self.key_name or "GENPROBE_API_KEY"
@@ -428,14 +428,14 @@ class Server:
         """Raise EngineError if the quota is used up, or the wait is longer than the time limit."""
         if wait is not None and wait > self.times.total_timeout:
             raise EngineError(
-                f"{self.url}: asks to wait {wait:.0f} s ({said}); run the same command later, it "
-                "goes on where it stopped"
+                f"{self.url}: asks to wait {wait:.0f} s ({said}); run the same command later to "
+                f"resume"
             )
         short = wait is not None or re.search(r"(?i)(per|a) ?-?minute|(retry|try again) in", said)
         if status == 402 or (_USED_UP.search(f"{code} {said}") and not short):
             raise EngineError(
-                f"{self.url}: the quota is used up ({said}); when there is one again, the same "
-                "command goes on where it stopped"
+                f"{self.url}: the quota is used up ({said}); run the same command to resume when "
+                f"there is quota again"
             )
 
     def response(

@@ -49,7 +49,9 @@ def tell(
     mode = thinking.mode
     if not template:
         if mode not in ("default", "off"):
-            raise EngineError(f"{model}: has no chat template that could be told --thinking {mode}")
+            raise EngineError(
+                f"{model}: has no chat template, so --thinking {mode} has no effect; leave it out"
+            )
         return Told(dict(given), "", "", thinking.tokens or 0)
     usual = THINK_TOKENS if positions is None else min(THINK_TOKENS, positions // 2)
     room = thinking.tokens or usual
@@ -86,7 +88,7 @@ def tell(
         )
     if mode == "off" and told.thinks:
         raise EngineError(
-            f"{model}: thinks, and its chat template has no switch that is known against it "
+            f"{model}: thinks, and its chat template has no known switch to turn that off "
             f"(tried: {_tried()}); leave --thinking out, or give --template-arg"
         )
     return told if told.thinks else told._replace(room=thinking.tokens or 0)

@@ -108,7 +108,7 @@ def open_scorer(model: str, options: Options) -> Scorer:
             raise EngineError(f"scoring by a server has no argument {name!r}; it has {known}")
     for name in ("dtype", "device", "revision", "batch_tokens"):
         if getattr(options, name) is not None:
-            raise EngineError(f"{name}: with --base-url it is the server's own; leave it out")
+            raise EngineError(f"{name}: the server sets this; leave it out with --base-url")
     more = {**options.more, "api": "completions"}
     named = more.pop("tokenizer", None)
     server, identity = connect(model, dataclasses.replace(options, more=more))
@@ -118,8 +118,8 @@ def open_scorer(model: str, options: Options) -> Scorer:
         return ServedScorer(server, identity, options, texts)
     if server.look(f"{server.root}/tokenize").status == 404:
         raise EngineError(
-            f"{server.url}: does not tell how it cuts texts, as vLLM's server does by "
-            "/tokenize; name its tokenizer: --engine-arg tokenizer=, a folder or hub id"
+            f"{server.url}: does not return the tokens of a text (vLLM's server does, by "
+            f"/tokenize); name its tokenizer: --engine-arg tokenizer=, a folder or hub id"
         )
     return ServedScorer(server, identity, options)
 

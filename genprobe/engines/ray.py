@@ -216,7 +216,7 @@ def _cause(error: BaseException) -> str:
         return found
     if "engine core initialization failed" in low:
         return (
-            "vLLM cannot start it, for want of memory as a rule; give --engine-arg "
+            "vLLM cannot start it, usually for lack of memory; give --engine-arg "
             "max_model_len=2048, or see what --engine vllm says with the same arguments"
         )
     if unset := re.search(r"--api-key-env \w+: there is no such variable", words):
@@ -224,8 +224,8 @@ def _cause(error: BaseException) -> str:
     died = any(w in low for w in ("actordied", "actor died", "actorunavailable", "workercrashed"))
     if died and "creation task" not in low:
         return (
-            "a replica died and did not come back, for want of memory as a rule; the same command "
-            "goes on where it stopped (a smaller max_model_len or block needs less)"
+            "a replica died and did not come back, usually for lack of memory; run the same "
+            "command again to resume (a smaller max_model_len or block needs less)"
         )
     # The last line of a traceback within says what it was.
     said = [text.strip() for text in words.splitlines()]

@@ -111,8 +111,8 @@ class ReplayEngine:
             )
         if shared := sum(len(names) > 1 for names in asked.values()):
             self.note(
-                f"{shared} recorded prompts are those of several statements, which get the same "
-                "replies; columns 'statement', 'lang' and 'probe' would say whose each is"
+                f"{shared} recorded prompts belong to several statements, which get the same "
+                f"replies; columns 'statement', 'lang' and 'probe' would tell them apart"
             )
 
     def _key(self, request: Request) -> Key | None:
@@ -211,8 +211,8 @@ def _open_file(path: Path, wanted: str, note: Callable[[str], None]) -> ReplayEn
             raise InputError(f"{where}: no column 'response' (or 'text')")
         if name is None and prompt is None and item is None:
             raise InputError(
-                f"{where}: neither 'request' (or 'id') nor 'prompt' nor 'statement', 'lang' and "
-                "'probe' to match by"
+                f"{where}: no columns to match by; give 'request' (or 'id'), 'prompt', or "
+                f"'statement', 'lang' and 'probe'"
             )
         model = row.get("model")
         if model is not None:
@@ -245,7 +245,7 @@ def _open_file(path: Path, wanted: str, note: Callable[[str], None]) -> ReplayEn
     if twice is not None:
         # Ids of somebody's own, such as row numbers a language: only the prompts can tell.
         if not by_prompt:
-            raise InputError(f"{path}: the id {twice!r} is there twice; ids must be unique")
+            raise InputError(f"{path}: the id {twice!r} is given twice; ids must be unique")
         by_id = {}
     for key, places in order.items():
         by_prompt[key] = [by_prompt[key][at] for _, at in sorted(places)]

@@ -262,7 +262,7 @@ class TransformersEngine:
         except (RuntimeError, MemoryError) as error:
             if out_of_memory(error):
                 return None
-            raise EngineError(f"{self.name}: the model broke down ({line(error)})") from error
+            raise EngineError(f"{self.name}: the model failed ({line(error)})") from error
 
     def _reply(self, batch: list[Row], sampling: Sampling) -> list[Response]:
         """Write free replies to a batch."""
@@ -282,7 +282,7 @@ class TransformersEngine:
         if forced and self.how.thinks and self.identity.thinking.split(" ")[0] not in _ASKED:
             raise EngineError(
                 f"{self.name}: thinks before it answers, and --decode {min(forced)} would ask in "
-                "the middle of a thought; give --thinking on to ask behind it, or --thinking off"
+                "the middle of a thought; give --thinking on to ask after it, or --thinking off"
             )
 
     def _think(self, rows: list[Row], sampling: Sampling) -> tuple[list[Row], list[Failure]]:

@@ -171,7 +171,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> Row:
     row = dict(pairs)
     if len(row) < len(pairs):
         name = _repeated([name for name, _ in pairs])
-        raise ValueError(f"the name {name!r} stands twice in one object")
+        raise ValueError(f"the name {name!r} occurs twice in one object")
     return row
 
 
@@ -426,7 +426,7 @@ class _Writer:
         if not row.keys() <= set(self.columns):
             extra = next(name for name in row if name not in self.columns)
             raise InputError(
-                f"{self.path}, row {number}: a column {extra!r} that the first row has not; "
+                f"{self.path}, row {number}: a column {extra!r} that the first row does not have; "
                 "write a .jsonl file instead"
             )
         return self.columns

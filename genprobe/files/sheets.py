@@ -92,7 +92,7 @@ def write_new(path: Path, content: bytes) -> None:
         with path.open("xb") as file:
             file.write(content)
     except FileExistsError:
-        raise InputError(f"{path}: is there already; choose another name") from None
+        raise InputError(f"{path}: already exists; choose another name") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be written ({error.strerror})") from None
 

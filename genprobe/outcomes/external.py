@@ -82,9 +82,9 @@ def _below_zero(
         if str(scorer).strip() in _LOGS and value > 0:
             problems.add(
                 at,
-                f"{column} is {value:g}, and by the scorer {scorer!r} it is a log-probability, "
-                "which is never above 0; say --perplexity if lower is preferred, or name the "
-                "scorer otherwise",
+                f"{column} is {value:g}, but by the scorer {scorer!r} it is a log-probability, "
+                "which is never above 0; give --perplexity if lower is preferred, or rename the "
+                "scorer",
             )
 
 
@@ -175,7 +175,9 @@ def with_people(outcomes: pd.DataFrame, data: pd.DataFrame) -> pd.DataFrame:
     ours = [c for c in data.columns if c not in ("people", "yes", "no") and c in outcomes]
     there = ", ".join(map(str, data.columns))
     if not ours:
-        raise InputError(f"people's answers have no column of the choices to go by: {there}")
+        raise InputError(
+            f"the table of people's answers and the choices have no column in common: {there}"
+        )
     shares = []
     for at, row in zip(data.index, data.to_dict("records"), strict=True):
         given = [number(row.get(name), name, at) for name in ("people", "yes", "no")]
@@ -185,7 +187,7 @@ def with_people(outcomes: pd.DataFrame, data: pd.DataFrame) -> pd.DataFrame:
         shares.append(share)
     keys = data[ours].map(cell_text)
     if (twice := keys.duplicated()).any():
-        raise InputError(f"row {twice.idxmax()}: people's answers stand twice")
+        raise InputError(f"row {twice.idxmax()}: people's answers are given twice")
     index = dict(zip(keys.itertuples(index=False, name=None), shares, strict=True))
     rows = list(outcomes[ours].map(cell_text).itertuples(index=False, name=None))
     return outcomes.assign(
@@ -198,7 +200,7 @@ def _option(cell: Any, column: str, row: Any) -> int | None:
     if math.isnan(value):
         return None
     if value not in range(_OPTIONS):
-        raise InputError(f"row {row}: {column} is {value:g}; an option is 0, 1 or 2")
+        raise InputError(f"row {row}: {column} is {value:g}; give 0, 1 or 2")
     return int(value)
 
 

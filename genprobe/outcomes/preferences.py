@@ -98,7 +98,7 @@ def requests(
                 request = _request(statement, name, messages, options, sample)
                 if request.id in plan:
                     raise InputError(
-                        f"statement {statement.id!r} ({statement.lang}) is there twice; remove one"
+                        f"statement {statement.id!r} ({statement.lang}) is given twice; remove one"
                     )
                 plan[request.id] = request
     return list(plan.values())

@@ -298,15 +298,15 @@ def pass_of(scorer: Scorer, passes: Collection[str], of: str) -> str:
         for some in (scorer.passes, sorted(passes))
     )
     fit = fitting(passes, scorer.option is not None)
-    cure = f"those fit: {', '.join(fit)}" if fit else "give such a one"
+    cure = f"those fit: {', '.join(fit)}" if fit else "give such a model"
     if of == "run":
         held = ", ".join(sorted(passes))
         raise InputError(
             f"{scorer.name} is made of the pass {' or '.join(scorer.passes)}, and the run holds "
-            f"{held}; {cure}; another pass is another run of `genprobe logprob`"
+            f"{held}; {cure}; for another pass run `genprobe logprob` again"
         )
     if needs == there:
-        why = "needs a tokenizer that tells words, which a slow one does not"
+        why = "needs a fast tokenizer, which tells where words begin"
     else:
         why = f"needs a {needs} model, and this one is {there}"
     raise InputError(f"{scorer.name} {why}; {cure}")

@@ -84,7 +84,7 @@ def outcomes(run: Readable, scorers: Sequence[str] = ()) -> pd.DataFrame:
     pack = packs.load_pack(run.spec.pack.partition("@")[0])
     if pack.id != run.spec.pack:
         raise InputError(
-            f"the run is of the pack {run.spec.pack}, and here is {pack.id}; "
+            f"the run was made with the pack {run.spec.pack}, and this version has {pack.id}; "
             f"score it with genprobe {run.spec.version}"
         )
     frame = _frame(_rows(run))
@@ -331,8 +331,8 @@ def _read(data: pd.DataFrame, perplexity: bool) -> pd.DataFrame:
     pack = packs.load_pack("yesno")
     if "answer" not in data and not {"story", "sentiment", "stance"}.isdisjoint(data.columns):
         raise InputError(
-            "a file is scored by its yes/no answers, and this one has none; stories and essays are "
-            "counted in a run: `genprobe stories` or `essays` with --engine replay --model FILE"
+            "this file has no yes/no answers to score; stories and essays can be scored only in a "
+            "run: `genprobe stories` or `essays` with --engine replay --model FILE"
         )
     for column, beside in (("pro", "anti"), ("anti", "pro"), ("chosen", "label")):
         if column in data and beside not in data and "answer" not in data:

@@ -91,7 +91,7 @@ def catalogue() -> dict[str, Model]:
         ours = {model.id.lower(): model for model in found.values()}
         found |= {k: _inherit(m, ours.get(m.id.lower())) for k, m in _read(own).items()}
     elif os.environ.get("GENPROBE_MODELS"):
-        raise InputError(f"GENPROBE_MODELS names {own}, which is not there")
+        raise InputError(f"GENPROBE_MODELS names {own}, which does not exist")
     return found | _ALSO
 
 
@@ -107,7 +107,9 @@ def _read(path: Path) -> dict[str, Model]:
     found: dict[str, Model] = {}
     for alias, row in packs.read_toml(path).items():
         if alias.lower() in found:
-            raise InputError(f"{path}: [{alias}] is there twice; small and capital are one")
+            raise InputError(
+                f"{path}: [{alias}] is given twice; upper and lower case count as the same"
+            )
         found[alias.lower()] = _model(alias.lower(), row, path)
     return found
 
@@ -117,8 +119,7 @@ def _no_keys(row: Mapping[str, Any], where: str) -> None:
     for name, value in row.items():
         if _KEYS.fullmatch(name):
             raise InputError(
-                f"{where} holds {name!r}: keys belong in the environment (GENPROBE_API_KEY), where "
-                "nobody copies them along"
+                f"{where} holds {name!r}: keys belong in the environment (GENPROBE_API_KEY)"
             )
         if isinstance(value, dict):
             _no_keys(value, where)
@@ -139,7 +140,7 @@ def _model(alias: str, row: Any, path: Path) -> Model:
     for name, value in row.items():
         if name not in known and isinstance(value, dict):
             raise InputError(
-                f"{where}: unknown table {name!r}; an alias with a dot stands in quotes: "
+                f"{where}: unknown table {name!r}; put an alias with a dot in quotes: "
                 f'["{alias}.{name}"]'
             )
         if name not in known:
@@ -159,7 +160,7 @@ def _model(alias: str, row: Any, path: Path) -> Model:
         raise InputError(f"{where} lacks 'id': a hub id, or a folder")
     for name, allowed in (("kind", KINDS), ("architecture", ARCHITECTURES)):
         if values.get(name, "") not in ("", *allowed):
-            raise InputError(f"{where}: {name} is one of {', '.join(allowed)}")
+            raise InputError(f"{where}: {name} must be one of {', '.join(allowed)}")
     if values.get("engine"):
         registry.check("engines", values["engine"])
     for language in values.get("languages", ()):

@@ -252,7 +252,7 @@ def _read(name: str, row: dict[str, Any], pack: Pack, path: Path) -> Worded:
     for key, probes in (("negated", negated), ("answers", own)):
         for probe in probes:
             if probe not in closed:
-                raise InputError(f"{path}: {name}.{key}: no question {probe!r} of yes or no")
+                raise InputError(f"{path}: {name}.{key}: {probe!r} is no yes/no question")
     answers = {}
     for probe in closed:
         part = table(own, probe, path) or pack.answers[path.stem]
@@ -334,7 +334,9 @@ def drawn(
 ) -> Iterator[tuple[Statement, list[Way]]]:
     """Yield each statement with the ways in which it is asked about (`hands`), of a pack."""
     if ENGLISH in vary.instruct and ENGLISH not in pack.wordings:
-        raise InputError(f"{pack.name} has no questions in English by itself; leave --instruct out")
+        raise InputError(
+            f"{pack.name} has no English questions that fit other languages; leave --instruct out"
+        )
     if vary.wordings != PUBLISHED:
         if not pack.panel:
             raise InputError(f"{pack.name} has no further wordings; leave --wordings out")
@@ -459,7 +461,5 @@ def number(given: str, most: int, option: str, single: str) -> int:
     if given == "all":
         return most
     if not (given.isascii() and given.isdigit() and 1 <= int(given) <= most):
-        raise InputError(
-            f"{option} {given}: {single}, all, or how many of the {most} a statement is asked in"
-        )
+        raise InputError(f"{option} {given}: give {single}, all, or a number up to {most}")
     return int(given)

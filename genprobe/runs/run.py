@@ -153,7 +153,7 @@ class Run:
         found = statements_hash(statements)
         if found != self.spec.statements:
             raise RunError(
-                f"{self.folder}: the spec is of other statements "
+                f"{self.folder}: the run was made with other statements "
                 f"(hash {self.spec.statements}, these have {found})"
             )
         for name, records in (("statements.jsonl", statements), ("requests.jsonl", requests)):
@@ -166,8 +166,8 @@ class Run:
         differences = _read_spec(self.folder).like(self.spec).differences(self.spec)
         if differences:
             raise RunError(
-                f"{self.folder}: holds a run of another spec ({'; '.join(differences)}); "
-                "choose another folder, or the settings of that run"
+                f"{self.folder}: holds a run with other settings ({'; '.join(differences)}); "
+                "choose another folder, or use the settings of that run"
             )
         _compare(self.folder / "statements.jsonl", statements)
         _compare(self.folder / "requests.jsonl", requests)

@@ -84,7 +84,7 @@ class _Check:
             for number, offset, line in disk.lines(path, appended=appended):
                 where, end = f"{name}:{number}", offset + len(line)
                 if not line.endswith(b"\n"):
-                    self.problem("torn", where, "torn line (no newline at its end)")
+                    self.problem("torn", where, "incomplete line (no newline at its end)")
                 try:
                     record = kind.from_json(line)
                 except RunError as error:
@@ -93,7 +93,9 @@ class _Check:
                 yield where, record
             if path.stat().st_size > end:
                 self.problem(
-                    "torn", name, f"torn line at byte {end}; the next start cuts it and asks again"
+                    "torn",
+                    name,
+                    f"incomplete line at byte {end}; the next start removes it and asks again",
                 )
         except (RunError, OSError):
             if not appended or path.exists():
@@ -102,7 +104,7 @@ class _Check:
     def temporary_files(self) -> None:
         for path in disk.leftovers(self.folder, self.folder / "judgments"):
             name = path.relative_to(self.folder).as_posix()
-            self.problem("temporary", name, "left over from a write that was cut off; delete it")
+            self.problem("temporary", name, "left over from an interrupted write; delete it")
 
     def statements(self) -> set[tuple[str, str]]:
         """(id, language) of the statements, whose content is compared with the spec's hash."""

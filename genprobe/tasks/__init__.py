@@ -274,7 +274,8 @@ def chat(
     sampling, samples = ask.sampling or task.sampling, ask.samples or task.samples
     if samples > 1 and not sampling.temperature and ask.engine != "replay":
         raise InputError(
-            f"{samples} samples at temperature 0 are one reply {samples} times; raise --temperature"
+            f"{samples} samples at temperature 0 are {samples} times the same reply; raise "
+            f"--temperature"
         )
     requests = plan.plan(
         items,
@@ -316,7 +317,11 @@ def chosen(items: Sequence[Statement], ask: Ask, pack: packs.Pack) -> list[State
     codes = ask.codes
     without = sorted({s.lang for s in items} - pack.wordings.keys())
     if without:
-        ask.note(Caution(f"no wordings in {', '.join(without)}: their statements are left out"))
+        ask.note(
+            Caution(
+                f"no wordings in {', '.join(without)}: statements in these languages are left out"
+            )
+        )
     count: dict[str, int] = {}
     kept = []
     for item in items:
@@ -349,7 +354,8 @@ def judge_run(
     if own and "yesno" not in reads and any(judge.name == "yesno" for judge in made):
         names = " or ".join(f"--judge {name}" for name in dict.fromkeys(own.get("free", ())))
         raise InputError(
-            f"{run.folder} is a run of {run.spec.command}, which answer no yes/no question; "
+            f"{run.folder} is a run of {run.spec.command}, whose replies answer no yes/no "
+            f"question; "
             f"name {names}"
         )
     if only:

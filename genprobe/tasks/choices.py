@@ -29,11 +29,11 @@ def prepare(ask: Ask) -> Asked:
     """Check what is asked: choices, frames, orders, examples."""
     decodes = tuple(decode for decode in DECODES if decode in ask.decodes) or ("free",)
     if ask.engine == "replay" and decodes != ("free",):
-        raise InputError("recorded replies are free ones; leave --decode out")
+        raise InputError("recorded replies are read as free replies; leave --decode out")
     if ask.control and "free" in decodes:
         raise InputError(
-            "the control model answers no questions with options in its own words; name a model "
-            "with --model, or see the way with --decode choice or logprob"
+            "the control model cannot answer questions with options in a free reply; name a model "
+            "with --model, or try --decode choice or logprob"
         )
     if ask.orders not in frames.ORDERS:
         raise registry.unknown("order", ask.orders, frames.ORDERS)
@@ -42,7 +42,8 @@ def prepare(ask: Ask) -> Asked:
     sampling, samples = ask.sampling or TASK.sampling, ask.samples or TASK.samples
     if samples > 1 and not sampling.temperature and ask.engine != "replay":
         raise InputError(
-            f"{samples} samples at temperature 0 are one reply {samples} times; raise --temperature"
+            f"{samples} samples at temperature 0 are {samples} times the same reply; raise "
+            f"--temperature"
         )
     probes = tuple(dict.fromkeys(ask.probes)) or ("letters",)
     vary, langs = ask.vary, list(dict.fromkeys(item.lang for item in items))
@@ -89,7 +90,7 @@ def _items(ask: Ask) -> list[Statement]:
     if not items or not all(map(choices.is_choice, items)):
         raise InputError(
             f"{ask.data} holds no choices (columns context, question, and options or ans0, ans1, "
-            "…); pairs of sentences go with `genprobe logprob`"
+            "…); for pairs of sentences use `genprobe logprob`"
         )
     return list(preferences.first(items, ask.limit))
 
@@ -103,7 +104,9 @@ def _shots(ask: Ask) -> list[Statement]:
         ask.note(f"{ask.shots}: {line}")
     for shot in found:
         if not choices.is_choice(shot) or shot.extra["label"] is None:
-            raise InputError(f"{ask.shots}: an example is a choice with its 'label'; {shot.id!r}")
+            raise InputError(
+                f"{ask.shots}: an example must be a choice with a 'label'; {shot.id!r} is not"
+            )
     return found
 
 
@@ -151,7 +154,7 @@ def plan(
                     )
                     if request.id in requests:
                         raise InputError(
-                            f"choice {item.id!r} ({item.lang}) is there twice; remove one"
+                            f"choice {item.id!r} ({item.lang}) is given twice; remove one"
                         )
                     requests[request.id] = request
     return list(requests.values())
@@ -169,7 +172,7 @@ def _ways(
 
 TASK = Task(
     name="choices",
-    about="Questions with options, answered: which one is chosen.",
+    about="Questions with options: which one is chosen.",
     prepare=prepare,
     judges={
         "free": ("choice", "refusal", "language"),

@@ -24,7 +24,7 @@ def prepare(ask: Ask) -> Asked:
 
 TASK = Task(
     name="essays",
-    about="Essays and remarks about statements, read for where they stand.",
+    about="Essays and remarks about statements, and which side they take.",
     prepare=prepare,
     judges={"free": ("stance", "refusal", "language")},
     questions={"stance": (("stance", None),), "refusal": (("refusal", None),)},

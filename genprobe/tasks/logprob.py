@@ -47,9 +47,8 @@ def prepare(ask: Ask) -> Asked:
         identity = engine.identity
         if identity.chat_template != "none" and not (ask.plain or ask.chat or ask.control):
             raise InputError(
-                f"{ask.model or identity.model} is a chat model, and its template is no part of "
-                "these sentences; --plain scores them as plain text, --chat as the model's own "
-                "turn, and the run says so"
+                f"{ask.model or identity.model} is a chat model; give --plain to score the "
+                f"sentences as plain text, or --chat to score them as the model's turn"
             )
         hashes = {"context": digest(ask.context)} if ask.context else {}
         if ask.preprocess:
@@ -88,27 +87,29 @@ def _items(ask: Ask) -> list[Statement]:
     are_choices = any(map(choices.is_choice, items))
     scorers.check(ask.scorers, are_choices)
     if ask.context and are_choices:
-        raise InputError("choices have a context of their own; --context goes with pairs")
+        raise InputError("choices have their own context; use --context only with pairs")
     if not ask.preprocess:
         return items
     if ask.preprocess not in PREPROCESSES:
         raise registry.unknown("preprocessing", ask.preprocess, list(PREPROCESSES))
     if are_choices:
-        raise InputError("--preprocess goes with pairs of sentences, and these are choices")
+        raise InputError(
+            "--preprocess can be used only with pairs of sentences, and these are choices"
+        )
     write = PREPROCESSES[ask.preprocess]
     items = [dataclasses.replace(item, text=write(item.text)) for item in items]
     if empty := next((item for item in items if not item.text), None):
-        raise InputError(f"{ask.data}: of {empty.id!r} nothing is left by --preprocess")
+        raise InputError(f"{ask.data}: of {empty.id!r} --preprocess leaves nothing")
     return items
 
 
 def _turn(engine: Any) -> Callable[[str], str]:
     """Return what writes a user's turn for this model. InputError where nothing here can."""
     if "causal" not in engine.passes:
-        raise InputError("--chat goes with a causal model, which has turns; leave it out")
+        raise InputError("--chat can be used only with a causal model; leave it out")
     if getattr(engine, "texts", None) is None:
         raise InputError(
-            "--chat needs the chat template, which this server does not tell; name its tokenizer: "
+            "--chat needs the chat template, which this server does not show; name its tokenizer: "
             "--engine-arg tokenizer=, a folder or hub id"
         )
     turn: Callable[[str], str] = engine.texts.turn
@@ -151,7 +152,7 @@ def tell_unknown(run: Run, engine: Any, note: Note) -> None:
     if held:
         of = Counter(langs.values())
         parts = ", ".join(f"{lang} {n} of {of[lang]}" for lang, n in held.items())
-        what = "texts with what the model has no token for, of which its values say little"
+        what = "texts with characters that the model has no token for, so their values mean little"
         note(Caution(f"{what}: {parts}"))
 
 

@@ -25,7 +25,7 @@ def prepare(ask: Ask) -> Asked:
             thoughts.thoughts(code)  # the languages that it thinks in
     decodes = tuple(decode for decode in DECODES if decode in ask.decodes) or ("free",)
     if ask.engine == "replay" and decodes != ("free",):
-        raise InputError("recorded replies are free ones; leave --decode out")
+        raise InputError("recorded replies are read as free replies; leave --decode out")
     names = dict.fromkeys(name for decode in decodes for name in TASK.judges[decode])
     judges = [registry.module("judges", name).make() for name in names]
     return chat(dataclasses.replace(ask, decodes=decodes), TASK, items, judges)

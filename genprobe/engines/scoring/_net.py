@@ -278,7 +278,7 @@ def working(name: str) -> Iterator[None]:
             raise EngineError(
                 f"{name}: a batch does not fit into memory; give fewer batch_tokens"
             ) from error
-        raise EngineError(f"{name}: the model broke down ({line(error)})") from error
+        raise EngineError(f"{name}: the model failed ({line(error)})") from error
 
 
 # --- batches ----------------------------------------------------------------------------------

@@ -84,7 +84,7 @@ class Texts:
         ids = self.prefix or [i for i in named.values() if i is not None][:1]
         if not ids:
             raise EngineError(
-                f"{self.name}: the tokenizer has no token that could stand before a first one; "
+                f"{self.name}: the tokenizer has no token to put before the first one; "
                 "give it a bos_token"
             )
         kind = next((kind for kind, i in named.items() if i == ids[-1]), "own")
@@ -103,8 +103,8 @@ class Texts:
         text = Prompts(self.tokenizer).text([{"role": "user", "content": said}])
         if thoughts.opens(text):
             raise EngineError(
-                f"{self.name}: its own turn begins with a thought, in which no sentence stands; "
-                "score it with --plain"
+                f"{self.name}: its turn begins with a thought, so no sentence can be scored "
+                f"there; use --plain"
             )
         return text.removeprefix(self.words(self.first()[1]))
 

@@ -126,7 +126,10 @@ class CausalScorer(_net.Scorer):
         hidden = self.net.hidden(input_ids=ids, use_cache=False)
         self.net.check(loaded.net(input_ids=ids, use_cache=False).logits, hidden)
         if not _net.close(hidden[0, : len(begin)], hidden[1, : len(begin)]):
-            raise EngineError(f"{loaded.name}: it sees the tokens that it should predict")
+            raise EngineError(
+                f"{loaded.name}: the model sees the tokens that it should predict; give a causal "
+                f"model"
+            )
         if "position_ids" not in inspect.signature(self.net.body.forward).parameters:
             return False
         tree = Tree()

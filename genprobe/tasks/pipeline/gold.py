@@ -58,7 +58,7 @@ class Gold:
         reply = reply if len(reply) <= _SHOWN else reply[: _SHOWN - 1] + "…"
         self._wrong.append(
             f"row {number}: {reply!r}: read as {label}{why}, is {mine}"
-            + (": turned round" if turned else "")
+            + (": reversed" if turned else "")
         )
 
     def lines(self, judge: str) -> Iterator[str]:
@@ -69,7 +69,7 @@ class Gold:
             share = self._share(self._right[lang], self._all[lang])
             yield f"{judge}, {lang or 'no language'}: {share}"
         right, n = self._right.total(), self._all.total()
-        turned = f"; {self._turned} turned round" if {"yes", "no"} & self._said else ""
+        turned = f"; {self._turned} reversed" if {"yes", "no"} & self._said else ""
         left = [
             f"{many(k, 'row')} {why}"
             for k, why in (
@@ -79,7 +79,7 @@ class Gold:
             if k
         ]
         yield (
-            f"{judge}: {self._share(right, n)} as {self.column!r} has it{turned}"
+            f"{judge}: {self._share(right, n)} agree with {self.column!r}{turned}"
             + "".join(f"; left out: {one}" for one in left)
         )
         yield from self._wrong[:MOST]
@@ -89,7 +89,7 @@ class Gold:
         for label in sorted(strange):
             yield (
                 f"caution: {self.column!r} says {label!r} in {many(self._strange[label], 'row')}, "
-                f"which {judge} said of none"
+                f"a label that {judge} gave to none"
             )
 
     def _share(self, right: int, n: int) -> str:

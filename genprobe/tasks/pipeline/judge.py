@@ -64,7 +64,7 @@ def of_kind(run: Run, kind: str) -> frozenset[str]:
                 raise InputError(f"{run.folder}: no reply is of the kind {kind!r}; it has {there}")
             return found
     raise InputError(
-        f"{run.folder}: no judge has told of which kind its replies are; run `genprobe judge "
+        f"{run.folder}: no judge has read of which kind its replies are; run `genprobe judge "
         f"{run.folder}` first"
     )
 
@@ -231,7 +231,7 @@ def _of_batch(reply: Any) -> dict[str, Any]:
         }
         return {"response": said.text or ""} | {k: v for k, v in apart.items() if v}
     what = "a list" if isinstance(reply, list) else "an object"
-    raise InputError(f"'response' is {what}, and no text: put the reply's text there")
+    raise InputError(f"'response' is {what}, not a text; put the text of the reply there")
 
 
 _TOGETHER = 512  # rows that are read, judged and written at a time
@@ -380,7 +380,7 @@ def _marks(cell: Any, options: tuple[str, ...]) -> tuple[str, ...]:
     if cell is None or (not cell and isinstance(cell, list | tuple | str)):
         return ()
     if not isinstance(cell, list | tuple) or len(cell) != len(options):
-        raise InputError("'shown' is a list of what numbered the options, one for each, or empty")
+        raise InputError("'shown' must be a list with the label of each option, or empty")
     return tuple(str(mark) for mark in cell)
 
 
@@ -390,5 +390,7 @@ def _options(cell: Any) -> tuple[str, ...]:
         cell = json.loads(cell) if isinstance(cell, str) else cell
     texts = list(cell) if isinstance(cell, list | tuple) else []
     if len(texts) < 2 or not all(isinstance(text, str) and text.strip() for text in texts):
-        raise InputError("'options' is a list of two texts or more, none empty (in CSV as JSON)")
+        raise InputError(
+            "'options' must be a list of at least two texts, none of them empty (in CSV as JSON)"
+        )
     return tuple(texts)

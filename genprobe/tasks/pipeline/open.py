@@ -45,10 +45,10 @@ def engine_options(
             found[name] = text
         if name in known and type(found[name]) is not known[name]:
             if known[name] is not str:
-                raise InputError(f"--engine-arg {argument!r}: {name} is a whole number")
+                raise InputError(f"--engine-arg {argument!r}: {name} must be a whole number")
             found[name] = text
     if found.get("batch_tokens", 1) < 1:
-        raise InputError(f"--engine-arg batch_tokens={found['batch_tokens']}: 1 at least")
+        raise InputError(f"--engine-arg batch_tokens={found['batch_tokens']}: give at least 1")
     ours = {name: found.pop(name) for name in known if name in found}
     return Options(**ours, base_url=base_url, concurrency=concurrency, more=found)
 
@@ -82,7 +82,7 @@ def _pairs(
         name = name.strip()
         if not equals or not name:
             # Not repeated: what stands there may be a key.
-            raise InputError(f"{option} wants NAME=VALUE, such as {_SUCH[option]}")
+            raise InputError(f"{option} needs NAME=VALUE, such as {_SUCH[option]}")
         if name in found:
             raise InputError(f"{option} {name} is given twice")
         found[name] = text
@@ -92,7 +92,7 @@ def _pairs(
             except ValueError:
                 if strict:
                     raise InputError(
-                        f"{option} {name}: the value is no JSON; a text stands in quotes, such as "
+                        f"{option} {name}: the value is not JSON; put a text in quotes, such as "
                         f"{_SUCH[option]}"
                     ) from None
     return found
@@ -132,8 +132,8 @@ def served(engine: str, model: str | None, options: Options) -> Options:
             models.resolve(model)
             options.note(
                 Caution(
-                    f"OPENAI_BASE_URL is set and not used, as {model} is a model of this machine "
-                    "or the hub; give --base-url to ask that server"
+                    f"OPENAI_BASE_URL is set but not used, because {model} is on this machine or "
+                    f"the hub; give --base-url to ask that server"
                 )
             )
             return options
@@ -204,7 +204,9 @@ def open_engine(engine: str, model: str | None, options: Options, scores: bool =
     if scores:
         engine = ("openai" if options.base_url else "transformers") if engine == "auto" else engine
         if options.base_url and engine != "openai":
-            raise InputError(f"--base-url names a server, which --engine {engine} does not ask")
+            raise InputError(
+                f"--engine {engine} cannot ask the server of --base-url; leave one of them out"
+            )
     else:
         options = dataclasses.replace(options, more={**known.engine_args, **options.more})
         if engine == "auto":

@@ -62,7 +62,7 @@ def plan(
                 )
                 if request.id in requests:
                     raise InputError(
-                        f"statement {statement.id!r} ({statement.lang}) is there twice with the "
+                        f"statement {statement.id!r} ({statement.lang}) is given twice with the "
                         "same text; remove one"
                     )
                 requests[request.id] = request
