@@ -493,7 +493,7 @@ def test_targets_are_those_that_bbq_publishes(category, tmp_path):
 
 
 def test_a_folder_of_something_else(tmp_path):
-    with pytest.raises(InputError, match="a folder without"):
+    with pytest.raises(InputError, match="the folder has no"):
         pairs.load(str(tmp_path))
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "Age.jsonl").write_text(json.dumps(ROW), "utf-8")

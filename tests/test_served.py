@@ -238,7 +238,7 @@ def test_without_bos_the_end_of_a_text_stands_before_it(words):
 def test_a_tokenizer_of_ones_own(words):
     requests = plan()
     with Vllm(words, missing=("/tokenize", "/detokenize")) as server:
-        with pytest.raises(EngineError, match=r"/tokenize; name its tokenizer: --engine-arg") as e:
+        with pytest.raises(EngineError, match=r"/tokenize\); name its tokenizer: --engine-arg") as e:
             connect(server.url)
         scorer = connect(server.url, tokenizer=str(control.MODEL))
         check(words, requests, ask(scorer, requests), [words.bos_token_id])
@@ -353,8 +353,8 @@ def other_end(body, found):
     [
         ({"spoil": no_logprobs}, {}, "returns no log-probabilities of a given text, neither by"),
         ({"spoil": refuses}, {}, "does not score texts .*prompt_logprobs"),
-        ({"bos": False, "tells": False}, {}, "does not tell the token that ends one; name the tok"),
-        ({"bos": False, "spoil": other_end}, {}, "does not tell the token that ends one"),
+        ({"bos": False, "tells": False}, {}, "does not name its end-of-text token; name the tok"),
+        ({"bos": False, "spoil": other_end}, {}, "does not name its end-of-text token"),
         ({"missing": ("/v1/completions",)}, {}, "not found"),
         ({}, {"tokenizer": "/nowhere/at all"}, "the tokenizer cannot be read"),
         ({}, {"api": "chat"}, "has no argument 'api'; it has tokenizer, connect_timeout"),
@@ -418,7 +418,7 @@ def test_a_run_of_a_server(words, tmp_path):
     ("arguments", "says"),
     [
         (("--engine", "openai"), "--engine openai needs --base-url"),
-        (("--engine", "vllm", "--base-url", "http://h/v1"), "which --engine vllm does not ask"),
+        (("--engine", "vllm", "--base-url", "http://h/v1"), "--engine vllm cannot ask"),
     ],
 )
 def test_what_the_command_refuses(arguments, says):

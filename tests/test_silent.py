@@ -307,7 +307,7 @@ def test_quiet_is_not_quiet_about_the_meaning_of_a_figure(tmp_path):
     assert "the control model runs" in said.stderr and "run folder" not in said.stderr
     rows = "sent_more,sent_less\nThe cooks are very loud today.,The nurses are very loud today.\n"
     _, notes = pairs.load(str(table(tmp_path, rows)))
-    assert [type(note) for note in notes] == [Caution] and "taken for en" in notes[0]
+    assert [type(note) for note in notes] == [Caution] and "assumed en" in notes[0]
 
 
 def test_a_server_that_is_not_asked_and_a_base_model_are_told(tmp_path, monkeypatch):
@@ -416,7 +416,7 @@ def test_all_problems_of_a_file_are_told_at_once(tmp_path):
         score(table(tmp_path, rows + "en,agreement,c,no,perhaps\n", "a.csv"))
     assert [line[:6] for line in str(told.value).splitlines()[1:]] == ["row 2:", "row 3:", "row 4:"]
     rows = "template,lang\n[PLACEHOLDER] cooks.,en\nNobody cooks.,en\n[PLACEHOLDER] cooks.,en\n"
-    with pytest.raises(InputError, match=r"2 problems\nrow 3.*\nrow 4: the same template stands"):
+    with pytest.raises(InputError, match=r"2 problems\nrow 3.*\nrow 4: the same template is"):
         templates.load(str(table(tmp_path, rows, "t2.csv")))
     rows = "lang,pro,anti\nen,A b.,\nen,1,C d.\n"
     with pytest.raises(InputError, match=r"2 problems\nrow 2: 'anti' is empty\nrow 3: 'pro' holds"):

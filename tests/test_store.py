@@ -166,7 +166,7 @@ def test_any_torn_end_is_cut_off(whole: Path, tail: bytes, lines: int) -> None:
     kept = b"".join(path.read_bytes().splitlines(keepends=True)[:lines])
     path.write_bytes(kept + tail)
     with Run.open(whole) as run:
-        assert any("torn line" in problem for problem in run.verify())
+        assert any("incomplete line" in problem for problem in run.verify())
     assert finish(whole) == []
     assert path.read_bytes().startswith(kept)
 
@@ -526,11 +526,11 @@ def put(name: str, data: bytes) -> Callable[[Path], None]:
 ID = [request.id for request in REQUESTS]
 STRANGER = reply(dataclasses.replace(REQUESTS[0], id="f" * 16)).to_json().encode() + b"\n"
 DAMAGES: dict[str, tuple[Callable[[Path], Any], list[str]]] = {
-    "torn": (put("responses.jsonl", b'{"req'), [r"^responses\.jsonl: torn line at byte \d+"]),
-    "torn failure": (put("failures.jsonl", b"{"), [r"^failures\.jsonl: torn line at byte 0"]),
+    "torn": (put("responses.jsonl", b'{"req'), [r"^responses\.jsonl: incomplete line at byte \d+"]),
+    "torn failure": (put("failures.jsonl", b"{"), [r"^failures\.jsonl: incomplete line at byte 0"]),
     "torn plan": (
         rows("requests.jsonl", lambda r: [*r[:-1], r[-1][:-1]]),
-        [r"^requests\.jsonl:6: torn line"],
+        [r"^requests\.jsonl:6: incomplete line"],
     ),
     "no json": (
         rows("responses.jsonl", lambda r: [r[0], "oops\n", *r[1:]]),
