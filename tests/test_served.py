@@ -232,7 +232,7 @@ def test_without_bos_the_end_of_a_text_stands_before_it(words):
         check(words, requests, ask(scorer, requests), [words.eos_token_id])
         assert scorer.first == f"eos {words.eos_token}"
         assert scorer.identity.chat_template == "server"
-    assert len(notes) == 1 and f"end-of-text token {words.eos_token} stands there" in notes[0]
+    assert len(notes) == 1 and f"end-of-text token {words.eos_token} is used there" in notes[0]
 
 
 def test_a_tokenizer_of_ones_own(words):

@@ -167,7 +167,7 @@ def test_what_is_written_otherwise_is_noted(tmp_path):
     assert (t.extra["domain"], t.extra["subdomain"]) == ("sport", "chess")
     assert any("NFC" in line and "(row 2)" in line for line in notes)
     assert any("slot written differently" in line for line in notes)
-    assert any("domain 'Sport' is none of Aqbileq's" in line for line in notes)
+    assert any("domain 'Sport' is not one of Aqbileq's" in line for line in notes)
 
 
 @pytest.mark.parametrize(
