@@ -51,6 +51,7 @@ def test_answers_of_blind_replies():
     assert found["cut"] == 0
 
 
+@pytest.mark.slow
 def test_answers_of_sentences_that_the_stems_were_mended_on():
     parts = [answers(path) for path in sorted((HERE / "sentences_today").glob("*.jsonl"))]
     found = sum(parts, Counter())
@@ -65,6 +66,7 @@ def test_answers_of_replies_that_the_rules_were_mended_on():
     assert found["right"] >= 0.96 * found["all"] and found["turned"] <= 0.005 * found["all"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "right", "wrong"),
     [("seen/choices", 0.99, 0.005), ("seen/choices_2", 0.98, 0.005), ("blind/choices", 0.95, 0.01)],
@@ -110,6 +112,7 @@ def right(path: Path, judge: str, column: str, part: str | None = None) -> tuple
     return sum(a == b for a, b in zip(said, meant, strict=True)), len(found)
 
 
+@pytest.mark.slow
 def test_stance_and_refusals_of_texts_that_the_words_were_mended_on():
     hits, n = right(HERE / "seen" / "stance.jsonl", "stance", "stance")
     assert n == 144 and hits >= 0.93 * n
@@ -117,6 +120,7 @@ def test_stance_and_refusals_of_texts_that_the_words_were_mended_on():
     assert n == 216 and hits >= 0.96 * n
 
 
+@pytest.mark.slow
 def test_stance_and_refusals_in_the_manner_of_models():
     hits, n = right(HERE / "seen" / "essays.jsonl", "stance", "stance", "typical")
     assert n == 108 and hits >= 0.78 * n

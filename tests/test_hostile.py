@@ -431,7 +431,7 @@ def test_the_band_of_several_readers(made, data):
 SIMULATED = ("ppi", "rg", "judge-accuracy")  # their ends: tests/test_recompute.py
 
 
-@FEW
+@settings(FEW, max_examples=5)  # half a second each
 @given(tables(), st.data())
 def test_what_a_review_corrects(made, data):
     """measured, ppi, rg, judge-accuracy and the judge's errors, weighted or not."""

@@ -369,6 +369,7 @@ def opened(browser, path, **more):
     return view, wrong
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["page", "hostile"])
 def test_nothing_runs_or_asks(chromium, request, name):
     view, wrong = opened(chromium, request.getfixturevalue(name))
@@ -377,6 +378,7 @@ def test_nothing_runs_or_asks(chromium, request, name):
     assert wrong == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_accessible(chromium, folders, tmp_path, scheme):
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="no axe")
@@ -388,6 +390,7 @@ def test_accessible(chromium, folders, tmp_path, scheme):
     assert found.violations_count == 0, found.generate_report()
 
 
+@pytest.mark.slow
 def test_a_measure_is_one_click_away(chromium, page):
     view, wrong = opened(chromium, page)
     assert not view.locator("#m-recognised").evaluate("one => one.open")
@@ -399,6 +402,7 @@ def test_a_measure_is_one_click_away(chromium, page):
     assert wrong == []
 
 
+@pytest.mark.slow
 def test_statements_wait_behind_a_warning(chromium, page):
     view, _ = opened(chromium, page)
     view.evaluate("location.hash = '#templates'")
@@ -414,6 +418,7 @@ def test_statements_wait_behind_a_warning(chromium, page):
     assert first.locator("span").get_attribute("lang") == "kk"
 
 
+@pytest.mark.slow
 def test_a_broken_address_breaks_nothing(chromium, page):
     context = chromium.new_context()
     view, wrong = context.new_page(), []
@@ -424,6 +429,7 @@ def test_a_broken_address_breaks_nothing(chromium, page):
     assert wrong == []
 
 
+@pytest.mark.slow
 def test_by_keyboard(chromium, page):
     view, _ = opened(chromium, page)
     view.keyboard.press("Tab")
@@ -436,12 +442,14 @@ def test_by_keyboard(chromium, page):
     view.wait_for_function("document.getElementById('copied').textContent !== ''")
 
 
+@pytest.mark.slow
 def test_on_a_phone_the_page_does_not_scroll_sideways(chromium, page):
     view, _ = opened(chromium, page, viewport={"width": 360, "height": 740})
     view.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
     assert view.evaluate("document.documentElement.scrollWidth") <= 360
 
 
+@pytest.mark.slow
 def test_arabic_runs_from_the_right(chromium, page):
     view, _ = opened(chromium, page)
     name = view.locator("bdi[lang=ar]").first

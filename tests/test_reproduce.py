@@ -66,6 +66,7 @@ def test_what_is_published_comes_out(name, summary):
     assert (found(name).ok, found(name).summary) == (True, summary)
 
 
+@pytest.mark.slow
 def test_all_shades_labels():
     cells = found("shades").cells
     assert (cells[0].published, cells[0].ours) == ("55,914", 55914)

@@ -724,6 +724,7 @@ def calc(tmp_path_factory) -> Calc:
     return Calc(tmp_path_factory.mktemp("calc"))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(SOFFICE is None, reason="LibreOffice is not installed")
 def test_libreoffice_keeps_every_cell_in_every_language(calc, tmp_path):
     langs = registry.names("languages")

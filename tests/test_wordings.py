@@ -441,6 +441,7 @@ def test_the_forecast_width_is_the_width_that_comes():
     assert foretold == pytest.approx(np.mean(widths), rel=0.1)
 
 
+@pytest.mark.slow
 def test_the_cheapest_plan_comes_first_and_does_what_it_says():
     given = dstudy.Parts(0.0, 0.05, 1.0, 0.5, 4.0, True)
     plans = dstudy.cheapest(given, 0.1, 8)

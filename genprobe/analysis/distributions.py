@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from genprobe.analysis.significance import LEVEL, SAME
-from genprobe.statistics import SEED, TURNS, Array
+from genprobe.statistics import SEED, TURNS, Array, adjusted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,7 +47,6 @@ def pairwise_ks(
     """
     import pandas as pd
     from scipy.stats import ks_2samp
-    from statsmodels.stats.multitest import multipletests
 
     columns = ["a", "b", "n_a", "n_b", "mean_a", "mean_b", "statements", "statistic", "p"]
     columns += ["p_bonferroni", "p_holm", "p_independent"]
@@ -68,7 +67,7 @@ def pairwise_ks(
         rows.append([one, other, *found, math.nan, math.nan, float(plain.pvalue)])
     table = pd.DataFrame(rows, columns=columns)
     for column, method in (("p_bonferroni", "bonferroni"), ("p_holm", "holm")):
-        table[column] = multipletests(table["p"], method=method)[1] if len(rows) > 1 else table["p"]
+        table[column] = adjusted(table["p"], method) if len(rows) > 1 else table["p"]
     return table
 
 

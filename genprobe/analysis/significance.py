@@ -22,7 +22,7 @@ from genprobe.errors import InputError
 from genprobe.metrics import Measure, declare
 from genprobe.records import JSON, Score
 from genprobe.resources.registry import unknown
-from genprobe.statistics import bootstrap, ratio
+from genprobe.statistics import adjusted, bootstrap, ratio
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -142,13 +142,11 @@ def corrected(scores: Iterable[Score], methods: Sequence[str] = ("holm",)) -> li
     `holm-p` (Holm 1979, Scandinavian J. of Statistics 6:65) and `bonferroni-p`; their n counts the
     comparisons. One that has no p-value, for too few statements, does not count.
     """
-    from statsmodels.stats.multitest import multipletests
-
     scores = list(scores)
     p = [s.value for s in scores if s.metric in TO_REPORT and s.value is not None]
     if len(p) < 2:
         return scores
-    columns = {method: iter(multipletests(p, method=method)[1]) for method in methods}
+    columns = {method: iter(adjusted(p, method)) for method in methods}
     found = []
     for score in scores:
         found.append(score)

@@ -186,21 +186,23 @@ def _clear(
     return code if best >= max(least, 0.12 * n) and best >= lead * second else ""
 
 
+@functools.cache
+def _profiles() -> Any:
+    """Load langdetect's profiles: 0.3 s, so once, and when first needed."""
+    from langdetect.detector_factory import PROFILES_DIRECTORY, DetectorFactory
+
+    factory = DetectorFactory()
+    factory.load_profile(PROFILES_DIRECTORY)
+    return factory
+
+
 class _Detector:
-    """langdetect's n-gram profiles, loaded (0.3 s) when first needed.
+    """langdetect's n-gram profiles.
 
     langdetect itself draws n-grams at random, with replacement, until it believes itself sure;
     here every n-gram of the words counts once, and each letter once for its three n-grams. That
     needs no seed, is faster, and leaves probabilities that a prior can still move.
     """
-
-    @functools.cached_property
-    def _factory(self) -> Any:
-        from langdetect.detector_factory import PROFILES_DIRECTORY, DetectorFactory
-
-        factory = DetectorFactory()
-        factory.load_profile(PROFILES_DIRECTORY)
-        return factory
 
     def codes(self, script: str) -> tuple[str, ...]:
         """Languages of the script that langdetect knows, by their codes here."""
@@ -208,7 +210,7 @@ class _Detector:
 
     @functools.cache  # noqa: B019  # one detector lives as long as its judge
     def _columns(self, script: str) -> dict[str, int]:
-        known = {code: i for i, code in enumerate(self._factory.langlist)}
+        known = {code: i for i, code in enumerate(_profiles().langlist)}
         if codes := _SEVERAL[script]:
             return {c: known[c] for c in codes}
         others = {*_ONE.values(), "zh-cn", "zh-tw", *(c for cs in _SEVERAL.values() for c in cs)}
@@ -218,7 +220,7 @@ class _Detector:
         self, words: Sequence[str], script: str, prior: Mapping[str, float]
     ) -> tuple[str, float]:
         """Return the likeliest language and its probability; `prior`: log odds by language."""
-        codes, profiles = self.codes(script), self._factory.word_lang_prob_map
+        codes, profiles = self.codes(script), _profiles().word_lang_prob_map
         pick = operator.itemgetter(*self._columns(script).values())
         scores = [prior.get(code, 0.0) for code in codes]
         for word in words:

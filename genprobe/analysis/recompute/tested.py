@@ -22,7 +22,7 @@ DRAWS = 10_000
 REJECTED, ACCEPTED = 0.02, 0.08
 NEAR = 0.004  # by how much an end may be off, as a share: the search for it ends in steps
 _TINY = 0.01  # trials that are given to every table, so that none is without
-_HALVINGS = 30
+_HALVINGS = 18
 
 Array = np.ndarray
 Table = tuple[float, float]  # hits, trials

@@ -21,7 +21,7 @@ from genprobe.records import JSON, Score
 from genprobe.report.figures import Figure
 from genprobe.report.figures._data import Data, Series
 from genprobe.report.figures._plot import heat
-from genprobe.statistics import resampled, wilson
+from genprobe.statistics import adjusted, resampled, wilson
 
 LEAST = 5  # originals that a sample needs
 LEVEL = 0.05
@@ -61,8 +61,6 @@ def pairwise(found: pd.DataFrame, column: str, within: Sequence[str]) -> pd.Data
     Columns: a, b, the columns `within`, n, statistic, p and p_adjusted, by Holm over all rows.
     Groups of fewer than `LEAST` originals are not tested.
     """
-    from statsmodels.stats.multitest import multipletests
-
     strata = []
     for names, stratum in found.groupby(list(within), observed=True):
         rows = stratum[stratum[column].notna() & (stratum[column] != "")]
@@ -75,7 +73,7 @@ def pairwise(found: pd.DataFrame, column: str, within: Sequence[str]) -> pd.Data
     table = pd.concat(parts, ignore_index=True)
     table = table.assign(n=table["n_a"] + table["n_b"])
     if len(table):
-        table["p_adjusted"] = multipletests(table["p"], method="holm")[1]
+        table["p_adjusted"] = adjusted(table["p"], "holm")
     return table
 
 
