@@ -363,7 +363,7 @@ def test_more_room_once_for_what_was_cut_in_its_thought():
     with Faulty(answer=answer) as server:
         found = ask(server, requests(3), note=notes.append, thinking=Thinking(tokens=500))
     assert {r.text for r in found.values()} == {"No."}
-    assert any("asked again with more room" in note for note in notes)
+    assert any("asked again with more tokens" in note for note in notes)
     # Cut even so: an outcome, with its thought, and no failure.
     with Faulty(answer=thinking(length=10**6)) as server:
         found = ask(server, requests(2))
@@ -397,12 +397,12 @@ def test_how_a_server_is_told_to_think_is_found(mode, switch, put):
 def test_a_server_that_does_not_listen_is_told_on():
     with (
         Faulty(answer=thinking()) as server,
-        pytest.raises(EngineError, match="still thinks after"),
+        pytest.raises(EngineError, match="still thinks although"),
     ):
         ask(server, requests(1), thinking=Thinking("off"))
     with (
         Faulty(answer=lambda body: message("No.")) as server,
-        pytest.raises(EngineError, match="shows no thought after --thinking high"),
+        pytest.raises(EngineError, match="shows no thought although --thinking high"),
     ):
         ask(server, requests(1), thinking=Thinking("high"))
 
