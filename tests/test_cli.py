@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -58,6 +59,19 @@ def test_help_is_light():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "yesno" in done.stdout
+
+
+def test_verify_takes_many_runs(genprobe, tmp_path):
+    whole = Path(__file__).parent / "golden/yesno"
+    cut = Path(shutil.copytree(whole, tmp_path / "cut"))
+    (cut / "responses.jsonl").write_text("")
+    code, out, _ = genprobe("verify", whole, cut)
+    assert code == 1 and f"{whole}: whole" in out
+    assert f"{cut}: responses.jsonl: incomplete" in out
+    code, out, _ = genprobe("verify", "-q", whole)
+    assert (code, out) == (0, "")
+    code, _, err = genprobe("verify", tmp_path)
+    assert code == 2 and f"holds 1 run; name them: {tmp_path}/*" in err
 
 
 def test_yesno_from_recordings_to_table(genprobe, recordings, tmp_path):
@@ -234,10 +248,14 @@ def test_score_names_what_it_does_not_know(genprobe, tmp_path):
         assert code == 2 and out == "" and err.count("\n") == 1 and says in err
 
 
-def test_verbose_shows_the_traceback(monkeypatch):
-    monkeypatch.setattr(sys, "argv", ["genprobe", "score", "nowhere", "-v"])
-    with pytest.raises(Exception, match="nowhere"):
+@pytest.mark.parametrize("option", ["-v", "-qv", "-vq", "--verbose"])
+def test_verbose_shows_the_traceback_and_changes_nothing_else(monkeypatch, capsys, option):
+    monkeypatch.setattr(sys, "argv", ["genprobe", "score", "nowhere", option])
+    with pytest.raises(SystemExit) as ended:
         commands.main()
+    assert ended.value.code == 2
+    first, *_, last = capsys.readouterr().err.splitlines()
+    assert first.startswith("Traceback") and last.startswith("genprobe: nowhere")
 
 
 def test_hostile_names_cannot_reach_the_terminal(genprobe, tmp_path, monkeypatch):

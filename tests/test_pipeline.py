@@ -12,7 +12,7 @@ from genprobe.engines import Sampling
 from genprobe.errors import EngineError, InputError
 from genprobe.records import Failure, LogProb, Request, Response
 from genprobe.resources.packs import load_pack
-from genprobe.tasks.pipeline.generate import Counts, generate, pending
+from genprobe.tasks.pipeline.generate import Counts, generate, pending, unanswered
 from genprobe.tasks.pipeline.judge import judge
 from genprobe.tasks.pipeline.plan import plan
 
@@ -153,6 +153,29 @@ def test_judgments_are_the_same_bytes_however_the_run_went(tmp_path: Path) -> No
                 judge(run, [Echo()])
         files.add((folder / "judgments" / "echo.jsonl").read_bytes())
     assert len(files) == 1
+
+
+def test_what_asking_again_cannot_mend_is_said(tmp_path: Path) -> None:
+    def failing(*kinds: str) -> str:
+        left = {r.id: kind for r, kind in zip(REQUESTS, kinds, strict=False)}
+
+        def answer(request: Request) -> Response | Failure:
+            kind = left.get(request.id)
+            return Failure(request.id, kind, "", 1) if kind else reply(request)
+
+        with start(tmp_path / "-".join(kinds)) as run:
+            generate(run, Scripted(answer), GREEDY)
+            return unanswered(run)
+
+    long = "too long for the model (give it a longer context, or shorter statements)"
+    assert failing() == ""
+    assert failing("http-500") == "1 request has no reply; the same command asks it again"
+    assert failing("too-long", "too-long") == (
+        f"2 requests have no reply, and asking again does not help: 2 are {long}"
+    )
+    assert failing("too-long", "http-500", "http-500") == (
+        f"3 requests have no reply; the same command asks 2 of them again, but 1 is {long}"
+    )
 
 
 def test_a_judge_sees_the_question_and_nothing_of_failures(tmp_path: Path) -> None:

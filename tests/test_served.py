@@ -238,7 +238,9 @@ def test_without_bos_the_end_of_a_text_stands_before_it(words):
 def test_a_tokenizer_of_ones_own(words):
     requests = plan()
     with Vllm(words, missing=("/tokenize", "/detokenize")) as server:
-        with pytest.raises(EngineError, match=r"/tokenize\); name its tokenizer: --engine-arg") as e:
+        with pytest.raises(
+            EngineError, match=r"/tokenize\); name its tokenizer: --engine-arg"
+        ) as e:
             connect(server.url)
         scorer = connect(server.url, tokenizer=str(control.MODEL))
         check(words, requests, ask(scorer, requests), [words.bos_token_id])

@@ -19,12 +19,15 @@ import pytest
 from faulty import MANNERS, Faulty
 from test_openai import ask, engine, requests
 
+from genprobe import api
+from genprobe.analysis import gate, score
 from genprobe.commands import main
 from genprobe.engines import Options, Sampling, Thinking, _http, openai
 from genprobe.engines._server import identity_of, key_for, ways
-from genprobe.errors import EngineError, InputError
+from genprobe.errors import Caution, EngineError, InputError
 from genprobe.files import bodies
 from genprobe.records import Failure, Response
+from genprobe.report import sources, words
 from genprobe.runs.run import Run
 
 KEY = "sk-very-secret-0123456789"
@@ -242,6 +245,36 @@ def test_a_temperature_that_is_refused_is_left_out_and_told():
     assert all("temperature" not in json.loads(r.sent) for r in found)
     assert any("temperature" in note and "as it likes" in note for note in notes)
     assert one.identity.engine_args["left_out"] == ["temperature"]
+
+
+def test_a_temperature_that_is_not_taken_is_never_called_greedy(tmp_path):
+    def answer(body):
+        refused = 400, {"error": {"message": "Unsupported value: 'temperature'"}}
+        return refused if "temperature" in body else message("No.")
+
+    with Faulty(answer=answer, models=("m",)) as server:
+        run = api.yesno(
+            langs=["en"], probes=["agreement"], limit=2, out=tmp_path / "run",
+            options=Options(base_url=server.url),
+        )  # fmt: skip
+    notes: list[str] = []
+    score.score(run.folder, note=notes.append)
+    line = "the server does not take temperature 0: it drew the replies in its own way"
+    assert f"{run.folder}: {line}" in notes and isinstance(notes[0], Caution)
+    [source] = sources.load([run.folder])
+    sentence = words.fact(source).sentence
+    assert "takes no temperature" in sentence and "likeliest" not in sentence
+    assert "Temperature" not in dict(words.fact(source).settings)
+    assert any(line[1:] in said for said in words.cautions([source])["m"])
+    # Replies that are drawn change by themselves: no flip between them is the new version's.
+    assert gate.gate(run.folder, run.folder, {}).flips["endorsed"].by_itself is None
+
+
+def test_what_is_no_server_of_models_is_called_that(monkeypatch):
+    monkeypatch.setattr(_http, "ATTEMPTS", 1)
+    with Faulty(faults=["html"] * 3) as server, pytest.raises(EngineError) as told:
+        ask(server, requests(1))
+    assert "no OpenAI-compatible server" in str(told.value) and "/v1?" in str(told.value)
 
 
 def constrained(field: str):

@@ -423,7 +423,9 @@ def test_all_problems_of_a_file_are_told_at_once(tmp_path):
         pairs.load(str(table(tmp_path, rows, "p.csv")))
     rows = "context,question,ans0,ans1,label\nC.,,a,b,0\nC.,Q?,a,a,0\n"
     path = table(tmp_path, rows, "c.csv")
-    with pytest.raises(InputError, match=r"2 problems\nrow 2: a choice needs.*\nrow 3: two options"):
+    with pytest.raises(
+        InputError, match=r"2 problems\nrow 2: a choice needs.*\nrow 3: two options"
+    ):
         choices.read(numbered_rows(path), "c", "", None, Notes(), str(path))
     rows = "item,pro,anti\n" + "a,x,1\n" * 30
     with pytest.raises(InputError, match=r"30 problems\n(row .*\n){20}and 10 more$"):

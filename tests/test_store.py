@@ -552,7 +552,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], Any], list[str]]] = {
     "missing response": (
         rows("responses.jsonl", lambda r: r[:2] + r[4:]),
         [
-            f"^responses.jsonl: incomplete: 2 of 6 .* first {ID[2]}; start the run again",
+            f"^responses.jsonl: incomplete: 2 of 6 .* first {ID[2]}; the command of the run asks them",
             f"^judgments/echo.jsonl:3: no response to request {ID[2]}",
             f"^judgments/echo.jsonl:4: no response to request {ID[3]}",
         ],

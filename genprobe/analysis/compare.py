@@ -63,6 +63,9 @@ def compare(
         )
     asked = _Asked.open([first, *sources_of(others)], (*WHO, "seed") if test == "retest" else WHO)
     _tell_copies(asked.runs, note)
+    for run in asked.runs:
+        if line := run.spec.drawn_otherwise:
+            note(Caution(f"{run.folder}: {line}"))
     if test == "paired":
         return _side_by_side(asked, metrics, by, between, power, note)
     if test == "retest":

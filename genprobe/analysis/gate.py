@@ -227,7 +227,8 @@ def gate(
     runs = [Run.open(folder) for folder in (old, new)]
     asked_alike(runs[0], runs[1], (*WHO, "seed"))
     before, after = (table.outcomes(run) for run in runs)
-    checks, notes = [], []
+    checks: list[Check] = []
+    notes = [f"{run.folder}: {line}" for run in runs if (line := run.spec.drawn_otherwise)]
     for metric, most in limits.items():
         for cell in paired.matched(before, after, metric):
             where = "".join(f", {column} {value}" for column, value in cell.by.items())
@@ -238,7 +239,7 @@ def gate(
                 notes.append(f"{metric}{where}: {told_of}")
             if one.weak:
                 notes.append(one.weak)
-    drawn = any(run.spec.temperature != 0 for run in runs)
+    drawn = not all(run.spec.greedy for run in runs)
     turned: dict[str, Flips] = {}
     for measure in ("endorsed", "recognised"):
         if all("measures" in t and (t["measures"] == measure).any() for t in (before, after)):

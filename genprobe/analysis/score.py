@@ -76,7 +76,9 @@ def score(
     scores = {table.source: _counted(table, tables, columns, how) for table in tables}
     for table in tables:
         unread = _left_unread(table, scores[table.source])
-        for line in (*_thoughts_cut(table.outcomes), *unread, *_changed(table.outcomes)):
+        drawn = table.run.spec.drawn_otherwise if table.run else ""
+        lines = (drawn, *_thoughts_cut(table.outcomes), *unread, *_changed(table.outcomes))
+        for line in filter(None, lines):
             note(Caution(f"{table.source}: {line}"))
     if not any(scores.values()):
         raise InputError(

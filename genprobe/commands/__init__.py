@@ -10,7 +10,9 @@ from __future__ import annotations
 import contextlib
 import gc
 import importlib
+import re
 import sys
+import traceback
 from pathlib import Path
 
 import click
@@ -68,7 +70,8 @@ def main() -> None:
     # Records and rows hold no reference cycles. Python's default, to look for cycles after every
     # 700 new objects, takes a seventh of a run's time.
     gc.set_threshold(50_000)
-    traceback = "-v" in sys.argv[1:] or "--verbose" in sys.argv[1:]
+    # `-v` also among other letters, as in `-qv`.
+    shown = any(re.fullmatch(r"--verbose|-[qv]*v[qv]*", word) for word in sys.argv[1:])
     try:
         if sys.stdout is None:
             raise InputError("standard output is closed; send it to a file or to /dev/null")
@@ -81,14 +84,14 @@ def main() -> None:
         code = 0
     except OSError as error:
         # Errors of files are InputErrors, so this is standard output on a full disk.
-        if traceback or error.filename is not None:
+        if shown or error.filename is not None:
             raise
         with contextlib.suppress(OSError):
             sys.stdout.close()  # otherwise Python tries again to write the rest when it exits
         code = say(f"standard output: cannot be written ({error.strerror})", 2)
     except (click.ClickException, GenprobeError) as error:
-        if traceback:
-            raise
+        if shown:
+            traceback.print_exc()
         message = error.format_message() if isinstance(error, click.ClickException) else str(error)
         if isinstance(error, click.MissingParameter) and error.ctx and "Choose" not in message:
             message = f"{message} Example: {_least(error.ctx)}"

@@ -91,7 +91,8 @@ def ask_and_score(
     dry, out = given.pop("dry_run"), given.pop("out")
     names, known = _models(given.pop("model"), given.pop("models"))
     folders: list[Path] = []
-    left = code = 0
+    left: list[str] = []
+    code = 0
     with models.also(known):
         for name in names:
             ask = asked(task, {**given, "model": name}, by, quiet)
@@ -111,16 +112,17 @@ def ask_and_score(
                 code = say(f"{name}: {error}", 2)
                 continue
             folders.append(run.folder)
-            left += unanswered(run)
+            if line := unanswered(run):
+                left.append(f"{run.folder}: {line}" if len(names) > 1 else line)
             ask.note(forecast.used(run, price))
     if dry or not folders:
         return code
     print_scores(score(folders, by=ask.by, declared=declared, note=ask.note), form)
     for folder in folders:
         ask.note(f"run folder: {folder}")
-    if left:
-        # The last line, because the table above lacks these requests.
-        ask.note(Caution(f"{left} requests have no reply; the same command asks them again"))
+    for line in left:
+        # The last lines, because the table above lacks these requests.
+        ask.note(Caution(line))
         code = code or FAILED
     return code
 

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from genprobe.commands._options import VERBOSE
 from genprobe.text import many
+from genprobe.text.display import clean
+
+if TYPE_CHECKING:
+    from genprobe.runs.run import Run
 
 
-@click.command("verify", short_help="Check that a run folder is complete and unchanged.")
-@click.argument("folder", type=click.Path(path_type=Path), metavar="RUN")
+@click.command("verify", short_help="Check that run folders are complete and unchanged.")
+@click.argument(
+    "folders", nargs=-1, required=True, metavar="RUN...", type=click.Path(path_type=Path)
+)
 @click.option(
     "--recompute",
     is_flag=True,
@@ -30,35 +37,58 @@ from genprobe.text import many
     metavar="FILE",
     help="With --recompute: the table of people's answers with which the run was scored.",
 )
+@click.option("-q", "--quiet", is_flag=True, help="Print problems only.")
 @VERBOSE
-def command(folder: Path, recompute: bool, reviewed: Path | None, people: Path | None) -> int:
-    """Check that a run folder is complete and unchanged; else name the problems (exit code 1)."""
+def command(
+    folders: tuple[Path, ...],
+    recompute: bool,
+    reviewed: Path | None,
+    people: Path | None,
+    quiet: bool,
+) -> int:
+    """Check that run folders are complete and unchanged; else name the problems (exit code 1)."""
     from genprobe.errors import InputError
     from genprobe.runs.run import Run
-    from genprobe.text.display import clean
 
     if (reviewed or people) and not recompute:
         raise InputError("--reviewed and --people go with --recompute")
-    run = Run.open(folder)
+    runs = [Run.open(folder) for folder in folders]
+    wrong = 0
+    for run in runs:
+        where = f"{run.folder}: " if len(runs) > 1 else ""
+        wrong += _problems(run, where, quiet)
+        if recompute:
+            wrong += _recomputed(run, where, reviewed, people, quiet)
+    return 1 if wrong else 0
+
+
+def _problems(run: Run, where: str, quiet: bool) -> int:
+    """Print what is wrong with a run folder, each line after `where`; else that it is whole."""
     problems = run.verify()
     for problem in problems:
-        click.echo(clean(problem))
-    if not problems:
+        click.echo(clean(f"{where}{problem}"))
+    if not problems and not quiet:
         replies, planned = (sum(1 for _ in rows) for rows in (run.answered(), run.requests()))
         failed = f", {planned - replies} failed" if replies < planned else ""
         click.echo(
-            f"{clean(str(folder))}: whole: {many(replies, 'response')} to "
+            f"{clean(str(run.folder))}: whole: {many(replies, 'response')} to "
             f"{many(planned, 'request')}{failed}, none twice"
         )
-    if recompute:
-        from genprobe.analysis import recompute as again
+    return len(problems)
 
-        found = again.recompute(run, reviewed, people)
-        for line in found.differences:
-            click.echo(clean(line))
-        problems += found.differences
-        agree = "all as stored" if not found.differences else "see above"
-        click.echo(f"{many(found.figures, 'figure')} computed again, {agree}")
-        for name, why in found.left.items():
-            click.echo(clean(f"not computed again: {name}: {why}"))
-    return 1 if problems else 0
+
+def _recomputed(
+    run: Run, where: str, reviewed: Path | None, people: Path | None, quiet: bool
+) -> int:
+    """Print which stored figures differ when they are computed again."""
+    from genprobe.analysis import recompute as again
+
+    found = again.recompute(run, reviewed, people)
+    for line in found.differences:
+        click.echo(clean(f"{where}{line}"))
+    agree = "all as stored" if not found.differences else "see above"
+    if not quiet:
+        click.echo(clean(f"{where}{many(found.figures, 'figure')} computed again, {agree}"))
+    for name, why in found.left.items():
+        click.echo(clean(f"{where}not computed again: {name}: {why}"))
+    return len(found.differences)

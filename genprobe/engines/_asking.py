@@ -236,8 +236,18 @@ class OpenAIEngine:
 
         found = await work.persist(request.id, once)
         if isinstance(found, Failure):
-            raise EngineError(f"{self.server.url}: does not answer ({found.kind}: {found.detail})")
+            raise EngineError(f"{self.server.url}: {self._no_answer(found)}")
         return found
+
+    @staticmethod
+    def _no_answer(found: Failure) -> str:
+        """Say what came in place of a first reply."""
+        if not found.detail.startswith("status 200"):
+            return f"does not answer ({found.kind}: {found.detail})"
+        return (
+            f"what answers is no OpenAI-compatible server ({found.detail}); is the address right, "
+            "and does it end in /v1?"
+        )
 
     async def _dialect(
         self, work: Work, request: Request, sampling: Sampling

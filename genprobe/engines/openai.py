@@ -74,7 +74,10 @@ def _served(url: str, model: str, served: Sequence[str]) -> str:
         if len(served) == 1:
             return served[0]
         if not served:
-            raise EngineError(f"{url} does not say which models it has; name one with --model")
+            raise EngineError(
+                f"{url} does not say which models it has; is the address right, and does it end in "
+                "/v1? If so, name the model with --model"
+            )
         raise EngineError(f"{url} serves {len(served)} models; name one with --model: {shown}")
     if not served or model in served:
         return model

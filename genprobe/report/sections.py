@@ -622,7 +622,7 @@ def _changed(one: Source, other: Source) -> Iterator[str]:
 
     A sentence a measure. The replies below show both side by side.
     """
-    drawn = any(source.run.spec.temperature != 0 for source in (one, other))
+    drawn = not all(source.run.spec.greedy for source in (one, other))
     for measure in ("endorsed", "recognised"):
         with contextlib.suppress(GenprobeError, KeyError):  # of no yes/no answers, or none clear
             found = flips.flips(one.outcomes, other.outcomes, measure, drawn)

@@ -103,7 +103,9 @@ def fact(source: Source) -> Fact:
     )
     if spec.samples > 1:
         text += f", {spec.samples} times each"
-    if spec.temperature is not None:
+    if "temperature" in spec.not_taken:
+        text += ", drawn as the server likes, which takes no temperature"
+    elif spec.temperature is not None:
         warm = f"at temperature {spec.temperature:g}"
         text += f", {warm if spec.temperature else 'always taking the likeliest token'}"
     text += "."
@@ -144,7 +146,8 @@ def _settings(source: Source) -> list[tuple[str, str]]:
         ("Hash of the statements", spec.statements),
         ("Wordings", spec.pack),
         ("Readings", ", ".join(spec.decode)),
-        ("Temperature", spec.temperature),
+        ("Temperature", None if "temperature" in spec.not_taken else spec.temperature),
+        ("Not taken by the server", ", ".join(spec.not_taken)),
         ("Top p", spec.top_p),
         ("Longest reply", many(spec.max_tokens, "token") if spec.max_tokens else None),
         ("Base seed", spec.seed),
@@ -419,6 +422,8 @@ def _cautions(source: Source) -> Iterator[str]:
             f"{cut:,} of its {many(free, 'reply')} ({100 * cut / free:.1f} %) were cut off inside "
             f"the thought and have no answer{far}: give it more tokens (--think-tokens)."
         )
+    if line := spec.drawn_otherwise:
+        yield f"{line[0].upper()}{line[1:]}."
     if spec.model == "control":
         yield (
             "This is the control model that comes with genprobe: a test instrument with known "

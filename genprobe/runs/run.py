@@ -38,6 +38,7 @@ from genprobe.records import (
 from genprobe.runs import card
 from genprobe.runs.spec import Spec, statements_hash
 from genprobe.runs.verify import verify
+from genprobe.text import many
 
 if TYPE_CHECKING:
     pass
@@ -116,11 +117,12 @@ class Run:
         """Open for reading, and for writing what is derived. RunError if it is not a run."""
         folder = Path(folder)
         if not folder.is_dir():
-            what = (
-                "is a file, and no run folder"
-                if folder.is_file()
-                else "there is no such run folder"
-            )
+            what = "there is no such run folder"
+            if folder.is_file():
+                what = (
+                    "is a file, and no run folder; replies in a file are read by `genprobe judge`, "
+                    "and become a run by --engine replay (docs/engines.md)"
+                )
             raise RunError(f"{folder}: {what}")
         return cls(folder, _read_spec(folder))
 
@@ -430,7 +432,9 @@ def _read_spec(folder: Path) -> Spec:
     try:
         return Spec.from_json(path.read_bytes())
     except FileNotFoundError:
-        raise RunError(f"{folder}: is not a run folder (no run.json)") from None
+        inside = sum(1 for _ in folder.glob("*/run.json"))
+        cure = f", but holds {many(inside, 'run')}; name them: {folder}/*" if inside else ""
+        raise RunError(f"{folder}: is not a run folder (no run.json){cure}") from None
     except OSError as error:
         raise RunError(f"{path}: cannot be read ({error.strerror})") from None
     except RunError as error:

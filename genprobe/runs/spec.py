@@ -109,6 +109,27 @@ class Spec(Record):
         return digest({f.name: v for f in fields if (v := getattr(self, f.name)) != f.default})
 
     @property
+    def not_taken(self) -> tuple[str, ...]:
+        """Settings of ours that the server refused, and was then asked without."""
+        left = self.engine_args.get("left_out")
+        return tuple(map(str, left)) if isinstance(left, list | tuple) else ()
+
+    @property
+    def greedy(self) -> bool:
+        """Whether the likeliest token was always taken, also by the server."""
+        return self.temperature == 0 and "temperature" not in self.not_taken
+
+    @property
+    def drawn_otherwise(self) -> str:
+        """A line for a person where replies were drawn in another way than asked, else empty."""
+        asked = {"temperature": self.temperature, "top_p": self.top_p}
+        names = [name for name in self.not_taken if name in asked and asked[name] != 1]
+        if not names:
+            return ""
+        settings = " and ".join(f"{name} {asked[name]:g}" for name in names)
+        return f"the server does not take {settings}: it drew the replies in its own way"
+
+    @property
     def who(self) -> tuple[str, str]:
         """What was asked: model and revision."""
         return self.model, self.revision

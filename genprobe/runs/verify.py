@@ -188,7 +188,7 @@ class _Check:
                 "incomplete",
                 "logprobs.jsonl" if texts else "responses.jsonl",
                 f"incomplete: {count} of {len(marks)} requests have neither response nor failure, "
-                f"first {first}; start the run again",
+                f"first {first}; the command of the run asks them",
             )
 
     def judgments(self, judge: str, marks: dict[str, int], mark: int) -> None:

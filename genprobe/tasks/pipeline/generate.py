@@ -12,10 +12,15 @@ from genprobe.errors import Caution, EngineError
 from genprobe.records import Failure, LogProb, Request, Response
 from genprobe.runs.run import Run
 from genprobe.tasks.pipeline import Note, Progress
+from genprobe.text import many
 
 # Decodes whose answer is a text; that of the others are log-probabilities.
 WRITTEN = ("free", "choice")
-LASTING = frozenset(("too-long", "unscorable"))  # kinds of failures that asking again repeats
+# Kinds of failures that asking again repeats -> what they are, and what helps.
+LASTING = {
+    "too-long": "too long for the model (give it a longer context, or shorter statements)",
+    "unscorable": "nothing that the model can score",
+}
 
 
 def pending(run: Run) -> list[Request]:
@@ -41,10 +46,22 @@ def _now(record: Response | LogProb | Failure) -> Response | LogProb | Failure:
     return type(record)(**{**vars(record), "at": at})
 
 
-def unanswered(run: Run) -> int:
-    """Count the requests without an answer."""
+def unanswered(run: Run) -> str:
+    """Say how many requests have no answer, and what becomes of them; "" where all have one."""
     planned, *found = (run.count(name) for name in ("requests", "responses", "logprobs"))
-    return planned - sum(found)
+    left = planned - sum(found)
+    if not left:
+        return ""
+    answered = set(run.answered())
+    kinds = {f.request: f.kind for f in run.failures() if f.request not in answered}
+    lasting = Counter(kind for kind in kinds.values() if kind in LASTING)
+    lost = ", ".join(f"{n} {'is' if n == 1 else 'are'} {LASTING[k]}" for k, n in lasting.items())
+    what = f"{many(left, 'request')} {'has' if left == 1 else 'have'} no reply"
+    if not lost:
+        return f"{what}; the same command asks {'it' if left == 1 else 'them'} again"
+    if again := left - lasting.total():
+        return f"{what}; the same command asks {again} of them again, but {lost}"
+    return f"{what}, and asking again does not help: {lost}"
 
 
 def generate(
@@ -115,7 +132,7 @@ def ask(run: Run, engine: Engine, sampling: Sampling, note: Note, progress: Prog
         ((why, n),) = details.most_common(1)
         such = "such as " if n < sum(details.values()) else ""
         others = f" (and {len(last) - sum(details.values())} others)" if len(kinds) > 1 else ""
-        cure = "" if LASTING.issuperset(kinds) else "; the same command asks them again"
+        cure = "" if kinds.keys() <= LASTING.keys() else "; the same command asks them again"
         said = f"requests failed: {such}{why[:200]}{others} ({run.folder}/failures.jsonl){cure}"
         if counts.failed == counts.total:
             raise EngineError(f"all {counts.total} {said}")
