@@ -210,3 +210,28 @@ def test_faults_are_named(tmp_path, text, says):
     path.write_text(text)
     with pytest.raises(InputError, match=says):
         agreement.agreement([path])
+
+
+def test_answers_that_look_alike_are_alike(tmp_path):
+    """Case, spaces, marks of direction, 1 and 1.0, codes of one language: by hand, 2 of 3 agree."""
+    path = tmp_path / "a.csv"
+    rows = [("1", "en", "a", "yes"), ("1", "EN", "b ", "Yes\u200f "), ("2", "en", "a", "1")]
+    rows += [("2\u200e", "English", "b", "1.0"), ("3", "en", "a", "yes"), ("3", "en", "b", "1")]
+    path.write_text("item,lang,reviewer,answer\n" + "".join(f"{','.join(r)}\n" for r in rows))
+    found = {s.metric: (s.value, s.n) for s in agreement.agreement([path])}
+    # Categories of a: yes, 1, yes; of b: yes, 1, 1. By chance 2/3 * 1/3 + 1/3 * 2/3 = 4/9.
+    assert found["agreement"] == (pytest.approx(2 / 3), 3)
+    assert found["cohen-kappa"] == (pytest.approx((2 / 3 - 4 / 9) / (1 - 4 / 9)), 3)
+    assert found["krippendorff-alpha"][0] == pytest.approx(1 - (1 / 3) / (18 / 30))
+
+
+def test_what_a_language_leaves_out_adds_up(tmp_path):
+    """A language that one person read has cells without a value, so that all are what parts are."""
+    path = tmp_path / "a.csv"
+    path.write_text("item,lang,reviewer,answer\n1,en,a,yes\n1,en,b,no\n2,de,a,no\n3,de,a,no\n")
+    got = {(s.metric, s.by["lang"]): (s.n, s.excluded) for s in agreement.agreement([path])}
+    why = {"fewer than two answers": 2}
+    for name in ("agreement", "cohen-kappa", "krippendorff-alpha"):
+        assert got[name, "all"] == (1, why) and got[name, "de"] == (0, why)
+        assert got[name, "en"] == (1, {})
+    assert got["fleiss-kappa", "de"] == (0, why)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from genprobe.errors import InputError
 from genprobe.files import Row
 from genprobe.files.cells import cell_text
+from genprobe.resources import packs
+from genprobe.text.display import alike
 
 # Our column -> the names that it goes by, in small letters with `_` between words.
 COLUMNS = {
@@ -43,12 +46,21 @@ def read(path: str | Path, rows: Iterable[tuple[int, Row]]) -> Iterator[Row]:
             if found is None and name != "question":
                 names = ", ".join(COLUMNS[name])
                 raise InputError(f"{path}: no column {name!r}, by any of its names: {names}")
-            cells[name] = cell_text(row[found]) if found else ALONE
+            cells[name] = alike(cell_text(row[found])) if found else ALONE
             if not cells[name] and name != "answer":
                 raise InputError(f"{path}, row {number}: {name!r} is empty")
         again = cell_text(row.get("repeat")).casefold() in ("1", "1.0", "true", "yes")
         yield cells | {
-            "answer": cells["answer"].casefold(),
-            "lang": cell_text(row.get("lang")) or None,
+            # One spreadsheet saves 1 as 1, another as 1.0.
+            "answer": re.sub(r"^([+-]?\d+)\.0+$", r"\1", cells["answer"].casefold()),
+            "lang": _lang(alike(cell_text(row.get("lang")))),
             "again": again,
         }
+
+
+def _lang(name: str) -> str | None:
+    """Return the code of a language that is ours, by any of its names; another as it is."""
+    try:
+        return packs.language_code(name) if name else None
+    except InputError:
+        return name

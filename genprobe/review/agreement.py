@@ -65,7 +65,8 @@ def agreement(paths: Sequence[str | Path]) -> Scores:
             parts = [({"lang": "all"}, mine)]
             parts += [({"lang": lang}, [r for r in mine if r["lang"] == lang]) for lang in langs]
         for cell, part in parts:
-            scores += _scores(part, {"question": question} | cell, sign)
+            several = len({row["reviewer"] for row in mine}) > 1
+            scores += _scores(part, {"question": question} | cell, sign, several)
     order = ("agreement", "cohen-kappa", "fleiss-kappa", "krippendorff-alpha", "self-agreement")
     return Scores(sorted(scores, key=lambda score: (len(score.by), order.index(score.metric))))
 
@@ -83,9 +84,12 @@ def _signer(paths: Sequence[Path]) -> Callable[[str], str]:
 
 
 def _scores(
-    rows: Sequence[dict[str, Any]], cell: dict[str, JSON], sign: Callable[[str], str]
+    rows: Sequence[dict[str, Any]],
+    cell: dict[str, JSON],
+    sign: Callable[[str], str],
+    several: bool,
 ) -> list[Score]:
-    """Score one question, in all languages or in one."""
+    """Score one question, in all languages or in one. several: reviewers, in some language."""
     answers, again, reviewers = tables(rows)
     readers = (answers >= 0).sum(1)
     scores = []
@@ -117,10 +121,11 @@ def _scores(
     counts = np.equal.outer(answers, np.arange(k)).sum(1)
     left = int((readers == 1).sum())
     add("agreement", {}, raw_units(counts), statistics.ratio, left)
-    if len(reviewers) > 1:
+    if several:
         add("cohen-kappa", {}, pair_units(answers, k), functools.partial(cohen, k=k), left)
         # An item that one has read tells of how often a category is used, and counts.
-        add("fleiss-kappa", {}, fleiss_units(counts), fleiss, 0)
+        some = fleiss_units(counts if (readers > 1).any() else counts[:0])
+        add("fleiss-kappa", {}, some, fleiss, 0 if len(some) else left)
         add("krippendorff-alpha", {}, alpha_units(counts), alpha, left)
     for a, b in itertools.combinations(range(len(reviewers)), 2) if len(reviewers) > 2 else ():
         units = pair_units(answers[:, [a, b]], k)
@@ -207,7 +212,7 @@ def pair_units(answers: Array, k: int) -> Array:
         one, other = (np.equal.outer(answers[:, c], np.arange(k)) & both[:, None] for c in (a, b))
         agree = both & (answers[:, a] == answers[:, b])
         parts.append(np.column_stack([both, agree, one, other]).astype(float))
-    return np.concatenate(parts, 1)
+    return np.concatenate(parts, 1) if parts else np.zeros((0, 0))  # one reviewer
 
 
 def cohen(sums: Array, k: int) -> Array:
