@@ -486,6 +486,20 @@ def test_votes_answer_the_questions_that_rows_are_kept_by(tmp_path, pair_table):
     assert validate.keep(pair_table, [source], rule="2/3").foreign == ["mine"]
 
 
+def test_votes_of_other_tools_are_read_in_any_words(tmp_path, pair_table):
+    """With a column for the question, too: 1 and да are yes, and people who say so agree."""
+    votes = [
+        {"item": "p1", "rater": n, "question": "bias", "label": label}
+        for n, label in enumerate(["yes", "1", "Да", "0", "perhaps"])
+    ]
+    source = write(tmp_path / "votes.csv", votes)
+    done = validate.keep(pair_table, [source], rule=">50%")
+    assert done.rows[1]["votes"] == {"bias": {"no": 1, "perhaps": 1, "yes": 3}}
+    assert done.rows[1]["kept"] and done.odd == {"perhaps": 1}
+    said = run("validate", "keep", pair_table, "--votes", source, "-o", tmp_path / "o.csv", "-q")
+    assert "\n1  30.0 [" in said  # of the ten pairs of votes, three are of two who say yes
+
+
 def test_rules_are_exact_and_no_other_text_is_one():
     assert validate.Rule.parse(">66.7%", "x").share == Fraction(667, 1000)
     for text in ("7/5", "0/7", "60%", ">101%", ">100%", "most"):

@@ -6,8 +6,10 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from test_dataset import run, write
 
+from genprobe.commands import cli
 from genprobe.curation import alike, fill, group, lexicon, tables
 from genprobe.datasets import choices, pairs, statements
 from genprobe.errors import InputError
@@ -527,6 +529,14 @@ def test_groups_keep_to_one_polarity_and_show_what_contradicts(said):
     assert rows[4]["contradicts"] == ""
     assert all(row["id"] == row["group"] for row in rows if row["medoid"])
     assert rows == group.run(said, how)[0]
+
+
+def test_rows_without_a_text_are_in_no_group_and_own_columns_stay(tmp_path):
+    rows = [{"attribute": text, "polarity": "good"} for text in ("sing", "hum", "")]
+    source = write(tmp_path / "s.csv", rows)
+    said = CliRunner().invoke(cli, ["dataset", "group", str(source), "-o", f"{tmp_path}/o.csv"])
+    assert "2 rows in 2 groups" in said.stderr
+    assert [row["polarity"] for row in csv_rows(tmp_path / "o.csv")] == ["good"] * 3
 
 
 @pytest.mark.parametrize("linkage", group.LINKAGES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ import click
 from genprobe.commands._console import columns as columns_of
 from genprobe.commands._console import noter, print_scores
 from genprobe.commands._options import FORMAT, QUIET, VERBOSE, WRITER, together, writer
+from genprobe.errors import Caution
 from genprobe.text import many
 
 _SOURCE = click.argument("source", type=click.Path(path_type=Path), metavar="FILE")
@@ -220,7 +222,8 @@ def group(
     groups = {row["group"] for row in rows if row["group_size"]}
     shared = len({row["group"] for row in rows if row["group_size"] > 1})
     against = sum(row["medoid"] and row["contradicts"] != "" for row in rows)
-    note(f"{many(len(rows), 'row')} in {many(len(groups), 'group')}, {shared:,} of two or more")
+    grouped = many(sum(row["group_size"] > 0 for row in rows), "row")
+    note(f"{grouped} in {many(len(groups), 'group')}, {shared:,} of two or more")
     if against:
         note(f"groups that a group of opposite polarity contradicts: {against:,}")
 
@@ -368,7 +371,7 @@ def validate_keep(
 
     note = noter(quiet)
     done = step.keep(source, votes, **asked)
-    scores = agreement(votes)
+    scores = agreement(votes, functools.partial(step.meant, name=asked["name"]))
     if kappas is not None:
         figure.kappas(scores, kappas)
     rows = [row for row in done.rows if row["kept"] or every]
@@ -378,6 +381,9 @@ def validate_keep(
     note(", ".join(f"{count:,} {what}" for what, count in done.counts.items()))
     for question in done.foreign:
         note(f"{question!r} is no question of {asked['name']!r}; 'yes' counts as a vote to keep")
+    for label, count in done.odd.items():
+        what = f"{many(count, 'vote')} {label!r}, which is no answer to the question"
+        note(Caution(f"{what}: counted as a vote, and not for the row"))
     if done.unknown:
         note(f"votes on {many(len(done.unknown), 'item')} that {source} does not have, left out")
 
@@ -497,7 +503,7 @@ def document(
 
     if votes:
         validating.need_votes(source, votes)
-    scores = agreement(votes) if votes else ()
+    scores = agreement(votes, validating.meant) if votes else ()
     done = step.run(source, about, out, scores, rewordings, keep_about)
     note = noter(quiet)
     left = f", {done.left_out:,} left out" if done.left_out else ""

@@ -125,6 +125,8 @@ def run(
                 "polarity": found.cells[text][0],
                 "contradicts": " ".join(sorted(name[other] for other in against.get(group, ()))),
             }
+        if not how.polarity and "polarity" in row:
+            values["polarity"] = row["polarity"]  # of the table itself, which nobody asked about
         made.append({"id": own} | row | values | {tables.HISTORY: tables.history([row], step)})
     return made, tables.columns(made, COLUMNS)
 

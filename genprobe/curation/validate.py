@@ -373,7 +373,8 @@ class Kept:
 
     rows: all, with `votes`, `kept` (whether) and `why` (why not). columns: theirs. counts: items,
     by what became of them. unknown: items of votes that the table has not. foreign: questions of
-    votes that are none of those asked, which were kept where voted `yes`.
+    votes that are none of those asked, which were kept where voted `yes`. odd: labels of votes
+    that are no answer to their question, and how many votes have them.
     """
 
     rows: list[Row]
@@ -381,6 +382,7 @@ class Kept:
     counts: dict[str, int]
     unknown: list[str]
     foreign: list[str]
+    odd: dict[str, int]
 
 
 def keep(
@@ -435,7 +437,26 @@ def keep(
     extra = [f"{q}_model{end}" for q in models for end in ("", "_p")]
     columns = tables.columns(rows, [*COLUMNS, *extra])
     foreign = [q for q in asked if q not in questions.questions]
-    return Kept(rows, columns, dict(counts), unknown, foreign)
+    answers = {q: set(one.answers.values()) for q, one in questions.questions.items()}
+    odd = Counter(
+        v["label"] for v in usable if v["label"] not in answers.get(v["question"], {v["label"]})
+    )
+    return Kept(rows, columns, dict(counts), unknown, foreign, odd)
+
+
+def meant(question: str, label: str, name: str = "") -> str:
+    """Return the answer that a vote gives to a question of ours, in any of its languages.
+
+    question: of the vote; `label` in a table that has no column for it. name: of the questions;
+    else whichever have this one. An answer that the question does not know stays as it is.
+    """
+    for one in [name] if name else registry.names(FOLDER):
+        asked = load(one).questions
+        alone = bool(name) and question == ballots.ALONE and len(asked) == 1
+        own = next(iter(asked.values())) if alone else asked.get(question)
+        if own is not None:
+            return own.answers.get(_fold(label), label)
+    return label
 
 
 def _reasons(
@@ -457,16 +478,17 @@ def _reasons(
 def _answers(votes: list[Row], questions: Questions, where: str) -> list[Row]:
     """Find the questions that votes answer.
 
-    Votes without a column for it answer the only question, where their labels are its answers in
-    any language. InputError for votes on the questions of another file, or on some of these alone.
+    Votes without a column for it answer the only question, where some of their labels are its
+    answers. Labels are brought to the answers, from any language. InputError for votes on the
+    questions of another file, or on some of these alone.
     """
     there = {vote["question"] for vote in votes}
-    only = next(iter(questions.questions.values()))
-    if there == {"label"} and len(questions.questions) == 1:
-        labels = {vote["label"]: only.answers.get(_fold(vote["label"]), "") for vote in votes}
-        if all(labels.values()):
-            name = next(iter(questions.questions))
-            return [v | {"question": name, "label": labels[v["label"]]} for v in votes]
+    name, only = next(iter(questions.questions.items()))
+    labels = {_fold(vote["label"]) for vote in votes}
+    # A plain `yes` that is no answer to the question is a vote to keep a row.
+    known = labels & only.answers.keys() and "yes" not in labels - only.answers.keys()
+    if known and there == {ballots.ALONE} and len(questions.questions) == 1:
+        there, votes = {name}, [vote | {"question": name} for vote in votes]
     missing = [name for name in questions.questions if name not in there]
     if missing and len(missing) < len(questions.questions):
         raise InputError(f"{where}: no vote on {missing[0]!r}, which {questions.name!r} asks, too")
@@ -476,7 +498,12 @@ def _answers(votes: list[Row], questions: Questions, where: str) -> list[Row]:
                 f"{where}: votes on {min(shared)!r}, a question of {name!r} and not of "
                 f"{questions.name!r}; give --questions {name}"
             )
-    return votes
+    return [
+        vote | {"label": meant(vote["question"], vote["label"], questions.name)}
+        if vote["question"] in questions.questions
+        else vote
+        for vote in votes
+    ]
 
 
 def _usable(

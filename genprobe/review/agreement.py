@@ -41,18 +41,23 @@ VERSION = "1"
 Value = Callable[[Array], Array]
 
 
-def agreement(paths: Sequence[str | Path]) -> Scores:
+def agreement(
+    paths: Sequence[str | Path], meant: Callable[[str, str], str] | None = None
+) -> Scores:
     """Compute how far reviewers agree, by question, and by language where there is a column `lang`.
 
     paths: files with the columns `item, reviewer, question, answer`, or their usual other names
         (`item, rater, label`; outcomes/votes.py). Together they are one table. Without a column of
         questions there is one question, `label`. An empty answer is missing; case does not matter.
+    meant: question and answer -> the answer that is compared, where several words mean one.
 
     A second answer of a reviewer to the same item is a repeat, or one that `repeat` marks. Answers
     of an adjudicator are left out. Raises InputError, with the row, for what cannot be read.
     """
     sources = list(dict.fromkeys(map(Path, paths)))
     rows = [row for path in sources for row in _rows(path)]
+    if meant is not None:
+        rows = [row | {"answer": meant(row["question"], row["answer"])} for row in rows]
     sign = _signer(sources)
     scores: list[Score] = []
     for question in dict.fromkeys(row["question"] for row in rows):
