@@ -232,6 +232,10 @@ def test_it_says_what_was_measured(page):
         assert part in text, part
     # Every reason for leaving something out is explained.
     assert "tie said" in text and "see the measures" not in text
+    assert table._KINDS - {None, "answer"} <= words.REASONS.keys()
+    # Signatures are long, and for those who reproduce: last, behind a fold.
+    assert text.index("metric:{") > text.index("figures, each with what was counted")
+    assert "No native reader has checked the word lists that read the replies (" in text
 
 
 # --- redaction
@@ -436,6 +440,7 @@ def test_by_keyboard(chromium, page):
     assert view.evaluate("document.activeElement.textContent") == "Skip to the figures"
     view.keyboard.press("Enter")
     assert view.evaluate("document.activeElement.id") == "main"
+    view.locator("#signature summary").first.press("Enter")
     button = view.locator("button.copy").first
     button.focus()
     view.keyboard.press("Enter")

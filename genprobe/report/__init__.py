@@ -96,6 +96,7 @@ def render(
         languages=sources.languages(runs),
         questions=words.questions(runs),
         notes=words.notes(runs),
+        unchecked=words.unchecked(runs),
         findings={**words.ranked(runs), **words.findings(runs, rates)},
         cautions=cautions,
         main=main,

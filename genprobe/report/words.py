@@ -47,6 +47,8 @@ REASONS = {
     "both": "the reply says yes and no",
     "echo": "the reply only repeats the question or the options",
     "offtopic": "the reply answers something else",
+    "undecided": "the reply may be an answer, which was not understood",
+    "unfinished": "cut off inside the thought, before any answer",
     "empty": "there is no text",
     "unclear": "neither yes nor no",
     "mixed": "the reply is in several languages",
@@ -117,7 +119,9 @@ def fact(source: Source) -> Fact:
     elif source.read_in not in ([], ["free"]):
         text += f" Answers were read as {ways}."
     unit = source.task.unit
-    text += f" {many(status['answered'], unit)} of {status.total():,} planned came"
+    total, units = many(status.total(), unit).split(" ", 1)
+    came = "All" if status["answered"] == status.total() else f"{status['answered']:,} of"
+    text += f" {came} {total} planned {units} came"
     lost = {clean(k): n for k, n in source.failures.items()}
     lost |= {"not asked yet": status["missing"]} if status["missing"] else {}
     text += f" (not there: {reasons(lost)})" if lost else ""
@@ -201,6 +205,26 @@ def notes(sources: Sequence[Source]) -> list[tuple[str, str, str]]:
                 ):
                     found[language(code), probe] = wording.note
     return [(*key, note) for key, note in found.items()]
+
+
+def unchecked(sources: Sequence[Source]) -> str:
+    """Name the languages whose word lists or questions no native reader has checked."""
+    ours = set(registry.names("languages"))
+    read = {c for s in sources if s.kind != "pairs" for c in s.languages if c in ours}
+    reviews = [
+        ("the word lists that read the replies", c, packs.load_language(c).review) for c in read
+    ]
+    for spec in (source.run.spec for source in sources):
+        if (name := spec.pack.partition("@")[0]) in registry.names("packs"):
+            known = packs.load_pack(name).reviews
+            asked = "the wordings of the questions"
+            reviews += [(asked, c, known[c]) for c in spec.languages if c in known]
+    codes: dict[str, set[str]] = {}
+    for what, code, review in reviews:
+        if review.startswith("awaiting"):
+            codes.setdefault(what, set()).add(code)
+    parts = [f"{what} ({_languages(sorted(of, key=language))})" for what, of in codes.items()]
+    return f"No native reader has checked {' or '.join(parts)}." if parts else ""
 
 
 def title(sources: Sequence[Source]) -> str:
@@ -318,6 +342,8 @@ def _ranked(sources: Sequence[Source]) -> Iterator[str]:
         name, cells = compare.ranked(found)
     except GenprobeError:
         return  # where they stand side by side, the page says why they cannot be paired
+    if not cells:
+        yield "The models cannot be ranked: fewer than two statements count for all of them."
     for cell, one, _ in cells:
         where = "".join(f", {key} {value}" for key, value in cell.items())
         if one.groups is None:
