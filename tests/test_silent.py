@@ -619,10 +619,8 @@ def test_why_a_rate_is_not_corrected_is_told_of_its_own_cell(tmp_path):
 
 
 # Replies to which the reader gives an answer although a reader of the notes would call them hedged:
-# an answer with its extent ("to some extent yes", "rather agreed") is one. Then English words that
-# are other words of the language, before a comma: Polish no ("well"), Portuguese no ("in the").
+# an answer with its extent ("to some extent yes", "rather agreed") is one.
 HEDGED = {"fa-C42", "hi-C32", "hi-C38", "mr-C24", "bn-C29", "fr-C19", "kk-C37", "ru-C24", "hi-A6"}
-OTHER_WORDS = {"pl-A1", "pt-BR-A4"}
 READ = 660  # of the 720 that are read as meant; the others abstain, but for those above
 
 
@@ -636,7 +634,7 @@ def test_no_everyday_reply_is_turned_round():
         read += found.label == means
         if found.label not in (means, "ambiguous"):
             turned.add(row["point"])
-    assert turned <= HEDGED | OTHER_WORDS
+    assert turned <= HEDGED
     assert read >= READ
 
 

@@ -25,6 +25,7 @@ from genprobe.linguistics.stems import (
     NEGATIONS,
     NONE,
     NOT,
+    REPORTED,
     SAY,
     STANCES,
     STATEMENT,
@@ -35,8 +36,9 @@ from genprobe.linguistics.stems import (
 )
 
 # Raised whenever a reading by these modules can change without a change of a language file.
-VERSION = 6
+VERSION = 7
 _CORE = STANCES | STEREOTYPE | FINE | FAULTY
+_LONGEST = 400  # tokens of a sentence in which words of others are looked for
 
 
 class Clause(NamedTuple):
@@ -120,8 +122,11 @@ def clauses(
     that is an answer word (`answers`); one that begins with *that* belongs to the one before.
     """
     bounds = [first]
+    reported = {h.last for h in reports(gram, tokens, gaps, first, last) if h.last < last}
     for i in range(first + 1, last):
-        if gaps[i] != " " and _COMMAS.search(gaps[i]):
+        if i in reported:
+            bounds.append(i)
+        elif gaps[i] != " " and _COMMAS.search(gaps[i]):
             ahead = gram.hits(tokens, i, min(i + 4, last)) if gaps[i].strip() == "," else []
             if any(h.bits & THAT and h.first == i for h in ahead):
                 continue
@@ -157,9 +162,38 @@ def clauses(
             continue
         if tokens[start] in answers and _answers_first(hits, start):
             hits = [h for h in hits if h.first > start]  # "No I do not agree"
+        hits = [h for h in hits if not (h.bits & REPORTED and _goes_over_comma(hits, gaps, h))]
         found.append(Clause(start, high, hits))
         start = high
     return found
+
+
+def reports(
+    gram: Grammar, tokens: Sequence[str], gaps: Sequence[str], first: int, last: int
+) -> list[Hit]:
+    """Return the verbs of saying of others that stand behind what they say: "… деп ойлайды"."""
+    if last - first > _LONGEST or not gram.reaches(tokens, first, last, REPORTED):
+        return []
+    hits = gram.hits(tokens, first, last)
+    return [
+        h
+        for h in hits
+        if h.bits & REPORTED
+        and not _goes_over_comma(hits, gaps, h)
+        and not any(m.bits & ME and h.first < m.first < h.last for m in hits)
+        and not (h.last < last and gram.look(tokens[h.last]).bits & THAT)
+    ]
+
+
+def _goes_over_comma(hits: Sequence[Hit], gaps: Sequence[str], verb: Hit) -> bool:
+    """Whether a comma parts a verb of saying from what is judged, or its own words.
+
+    One right before it does not: "…, sagen manche".
+    """
+    judged = [h.last for h in hits if h.bits & _CORE and not h.gap and h.first <= verb.first]
+    within = [*range(max(judged, default=verb.first), verb.first)]
+    within += range(verb.first + 1, verb.last)
+    return any(_COMMAS.search(gaps[i]) for i in within)
 
 
 def _answers_first(hits: Sequence[Hit], start: int) -> bool:

@@ -27,6 +27,7 @@ from genprobe.linguistics.stems import (
     OTHERS,
     OWN,
     PARTLY,
+    REPORTED,
     SAME,
     SAY,
     SHARE,
@@ -44,6 +45,7 @@ from genprobe.linguistics.stems import (
 
 # What a clause says that says both.
 BOTH = 2
+_JUDGED = STANCES | FINE | FAULTY
 
 
 def sign_of_stance(clause: Clause, mode: str, me: bool) -> int | None:
@@ -55,7 +57,7 @@ def sign_of_stance(clause: Clause, mode: str, me: bool) -> int | None:
     """
     hits = clause.hits
     stances = _stances(clause, me)
-    if stances is None:
+    if stances is None or _is_reported(clause):
         return 0
     if not stances:
         return _verdict_on_statement(clause, mode)
@@ -87,6 +89,25 @@ def _of_others(hits: Sequence[Hit], core: Hit, me: bool) -> bool:
         return True
     # The subject may stand behind the verb.
     return not own and any(h.bits & OTHERS and h.first == core.last for h in hits)
+
+
+def _is_reported(clause: Clause) -> bool:
+    """Whether a verb of saying of others ends the clause: Kazakh "… дұрыс деп ойлайды"."""
+    hits = clause.hits
+    verbs = [h for h in hits if h.bits & REPORTED and h.last >= clause.last - 1]
+    if not verbs:
+        return False
+    verb = verbs[-1]
+    cores = [h for h in hits if h.bits & _JUDGED and h.first <= verb.first and h.last <= verb.last]
+    if not cores:
+        return False
+    # "I hold it right, and many hold it right" is the speaker's.
+    mine = any(h.bits & ME and h.first < cores[0].first for h in hits)
+    low = min(verb.first, (cores[0] if mine else cores[-1]).last)
+    parts = ME | AND | ALTHOUGH
+    return not any(
+        h.bits & parts and low <= h.first < verb.last and h.first != verb.first for h in hits
+    )
 
 
 def _on_another_question(hits: Sequence[Hit], core: Hit) -> bool:

@@ -36,6 +36,7 @@ LONGEST_RUN = 30  # tokens that are looked through for the end of something
 _ENGLISH = frozenset(
     ["i", "my", "this", "the", "that", "it", "is", "of", "to", "answer", "verdict", "yes", "no"]
 )
+_OPENS = re.compile(r"[^\S\n]*[,،，:：]|[^\S\n]+\w")
 _SENTENCES = re.compile(r"[\n.!?。！？।؟;；؛]+")
 
 
@@ -123,6 +124,8 @@ class Reply:
             if self.tokens[first] in self.lexicon.answers and COMMA.search(self.gaps[first + 1]):
                 return False  # "No, I agree" is an answer and a sentence
         if group == "unlike":
+            if last - first == 1 and not self._goes_on(event):
+                return False
             self.unlike.append((first, last))
             return True
         self.events.append(event)
@@ -130,6 +133,16 @@ class Reply:
             self.events.pop()
             return False
         return True
+
+    def _goes_on(self, event: Event) -> bool:
+        """Whether a word opens what goes on behind it: Polish "No, …", "well, …".
+
+        Alone in its line or behind "Answer:" it is the answer word of another language.
+        """
+        label = self.events and self.events[-1].group == "label"
+        if label and self.events[-1].last == event.first:
+            return False
+        return _OPENS.match(self.norm, event.end) is not None
 
     # Where something stands
 

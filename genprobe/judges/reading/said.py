@@ -183,7 +183,10 @@ class Reading(Reply):
                 clause = clause._replace(hits=hits)
                 bits = bits_of(hits)
             sign = self._sign(gram, part, clause, me) if bits & core else None
-            if sign is not None and not (found and _is_contrary(clause)):
+            if found and _follows(part, found[-1], clause) and _says_who(clause):
+                end = part.spans[clause.last - 1][1]
+                found[-1] = _told(found[-1], clause, self.probe)._replace(end=end)
+            elif sign is not None and not (found and _is_contrary(clause)):
                 found.append(self._placed(part, clause, sign, therefore))
             elif found and (
                 _takes_back(clause, bits)
@@ -269,6 +272,34 @@ class Reading(Reply):
         if any(h.bits & (stems.VERBS | stems.NEGATIONS) for h in clause.hits if h.last < end):
             return False
         return self.spans[-1] == part.spans[end - 1] and not self.gaps[-1].strip()
+
+
+def _follows(part: _Part, said: Said, clause: Clause) -> bool:
+    """Whether a clause stands right behind what was said."""
+    return clause.first > part.first and said.end == part.spans[clause.first - 1][1]
+
+
+def _says_who(clause: Clause) -> bool:
+    """Whether a clause only tells whose words stand before it: Hindi "…, ऐसा लोग मानते हैं"."""
+    return any(
+        h.bits & stems.REPORTED and h.first == clause.first and h.last >= clause.last - 1
+        for h in clause.hits
+    )
+
+
+def _told(said: Said, clause: Clause, probe: str) -> Said:
+    """Return what was said where the clause behind it tells whose words it is (`_says_who`).
+
+    "It is right, I do not think" denies. "It is wrong, I do not think" can be meant either way.
+    """
+    if any(h.bits & stems.ME and h.first > clause.first for h in clause.hits):
+        if not bits_of(clause.hits) & stems.NOT:
+            return said
+        affirmed = probes.AFFIRMED[probe]
+        denied = probes.OPPOSITE[affirmed] if said.answer == affirmed else None
+        return said._replace(answer=denied)
+    # What is widely called a stereotype is one.
+    return said if probe == "recognition" else said._replace(answer=None)
 
 
 def _is_reason(clause: Clause) -> bool:

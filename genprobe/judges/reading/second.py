@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from genprobe import text
 from genprobe.judges.reading.reply import READ, Found, Reply
-from genprobe.linguistics import learned, stems
+from genprobe.linguistics import clauses, learned, stems
 from genprobe.resources import packs
 
 _SENTENCES = 12  # of a reply, that the learned reader sees
@@ -33,10 +33,16 @@ class Sentence(NamedTuple):
 
 
 def own_sentences(reply: Reply) -> list[Sentence]:
-    """Return the first sentences of the reply, without questions, quotations, the statement."""
+    """Return the first sentences of the reply that are the speaker's own.
+
+    Without questions, quotations, the statement, and what ends in "people say".
+    """
     found: list[Sentence] = []
+    gram = reply.lexicon.grammar
     for first, last in reply.sentences(min(len(reply.tokens), READ)):
-        if not reply.asks(last) and not reply.all_quoted(first, last):
+        told = clauses.reports(gram, reply.tokens, reply.gaps, first, last)
+        others = reply.all_quoted(first, last) or any(h.last >= last - 1 for h in told)
+        if not reply.asks(last) and not others:
             low, high = reply.spans[first][0], reply.spans[last - 1][1]
             found.append(Sentence(reply.norm[low:high], low, high))
             if len(found) == _SENTENCES:
