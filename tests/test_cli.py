@@ -208,6 +208,9 @@ def test_bad_files_get_one_line(genprobe, tmp_path, name, content, says):
 
 BAD_COMMANDS = [
     (["yesno", "--lang", "xx"], "unknown language 'xx'"),
+    (["yesno", "--lang", "en-US"], "unknown language 'en-US'; did you mean 'en', English?"),
+    (["yesno", "--lang", "Marati"], "unknown language 'Marati'; did you mean 'mr', Marathi?"),
+    (["yesno", "--lang", "all"], "leave --lang out"),
     (["yesno", "--probe", "agre"], "agreement"),
     (["yesno", "--engine", "vlm"], "unknown engine"),
     (["yesno", "--data", "nowhere.csv"], "nowhere.csv"),
@@ -241,6 +244,7 @@ def test_score_names_what_it_does_not_know(genprobe, tmp_path):
     path.write_text(GOOD.replace('"Nee"', '"Nee", "answer": "no"'))
     for arguments, says in (
         (["--by", "lng"], "lang"),
+        (["--by", "language"], "did you mean 'lang'?"),
         (["--metric", "endorse"], "endorsed"),
         (["--declared"], "role"),
     ):

@@ -216,6 +216,20 @@ def test_latex_groups_have_a_head_over_their_columns():
     assert text.count("% metric:") == 4  # each signature whole, once
 
 
+def test_markdown_is_a_table_whatever_names_hold():
+    name = "a|b](http://x) `c` *d*"
+    scores = [
+        Score("win-rate", {"lang": lang}, 0.5, 0.4, 0.6, 100, {"tie": 2}, None, f"s`{name}")
+        for lang in (name, "kk")
+    ]
+    head, rule, first, second, _, *notes = formats.render(scores, "markdown").splitlines()
+    cells = [re.split(r"(?<!\\)\|", line)[1:-1] for line in (head, rule, first, second)]
+    assert {len(row) for row in cells} == {len(cells[0])} and len(cells[0]) >= 3
+    assert r"a\|b\](http://x) \`c\` \*d\*" in first and "50.0 [40.0, 60.0]" in second
+    assert set(cells[1]) == {" --- "} and all(note.startswith("- ") for note in notes)
+    assert notes[-1].count("`") == 2
+
+
 def test_latex_marks_what_is_nearest_to_one_half():
     """As Aqbileq, Table 2, prints them: .51 in bold; RuBia underlines the worst."""
     values = {"ru": 0.51, "kk": 0.30, "kk-x-ru": 0.74, "en": 0.49, "de": None}

@@ -636,6 +636,8 @@ def test_every_answer_is_understood_and_no_word_is_two():
     for code in registry.names("languages"):
         assert one.answer("language", packs.load_language(code).native) == code
         assert one.answer("language", code) == code
+    assert {one.answer("language", name) for name in ("каз", "Қазақ", "Qazaq")} == {"kk"}
+    assert one.answer("sentiment", "негатив") == one.answer("regard", "Негатив.") == "negative"
     for words in packs.load_pack().answers.values():
         assert [one.answer("answer", words[a]) for a in ("yes", "no")] == ["yes", "no"]
 

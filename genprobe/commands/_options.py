@@ -40,7 +40,7 @@ FORMAT = click.option(
     "-f",
     "--format",
     "form",
-    type=click.Choice(["table", "csv", "json", "latex", "latex-marked"]),
+    type=click.Choice(["table", "csv", "json", "markdown", "latex", "latex-marked"]),
     default="table",
     show_default=True,
     help="Format of the scores; in latex-marked the value nearest to one half is bold and the "

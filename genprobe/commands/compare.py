@@ -121,9 +121,10 @@ def command(
         click.echo(formats.ranked(found, found.rankings), nl=False)
         return
     print_scores(found, form)
-    for one in found.rankings if form == "table" else ():
+    for one in found.rankings if form in ("table", "markdown") else ():
         where = "".join(f"{column} {value}: " for column, value in one["by"].items())
-        click.echo(clean(f"{where}{one['metric']}: {one['told']}"))
+        line = clean(f"{where}{one['metric']}: {one['told']}")
+        click.echo(f"- {formats.marked(line)}" if form == "markdown" else line)
 
 
 def _print_matrix(runs: Sequence[Path], by: Sequence[str], form: str) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape as escape_html
 from typing import Any
@@ -32,7 +33,7 @@ from genprobe.render.grid import (
 from genprobe.resources import registry
 from genprobe.text.display import clean, label, pad, shorten, wide
 
-FORMATS = ("table", "csv", "json", "latex", "latex-marked")
+FORMATS = ("table", "csv", "json", "markdown", "latex", "latex-marked")
 WIDTH = 100
 _GAP = "  "
 
@@ -55,6 +56,8 @@ def render(scores: Sequence[Score], form: str, width: int = WIDTH) -> str:
         return latex(scores, marked=form == "latex-marked")
     if not scores:
         return "no scores\n"
+    if form == "markdown":
+        return markdown(scores)
     parts = parts_of(scores)
     lines = [line for part in parts for line in _table(part, width)]
     columns = [column for part in parts for column in grid(part)[1]]
@@ -75,14 +78,26 @@ def ranked(scores: Sequence[Score], rankings: Sequence[Mapping[str, Any]]) -> st
 
 
 def _table(scores: Sequence[Score], width: int) -> list[str]:
-    """Write the lines of one table, a blank one last; cells that a block lacks are left out."""
+    """Write the lines of one table, a blank one last."""
+    head, blocks = _cells(scores, width)
+    lines = [head, ""] if head else []
+    for rows in blocks:
+        lines += [_GAP.join(row).rstrip() for row in rows] + [""]
+    return lines
+
+
+def _cells(scores: Sequence[Score], width: int) -> tuple[str, list[list[list[str]]]]:
+    """Return what all rows share, and blocks of rows that fit the width, each with its titles.
+
+    Cells that a block lacks are left out.
+    """
     cells, columns = grid(scores)
     names = cell_names(cells)
     # What is the same in all rows is said once, above.
     labels = [dict(cell) for cell in cells]
     fixed = [n for n in names if len({c.get(n) for c in labels}) == 1]
     head = [f"{clean(n)} {label(labels[0].get(n))}" for n in fixed]
-    lines = [" · ".join(head), ""] if head else []
+    blocks = []
     stub = [
         _strip([shorten(clean(n)), *(shorten(label(c.get(n))) for c in labels)], right=False)
         for n in names
@@ -94,9 +109,38 @@ def _table(scores: Sequence[Score], width: int) -> list[str]:
             zip(*block, strict=True),
             strict=True,
         )
-        full = [[*label, *figures] for label, figures in rows if any(map(str.strip, figures))]
-        lines += [_GAP.join(row).rstrip() for row in full] + [""]
-    return lines
+        blocks.append(
+            [[*label, *figures] for label, figures in rows if any(map(str.strip, figures))]
+        )
+    return " · ".join(head), blocks
+
+
+# --- Markdown, for a pull request, an issue or a model card
+
+_MARKS = re.compile(r"([\\`*_<>|#~]|\](?=[(\[:]))")
+
+
+def markdown(scores: Sequence[Score]) -> str:
+    """Write the table of a terminal as Markdown (GitHub's), safe whatever names hold."""
+    lines: list[str] = []
+    for part in parts_of(scores):
+        head, blocks = _cells(part, 1 << 20)  # one block
+        lines += [f"**{marked(head)}**", ""] if head else []
+        for title, *rows in blocks:
+            every = [title, ["---"] * len(title), *rows]
+            cells = ([marked(c) if c != "---" else c for c in row] for row in every)
+            lines += [f"| {' | '.join(row)} |" for row in cells] + [""]
+    columns = [column for part in parts_of(scores) for column in grid(part)[1]]
+    notes, signatures = notes_below(scores, columns), signatures_of(scores)
+    lines += [f"- {marked(note)}" for note in notes[: len(notes) - len(signatures)]]
+    for what, text in signatures:
+        lines.append(f"- Signature of {marked(what)}: `{clean(text).replace('`', '?')}`")
+    return "\n".join(lines) + "\n"
+
+
+def marked(text: str) -> str:
+    """Escape what Markdown would take for markup."""
+    return _MARKS.sub(r"\\\1", " ".join(text.split()))
 
 
 def _strip(cells: Sequence[str], right: bool) -> list[str]:

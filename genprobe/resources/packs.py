@@ -7,6 +7,7 @@ A language is `prompts/languages/<code>.toml`; a pack is a folder with `pack.tom
 
 from __future__ import annotations
 
+import difflib
 import functools
 import hashlib
 import re
@@ -207,6 +208,16 @@ def _key(name: str) -> str:
     return name.strip().lower().replace("_", "-")
 
 
+@functools.lru_cache(1000)
+def _meant(key: str) -> str:
+    """Guess the code for `en-US`, or for a name that is spelled another way; "" for no guess."""
+    if region := re.fullmatch(r"([a-z]{2,3})(-[a-z]{4})?-[a-z]{2}", key):
+        return _codes().get(region[1], "")
+    names = [known for known in _codes() if len(known) > 3 and "-" not in known]
+    near = difflib.get_close_matches(key, names, 1, 0.7) if len(key) > 3 else []
+    return _codes()[near[0]] if near else ""
+
+
 def language_code(name: str, mixed: bool = False) -> str:
     """Find the code of a language, however the data write it (`pt_br`, `fre`, `Hindi`, `हिन्दी`).
 
@@ -217,6 +228,9 @@ def language_code(name: str, mixed: bool = False) -> str:
     if mixed and key in load_mixed():
         return load_mixed()[key]
     if key not in _codes():
+        if code := _meant(key):
+            meant = f"did you mean {code!r}, {load_language(code).name}?"
+            raise InputError(f"unknown language {name[:80]!r}; {meant}")
         raise registry.unknown("language", name, registry.names("languages"))
     return _codes()[key]
 

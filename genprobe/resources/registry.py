@@ -74,7 +74,8 @@ def unknown(what: str, name: str, known: Sequence[str], other: str = "") -> Inpu
     other: what, in words, may be given besides a known name.
     """
     same = [one for one in known if normalise(one.strip()) == normalise(name.strip())]
-    near = same or difflib.get_close_matches(name, known, n=1)
+    begins = [one for one in known if len(one) > 3 and name.startswith(one)]  # language: lang
+    near = same or begins[:1] or difflib.get_close_matches(name, known, n=1)
     there = ", ".join([*known, *([other] if other else [])])
     hint = f"did you mean {near[0]!r}?" if near else f"known: {there}"
     shown = name if len(name) <= 80 else f"{name[:80]}…"

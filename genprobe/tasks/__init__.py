@@ -88,6 +88,8 @@ class Ask:
     @property
     def codes(self) -> list[str]:
         """The languages as BCP 47 codes. InputError for an unknown one."""
+        if "all" in self.langs:
+            raise InputError("--lang all: leave --lang out to ask in every language of the data")
         return [packs.language_code(lang) for lang in self.langs]
 
     @property
