@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
+from scipy.stats import t as studentized_t
 from test_report import Page
 
 from genprobe import api, report
@@ -334,3 +335,80 @@ def test_the_ranking_of_four_runs(tmp_path, shares):
     for at, model in enumerate(order):
         assert found["rank_chances"][model] == pytest.approx(chances[at], abs=0.03)
         assert sum(found["rank_chances"][model]) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(("statements", "supported"), [(2, False), (5, False), (7, True)])
+def test_models_that_differ_alike_everywhere_are_not_certain(tmp_path, statements, supported):
+    """No variance is seen, and yet two statements show little."""
+    from scipy.stats import studentized_range
+
+    keys = [(f"s{at}", "agreement") for at in range(statements)]
+    for model, text in (("a", "Yes."), ("b", "No.")):
+        ask(tmp_path, model, dict.fromkeys(keys, text))
+    runs = [str(tmp_path / model) for model in "ab"]
+    out = CliRunner().invoke(cli, ["compare", *runs, "-f", "json", "-q", "--metric", "endorsed"])
+    found = json.loads(out.stdout)
+    reach = studentized_range.ppf(0.95, 2, statements - 1) / 2**0.5
+    wide = 2 * reach**2 / (statements + reach**2)  # so many statements may differ the other way
+    (pair,) = found["pairs"]
+    assert [pair["low"], pair["high"]] == pytest.approx([1 - wide, 1 + wide], abs=5e-3)
+    assert (found["ranking"] is not None) == pair["differ"] == supported == (wide < 1)
+    assert found["rank_chances"]["a.csv"][0] < 1
+
+
+def crossed(hits, sizes):
+    """Variance of the difference of two models over wordings, and its degrees of freedom.
+
+    As of a table of statements by wordings, both drawn: between statements, between wordings, less
+    what is in both and was counted twice (Brennan 2001, ch. 4; Satterthwaite).
+    """
+    models, statements, wordings = hits.shape
+    rates = hits.sum(1) / sizes.sum(1)
+    own = (hits - rates[:, None] * sizes) / sizes.sum(1)[:, None]
+    found = {}
+    for a, b in itertools.combinations(range(models), 2):
+        parts = own[a] - own[b]
+        means = parts.mean(1, keepdims=True)
+        grow = statements / (statements - 1)
+        each = grow * float((means**2).sum())
+        worded = float((rates[a] - rates[b]).var(ddof=1)) / wordings
+        noise = grow * float(((parts - means) ** 2).sum()) / (wordings * (wordings - 1))
+        freedom = each**2 / (statements - 1) + worded**2 / (wordings - 1)
+        freedom += noise**2 / ((statements - 1) * (wordings - 1))
+        variance = each + max(worded - noise, 0)
+        found[a, b] = rates[a].mean() - rates[b].mean(), variance, variance**2 / freedom
+    return found
+
+
+@pytest.mark.parametrize(("seed", "spread"), [(0, 0.8), (1, 0.2), (2, 0.0)])
+def test_the_ranking_over_wordings(seed, spread):
+    """Several wordings, missing cells: figures, intervals, groups and chances of ranks."""
+    from scipy.stats import studentized_range
+
+    from genprobe.analysis.ranking import ranking
+
+    rng, models = np.random.default_rng(seed), ["a", "b", "c"]
+    logits = rng.normal(0, 1, (1, 50, 1)) + rng.normal(0, spread, (3, 1, 5))
+    logits = logits + np.array([1.4, 0.1, -1.6])[:, None, None]
+    sizes = (rng.random((3, 50, 5)) < 0.9).astype(float)
+    hits = (rng.random(sizes.shape) < 1 / (1 + np.exp(-logits))) * sizes
+    found = ranking(models, hits, sizes)
+    expected = crossed(hits, sizes)
+    differ = set()
+    for pair in found.pairs:
+        a, b = (models.index(name) for name in (pair.a, pair.b))
+        gap, variance, freedom = expected[min(a, b), max(a, b)]
+        wide = studentized_range.ppf(0.95, 3, max(freedom, 1)) / 2**0.5 * variance**0.5
+        assert pair.difference == pytest.approx(gap if a < b else -gap)
+        assert pair.high - pair.difference == pytest.approx(wide, rel=0.01)
+        if abs(gap) > wide:
+            differ.add(frozenset((pair.a, pair.b)))
+    groups = divided(list(found.models), differ)
+    assert (groups and [tuple(group) for group in groups]) == (found.groups and [*found.groups])
+    assert list(found.values) == sorted((hits.sum(1) / sizes.sum(1)).mean(1), reverse=True)
+    # Of two alone the chance to be first is one tail of their difference.
+    two = ranking(models[:2], hits[:2], sizes[:2])
+    both = (sizes[:2].sum(2) > 0).all(0)
+    gap, variance, freedom = crossed(hits[:2][:, both], sizes[:2][:, both])[0, 1]
+    tail = studentized_t.cdf(gap / variance**0.5, max(freedom, 1))
+    assert two.chances["a"][0] == pytest.approx(tail, abs=0.03)

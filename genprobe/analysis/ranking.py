@@ -5,7 +5,8 @@ asked is whether an order would hold for statements and wordings not yet seen. T
 two models varies between wordings (Brennan 2001, ch. 4: the variance of a difference in a crossed
 design), between statements, and by noise that is in both. Differences of all pairs get
 simultaneous intervals: Tukey's studentized range with each pair's own variance and Satterthwaite's
-degrees of freedom (Games & Howell 1976, J. Educational Statistics 1:113).
+degrees of freedom (Games & Howell 1976, J. Educational Statistics 1:113). Where two models differ
+alike in every statement, the interval is what so many statements leave open.
 
 Models are put in order by their figure. The order is cut between two neighbours where every model
 above the cut differs from every model below it. What no cut divides is a group of ties; without
@@ -28,8 +29,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 DRAWS = 4_000
-METHOD = "games-howell95"
+METHOD = "games-howell95.2"
 POWER = 0.9
+_NOTHING = 1e-18  # a variance that is rounding
 
 
 @dataclass(frozen=True)
@@ -130,11 +132,15 @@ def ranking(
     values = rates.mean(1)
     order = np.argsort(-values, kind="stable")
     names = [models[i] for i in order]
-    pairs, freedoms = [], []
+    pairs, freedoms, unseen = [], [], np.zeros(len(names))
     for i, j in combinations(order, 2):
+        gap = float(values[i] - values[j])
         one = _difference(rates[i] - rates[j], parts[i] - parts[j])
+        if one[0] < _NOTHING:
+            one = _alike(gap, statements, len(names), level)
+            unseen[[i, j]] = np.maximum(unseen[[i, j]], one[0] / 2)
         freedoms.append(one[1])
-        pairs.append(_pair(models[i], models[j], values[i] - values[j], *one, len(names), level))
+        pairs.append(_pair(models[i], models[j], gap, *one, len(names), level))
     differ = {(pair.a, pair.b) for pair in pairs if pair.differ}
     groups: list[list[str]] = [names[:1]]
     for at in range(1, len(names)):
@@ -146,7 +152,9 @@ def ranking(
         values=tuple(float(values[i]) for i in order),
         groups=tuple(map(tuple, groups)) if len(groups) > 1 else None,
         pairs=tuple(pairs),
-        chances=_chances(names, values[order], rates[order], parts[order], min(freedoms)),
+        chances=_chances(
+            names, values[order], rates[order], parts[order], unseen[order], min(freedoms)
+        ),
         wordings=wordings,
         statements=statements,
         unshared=asked - statements,
@@ -172,24 +180,50 @@ def _difference(rates: Array, parts: Array) -> tuple[float, float]:
     return variance, variance**2 / terms if terms else statements - 1.0
 
 
+def _alike(gap: float, statements: int, models: int, level: float) -> tuple[float, float]:
+    """Return what `_difference` does if two models differ alike in every statement.
+
+    No variance is seen then, which proves nothing of a few statements. As in
+    `statistics.bootstrap`, so many statements could be unlike these as the upper Wilson bound of 0
+    in so many, here with the studentized range in place of the normal quantile.
+    """
+    freedom = statements - 1.0
+    reach = _reach(level, models, freedom)
+    unlike = reach**2 / (statements + reach**2)
+    return (unlike * (1 + abs(gap)) / reach) ** 2, freedom
+
+
+def _reach(level: float, models: int, freedom: float) -> float:
+    """Half of a simultaneous interval of all differences, in standard errors."""
+    from statsmodels.stats.libqsturng import qsturng
+
+    return float(qsturng(level, models, freedom)) / 2**0.5  # SciPy's takes 300 times as long
+
+
 def _pair(
     a: str, b: str, gap: float, variance: float, freedom: float, models: int, level: float
 ) -> Pair:
     from scipy import stats
-    from statsmodels.stats.libqsturng import qsturng
 
     error = variance**0.5
     freedom = max(freedom, 1.0)
-    reach = float(qsturng(level, models, freedom)) / 2**0.5  # SciPy's takes 300 times as long
+    reach = _reach(level, models, freedom)
     more = float(stats.t.ppf(POWER, freedom))
     ends = gap, gap - reach * error, gap + reach * error, (reach + more) * error
     return Pair(a, b, *map(float, ends))
 
 
 def _chances(
-    names: Sequence[str], values: Array, rates: Array, parts: Array, freedom: float
+    names: Sequence[str],
+    values: Array,
+    rates: Array,
+    parts: Array,
+    unseen: Array,
+    freedom: float,
 ) -> dict[str, tuple[float, ...]]:
-    """Chance of each rank, of figures that vary together as a multivariate t about those found."""
+    """Chance of each rank, of figures that vary together as a multivariate t about those found.
+
+    unseen: of each model, variance that its statements cannot show (`_alike`)."""
     models, statements, wordings = parts.shape
     grow = statements / (statements - 1)
     sums = parts.sum(2) / wordings
@@ -199,6 +233,7 @@ def _chances(
         own = grow * flat @ flat.T
         noise = own - (covariance - own) / (wordings - 1)
         covariance = covariance + np.cov(rates) / wordings - noise
+    covariance = covariance + np.diag(unseen)
     lengths, axes = np.linalg.eigh((covariance + covariance.T) / 2)
     rng = np.random.default_rng(SEED)
     freedom = max(freedom, 1.0)
