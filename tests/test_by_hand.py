@@ -14,8 +14,11 @@ from scipy.stats import t as studentized_t
 from test_report import Page
 
 from genprobe import api, report
+from genprobe.analysis import components, gate, ranking, validity
 from genprobe.analysis.compare import compare
 from genprobe.commands import cli
+from genprobe.errors import InputError
+from genprobe.outcomes import table
 from genprobe.report import figures
 from genprobe.review.agreement import agreement
 
@@ -385,14 +388,12 @@ def test_the_ranking_over_wordings(seed, spread):
     """Several wordings, missing cells: figures, intervals, groups and chances of ranks."""
     from scipy.stats import studentized_range
 
-    from genprobe.analysis.ranking import ranking
-
     rng, models = np.random.default_rng(seed), ["a", "b", "c"]
     logits = rng.normal(0, 1, (1, 50, 1)) + rng.normal(0, spread, (3, 1, 5))
     logits = logits + np.array([1.4, 0.1, -1.6])[:, None, None]
     sizes = (rng.random((3, 50, 5)) < 0.9).astype(float)
     hits = (rng.random(sizes.shape) < 1 / (1 + np.exp(-logits))) * sizes
-    found = ranking(models, hits, sizes)
+    found = ranking.ranking(models, hits, sizes)
     expected = crossed(hits, sizes)
     differ = set()
     for pair in found.pairs:
@@ -407,8 +408,62 @@ def test_the_ranking_over_wordings(seed, spread):
     assert (groups and [tuple(group) for group in groups]) == (found.groups and [*found.groups])
     assert list(found.values) == sorted((hits.sum(1) / sizes.sum(1)).mean(1), reverse=True)
     # Of two alone the chance to be first is one tail of their difference.
-    two = ranking(models[:2], hits[:2], sizes[:2])
+    two = ranking.ranking(models[:2], hits[:2], sizes[:2])
     both = (sizes[:2].sum(2) > 0).all(0)
     gap, variance, freedom = crossed(hits[:2][:, both], sizes[:2][:, both])[0, 1]
     tail = studentized_t.cdf(gap / variance**0.5, max(freedom, 1))
     assert two.chances["a"][0] == pytest.approx(tail, abs=0.03)
+
+
+def answered(model, said, **columns):
+    """Outcomes of answers to the question of agreement: one a statement, in this order."""
+    made = [
+        {"model": model, "lang": "en", "probe": "agreement", "statement": f"s{at}", "answer": word}
+        | {name: values[at] for name, values in columns.items()}
+        for at, word in enumerate(said)
+    ]
+    return table.from_rows(made)
+
+
+def left_out(scores):
+    return {(s.by.get("own"), s.n): s.excluded for s in scores}
+
+
+def test_what_a_cell_leaves_out_is_its_own():
+    """Each cell of --by leaves out its own replies, and questions are counted, not replies."""
+    own = list("xxxxyyyy")
+    a = answered("a", ["yes", "no", "yes", "ambiguous", "no", "yes", "no", "yes"], own=own)
+    b = answered("b", ["no", "ambiguous", "yes", "ambiguous", "no", "no", "yes", "yes"], own=own)
+    both = pd.concat([a, b], ignore_index=True)
+    found = components.of_outcomes(both, "endorsed", ["own"], [], str)
+    assert left_out(found) == {("x", 5): {"unclear": 3}, ("y", 8): {}}
+    found = components.of_differences(a, b, ("a", "b"), "endorsed", ["own"], [], str)
+    assert left_out(found) == {("x", 2): {"not counted for both": 2}, ("y", 4): {}}
+    found = validity.retest({"a": a, "b": b}, "endorsed", ["own"], str)
+    assert left_out(found) == {("x", 2): {"not counted in all": 2}, ("y", 4): {}}
+    hits, sizes = {}, {}
+    for label, one, left in ranking.of_outcomes(both, "endorsed", ["own"]):
+        hits[label["own"]], sizes[label["own"]] = left, one.statements + one.unshared
+    assert hits == {"x": {"unclear": 3}, "y": {}} and sizes == {"x": 3, "y": 4}
+
+
+def test_what_does_not_vary_is_no_certainty():
+    """Answers that are all alike leave no variance to part, and no interval of one point."""
+    a, b = (answered(name, ["yes", "yes", "no", "no"]) for name in "ab")
+    (agree, same) = validity.retest({"a": a, "b": b}, "endorsed", [], str)
+    assert (agree.value, agree.low, agree.high, same.value) == (1, None, None, 1)
+    with pytest.raises(InputError, match="all 4 values are alike, and nothing varies"):
+        components.of_differences(a, b, ("a", "b"), "endorsed", [], [], str)
+    unclear = answered("a", ["ambiguous"] * 4)
+    with pytest.raises(InputError, match="no value is left to compare; left out: 4 unclear"):
+        components.of_outcomes(unclear, "endorsed", [], [], str)
+    both = pd.concat([a, b], ignore_index=True)
+    for score in components.of_outcomes(both, "endorsed", [], [], str):
+        assert score.low is None or score.low < score.high
+
+
+def test_a_gate_without_a_clear_answer_does_not_pass(tmp_path):
+    keys = [(f"s{at}", "agreement") for at in range(3)]
+    runs = [ask(tmp_path, model, dict.fromkeys(keys, "Hm.")) for model in ("new", "old")]
+    with pytest.raises(InputError, match="endorsed: nothing counts in either run"):
+        gate.gate(*runs, {"endorsed": 0.05})

@@ -159,7 +159,7 @@ def _tested(
         kept, left = significance.values(pooled, name, [*cells, *by, *columns])
         cells = [column for column in cells if kept[column].nunique() > 1]
         if not len(kept):
-            raise InputError(f"{name}: no value is left to compare; {_reasons(left)}")
+            raise InputError(f"{name}: no value is left to compare; {significance.reasons(left)}")
         parts.append((name, kept, [*cells, *by], left))
     tests = sum(_tests(test, kept, split, columns) for _, kept, split, _ in parts)
     how = variance.ANOVA if test == "anova" else distributions.KS
@@ -411,7 +411,7 @@ def _power(
         columns = [*never_pooled(asked.tables[0], name, by), *by]
         kept, left = significance.values(asked.tables[0], name, columns)
         if left:
-            note(f"{name}: {_reasons(left)}, of {len(kept) + sum(left.values())}")
+            note(f"{name}: {significance.reasons(left)}, of {len(kept) + sum(left.values())}")
         for label, part in _cells(kept, columns):
             statements = part.groupby("statement")["value"]
             if len(statements) < 2:
@@ -476,10 +476,6 @@ def never_pooled(outcomes: pd.DataFrame, name: str, but: Collection[str]) -> lis
     metric = measures.find(name)
     columns = [c for c in metric.apart if c in outcomes and c not in (*but, *metric.never_by)]
     return [c for c in columns if outcomes[c].nunique() > 1]
-
-
-def _reasons(left: Mapping[str, int]) -> str:
-    return "left out: " + (", ".join(f"{n} {why}" for why, n in left.items()) or "nothing")
 
 
 def _cells(rows: pd.DataFrame, by: Sequence[str]) -> list[tuple[dict[str, Any], pd.DataFrame]]:

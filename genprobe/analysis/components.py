@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -26,7 +25,7 @@ import numpy as np
 
 from genprobe.errors import InputError
 from genprobe.metrics import Measure, declare
-from genprobe.records import FACETS, Score
+from genprobe.records import FACETS, JSON, Score
 from genprobe.statistics import LEVEL, Array
 
 if TYPE_CHECKING:
@@ -330,7 +329,9 @@ def of_outcomes(
     chosen = _chosen(outcomes, facets)
     columns = [name for name in chosen if name != "statement" and name not in by]
     kept, left = significance.values(outcomes, metric, [*by, *columns])
-    return _shares(kept, {"of": metric}, by, chosen, left, _signed(metric, signature))
+    if not len(kept):
+        raise InputError(f"{metric}: no value is left to compare; {significance.reasons(left)}")
+    return _shares(kept, {"of": metric}, by, chosen, left.of, _signed(metric, signature))
 
 
 def of_differences(
@@ -350,6 +351,8 @@ def of_differences(
     `of_outcomes`; what counts for one of the two alone is left out. InputError where no question
     counts for both.
     """
+    import pandas as pd
+
     from genprobe.analysis import significance
     from genprobe.metrics import find
 
@@ -358,14 +361,20 @@ def of_differences(
     item = "statement" if "statement" in one else "item"
     unit = [c for c in (*_UNIT, *chosen, *by) if c in one and c in other and c not in never]
     unit = [*dict.fromkeys(c for c in unit if c != "statement"), "unit_"]
-    sides, left = [], Counter[str]()
+    sides, asked = [], []
     for table in (one, other):
         kept, out = significance.values(table.assign(unit_=table[item]), metric, unit)
         sides.append(kept)
-        left.update(out)
+        asked.append(pd.concat([kept[unit], out.rows[unit]]).astype(object))
     both = sides[0].merge(sides[1].drop(columns="statement"), on=unit, suffixes=("", "_other"))
-    if alone := sum(map(len, sides)) - 2 * len(both):
-        left["in one of the two only"] = alone
+    every = pd.concat(asked).drop_duplicates()
+
+    def left(label: Mapping[str, JSON]) -> dict[str, int]:
+        """Count the questions of a cell that do not count for both."""
+        in_cell = significance.in_cell
+        alone = len(in_cell(every, label)) - len(in_cell(both, label))
+        return {"not counted for both": alone} if alone else {}
+
     if not len(both):
         raise InputError(f"{metric}: no question counts for both {' and '.join(names)}")
     both["value"] = both["value_other"] - both["value"]
@@ -397,10 +406,14 @@ def _shares(
     about: Mapping[str, str],
     by: Sequence[str],
     facets: Sequence[str],
-    left: Mapping[str, int],
+    left: Callable[[Mapping[str, JSON]], dict[str, int]],
     sign: str,
 ) -> list[Score]:
-    """Return the components of the column `value`, as shares of their sum, in each cell of `by`."""
+    """Return the components of the column `value`, as shares of their sum, in each cell of `by`.
+
+    left: what was left out of a cell. A share has no interval where no other share is possible
+    with the same data, and no value where nothing varies; InputError if nothing does in any cell.
+    """
     from genprobe.metrics import cells
 
     at, labels = cells(kept, list(by))
@@ -409,21 +422,31 @@ def _shares(
         part = kept[at == number]
         crossed = [n for n in facets if n not in by and part[n].nunique() > 1]
         found = components(part["value"].to_numpy(float), {n: part[n] for n in crossed})
-        total = found.total or 1.0
+        total = found.total
         for one in found.parts:
+            ends: tuple[float, float] | None = None
+            if (
+                total
+                and one.low is not None
+                and one.high is not None
+                and one.high - one.low > 1e-9 * total
+            ):
+                ends = min(1.0, one.low / total), min(1.0, one.high / total)
             scores.append(
                 Score(
                     metric="variance-share",
                     by={**about, **label, "effect": one.name},
-                    value=one.value / total,
-                    low=None if one.low is None else min(1.0, one.low / total),
-                    high=None if one.high is None else min(1.0, one.high / total),
+                    value=one.value / total if total else None,
+                    low=ends and ends[0],
+                    high=ends and ends[1],
                     n=found.n,
-                    excluded=dict(left),
+                    excluded=left(label),
                     bounds=None,
                     signature=sign,
                 )
             )
+    if all(score.value is None for score in scores):
+        raise InputError(f"{about['of']}: all {len(kept)} values are alike, and nothing varies")
     return scores
 
 

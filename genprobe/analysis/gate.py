@@ -230,7 +230,10 @@ def gate(
     checks: list[Check] = []
     notes = [f"{run.folder}: {line}" for run in runs if (line := run.spec.drawn_otherwise)]
     for metric, most in limits.items():
-        for cell in paired.matched(before, after, metric):
+        found_in = paired.matched(before, after, metric)
+        if not found_in:
+            raise InputError(f"{metric}: nothing counts in either run; nothing to test")
+        for cell in found_in:
             where = "".join(f", {column} {value}" for column, value in cell.by.items())
             one = check(cell.sums, metric + where, most)
             checks.append(one)

@@ -265,7 +265,7 @@ def of_outcomes(
     for number, label in enumerate(labels):
         names, hits, sizes = tables(kept[at == number])
         if len(names) > 1 and (one := ranking(names, hits, sizes)):
-            found.append((label, one, left))
+            found.append((label, one, left.of(label)))
     return found
 
 

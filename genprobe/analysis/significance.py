@@ -35,9 +35,31 @@ LEAST = 2  # statements that a level needs: one alone shows no variation
 SAME = 1e-5  # distances and shares that differ by less are one, but for rounding
 
 
+class Left(dict[str, int]):
+    """How many units are left out, by reason; `of` says it of one cell."""
+
+    def __init__(self, rows: pd.DataFrame) -> None:
+        """Rows: a row a unit, with its columns and `why_`."""
+        super().__init__(Counter(map(str, rows["why_"])))
+        self.rows = rows
+
+    def of(self, label: Mapping[str, JSON]) -> dict[str, int]:
+        """Count those of a cell, a label of `metrics.cells`."""
+        return dict(Counter(map(str, in_cell(self.rows, label)["why_"])))
+
+
+def in_cell(rows: pd.DataFrame, label: Mapping[str, JSON]) -> pd.DataFrame:
+    """Return the rows of a cell, by its label, as `metrics.cells` makes it."""
+    for column, value in label.items():
+        rows = rows[
+            rows[column].map(lambda cell, own=value: metrics.plain(cell) == own).astype(bool)
+        ]
+    return rows
+
+
 def values(
     outcomes: pd.DataFrame, metric: str, columns: Sequence[str]
-) -> tuple[pd.DataFrame, dict[str, int]]:
+) -> tuple[pd.DataFrame, Left]:
     """List the units that count, and count the others by the reason why they are left out.
 
     Returns one row a unit (`columns`, `statement`, `value`). Units of one statement are not
@@ -58,15 +80,23 @@ def values(
     stats = units.stats[counted]
     if chosen.value is not ratio or stats.shape[1] != 2 or not (stats[:, 1] == 1).all():
         raise InputError(f"{metric} is no mean over {chosen.unit} that count alike; test another")
-    left = Counter(str(why) for why in units.reason[~counted])
+    import pandas as pd
+
+    out = [units.cells.loc[~counted, list(columns)].assign(why_=units.reason[~counted])]
     kept = units.cells[counted].reset_index(drop=True)
     statement = units.cluster[counted].reset_index(drop=True)
     kept = kept[list(columns)].assign(statement=statement, value=stats[:, 0])
     for column in columns:
         empty = kept[column].isna() | (kept[column] == "")
-        left[f"no {column}"] += int(empty.sum())
+        out.append(kept.loc[empty, list(columns)].assign(why_=f"no {column}"))
         kept = kept[~empty]
-    return kept.reset_index(drop=True), {why: n for why, n in left.items() if n}
+    left = pd.concat([rows.astype(object) for rows in out if len(rows)] or out[:1])
+    return kept.reset_index(drop=True), Left(left)
+
+
+def reasons(left: Mapping[str, int]) -> str:
+    """Say what was left out, in a line."""
+    return "left out: " + (", ".join(f"{n} {why}" for why, n in left.items()) or "nothing")
 
 
 # --- as scores

@@ -67,10 +67,12 @@ def reliability(values: Array, level: float = LEVEL) -> Reliability:
     ends = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2]) if len(drawn) else drawn
     pairs = [values[:, a] == values[:, b] for a, b in combinations(range(times), 2)]
     alike = bool(np.isnan(found))
+    # Resamples of items that are all alike show nothing of others.
+    unknown = alike or not len(ends) or float(np.ptp(ends)) < 1e-12
     return Reliability(
         value=None if alike else found,
-        low=None if alike or not len(ends) else float(ends[0]),
-        high=None if alike or not len(ends) else float(ends[1]),
+        low=None if unknown else float(ends[0]),
+        high=None if unknown else float(ends[1]),
         n=n,
         times=times,
         same=float(np.mean(pairs)),
@@ -110,14 +112,14 @@ def retest(
     from genprobe.analysis import significance
     from genprobe.metrics import cells, find
 
-    rows, left = [], 0
+    rows, asked = [], []
     for name, table in tables.items():
         # `values` calls the cluster `statement`, in which an original and its contrasts are one.
         table = table.assign(item_=table["statement"])
         items = [c for c in _ITEM if c in table and c not in find(metric).never_by]
         items = list(dict.fromkeys([*items, *by]))
         kept, out = significance.values(table, metric, [*items, "sample"])
-        left += sum(out.values())
+        asked.append(pd.concat([kept[items], out.rows[items]]).astype(object))
         rows.append(kept.assign(time=name if len(tables) > 1 else kept["sample"].astype(str)))
     whole = pd.concat(rows, ignore_index=True)
     items = list(dict.fromkeys([c for c in (*_ITEM, *by) if c in whole]))
@@ -125,20 +127,20 @@ def retest(
     if len(times) < 2:
         raise InputError("nothing was measured twice; give another run, or ask with --samples 2")
     wide = whole.pivot_table(index=items, columns="time", values="value", aggfunc="mean")
+    every = pd.concat(asked).drop_duplicates()
     at, labels = cells(wide.reset_index(), list(by))
     sign = signature(f"{metric}/{find(metric).version}-icc+{BOOTSTRAP}")
     scores = []
     for number, label in enumerate(labels):
         values = wide.to_numpy(float)[at == number]
-        alone = int(np.isnan(values).any(1).sum())
         found = reliability(values)
-        out = {"unclear": left} if left else {}
-        out |= {"not in all": alone} if alone else {}
+        alone = len(significance.in_cell(every, label)) - found.n
+        why = {"not counted in all": alone} if alone else {}
         about: dict[str, Any] = {"of": metric, **label, "times": found.times}
         ends = found.value, found.low, found.high
-        scores.append(Score("reliability", about, *ends, found.n, out, None, sign))
+        scores.append(Score("reliability", about, *ends, found.n, why, None, sign))
         scores.append(
-            Score("same-answers", about, found.same, None, None, found.n, out, None, sign)
+            Score("same-answers", about, found.same, None, None, found.n, why, None, sign)
         )
     return scores
 
