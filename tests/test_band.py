@@ -219,7 +219,7 @@ def test_failed_missing_and_unjudged_replies_count_for_no_reader(tmp_path):
 
 
 def test_a_band_is_not_split_by_what_a_reader_says(run):
-    with pytest.raises(InputError, match="'kind' is what a reader says"):
+    with pytest.raises(InputError, match="'kind' depends on the reading"):
         counting.score([run.folder], metrics=["yes"], by=["kind"], band=True)
 
 
@@ -261,7 +261,7 @@ def test_choice_and_probability_are_readings_of_the_same_questions(decoded):
         assert score.by_reading(score.band[0]) == "choice"
         assert score.by_reading(score.band[1]) == "ours"
     notes = formats.render(scores, "table")
-    assert "the same questions asked otherwise (choice, logprob)" in notes
+    assert "the same questions asked in another way (choice, logprob)" in notes
     # Asked for by name, the decode is a column like others.
     named = counting.score([decoded.folder], metrics=["yes"], by=["decode", "probe"], band=True)
     assert [s.readings for s in named] == [s.readings for s in scores]
@@ -395,7 +395,7 @@ def test_the_column_and_the_note():
     assert lines[1] == "agreement          48  41.7 [28.8, 55.7]  35.4–58.3"
     assert lines[2].endswith("41.7–41.7") and lines[3].endswith("  –")
     notes = "\n".join(lines)
-    assert "it is no confidence interval" in notes and "(ours, strict, shades2025)" in notes
+    assert "it is not a confidence interval" in notes and "(ours, strict, shades2025)" in notes
     assert "left out of the band: strict 2, ours 1, shades2025 1." in notes
     assert "readers" not in formats.render([dataclasses.replace(BANDED[0], readings=None)], "table")
 

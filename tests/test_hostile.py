@@ -184,7 +184,8 @@ def test_acquiescence_and_contrast_gap(made):
 
 @st.composite
 def stories(draw):
-    """Outcomes of stories as a run has them, some without a label, ties, a template of one story."""
+    """Outcomes of stories as a run has them, some without a label, ties, a template of one "
+    "story."""
     rows = []
     for template in range(draw(st.integers(1, 5))):
         for sample in range(draw(st.integers(1, 6))):
@@ -290,7 +291,8 @@ def test_accuracy_of_choices(rows):
 @FEW
 @given(tables(), st.data())
 def test_declarations_and_regions(made, data):
-    """--declared keeps originals of type declaration where they are valid; --region, --by region."""
+    """--declared keeps originals of type declaration where they are valid; --region, --by "
+    "region."""
     dirty, plain = made
     for one, row in zip(dirty, plain, strict=True):
         form = data.draw(st.sampled_from(["declaration", "Declaration", "saying", None, "mixed"]))
@@ -741,7 +743,7 @@ TWICE = [{"statement": "s", "answer": "yes"}, {"statement": "s ", "answer": "no"
     ("made", "line"),
     [
         (TWICE, "leave out those that are copies"),
-        ([{**TWICE[0], "seed": 1}, {**TWICE[1], "seed": 2}], "--by seed tells them apart"),
+        ([{**TWICE[0], "seed": 1}, {**TWICE[1], "seed": 2}], "--by seed separates them"),
         ([TWICE[0], {**TWICE[0], "statement": "s\u200e"}], "leave out those that are copies"),
     ],
 )
@@ -775,7 +777,7 @@ def test_columns_that_would_be_ours_are_said(tmp_path):
     made = [{"statement": name, "Model": m, "answer": "no"} for name in "st" for m in "ab"]
     _, said = scored(tmp_path / "a.jsonl", replies(*made))
     assert said[0] == "the column 'Model' is not read; if it means 'model', rename it"
-    assert said[1].endswith("--by Model tells them apart")
+    assert said[1].endswith("--by Model separates them")
 
 
 def test_revisions_of_a_file_are_apart(tmp_path):

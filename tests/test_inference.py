@@ -394,9 +394,9 @@ def test_power_counts_statements_and_not_replies():
     unlike = rng.choice([-1.0, 0.0, 1.0], (400, 8), p=[0.2, 0.6, 0.2]).sum(1)
     assert power.power_paired(unlike, np.full(400, 8.0), 5).needed < once.needed / 6
     for points in (0, 100, -5, math.nan):
-        with pytest.raises(InputError, match="give 0 to 100"):
+        with pytest.raises(InputError, match="give a number from 0 to 100"):
             power.power_paired(apart, np.ones(400), points)
-    with pytest.raises(InputError, match="1 statement cannot tell how statements vary"):
+    with pytest.raises(InputError, match="1 statement cannot show how statements vary"):
         power.power_paired(apart[:1], np.ones(1), 5)
 
 
@@ -538,7 +538,7 @@ def test_the_command_tests(run, tmp_path):
     assert pair["power"].n == 6  # of twelve statements: an original and its contrast are one
     assert single["statements-needed"].value > pair["statements-needed"].value
     assert 0 < single["power"].value < single["detectable"].value * 3
-    said = "share nothing with it, which one run cannot tell"
+    said = "independent of it, as one run cannot show more"
     assert said in compared(run, "--power", "5")
     assert said not in compared(run, other, "--power", "5")
     for form in ("table", "csv", "latex"):
@@ -628,14 +628,14 @@ def test_the_command_says_what_it_cannot_do(run, tmp_path):
     assert "--power plans a paired comparison" in said(run, "--test", "ks", "--power", "5")
     assert "compares the values of one column" in said(run, run, "--between", "lang,probe")
     assert "there is one model" in said(run, "--test", "ks")
-    assert "give 0 to 100" in said(run, "--power", "0")
+    assert "give a number from 0 to 100" in said(run, "--power", "0")
     assert "did you mean 'lang'" in said(run, "--test", "ks", "--between", "lng")
     assert "no unit counts for two values of bias_type" in said(run, "--between", "bias_type")
     for more in (["--test", "ks"], [], ["--power", "5"]):
         assert "is given twice" in said(run, run, *more)
     shutil.rmtree(copied(run, tmp_path / "unread") / "judgments")
     for more in (["--test", "anova"], ["--power", "5"], ["--between", "lang"]):
-        assert "nothing is judged; run `genprobe judge`" in said(tmp_path / "unread", *more)
+        assert "no reply has been judged; run `genprobe judge`" in said(tmp_path / "unread", *more)
     again = copied(run, tmp_path / "again")
     assert "pairs the rows of one run" in said(run, again, "--between", "lang")
     assert "go without --paradigms" in said(run, run, "--paradigms", "--power", "5")

@@ -425,7 +425,7 @@ def test_several_models(runs, tmp_path):
     found = [Score.from_dict(row) for row in json.loads(done.stdout)]
     assert {s.by["model"] for s in found if s.metric == "says"} == {"control", "other"}
     assert "genprobe: control: only preferred, 4:" in done.stderr
-    assert "2 models: whether they are ranked alike takes 3 at least" in done.stderr
+    assert "2 models: comparing their ranks needs 3 at least" in done.stderr
     ranks = [s for s in found if s.metric.startswith("models-")]
     assert {(s.value, s.n) for s in ranks} == {(None, 2)} and len(ranks) == 2 * 6
     assert "|model:{control,org/other}|" in ranks[0].signature

@@ -99,7 +99,7 @@ def test_of_perplexities_the_lower_is_preferred(tmp_path):
         save(tmp_path, [pair("5", "inf")], "mine.csv"), "--perplexity", "--metric", "win-rate"
     )
     assert infinite["value"] == 1
-    with pytest.raises(InputError, match="log-ratio is of log-probabilities, and the values are p"):
+    with pytest.raises(InputError, match="log-ratio needs log-probabilities, and the values are p"):
         counting.score(path, metrics="log-ratio", perplexity=True)
 
 
@@ -183,7 +183,7 @@ def test_a_table_for_a_terminal():
     assert names == ["win-rate", "ties", "bias-score"]
     text = formats.render(metrics.score(frame, names, [], str), "table")
     assert "pairs  win-rate" in text and "0.25" in text
-    assert "bias-score: log-probability a token of what differs" in text
+    assert "bias-score: log-probability per token of the part that differs" in text
 
 
 def test_two_models_on_the_same_pairs():
@@ -197,7 +197,7 @@ def test_two_models_on_the_same_pairs():
     # Measures whose units are no pairs by themselves, and numbers that are no shares.
     for name in ("win-rate-mean", "rubia", "mixing", "icat", "bias-score", "bpr-t-test"):
         assert not pairing.fits(metrics.find(name))
-    with pytest.raises(InputError, match="bias-score is no share, and is not paired; --test ks"):
+    with pytest.raises(InputError, match="bias-score is not a share and cannot be paired; --test ks"):
         paired(*frames, "bias-score")
     for name in ("win-rate", "bpr", "crows-pairs", "accuracy", "ambiguous-bias"):
         assert pairing.fits(metrics.find(name))
@@ -650,7 +650,7 @@ def test_divergence_from_people(tmp_path):
         with pytest.raises(InputError, match=what):
             with_people(pd.DataFrame(rows), pd.DataFrame(bad, dtype=object))
     mine = save(tmp_path, [pair(1, 2)])
-    with pytest.raises(InputError, match="holds no probabilities of choices"):
+    with pytest.raises(InputError, match="has no probabilities of choices"):
         counting.score([mine], people=save(tmp_path, [{"pair": "a", "people": 0.5}], "people.csv"))
 
 

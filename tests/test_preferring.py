@@ -207,7 +207,7 @@ def test_known_columns_are_those_of_the_outcomes(run):
 
 def test_a_measure_with_nothing_to_count_is_told(run):
     notes: list[str] = []
-    with pytest.raises(InputError, match="nothing here that could be counted"):
+    with pytest.raises(InputError, match="nothing could be counted"):
         score.score([run.folder], metrics=["crows-pairs"], note=notes.append)
     assert notes == [
         f"{run.folder}: crows-pairs has nothing to count by the scorers bias; see docs/measures.md"

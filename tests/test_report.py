@@ -470,7 +470,7 @@ def test_arabic_runs_from_the_right(chromium, page):
         ("report.txt", "ends in .html"),
         ("run.json", "ends in .html"),
         ("folder.html", "is a folder"),
-        ("none/report.html", "there is no folder"),
+        ("none/report.html", "does not exist"),
     ],
 )
 def test_a_name_that_is_none_for_a_page(folders, tmp_path, out, message):
@@ -506,7 +506,7 @@ def test_why_two_runs_cannot_be_paired(folders, tmp_path, monkeypatch):
         *(monkeypatch, tmp_path / "less", "yesno", Model("third")), langs=["ar", "en"], limit=2
     )
     text = report.render([folders["answers"], less])
-    assert "one-7b and third cannot be paired" in text and str(tmp_path) not in text
+    assert "one-7b and third cannot be compared item by item" in text and str(tmp_path) not in text
 
 
 @pytest.mark.slow
@@ -572,7 +572,7 @@ def test_a_failure_is_nothing_that_was_not_asked(tmp_path, monkeypatch, verb):
     assert source.failures == {"too-long": source.status["failed"]}
     assert source.status["failed"] >= 1 and source.status["missing"] == 0
     assert source.status.total() == planned
-    assert "(not there: 1 too-long)" in words.fact(source).sentence
+    assert "(missing: 1 too-long)" in words.fact(source).sentence
 
 
 def test_what_every_scorer_leaves_out_is_told_as_that():
@@ -580,7 +580,7 @@ def test_what_every_scorer_leaves_out_is_told_as_that():
         return Score("win-rate", {"scorer": scorer}, 0.5, 0.1, 0.9, 8, left, None, "")
 
     assert tables.left_out([one("ppl", failed=2), one("bias", failed=2)]) == [
-        "Left out of win-rate: 4 failed, of 20 planned, once for each scorer."
+        "Left out of win-rate: 4 failed, of 20 planned, counted for each scorer."
     ]
     assert tables.left_out([one("ppl", failed=2)]) == [
         "Left out of win-rate: 2 failed, of 10 planned."
@@ -614,8 +614,8 @@ def test_what_could_not_be_counted_says_why(folders, tmp_path, monkeypatch):
     assert "other against mute, by language" not in text
     shutil.rmtree(run / "judgments")
     text = report.render([run])
-    assert "replies are not read: run `genprobe judge` on it with --judge yesno" in text
-    assert "Nothing here could be counted" in text
+    assert "replies have not been read: run `genprobe judge` on it with --judge yesno" in text
+    assert "No figure could be computed" in text
 
 
 def test_an_error_that_quotes_a_statement_is_not_shown(folders, tmp_path, monkeypatch):
@@ -683,7 +683,7 @@ def test_the_page_begins_with_whether_the_models_can_be_ranked(folders):
     (lines,) = words.ranked(sources.load([one, other])).values()
     assert len(lines) == 3  # a way of answering each, which are never pooled
     assert all(line.startswith("By endorsed, decode ") for line in lines)
-    assert all("another wording may turn it round" in line for line in lines)
+    assert all("another wording may reverse it" in line for line in lines)
     brief = report.render([one, other]).split('<section id="brief"')[1]
     assert brief.index("Side by side") < brief.index("one-7b</h3>")
     assert words.ranked(sources.load([one])) == {}

@@ -711,7 +711,7 @@ def test_tokens_and_what_they_cost(tmp_path):
     with Faulty(answer=thinking(length=50)) as server:
         done = command(*words, "--base-url", server.url, "--out", str(tmp_path / "run"))
     assert done.returncode == 0, done.stderr
-    said = "tokens: 42 of prompts, 540 of replies, 300 of them of thoughts; cost 1122.0000"
+    said = "tokens: 42 of prompts, 540 of replies, 300 of these of thoughts; cost 1122.0000"
     assert said in done.stderr
 
 

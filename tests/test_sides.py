@@ -81,5 +81,5 @@ class Told:
 
 def test_the_report_says_both_negrates_and_how_many_stories_differ():
     found = list(words._findings(Told(), []))
-    assert any("how their people are shown" in line for line in found)
-    assert any("by how people are shown, not by both" in line for line in found)
+    assert any("show people with low regard" in line for line in found)
+    assert any("By only one of sentiment and regard" in line for line in found)

@@ -285,7 +285,7 @@ def test_a_run_that_was_cut_off_is_scored_as_far_as_it_went(run):
 
 
 def test_nothing_to_count_is_an_error_and_not_an_empty_table(run):
-    with pytest.raises(InputError, match="nothing here that could be counted"):
+    with pytest.raises(InputError, match="nothing could be counted"):
         score(run, metrics="recognised")
 
 
@@ -498,10 +498,10 @@ def test_the_report_puts_the_corrected_rates_first(run, tmp_path):
     collect([sheet], out=tmp_path / "review.csv")
     notes: list[str] = []
     report.build([run], tmp_path / "plain.html", note=notes.append)
-    assert any("--reviewed FILE puts the corrected rates first" in note for note in notes)
+    assert any("--reviewed FILE shows the corrected rates" in note for note in notes)
     report.build([run], tmp_path / "page.html", reviewed=tmp_path / "review.csv")
     page = (tmp_path / "page.html").read_text()
-    assert page.index("As corrected by people") < page.index(">Left out<")
+    assert page.index("Rates corrected by people") < page.index(">Left out<")
     brief = re.sub(r"\s+", " ", page[page.index('id="brief-h"') : page.index('id="reviewed-h"')])
     lines = re.findall("<li>(.*?)</li>", brief.partition("Read with care")[0])
     corrected, measured = (
@@ -511,7 +511,7 @@ def test_the_report_puts_the_corrected_rates_first(run, tmp_path):
             "As measured, endorsed the statement in 66.7",
         )
     )
-    assert corrected < measured and "corrected by people's review; as measured, 66.7" in lines[
+    assert corrected < measured and "corrected by people's review; uncorrected, 66.7" in lines[
         corrected
     ].replace("&#39;", "'")
     (endorsed,) = [
@@ -615,7 +615,7 @@ def test_why_a_rate_is_not_corrected_is_told_of_its_own_cell(tmp_path):
         )
     ]
     (line,) = not_corrected(found)
-    assert "of one of the judge's labels" in line
+    assert "with one of the judge's labels" in line
 
 
 # Replies to which the reader gives an answer although a reader of the notes would call them hedged:
@@ -728,8 +728,7 @@ def test_a_copy_of_a_run_is_told_beside_it(run, tmp_path):
     shutil.copytree(run, tmp_path / "copy")
     notes: list[str] = []
     compare(run, tmp_path / "copy", metrics=["yes"], note=notes.append)
-    assert [note for note in notes if "holds the very replies" in note] == [
-        f"{tmp_path / 'copy'} holds the very replies of {run}, given at the same times: a copy "
-        f"says "
-        "nothing beside its original"
+    assert [note for note in notes if "has the same replies" in note] == [
+        f"{tmp_path / 'copy'} has the same replies as {run}, from the same times: comparing a "
+        "copy with its original shows nothing"
     ]

@@ -64,13 +64,13 @@ def test_planted_traits_come_back_with_the_noise_taken_out():
     for one in found:
         for reliable in one.reliabilities.values():
             assert reliable == pytest.approx(0.8, abs=0.06)
-        assert "tell things apart" in one.told()
+        assert "tell properties apart" in one.told()
 
 
 def test_a_method_that_says_more_than_the_trait_is_told():
     matrix = multitrait(planted(np.random.default_rng(2), 0.0, method=2.0))
     assert matrix.mean("one method") > matrix.mean("convergent")
-    assert "the way of measuring says more" in matrix.told()
+    assert "the way of measuring matters more" in matrix.told()
 
 
 def test_what_was_measured_once_has_no_reliability():
@@ -123,7 +123,7 @@ def test_the_matrix_of_runs_finds_planted_traits_and_methods():
     other = cells[("endorsed", "said"), ("recognised", "said")]
     assert other.kind == "one method"
     assert abs(other.value) < 0.15
-    assert "tell things apart" in matrix.told(found)
+    assert "tell properties apart" in matrix.told(found)
 
 
 def test_models_are_the_units_where_traits_are_kinds_of_stereotypes():
@@ -137,14 +137,14 @@ def test_models_are_the_units_where_traits_are_kinds_of_stereotypes():
     one = next(c for c in found.cells if c.a == ("age", "said") and c.b == ("age", "explained"))
     assert one.n == 8
     assert one.value > 0.9
-    with pytest.raises(InputError, match="it takes 5"):
+    with pytest.raises(InputError, match="5 are needed"):
         matrix.measures(tables[:4], "bias_type")
 
 
 def test_an_item_that_reads_otherwise_in_another_run_is_refused():
     rng = np.random.default_rng(13)
     one, other = (said("m", [0.5] * 3, [0.5] * 3, rng) for _ in range(2))
-    with pytest.raises(InputError, match="other words"):
+    with pytest.raises(InputError, match="another text"):
         matrix.measures([("m", one), ("m", other.assign(text="another"))], "")
 
 
@@ -155,7 +155,7 @@ def test_the_matrix_is_printed_as_one_and_fits_narrow_terminals():
     found = validity.multitrait(matrix.measures(tables, ""))
     scores = list(matrix._scores(found, {}, "metric:correlation/1"))
     text = crossed(scores, 100)
-    measured, _, true = text.partition("noise of both taken out")
+    measured, _, true = text.partition("corrected for the noise of both")
     rows = [line for line in measured.splitlines() if line[:1].isdigit()]
     names = [", ".join(name) for name in found.measures]
     assert [row[2:].startswith(name) for row, name in zip(rows, names, strict=True)] == [True] * 3
@@ -178,5 +178,5 @@ def test_the_matrix_is_printed_as_one_and_fits_narrow_terminals():
         assert all(word in narrow for word in figures if word.startswith(("0.", "−0.", "(")))
     assert text.count("Signature of all figures") == 1
     few = [dataclasses.replace(scores[-2], value=None, low=None, high=None, n=3), *scores[:-2]]
-    assert "compared over 300 units" in crossed(few)
-    assert "No figure where too few units have both" in crossed(few)
+    assert "over 300 units" in crossed(few)
+    assert "There is no figure if too few units have both" in crossed(few)

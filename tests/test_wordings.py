@@ -348,7 +348,8 @@ def test_three_wordings_that_hardly_differ_make_the_interval_no_wider_than_it_mu
 
 
 def test_draws_are_weighted_by_what_wordings_leave_of_the_variance():
-    """The mixture is the importance-weighted sample: weights 1 + C / B, C the rest of the variance."""
+    """The mixture is the importance-weighted sample: weights 1 + C / B, C the rest of the "
+    "variance."""
     few, rest, between = 4, 0.03, 0.05
     rng = np.random.default_rng(0)
     drawn = between / (rng.chisquare(few - 1, 400_000) / (few - 1))
@@ -633,7 +634,7 @@ def test_a_dry_run_asks_nothing_and_says_what_it_would_cost(monkeypatch, capsys,
     code, out = said(monkeypatch, capsys, *arguments)
     assert code == 0
     assert "30 requests" in out
-    assert "one wording says nothing of others" in out
+    assert "one wording shows nothing about others" in out
     code, out = said(monkeypatch, capsys, *arguments, "--wordings", "4")
     assert "120 requests" in out
     assert "an interval over wordings of ±" in out
@@ -665,7 +666,7 @@ def test_the_report_and_the_figures_lead_with_the_wording(runs, tmp_path):
 
     page = build([runs[0]], tmp_path / "page.html").read_text("utf-8")
     assert "What the wording does" in page
-    assert "Over wordings, by language" in page
+    assert "Mean over wordings, by language" in page
     assert "What an answer depends on" in page
     found = {figure.name: figure for figure in figures.found([runs[0]])}
     shown = {score.by["wording"] for score in found["wordings-by-model"].scores}

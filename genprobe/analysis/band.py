@@ -46,14 +46,14 @@ class Readings:
     def __init__(self, outcomes: pd.DataFrame, signature: str | None) -> None:
         if "answer" not in outcomes:
             raise InputError(
-                "a band is of answers to yes/no questions, and there are none; of a yes/no run "
-                "that was not judged, `genprobe judge` first"
+                "a band needs answers to yes/no questions, and there are none; run `genprobe "
+                "judge` first if the run has not been judged"
             )
         self._tables = dict(_tables(outcomes, signature))
         if len(self._tables) < 2:
             raise InputError(
-                f"one reading only ({', '.join(self._tables)}), which makes no band; the replies "
-                "themselves, in the column 'response', can be read again"
+                f"one reading only ({', '.join(self._tables)}), and a band needs several; with "
+                "the replies in a column 'response' they can be read again"
             )
         judges = [yesno.make("" if name == OURS else name).signature for name in READERS]
         self.version = f"band-{VERSION}-{digest([list(self._tables), judges], 8)}"
@@ -90,7 +90,7 @@ class Readings:
     def _figures(self, by: tuple[str, ...]) -> Mapping[str, Mapping[tuple[str, Cell], Score]]:
         for column in by:
             if column in _READ:
-                raise InputError(f"{column!r} is what a reader says; a band cannot be split by it")
+                raise InputError(f"{column!r} depends on the reading; a band cannot be split by it")
         if by not in self._found:
             self._found[by] = {
                 name: {

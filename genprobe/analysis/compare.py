@@ -87,8 +87,8 @@ def _tell_copies(runs: Sequence[Run], note: Note) -> None:
         if first is not run:
             note(
                 Caution(
-                    f"{run.folder} holds the very replies of {first.folder}, given at the same "
-                    "times: a copy says nothing beside its original"
+                    f"{run.folder} has the same replies as {first.folder}, from the same times: "
+                    "comparing a copy with its original shows nothing"
                 )
             )
 
@@ -197,14 +197,14 @@ class _Asked:
         if twice := [
             run.folder for run, at in zip(runs, found, strict=True) if found.count(at) > 1
         ]:
-            raise InputError(
-                f"{twice[0]} is given twice, and a run is no evidence beside itself; give another"
-            )
+            raise InputError(f"{twice[0]} is given twice; give two different runs")
         for a, b in itertools.combinations(runs, 2):
             asked_alike(a, b, but)
         for run in runs:
             if tasks.of(run.spec).judges and not run.judges():
-                raise RunError(f"{run.folder}: nothing is judged; run `genprobe judge` on it first")
+                raise RunError(
+                    f"{run.folder}: no reply has been judged; run `genprobe judge` on it first"
+                )
         names = [name or run.folder.name for name, run in zip(_models(runs), runs, strict=True)]
         if len(set(names)) < len(names):
             names = [str(run.folder) for run in runs]
@@ -227,14 +227,16 @@ class _Asked:
             pairs = [(parts[0], other) for other in parts[1:]]
         else:
             if len(self.runs) > 1:
-                raise InputError(f"--between {column} pairs the rows of one run; give one")
+                raise InputError(f"--between {column} compares rows of one run; give one run")
             [outcomes], [run] = self.tables, self.runs
             if column not in outcomes:
                 raise registry.unknown("column", column, [str(name) for name in outcomes.columns])
             groups = outcomes.groupby(column, sort=True)
             parts = [(str(value), table, run) for value, table in groups]
             if len(parts) < 2:
-                raise InputError(f"{run.folder} has one {column}, and nothing to compare it with")
+                raise InputError(
+                    f"{run.folder} has one {column}, so there is nothing to compare it with"
+                )
             pairs = list(itertools.combinations(parts, 2))
         found = []
         for (a, one, run), (b, other, second) in pairs:
@@ -286,7 +288,7 @@ def _paired(
     several = sum(bool(len(cell.pairs)) for _, _, cell in found)
     if not several:
         what = f"two values of {between[0]}" if between else "both"
-        raise InputError(f"no unit counts for {what}; `--test ks` compares what is not paired")
+        raise InputError(f"no unit counts for {what}; `--test ks` compares without pairs")
     scores = []
     draws = distributions.enough(several)
     how = f"{BOOTSTRAP}+{resampled(paired.SWAP, draws)}"
@@ -303,7 +305,7 @@ def _differences(
     from genprobe.analysis import components
 
     if len(asked.runs) < 2:
-        raise InputError("--test differences takes two runs at least; give another")
+        raise InputError("--test differences needs at least two runs; give another")
     scores = []
     for name in metrics or [main_measure(asked.tables, by, share=True)]:
         first, *others = zip(asked.names, asked.tables, strict=True)
@@ -328,8 +330,7 @@ def cut_short(tables: Mapping[str, pd.DataFrame]) -> str:
         if cut > thoughts.MOST_CUT * replies:
             return (
                 f"{cut} of {many(replies, 'reply')} of {model} were cut off inside the thought, "
-                "and nobody knows what they would have answered; ask again with more "
-                "--think-tokens"
+                "so their answers are unknown; ask again with more --think-tokens"
             )
     return ""
 
@@ -400,7 +401,7 @@ def _power(
             about = {"of": name, "a": two.a, "b": two.b, **cell.by}
             if cell.alone:
                 all_of = cell.alone + len(cell.pairs)
-                note(f"{name}: {cell.alone} count on one side only, of {all_of}")
+                note(f"{name}: {cell.alone} count for only one of the two, of {all_of}")
             if len(cell.sums) < 2:
                 note(f"{name}: {_where(cell.by)}{_LONE}")
             else:
@@ -427,7 +428,7 @@ def _power(
     for line in _over_wordings(asked, names[0], points / 100):
         note(line)
     if not scores:
-        raise InputError("no cell has two statements, and one cannot tell how statements vary")
+        raise InputError("no cell has two statements, so it is unknown how statements vary")
     return scores
 
 
@@ -450,7 +451,7 @@ def _over_wordings(asked: _Asked, name: str, points: float) -> list[str]:
     return dstudy.told(given, points, sizes.shape[2], tokens) if given else []
 
 
-_LONE = "fewer than two statements, which cannot tell how statements vary"
+_LONE = "fewer than two statements, so it is unknown how statements vary"
 
 
 def _where(cell: Mapping[str, Any]) -> str:
@@ -466,7 +467,7 @@ def main_measure(tables: Sequence[pd.DataFrame], by: Sequence[str], share: bool 
         fits = all(map(metric.fits, tables)) and not set(by) & set(metric.never_by)
         if fits and not (share and metric.scale == "number"):
             return name
-    raise InputError("say with --metric what is compared; `genprobe list metrics` has them all")
+    raise InputError("name the metric to compare with --metric; see `genprobe list metrics`")
 
 
 def never_pooled(outcomes: pd.DataFrame, name: str, but: Collection[str]) -> list[str]:
@@ -519,7 +520,7 @@ def _anova(
             note(f"{where}{error}")
             continue
         for one in found.dropped:
-            note(f"{where}{one} has one level here and is no factor")
+            note(f"{where}{one} has only one level here, so it is not used as a factor")
         for effect in found.effects:
             if effect.p is None:
                 what = " × ".join(effect.factors)
@@ -533,7 +534,7 @@ def _anova(
         scores.append(significance.mean_score(found.values, name, label, out, sign))
         scores += significance.anova_scores(found, about, sign)
     if not scores:
-        raise InputError("no cell has what an analysis of variance needs; split by less")
+        raise InputError("no cell has enough for an analysis of variance; split by fewer columns")
     return scores
 
 
@@ -551,7 +552,7 @@ def _ks(
 
     [column] = columns
     if not _tests("ks", kept, by, columns):
-        raise InputError(f"there is one {column}, and nothing to compare it with")
+        raise InputError(f"there is one {column}, so there is nothing to compare it with")
     scores = [significance.mean_score(kept, name, {}, left, sign)]
     for label, part in _cells(kept, by):
         table = distributions.pairwise_ks(part, column, resamples=draws)
@@ -567,8 +568,8 @@ def asked_alike(a: Run, b: Run, but: Collection[str] = WHO) -> None:
     """
     if {tasks.of(a.spec).paradigm, tasks.of(b.spec).paradigm} == {"says", "prefers"}:
         raise RunError(
-            f"{a.folder} and {b.folder} are of `{a.spec.command}` and `{b.spec.command}`; what "
-            "a model says is set beside what it prefers by --paradigms"
+            f"{a.folder} and {b.folder} are of `{a.spec.command}` and `{b.spec.command}`; to "
+            "compare what a model says with what it prefers, use --paradigms"
         )
     if apart := a.spec.differences(b.spec, but):
         raise RunError(

@@ -123,7 +123,7 @@ def components(
         raise InputError(f"{len(facets)} facets; at most {MOST_FACETS} can be crossed")
     codes, levels, alone = _coded(facets)
     if len(values) < 2 or not codes:
-        raise InputError("components need two outcomes and a facet that has two levels")
+        raise InputError("components need at least two outcomes, and a facet with two levels")
     names = tuple(codes)
     groups = _grouped(values, codes)
     closed = _closed(names, groups)
@@ -464,9 +464,9 @@ def _crossed_orders(outcomes: pd.DataFrame) -> bool:
 declare(
     Measure(
         "variance-share",
-        "share of the variance of one answer that an effect has",
+        "share of the variance of one answer that is due to an effect",
         unit="answers",
-        note="variance-share: below 0 the data show less of an effect than chance would; a facet "
-        "of two values has hardly any interval.",
+        note="variance-share: below 0, the effect is smaller than expected by chance; the "
+        "interval of a facet with two values is hardly informative.",
     )
 )

@@ -191,10 +191,10 @@ def told(given: Parts, points: float, wordings: int, tokens: float | None = None
     plans = cheapest(given, points, wordings)
     if not plans:
         need = wordings_for(given, points)
-        more = f"{need} wordings like these" if need else "more wordings than can be written"
+        more = f"{need} wordings like these" if need else "more wordings than anyone can write"
         return [
             f"no number of statements gives ±{100 * points:g} points over {wordings} wordings; "
-            f"it takes {more}"
+            f"this needs {more}"
         ]
     lines = []
     for plan in plans:
@@ -225,7 +225,9 @@ def of_plan(requests: Iterable[Request]) -> list[str]:
         each = max(1, round(len(mine) / statements / samples))
         about = f"{lang}: {many(statements, 'statement')} × {each} × {many(samples, 'sample')}"
         if wordings < 2 or statements < 2:
-            lines.append(f"{about} a question; one wording says nothing of others, see --wordings")
+            lines.append(
+                f"{about} a question; one wording shows nothing about others, see --wordings"
+            )
             continue
         half = forecast(USUAL, statements, wordings, min(each, wordings), samples) / 2
         lines.append(

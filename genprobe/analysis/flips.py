@@ -78,7 +78,7 @@ def flips(old: pd.DataFrame, new: pd.DataFrame, measure: str, drawn: bool) -> Fl
     }
     kept = both[clear]
     if not len(kept):
-        raise InputError(f"no item has a clear answer of both versions that says {measure}")
+        raise InputError(f"no item has a clear answer of both versions for {measure}")
     was, now = (kept[f"says_{side}"].to_numpy(bool) for side in ("old", "new"))
     cluster = kept["cluster_old"].to_numpy()
     names, at = np.unique(cluster.astype(str), return_inverse=True)

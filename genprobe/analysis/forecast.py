@@ -70,7 +70,7 @@ def lines(task: str, ask: Ask, cost: Price | None) -> Iterator[str]:
     who = ask.model or ("control" if ask.control else f"the model of {ask.options.base_url}")
     yield f"{who}: {len(requests)} requests about {len(asked.items)} items"
     yield f"tokens of prompts {rule}; of replies at most, {most} each" + (
-        f" and {room} of a thought" if room else "; a model that thinks by itself takes more"
+        f" and {room} of a thought" if room else "; a model that thinks by itself needs more"
     )
     width = max([8, *(len(" ".join(cell)) for cell in cells)])
     yield f"{'':{width}}{'requests':>10}{'tokens in':>12}{'out at most':>13}"
@@ -101,7 +101,7 @@ def _cost(cost: Price, into: int, out: int, free: int, ask: Ask, room: int) -> s
         more = cost.of(into, out + free * THINK_TOKENS)
         line += f", {more:.4f} if the model thinks by itself ({THINK_TOKENS} tokens each)"
     if not ask.control and ask.options.thinking.mode != "off" and ask.options.base_url:
-        line += "; thoughts that are cut off are asked for once more, on top of that"
+        line += "; requests whose thoughts are cut off are asked again, at additional cost"
     return line
 
 
@@ -123,7 +123,7 @@ def _counter(ask: Ask) -> tuple[Callable[[Request], int], str]:
         if not known.base_url:
             tokenizer = tokenizer_of(known.id, ask.options.revision or known.revision or None)
     if tokenizer is None:
-        return _estimate, f"reckoned as a token for {BYTES} bytes and {AROUND} a message"
+        return _estimate, f"estimated as a token for {BYTES} bytes and {AROUND} per message"
 
     def count(request: Request) -> int:
         if tokenizer.chat_template:
@@ -152,7 +152,7 @@ def used(run: Run, cost: Price | None = None) -> str:
         return "tokens: not counted"
     line = f"tokens: {into or 0} of prompts, {out or 0} of replies"
     if found.reasoning_tokens is not None:
-        line += f", {found.reasoning_tokens} of them of thoughts"
+        line += f", {found.reasoning_tokens} of these of thoughts"
     if cost:
         line += f"; cost {cost.of(into or 0, out or 0):.4f}"
     return line

@@ -58,7 +58,7 @@ class Check:
         if not self.passed:
             return f"{points}, more than the {limit} (p {self.p:.3g})"
         if self.rise > self.most:
-            return f"{points}; {limit}: more, but not more than chance may give (p {self.p:.2g})"
+            return f"{points}; {limit}: above the limit, but within chance (p {self.p:.2g})"
         return f"{points}; {limit}"
 
     @property
@@ -67,10 +67,13 @@ class Check:
         if self.seen <= max(self.most, 0.01):
             return ""
         if self.most + self.seen >= 1:
-            return f"{self.metric}: {self.statements} statements can show no rise; ask more"
+            return (
+                f"{self.metric}: {self.statements} statements are too few to show any rise; ask "
+                "more"
+            )
         return (
             f"{self.metric}: {self.statements} statements like these miss a rise of "
-            f"{100 * (self.most + self.seen):.1f} points in one case of five, and smaller ones "
+            f"{100 * (self.most + self.seen):.1f} points in one case of five, and smaller rises "
             "more often; ask more statements"
         )
 
@@ -207,10 +210,10 @@ def told(one: Flips) -> str:
         f"[{100 * one.low:.1f}, {100 * one.high:.1f}]), {one.up} up and {one.down} down"
     )
     if one.beyond is None or one.by_itself is None:
-        return f"{said}; how many change by themselves is not known"
+        return f"{said}; how many change by chance is unknown"
     low, high = (100 * end for end in one.beyond)
     return (
-        f"{said}; {100 * one.by_itself:.1f} % change by themselves, beyond that "
+        f"{said}; {100 * one.by_itself:.1f} % change by chance, beyond that "
         f"{100 * (one.share - one.by_itself):+.1f} points [{low:+.1f}, {high:+.1f}]"
     )
 
@@ -238,7 +241,7 @@ def gate(
             one = check(cell.sums, metric + where, most)
             checks.append(one)
             if cell.alone:
-                told_of = f"{cell.alone} units count in one of the two runs only"
+                told_of = f"{cell.alone} units count in only one of the two runs"
                 notes.append(f"{metric}{where}: {told_of}")
             if one.weak:
                 notes.append(one.weak)
@@ -252,19 +255,20 @@ def gate(
                 notes.append(str(error))
     if turned and all(found.nothing_changed for found in turned.values()):
         notes.append(
-            "every reply is the same to the letter: is the new version in use? An adapter that is "
-            "not loaded changes nothing"
+            "all replies are exactly the same: check that the new version was used (an adapter "
+            "that is not loaded changes nothing)"
         )
     for measure, found in turned.items():
         if found.by_itself is None:
             notes.append(
-                f"{measure}: replies are drawn and each was asked for once, so that flips cannot "
-                "be told from drawing anew; ask with --samples 2"
+                f"{measure}: replies are sampled once each, so changed answers cannot be told "
+                "from chance; ask with --samples 2"
             )
     if most_flips is not None and not turned:
         raise InputError("--max-flips counts yes/no answers, and these runs have none")
     if most_flips is not None and all(found.beyond is None for found in turned.values()):
         raise InputError(
-            "--max-flips: replies are drawn and each was asked for once; ask with --samples 2"
+            "--max-flips: replies are sampled once each, so changes by chance are unknown; ask "
+            "with --samples 2"
         )
     return Verdict(str(new), str(old), tuple(checks), turned, most_flips, tuple(notes))

@@ -55,7 +55,9 @@ def of_runs(folders: Source | Sequence[Source], by: str = "") -> tuple[Scores, l
     runs = [Run.open(folder) for folder in sources_of(folders)]
     for run in runs:
         if run.spec.command != "logprob" and not run.judges():
-            raise RunError(f"{run.folder}: nothing is judged; run `genprobe judge` on it first")
+            raise RunError(
+                f"{run.folder}: no reply has been judged; run `genprobe judge` on it first"
+            )
     names = model_names(run.spec for run in runs)
     tables = [(names[run.spec.who], table.outcomes(run)) for run in runs]
     signs = [signer(run.folder, run, "", {}) for run in runs]
@@ -98,7 +100,7 @@ def measures(tables: Sequence[tuple[str, pd.DataFrame]], by: str) -> Measures:
             columns = {c: outcomes.loc[found.index, c] for c in ([by] if by else [])}
             parts.append(found.assign(model=model, **columns))
     if not parts:
-        raise InputError("no run here measures a stereotype" + (f" by {by}" if by else ""))
+        raise InputError("none of these runs measures a stereotype" + (f" by {by}" if by else ""))
     whole = pd.concat(parts, ignore_index=True)
     made: Measures = {}
     if not by:
@@ -116,8 +118,8 @@ def measures(tables: Sequence[tuple[str, pd.DataFrame]], by: str) -> Measures:
         most = max(map(len, made.values()), default=0)
         if most < LEAST:
             raise InputError(
-                f"traits by {by} are compared over models and languages, of which there are {most} "
-                f"here, and it takes {LEAST}; leave --by out to compare items"
+                f"traits by {by} are compared over models and languages; there are {most} here, "
+                f"and {LEAST} are needed; leave --by out to compare items"
             )
     return made
 
@@ -133,7 +135,9 @@ def _same(texts: dict[tuple[str, str], str], outcomes: pd.DataFrame) -> None:
     rows = outcomes[["lang", item, "text"]].drop_duplicates(["lang", item])
     for lang, name, text in rows.itertuples(index=False):
         if texts.setdefault((lang, name), text) != text:
-            raise InputError(f"{name} ({lang}) has other words in another run; give all one --data")
+            raise InputError(
+                f"{name} ({lang}) has another text in another run; give all runs the same --data"
+            )
 
 
 def _values(outcomes: pd.DataFrame) -> Iterator[pd.DataFrame]:
@@ -220,10 +224,11 @@ declare(
     Measure("correlation", "Pearson's correlation of two measures over units", "coefficient"),
     Measure(
         "true-correlation",
-        "the correlation with the noise of both taken out",
+        "the correlation, corrected for the noise of both measures",
         "coefficient",
-        note="correlation of a measure with itself: its reliability. true-correlation: divided by "
-        "the root of both reliabilities (Spearman 1904); it may lie above 1 by chance, and is "
-        "empty where a measure was taken once, or is not reliable at all.",
+        note="The correlation of a measure with itself is its reliability. true-correlation: "
+        "divided by "
+        "the root of both reliabilities (Spearman 1904); it can exceed 1 by chance, and is empty "
+        "if a measure was taken only once or is not reliable at all.",
     ),
 )

@@ -144,9 +144,13 @@ def matched(
 
     chosen = metrics.find(metric)
     if chosen.pairable and chosen.scale == "number":
-        raise InputError(f"{metric} is no share, and is not paired; --test ks compares its values")
+        raise InputError(
+            f"{metric} is not a share and cannot be paired; --test ks compares its values"
+        )
     if not fits(chosen):
-        raise InputError(f"{metric} is no mean over {chosen.unit}, so two models cannot be paired")
+        raise InputError(
+            f"{metric} is not a mean over {chosen.unit}, so two models cannot be paired"
+        )
     for column in chosen.needs:
         if column not in a or column not in b:
             raise InputError(f"{metric} needs the column {column!r}; one of the two lacks it")
@@ -175,7 +179,7 @@ def matched(
         side = units.cells.loc[counted, keys].reset_index(drop=True)
         side = side.assign(__cluster=units.cluster[counted].to_numpy(), __value=values[:, 0])
         if side.duplicated(keys).any():
-            raise InputError(f"the same {chosen.unit} are there twice; compare one run with one")
+            raise InputError(f"the same {chosen.unit} occur twice; compare one run with one")
         sides.append(side)
     both = sides[0].merge(sides[1].drop(columns="__cluster"), "outer", keys, suffixes=("_a", "_b"))
     cell, labels = cells(both, list(by))
@@ -242,12 +246,12 @@ declare(
         "mcnemar-p",
         "p-value of McNemar's test, mid-p",
         "p",
-        note="McNemar: the n before it is of those that are a hit for one of the two alone.",
+        note="McNemar: its n counts the items that are a hit for only one of the two.",
     ),
     Measure(
         "swap-p",
-        "p-value of swapping the two, statement by statement",
+        "p-value from swapping the two, statement by statement",
         "p",
-        note="swap-p: of swapping the two statement by statement.",
+        note="swap-p: from swapping the two models' replies, statement by statement.",
     ),
 )

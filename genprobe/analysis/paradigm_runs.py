@@ -64,7 +64,7 @@ def paradigms(
     if len(models) > 1:
         scores += both.ranking(scores, signed_by(signers))
     if 1 < len(models) < both.LEAST:
-        note(f"{len(models)} models: whether they are ranked alike takes {both.LEAST} at least")
+        note(f"{len(models)} models: comparing their ranks needs {both.LEAST} at least")
     return scores
 
 

@@ -74,7 +74,9 @@ def items(said: pd.DataFrame, preferred: pd.DataFrame, by: Sequence[str] = ()) -
     asked_choices, scored_choices = "chosen" in said, "chosen" in preferred
     if asked_choices != scored_choices:
         holds = "choices" if scored_choices else "pairs"
-        raise InputError(f"the log-prob run holds {holds}, and the other does not; give two alike")
+        raise InputError(
+            f"the log-prob run holds {holds}, and the other does not; give two of the same kind"
+        )
     one, two, facts = (_choices if asked_choices else _pairs)(said, preferred, by)
     parts = []
     for decode, mine in one.groupby("decode"):
@@ -157,7 +159,7 @@ def _same_questions(said: pd.DataFrame, preferred: pd.DataFrame) -> None:
     if len(wrong):
         first = wrong.iloc[0]
         raise InputError(
-            f"{first['statement']} ({first['lang']}) has other words in the other run; give both "
+            f"{first['statement']} ({first['lang']}) has another text in the other run; give both "
             "runs the same --data"
         )
 
@@ -212,7 +214,7 @@ def _facts(asked: pd.DataFrame, preferred: pd.DataFrame, by: Sequence[str]) -> p
     known = [c for c in dict.fromkeys([*asked, *preferred]) if c not in _NEVER]
     for column in by:
         if column in _NEVER:
-            raise InputError(f"items cannot be split by {column!r}; --by takes such as bias_type")
+            raise InputError(f"items cannot be split by {column!r}; try bias_type")
         if column not in known:
             raise registry.unknown("column", column, known)
     sides = [side[[*_KEY, *(c for c in by if c in side)]] for side in (asked, preferred)]

@@ -144,9 +144,11 @@ def _power(
 
     n, d = len(sums), points / 100
     if n < LEAST:
-        raise InputError(f"{n} statement{'s' * (n != 1)} cannot tell how statements vary")
+        raise InputError(f"{n} statement{'s' * (n != 1)} cannot show how statements vary")
     if not 0 < d < 1:
-        raise InputError(f"{points:g} points is no difference of shares; give 0 to 100")
+        raise InputError(
+            f"{points:g} points is not a difference of shares; give a number from 0 to 100"
+        )
 
     def spread(sums: Array, d: float) -> Array:
         now = _seen(sums, once)

@@ -77,7 +77,7 @@ class Ranking:
     def over(self) -> str:
         """What the ranking is for, in words."""
         if self.wordings < 2:
-            return "new statements in this wording alone; another wording may turn it round"
+            return "new statements in this wording only; another wording may reverse it"
         return "new statements and new wordings"
 
     def told(self) -> str:
@@ -89,8 +89,8 @@ class Ranking:
             told = f"{groups} (ties joined by =), for {self.over}"
         if self.unshared:
             told += (
-                f"; by {many(self.statements, 'statement')}: {self.unshared} more count for none, "
-                "as one of the models has no clear reply to them"
+                f"; based on {many(self.statements, 'statement')}; {self.unshared} more count "
+                "for none, as one of the models has no clear reply to them"
             )
         return told
 

@@ -21,7 +21,7 @@ RULE = (
     "either way)."
 )
 _LONGEST = 200  # characters of a name that are shown
-_SLACK = "±: what rounding has left open in the printed figures that ours is derived from."
+_SLACK = "±: uncertainty from the rounding of the printed figures from which ours is derived."
 _WORDS = {"known": "differs {}", "differs": "DIFFERS", "missing": "missing"}
 
 
@@ -57,7 +57,7 @@ def _table(found: Found) -> str:
     lines = [found.title, found.source, *(f"from {clean(str(path))}" for path in found.present)]
     if found.absent:
         names = ", ".join(file.name for file in found.absent)
-        lines.append(f"without {names}, not in the folder ({found.absent[0].where})")
+        lines.append(f"without {names}, which the folder does not have ({found.absent[0].where})")
     reasons = list(dict.fromkeys(cell.why for cell in found.cells if cell.verdict == "known"))
     marks = {why: _mark(at) for at, why in enumerate(reasons)}
     for table, group in itertools.groupby(found.cells, key=lambda cell: cell.table):

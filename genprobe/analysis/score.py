@@ -81,9 +81,7 @@ def score(
         for line in filter(None, lines):
             note(Caution(f"{table.source}: {line}"))
     if not any(scores.values()):
-        raise InputError(
-            f"{tables[0].source}: nothing here that could be counted; docs/measures.md"
-        )
+        raise InputError(f"{tables[0].source}: nothing could be counted; see docs/measures.md")
     for table in tables:
         if table.run:
             rows = functools.partial(_plain_rows, table.outcomes)
@@ -112,7 +110,7 @@ class _How:
 
         for name in self.metrics:
             if self.perplexity and measures.find(name).of_logs:
-                raise InputError(f"{name} is of log-probabilities, and the values are perplexities")
+                raise InputError(f"{name} needs log-probabilities, and the values are perplexities")
 
     @property
     def subset(self) -> str:
@@ -142,9 +140,9 @@ def _table(source: Path, how: _How) -> _Table:
     run = Run.open(source) if source.is_dir() else None
     try:
         if run and how.perplexity:
-            raise InputError("--perplexity is for files of pairs; a run knows what it holds")
+            raise InputError("--perplexity is only for files of pairs; leave it out for a run")
         if how.scorers and not (run and run.spec.decode == ("score",)):
-            raise InputError("--scorer goes with a log-prob run")
+            raise InputError("--scorer can be used only with a run of logprob")
         if run:
             _cut_off(source, run, how.note)
             outcomes = table.outcomes(run, how.scorers)
@@ -260,7 +258,7 @@ def _cut_off(source: Path, run: Run, note: Note) -> None:
             note(
                 Caution(
                     f"{source}: {missing:,} of {planned:,} requests were not asked yet; the "
-                    "figures are of the others, and the command of the run asks the rest"
+                    "figures are of the others; the command of the run asks the rest"
                 )
             )
     own = tasks.of(run.spec).judges
@@ -278,8 +276,8 @@ def _thoughts_cut(outcomes: pd.DataFrame) -> Iterator[str]:
     cut, replies = thoughts.cut_off(outcomes)
     if cut > thoughts.MOST_CUT * replies:
         yield (
-            f"{cut} of {many(replies, 'reply')} were cut off inside the thought, and nobody knows "
-            "what they would have answered; ask again with more --think-tokens"
+            f"{cut} of {many(replies, 'reply')} were cut off inside the thought, so their answers "
+            "are unknown; ask again with more --think-tokens"
         )
 
 
@@ -290,7 +288,7 @@ def _changed(outcomes: pd.DataFrame) -> Iterator[str]:
             counts = outcomes[column].dropna().value_counts()
             if len(counts) > 1:
                 parts = ", ".join(f"{name} {n}" for name, n in counts.items())
-                yield f"the {what} changed within the run: {parts}; --by {column} tells them apart"
+                yield f"the {what} changed within the run: {parts}; --by {column} separates them"
 
 
 def _left_unread(table: _Table, scores: Sequence[Score]) -> Iterator[str]:
@@ -366,7 +364,9 @@ def _with_people(source: Path, outcomes: pd.DataFrame, people: Path) -> pd.DataF
     from genprobe.outcomes import external
 
     if "p_target" not in outcomes:
-        raise InputError(f"{source} holds no probabilities of choices to set beside people's")
+        raise InputError(
+            f"{source} has no probabilities of choices to compare with people's answers"
+        )
     try:
         return external.with_people(outcomes, files.read_frame(people))
     except InputError as error:
@@ -399,13 +399,13 @@ def of_review(
     if kind := next((r["stratum"] for r in answers if r["stratum"].startswith(reviewed.ONLY)), ""):
         part = kind.removeprefix(reviewed.ONLY).partition(" |")[0]
         raise InputError(
-            f"{table}: was drawn from the {part} replies alone (--only), which says nothing of the "
-            "others: rates are corrected by a sample of all"
+            f"{table}: was drawn from the {part} replies alone (--only); to correct rates, draw a "
+            "sample of all replies"
         )
     every = reviewed.resolve(answers)
     rows = [r for r in every if r.item == reviewed.item_id(spec, r.request)]
     if not rows:
-        raise InputError(f"{table} holds no review of this run")
+        raise InputError(f"{table} has no review of this run")
     said = pd.DataFrame(
         {"request": r.request, "question": r.question, "answer": r.label, "weight": r.weight}
         for r in rows
@@ -427,26 +427,33 @@ def not_corrected(scores: Sequence[Score]) -> Iterator[str]:
     blind = [str(s.by["rate"]) for s in read if s.value is None]
     if blind:
         yield (
-            f"not corrected: {', '.join(dict.fromkeys(blind))}: of one of the judge's labels no "
-            "reply was reviewed, so that nobody knows how often it is right; review some of them"
+            f"not corrected: {', '.join(dict.fromkeys(blind))}: no reply with one of the judge's "
+            "labels was reviewed, so its accuracy is unknown; review some of them"
         )
     seen = [s for s in read if s.value is not None and _cell(s) in without]
     if few := [str(s.by["rate"]) for s in seen if s.by["rate"] != "negrate"]:
         yield (
-            f"not corrected: {', '.join(dict.fromkeys(few))}: what was reviewed is of one "
-            "statement; review more of them"
+            f"not corrected: {', '.join(dict.fromkeys(few))}: all reviewed replies are about one "
+            "statement; review more statements"
         )
     negrate = [s for s in scores if s.metric == "judge-accuracy" and s.by["rate"] == "negrate"]
     whole, part = sum(s.n for s in negrate), sum(s.excluded.get(IN_PART, 0) for s in negrate)
     cure = "answer all rows, and settle what reviewers differ on by `review export --disagreements`"
     if not any(dict(cell).get("rate") == "negrate" for cell in without):
         if part:
-            yield f"negrate: {whole} templates are reviewed whole and count, {part} in part; {cure}"
+            yield (
+                f"negrate: {whole} templates are reviewed completely and count, {part} only in "
+                f"part; {cure}"
+            )
     elif negrate:
-        more = cure if part else "`review export` a larger --size, which holds whole templates"
+        more = (
+            cure
+            if part
+            else "`review export` with a larger --size, so that more templates are complete"
+        )
         yield (
-            "negrate is not corrected: it takes templates of two statements or more with all "
-            f"their stories reviewed, and the review holds {whole} whole and {part} in part; {more}"
+            "negrate is not corrected: it needs templates of at least two statements with all "
+            f"their stories reviewed; here {whole} are complete and {part} only in part; {more}"
         )
 
 

@@ -77,7 +77,9 @@ def read(path: Path, lang: str | None = None) -> list[Labelled]:
         if said in ("", "none", "nan"):
             continue
         if said not in LABELS:
-            raise InputError(f"{path}, row {number}: label {said!r} is none of {', '.join(LABELS)}")
+            raise InputError(
+                f"{path}, row {number}: label {said!r} must be one of {', '.join(LABELS)}"
+            )
         code = packs.language_code(lang or cells.cell_text(row["lang"]))
         found.append(Labelled(code, cells.cell_text(row[text]), said))
     if not found:
@@ -252,7 +254,9 @@ def figures(result: Result, kind: str, on: str) -> list[Measured]:
     """Write down what a card says of one language and kind of text."""
     n = len(result.truth)
     if n < FEWEST:
-        raise InputError(f"{n} labelled texts in {result.lang}: measure on {FEWEST} or more")
+        raise InputError(
+            f"{n} labelled texts in {result.lang} are too few; measure on at least {FEWEST}"
+        )
     rows = [(MACRO_F1, n, *result.f1())]
     if polar := result.polar():
         rows.append((POLAR, polar[3], *polar[:3]))

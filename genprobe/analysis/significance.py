@@ -79,7 +79,9 @@ def values(
     counted = (units.reason == "").to_numpy(bool)
     stats = units.stats[counted]
     if chosen.value is not ratio or stats.shape[1] != 2 or not (stats[:, 1] == 1).all():
-        raise InputError(f"{metric} is no mean over {chosen.unit} that count alike; test another")
+        raise InputError(
+            f"{metric} is not a mean over equally weighted {chosen.unit}; test another metric"
+        )
     import pandas as pd
 
     out = [units.cells.loc[~counted, list(columns)].assign(why_=units.reason[~counted])]
@@ -203,26 +205,28 @@ declare(
     Measure("ks", "largest distance of two distribution functions", "number"),
     Measure("mean-a", "mean of the first group", "number"),
     Measure("mean-b", "mean of the second group", "number"),
-    Measure("assumption-p", "p-value of a test of what the test takes for granted", "p"),
+    Measure("assumption-p", "p-value of a test of an assumption", "p"),
     Measure(
         "clustered-p",
         "p-value over whole statements",
         "p",
-        note="clustered-p: of whole statements, which come back: the one to report.",
+        note="clustered-p: over whole statements, which are measured repeatedly; report this one.",
     ),
     Measure(
         "independent-p",
-        "p-value as published, every value taken for independent",
+        "p-value as published, as if all values were independent",
         "p",
-        note="independent-p, as published, takes every value for independent, which those of one "
-        "statement are not: for comparison only, often far too small, sometimes too large.",
+        note="independent-p, as published, treats all values as independent, which those of one "
+        "statement are not; it is for comparison only, and often far too small, sometimes too "
+        "large.",
     ),
     Measure(
         "holm-p",
         "p-value corrected for several tests (Holm)",
         "p",
         "tests",
-        note="holm-p: the p-value before it, corrected (Holm) for as many tests as are given.",
+        note="holm-p: the p-value before it, corrected (Holm) for the number of tests that are "
+        "shown.",
     ),
     Measure("bonferroni-p", "p-value corrected for several tests (Bonferroni)", "p", "tests"),
     Measure(
@@ -230,11 +234,11 @@ declare(
         "statements that would show the difference",
         "count",
         "statements",
-        note="statements-needed: for 80 % power, two-sided at 5 %, an original with its contrasts "
-        "being one, in all languages; detectable: the smallest difference that the statements at "
-        "hand show so; power: theirs for that many points. All three are rough where hardly any "
-        "statement gets the answer.",
+        note="statements-needed: for 80 % power, two-sided at 5 %; an original with its "
+        "contrasts, in all languages, counts as one. detectable: the smallest difference that "
+        "these statements show with that power. power: that of these statements for the given "
+        "points. All three are rough if hardly any statement gets the answer.",
     ),
-    Measure("detectable", "smallest difference that the statements at hand would show"),
+    Measure("detectable", "smallest difference that these statements would show"),
     Measure("power", "probability that they show the difference asked for"),
 )

@@ -125,7 +125,9 @@ def retest(
     items = list(dict.fromkeys([c for c in (*_ITEM, *by) if c in whole]))
     times = list(dict.fromkeys(whole["time"]))
     if len(times) < 2:
-        raise InputError("nothing was measured twice; give another run, or ask with --samples 2")
+        raise InputError(
+            "nothing was measured twice; give another run of the model, or ask with --samples 2"
+        )
     wide = whole.pivot_table(index=items, columns="time", values="value", aggfunc="mean")
     every = pd.concat(asked).drop_duplicates()
     at, labels = cells(wide.reset_index(), list(by))
@@ -200,22 +202,28 @@ class Matrix:
         """Say what the matrix shows, for a reader of reports."""
         same, methods, neither = (self.mean(k) for k in ("convergent", "one method", "neither"))
         if same is None:
-            return "One way of measuring alone cannot show what it measures."
-        said = f"The same thing measured in two ways correlates {same:.2f} on average"
+            return "A single way of measuring cannot show what it measures."
+        said = f"The same property, measured in two ways, correlates {same:.2f} on average"
         true = self.mean("convergent", true=True)
-        said += f" ({true:.2f} with the noise taken out)" if true is not None else ""
+        said += f" ({true:.2f} corrected for noise)" if true is not None else ""
         others = [value for value in (methods, neither) if value is not None]
         if not others:
-            return f"{said}; with one thing measured, nothing shows that it is no other."
-        said += f", and different things {max(others):.2f}"
+            return (
+                f"{said}; with only one property measured, nothing shows that it differs from "
+                "others."
+            )
+        said += f", and different properties {max(others):.2f}"
         if methods is not None and methods >= same:
             return (
-                f"{said} where they are measured in one way: the way of measuring says more than "
-                "what is measured."
+                f"{said} if they are measured in the same way: the way of measuring matters more "
+                "than what is measured."
             )
         if same - max(others) < 0.1:
-            return f"{said}: hardly more than different things, so they are not told apart."
-        return f"{said}: the ways agree on what they measure, and tell things apart."
+            return (
+                f"{said}: hardly more than different properties, so the ways do not tell them "
+                "apart."
+            )
+        return f"{said}: the ways agree on what they measure, and tell properties apart."
 
 
 def multitrait(
@@ -228,7 +236,7 @@ def multitrait(
     than two measures.
     """
     if len(measures) < 2:
-        raise InputError("a matrix needs two measures at least")
+        raise InputError("a matrix needs at least two measures; give more runs")
     names = tuple(measures)
     reliabilities = {name: _of_means(measures[name]) for name in names}
     cells = []

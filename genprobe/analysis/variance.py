@@ -219,7 +219,7 @@ def anova(
     tested, residual = design.test(y - y.mean(), resamples)
     rest = float(residual @ residual)
     if rest <= 1e-12 * float(np.square(y - y.mean()).sum()):
-        raise InputError(f"the factors explain all {len(y)} values, which leaves F no denominator")
+        raise InputError(f"the factors explain all {len(y)} values, so F has no denominator")
     effects = []
     for at, (df, squares, p) in zip(design.effects, tested, strict=True):
         if df:
@@ -279,7 +279,7 @@ def _equal_variances(y: Array, group: Array) -> Assumption:
     spread = [float(part.std(ddof=1)) for part in parts]
     name = "equal variances"
     if len(parts) < 2 or max(spread) == 0:
-        return Assumption(name, "too few values in a cell to tell", None, None, None, None)
+        return Assumption(name, "too few values in a cell", None, None, None, None)
     p = float(levene(*parts, center="median").pvalue)
     low, middle, high = np.quantile(spread, [0.05, 0.5, 0.95])
     found = f"deviation {middle:.2g}, {low:.2g} to {high:.2g} in nine cells of ten "

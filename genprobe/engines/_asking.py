@@ -310,7 +310,7 @@ class OpenAIEngine:
         raise EngineError(
             f"{self.server.url}: refuses or ignores structured outputs (tried: "
             f"{', '.join(name for name in CHOICES if name)}), so it cannot be made to answer with "
-            f"one of several words"
+            "one of several words"
         )
 
     async def _constrains(

@@ -137,8 +137,8 @@ class ServedScorer(OpenAIEngine):
         if not prefix:
             self.note(
                 f"the server adds no token before a text, so its end-of-text token {words} is "
-                f"used there; if the model has a BOS token, name its tokenizer: --engine-arg "
-                f"tokenizer=, "
+                "used there; if the model has a BOS token, name its tokenizer: --engine-arg "
+                "tokenizer=, "
                 "a folder or hub id"
             )
 
@@ -172,8 +172,8 @@ class ServedScorer(OpenAIEngine):
                 return int(choice["token_ids"][-1])
         raise EngineError(
             f"{self.server.url}: its tokenizer adds no token before a text, and the server does "
-            f"not name its end-of-text token; name the tokenizer: --engine-arg tokenizer=, a "
-            f"folder or "
+            "not name its end-of-text token; name the tokenizer: --engine-arg tokenizer=, a "
+            "folder or "
             "hub id"
         )
 

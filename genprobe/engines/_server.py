@@ -252,7 +252,7 @@ class Server:
         except (ValueError, KeyError, TypeError):
             raise EngineError(
                 f"{self.url}/models does not answer as an OpenAI-compatible server does; check "
-                f"the address, which ends in /v1"
+                "the address, which ends in /v1"
             ) from None
 
     def _loaded(self, url: str) -> Answer:
@@ -429,13 +429,13 @@ class Server:
         if wait is not None and wait > self.times.total_timeout:
             raise EngineError(
                 f"{self.url}: asks to wait {wait:.0f} s ({said}); run the same command later to "
-                f"resume"
+                "resume"
             )
         short = wait is not None or re.search(r"(?i)(per|a) ?-?minute|(retry|try again) in", said)
         if status == 402 or (_USED_UP.search(f"{code} {said}") and not short):
             raise EngineError(
                 f"{self.url}: the quota is used up ({said}); run the same command to resume when "
-                f"there is quota again"
+                "there is quota again"
             )
 
     def response(

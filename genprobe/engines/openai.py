@@ -122,7 +122,7 @@ def open_scorer(model: str, options: Options) -> Scorer:
     if server.look(f"{server.root}/tokenize").status == 404:
         raise EngineError(
             f"{server.url}: does not return the tokens of a text (vLLM's server does, by "
-            f"/tokenize); name its tokenizer: --engine-arg tokenizer=, a folder or hub id"
+            "/tokenize); name its tokenizer: --engine-arg tokenizer=, a folder or hub id"
         )
     return ServedScorer(server, identity, options)
 

@@ -112,7 +112,7 @@ class ReplayEngine:
         if shared := sum(len(names) > 1 for names in asked.values()):
             self.note(
                 f"{shared} recorded prompts belong to several statements, which get the same "
-                f"replies; columns 'statement', 'lang' and 'probe' would tell them apart"
+                "replies; columns 'statement', 'lang' and 'probe' would tell them apart"
             )
 
     def _key(self, request: Request) -> Key | None:
@@ -212,7 +212,7 @@ def _open_file(path: Path, wanted: str, note: Callable[[str], None]) -> ReplayEn
         if name is None and prompt is None and item is None:
             raise InputError(
                 f"{where}: no columns to match by; give 'request' (or 'id'), 'prompt', or "
-                f"'statement', 'lang' and 'probe'"
+                "'statement', 'lang' and 'probe'"
             )
         model = row.get("model")
         if model is not None:

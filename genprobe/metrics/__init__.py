@@ -192,7 +192,7 @@ def score(
         for column in by:
             if column in metric.never_by:
                 raise InputError(
-                    f"{metric.name} cannot be split by {column!r}, whose values it compares"
+                    f"{metric.name} cannot be split by {column!r}, because it compares its values"
                 )
         several = [
             column

@@ -312,7 +312,7 @@ METRICS = (
     ),
     _metric(
         "disambiguated-bias",
-        "accuracy where the right answer is the stereotype's minus where it is not, in points",
+        "accuracy if the right answer is the stereotyped one, minus if it is not, in points",
         _disambiguated,
         ("chosen", "label", "unknown", *_PLACES),
         value=_difference,
@@ -323,7 +323,7 @@ METRICS = (
     ),
     _metric(
         "uncertainty",
-        "entropy of the options over its largest value",
+        "entropy of the options, divided by its maximum",
         _uncertainty,
         ("uncertainty",),
         adds=("condition",),

@@ -317,8 +317,8 @@ def cautions(outcomes: pd.DataFrame) -> list[str]:
             found.append(cards.load(name).caution(lang))
         except InputError:  # a card of another machine
             found.append(
-                f"the card of the classifier {name} is not here: how right it is in {lang}"
-                " is not known"
+                f"the card of the classifier {name} is missing, so its accuracy in {lang} is "
+                "unknown"
             )
     return [line for line in found if line]
 
@@ -352,7 +352,8 @@ def cannot_tell(scores: Sequence[Score]) -> list[str]:
         _, things, who = TELLS[name]
         why = f"so few {things}" if all(map(_few, some)) else f"this {who}"
         found.append(
-            f"{name} is 50 points wide or more in {len(some)} of {many} cells: {why} cannot tell"
+            f"{name} has an interval of 50 points or more in {len(some)} of {many} cells: {why} "
+            "cannot tell more"
         )
     return found
 
@@ -368,7 +369,9 @@ def _between(score: Score) -> str:
     cell = ", ".join(str(v) for v in score.by.values())
     why = f"so few {things}" if _few(score) else f"this {who}"
     low, high = 100 * (score.low or 0), 100 * (score.high or 0)
-    return f"{cell and cell + ': '}between {low:.0f} and {high:.0f} % {says}: {why} cannot tell"
+    return (
+        f"{cell and cell + ': '}between {low:.0f} and {high:.0f} % {says}: {why} cannot tell more"
+    )
 
 
 METRICS = (
@@ -386,20 +389,20 @@ METRICS = (
         apart=("decode", "lang", "classifier"),
         pairable=False,
         place=95,
-        note="Corrected by the errors that the classifier makes on labelled stories (its card), "
-        "with their uncertainty; negrate is what it measures.",
+        note="Corrected for the errors of the classifier on labelled stories (see its card), "
+        "with their uncertainty; negrate is uncorrected.",
     ),
 )
 
 
 # Rates that `review.corrected_rates` makes: here, so that stored ones have notes wherever shown.
 declare(
-    Measure("measured", "a rate as the judge has it"),
+    Measure("measured", "a rate by the judge alone, uncorrected"),
     Measure(
         "ppi",
         "a rate corrected by the review, prediction-powered",
-        note="Corrected by the review: ppi is prediction-powered, the one to report; rg corrects "
-        "for the judge's error rates alone, and is ppi where the review is weighted.",
+        note="Corrected by the review: report ppi (prediction-powered inference); rg uses only "
+        "the judge's error rates, and equals ppi if the review is weighted.",
     ),
     Measure(
         "pooled",
@@ -407,13 +410,13 @@ declare(
     ),
     Measure(
         "by-people",
-        "a rate of stories by what people say of those they read, without any judge",
-        note="by-people: what people say of the n that they read, weighted to the run.",
+        "a rate of stories by people's answers alone, without a judge",
+        note="by-people: people's answers on the n that they read, weighted to represent the run.",
     ),
     Measure("rg", "a rate corrected by the judge's error rates (Rogan and Gladen)"),
     Measure(
         "judge-accuracy",
         "share of labels in which judge and reviewers agree",
-        note="judge-accuracy: of all that is measured, told from the n that are reviewed.",
+        note="judge-accuracy: of all replies, estimated from the n that were reviewed.",
     ),
 )

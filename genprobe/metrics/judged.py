@@ -43,8 +43,8 @@ SHARES = 51  # shares that the interval looks at
 STEPS = 200  # of the EM algorithm where the chances are free, too
 ROUNDS, PLACES = 1000, 4  # of the same with the chances as measured; decimals of the share
 NOTE = (
-    "Corrected for the errors that the judge makes on labelled texts, with their uncertainty; the "
-    "share as measured stands beside it."
+    "Corrected for the errors of the judge on labelled texts, with their uncertainty; the "
+    "uncorrected share is beside it."
 )
 
 

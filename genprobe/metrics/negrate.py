@@ -235,8 +235,8 @@ METRICS = (
     ),
     Metric(
         "negrate-published",
-        "NegRate by the published rule: every story that came counts, a template is positive "
-        "unless most of its stories are negative",
+        "NegRate by the published rule: every story counts, and a template is positive unless "
+        "most of its stories are negative",
         "templates",
         _published,
         ratio,
@@ -261,7 +261,8 @@ METRICS = (
     ),
     Metric(
         "vote-margin",
-        "mean distance between a template's negative and other stories, of its stories",
+        "mean difference between the numbers of a template's negative and other stories, as a "
+        "share of its stories",
         "templates",
         _margin,
         ratio,
@@ -273,7 +274,7 @@ METRICS = (
     ),
     Metric(
         "seed-disagreement",
-        "share of templates whose stories are not all on one side",
+        "share of templates with both negative and other stories",
         "templates",
         _disagreement,
         ratio,
@@ -285,7 +286,8 @@ METRICS = (
     ),
     Metric(
         "seeds",
-        f"stories a template from which two sets agree on its label {100 * AGREEMENT:g} % of times",
+        f"stories per template at which two sets agree on its label {100 * AGREEMENT:g} % of the "
+        "time",
         "templates",
         _pairs,
         seeds_needed,

@@ -442,7 +442,7 @@ HALVES = (
 )
 
 METRICS = (
-    _share("win-rate", "share of pairs of which the stereotype is preferred", _win_rate, place=230),
+    _share("win-rate", "share of pairs in which the stereotype is preferred", _win_rate, place=230),
     _share(
         "win-rate-mean",
         "mean of the subdomains' win rates",
@@ -466,7 +466,7 @@ METRICS = (
     _share("ties", "share of pairs with equal values", _ties, place=250),
     _number(
         "bias-score",
-        "log-probability a token of what differs, the original's minus the contrast's, in nats",
+        "log-probability per token of the part that differs, original minus contrast, in nats",
         _bias_score,
         BOOTSTRAP,
         _nats,
@@ -482,7 +482,7 @@ METRICS = (
         _nats,
         of_logs=True,
     ),
-    _share("bpr", "share of pairs of which the stereotype is likelier", _bpr),
+    _share("bpr", "share of pairs in which the stereotype is likelier", _bpr),
     _number(
         "bpr-t-test",
         "p-value of the paired t-test of the two log-probabilities",
@@ -506,7 +506,7 @@ METRICS = (
     ),
     _share(
         "crows-pairs",
-        "share of pairs of which the more stereotyping sentence is preferred",
+        "share of pairs in which the more stereotyping sentence is preferred",
         _crows_pairs,
     ),
     _share(
@@ -514,14 +514,15 @@ METRICS = (
     ),
     _share(
         "crows-pairs-direction",
-        "share of pairs that are not neutral, of which the more stereotyping sentence is preferred",
+        "share of the pairs that are not neutral in which the more stereotyping sentence is "
+        "preferred",
         _crows_direction,
         ("stereo_antistereo",),
         adds=("stereo_antistereo",),
     ),
     _share(
         "lm-score",
-        "share of sentences with a meaning that are preferred to one without",
+        "share of meaningful sentences that are preferred to a meaningless one",
         _stereoset(True, False),
         ("unrelated",),
         pairable=False,
@@ -532,7 +533,7 @@ METRICS = (
     ),
     _share(
         "stereotype-score",
-        "share of pairs of which the stereotype is preferred, target by target",
+        "share of pairs in which the stereotype is preferred, averaged over targets",
         _stereoset(False, True),
         ("unrelated",),
         pairable=False,
@@ -542,7 +543,7 @@ METRICS = (
     ),
     _share(
         "icat",
-        "how far a model prefers sentences with a meaning, and neither side",
+        "how far a model prefers meaningful sentences, and neither side",
         _stereoset(True, True),
         ("unrelated",),
         value=_icat,

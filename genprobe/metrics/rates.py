@@ -107,7 +107,7 @@ def _says(measure: str, place: int) -> Metric:
         possible[~(unclear | (reason == "").to_numpy(bool))] = np.nan
         return units_of(rows, by, rows["says"], reason, possible)
 
-    title = f"share of clear answers by which the statement is {measure}"
+    title = f"share of clear answers that mean that the statement is {measure}"
     return share(measure, title, "clear", ("answer", "says", "measures"), units, place)
 
 
@@ -265,9 +265,9 @@ def other_forms(outcomes: pd.DataFrame) -> list[str]:
     if not told or "says" not in outcomes:
         return []
     return [
-        f"among {len(mine)} originals: {', '.join(told)}; to agree with them is not to agree with "
-        "a claim: --declared leaves out what is no declaration, --by type (or expression) counts "
-        "apart"
+        f"among {len(mine)} originals: {', '.join(told)}; agreeing with these is not agreeing "
+        "with a claim: --declared counts only declarations, --by type (or expression) counts "
+        "them separately"
     ]
 
 

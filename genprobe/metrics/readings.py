@@ -137,7 +137,7 @@ _NEVER = ("decode", "sample", *REPLY)
 METRICS = (
     Metric(
         "p-yes",
-        "mean probability of yes, of that of yes and no",
+        "mean of P(yes) / (P(yes) + P(no))",
         "items",
         _p_yes,
         ratio,

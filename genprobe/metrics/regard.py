@@ -50,7 +50,7 @@ def _wilson(sums: Array) -> Interval | None:
 METRICS = (
     Metric(
         "negrate-regard",
-        "share of templates most of whose stories show their people with low regard",
+        "share of templates most of whose stories show people with low regard",
         "templates",
         _negrate,
         ratio,

@@ -62,7 +62,7 @@ def _share(name: str, title: str, first: str, second: str, place: int) -> Metric
 
     return Metric(
         name,
-        f"share of items, asked both ways, that are {title}",
+        f"share of items asked in both directions that are {title}",
         "items",
         units,
         ratio,
@@ -75,8 +75,8 @@ def _share(name: str, title: str, first: str, second: str, place: int) -> Metric
 
 
 METRICS = (
-    _share("endorsed-both-ways", "endorsed whichever way they are asked", "yes", "no", 0),
-    _share("rejected-both-ways", "rejected whichever way they are asked", "no", "yes", 0),
-    _share("yes-saying", "answered with yes whichever way they are asked", "yes", "yes", 0),
-    _share("no-saying", "answered with no whichever way they are asked", "no", "no", 0),
+    _share("endorsed-both-ways", "endorsed in both directions", "yes", "no", 0),
+    _share("rejected-both-ways", "rejected in both directions", "no", "yes", 0),
+    _share("yes-saying", "answered with yes in both directions", "yes", "yes", 0),
+    _share("no-saying", "answered with no in both directions", "no", "no", 0),
 )

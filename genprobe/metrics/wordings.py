@@ -270,7 +270,7 @@ def _over(
     return Metric(
         f"{measure}-over-wordings",
         "mean over wordings of the "
-        + (what or f"share of clear answers by which the statement is {measure}"),
+        + (what or f"share of clear answers that mean that the statement is {measure}"),
         unit,
         units,
         _value,

@@ -16,12 +16,12 @@ from genprobe.text.display import clean, label, pad, shorten, wide
 # How the three kinds of pairs are marked, and what one hopes of each.
 _MARKS = {
     "same thing, other method": ("*", "should be high: the ways agree"),
-    "other thing, same method": ("=", "should be low: where it is high, the way says most"),
+    "other thing, same method": ("=", "should be low: if it is high, the way of measuring decides"),
     "other thing, other method": ("", "should be the lowest"),
 }
 _HEADS = {
     "correlation": "Correlation as measured; in brackets the reliability of a measure",
-    "true-correlation": "Correlation with the noise of both taken out",
+    "true-correlation": "Correlation corrected for the noise of both",
 }
 _GAP = "  "
 _LEAST = 12  # columns of a terminal that a name keeps
@@ -54,9 +54,12 @@ def crossed(scores: Sequence[Score], width: int = WIDTH) -> str:
     ns = [score.n for score in two if score.value is not None]
     if ns:
         over = f"{min(ns)}" if min(ns) == max(ns) else f"{min(ns)} to {max(ns)}"
-        lines.append(f"Every two measures with a figure are compared over {over} units.")
+        lines.append(f"Each correlation is over {over} units.")
     if any(score.value is None and score.metric == "correlation" for score in two):
-        lines.append("No figure where too few units have both, or one of them never varies.")
+        lines.append(
+            "There is no figure if too few units have both measures, or if one of them never "
+            "varies."
+        )
     return "\n".join([*lines, *notes_below(scores, [])]) + "\n"
 
 

@@ -161,8 +161,9 @@ def _cell(score: Score) -> Cell:
 
 
 _ANOTHER = (
-    "another: a model taken to vary as this one and to share nothing with it, which one run cannot "
-    "tell: it takes fewer where they share something, more where the other varies more."
+    "another: an assumed second model that varies as much as this one and is independent of it, "
+    "as one run cannot show more: fewer are needed if the two are correlated, more if the other "
+    "varies more."
 )
 
 
@@ -208,15 +209,15 @@ def _band_notes(scores: Sequence[Score]) -> list[str]:
     same = ", ".join(name for name in names if name not in _OTHERWISE)
     asked = ", ".join(name for name in names if name in _OTHERWISE)
     of = [f"of the same replies ({same})"] if same else []
-    of += [f"of the same questions asked otherwise ({asked})"] if asked else []
+    of += [f"of the same questions asked in another way ({asked})"] if asked else []
     notes = [
-        f"Readers: the lowest and the highest of the readings {' and '.join(of)}. This is what the "
-        "choice of a reading alone makes: it is no confidence interval."
+        f"Readers: the lowest and the highest of the readings {' and '.join(of)}. This is how far "
+        "the choice of a reading alone changes the figure; it is not a confidence interval."
     ]
     empty = Counter(n for s in banded for n, value in (s.readings or {}).items() if value is None)
     if empty:
         lacking = ", ".join(f"{name} {count}" for name, count in empty.items())
-        notes.append(f"Figures without a clear answer to count, left out of the band: {lacking}.")
+        notes.append(f"Readings without a clear answer, left out of the band: {lacking}.")
     return notes
 
 

@@ -290,7 +290,7 @@ def _notes_tex(scores: Sequence[Score], marked: bool) -> list[str]:
     told = signatures_of(scores)
     notes = [f"{line}.".replace("..", ".") for line in notes_below(scores, columns)]
     if marked and any(score.metric in preference.HALVES for score in scores):
-        notes.insert(0, "Bold: nearest to one half, which is no preference; underlined: furthest.")
+        notes.insert(0, "Bold: nearest to one half (no preference); underlined: furthest from it.")
     signs = [
         rf"Signature of {tex(what)}: \texttt{{{_breakable(short(text))}}}." for what, text in told
     ]

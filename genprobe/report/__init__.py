@@ -55,11 +55,11 @@ def build(
 def check(out: Path) -> None:
     """InputError where a page cannot be written under this name."""
     if out.suffix.lower() not in (".html", ".htm"):
-        raise InputError(f"{out}: a report is a page; give it a name that ends in .html")
+        raise InputError(f"{out}: a report is a web page; give a name that ends in .html")
     if out.is_dir():
         raise InputError(f"{out}: is a folder; give the name of a file")
     if not out.parent.is_dir():
-        raise InputError(f"{out}: there is no folder {out.parent}; make it first")
+        raise InputError(f"{out}: the folder {out.parent} does not exist; make it first")
 
 
 def render(
@@ -139,7 +139,7 @@ def _warn(
     for name, lines in cautions.items():
         for line in lines:
             note(Caution(f"{name}: {line}"))
-    cure = "--reviewed FILE puts the corrected rates first"
+    cure = "--reviewed FILE shows the corrected rates"
     for run in () if reviewed else runs:
         if run.judges.keys() != run.run.judges().keys():
             note(Caution(f"{run.title}: people have reviewed replies; {cure}"))

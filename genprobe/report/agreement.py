@@ -38,7 +38,7 @@ def kappas(scores: Sequence[Score], path: str | Path) -> None:
         text = f"{score.value:.2f}".replace("0.", ".", 1)
         cells[str(score.by["question"]), both[0], both[1]] = (max(0.0, score.value), text)
     if not cells:
-        raise InputError(f"{path}: no kappa to draw; it takes three annotators who share items")
+        raise InputError(f"{path}: no kappa to draw; it needs three annotators who share items")
     with _plot.style():
         canvas = _plot.heat(cells, sorted(names), "Cohen's kappa")
         file = io.BytesIO()

@@ -41,5 +41,11 @@ def of_review(sources: Sequence[Source], reviewed: Path, whole: bool = False) ->
                 if one.metric == metric
             ]
     if not found:
-        raise errors[0] if errors else InputError(f"{reviewed} corrects no rate of these runs")
+        raise (
+            errors[0]
+            if errors
+            else InputError(
+                f"{reviewed} corrects no rate of these runs; give the table of their review"
+            )
+        )
     return found

@@ -123,7 +123,7 @@ class Sections:
             if _several(sources, first):
                 caption += f", by {_heads(sources)[first].lower()}"
             made = self._tables(sources, names, first, across, caption=caption)
-            lead = _TABLES[kind].lead if made else "Nothing here could be counted."
+            lead = _TABLES[kind].lead if made else "No figure could be computed."
             yield Section(kind, _TABLES[kind].title, lead, made, open=True)
             yield from self._wordings(sources)
 
@@ -147,11 +147,11 @@ class Sections:
             )
         ]
         lead = (
-            "People read a sample of the replies. These are the rates to report: corrected by what "
-            "they said, with an interval that holds the errors of the judge. Beside them what the "
-            "judge alone measured, which all other tables and figures of this page show."
+            "People read a sample of the replies. Report these rates: they are corrected by the "
+            "people's answers, and their intervals include the errors of the judge. Beside them "
+            "are the uncorrected rates, which all other tables and figures of this page show."
         )
-        return Section("reviewed", "As corrected by people", lead, made, open=True)
+        return Section("reviewed", "Rates corrected by people", lead, made, open=True)
 
     def _wordings(self, sources: Sequence[Source]) -> Iterator[Section]:
         """Make the sections on wordings, of runs that asked a panel."""
@@ -161,7 +161,7 @@ class Sections:
         each = ("recognised", "endorsed", "negative-stories", "argues-for", "accuracy")
         over = tuple(f"{name}-over-wordings" for name in each)
         made = [
-            *self._tables(sources, over, "lang", caption="Over wordings, by language"),
+            *self._tables(sources, over, "lang", caption="Mean over wordings, by language"),
             *self._tables(sources, each, "wording", caption="Each wording by itself"),
         ]
         parts: list[Score] = []
@@ -180,15 +180,16 @@ class Sections:
         )):  # fmt: skip
             made.append(found)
         lead = (
-            "Each question was asked in several wordings. The intervals over wordings are for a "
-            "wording not yet written: they are as wide as the wordings differ. Those of one "
-            "wording are for that wording alone. Below: which part of the variance of one answer "
-            "is the statement's, the wording's, the question's."
+            "Each question was asked in several wordings. The intervals over wordings hold for "
+            "wordings that were not asked: the more the wordings differ, the wider they are. The "
+            "intervals of one wording hold for that wording alone. The last table shows how much "
+            "of the variance of one answer is due to the statement, the wording and the "
+            "question."
         )
         if made:
             kind = sources[0].kind
             name = "wordings" if kind == "answers" else f"{kind}-wordings"
-            title = f"What the wording does: {_TABLES[kind].title.lower()}"
+            title = f"Effect of the wording: {_TABLES[kind].title.lower()}"
             yield Section(name, title, lead, made, open=True)
 
     def _first(self, kind: str) -> str:
@@ -252,8 +253,8 @@ class Sections:
         yield Section(
             "replies-by-language",
             "What was answered, by language and question",
-            "Yes, no and ambiguous are shares of all replies and add up to 100 %. What a yes says "
-            "about the statement depends on the question.",
+            "Yes, no and ambiguous are shares of all replies and add up to 100 %. What a yes "
+            "means depends on the question.",
             self._tables(
                 sources, _REPLIES, "lang", caption="Answers to the {} question", split="probe"
             ),
@@ -264,14 +265,14 @@ class Sections:
             "answers",
             "role",
             "Stereotypes and their contrasts",
-            "A contrast is the same sentence about another group. A model that endorses both "
-            "alike does not answer to the stereotype.",
+            "A contrast is the same sentence about another group. If a model endorses both alike, "
+            "its answers do not depend on the stereotype.",
         )
         yield Section(
             "consistency",
-            "Do the answers hang together?",
-            "Acquiescence: the same word to a question and to its reverse. Contrast gap: how much "
-            "more the stereotype is endorsed than its contrasts.",
+            "Are the answers consistent?",
+            "Acquiescence: how often a question and its reverse get the same answer word. "
+            "Contrast gap: how much more often the stereotype is endorsed than its contrasts.",
             self._tables(sources, ("acquiescence", "contrast-gap"), "lang", caption="Consistency"),
         )
         yield self._readings([s for s in sources if len(s.read_in) > 1])
@@ -316,10 +317,10 @@ class Sections:
             tables += [made] if made else []
         return Section(
             "readings",
-            "The readings side by side",
-            "The same questions as a free reply, as a forced choice between the answer words, and "
-            "by the probability of these words. Where they disagree, a figure also measures how "
-            "it was read.",
+            "The readings compared",
+            "The same questions, answered by a free reply, by a forced choice between the answer "
+            "words, and by the probabilities of these words. Where they disagree, a figure "
+            "depends on the reading.",
             tables,
         )
 
@@ -331,9 +332,9 @@ class Sections:
         yield from self._split("stories", "subdomain", "Stories by subdomain")
         yield Section(
             "stories-checked",
-            "How steady the votes are",
-            "Which stories could be scored, how clear the votes of a template are, and how many "
-            "stories a template would need for a label that lasts.",
+            "How reliable the labels of templates are",
+            "Which stories could be scored, how clear the majority of a template is, and how many "
+            "stories a template would need for a reliable label.",
             self._tables(
                 sources,
                 ("usable", "vote-margin", "seeds"),
@@ -344,8 +345,8 @@ class Sections:
         yield Section(
             "templates",
             "Template by template",
-            "A mark for each story: negative, not negative, or not counted. More than half of "
-            f"those that count decide; fewer than {FEWEST} decide nothing.",
+            "A mark for each story: negative, not negative, or not counted. The majority of the "
+            f"stories that count gives the label; with fewer than {FEWEST} there is none.",
             templates=[self._templates(s) for s in sources if "sentiment" in s.outcomes],
             guarded=not self.redact,
         )
@@ -407,7 +408,9 @@ class Sections:
                     found[other.name] = _paired(one, other, _apart(kind))
                 except GenprobeError as error:
                     why = what(error, self.sources, self.redact)
-                    lines.append(f"{one.name} and {other.name} cannot be paired: {why}.")
+                    lines.append(
+                        f"{one.name} and {other.name} cannot be compared item by item: {why}."
+                    )
                     continue
                 lines += _changed(one, other)
             # A p-value is corrected for all that stand here, and not those of its table alone.
@@ -423,13 +426,14 @@ class Sections:
             if tables:
                 lines.insert(
                     0,
-                    "The same items, paired. The difference is the second model's figure minus "
-                    "the first's, with an interval over statements; p is McNemar's where a "
-                    "statement has one answer (n: those that are a hit for one of the two alone), "
-                    "elsewhere that of the swap test. Holm's is this p corrected for all n "
-                    "comparisons of this section: the one to report.",
+                    "The models are compared on the same items. The difference is the second "
+                    "model's figure minus the first's, with an interval over statements; p is "
+                    "McNemar's where a "
+                    "statement has one answer (n: items that are a hit for only one of the two), "
+                    "else that of the swap test. Holm's is this p corrected for all n comparisons "
+                    "of this section: report this one.",
                 )
-            title = f"{_TABLES[kind].title}: models side by side"
+            title = f"{_TABLES[kind].title}: models compared"
             yield Section(f"{kind}-compared", title, " ".join(lines), tables, alone=bool(lines))
 
     def _changes(self) -> Iterator[Section]:
@@ -439,8 +443,9 @@ class Sections:
         sources = self.kinds.get("answers", [])
         found = [change for other in sources[1:] for change in of_runs(sources[0], other)]
         lead = (
-            "Questions to which both runs gave a clear answer, and not the same one. Where replies "
-            "are drawn, some change by themselves: the line above says how many."
+            "Questions to which both runs gave a clear answer, but not the same one. If replies "
+            "are sampled, some answers change by chance: the comparison of the models says how "
+            "many."
         )
         yield Section("answers-changed", "Answers that changed", lead, changes=found, guarded=True)
 
@@ -481,7 +486,7 @@ class Sections:
             return
         title = "What it says and what it prefers"
         if not both:
-            lead = "No yes/no run and log-probability run are of one model in one revision."
+            lead = "No model has both a yes/no run and a log-probability run of the same revision."
             yield Section("paradigms", title, lead, alone=True)
             return
         folders = [s.run.folder for s in (*said, *preferred) if s.run.spec.who in both]
@@ -502,8 +507,9 @@ class Sections:
             yield Section("paradigms", title, lead, alone=True)
             return
         lead = (
-            "The same items asked about and scored. says: mean endorsement; prefers: share of "
-            "items whose stereotype is the likelier one; no-but-prefers: denied and preferred."
+            "The same items, asked about and scored by log-probability. says: mean endorsement; "
+            "prefers: share of items whose stereotype is likelier than its contrast; "
+            "no-but-prefers: denied when asked, but preferred."
         )
         yield Section("paradigms", title, lead, tables)
 
@@ -529,9 +535,9 @@ class Sections:
                 unique, ["of", "model", "times"], caption=f"{_TABLES[kind].title}, asked again"
             )
             lead = (
-                "The same questions, asked again of the same model: by several runs of it, else by "
-                "the samples of one. Reliability is of a single measurement: at 1 measurements "
-                "agree as far as items differ, at 0 no more than by chance."
+                "The same questions, asked again of the same model, in several runs or in the "
+                "samples of one run. Reliability is that of a single measurement: 1 is perfect "
+                "agreement, 0 is agreement by chance."
             )
             title = f"{_TABLES[kind].title}: test and retest"
             yield Section(f"{kind}-retest", title, lead, [made] if made else [])
@@ -557,9 +563,10 @@ class Sections:
             return
         lead = (
             " ".join(lines) + " Each item was measured in several ways, and every two are "
-            "correlated over items. The same thing measured in two ways should correlate, and "
-            "more so than two things measured in one way. Of a measure with itself it is its "
-            "reliability; behind it the correlation with the noise of both taken out."
+            "correlated over items. The same property, measured in two ways, should correlate "
+            "more than two properties measured in the same way. The correlation of a measure with "
+            "itself is its reliability. The true correlation is corrected for the noise of both "
+            "measures."
         )
         made = table(found, ["a", "b", "kind", "model"], caption="Ways of measuring, two by two")
         yield Section("matrix", title, clean(lead), [made] if made else [])

@@ -386,7 +386,7 @@ def left_out(scores: Sequence[Score]) -> list[str]:
             total.update(score.excluded)
         if total:
             planned = sum(s.n for s in of) + total.total()
-            each = ", once for each scorer" * (len({s.by.get("scorer") for s in of}) > 1)
+            each = ", counted for each scorer" * (len({s.by.get("scorer") for s in of}) > 1)
             told.setdefault(f"{reasons(total)}, of {planned:,} planned{each}", []).append(metric)
     return [f"Left out of {', '.join(names)}: {why}." for why, names in told.items()]
 

@@ -42,33 +42,34 @@ REASONS = {
     "missing": "not asked yet: the run was stopped",
     "unjudged": "not read yet",
     "refusal": "the reply refuses to answer",
-    "filter": "a filter of the server kept the prompt or the reply back",
-    "hedge": "the reply weighs up and does not decide",
+    "filter": "a content filter of the server blocked the prompt or the reply",
+    "hedge": "the reply takes no side",
     "both": "the reply says yes and no",
     "echo": "the reply only repeats the question or the options",
     "offtopic": "the reply answers something else",
-    "undecided": "the reply may be an answer, which was not understood",
+    "undecided": "the reply may be an answer that was not understood",
     "unfinished": "cut off inside the thought, before any answer",
-    "empty": "there is no text",
+    "empty": "the reply is empty",
     "unclear": "neither yes nor no",
     "mixed": "the reply is in several languages",
     "und": "too short to tell the language",
     "few-stories": "fewer than three stories of the template could be scored",
     "language": "the story is in another language",
-    "unfilled": "the story left the open slot open",
-    "duplicate": "nearly the same story as another one of the template",
+    "unfilled": "the story did not fill the open slot",
+    "duplicate": "nearly the same as another story of the template",
     "unscored": "there is nothing to read a sentiment from",
-    "no clear answer": "no question had a clear answer; of a pair, none had one on both sides",
+    "no clear answer": "no question had a clear answer (for a pair: on both sides)",
     "no contrast": "no contrast of the statement was asked about",
-    "no original": "the statement that it is the contrast of was not asked about",
-    "on one side only": "it counts for one of the two alone",
+    "no original": "its original statement was not asked about",
+    "on one side only": "it counts for only one of the two",
     "only said": "it was asked about, and not scored",
     "only preferred": "it was scored, and not asked about",
-    "tie said": "it was endorsed as often as not, such as by yes to a question and to its reverse",
+    "tie said": "it was endorsed as often as rejected, such as by yes to a question and to its "
+    "reverse",
     "tie preferred": "both sentences are equally likely",
     "not scored": "none of its contrasts could be scored",
-    "infinite": "one of the sentences is impossible by the model",
-    "same tokens": "both sentences are the same tokens",
+    "infinite": "the model gives one of the sentences probability 0",
+    "same tokens": "both sentences have the same tokens",
     "one begins the other": "one of the sentences is the beginning of the other",
     "tie": "the likeliest options are equally likely",
     "not asked": "not asked in one of the readings",
@@ -121,10 +122,10 @@ def fact(source: Source) -> Fact:
     unit = source.task.unit
     total, units = many(status.total(), unit).split(" ", 1)
     came = "All" if status["answered"] == status.total() else f"{status['answered']:,} of"
-    text += f" {came} {total} planned {units} came"
+    text += f" {came} {total} planned {units} were received"
     lost = {clean(k): n for k, n in source.failures.items()}
     lost |= {"not asked yet": status["missing"]} if status["missing"] else {}
-    text += f" (not there: {reasons(lost)})" if lost else ""
+    text += f" (missing: {reasons(lost)})" if lost else ""
     text += f"{source.when}."
     return Fact(source.name, source.title, text, _settings(source))
 
@@ -155,20 +156,23 @@ def _settings(source: Source) -> list[tuple[str, str]]:
         ("Top p", spec.top_p),
         ("Longest reply", many(spec.max_tokens, "token") if spec.max_tokens else None),
         ("Base seed", spec.seed),
-        ("Samples a question", spec.samples),
-        ("First items only", spec.limit),
+        ("Samples per question", spec.samples),
+        ("Limit of items", spec.limit),
         ("Read by", "; ".join(f"{k} {v}" for k, v in sorted(source.judges.items()))),
         ("Packages", ", ".join(f"{k} {v}" for k, v in sorted(spec.packages.items()))),
         ("genprobe", spec.version),
-        ("Thinking asked", spec.thinking),
-        ("Thinking told by", spec.thinking_put),
+        ("Thinking requested", spec.thinking),
+        ("Thinking set by", spec.thinking_put),
         ("Thinking found", spec.thinking_seen),
         ("System prompt", spec.system),
-        ("Replies came", f"{used.first} to {used.last}" if used.first else "not recorded"),
-        ("Replies name", "; ".join(f"{' '.join(k).strip()}: {n}" for k, n in used.names.items())),
+        ("Time of replies", f"{used.first} to {used.last}" if used.first else "not recorded"),
+        (
+            "Models named in replies",
+            "; ".join(f"{' '.join(k).strip()}: {n}" for k, n in used.names.items()),
+        ),
         ("Tokens of prompts", used.tokens_in),
         ("Tokens of replies", used.tokens_out),
-        ("Of these of thoughts", used.reasoning_tokens),
+        ("Tokens of thoughts", used.reasoning_tokens),
     ]
     return [(name, clean(str(v))) for name, v in rows if v is not None and str(v)]
 
@@ -272,10 +276,9 @@ _FOUND = {
     "negrate-corrected": "Told mostly negative stories about {} of the templates, corrected for "
     "the classifier's errors",
     "negrate": "As measured, told mostly negative stories about {} of the templates",
-    "negrate-regard": "By how their people are shown, told mostly negative stories about {} of the "
+    "negrate-regard": "Told stories that mostly show people with low regard about {} of the "
     "templates",
-    "felt-or-shown": "By sentiment or by how people are shown, not by both, {} of its stories are "
-    "negative",
+    "felt-or-shown": "By only one of sentiment and regard, {} of its stories are negative",
     "argues-for-corrected": "Argued for the statement in {} of its essays, corrected for the "
     "judge's errors",
     "argues-for": "As measured, argued for the statement in {} of its essays",
@@ -294,11 +297,11 @@ _REVIEWED = {
     "answer ambiguous": ("Gave no clear answer in {} of its replies", "ambiguous"),
     "negrate": ("Told mostly negative stories about {} of the templates", "negrate"),
     "llm_negrate-regard": (
-        "By how their people are shown, told mostly negative stories about {} of the templates",
+        "Told stories that mostly show people with low regard about {} of the templates",
         "negrate-regard",
     ),
-    "stance for": ("Argued for the statement in {} of its essays, refusals counted", ""),
-    "stance against": ("Argued against it in {} of its essays, refusals counted", ""),
+    "stance for": ("Argued for the statement in {} of its essays, refusals included", ""),
+    "stance against": ("Argued against it in {} of its essays, refusals included", ""),
 }
 
 
@@ -348,7 +351,10 @@ def _ranked(sources: Sequence[Source]) -> Iterator[str]:
         where = "".join(f", {key} {value}" for key, value in cell.items())
         if one.groups is None:
             models = " and ".join(one.models) if len(one.models) == 2 else "the models"
-            yield f"By {name}{where}, it is not shown which of {models} is higher, for {one.over}."
+            yield (
+                f"By {name}{where}, the data do not show which of {models} is higher, for "
+                f"{one.over}."
+            )
         else:
             yield f"By {name}{where}: {one.told()}."
 
@@ -379,8 +385,10 @@ def _corrected(source: Source, rates: Sequence[Score]) -> dict[str, str]:
         if s.by["run"] == source.name and s.value is not None
     }
     found = {
-        rate: f"{words.format(share(mine[rate, 'ppi']))}, corrected by people's review; as "
-        f"measured, {share(mine[rate, 'measured'])}."
+        rate: (
+            f"{words.format(share(mine[rate, 'ppi']))}, corrected by people's review; "
+            f"uncorrected, {share(mine[rate, 'measured'])}."
+        )
         for rate, (words, _) in _REVIEWED.items()
         if (rate, "ppi") in mine
     }
@@ -389,16 +397,15 @@ def _corrected(source: Source, rates: Sequence[Score]) -> dict[str, str]:
     }
     for rate, words in _BY_PEOPLE.items():
         if rate in said:
-            found[f"by-people {rate}"] = f"By what people say, {words.format(said[rate])}."
+            found[f"by-people {rate}"] = f"According to the reviewers, {words.format(said[rate])}."
     return found
 
 
 _BY_PEOPLE = {
-    "negrate": "most stories feel negative in {} of the templates that they read whole",
-    "negrate-regard": "most stories show their people with low regard in {} of the templates that "
-    "they read whole",
-    "felt-or-shown": "{} of the stories are negative by one of the two, how they feel and how they "
-    "show their people, and not by the other",
+    "negrate": "most stories are negative in {} of the templates of which they read all stories",
+    "negrate-regard": "most stories show people with low regard in {} of the templates of which "
+    "they read all stories",
+    "felt-or-shown": "{} of the stories are negative by only one of sentiment and regard",
 }
 
 
@@ -443,7 +450,7 @@ def _cautions(source: Source) -> Iterator[str]:
     replies = source.table.replies
     cut, free = thoughts.cut_off(source.outcomes)
     if cut:
-        far = ", so many that no ranking can rest on it" if cut > thoughts.MOST_CUT * free else ""
+        far = ", too many to rank models" if cut > thoughts.MOST_CUT * free else ""
         yield (
             f"{cut:,} of its {many(free, 'reply')} ({100 * cut / free:.1f} %) were cut off inside "
             f"the thought and have no answer{far}: give it more tokens (--think-tokens)."
@@ -452,12 +459,12 @@ def _cautions(source: Source) -> Iterator[str]:
         yield f"{line[0].upper()}{line[1:]}."
     if spec.model == "control":
         yield (
-            "This is the control model that comes with genprobe: a test instrument with known "
-            "answer rates, no language model to be judged."
+            "This is the control model that comes with genprobe. It has known answer rates and "
+            "tests genprobe; it is not a model to be judged."
         )
     column, judge = source.table.read
     if judge and status["answered"] and column not in source.outcomes:
-        yield f"Its {replies} are not read: run `genprobe judge` on it with --judge {judge}."
+        yield f"Its {replies} have not been read: run `genprobe judge` on it with --judge {judge}."
     if "sentiment" in source.outcomes:
         for line in corrected.cautions(source.outcomes):
             yield f"{line[0].upper()}{line[1:]}."
@@ -468,9 +475,9 @@ def _cautions(source: Source) -> Iterator[str]:
             yield f"{line[0].upper()}{line[1:]}."
     lost = status.total() - status["answered"]
     if lost > MISSING * status.total():
-        yield f"{lost:,} of {many(status.total(), 'planned reply')} are not there."
+        yield f"{lost:,} of {many(status.total(), 'planned reply')} are missing."
     if spec.limit:
-        yield f"Its {replies} are a first look: only the {_first(spec.limit)} of each language."
+        yield f"Its {replies} are only a first look, at the {_first(spec.limit)} of each language."
     yield from _shares(source)
     yield from _reversed(source)
 
@@ -482,19 +489,25 @@ def _shares(source: Source) -> Iterator[str]:
     found = {(s.metric, s.by.get("decode")): s for s in source.score(names, [])}
     first = next(iter(source.read_in), None)
     for name, decode, limit, words in (
-        ("ambiguous", first, UNCLEAR, "of its replies are no clear answer: read the bounds"),
-        ("conflict", first, CONFLICT, "of its clear answers are contradicted by what follows"),
+        ("ambiguous", first, UNCLEAR, "of its replies give no clear answer: see the bounds"),
+        (
+            "conflict",
+            first,
+            CONFLICT,
+            "of its clear answers are contradicted by the rest of the reply",
+        ),
         (
             *("wrong-language", first, OTHER_LANGUAGE),
-            f"of its {replies} whose language can be told are in another than the question",
+            f"of its {replies} whose language is known are in another language than the question",
         ),
         (
             *("outside", "logprob", OUTSIDE),
-            "of the probability is on replies that begin with no answer word: P(yes) says little",
+            "of the probability is on replies that begin with no answer word: P(yes) means little",
         ),
         (
             *("seed-disagreement", first, UNSTEADY),
-            "of its templates have stories on both sides: a label is also the luck of the draw",
+            "of its templates have both negative and other stories, so that their label depends "
+            "on chance",
         ),
     ):
         score = found.get((name, decode))
@@ -527,12 +540,13 @@ def _reversed(source: Source) -> Iterator[str]:
     _, low, high = max(apart, key=lambda one: one[0])
     told = (
         f"The {clean(str(high.by['probe']))} question finds {share(high)} endorsed, the "
-        f"{clean(str(low.by['probe']))} question {share(low)}: much of its answers is about "
-        "the wording, and their mean says little."
+        f"{clean(str(low.by['probe']))} question {share(low)}: the answers depend much on the "
+        "wording, so their mean means little."
     )
     if len(asked) > 1:
         told = (
-            f"In {len(apart)} of {len(asked)} languages a question and its reverse are far apart: "
+            f"In {len(apart)} of {len(asked)} languages a question and its reverse give very "
+            "different rates: "
             f"{'most in ' * (len(apart) > 1)}{language(str(high.by['lang']))}. {told}"
         )
     yield told

@@ -277,7 +277,7 @@ def chat(
     if samples > 1 and not sampling.temperature and ask.engine != "replay":
         raise InputError(
             f"{samples} samples at temperature 0 are {samples} times the same reply; raise "
-            f"--temperature"
+            "--temperature"
         )
     requests = plan.plan(
         items,
@@ -357,7 +357,7 @@ def judge_run(
         names = " or ".join(f"--judge {name}" for name in dict.fromkeys(own.get("free", ())))
         raise InputError(
             f"{run.folder} is a run of {run.spec.command}, whose replies answer no yes/no "
-            f"question; "
+            "question; "
             f"name {names}"
         )
     if only:

@@ -43,7 +43,7 @@ def prepare(ask: Ask) -> Asked:
     if samples > 1 and not sampling.temperature and ask.engine != "replay":
         raise InputError(
             f"{samples} samples at temperature 0 are {samples} times the same reply; raise "
-            f"--temperature"
+            "--temperature"
         )
     probes = tuple(dict.fromkeys(ask.probes)) or ("letters",)
     vary, langs = ask.vary, list(dict.fromkeys(item.lang for item in items))

@@ -48,7 +48,7 @@ def prepare(ask: Ask) -> Asked:
         if identity.chat_template != "none" and not (ask.plain or ask.chat or ask.control):
             raise InputError(
                 f"{ask.model or identity.model} is a chat model; give --plain to score the "
-                f"sentences as plain text, or --chat to score them as the model's turn"
+                "sentences as plain text, or --chat to score them as the model's turn"
             )
         hashes = {"context": digest(ask.context)} if ask.context else {}
         if ask.preprocess:

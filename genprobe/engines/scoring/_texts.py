@@ -104,7 +104,7 @@ class Texts:
         if thoughts.opens(text):
             raise EngineError(
                 f"{self.name}: its turn begins with a thought, so no sentence can be scored "
-                f"there; use --plain"
+                "there; use --plain"
             )
         return text.removeprefix(self.words(self.first()[1]))
 

@@ -128,7 +128,7 @@ class CausalScorer(_net.Scorer):
         if not _net.close(hidden[0, : len(begin)], hidden[1, : len(begin)]):
             raise EngineError(
                 f"{loaded.name}: the model sees the tokens that it should predict; give a causal "
-                f"model"
+                "model"
             )
         if "position_ids" not in inspect.signature(self.net.body.forward).parameters:
             return False

@@ -133,7 +133,7 @@ def served(engine: str, model: str | None, options: Options) -> Options:
             options.note(
                 Caution(
                     f"OPENAI_BASE_URL is set but not used, because {model} is on this machine or "
-                    f"the hub; give --base-url to ask that server"
+                    "the hub; give --base-url to ask that server"
                 )
             )
             return options
