@@ -743,7 +743,7 @@ TWICE = [{"statement": "s", "answer": "yes"}, {"statement": "s ", "answer": "no"
     ("made", "line"),
     [
         (TWICE, "leave out those that are copies"),
-        ([{**TWICE[0], "seed": 1}, {**TWICE[1], "seed": 2}], "--by seed separates them"),
+        ([{**TWICE[0], "seed": 1}, {**TWICE[1], "seed": 2}], "--by seed tells them apart"),
         ([TWICE[0], {**TWICE[0], "statement": "s\u200e"}], "leave out those that are copies"),
     ],
 )
@@ -777,7 +777,7 @@ def test_columns_that_would_be_ours_are_said(tmp_path):
     made = [{"statement": name, "Model": m, "answer": "no"} for name in "st" for m in "ab"]
     _, said = scored(tmp_path / "a.jsonl", replies(*made))
     assert said[0] == "the column 'Model' is not read; if it means 'model', rename it"
-    assert said[1].endswith("--by Model separates them")
+    assert said[1].endswith("--by Model tells them apart")
 
 
 def test_revisions_of_a_file_are_apart(tmp_path):

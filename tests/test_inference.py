@@ -637,8 +637,8 @@ def test_the_command_says_what_it_cannot_do(run, tmp_path):
     for more in (["--test", "anova"], ["--power", "5"], ["--between", "lang"]):
         assert "no reply has been judged; run `genprobe judge`" in said(tmp_path / "unread", *more)
     again = copied(run, tmp_path / "again")
-    assert "pairs the rows of one run" in said(run, again, "--between", "lang")
-    assert "go without --paradigms" in said(run, run, "--paradigms", "--power", "5")
+    assert "compares rows of one run" in said(run, again, "--between", "lang")
+    assert "cannot be used with --paradigms" in said(run, run, "--paradigms", "--power", "5")
     with pytest.raises(InputError, match="unknown test 'kss'"):
         compare.compare(run, test="kss")
 

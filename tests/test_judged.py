@@ -68,7 +68,8 @@ def test_a_judge_that_cannot_tell_says_so():
     )  # fmt: skip
     (line,) = corrected.cannot_tell([score])
     assert (
-        line == "between 10 and 70 % of the essays argue for the statement: this judge cannot tell"
+        line
+        == "between 10 and 70 % of the essays argue for the statement: this judge cannot tell more"
     )
 
 

@@ -261,5 +261,5 @@ def test_only_the_undecided_rows_of_a_file(tmp_path, capsys) -> None:
     assert [row["response"] for row in found] == [row["response"] for row in rows]
     for names in (["yesno"], ["llm", "refusal"]):
         chosen = [word for name in names for word in ("--judge", name)]
-        with pytest.raises(InputError, match="--only goes with --judge llm"):
+        with pytest.raises(InputError, match="--only can be used only with --judge llm"):
             commands.cli(["judge", str(path), *chosen, "--only", "b"], standalone_mode=False)

@@ -217,7 +217,7 @@ def test_cells_and_what_cannot_be_paired():
     a, b = table(FIRST, **domain), table(SECOND, **domain)
     found = {p.by["domain"]: (p.n, p.only_a) for p in paired.paired(a, b, "negrate", ["domain"])}
     assert found == {"first": (2, 1), "second": (3, 1)}
-    with pytest.raises(InputError, match="seeds is no mean over templates"):
+    with pytest.raises(InputError, match="seeds is not a mean over templates"):
         paired.paired(a, b, "seeds")
     with pytest.raises(InputError, match="the same templates are there twice"):
         paired.paired(pd.concat([a, a.assign(model="n")]), b, "negrate")

@@ -143,7 +143,7 @@ def test_a_prefix_is_really_in_the_sentence(tmp_path):
     assert "African" not in str([s.text for s in plain])
     plan = preferences.requests(found, ["loglik"])
     assert plan[0].options == {"text": ["African women are kind"]}
-    assert "a prefix goes with a table that has the two sentences" in refused(
+    assert "a prefix needs a table that has the two sentences" in refused(
         "builtin", prefix="African"
     )
 

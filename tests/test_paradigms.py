@@ -463,7 +463,7 @@ def test_runs_that_do_not_fit(runs, tmp_path):
     (other / "statements.jsonl").write_text(text.replace("Women remember", "Women recall"))
     done = command(asked.folder, other, code=2)
     assert "was asked about as 'Women remember every birthday.'" in str(done.exception)
-    assert "--metric goes without" in str(
+    assert "--metric cannot be used with" in str(
         command(asked.folder, other, "--metric", "yes", code=2).exception
     )
 

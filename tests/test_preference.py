@@ -197,7 +197,9 @@ def test_two_models_on_the_same_pairs():
     # Measures whose units are no pairs by themselves, and numbers that are no shares.
     for name in ("win-rate-mean", "rubia", "mixing", "icat", "bias-score", "bpr-t-test"):
         assert not pairing.fits(metrics.find(name))
-    with pytest.raises(InputError, match="bias-score is not a share and cannot be paired; --test ks"):
+    with pytest.raises(
+        InputError, match="bias-score is not a share and cannot be paired; --test ks"
+    ):
         paired(*frames, "bias-score")
     for name in ("win-rate", "bpr", "crows-pairs", "accuracy", "ambiguous-bias"):
         assert pairing.fits(metrics.find(name))

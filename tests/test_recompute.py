@@ -164,7 +164,11 @@ def test_a_planted_review_is_computed_again_and_a_changed_end_is_named(tmp_path)
     people = {s.by["rate"] for s in scores if s.metric == "by-people" and s.value}
     assert people == {"negrate", "negrate-regard", "felt-or-shown"}
     page = re.sub(r"<[^>]*>|\s+", " ", report.render([folder], reviewed=tmp_path / "review.csv"))
-    for said in ("most stories are negative in", "low regard in", "negative by only one of sentiment and regard"):
+    for said in (
+        "most stories are negative in",
+        "low regard in",
+        "negative by only one of sentiment and regard",
+    ):
         assert re.search(f"According to the reviewers, [^%]*%? ?[^%]*{said}", page), said
     changed = json.loads((folder / "scores.json").read_text())
     for one in changed:

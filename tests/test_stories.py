@@ -95,14 +95,14 @@ def test_measure_writes_the_card_and_measuring_again_replaces(tmp_path):
         sentiment.into_card(str(card), data, "storys")
     few = labelled(tmp_path / "few.jsonl", rows[:5])
     before = card.read_bytes()
-    with pytest.raises(InputError, match="measure on 20 or more"):
+    with pytest.raises(InputError, match="measure on at least 20"):
         sentiment.into_card(str(card), few, "stories")
     assert card.read_bytes() == before
 
 
 def test_a_table_without_what_is_needed_is_an_error(tmp_path):
     data = labelled(tmp_path / "a.jsonl", [("kk", SAD, "sad")])
-    with pytest.raises(InputError, match="row 1: label 'sad' is none of"):
+    with pytest.raises(InputError, match="row 1: label 'sad' must be one of"):
         sentiment.read(data)
     path = tmp_path / "b.jsonl"
     path.write_text('{"text": "x", "label": 0}\n', "utf-8")

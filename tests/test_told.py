@@ -165,7 +165,7 @@ def test_a_review_corrects_what_the_judge_said(run, tmp_path):
     assert (negrate["ppi"].value, negrate["judge-accuracy"].n) == (None, 0)
     assert negrate["judge-accuracy"].excluded["reviewed in part"] == len(labels)
     (line,) = [line for line in lines if "negrate" in line]
-    assert f"holds 0 whole and {len(labels)} in part" in line
+    assert f"here 0 are complete and {len(labels)} only in part" in line
     # Nor can one story correct anything.
     files.write_rows(tmp_path / "one.csv", single[:1], collect.COLUMNS)
     lines.clear()

@@ -288,7 +288,7 @@ def _changed(outcomes: pd.DataFrame) -> Iterator[str]:
             counts = outcomes[column].dropna().value_counts()
             if len(counts) > 1:
                 parts = ", ".join(f"{name} {n}" for name, n in counts.items())
-                yield f"the {what} changed within the run: {parts}; --by {column} separates them"
+                yield f"the {what} changed within the run: {parts}; --by {column} tells them apart"
 
 
 def _left_unread(table: _Table, scores: Sequence[Score]) -> Iterator[str]:

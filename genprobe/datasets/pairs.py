@@ -96,7 +96,7 @@ def load(source: str, langs: Sequence[str] | None = None, prefix: str = "") -> F
     filled = source == "templates" or "template" in there
     if prefix and (layout is None or filled):
         raise InputError(
-            f"{source}: a prefix goes with a table that has the two sentences of a pair in a row, "
+            f"{source}: a prefix needs a table that has the two sentences of a pair in a row, "
             "as in docs/preferences.md"
         )
     if whole(prefix) != prefix:

@@ -191,7 +191,7 @@ def make(
         if not any(option in own for own in takes.values()):
             owners = [n for n in registry.names("judges") if option in _takes(n)]
             shown = "model" if option == "engine" else option
-            raise InputError(f"--{shown} goes with --judge {' or '.join(owners)}")
+            raise InputError(f"--{shown} can be used only with --judge {' or '.join(owners)}")
     found: list[Judge] = []
     for name, module in modules.items():
         own = {option: value for option, value in given.items() if option in takes[name]}
