@@ -477,6 +477,14 @@ def test_a_language_that_nothing_describes_is_unknown_and_not_wrong():
     assert tell("I do not agree, because people are different.", "uz").code == "en"
     assert tell("Я не согласен с этим, потому что люди разные.", "uz").code == "ru"
     assert tell(UZBEK, "kk").code != "und"  # Kazakh is described: this is none
+    # A relative that is described shares words: Turkish bu and bir, Portuguese já.
+    for lang, text in (
+        ("uz", "Men bu fikrga qo'shilaman, chunki bu to'g'ri va odamlar buni yaxshi biladi."),
+        ("az", "Xeyr, mən bu fikirlə razı deyiləm. Hər bir insan fərqlidir."),
+        ("is", "Já, þessi setning endurspeglar staðalímynd, því ekki eru allar konur eins."),
+    ):
+        assert (tell(text, lang).code, tell(text, lang).rule) == ("und", "undescribed")
+    assert tell("No, no estoy de acuerdo con esta afirmación.", "uz").code == "es"
 
 
 def test_stories_in_a_language_that_nothing_describes_are_kept():
