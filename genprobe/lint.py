@@ -107,7 +107,7 @@ def _path(path: Path) -> Iterator[Finding]:
         raise InputError(f"{path}: not found")
     elif path.suffix != ".toml":
         raise InputError(
-            f"{path}: lint checks packs, templates, phrases, rubrics and languages (.toml)"
+            f"{path}: lint checks only packs, templates, phrases, rubrics and languages (.toml)"
         )
     elif (path.parent / "pack.toml").is_file():
         yield from _pack(path.parent, only=path.stem)
@@ -316,11 +316,9 @@ def _choices(path: Path) -> Iterator[Finding]:
         for message in _text(value, language):
             yield Finding("error", where, message)
     if said.text != said.text.strip():
-        yield Finding(
-            "error", where, "white space around 'text'; 'space' says what stands behind it"
-        )
+        yield Finding("error", where, "white space around 'text'; 'space' says what follows it")
     if len({choices.bare(word) for word in said.unknown}) < len(said.unknown):
-        yield Finding("error", where, "an unknown option stands there twice")
+        yield Finding("error", where, "an unknown option occurs twice")
 
 
 def _knows(language: inputs.Language, answer: str, word: str) -> bool:
@@ -346,7 +344,7 @@ def _polarity(where: str, wording: inputs.Wording, language: inputs.Language) ->
     negators |= {text.normalise(w) for w in language.words["no_alone"]}
     inside = [w for w in text.tokens(text.normalise(question)) if w in negators]
     if wording.polarity == "negated":
-        yield Finding("warning", where, "negated question: a bare answer is two-faced")
+        yield Finding("warning", where, "negated question: a bare answer is ambiguous")
     elif inside:
         yield Finding(
             "warning", where, f"polarity is 'plain', but the question holds {inside[0]!r}"

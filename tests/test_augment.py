@@ -143,7 +143,7 @@ def test_no_more_than_was_asked_for(seeds):
 
 def test_seeds_that_cannot_be_used(tmp_path, seeds):
     bare = write(tmp_path / "b.csv", [{"identity": "Bakers", "attribute": "x", "sentence": "y"}])
-    with pytest.raises(InputError, match="say the places with --places"):
+    with pytest.raises(InputError, match="name the countries with --places"):
         augment.run(bare, Scripted(), augment.Wanted(3))
     assert augment.run(bare, Scripted(CSV), augment.Wanted(1, places="Peru")).rows
     with pytest.raises(InputError, match="no column 'attribute'"):

@@ -62,7 +62,7 @@ def test_a_language_without_a_default_names_the_cards_that_could() -> None:
 
 
 def test_a_card_is_not_for_other_languages(kazakh: models.Classifier) -> None:
-    with pytest.raises(InputError, match=r"'kk-linear' is for kk and not for en.*en-roberta"):
+    with pytest.raises(InputError, match=r"'kk-linear' reads kk, not en.*en-roberta"):
         kazakh.predict(["good"], "en")
 
 
@@ -385,9 +385,9 @@ def test_probabilities_are_those_of_the_mix_asked_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ({"text": "a", "label": "2"}, "row 2: label '2' is none of"),
+        ({"text": "a", "label": "2"}, "row 2: label '2' must be one of"),
         ({"texte": "a", "label": "1"}, "no column 'text'; columns: texte, label"),
-        ({"text": "a", "label": "1"}, "fewer than 50 texts of a class"),
+        ({"text": "a", "label": "1"}, "fewer than 50 texts of one class"),
     ],
 )
 def test_tables_that_cannot_be_learnt_from(

@@ -127,7 +127,7 @@ def test_a_pack_is_checked(tmp_path):
     good = (collect.registry.PROMPTS / "elicitation" / "rubia" / "en.toml").read_text("utf-8")
     path = tmp_path / "en.toml"
     for old, new, said in [
-        ('order = "drawn"', 'order = "once"', "'order' is one of"),
+        ('order = "drawn"', 'order = "once"', "'order' must be one of"),
         ('gives = ["pro", "anti"]', 'gives = ["pro"]', "'gives'"),
         ("weight = 1", "weight = 0", "'weight'"),
         ('skip = "', 'skips = "', "[words] lacks 'skip'"),
@@ -398,7 +398,7 @@ def test_responses_of_a_form_that_people_made(tmp_path):
         ("women", "Women hum", "18–25")
     ]
     assert rows[0]["history"] == [f"{pack.step}|via:google-forms"]
-    assert notes == [f"{path}: the column 'Shoe size' is no question of the pack"]
+    assert notes == [f"{path}: the column 'Shoe size' is not a question of the pack"]
     other = write(tmp_path / "o.csv", [{"a": "1"}])
     assert "no column is a question" in run(
         "convert",
@@ -439,7 +439,7 @@ def test_nothing_is_taken_without_consent_and_half_a_pair_is_counted(tool, tmp_p
     ]
     assert notes == [
         f"{path}: without consent, left out: 1 respondent",
-        f"{path}: to one message of two, left out: 1 answer",
+        f"{path}: answers to only one of two messages, left out: 1 answer",
     ]
 
 

@@ -150,7 +150,7 @@ def test_flipping_the_labels_flips_everything():
 
 def test_what_does_not_fit():
     yes = np.array([True, False])
-    with pytest.raises(InputError, match="one length"):
+    with pytest.raises(InputError, match="the same length"):
         correction.corrected(yes, np.array([1.0]))
     with pytest.raises(InputError, match=r"positive \(1\) or not"):
         correction.corrected(yes, np.array([0.5, np.nan]))
@@ -316,7 +316,8 @@ def test_weighted_to_the_run_both_corrections_are_one():
 
 
 def outcomes(stories=6):
-    """Templates with five stories each, of which the first (number of the template) are negative."""
+    """Templates with five stories each, of which the first (number of the template) are "
+    "negative."""
     rows = [
         {
             "model": "m",
@@ -468,7 +469,7 @@ def test_reviews_that_do_not_belong():
         InputError, match="1 of the reviewed replies are not in these outcomes, such as zz"
     ):
         rates(outcomes(), review({"t0-0": "negative", "zz": "negative"}), "sentiment", "negative")
-    with pytest.raises(InputError, match="nobody has answered the question 'sentiment'"):
+    with pytest.raises(InputError, match="nobody answered the question 'sentiment'"):
         rates(outcomes(), review({"t0-0": "x"}, question="stance"), "sentiment", "negative")
     with pytest.raises(InputError, match="lack the column 'reviewer'"):
         rates(outcomes(), review({"t0-0": "negative"}).drop(columns="reviewer"), "sentiment", "negative")  # fmt: skip

@@ -130,7 +130,8 @@ def test_the_command_gives_published_texts_to_any_reader_of_csv(extractions, tmp
 
 
 def test_our_rules_are_better_where_the_published_ones_err(extractions):
-    """By what two people read in 200 of the sentences, kept as hashes (benchmarks/extraction.py)."""
+    """By what two people read in 200 of the sentences, kept as hashes "
+    "(benchmarks/extraction.py)."""
     agreed, right = benchmark("extraction").count(DATA / "afristereo" / "extraction.csv")
     assert (agreed["sure"], agreed["other"], agreed["settled"]) == (189, 171, 199)  # as in the docs
     assert right == {"en": 196, "afristereo": 142}
@@ -253,8 +254,8 @@ def test_rules_are_checked(tmp_path):
     for old, new, said in [
         ('find = "first"', 'find = "last"', "find = 'known' or 'first'"),
         ("(?P<attribute>\\S+)", "(\\S+)", "no group (?P<attribute>"),
-        ('confidence = "low"', 'confidence = "sure"', "'confidence' is one of"),
-        ("(?P<identity>.*?\\bpeople", "(?P<identity>(.*?\\bpeople", "is no pattern"),
+        ('confidence = "low"', 'confidence = "sure"', "'confidence' must be one of"),
+        ("(?P<identity>.*?\\bpeople", "(?P<identity>(.*?\\bpeople", "is not a valid pattern"),
         ('title = "', 'titel = "', "unknown key 'titel'"),
     ]:
         assert old in good
@@ -411,7 +412,7 @@ def test_five_of_seven_from_sheets_to_what_is_kept(pair_table, tmp_path):
     assert len(sheets) == 7
     text = sheets[0].read_text(encoding="utf-8-sig")
     assert "p1" not in text and text != sheets[1].read_text(encoding="utf-8-sig")
-    with pytest.raises(InputError, match="is there already"):
+    with pytest.raises(InputError, match="already exists"):
         validate.export(pair_table, out)
 
     def say(annotator, text):
@@ -441,8 +442,8 @@ def test_what_is_wrong_in_a_sheet_is_said_and_the_rest_counts(pair_table, tmp_pa
     votes, problems = validate.collect(sheets[:1], key)
     assert len(votes) == 20
     assert sum(vote["label"] == "yes" for vote in votes) == 19
-    assert any("'perhaps' is no answer to 'bias'" in line for line in problems)
-    assert "20 of 40 rows did not come back" in problems[-1]
+    assert any("'perhaps' is not an answer to 'bias'" in line for line in problems)
+    assert "20 of 40 rows are missing" in problems[-1]
 
 
 @pytest.mark.parametrize(
@@ -462,7 +463,8 @@ def test_rules(rule, votes, kept):
 
 
 def test_votes_answer_the_questions_that_rows_are_kept_by(tmp_path, pair_table):
-    """Two of three rows had no vote on RuBia's questions, and were kept by their rule all the same."""
+    """Two of three rows had no vote on RuBia's questions, and were kept by their rule all the "
+    "same."""
     votes = [
         {"item": "p1", "rater": rater, "question": question, "label": "yes"}
         for rater in "abc"
@@ -503,7 +505,7 @@ def test_votes_of_other_tools_are_read_in_any_words(tmp_path, pair_table):
 def test_rules_are_exact_and_no_other_text_is_one():
     assert validate.Rule.parse(">66.7%", "x").share == Fraction(667, 1000)
     for text in ("7/5", "0/7", "60%", ">101%", ">100%", "most"):
-        with pytest.raises(InputError, match="is no rule"):
+        with pytest.raises(InputError, match="is not a rule"):
             validate.Rule.parse(text, "x")
 
 
@@ -717,7 +719,7 @@ def test_rewordings_are_of_statements_and_have_the_published_id(tmp_path):
     }
     assert document.run(source, about(tmp_path), tmp_path / "no").lacking == 2
     other = write(tmp_path / "o.csv", [made[0] | {"id": f"{code}-1"}])
-    with pytest.raises(InputError, match="is the id of no published row, such as 'r1-1-o'"):
+    with pytest.raises(InputError, match="is not the id of a published row, such as 'r1-1-o'"):
         document.run(source, about(tmp_path), tmp_path / "never", (), other)
     assert not (tmp_path / "never").exists()
 

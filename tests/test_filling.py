@@ -195,7 +195,7 @@ def test_marked_words_agree(lang, template, women, men, tmp_path):
         ({"lang": "ru", "template": "Старый~ GENDER-PL:ACC видно."}, "Старый~ cannot be made"),
         (
             {"template": "[PLACEHOLDER] पीता~ है।", "prototypical": "औरतें", "counter": "मर्द"},
-            "'पीता~': words agree with slots of SHADES only",
+            "'पीता~': words can agree only with slots of SHADES",
         ),
     ],
 )
@@ -328,7 +328,7 @@ def test_lists_of_fillers_as_in_aqbileq(tmp_path):
 @pytest.mark.parametrize(
     ("row", "said"),
     [
-        ({"template": "OCCUPATION-PL:DAT sing."}, "no form DAT for OCCUPATION-PL:DAT; give it"),
+        ({"template": "OCCUPATION-PL:DAT sing."}, "no form DAT for OCCUPATION-PL:DAT; add it"),
         ({"template": "MENTAL_ISSUE-PL sing."}, "no filler of the lexicon en agrees"),
         ({"template": "People sing."}, "no slot of SHADES"),
         (
@@ -475,7 +475,7 @@ def test_what_a_model_leaves_out_is_for_the_reader(tmp_path):
     assert "it repeated the initial text" in found["to_read"]
     assert "does not name {STEREOTYPED} nor {OTHER}" in found["to_read"]
     assert "longer than two sentences" in found["to_read"]
-    assert "name a model that writes" in run("disambiguate", source, code=2)
+    assert "no model is named" in run("disambiguate", source, code=2)
 
 
 def fill_prompt(context):
@@ -490,7 +490,8 @@ def fill_prompt(context):
         "[Who was quiet?].\n"
         f"2. Initial text: [{context}]\n"
         '3. Final task: Write a continuation of the "initial text" in one or two sentences that '
-        "fully implements the inverted logic described in Section 1. Do NOT repeat the initial text "
+        "fully implements the inverted logic described in Section 1. Do NOT repeat the initial "
+        "text "
         "under any circumstances."
     )
 
@@ -621,7 +622,7 @@ def test_rows_without_a_text_are_of_no_group(tmp_path):
         ("", 0, False),
         ("r1", 2, False),
     ]
-    assert notes == ["without a text, and of no group: 2 rows"]
+    assert notes == ["without a text, and in no group: 2 rows"]
     (found,) = group.sweep(source, group.Grouping(), [0.5], "text")
     assert (found["rows"], found["groups"], found["purity"]) == (2, 1, 1.0)
     empty = write(tmp_path / "e.csv", [{"id": "1", "text": " "}])
@@ -655,7 +656,7 @@ def test_large_parts_are_parted_and_said(monkeypatch, tmp_path):
     source = write(tmp_path / "t.csv", [{"text": f"bakers hum tune number {n}"} for n in range(30)])
     notes = []
     rows, _ = group.run(source, group.Grouping(threshold=0.4), notes.append)
-    assert notes and "hang together at 0.4: parted at 0.45" in notes[0]
+    assert notes and "are connected at 0.4: divided at 0.45" in notes[0]
     assert max(Counter(row["group"] for row in rows).values()) <= 6
 
 
@@ -718,7 +719,8 @@ def test_static_embeddings_of_model2vec(tmp_path):
 
 @pytest.mark.parametrize("pooling", ["mean", "cls", "max", ("cls", "mean"), "lasttoken"])
 def test_embeddings_are_those_of_sentence_transformers(pooling, tmp_path):
-    """Folders that it wrote, of each pooling: by transformers where that is the mean, else by it."""
+    """Folders that it wrote, of each pooling: by transformers where that is the mean, else by "
+    "it."""
     library = pytest.importorskip("sentence_transformers")
     from sentence_transformers.models import Pooling, Transformer
     from transformers import BertConfig, BertModel, BertTokenizerFast

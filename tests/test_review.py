@@ -368,7 +368,7 @@ def test_stories_and_essays_ask_their_own_questions(tmp_path):
 
 def test_exports_never_write_over_work(run, tmp_path):
     review.export([run.folder], tmp_path / "out", size=5)
-    with pytest.raises(InputError, match=r"out.csv: is there already"):
+    with pytest.raises(InputError, match=r"out.csv: already exists"):
         review.export([run.folder], tmp_path / "out.csv", size=5)
     other = make_run(tmp_path / "other", ["en"], str, command="essays")
     with pytest.raises(InputError, match="runs of essays and yesno"):
@@ -440,8 +440,8 @@ def test_what_is_wrong_is_told_by_row_and_the_rest_counts(run, tmp_path):
     told = [str(problem) for problem in back.problems]
     file = str(path)
     assert told == [
-        f"{file}, row 1: the column 'mine' is not ours: 21 cells are not read",
-        f"{file}, row 4: r1-0003: answer 'yess' is none of yes, no, ambiguous",
+        f"{file}, row 1: the column 'mine' is not part of the sheet: 21 cells are ignored",
+        f"{file}, row 4: r1-0003: answer 'yess' must be one of yes, no, ambiguous",
         f"{file}, row 6: r1-0005: 'what the model replied' was changed; "
         f"{rows[4][4]!r} is not counted",
         f"{file}, row 7: there is no row 'r1-9999'; {rows[5][4]!r} is not counted",

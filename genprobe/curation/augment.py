@@ -146,9 +146,9 @@ def run(
     seeds = _seeds(source)
     where = wanted.places or ", ".join(dict.fromkeys(s["country"] for s in seeds if s["country"]))
     if not where:
-        raise InputError(f"{source}: no column 'country'; say the places with --places")
+        raise InputError(f"{source}: no column 'country'; name the countries with --places")
     if wanted.count < 1 or wanted.batch < 1:
-        raise InputError("augment: ask for one row or more, in batches of one or more")
+        raise InputError("augment: -n and --batch must be at least 1")
     drawn, done = random.Random(f"augment {wanted.seed}"), Augmented()
     number = 0
     while len(done.rows) < wanted.count:
@@ -163,7 +163,7 @@ def run(
         _add(new, engine, prompts, wanted, shots, number, done)
         note(f"batch {number}: {len(rows)} rows read, {len(new)} new")
         if not new:
-            note("the last batch brought nothing new: stopped")
+            note("the last batch had nothing new: stopped")
             break
     for row in done.rows:
         del row["sentence"]

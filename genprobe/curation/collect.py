@@ -114,7 +114,7 @@ def load(name: str, lang: str) -> Pack:
     path = registry.PROMPTS / FOLDER / name / f"{code}.toml"
     if not path.is_file():
         there = ", ".join(sorted(p.stem for p in path.parent.glob("*.toml")))
-        raise InputError(f"{name} is not there in {code!r}; there is {there}: translate one")
+        raise InputError(f"{name} does not exist in {code!r}, only in {there}; translate one")
     return read_pack(path)
 
 
@@ -128,7 +128,7 @@ def read_pack(path: Path) -> Pack:
         if not isinstance(row.get(key), str) or not row[key].strip():
             raise InputError(f"{path}: {key!r} must be a text")
     if row["order"] not in ORDERS:
-        raise InputError(f"{path}: 'order' is one of {', '.join(ORDERS)}")
+        raise InputError(f"{path}: 'order' must be one of {', '.join(ORDERS)}")
     words = row.get("words", {})
     lacks = [key for key in _WORDS if not isinstance(words.get(key), str)]
     if lacks:
@@ -379,7 +379,9 @@ def merge(paths: Sequence[str | Path], pack: Pack) -> tuple[list[Row], list[str]
     for path in paths:
         for row in _answers(Path(path), pack, must=True):
             if found.setdefault(row["id"], row) != row:
-                raise InputError(f"{path}: the answer {row['id']!r} is another one elsewhere")
+                raise InputError(
+                    f"{path}: the answer {row['id']!r} differs between files; correct one"
+                )
     rows = list(found.values())
     return rows, _columns(rows, pack)
 

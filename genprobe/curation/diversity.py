@@ -300,10 +300,12 @@ def _f1(one: Any, other: Any) -> float:
 
 
 declare(
-    Measure("self-bleu", "mean BLEU of a text against all others", "coefficient", "texts"),
-    Measure("ttr", "distinct over all words, stop words left out", "coefficient", "texts"),
-    Measure("ngd-mean", "distinct over all n-grams, mean of n = 1 to 4", "coefficient", "texts"),
-    Measure("ngd-sum", "the same, summed, as PBBQ's formula has it", "coefficient", "texts"),
+    Measure("self-bleu", "mean BLEU of each text against all others", "coefficient", "texts"),
+    Measure("ttr", "distinct words / all words, without stop words", "coefficient", "texts"),
+    Measure(
+        "ngd-mean", "distinct n-grams / all n-grams, mean of n = 1 to 4", "coefficient", "texts"
+    ),
+    Measure("ngd-sum", "the same, summed, as in PBBQ's formula", "coefficient", "texts"),
     Measure("compression-ratio", "bytes over bytes compressed", "coefficient", "texts"),
     Measure("homogenisation", "mean BERTScore F1 of pairs of texts", "coefficient", "pairs"),
 )

@@ -136,7 +136,7 @@ def read_about(path: str | Path) -> dict[str, Any]:
                 f"licence by its name, or {UNKNOWN!r}"
             )
         elif not _is_text(value):
-            raise InputError(f"{path}: {key!r} must be a text; say what is not known, too")
+            raise InputError(f"{path}: {key!r} must be a text; if it is not known, say so")
     for key in row.keys() & MORE.keys():
         if not _is_text(row[key]):
             raise InputError(f"{path}: {key!r} must be a text")
@@ -274,7 +274,7 @@ def _rewordings(
     extra = next((name for name in given if name not in known), None)
     if extra is not None:
         raise InputError(
-            f"{path}: {extra!r} is the id of no published row, such as {published[0]['id']!r}"
+            f"{path}: {extra!r} is not the id of a published row, such as {published[0]['id']!r}"
         )
     found = []
     for row, source in zip(published, sources, strict=True):
@@ -387,7 +387,7 @@ def _card(said: Mapping[str, Any], facts: Mapping[str, Any], kinds: Mapping[str,
     lines += [f"> **Content warning.** {_line(said['warning'])}", ""]
     lines += ["> For evaluation, never for training.", "", _block(said["description"]), ""]
     hub, _ = licence_id(said["licence"])
-    named = said["licence"] if hub != UNKNOWN else "none is named, so that nobody may pass it on"
+    named = said["licence"] if hub != UNKNOWN else "none is named, so nobody may share it"
     lines += [f"Licence: {_line(named)}. By {_line(', '.join(said['creators']))}.", ""]
     for key, (heading, _) in {**NEEDED, **MORE}.items():
         if heading and said.get(key):

@@ -60,7 +60,7 @@ def write(source: str | Path, tool: str, out: str | Path, questions: str = "aqbi
     rows, items = validate.items(source, asked.unit)
     out = Path(out)
     if tool != "label-studio" and out.suffix.lower() not in (".jsonl", ".ndjson"):
-        raise InputError(f"{out}: {tool} takes lines of JSON; name a file that ends in .jsonl")
+        raise InputError(f"{out}: {tool} reads lines of JSON; name a file that ends in .jsonl")
     lines: list[Row] = []
     for item in items:
         whole = json.dumps([rows[at] for at in item.rows], ensure_ascii=False)
@@ -142,14 +142,17 @@ def read(paths: Sequence[str | Path], tool: str) -> tuple[list[Row], list[Row]]:
         parts = _tasks(path) if tool == "label-studio" else list(read_rows(path))
         if not any(_MARKS[tool] & {*part} for part in parts):
             raise InputError(
-                f"{path}: not as {tool} exports it, with any of: {', '.join(sorted(_MARKS[tool]))}"
+                f"{path}: not an export of {tool}, which has one of: "
+                f"{', '.join(sorted(_MARKS[tool]))}"
             )
         for number, part in enumerate(parts, 1):
             where = f"{path}, task {number}"
             data = part.get("data", {}) if tool == "label-studio" else part
             for row in _whole(data.get(_ROW), where):
                 if rows.setdefault(cell_text(row.get("id")), row) != row:
-                    raise InputError(f"{where}: the row {row.get('id')!r} is another one elsewhere")
+                    raise InputError(
+                        f"{where}: the row {row.get('id')!r} differs between files; correct one"
+                    )
             votes += {
                 "label-studio": _label_studio_votes,
                 "doccano": _doccano_votes,
@@ -174,7 +177,7 @@ def _whole(text: object, where: str) -> list[Row]:
     try:
         found = json.loads(str(text))
     except ValueError:
-        raise InputError(f"{where}: {_ROW!r} is no JSON any more") from None
+        raise InputError(f"{where}: {_ROW!r} is no longer JSON") from None
     return [row for row in found if isinstance(row, dict)]
 
 
@@ -215,7 +218,7 @@ def _potato_votes(part: Row, path: Path, where: str) -> list[Row]:
     found = []
     for question, given in (part.get("label_annotations") or {}).items():
         if not isinstance(given, Mapping):
-            raise InputError(f"{where}: 'label_annotations' is not as Potato writes it")
+            raise InputError(f"{where}: 'label_annotations' is not in Potato's format")
         found += [_vote(item, rater, question, label) for label, value in given.items() if value]
     return found
 
@@ -354,7 +357,9 @@ def read_answers(
         columns = _meanings(list(lines[0]) if lines else [], pack, tool)
         if not columns.answers:
             raise InputError(f"{path}: no column is a question of {pack.name}-{pack.lang}")
-        notes += [f"{path}: the column {h[:60]!r} is no question of the pack" for h in columns.none]
+        notes += [
+            f"{path}: the column {h[:60]!r} is not a question of the pack" for h in columns.none
+        ]
         refused = half = 0
         for line in lines:
             if _declined(line, columns.consent, pack):
@@ -366,7 +371,9 @@ def read_answers(
         if refused:
             notes.append(f"{path}: without consent, left out: {many(refused, 'respondent')}")
         if half:
-            notes.append(f"{path}: to one message of two, left out: {many(half, 'answer')}")
+            notes.append(
+                f"{path}: answers to only one of two messages, left out: {many(half, 'answer')}"
+            )
     return rows, notes
 
 
@@ -471,7 +478,7 @@ def _responses(path: Path) -> list[Row]:
         twice = next(name for name in head if head.count(name) > 1)
         raise InputError(
             f"{path}: two columns are called {twice[:60]!r}; put the name of each in brackets "
-            "behind it, as `--to google-forms` does"
+            f"after it, as `--to google-forms` does"
         )
     return [
         dict(zip(head, map(unescape, cells + [""] * (len(head) - len(cells))), strict=False))

@@ -153,7 +153,7 @@ def _compile(text: str, path: Path, lists: dict[str, list[str]]) -> re.Pattern[s
     try:
         return re.compile(_LISTS.sub(words, text), re.IGNORECASE)
     except re.error as error:
-        raise InputError(f"{path}: {text[:60]!r} is no pattern ({error})") from None
+        raise InputError(f"{path}: {text[:60]!r} is not a valid pattern ({error})") from None
 
 
 def _rule(part: dict[str, Any], compiled: Any, path: Path) -> Rule:
@@ -161,17 +161,17 @@ def _rule(part: dict[str, Any], compiled: Any, path: Path) -> Rule:
     where = f"{path}: the rule {name!r}"
     known = {"name", "find", "pattern", "identity", "types", "confidence"}
     if not isinstance(name, str) or part.keys() - known:
-        raise InputError(f"{where}: has a name, and no more than {', '.join(sorted(known))}")
+        raise InputError(f"{where}: needs a name, and may have only {', '.join(sorted(known))}")
     find = part.get("find", "pattern")
     pattern = compiled(part["pattern"]) if "pattern" in part else None
     if find not in ("pattern", "known", "first") or (find == "pattern") != (pattern is not None):
-        raise InputError(f"{where}: has a 'pattern', or find = 'known' or 'first'")
+        raise InputError(f"{where}: needs a 'pattern', or find = 'known' or 'first'")
     if pattern is not None and "attribute" not in pattern.groupindex:
         raise InputError(f"{where}: the pattern has no group (?P<attribute>…)")
     if pattern is not None and "identity" not in pattern.groupindex and "identity" not in part:
-        raise InputError(f"{where}: neither a group (?P<identity>…) nor 'identity'")
+        raise InputError(f"{where}: needs a group (?P<identity>…) or 'identity'")
     if part.get("confidence") not in CONFIDENCE:
-        raise InputError(f"{where}: 'confidence' is one of {', '.join(CONFIDENCE)}")
+        raise InputError(f"{where}: 'confidence' must be one of {', '.join(CONFIDENCE)}")
     return Rule(
         name=name,
         find=find,

@@ -228,7 +228,7 @@ def _fitting(
             continue  # of an entity, its first phrase
         phrase = words.inflect(one, slot.case)
         if phrase is None:
-            message = f"{one.phrase!r} has no form {slot.case} for {slot.written}; give it"
+            message = f"{one.phrase!r} has no form {slot.case} for {slot.written}; add it"
             findings.append(Finding("error", where, message))
             continue
         entities.append(one.entity)
@@ -265,7 +265,10 @@ def _agreeing(
         # Without genders in the plural (Russian), only what stands around a singular agrees.
         tells = words.grammar.get("plural_gender", False) or not slot.plural
         if words.gendered and several and tells and slot.written not in marked:
-            message = f"{slot.written} takes fillers of several genders; do the words around agree?"
+            message = (
+                f"{slot.written} takes fillers of several genders; check that the words around "
+                f"it agree."
+            )
             findings.append(Finding("warning", where, f"{message} Mark those that do with ~"))
     return bool(faults)
 
@@ -338,14 +341,14 @@ def _roles(
             if entity is None or entity not in there:
                 raise InputError(
                     f"{where}: {column} {name!r} is no filler that agrees with {main.written}; "
-                    f"there is {', '.join(there[:8])}"
+                    f"these do: {', '.join(there[:8])}"
                 )
             found.append(entity)
         return list(dict.fromkeys(found))
 
     originals = named("original")
     if not originals:
-        raise InputError(f"{where}: no 'original': say of which group the stereotype is")
+        raise InputError(f"{where}: no 'original'; name the group that the stereotype is about")
     return originals, named("contrast") or [one for one in there if one not in originals]
 
 
@@ -377,7 +380,7 @@ def _unmarked(text: str, where: str) -> str:
     """Give a text back, or raise InputError where a word of it is marked for agreement."""
     found = _MARKED.search(text)
     if found:
-        raise InputError(f"{where}: {found[0]!r}: words agree with slots of SHADES only")
+        raise InputError(f"{where}: {found[0]!r}: words can agree only with slots of SHADES")
     return text
 
 
@@ -386,7 +389,7 @@ def _listed(template: str, row: Row, words: Lexicon, where: str) -> Iterator[_Pa
     lists = [cell_list(row.get(name), ",;|") for name in ("prototypical", "counter")]
     _unmarked(template, where)
     if not all(lists):
-        raise InputError(f"{where}: 'prototypical' and 'counter' each have a filler or more")
+        raise InputError(f"{where}: 'prototypical' and 'counter' each need a filler")
     for pro in dict.fromkeys(lists[0]):
         against = [anti for anti in dict.fromkeys(lists[1]) if anti != pro]
         texts = [words.capital(template.replace(_PLACE, one)) for one in (pro, *against)]

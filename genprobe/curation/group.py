@@ -110,7 +110,7 @@ def run(
     against = _contradictions(found, graph, groups)
     step = how.step()
     if len(place) < len(rows):
-        note(f"without a text, and of no group: {many(len(rows) - len(place), 'row')}")
+        note(f"without a text, and in no group: {many(len(rows) - len(place), 'row')}")
     made = []
     for at, ((_, row), own) in enumerate(zip(rows, names, strict=True)):
         values: Row = dict.fromkeys(COLUMNS, "") | {"group_size": 0, "medoid": False}
@@ -181,7 +181,7 @@ def _prepare(
     source: str | Path, rows: Sequence[tuple[int, Row]], how: Grouping
 ) -> tuple[list[str], _Texts]:
     if not 0 < how.threshold <= 1:
-        raise InputError(f"the threshold is above 0 and at most 1, not {how.threshold:g}")
+        raise InputError(f"the threshold must be above 0 and at most 1, not {how.threshold:g}")
     if how.linkage not in LINKAGES:
         raise InputError(f"unknown linkage {how.linkage!r}; known: {', '.join(LINKAGES)}")
     there = list(dict.fromkeys(name for _, row in rows for name in row))
@@ -231,7 +231,7 @@ def _polarities(
     column = tables.column(there, ("lang", "language"))
     langs = [cell_text(row.get(column)) if column else how.lang for _, row in rows]
     if not all(langs):
-        raise InputError(f"{source}: no column 'lang'; say the texts' language with --lang")
+        raise InputError(f"{source}: no column 'lang'; name the language of the texts with --lang")
     found = [""] * len(rows)
     for lang in dict.fromkeys(langs):
         at = [n for n, one in enumerate(langs) if one == lang]
@@ -434,7 +434,7 @@ def _parts(
             )
         else:
             higher = min(1.0, round(threshold + _STEP, 6))
-            note(f"{len(members):,} texts hang together at {threshold:g}: parted at {higher:g}")
+            note(f"{len(members):,} texts are connected at {threshold:g}: divided at {higher:g}")
             yield from _parts(pairs, members, higher, note)
 
 

@@ -171,7 +171,7 @@ def load(lang: str, source: str | Path = "") -> Lexicon:
     path = registry.PROMPTS / FOLDER / f"{code}.toml"
     if not path.is_file() and not source:
         known = ", ".join(registry.names(FOLDER))
-        raise InputError(f"no lexicon in {code!r}; there is {known}: give your own with --lexicon")
+        raise InputError(f"no lexicon in {code!r}, only in {known}; give your own with --lexicon")
     found = read(path) if path.is_file() else Lexicon(code, code, (), False, {}, {}, "")
     if not source:
         return found
@@ -195,7 +195,9 @@ def read(path: Path) -> Lexicon:
     grammar = row.get("grammar", {})
     kind = grammar.get("kind", "")
     if kind not in ("", "suffix", "ending", "pymorphy"):
-        raise InputError(f"{path}: grammar.kind is 'suffix', 'ending' or 'pymorphy', not {kind!r}")
+        raise InputError(
+            f"{path}: grammar.kind must be 'suffix', 'ending' or 'pymorphy', not {kind!r}"
+        )
     if kind == "ending":
         _check_endings(grammar, path)
     if kind == "suffix":
@@ -267,10 +269,10 @@ def _filler(row: Mapping[str, Any], where: str) -> Filler:
     number = cell_text(row.get("number")).lower() or "sg"
     gender = cell_text(row.get("gender")).upper()
     if not phrase or odd:
-        what = f"the slot {odd[0]!r} is none of SHADES" if phrase else "no 'phrase'"
+        what = f"the slot {odd[0]!r} is not one of SHADES" if phrase else "no 'phrase'"
         raise InputError(f"{where}: {what}")
     if number not in ("sg", "pl") or gender not in ("", *GENDERS):
-        raise InputError(f"{where}: number is sg or pl, gender masc, fem, neut or empty")
+        raise InputError(f"{where}: number must be sg or pl, gender masc, fem, neut or empty")
     forms_of = row.get("forms")
     given = forms_of if isinstance(forms_of, Mapping) else row
     forms = {case: cell_text(given.get(case)) for case in CASES if cell_text(given.get(case))}

@@ -194,7 +194,7 @@ def _workbook(path: Path) -> list[tuple[int, Row]]:
     for number, line in enumerate(lines[1:], 2):
         cells = [_value(cell) for cell in line]
         if any(cell != "" for cell in cells[len(heads) :]):
-            raise InputError(f"{path}, row {number}: more cells than the first row has heads")
+            raise InputError(f"{path}, row {number}: more cells than the first row")
         if any(cell != "" for cell in cells):
             cells += [""] * (len(heads) - len(cells))
             rows.append((number, dict(zip(heads, cells, strict=False))))
@@ -229,7 +229,7 @@ def _write_book(
 ) -> None:
     openpyxl = _openpyxl(path)
     if path.suffix.lower() != ".xlsx":
-        raise InputError(f"{path}: a workbook is called FILE.xlsx")
+        raise InputError(f"{path}: the name of a workbook must end in .xlsx")
     book = openpyxl.Workbook(write_only=True)
     for name, (rows, names) in sheets.items():
         sheet = book.create_sheet(name)
@@ -251,7 +251,7 @@ def _cell(openpyxl: Any, sheet: Any, value: Any, path: Path, number: int) -> Any
     text = _NO_XML.sub("\ufffd", value)
     if len(text) > _LONGEST:
         raise InputError(
-            f"{path}, row {number}: a text of {len(text)} characters, where a workbook's cell "
+            f"{path}, row {number}: a text of {len(text)} characters, and a cell of a workbook "
             f"holds {_LONGEST}; write .csv or .jsonl"
         )
     cell = openpyxl.cell.WriteOnlyCell(sheet, text)

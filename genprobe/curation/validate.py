@@ -101,12 +101,12 @@ def read_questions(path: Path) -> Questions:
         )
         labels = {name: set(part["answers"]) for name, part in row["questions"].items()}
     except (KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"{path}: something is missing or no text ({error})") from None
+        raise InputError(f"{path}: something is missing or not a text ({error})") from None
     if found.unit not in UNITS:
-        raise InputError(f"{path}: 'unit' is one of {', '.join(UNITS)}")
+        raise InputError(f"{path}: 'unit' must be one of {', '.join(UNITS)}")
     for name, question in questions.items():
         if not question.keep or not set(question.keep) <= labels[name]:
-            raise InputError(f"{path}: {name}.keep must be answers of the question")
+            raise InputError(f"{path}: {name}.keep must name answers of the question")
     Rule.parse(found.rule, str(path))
     return found
 
@@ -194,15 +194,15 @@ def export(
     _, found = items(source, questions.unit, lang)
     each = each or annotators
     if not 1 <= each <= annotators:
-        raise InputError(f"each item has 1 to {annotators} of the {annotators} readers, not {each}")
+        raise InputError(f"each item can have 1 to {annotators} annotators, not {each}")
     if not 0 <= repeats <= 1:
-        raise InputError(f"the share of repeats is from 0 to 1, not {repeats:g}")
+        raise InputError(f"the share of repeats must be from 0 to 1, not {repeats:g}")
     out = Path(out)
     paths = [out.with_name(f"{out.stem}-{n}.csv") for n in range(1, annotators + 1)]
     key_path = out.with_name(f"{out.stem}-key.json")
     for path in (*paths, key_path):
         if path.exists():
-            raise InputError(f"{path}: is there already; choose another name")
+            raise InputError(f"{path}: already exists; choose another name")
     dealer = random.Random(f"deal {seed}")
     dealt: list[list[Item]] = [[] for _ in range(annotators)]
     order = list(range(annotators))
@@ -269,7 +269,7 @@ def collect(paths: Sequence[str | Path], key: str | Path) -> tuple[list[Row], li
         known = json.loads(packs.read_text(Path(key)))
         questions, codes = load(known["questions"]), known["rows"]
     except (ValueError, KeyError, TypeError):
-        raise InputError(f"{key}: is no key of an export") from None
+        raise InputError(f"{key}: is not the key of an export") from None
     votes: list[Row] = []
     problems: list[str] = []
     if questions.hash != known["hash"]:
@@ -295,17 +295,17 @@ def collect(paths: Sequence[str | Path], key: str | Path) -> tuple[list[Row], li
             code = _cell(cells, place, "row")
             row = codes.get(code)
             if row is None:
-                problems.append(f"{where}: {code!r} is no row of the export")
+                problems.append(f"{where}: {code!r} is not a row of the export")
                 continue
             if code in seen:
-                problems.append(f"{where}: this row is in {seen[code]} already")
+                problems.append(f"{where}: this row is also in {seen[code]}")
                 continue
             seen[code] = str(path)
             for name, question in questions.questions.items():
                 said = _cell(cells, place, name)
                 label = question.answers.get(_fold(said), "")
                 if said and not label:
-                    problems.append(f"{where}: {said[:40]!r} is no answer to {name!r}")
+                    problems.append(f"{where}: {said[:40]!r} is not an answer to {name!r}")
                 vote = {
                     "item": row["item"],
                     "rater": row["rater"],
@@ -316,7 +316,7 @@ def collect(paths: Sequence[str | Path], key: str | Path) -> tuple[list[Row], li
                 votes.append(vote | {"age_group": "", "gender": ""} | about)
     missing = [code for code in codes if code not in seen]
     if missing:
-        problems.append(f"{len(missing)} of {len(codes)} rows did not come back")
+        problems.append(f"{len(missing)} of {len(codes)} rows are missing")
     return votes, problems
 
 
@@ -353,7 +353,7 @@ class Rule:
             share = Fraction(found[2]) / 100
             if share <= 1 and not (share == 1 and found[1] == ">"):
                 return cls(plain, 0, 1, share, found[1] == ">")
-        raise InputError(f"{where}: {text!r} is no rule such as 5/7, >60% or >=50%")
+        raise InputError(f"{where}: {text!r} is not a rule such as 5/7, >60% or >=50%")
 
     def decide(self, votes_for: int, votes: int) -> tuple[bool, str]:
         """Say whether an item is kept, and why not."""

@@ -90,9 +90,9 @@ def read_rubric(path: Path) -> Rubric:
         for key in part:
             packs.string(part, key, path)
     if len(labels) < 2 or len(wordings) < 2:
-        raise InputError(f"{path}: needs two [labels] and two [wordings] at least")
+        raise InputError(f"{path}: needs at least two [labels] and two [wordings]")
     if UNCLEAR in labels:
-        raise InputError(f"{path}: the label {UNCLEAR!r} is the judge's own word; choose another")
+        raise InputError(f"{path}: the label {UNCLEAR!r} is reserved for the judge; choose another")
     for name, wording in wordings.items():
         missing = {"labels", "options", "text"} - set(_FIELD.findall(wording))
         if missing:
@@ -243,7 +243,7 @@ def make(engine: Engine | None = None, rubric: str = "stance") -> LLMJudge:
     Raises InputError without an engine, or for a rubric that is unknown or malformed.
     """
     if engine is None:
-        raise InputError("the judge 'llm' asks a model; name the model with --model or --base-url")
+        raise InputError("the judge 'llm' needs a model; name one with --model or --base-url")
     return LLMJudge(engine, load_rubric(rubric))
 
 
@@ -252,7 +252,7 @@ PLACE, READS = 90, "replies"
 
 def columns_of(judge: str) -> tuple[Column, ...]:
     """Name the column of one judge of many: a rubric has a column of its own."""
-    about = f"what the model said by the rubric {judge.partition('-')[2]}"
+    about = f"label of the model by the rubric {judge.partition('-')[2]}"
     return (Column(judge.replace("-", "_"), about, LABEL, reply=False),)
 
 
@@ -277,7 +277,7 @@ class Bias(NamedTuple):
             for share in (self.order_flips, self.wording_flips)
         )
         return (
-            f"answers turned by the order of the labels alone: {order}, by the wording alone: "
+            f"answers changed by the order of the labels alone: {order}, by the wording alone: "
             f"{wording}; {self.unclear} of {self.n} texts unclear, {self.failed} of {self.asked} "
             "questions failed"
         )

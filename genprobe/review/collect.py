@@ -164,7 +164,7 @@ def _beside(paths: Iterable[str | Path]) -> Path:
     bases = {path.with_name(re.sub(r"-reviewer\d+$", "", path.stem)) for path in map(Path, paths)}
     found = [key for base in sorted(bases) if (key := Path(f"{base}-key.json")).exists()]
     if len(found) != 1:
-        what = f"{len(found)} keys lie" if found else "no key of the export (FILE-key.json) lies"
+        what = f"{len(found)} keys lie" if found else "no key of the export (FILE-key.json) is"
         raise InputError(f"{what} beside the files; name it with --key")
     return found[0]
 
@@ -204,7 +204,7 @@ def _readings(
     at = _columns(sheet, key, problem)
     lacking = [key["heads"][name] for name in ("row", *SHOWN) if name not in at]
     if lacking:
-        problem(1, f"no column {lacking[0]!r}: no row can be checked, so none is taken")
+        problem(1, f"no column {lacking[0]!r}: rows cannot be checked without it, so none is used")
         return
     asked = [question for question in key["questions"] if question in at]
     known = changed_rows = 0
@@ -230,10 +230,10 @@ def _readings(
                 if answers[question] is None:
                     allowed = ", ".join(dict.fromkeys(guide.load().words[question].values()))
                     text = cell[question][:40]
-                    problem(number, f"{name}: {question} {text!r} is none of {allowed}")
+                    problem(number, f"{name}: {question} {text!r} must be one of {allowed}")
         yield _Reading(name, file, number, answers, cell.get("comment", ""))
     if known > _FEW and changed_rows == known:
-        problem(1, "no row is as the key has it; is it the key of another export?")
+        problem(1, "no row matches the key; is it the key of another export?")
 
 
 def _columns(
@@ -245,11 +245,13 @@ def _columns(
     for index, head in enumerate(sheet.heads):
         name = names.get(sheets.head_key(head))
         if name in at:
-            problem(1, f"the column {head[:40]!r} is there twice; the first is read")
+            problem(1, f"the column {head[:40]!r} occurs twice; the first is used")
         elif name is not None:
             at[name] = index
         elif filled := sum(1 for _, cells in sheet.rows if cells[index].strip()):
-            problem(1, f"the column {head[:40]!r} is not ours: {filled} cells are not read")
+            problem(
+                1, f"the column {head[:40]!r} is not part of the sheet: {filled} cells are ignored"
+            )
     for question in key["questions"]:
         if question not in at:
             problem(1, f"no column {key['heads'][question]!r}: its answers are missing")
@@ -326,7 +328,7 @@ def _judge(
                 raise RunError("the run is not here")
             run = Run.open(folder)
             if run.spec.hash != entry["spec"]:
-                raise RunError("it is another run than was exported")
+                raise RunError("this is not the run that was exported")
             mine = [one for one in labels if one.run == entry["folder"]]
             asked = [q for q in key["questions"] if any(one.question == q for one in mine)]
             counts = written[entry["folder"]] = {}
@@ -334,7 +336,7 @@ def _judge(
                 counts[question], stay = _write(run, question, mine, asked_of)
                 kept += stay
         except RunError as error:
-            what = f"{error}; its judgments are not written, the table is"
+            what = f"{error}; its judgments are not written, but the table is"
             problems.append(Problem(entry["folder"], None, what))
     return written, kept
 
@@ -411,7 +413,7 @@ def read_table(path: str | Path) -> list[Row]:
                 f"{path}: no column {error}; it is not a table of `genprobe review import`"
             ) from None
         except (ValueError, TypeError):
-            raise InputError(f"{path}, row {number}: repeat or weight is no number") from None
+            raise InputError(f"{path}, row {number}: repeat or weight is not a number") from None
     return rows
 
 

@@ -235,7 +235,7 @@ def scores(outcomes: pd.DataFrame, reviewed: pd.DataFrame, by: Sequence[str] = (
     if "usable" in outcomes and {*NEGRATES} & {*given}:
         people = by_people(outcomes, reviewed, by)
     if not asked and not people:
-        raise InputError("the review has no question whose answers are a rate of this run")
+        raise InputError("the review has no question that corrects a rate of this run")
     found: list[Rate] = []
     for question in asked:
         for column, positive in _ASKED[question]:
@@ -379,11 +379,11 @@ def _reviews(outcomes: pd.DataFrame, reviewed: pd.DataFrame, question: str) -> p
     keys = [c for c in ("run", "model", "request") if c in outcomes and c in reviewed]
     here = outcomes[keys].assign(__row=np.arange(len(outcomes)))
     if here.duplicated(keys).any():
-        raise InputError("two runs share requests; the reviewed rows need the column 'run'")
+        raise InputError("two runs have the same requests; the reviewed rows need the column 'run'")
     answers = reviewed["answer"].astype(object)
     given = (reviewed["question"] == question) & answers.notna() & (answers != "")
     if not given.any():
-        raise InputError(f"nobody has answered the question {question!r} in the reviewed rows")
+        raise InputError(f"nobody answered the question {question!r} in the reviewed rows")
     # Repeats planted to test a reviewer are one opinion: the first.
     rows = reviewed[given].drop_duplicates([*keys, "reviewer"]).merge(here, "left", keys)
     strange = rows[rows["__row"].isna()].drop_duplicates(keys)

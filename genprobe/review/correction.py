@@ -127,10 +127,10 @@ def _checked(
     w = np.ones(len(f)) if weights is None else np.asarray(weights, float)
     cluster = np.arange(len(f)) if clusters is None else np.unique(clusters, return_inverse=True)[1]
     if not len(f) == len(y) == len(w) == len(cluster):
-        raise InputError("measured, truth, weights and clusters must be of one length")
+        raise InputError("measured, truth, weights and clusters must have the same length")
     seen = ~np.isnan(y)
     if not np.isin(y[seen], (0, 1)).all():
-        raise InputError("a reviewed reply is positive (1) or not (0)")
+        raise InputError("a reviewed reply must be positive (1) or not (0)")
     if not (np.isfinite(w[seen]) & (w[seen] > 0)).all():
         raise InputError("the weight of a reviewed reply must be a number above 0")
     return f, y, w, cluster

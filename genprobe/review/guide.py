@@ -47,7 +47,7 @@ def read(path: Path) -> Guide:
     try:
         return _guide(packs.read_toml(path), path)
     except (KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"{path}: something is missing or no text ({error})") from None
+        raise InputError(f"{path}: something is missing or not a text ({error})") from None
 
 
 def _guide(row: dict[str, Any], path: Path) -> Guide:

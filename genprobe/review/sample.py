@@ -120,17 +120,21 @@ def export(
     earlier: list[Row] = []
     if disagreements is None:
         if size < 1 or reviewers < 1 or not (0 <= overlap <= 1 and 0 <= repeats <= 1):
-            raise InputError("size and reviewers are 1 or more, overlap and repeats from 0 to 1")
+            raise InputError(
+                "size and reviewers must be at least 1, overlap and repeats from 0 to 1"
+            )
         units = _sample(replies, size, rng)
         rows = _deal(units, reviewers, overlap, repeats, rng)
     else:
         if reviewers != 1:
-            raise InputError("--disagreements go to one more reader; leave --reviewers out")
+            raise InputError(
+                "--disagreements are exported for one more reviewer; leave --reviewers out"
+            )
         earlier = _earlier(disagreements, runs, replies)
         units = [[reply] for reply in _disputed(replies, earlier, Path(disagreements))]
         rows = {ADJUDICATOR: rng.sample([unit[0] for unit in units], len(units))}
     if not (sample := [reply for unit in units for reply in unit]):
-        raise InputError("there is nothing to read: no free reply in these runs and languages")
+        raise InputError("nothing to review: no free reply in these runs and languages")
     done = _places(Path(out), list(rows), units, replies)
     texts = _texts(runs, sample)
     heads = {n: guide.load().heads[n] for n in ("row", *SHOWN, *questions, "comment")}
@@ -161,9 +165,11 @@ def _questions(runs: Sequence[Run], more: Sequence[str]) -> tuple[str, list[str]
     """Return the command of some runs, and its questions with `more` behind them."""
     commands = sorted({run.spec.command for run in runs})
     if len(commands) != 1 or not (asked := tasks.find(commands[0]).questions):
-        raise InputError(f"runs of {' and '.join(commands)}: one command's runs are read together")
+        raise InputError(
+            f"runs of {' and '.join(commands)}: export the runs of one command at a time"
+        )
     if len({run.spec.hash for run in runs}) < len(runs):
-        raise InputError("two of the runs are the same; name each once")
+        raise InputError("the same run is named twice; name each run once")
     return commands[0], list(dict.fromkeys([*asked, *more]))
 
 
@@ -202,7 +208,7 @@ def _places(
     )
     for path in (*done.files, done.page, done.key):
         if path.exists():
-            raise InputError(f"{path}: is there already; choose another name")
+            raise InputError(f"{path}: already exists; choose another name")
     return done
 
 

@@ -77,8 +77,8 @@ class Card:
         code = packs.language_code(lang)
         if "*" not in self.languages and code not in self.languages:
             raise InputError(
-                f"the classifier {self.name!r} is for {', '.join(self.languages)} and not for "
-                f"{code}; {_could(code)}"
+                f"the classifier {self.name!r} reads {', '.join(self.languages)}, not {code}; "
+                f"{_could(code)}"
             )
         return code
 
@@ -113,8 +113,8 @@ class Card:
             found = None
         if found is None:
             return (
-                f"the classifier {self.name} was never measured on {kind} in {lang}: what it says "
-                "of them may be near to noise; review a sample and report corrected rates"
+                f"the classifier {self.name} was never measured on {kind} in {lang}: its labels "
+                f"may be close to noise; review a sample and report corrected rates"
             )
         if found.low < SOUND:
             return (
@@ -157,7 +157,7 @@ def read_card(path: Path) -> Card:
     labels = {k: string({k: v}, k, path) for k, v in table(row, "labels", path).items()}
     for label in labels.values():
         if label not in LABELS:
-            raise InputError(f"{path}: labels map to {', '.join(LABELS)}, not to {label!r}")
+            raise InputError(f"{path}: labels must map to {', '.join(LABELS)}, not to {label!r}")
     if engine == "transformers" and not {"negative", "positive"} <= set(labels.values()):
         raise InputError(f"{path}: [labels] names no label for negative or for positive")
     limits, decision = table(row, "limits", path), table(row, "decision", path)
@@ -211,7 +211,7 @@ def _is_band(value: object) -> bool:
 def _number(row: Mapping[str, Any], key: str, path: Path, default: Any, kind: type) -> Any:
     value = row.get(key, default)
     if isinstance(value, bool) or not isinstance(value, int if kind is int else int | float):
-        raise InputError(f"{path}: {key!r} must be a number and is {value!r}")
+        raise InputError(f"{path}: {key!r} must be a number, not {value!r}")
     if value < 0 or (kind is float and value > 1):
         raise InputError(f"{path}: {key!r} is out of range: {value!r}")
     return kind(value)

@@ -49,10 +49,10 @@ def train(
         texts.append(cells.cell_text(row[text]))
         negative.append(_class(row[label], f"{path}, row {number}"))
     if min(sum(negative), len(negative) - sum(negative)) < 50:
-        raise InputError(f"{path}: fewer than 50 texts of a class; train on more")
+        raise InputError(f"{path}: fewer than 50 texts of one class; train on more")
     used = share if share is not None else base.share
     if used is None or not 0 < used < 1:
-        raise InputError(f"the share of negative texts must be between 0 and 1 and is {used}")
+        raise InputError(f"the share of negative texts must be between 0 and 1, not {used}")
     y = np.array(negative)
     note(f"training on {len(texts)} texts, {sum(negative)} of them negative")
     model, held = linear.train(texts, y, folder(tuple(base.fold.items())), used)
@@ -60,7 +60,10 @@ def train(
     weight = np.where(y == 1, used / y.mean(), (1 - used) / (1 - y.mean()))
     threshold = best_threshold(held, y, weight)
     folds = macro_f1(held, y, weight, threshold)
-    note(f"macro F1 over five folds: {folds:.3f} at {threshold:.2f}, the threshold chosen in them")
+    note(
+        f"macro F1 over five folds: {folds:.3f} at {threshold:.2f}, with the threshold chosen in "
+        f"the same folds"
+    )
     out.with_suffix(".bin").write_bytes(data)
     sha256 = hashlib.sha256(data).hexdigest()
     out.write_text(_card_text(base, out, Path(path).name, len(texts), sha256, used, threshold))
@@ -74,7 +77,7 @@ def _class(value: object, where: str) -> int:
     known = {"0": 1, "negative": 1, "1": 0, "positive": 0}
     key = str(value).strip().lower().removesuffix(".0")
     if key not in known:
-        raise InputError(f"{where}: label {value!r} is none of 0, 1, negative, positive")
+        raise InputError(f"{where}: label {value!r} must be one of 0, 1, negative, positive")
     return known[key]
 
 
