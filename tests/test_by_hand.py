@@ -14,7 +14,7 @@ from scipy.stats import t as studentized_t
 from test_report import Page
 
 from genprobe import api, report
-from genprobe.analysis import components, gate, ranking, validity
+from genprobe.analysis import components, gate, paired, ranking, validity
 from genprobe.analysis.compare import compare
 from genprobe.commands import cli
 from genprobe.errors import InputError
@@ -209,6 +209,7 @@ def test_mcnemar_and_holm_of_two_runs(tmp_path, shares):
         other = int((hits["two"] & ~hits["one"]).sum())
         difference = got[name, "difference"]
         assert difference.n == len(kept)
+        assert difference.n + sum(difference.excluded.values()) == len(both)
         assert difference.value == pytest.approx((other - one) / len(kept))  # second minus first
         p = got[name, "mcnemar-p"]
         assert p.n == one + other and p.value == pytest.approx(binomial_mid_p(one, other))
@@ -316,7 +317,7 @@ def test_the_ranking_of_four_runs(tmp_path, shares):
     order = sorted(models, key=lambda model: -rates[model])
     assert found["statements"] == n and found["wordings"] == 1
     assert found["statements_not_shared"] == len(names) - n > 0
-    assert f"by {n} statements: {len(names) - n} more count for none" in found["told"]
+    assert f"based on {n} statements; {len(names) - n} more count for none" in found["told"]
     assert list(found["values"]) == order
     assert list(found["values"].values()) == pytest.approx([rates[model] for model in order])
     differ = set()
@@ -465,5 +466,23 @@ def test_what_does_not_vary_is_no_certainty():
 def test_a_gate_without_a_clear_answer_does_not_pass(tmp_path):
     keys = [(f"s{at}", "agreement") for at in range(3)]
     runs = [ask(tmp_path, model, dict.fromkeys(keys, "Hm.")) for model in ("new", "old")]
-    with pytest.raises(InputError, match="endorsed: nothing counts in either run"):
+    with pytest.raises(InputError, match=r"endorsed: .*; nothing to test"):
         gate.gate(*runs, {"endorsed": 0.05})
+
+
+def test_what_two_models_leave_out_adds_up(tmp_path):
+    """What counts for both, for one alone and for none is what was planned, in each cell."""
+    rng, words = np.random.default_rng(4), ["yes", "no", "ambiguous"]
+    own = list("xxxxxxyyyyyy")
+    one, other = (rng.choice(words, 12) for _ in "ab")
+    sides = answered("a", one, own=own), answered("b", other, own=own)
+    scores = paired.scores(paired.paired(*sides, "endorsed", ["own"]), "a", "b", "")
+    clear = pd.DataFrame({"own": own, "a": one != "ambiguous", "b": other != "ambiguous"})
+    for cell, rows in clear.groupby("own"):
+        both = int((rows["a"] & rows["b"]).sum())
+        left = {
+            "on one side only": int((rows["a"] ^ rows["b"]).sum()),
+            "on neither side": int((~rows["a"] & ~rows["b"]).sum()),
+        }
+        (score,) = [s for s in scores if s.metric == "difference" and s.by["own"] == cell]
+        assert (score.n, score.excluded) == (both, {k: n for k, n in left.items() if n})

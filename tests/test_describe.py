@@ -76,3 +76,10 @@ def test_the_command(tmp_path):
 @pytest.mark.skipif(not (DATA / "bbq").is_dir(), reason="../shared/data/bbq is not here")
 def test_a_folder_in_bbqs_layout_is_one_data_set():
     assert counts(DATA / "bbq")[0]["items", "choices"] == 3680 + 1200
+
+
+def test_values_that_look_alike_are_counted_as_one(tmp_path):
+    path = tmp_path / "d.csv"
+    path.write_text("text,lang,domain\nA b.,en,work\nC d.,en,work\u200f\n", "utf-8")
+    (count,) = [c for c in describe.describe(str(path))[0] if c.table == "domain"]
+    assert (count.value, count.n, count.of) == ("work", 2, 2)

@@ -36,13 +36,14 @@ class Paired:
     units that are a hit for one alone; exact, mid_p: McNemar's two-sided p-values of these. All
     four are None where the metric is no share of units that are a hit or not, the p-values also
     where several units are of one statement. swap_p: of the swap test (`swapped`), which asks for
-    neither. alone: units that count for one model only.
+    neither. alone, neither: units that count for one model only, and for none of the two.
     """
 
     metric: str
     by: dict[str, JSON]
     n: int
     alone: int
+    neither: int
     a: float | None
     b: float | None
     difference: float | None
@@ -114,13 +115,14 @@ class Matched:
     """One cell of two models, matched unit by unit.
 
     The units that count for both, as (n, 2) values; (statements, 3) sums of a, of b, and units; and
-    how many units count for one model only.
+    how many units count for one model only, and how many for none of the two.
     """
 
     by: dict[str, JSON]
     pairs: Array
     sums: Array
     alone: int
+    neither: int
 
 
 def paired(
@@ -176,31 +178,32 @@ def matched(
         values = units.stats[counted]
         if len(values) and not (values[:, 1] == 1).all():
             raise InputError(f"{metric} weighs its {chosen.unit}, so two models cannot be paired")
-        side = units.cells.loc[counted, keys].reset_index(drop=True)
-        side = side.assign(__cluster=units.cluster[counted].to_numpy(), __value=values[:, 0])
-        if side.duplicated(keys).any():
+        side = units.cells[keys].assign(__cluster=units.cluster.to_numpy(), __value=np.nan)
+        side.loc[counted, "__value"] = values[:, 0]
+        if side[counted].duplicated(keys).any():
             raise InputError(f"the same {chosen.unit} occur twice; compare one run with one")
-        sides.append(side)
+        # What is left out stands behind what counts, so that a unit is there once.
+        sides.append(pd.concat([side[counted], side[~counted]]).drop_duplicates(keys))
     both = sides[0].merge(sides[1].drop(columns="__cluster"), "outer", keys, suffixes=("_a", "_b"))
     cell, labels = cells(both, list(by))
     pairs = both[["__value_a", "__value_b"]].to_numpy(float)
     counted = ~np.isnan(pairs).any(axis=1)
     found = []
     for at, label in enumerate(labels):
-        here = (cell == at) & counted
+        here, missing = (cell == at) & counted, np.isnan(pairs).sum(axis=1)[cell == at]
         units_of = pd.DataFrame(np.column_stack([pairs[here], np.ones(here.sum())]))
         sums = units_of.groupby(both["__cluster"].to_numpy()[here], sort=True).sum().to_numpy(float)
-        alone = int(((cell == at) & ~counted).sum())
-        found.append(Matched(label, pairs[here], sums, alone))
+        left = int((missing == 1).sum()), int((missing == 2).sum())
+        found.append(Matched(label, pairs[here], sums, *left))
     return found
 
 
 def tested(metric: str, cell: Matched, resamples: int = TURNS) -> Paired:
     """Compare the two models in one cell. resamples: for `swap_p`."""
-    by, pairs, sums, alone = cell.by, cell.pairs, cell.sums, cell.alone
+    by, pairs, sums, left = cell.by, cell.pairs, cell.sums, (cell.alone, cell.neither)
     n = len(pairs)
     if not n:
-        return Paired(metric, by, 0, alone, *[None] * 10)
+        return Paired(metric, by, 0, *left, *[None] * 10)
     interval: Interval | None = bootstrap(sums, difference, limits=_LIMITS)
     low, high = interval or (None, None)
     mean_a, mean_b = (float(v) for v in pairs.mean(0))
@@ -213,7 +216,7 @@ def tested(metric: str, cell: Matched, resamples: int = TURNS) -> Paired:
         if len(sums) == n:
             p = mcnemar(one, other)
     swap = swapped(sums[:, 1] - sums[:, 0], resamples)
-    return Paired(metric, by, n, alone, mean_a, mean_b, mean_b - mean_a, low, high, *only, *p, swap)
+    return Paired(metric, by, n, *left, mean_a, mean_b, mean_b - mean_a, low, high, *only, *p, swap)
 
 
 def scores(found: Sequence[Paired], a: str, b: str, signature: str) -> list[Score]:
@@ -226,7 +229,8 @@ def scores(found: Sequence[Paired], a: str, b: str, signature: str) -> list[Scor
     rows = []
     for one in found:
         by: dict[str, JSON] = {"of": one.metric, "a": a, "b": b, **one.by}
-        left = {"on one side only": one.alone} if one.alone else {}
+        left = {"on one side only": one.alone, "on neither side": one.neither}
+        left = {why: number for why, number in left.items() if number}
         told: dict[str, Any] = {"bounds": None, "signature": signature}
         for name, value in (("a", one.a), ("b", one.b)):
             rows.append(Score(name, by, value, None, None, one.n, {}, **told))

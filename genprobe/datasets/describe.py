@@ -18,6 +18,7 @@ from genprobe.files import numbered_rows
 from genprobe.files.cells import cell_text
 from genprobe.records import Statement
 from genprobe.text import normalise, tokens
+from genprobe.text.display import alike
 
 SHOWN = 40  # values of a column that are listed
 
@@ -129,7 +130,7 @@ def _by(
 
 
 def _text(item: Statement, column: str) -> str:
-    return cell_text(next((v for k, v in item.extra.items() if k.lower() == column), None))
+    return alike(cell_text(next((v for k, v in item.extra.items() if k.lower() == column), None)))
 
 
 def _regions(item: Statement) -> list[str]:

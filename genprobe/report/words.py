@@ -62,6 +62,7 @@ REASONS = {
     "no contrast": "no contrast of the statement was asked about",
     "no original": "its original statement was not asked about",
     "on one side only": "it counts for only one of the two",
+    "on neither side": "it counts for none of the two",
     "only said": "it was asked about, and not scored",
     "only preferred": "it was scored, and not asked about",
     "tie said": "it was endorsed as often as rejected, such as by yes to a question and to its "
