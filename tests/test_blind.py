@@ -69,6 +69,12 @@ def test_what_others_say_is_no_answer_of_the_speaker():
     assert found["right"] >= 156 and not found["turned"]
 
 
+def test_who_weighs_two_sides_answers_both_and_who_leans_answers():
+    found = answers(HERE / "weighed.jsonl")
+    assert found["all"] == 101
+    assert found["right"] >= 98 and not found["turned"]
+
+
 def test_answers_of_replies_that_the_rules_were_mended_on():
     parts = [answers(path) for path in sorted((HERE / "replies_today").glob("*.jsonl"))]
     found = sum(parts, Counter())

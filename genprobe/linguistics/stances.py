@@ -38,6 +38,7 @@ from genprobe.linguistics.stems import (
     TELL,
     THAT,
     VERBS,
+    VERDICT,
     Hit,
     overlap,
     words_of,
@@ -83,12 +84,19 @@ def _of_others(hits: Sequence[Hit], core: Hit, me: bool) -> bool:
         if h.bits & OTHERS
         and not (idiom and any(s.bits & STATEMENT and s.first == h.first for s in before))
     ]
-    if any(h.bits & ALTHOUGH for h in before) or (others and not own):
+    although = any(h.bits & ALTHOUGH for h in before) and not _leans(hits)
+    if although or (others and not own):
         return True
     if _theirs(hits, core):
         return True
     # The subject may stand behind the verb.
     return not own and any(h.bits & OTHERS and h.first == core.last for h in hits)
+
+
+def _leans(hits: Sequence[Hit]) -> bool:
+    """Whether a concession decides: "Hard to say, though I am more inclined to disagree"."""
+    conceded = [h.first for h in hits if h.bits & ALTHOUGH]
+    return any(h.bits & VERDICT and h.first > min(conceded) for h in hits)
 
 
 def _is_reported(clause: Clause) -> bool:

@@ -34,7 +34,7 @@ BECAUSE = _BITS["because"]
 OWN, SAME, OPPOSITE = (_BITS[g] for g in ("own", "same", "opposite"))
 ONLY, TELL, SINGLE, PLAIN = (_BITS[g] for g in ("only", "tell", "single", "plain"))
 GROUP, JUDGE, OPEN, VERBS = (_BITS[g] for g in ("group", "judge", "open", "verbs"))
-REPORTED = _BITS["reported"]
+REPORTED, SIDES = _BITS["reported"], _BITS["sides"]
 STANCES = FOR | AGAINST | FOR_ME | AGAINST_ME
 NEGATIONS = NOT | NONE | WITHOUT
 # A longer match of these hides the shorter ones inside it.

@@ -72,7 +72,8 @@ CLAUSE_GROUPS = (
     *("certain", "and", "fully", "partly", "stereotype", "counter", "fine", "faulty", "statement"),
     *("such", "that", "although", "therefore", "verdict", "extent", "polite", "service"),
     *("here", "help", "say", "share", "tested", "because", "own", "same", "opposite", "only"),
-    *("tell", "single", "plain", "group", "judge", "open", "verbs", "reported", "clitics"),
+    *("tell", "single", "plain", "group", "judge", "open", "verbs", "reported", "sides"),
+    "clitics",
 )
 
 # table of the TOML -> its lists; prompts/languages/README.md says what goes where.

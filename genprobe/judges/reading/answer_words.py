@@ -175,9 +175,12 @@ def is_qualified(reply: Reply, k: int) -> bool:
         return False
     gap = reply.gaps[event.first]
     comma = COMMA.search(gap) is not None or "–" in gap or "—" in gap
-    for _, hits in reply.stems(first, event.first):
+    for gram, hits in reply.stems(first, event.first):
         if bits_of(hits) & (stems.NEGATIONS | stems.OTHERS | stems.STANCES):
             return False
+        own = gram.hits(reply.tokens, event.first, event.last)
+        if any(h.bits & stems.EXTENT and h.first == event.first for h in own):
+            return True  # Russian "but скорее да"
         qualifying = [h for h in hits if h.bits & (stems.EXTENT | stems.POLITE)]
         if qualifying and (comma or any(h.last == event.first for h in qualifying)):
             return True

@@ -13,7 +13,7 @@ from genprobe.judges.reading import phrases, probes
 from genprobe.judges.reading.lexicon import AROUND, POLARITY, UNCLEAR
 from genprobe.judges.reading.marked import as_found
 from genprobe.judges.reading.probes import OPPOSITE
-from genprobe.judges.reading.punctuation import SENTENCE_ENDS
+from genprobe.judges.reading.punctuation import FULL_STOPS, SENTENCE_ENDS
 from genprobe.judges.reading.reply import READ, WORD_RULES, Found, Reply
 from genprobe.judges.reading.said import LONGEST, Reading, Said
 from genprobe.linguistics import stems, verdicts
@@ -136,9 +136,13 @@ def left_open(reading: Reading, found: Found | str) -> Found | str:
     """Return the answer, or `hedge` where the reply leaves open which of two readings holds.
 
     That is so where a clause is all that the answer rests on, and its sentence or the next one
-    says "it depends on the context".
+    says "it depends on the context". `both` where its sentence weighs two sides.
     """
-    if isinstance(found, str) or reading.probe != "recognition":
+    if isinstance(found, str):
+        return found
+    if _weighs(reading, found):
+        return "both"
+    if reading.probe != "recognition":
         return found
     if found.rule not in ("clause", "stereotype", "not-stereotype"):
         return found
@@ -151,6 +155,34 @@ def left_open(reading: Reading, found: Found | str) -> Found | str:
         if any(h.bits & stems.OPEN and not _denied(hits, h) for h in hits):
             return "hedge"
     return found
+
+
+def _weighs(reading: Reading, found: Found) -> bool:
+    """Whether an answer is the first of two sides: "On the one hand I agree, on the other …".
+
+    Not where the second says the same, or a conclusion follows in the sentence.
+    """
+    if found.rule not in ("clause", "agree", "disagree", "stereotype", "not-stereotype"):
+        return False
+    k = bisect.bisect_left(reading.spans, (found.end, 0)) - 1  # its last token
+    first = reading.sentence_begins(k, k - LONGEST, FULL_STOPS)
+    last, stop = k + 1, min(len(reading.tokens), k + LONGEST)
+    while last < stop and not FULL_STOPS.search(reading.gaps[last]):
+        last += 1
+    pairs = [h for _, hits in reading.stems(first, last) for h in hits if h.bits & stems.SIDES]
+    if not pairs:
+        return False
+    low, high = reading.spans[first][0], reading.spans[last - 1][1]
+    sides = [s for s in reading.said if low <= s.start < high]
+    if any(s.answer in ("both", None) and s.start <= found.start < s.end for s in sides):
+        return True
+    before = [s for s in sides if s.end <= found.start and s.answer == OPPOSITE[found.answer]]
+    if before and not any(s.therefore for s in sides):
+        return True
+    after = [s.answer for s in sides if s.start > found.end and (s.therefore or s.answer)]
+    if found.answer in after or (OPPOSITE[found.answer] in after and sides[-1].therefore):
+        return False
+    return any(h.first <= k < h.last for h in pairs)
 
 
 def _denied(hits: Sequence[Hit], one: Hit) -> bool:

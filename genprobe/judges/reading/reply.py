@@ -121,8 +121,11 @@ class Reply:
             breaks = BREAKS if group in lexicon.OVER_COMMAS else BREAKS_AND_COMMAS
             if breaks.search(self.norm, start, end):
                 return False
-            if self.tokens[first] in self.lexicon.answers and COMMA.search(self.gaps[first + 1]):
-                return False  # "No, I agree" is an answer and a sentence
+            begins = self.tokens[first] in self.lexicon.answers
+            if begins and COMMA.search(self.gaps[first + 1]):
+                # "No, I agree" is an answer and a sentence, "Yes, and no." is none.
+                if group != "both" or not ends_of_answer(self.norm, end).match(self.norm, end):
+                    return False
         if group == "unlike":
             if last - first == 1 and not self._goes_on(event):
                 return False

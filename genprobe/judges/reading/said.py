@@ -309,8 +309,9 @@ def _is_reason(clause: Clause) -> bool:
 
 def _is_contrary(clause: Clause) -> bool:
     """Whether a clause is no more than "on the contrary"."""
-    short = clause.last - clause.first <= 3 and clause.hits
-    return bool(short) and all(h.bits & _BESIDE_CONTRARY for h in clause.hits)
+    if clause.last - clause.first > 3 or bits_of(clause.hits) & stems.THEREFORE:
+        return False  # "…, so I disagree"
+    return bool(clause.hits) and all(h.bits & _BESIDE_CONTRARY for h in clause.hits)
 
 
 def _is_mentioned(part: _Part, clause: Clause) -> bool:

@@ -94,6 +94,9 @@ def proposed(reply: Reply, kind: str) -> Found | None:
     if second is None:
         return None
     answer, sentence = second
+    hits = reply.lexicon.grammar.hits(words := text.tokens(sentence.text), 0, len(words))
+    if stems.bits_of(hits) & stems.SIDES:
+        return None  # "half of it is right and half wrong"
     return Found(answer, "learned", sentence.start, sentence.end)
 
 
