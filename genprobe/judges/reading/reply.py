@@ -122,10 +122,9 @@ class Reply:
             if breaks.search(self.norm, start, end):
                 return False
             begins = self.tokens[first] in self.lexicon.answers
-            if begins and COMMA.search(self.gaps[first + 1]):
-                # "No, I agree" is an answer and a sentence, "Yes, and no." is none.
-                if group != "both" or not ends_of_answer(self.norm, end).match(self.norm, end):
-                    return False
+            both = group == "both" and ends_of_answer(self.norm, end).match(self.norm, end)
+            if begins and COMMA.search(self.gaps[first + 1]) and not both:
+                return False  # "No, I agree" is an answer and a sentence, "Yes, and no." is none
         if group == "unlike":
             if last - first == 1 and not self._goes_on(event):
                 return False
