@@ -727,7 +727,7 @@ def scored(path, made, *, by=(), **options):
     """Scores of a file, and what was said of it."""
     path.write_text("".join(f"{json.dumps(row)}\n" for row in made), "utf-8")
     said = []
-    found = score(path, by=by, metrics=options.pop("metrics", ["endorsed"]), note=said.append)
+    found = score(path, by=by, note=said.append, **{"metrics": ["endorsed"], **options})
     return found, [str(line).partition(": ")[2] for line in said]
 
 
@@ -830,3 +830,16 @@ def test_replies_to_one_text_are_one_statement(tmp_path):
     (found,), _ = scored(tmp_path / "a.jsonl", replies(*made))
     (same,), _ = scored(tmp_path / "a.jsonl", replies(*named))
     assert (found.low, found.high) == (same.low, same.high)
+
+
+def test_a_region_in_two_spellings_is_one(tmp_path):
+    """--by region counts what --region counts."""
+    known = ["['KZ', 'kz']", "['kz']", "['RU', 'KZ']", "['ru ']"]
+    made = [
+        {"statement": f"s{n}", "regions": of, "answer": "yes" if n else "no"}
+        for n, of in enumerate(known)
+    ]
+    found, _ = scored(tmp_path / "a.jsonl", replies(*made), by=["region"])
+    assert {s.by["region"]: (s.n, s.value) for s in found} == {"KZ": (3, 2 / 3), "RU": (2, 1)}
+    (same,), _ = scored(tmp_path / "a.jsonl", replies(*made), regions=["kz"])
+    assert (same.n, same.value) == (3, 2 / 3)

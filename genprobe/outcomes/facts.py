@@ -70,6 +70,11 @@ def beside(outcomes: pd.DataFrame, by: Sequence[str], regions: Sequence[str]) ->
     elif wanted:
         outcomes, sets = outcomes[inside], sets[inside]
     if "region" in by:
+        # KZ and kz are one region, as they are to --region.
+        spelt: dict[str, str] = {}
+        for name in sorted({name for of in sets for name in of}):
+            spelt.setdefault(name.casefold(), name)
+        sets = sets.map(lambda of: tuple(dict.fromkeys(spelt[name.casefold()] for name in of)))
         outcomes = outcomes.assign(region=sets).explode("region")
         outcomes = outcomes[outcomes["region"].notna()].reset_index(drop=True)
     if not len(outcomes):

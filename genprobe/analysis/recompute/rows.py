@@ -561,6 +561,10 @@ def beside(rows: Sequence[Row], by: Mapping[str, JSON], regions: Sequence[str]) 
         return found
     name = next((one for one in _REGIONS if any(one in row for row in found)), "")
     wanted = {region.casefold() for region in regions}
+    spelt: dict[str, str] = {}
+    for row in found:
+        for region in _listed(row.get(name)):
+            spelt[region.casefold()] = min(region, spelt.get(region.casefold(), region))
     kept = []
     for row in found:
         there = _listed(row.get(name))
@@ -572,7 +576,8 @@ def beside(rows: Sequence[Row], by: Mapping[str, JSON], regions: Sequence[str]) 
                 continue
         elif wanted and not inside:
             continue
-        kept += [{**row, "region": one} for one in there] if "region" in by else [row]
+        own = dict.fromkeys(spelt[region.casefold()] for region in there)
+        kept += [{**row, "region": one} for one in own] if "region" in by else [row]
     return kept
 
 
