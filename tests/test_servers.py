@@ -574,7 +574,7 @@ def test_another_port_or_path_is_another_run(tmp_path):
         assert again.returncode == 0 and "6 of 6 replies were there already" in again.stderr
         asked = len(other.log)
         wrong = command(*words, "--base-url", other.url)
-        assert wrong.returncode == 2 and "another spec (server: " in wrong.stderr
+        assert wrong.returncode == 2 and "(server: " in wrong.stderr
         assert not any("sent" in body for body, _ in other.log[asked:])
     spec = Run.open(tmp_path / "run").spec
     assert spec.server == one.url and spec.thinking_seen == "none"
