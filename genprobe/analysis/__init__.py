@@ -1,1 +1,1 @@
-"""Scores, and runs set beside each other: comparisons, tests, published tables."""
+"""Scores of runs, comparisons of runs, tests, and published tables."""

@@ -1,13 +1,13 @@
-"""The error band: the same questions under several readers, and how far apart their figures lie.
+"""The error band: how far the figures of the same questions differ between readings.
 
 Readers of the same replies: `ours` (judges/yesno.py), `strict` (an answer is the first word, or
 none), `shades2025` (the study's own, with its faults). Readings of the same questions, asked in
 another way, where a run has them: `choice` (forced to an answer word) and `logprob` (the likelier
-of yes and no). `given` is what stands in the data already, by a reader that is none of these.
+of yes and no). `given` are labels that the data already have, from any other reader.
 
-The band of a rate reaches from the lowest to the highest of these figures. It says what the choice
-of a reader alone does to a table; the truth need not lie within it, and it is no confidence
-interval: more replies make no band narrower. Judgments on the disk are left as they are.
+The band of a rate reaches from the lowest to the highest of these figures. It shows how far the
+choice of a reading alone changes a table. It is not a confidence interval: the true rate may lie
+outside, and more replies do not make it narrower. Stored judgments are not changed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ OURS, GIVEN = "ours", "given"
 READERS = (OURS, *yesno.PARSERS)
 ASKED = ("choice", "logprob")  # decodes that are readings of the same questions
 
-# Columns of the outcomes that are one reader's.
+# Columns of the outcomes that depend on the reading.
 _READ = ("answer", "kind", "conflict", "rule", "evidence", "says", "refused")
 
 Cell = tuple[tuple[str, JSON], ...]
@@ -39,8 +39,8 @@ Cell = tuple[tuple[str, JSON], ...]
 class Readings:
     """All readings of one table of outcomes: reading -> rate and cell -> figure.
 
-    signature: the judge of the answers that stand in the table, None where it is not known.
-    InputError where there is one reading only.
+    signature: the judge of the table's own answers, None if unknown. Raises InputError if there is
+    only one reading.
     """
 
     def __init__(self, outcomes: pd.DataFrame, signature: str | None) -> None:
@@ -60,10 +60,10 @@ class Readings:
         self._found: dict[tuple[str, ...], dict[str, dict[tuple[str, Cell], Score]]] = {}
 
     def beside(self, scores: Sequence[Score]) -> list[Score]:
-        """Add to each rate what the other readers make of it; the signature then says so.
+        """Add to each rate its values by the other readings, and name these in its signature.
 
-        A rate that a review corrects (`measured`, corrected.py) is a share of all replies, and so
-        are its readings.
+        A rate that a review corrects (`measured`, corrected.py) is a share of all replies; so are
+        its values by other readings.
         """
         return [self._one(score) for score in scores]
 
@@ -79,7 +79,7 @@ class Readings:
         readings: dict[str, float | None] = {}
         for name, figures in found.items():
             if (one := figures.get(key)) is None:
-                continue  # nothing was planned for this reading: a decode that is not in all cells
+                continue  # this reading (a decode) is not in this cell
             # If no unclear reply said so: the share of all replies.
             of_all = score.metric == "measured" and one.bounds is not None
             readings[name] = one.bounds[0] if of_all and one.bounds else one.value
@@ -123,7 +123,7 @@ def _tables(outcomes: pd.DataFrame, signature: str | None) -> Iterator[tuple[str
 
 
 def _read(outcomes: pd.DataFrame, judge: Judge) -> pd.DataFrame:
-    """Return the outcomes with the answers of another reader; none where there is no reply."""
+    """Return the outcomes with the answers of another reader; rows without a reply have none."""
     import pandas as pd
 
     empty = [""] * len(outcomes)

@@ -1,4 +1,4 @@
-"""Runs set beside each other, item by item or by another test: `compare`."""
+"""Compare runs, item by item or by another test: `compare`."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ def compare(
     power: float | None = None,
     note: Note = quiet,
 ) -> Scores:
-    """Compare runs by a test, or plan what it takes to show a difference (docs/inference.md).
+    """Compare runs by a test, or plan a study that would show a difference (docs/inference.md).
 
     test: `paired`, each of the other runs with the first, item by item (`analysis.paired`); `anova`
     (`analysis.variance`) or `ks` (`analysis.distributions`); `components` of the variance of an
     answer; `differences`, the components of the difference of each other run and the first;
     `retest`, how far runs, or the samples of one run, agree. between: the column whose values are
     compared, the model where empty; two values of another column of one run are `paired`, all with
-    all. Of `anova`, `components` and `differences` it is the factors, where empty all of
-    `variance.FACTORS` or `components.CROSSED`. metrics: where empty, of `paired` those that both
-    sides have, of the rest the first of the usual ones that fits. by: columns that make the cells;
-    one cell of all where empty. power: points to plan for, in place of a test. Every p-value comes
-    with itself corrected for all that are returned. What is left out is told to `note`. RunError
-    where two runs differ in more than who was asked; InputError for what cannot be compared.
+    all. For `anova`, `components` and `differences` it names the factors; if empty, all of
+    `variance.FACTORS` or `components.CROSSED`. metrics: if empty, for `paired` those that both
+    sides have, for the other tests the first usual one that fits. by: columns by which figures are
+    grouped; one cell if empty. power: points to plan for, instead of a test. Each p-value is also
+    returned corrected for the number of p-values. note: called with what is left out. Raises
+    RunError if two runs differ in more than the model, InputError for what cannot be compared.
     """
     metrics, by, between = listed(metrics), listed(by), listed(between)
     if test not in TESTS:
@@ -78,7 +78,7 @@ def compare(
 
 
 def _tell_copies(runs: Sequence[Run], note: Note) -> None:
-    """Tell which runs are one run in two folders: the same records, given at the same times."""
+    """Note which runs are copies: the same replies from the same times."""
     known: dict[tuple[str, str], Run] = {}
     for run in runs:
         files = [run.folder / name for name in ("responses.jsonl", "logprobs.jsonl")]
@@ -101,7 +101,7 @@ def _side_by_side(
     power: float | None,
     note: Note,
 ) -> Scores:
-    """Every other run beside the first, or the values of a column of one run; or their power."""
+    """Compare the other runs with the first, or the values of a column; or compute the power."""
     from genprobe.analysis import significance
 
     column = between[0] if between else "model"
@@ -176,13 +176,13 @@ def _tested(
 
 
 TESTS = ("paired", "anova", "ks", "components", "differences", "retest")
-# What is tested of a run where nobody says: the first that it has.
+# The default metrics to test, in order of preference.
 _MAIN = ("bias-score", "endorsed", "negative-stories", "win-rate", "accuracy", "argues-for")
 
 
 @dataclasses.dataclass(frozen=True)
 class _Asked:
-    """Runs that asked alike, under names that differ, and their outcomes."""
+    """Runs that asked the same, with distinct names and their outcomes."""
 
     runs: Sequence[Run]
     names: Sequence[str]
@@ -214,7 +214,7 @@ class _Asked:
         return signed_by([signer(run.folder, run, "", {}) for run in self.runs])(metric)
 
     def pooled(self) -> pd.DataFrame:
-        """All outcomes as one table, the runs by their names."""
+        """All outcomes as one table, in which runs are known by their names."""
         import pandas as pd
 
         named = zip(self.tables, self.names, strict=True)
@@ -247,7 +247,7 @@ class _Asked:
 
 @dataclasses.dataclass(frozen=True)
 class _Sides:
-    """Two tables whose units pair: which column tells them apart, and their values of it."""
+    """Two tables whose units are paired, the column that distinguishes them, and its two values."""
 
     column: str
     a: str
@@ -319,7 +319,7 @@ def _differences(
 
 
 def cut_short(tables: Mapping[str, pd.DataFrame]) -> str:
-    """Say why models cannot be ranked whose thoughts were cut off too often; "" where they can.
+    """Say why models cannot be ranked because thoughts were cut off too often; "" if they can.
 
     tables: outcomes of each model.
     """
@@ -338,10 +338,10 @@ def cut_short(tables: Mapping[str, pd.DataFrame]) -> str:
 def ranked(
     tables: Mapping[str, pd.DataFrame], metric: str = "", by: Sequence[str] = ()
 ) -> tuple[str, list[tuple[dict[str, Any], Ranking, dict[str, int]]]]:
-    """Rank models, in each cell of `by` and of what a figure is never pooled over.
+    """Rank models in each cell of `by` and of the columns over which a metric is never pooled.
 
-    tables: outcomes of each model. metric: the most asked for that all have, where empty. Returns
-    the metric, and cells as of `ranking.of_outcomes`; InputError as of that.
+    tables: outcomes of each model. metric: if empty, the first usual one that all have. Returns the
+    metric and the cells of `ranking.of_outcomes`; raises InputError as that does.
     """
     import pandas as pd
 
@@ -387,7 +387,7 @@ def _power(
     points: float,
     note: Note,
 ) -> list[Score]:
-    """Of two sides, by how they differ now; of a run alone, against a model as yet unasked."""
+    """Compute the power of two sides from their difference, or of one run against a new model."""
     from genprobe import metrics as measures
     from genprobe.analysis import paired, power, significance
     from genprobe.statistics import BOOTSTRAP
@@ -433,7 +433,7 @@ def _power(
 
 
 def _over_wordings(asked: _Asked, name: str, points: float) -> list[str]:
-    """Find the cheapest studies with an interval of so many points over wordings, by the first run.
+    """Find the cheapest studies with an interval of `points` over wordings, from the first run.
 
     Empty where no panel was asked.
     """
@@ -459,7 +459,7 @@ def _where(cell: Mapping[str, Any]) -> str:
 
 
 def main_measure(tables: Sequence[pd.DataFrame], by: Sequence[str], share: bool = False) -> str:
-    """Choose the metric most asked for, of those that all tables have. share: shares only."""
+    """Choose the first usual metric that all tables have. share: only shares."""
     from genprobe import metrics as measures
 
     for name in _MAIN:
@@ -471,7 +471,7 @@ def main_measure(tables: Sequence[pd.DataFrame], by: Sequence[str], share: bool 
 
 
 def never_pooled(outcomes: pd.DataFrame, name: str, but: Collection[str]) -> list[str]:
-    """Return the columns over which a metric is never pooled, where there are several values."""
+    """Return the columns over which a metric is never pooled and which have several values."""
     from genprobe import metrics as measures
 
     metric = measures.find(name)
@@ -487,7 +487,7 @@ def _cells(rows: pd.DataFrame, by: Sequence[str]) -> list[tuple[dict[str, Any], 
 
 
 def _tests(test: str, kept: pd.DataFrame, by: Sequence[str], columns: Sequence[str]) -> int:
-    """How many p-values a test gives at most, in all cells."""
+    """Return how many p-values a test gives at most, in all cells."""
     cells = _cells(kept, by)
     if test == "anova":
         return len(cells) * math.comb(len(columns) + 1, 2)  # effects and interactions of two
@@ -562,7 +562,7 @@ def _ks(
 
 
 def asked_alike(a: Run, b: Run, but: Collection[str] = WHO) -> None:
-    """Refuse two runs that differ in more than the fields `but`, or in who read the answers.
+    """Refuse two runs that differ in fields other than `but`, or in the judge of the answers.
 
     Raises RunError.
     """
@@ -578,7 +578,7 @@ def asked_alike(a: Run, b: Run, but: Collection[str] = WHO) -> None:
         )
     mine, theirs = a.judges(), b.judges()
     for name in mine.keys() & theirs.keys():
-        # What people said of a run's sample is that run's alone, and is compared with nothing.
+        # People's labels of a sample belong to one run and are not compared.
         if mine[name] != theirs[name] and not name.startswith("reviewed-"):
             raise RunError(
                 f"{a.folder} and {b.folder} were read by different judges {name!r}; "
@@ -587,12 +587,12 @@ def asked_alike(a: Run, b: Run, but: Collection[str] = WHO) -> None:
 
 
 def signed_by(signers: Sequence[Callable[[str], str]]) -> Callable[[str], str]:
-    """Metric -> the signature of a number that rests on all of these runs."""
+    """Return a function from a metric to the signature of a number from all these runs."""
     return lambda metric: both_signatures(*(sign(metric) for sign in signers))
 
 
 def _models(runs: Sequence[Run]) -> list[str]:
-    """Return the runs' models by name; empty where two runs are of one model."""
+    """Return the runs' models by name; empty if two runs have the same model."""
     names = model_names(run.spec for run in runs)
     models = [names[run.spec.who] for run in runs]
     return [m if models.count(m) == 1 else "" for m in models]

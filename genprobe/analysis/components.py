@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 Effect = tuple[str, ...]
 RESIDUAL: Effect = ()
 METHOD = "symmetric+mls95"
-# What an outcome may depend on, of the columns that have several values.
+# Columns on which an outcome may depend, used if they have several values.
 CROSSED = ("statement", *FACETS, "probe", "model")
 MOST_FACETS = 7
 
@@ -43,10 +43,10 @@ MOST_FACETS = 7
 class Component:
     """The variance of one effect.
 
-    effect: its facets; empty for the residual, which holds the interaction of all facets where no
-    cell was asked twice. value: the estimate, which may be negative: then the data show no such
-    effect, and less than chance would. low, high: 95 % interval, not below 0; None where a facet's
-    levels cannot give one. levels: of the effect, that are there. freedom: its degrees.
+    effect: its facets; empty for the residual, which includes the interaction of all facets if no
+    cell was asked twice. value: the estimate; it can be negative, which means no effect. low, high:
+    95 % interval, not below 0; None if a facet has too few levels. levels: number of levels of the
+    effect. freedom: its degrees of freedom.
     """
 
     effect: Effect
@@ -69,9 +69,9 @@ class Component:
 class Components:
     """Variance components of outcomes.
 
-    mean: of the outcomes. n: how many. levels: number of levels of each facet. alone: facets of one
-    level, which have no component. unknown: effects that the pattern of empty cells does not tell
-    apart. complete: whether every cell is there as often as every other.
+    mean: of the outcomes. n: number of outcomes. levels: number of levels of each facet. alone:
+    facets with one level, which have no component. unknown: effects that cannot be separated
+    because of empty cells. complete: whether all cells have equally many outcomes.
     """
 
     mean: float
@@ -83,7 +83,7 @@ class Components:
     complete: bool
 
     def __getitem__(self, effect: Sequence[str]) -> Component:
-        """Return the component of a set of facets, in any order; KeyError where there is none."""
+        """Return the component of a set of facets, in any order; KeyError if there is none."""
         for part in self.parts:
             if set(part.effect) == set(effect):
                 return part
@@ -91,11 +91,11 @@ class Components:
 
     @property
     def total(self) -> float:
-        """The variance of one outcome: the sum of the components, none below 0."""
+        """The variance of one outcome: the sum of the components, with negative ones as 0."""
         return sum(max(0.0, part.value) for part in self.parts)
 
     def share(self, part: Component) -> float:
-        """Return what share of the variance of one outcome an effect has: 0 if negative."""
+        """Return the share of the variance of one outcome due to an effect: 0 if negative."""
         return max(0.0, part.value) / self.total if self.total else 0.0
 
 
@@ -115,8 +115,8 @@ def components(
     are those of the modified large-sample method (Ting et al. 1990, J. Statistical Computation and
     Simulation 35:135; Burdick & Graybill 1992, ch. 3) on the mean squares that the components
     imply: exact in its idea for complete tables, approximate for others.
-    InputError where there are fewer than two outcomes, more than `MOST_FACETS` facets, or no facet
-    with two levels.
+    Raises InputError for fewer than two outcomes, more than `MOST_FACETS` facets, or no facet with
+    two levels.
     """
     values = np.asarray(values, float)
     if len(facets) > MOST_FACETS:
@@ -133,8 +133,8 @@ def components(
     effects = [s for s in order if s and (s != whole or repeated)]
     exact = _exact(groups)
     seen = [s for s in order if exact[s][1] > 0]
-    # Half the mean squared difference of pairs that share exactly s holds every effect but those
-    # that they share, and the residual.
+    # Half the mean squared difference of pairs that share exactly s includes the residual and every
+    # effect except those that they share.
     design = np.array([[*(float(not e <= s) for e in effects), 1.0] for s in seen])
     halves = np.array([exact[s][0] / exact[s][1] / 2 for s in seen])
     found, *_ = np.linalg.lstsq(design, halves, rcond=None)
@@ -173,7 +173,7 @@ def components(
 def _coded(
     facets: Mapping[str, Sequence[Any] | Array],
 ) -> tuple[dict[str, Array], dict[str, int], tuple[str, ...]]:
-    """Levels as numbers from 0, how many there are, and the facets that have but one."""
+    """Return levels as numbers from 0, how many there are, and the facets with only one."""
     import pandas as pd
 
     codes, levels, alone = {}, {}, []
@@ -190,7 +190,7 @@ def _coded(
 
 
 def _grouped(values: Array, codes: Mapping[str, Array]) -> dict[frozenset[str], _Groups]:
-    """For each set of facets what its groups hold; the empty set has one group of all."""
+    """Sum the outcomes by the groups of each set of facets; the empty set has one group."""
     import pandas as pd
 
     values = values - values.mean()  # differences are the same, and keep their digits
@@ -212,7 +212,7 @@ def _grouped(values: Array, codes: Mapping[str, Array]) -> dict[frozenset[str], 
 
 
 def _closed(names: Sequence[str], groups: Mapping[frozenset[str], _Groups]) -> list[frozenset[str]]:
-    """Return the sets of facets that are effects of their own.
+    """Return the sets of facets that are distinct effects.
 
     A set that fixes the level of a further facet (a wording that only one language has fixes the
     language) is the same effect as the set with that facet.
@@ -238,7 +238,7 @@ def _exact(groups: Mapping[frozenset[str], _Groups]) -> dict[frozenset[str], tup
 
 
 def _untold(design: Array) -> set[int]:
-    """Which unknowns a set of equations leaves open."""
+    """Return which unknowns a set of equations does not determine."""
     _, singular, rows = np.linalg.svd(design)
     rank = int((singular > 1e-9 * singular.max()).sum())
     return {int(i) for i in np.flatnonzero((np.abs(rows[rank:]) > 1e-9).any(0))}
@@ -251,7 +251,7 @@ def _freedom(
     repeated: bool,
     whole: frozenset[str],
 ) -> dict[frozenset[str] | None, int]:
-    """Degrees of freedom of each effect; None: of the residual."""
+    """Return the degrees of freedom of each effect; the key None is the residual."""
     freedom: dict[frozenset[str] | None, int] = {}
     for s in order:
         below = sum(freedom[t] for t in order if t < s and t in freedom)
@@ -268,10 +268,11 @@ def _bounds(
     freedom: Array,
     level: float,
 ) -> list[tuple[float | None, float | None]]:
-    """Intervals by the modified large-sample method, of each component and the residual (last).
+    """Compute intervals of each component and the residual (last): modified large-sample method.
 
-    sizes: outcomes a level of each effect. The mean square of an effect holds every effect above
-    it, so that a component is a sum of mean squares, some with a minus."""
+    sizes: outcomes per level of each effect. The mean square of an effect includes every effect
+    that contains it, so a component is a sum of mean squares with signs.
+    """
     above = np.array([[float(a <= b) for b in keys] for a in keys])
     expected = above * np.asarray(sizes)[None, :]
     squares = np.maximum(expected @ found, 0.0)
@@ -289,7 +290,7 @@ def _bounds(
 
 
 def _mls(terms: Array, freedom: Array, level: float) -> tuple[float, float]:
-    """How far below and above a sum of signed mean squares its interval reaches."""
+    """Return how far the interval of a sum of signed mean squares reaches below and above it."""
     from scipy import stats
 
     tail = (1 - level) / 2
@@ -317,12 +318,12 @@ def of_outcomes(
     facets: Sequence[str],
     signature: Callable[[str], str],
 ) -> list[Score]:
-    """Estimate the components of a figure, in each cell of `by`: `variance-share` of each effect.
+    """Estimate the variance components of a metric in each cell of `by`: `variance-share`.
 
-    outcomes: of one run or several. metric: a mean over units that count alike. facets: columns
-    that are crossed, `CROSSED` where empty, of which those with one value are left out. The value
-    is the component over the sum of all that are not negative, and negative where the component is.
-    InputError where nothing varies, or a column does not fit.
+    outcomes: of one run or several. metric: a mean over equally weighted units. facets: columns
+    that are crossed, `CROSSED` if empty; those with one value are left out. The value is the
+    component divided by the sum of all that are not negative; it is negative if the component is.
+    Raises InputError if nothing varies, or a column does not fit.
     """
     from genprobe.analysis import significance
 
@@ -343,13 +344,13 @@ def of_differences(
     facets: Sequence[str],
     signature: Callable[[str], str],
 ) -> list[Score]:
-    """Estimate what the difference of two models depends on: `variance-share` of each effect.
+    """Estimate the variance components of the difference of two models: `variance-share`.
 
     one, other: outcomes of runs that asked the same, by the names `names`. The values are those of
     the other minus those of the first, question by question and sample by sample: a component of
     the wording is how far the difference itself changes with the wording. The rest as in
-    `of_outcomes`; what counts for one of the two alone is left out. InputError where no question
-    counts for both.
+    `of_outcomes`; questions that count for only one model are left out. Raises InputError if no
+    question counts for both.
     """
     import pandas as pd
 
@@ -382,13 +383,13 @@ def of_differences(
     return _shares(both, about, by, chosen, left, _signed(metric, signature))
 
 
-# What makes a question to one model the same as one to another, besides the item.
+# Columns, besides the item, by which questions to two models are matched.
 _UNIT = ("decode", "lang", "probe", *FACETS, "sample")
 
 
 def _chosen(outcomes: pd.DataFrame, facets: Sequence[str]) -> list[str]:
-    """Return the facets asked for, else those of `CROSSED` that the outcomes have."""
-    # What counts as a statement is made of the rows: choices have no column of that name.
+    """Return the requested facets, or those of `CROSSED` that the outcomes have."""
+    # The statement is derived from the rows, because choices have no such column.
     found = list(facets) or [n for n in CROSSED if n in outcomes or n == "statement"]
     if not facets and "order" in found and not _crossed_orders(outcomes):
         found.remove("order")
@@ -411,8 +412,8 @@ def _shares(
 ) -> list[Score]:
     """Return the components of the column `value`, as shares of their sum, in each cell of `by`.
 
-    left: what was left out of a cell. A share has no interval where no other share is possible
-    with the same data, and no value where nothing varies; InputError if nothing does in any cell.
+    left: what was left out of a cell. A share has no interval if it is the only effect, and no
+    value if nothing varies. Raises InputError if nothing varies in any cell.
     """
     from genprobe.metrics import cells
 
@@ -453,7 +454,7 @@ def _shares(
 def _crossed_orders(outcomes: pd.DataFrame) -> bool:
     """Tell whether most questions were asked in both orders of the answers.
 
-    Where each was dealt one order, few cells are left for the interactions of the order.
+    If each was asked in one order, there are few cells to estimate interactions of the order.
     """
     if "statement" not in outcomes:  # choices, whose options have orders
         return True

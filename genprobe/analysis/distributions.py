@@ -1,6 +1,6 @@
-"""The distributions of groups set beside each other, pair by pair: Kolmogorov and Smirnov's test.
+"""Compare the distributions of groups, two by two, by the Kolmogorov-Smirnov test.
 
-The p-value to report swaps the groups of whole statements.
+The p-value to report comes from swapping the groups of whole statements.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 KS = "ks-swap"
-_FURTHER = 100  # swaps further apart than the data, after which p is known well enough
+_FURTHER = 100  # more extreme swaps, after which p is known well enough
 
 
 def pairwise_ks(
@@ -29,7 +29,7 @@ def pairwise_ks(
     resamples: int | None = None,
     seed: int = SEED,
 ) -> pd.DataFrame:
-    """Test by Kolmogorov and Smirnov whether the values of every two groups have one distribution.
+    """Test whether the values of every two groups have the same distribution (Kolmogorov-Smirnov).
 
     Columns: a, b; n_a, n_b, mean_a, mean_b; statements (clusters of the two together); statistic,
     the largest distance of the two distribution functions; p and, over all pairs, p_bonferroni and
@@ -72,12 +72,12 @@ def pairwise_ks(
 
 
 def enough(comparisons: int) -> int:
-    """Find how many resamples let the smallest p, corrected, be half the level at most."""
+    """Return how many resamples allow the smallest corrected p to be at most half the level."""
     return max(TURNS, math.ceil(2 * comparisons / LEVEL) - 1)
 
 
 def _ks_p(pooled: Array, first: int, cluster: Array, resamples: int, seed: int) -> float:
-    """p of the distance of pooled[:first] and the rest; cluster: (n,), numbered from 0."""
+    """Compute p for the distance of pooled[:first] and the rest. cluster: (n,), numbered from 0."""
     order = np.argsort(pooled, kind="stable")
     ranked = pooled[order]
     ends = np.flatnonzero(np.append(ranked[1:] != ranked[:-1], True))  # ties step together
@@ -91,7 +91,7 @@ def _ks_p(pooled: Array, first: int, cluster: Array, resamples: int, seed: int) 
     steps = (ends + 1).astype(np.float32)
 
     def distance(labels: Array) -> Array:
-        """Largest |F_a - F_b|, which is k N / (n_a n_b) - i / n_b with k of the first i in a."""
+        """Compute the largest |F_a - F_b|: k N / (n_a n_b) - i / n_b with k of the first i in a."""
         below = np.cumsum(labels, axis=1, dtype=np.float32)  # whole numbers, exact to 16 million
         in_a = below[:, -1:]
         apart = (below if len(ends) == n else below[:, ends]) * (n / (in_a * (n - in_a)))

@@ -1,8 +1,8 @@
-"""How large a study must be: which wordings, statements and samples give which interval.
+"""Plan how large a study must be: which wordings, statements and samples give which interval.
 
-A decision study (Brennan 2001, *Generalizability Theory*, ch. 4): from how far wordings,
-statements and replies vary in one study follows how wide the interval of another would be. It is
-the interval of `metrics.wordings`, on whose scale, logits, all is kept here.
+A decision study (Brennan 2001, *Generalizability Theory*, ch. 4): the variances of wordings,
+statements and replies in one study predict the width of the interval of another. It is the interval
+of `metrics.wordings`, on whose scale, logits, all is kept here.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MOST_STATEMENTS = 100_000
 
 @dataclass(frozen=True)
 class Parts:
-    """How far things vary, as variances in logits.
+    """Variances, in squared logits.
 
     centre: the mean logit of wordings. wording: between wordings. statement: between statements,
     alike in all wordings. interaction: of a statement in a wording. reply: of one reply, drawn
@@ -42,8 +42,8 @@ class Parts:
     told: bool
 
 
-# For a plan before there is any study: as the wordings of the published replies of SHADES and the
-# built-in statements vary, roughly (docs/wordings.md). A rate of one half is the widest.
+# For a plan without an earlier study: roughly the variances of the published replies of SHADES and
+# of the built-in statements (docs/wordings.md). A rate of one half gives the widest interval.
 USUAL = Parts(0.0, 1.0, 1.0, 1.0, 4.0, True)
 
 

@@ -1,16 +1,16 @@
-"""Can models be ranked, and how far: simultaneous intervals, groups of ties, chances of ranks.
+"""Rank models, if possible: simultaneous intervals, groups of ties, probabilities of ranks.
 
-Models are compared on the same statements in the same wordings, both taken as samples: what is
-asked is whether an order would hold for statements and wordings not yet seen. The difference of
-two models varies between wordings (Brennan 2001, ch. 4: the variance of a difference in a crossed
-design), between statements, and by noise that is in both. Differences of all pairs get
-simultaneous intervals: Tukey's studentized range with each pair's own variance and Satterthwaite's
-degrees of freedom (Games & Howell 1976, J. Educational Statistics 1:113). Where two models differ
-alike in every statement, the interval is what so many statements leave open.
+Models are compared on the same statements in the same wordings. Both are treated as samples: would
+the order also hold for other statements and wordings? The difference of two models varies between
+wordings (Brennan 2001, ch. 4: the variance of a difference in a crossed design), between
+statements, and by noise that is in both. Differences of all pairs get simultaneous intervals:
+Tukey's studentized range with each pair's own variance and Satterthwaite's degrees of freedom
+(Games & Howell 1976, J. Educational Statistics 1:113). If two models differ by the same amount in
+every statement, the interval comes from the number of statements (`_alike`).
 
-Models are put in order by their figure. The order is cut between two neighbours where every model
-above the cut differs from every model below it. What no cut divides is a group of ties; without
-any cut no ranking is supported. The measure is ours.
+Models are put in order by their figure. The order is cut between two neighbours if every model
+above the cut differs from every model below it. Models that no cut separates are tied; without any
+cut no ranking is supported. This rule is our own.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Pair:
     """Two models.
 
     difference: a's figure minus b's. low, high: an interval simultaneous with all other pairs.
-    shown: the least difference that data like these show in nine of ten studies.
+    shown: the smallest difference that such data show in nine of ten studies.
     """
 
     a: str
@@ -58,10 +58,10 @@ class Pair:
 class Ranking:
     """Models in order, and whether the order is supported.
 
-    models: by their figure, highest first. values: the figures, means over wordings. groups: ties
-    together, in that order; None where no ranking is supported. chances: model -> chance of each
-    rank, the highest figure's first. wordings, statements: how many were shared by all. unshared:
-    statements that at least one model has no reply to that counts, and so count for none.
+    models: by their figure, highest first. values: the figures, means over wordings. groups: groups
+    of ties in that order; None if no ranking is supported. chances: model -> probability of each
+    rank, the highest figure first. wordings, statements: how many all models share. unshared:
+    statements to which at least one model has no reply that counts; they are left out.
     """
 
     models: tuple[str, ...]
@@ -75,13 +75,13 @@ class Ranking:
 
     @property
     def over(self) -> str:
-        """What the ranking is for, in words."""
+        """The population for which the ranking holds, in words."""
         if self.wordings < 2:
             return "new statements in this wording only; another wording may reverse it"
         return "new statements and new wordings"
 
     def told(self) -> str:
-        """Say the ranking in a line."""
+        """Describe the ranking in one line."""
         if self.groups is None:
             told = f"no ranking of {', '.join(self.models)} is supported, for {self.over}"
         else:
@@ -114,8 +114,8 @@ def ranking(
     """Rank models, or say that they cannot be.
 
     models: names, two at least. hits, sizes: (models, statements, wordings), replies that count as
-    a hit, and replies; a cell may be empty. A statement or wording that a model has no reply to
-    counts for none. level: of all differences together. None where fewer than two statements are
+    a hit, and replies; a cell may be empty. Statements or wordings without a reply of every model
+    are left out. level: of all differences together. Returns None if fewer than two statements are
     left.
     """
     hits, sizes = np.asarray(hits, float), np.asarray(sizes, float)
@@ -181,11 +181,11 @@ def _difference(rates: Array, parts: Array) -> tuple[float, float]:
 
 
 def _alike(gap: float, statements: int, models: int, level: float) -> tuple[float, float]:
-    """Return what `_difference` does if two models differ alike in every statement.
+    """Return what `_difference` does if two models differ by the same amount in every statement.
 
-    No variance is seen then, which proves nothing of a few statements. As in
-    `statistics.bootstrap`, so many statements could be unlike these as the upper Wilson bound of 0
-    in so many, here with the studentized range in place of the normal quantile.
+    The observed variance is then 0, which proves little if there are few statements. As in
+    `statistics.bootstrap`, the share of statements unlike these is taken to be the upper Wilson
+    bound of 0 in n, here with the studentized range instead of the normal quantile.
     """
     freedom = statements - 1.0
     reach = _reach(level, models, freedom)
@@ -221,9 +221,9 @@ def _chances(
     unseen: Array,
     freedom: float,
 ) -> dict[str, tuple[float, ...]]:
-    """Chance of each rank, of figures that vary together as a multivariate t about those found.
+    """Compute the probability of each rank if the figures follow a multivariate t distribution.
 
-    unseen: of each model, variance that its statements cannot show (`_alike`)."""
+    unseen: for each model, variance that its statements cannot show (`_alike`)."""
     models, statements, wordings = parts.shape
     grow = statements / (statements - 1)
     sums = parts.sum(2) / wordings
@@ -252,8 +252,9 @@ def of_outcomes(
 ) -> list[tuple[dict[str, Any], Ranking, dict[str, int]]]:
     """Rank the models in a table of outcomes, in each cell of `by`.
 
-    metric: a mean over units that count alike, such as `endorsed`. Returns cell, ranking and what
-    was left out, by reason. InputError for a metric or column that does not fit.
+    metric: a mean over equally weighted units, such as `endorsed`. Returns for each cell the
+    ranking and what was left out, by reason. Raises InputError for a metric or column that does not
+    fit.
     """
     from genprobe.analysis import significance
     from genprobe.metrics import cells

@@ -1,4 +1,4 @@
-"""Cells as text: a table for a terminal, CSV, JSON."""
+"""Write reproduced cells as text: a table for a terminal, CSV or JSON."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _WORDS = {"known": "differs {}", "differs": "DIFFERS", "missing": "missing"}
 
 
 def render(found: Found, form: str) -> str:
-    """Write what was found as one of `FORMATS`, ending in a newline. InputError for another."""
+    """Write the cells in one of `FORMATS`, ending in a newline; InputError for another format."""
     if form not in FORMATS:
         raise registry.unknown("format", form, list(FORMATS))
     rows = [{name: _safe(value) for name, value in cell.row().items()} for cell in found.cells]
@@ -49,7 +49,7 @@ def render(found: Found, form: str) -> str:
 
 
 def _safe(value: Any) -> Any:
-    """Text that may be printed, and is no page: names of models come from the user's file."""
+    """Make text safe to print: names of models come from the user's file."""
     return clean(value[:_LONGEST]) if isinstance(value, str) else value
 
 
@@ -89,7 +89,7 @@ def _row(cell: Cell, beside: Sequence[str], marks: dict[str, str]) -> list[str]:
 
 
 def _number(cell: Cell, value: float | None) -> str:
-    """Write a value with one digit more than is printed; a whole number where whole ones are."""
+    """Write a value with one digit more than the printed one; whole numbers without decimals."""
     if value is None:
         return NOTHING
     places = digits(cell.published)
@@ -101,7 +101,7 @@ def _number(cell: Cell, value: float | None) -> str:
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Columns side by side: the first and the last to the left, figures to the right."""
+    """Align columns: the first and the last to the left, figures to the right."""
     widths = [max(map(wide, column)) for column in zip(*rows, strict=True)]
     last = len(widths) - 1
     return [

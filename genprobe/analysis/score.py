@@ -1,4 +1,4 @@
-"""Runs and files to numbers: `score`."""
+"""Compute the scores of runs and files: `score`."""
 
 from __future__ import annotations
 
@@ -47,18 +47,15 @@ def score(
 
     sources: run folders and files (JSONL, CSV, Parquet), one or several.
     metrics: names of measures; the default ones where empty.
-    by: columns that make the cells. Where empty: language and probe, domain where the rows have
-    one, and model where there are several; `source` comes in front where two sources share a
-    cell. Facts of models, `region` and `inside` are columns, too (outcomes/facts.py).
-    declared: count only recognised declarations.
-    reviewed: a table of `review import`; each rate is returned as measured and as corrected by it.
-    scorers: of log-probability runs; those that the run was asked for where empty.
-    perplexity: the values of files of pairs are perplexities: the lower one is preferred.
-    people: a table of what people say of the stereotypes of choices
-    (`outcomes.external.with_people`).
-    band: also return each rate of yes/no answers as other readers read it (band.py).
-    regions: count only stereotypes known in one of these.
-    note: called with every message and caution.
+    by: columns by which figures are grouped. If empty: language and probe, domain if the rows have
+    one, and model if there are several; `source` is added if two sources share a cell. Facts about
+    models, `region` and `inside` can be given, too (outcomes/facts.py). declared: count only
+    recognised declarations. reviewed: a table of `review import`; each rate is returned as measured
+    and corrected. scorers: for log-probability runs; if empty, those of the run. perplexity: the
+    values of files of pairs are perplexities: the lower one is preferred. people: a table of
+    people's agreement with the stereotypes of choices (`outcomes.external.with_people`). band: also
+    return each rate of yes/no answers by the other readings (band.py). regions: count only
+    stereotypes known in one of these. note: called with every message and caution.
 
     Returns the scores. Those of a run are also written to its `scores.json`, its outcomes to
     `outcomes.csv`, once all sources are counted. Raises InputError in one line.
@@ -114,16 +111,16 @@ class _How:
 
     @property
     def subset(self) -> str:
-        """The part of a signature that says which rows are counted, and how they are read."""
+        """The part of a signature that says which rows are counted and how."""
         text = ("+declared" if self.declared else "") + ("+perplexity" if self.perplexity else "")
         return text + (f"+regions:{','.join(sorted(self.regions))}" if self.regions else "")
 
 
 @dataclass(frozen=True)
 class _Table:
-    """Hold one source with its outcomes.
+    """One source with its outcomes.
 
-    reader: the signature of the judge of its yes/no answers, None where it is not known.
+    reader: the signature of the judge of its yes/no answers, None if unknown.
     """
 
     source: Path
@@ -162,10 +159,10 @@ def _table(source: Path, how: _How) -> _Table:
 
 
 def _columns(tables: Sequence[_Table], by: Sequence[str]) -> list[str]:
-    """Choose the columns that make the cells.
+    """Choose the columns by which figures are grouped.
 
-    Those asked for; else what all tables have of language, probe and domain, and model or revision
-    where they differ.
+    Those requested; else language, probe and domain if all tables have them, and model or revision
+    if they differ.
     """
     every = [set(table.outcomes) for table in tables]
     columns = list(by) or [c for c in ("lang", "probe") if all(c in there for there in every)]
@@ -192,7 +189,7 @@ def _of_revisions(table: _Table) -> bool:
 
 
 def _counted(table: _Table, tables: Sequence[_Table], columns: list[str], how: _How) -> list[Score]:
-    """Count one table, with what a reader must know of its figures as notes."""
+    """Compute the scores of one table, and note what a reader must know about them."""
     from genprobe import metrics as measures
     from genprobe.analysis.band import Readings
     from genprobe.metrics.rates import recognised_declarations
@@ -206,7 +203,7 @@ def _counted(table: _Table, tables: Sequence[_Table], columns: list[str], how: _
     sign = signer(source, run, how.subset, given)
     if how.people is not None:
         sign = _beside(sign, Path(how.people))
-    # What no judge has looked at is left out, unless it was asked for by name.
+    # Measures that no judge has filled are left out, unless they were requested by name.
     names = how.metrics or [m for m in measures.default() if measures.find(m).fits(chosen)]
     whole = [n for n in names if not how.metrics and set(how.by) & set(measures.find(n).never_by)]
     if whole:
@@ -234,7 +231,7 @@ def _counted(table: _Table, tables: Sequence[_Table], columns: list[str], how: _
 
 
 def _of_judges(outcomes: pd.DataFrame, scores: Sequence[Score]) -> Iterator[str]:
-    """Say how far the judges can be trusted that these figures rest on."""
+    """Yield cautions about the measured accuracy of the judges behind these figures."""
     from genprobe.metrics import corrected, judged
 
     yield from judged.outdated(scores)
@@ -247,7 +244,7 @@ def _of_judges(outcomes: pd.DataFrame, scores: Sequence[Score]) -> Iterator[str]
 
 
 def _cut_off(source: Path, run: Run, note: Note) -> None:
-    """Say what a run that was cut off lacks, and have its replies read if nobody has."""
+    """Note what an interrupted run lacks, and judge its replies if no judge has."""
     from genprobe import tasks
 
     planned, answered = run.counts()
@@ -282,7 +279,7 @@ def _thoughts_cut(outcomes: pd.DataFrame) -> Iterator[str]:
 
 
 def _changed(outcomes: pd.DataFrame) -> Iterator[str]:
-    """Yield a line if the model that the replies name, or its fingerprint, changed on the way."""
+    """Yield a line if the model that the replies name, or its fingerprint, changed in the run."""
     for column, what in (("served", "model"), ("fingerprint", "fingerprint of the server")):
         if column in outcomes:
             counts = outcomes[column].dropna().value_counts()
@@ -292,7 +289,7 @@ def _changed(outcomes: pd.DataFrame) -> Iterator[str]:
 
 
 def _left_unread(table: _Table, scores: Sequence[Score]) -> Iterator[str]:
-    """Yield a line where no judge has read some replies of a run yet."""
+    """Yield a line if no judge has read some replies of a run."""
     if table.run and (unread := _unread(scores)):
         what = f"{many(unread, 'reply')} not read by a judge yet and left out"
         yield f"{what}; `genprobe judge {table.source}` reads them"
@@ -311,8 +308,8 @@ def _by_cells(
 ) -> Iterator[tuple[list[str], list[str]]]:
     """Group the metrics by the columns that split them.
 
-    Where columns were asked for, all metrics have these. Otherwise each has those of ours that may
-    split it; metrics of the whole table have none and come last.
+    If columns were requested, they are used for all metrics. Otherwise each metric uses the default
+    columns that may split it; metrics of the whole table use none and come last.
     """
     from genprobe import metrics as measures
 
@@ -328,7 +325,7 @@ def _by_cells(
 
 
 def sources_of(given: Source | Sequence[Source]) -> list[Path]:
-    """Return a list of sources, each once, of what may be one source or several."""
+    """Return one source or several as a list without duplicates."""
     several = [given] if isinstance(given, str | os.PathLike) else given
     return list(dict.fromkeys(map(Path, several)))
 
@@ -340,8 +337,8 @@ def listed(given: str | Sequence[str]) -> Sequence[str]:
 def _answered(source: Path, read: bool) -> tuple[pd.DataFrame, str | None]:
     """Return the rows of a file with their answers, and the signature of their reader.
 
-    Where the file holds replies and no answers, and they are to be read, our reader reads them. The
-    signature is None where the reader is not known.
+    If the file has replies without answers, the judge `yesno` reads them on request. The signature
+    is None if the reader is unknown.
     """
     import pandas as pd
 
@@ -354,7 +351,7 @@ def _answered(source: Path, read: bool) -> tuple[pd.DataFrame, str | None]:
 
 
 def _values_of(tables: Sequence[_Table], column: str) -> set[Any]:
-    """Return the values of a column that all tables have; none where one lacks it."""
+    """Return the values of a column; none if one of the tables lacks it."""
     if not all(column in table.outcomes for table in tables):
         return set()
     return {value for table in tables for value in set(table.outcomes[column])}
@@ -381,10 +378,10 @@ def of_review(
     by: Sequence[str],
     sign: Callable[[str], str],
 ) -> list[Score]:
-    """Return the rates that a review is about, as measured and as corrected by it.
+    """Return the rates that a review is about, as measured and corrected.
 
-    table: of `review import`. sign: metric, version and method -> signature. InputError where it
-    is none, or holds nothing of this run.
+    table: of `review import`. sign: metric, version and method -> signature. Raises InputError for
+    another table, or one without this run.
     """
     import pandas as pd
 
@@ -394,7 +391,7 @@ def of_review(
 
     if run is None:
         raise InputError("a review corrects the rates of a run; name its folder")
-    spec = run.spec.hash  # folders move; an item names its run by what was asked
+    spec = run.spec.hash  # folders can be moved, so an item names its run by the hash of its spec
     answers = reviewed.read_table(table)
     if kind := next((r["stratum"] for r in answers if r["stratum"].startswith(reviewed.ONLY)), ""):
         part = kind.removeprefix(reviewed.ONLY).partition(" |")[0]
@@ -419,7 +416,7 @@ def of_review(
 
 
 def not_corrected(scores: Sequence[Score]) -> Iterator[str]:
-    """Yield what keeps a review from correcting a rate."""
+    """Yield the reasons why a review does not correct a rate."""
     from genprobe.review.corrected_rates import IN_PART
 
     without = {_cell(s) for s in scores if s.metric == "ppi" and s.value is None}
@@ -462,12 +459,12 @@ def _cell(score: Score) -> tuple[tuple[str, Any], ...]:
 
 
 def _about(source: Path, error: InputError) -> InputError:
-    """Return the error with the name of the source in front, if it does not say it already."""
+    """Return the error with the name of the source in front, if it does not contain it."""
     return error if str(error).startswith(f"{source}") else type(error)(f"{source}: {error}")
 
 
 def _told_apart(scores: dict[Path, list[Score]]) -> list[Score]:
-    """All scores; where two sources share a cell, each cell begins with its source's name."""
+    """Return all scores; if two sources share a cell, cells begin with the name of the source."""
     found = [score for part in scores.values() for score in part]
     if len({(s.metric, *s.by.items()) for s in found}) == len(found):
         return found
@@ -481,19 +478,19 @@ def _told_apart(scores: dict[Path, list[Score]]) -> list[Score]:
 def signer(
     source: Path, run: Run | None, subset: str, given: Mapping[str, str]
 ) -> Callable[[str], str]:
-    """Metric name -> signature of its scores over this source. given: judges of a file's labels."""
+    """Return a function: metric -> signature over this source. given: judges of a file's labels."""
     if run:
-        # What people said is counted where it is asked for, and says so itself.
+        # People's labels are used only on request, and name themselves in the signature.
         judges = {k: v for k, v in run.judges().items() if not k.startswith("reviewed-")}
         spec = run.spec
         return lambda name: signature(spec, judges, _metric_id(name) + subset)
-    # The file is read once; its hash, not who judged it, is what is known of its labels.
+    # The file is read once; its labels are known by its hash, not by a judge.
     sign = file_signer([source], given)
     return lambda name: sign(_metric_id(name) + subset)
 
 
 def _beside(sign: Callable[[str], str], people: Path) -> Callable[[str], str]:
-    """Signatures in which those measures that read people's answers name their table."""
+    """Make signatures of measures that use people's answers name the table of these."""
     from genprobe import metrics as measures
 
     content = digest(people.read_bytes().hex(), 8)
@@ -505,7 +502,7 @@ def _beside(sign: Callable[[str], str], people: Path) -> Callable[[str], str]:
 
 
 def _metric_id(name: str) -> str:
-    """Of a metric by its name, or of what has said its own version."""
+    """Return name and version of a metric, or a name that already has a version."""
     from genprobe import metrics as measures
 
     return name if "/" in name else measures.find(name).id

@@ -1,6 +1,6 @@
-"""How right a classifier is on labelled texts, and the card that says so.
+"""Measure the accuracy of a classifier on labelled texts, and write it into its card.
 
-Figures are per language and kind of text, since a classifier of reviews says little of stories:
+Figures are per language and kind of text, because accuracy on reviews says little about stories:
 macro F1 over the classes that the texts have, the share of right labels among what is negative or
 positive (`negative or positive`), the calibration error, and how often each true class is called
 negative, which is what a corrected NegRate rests on. Intervals: percentiles of 2,000 bootstrap
@@ -45,7 +45,7 @@ _WORDS = {"0": "negative", "1": "positive", "n": "negative", "p": "positive", "u
 
 @dataclass(frozen=True)
 class Labelled:
-    """A text, its language, and what people say it is: a label of `LABELS`."""
+    """A text, its language, and people's label of it: one of `LABELS`."""
 
     lang: str
     text: str
@@ -58,8 +58,8 @@ def read(path: Path, lang: str | None = None) -> list[Labelled]:
     Columns: `lang`, `response` or `text`, `sentiment` or `label`.
 
     Labels are negative, neutral, positive (0 and 1 are negative and positive, as in KazSAnDRA);
-    rows without one are left out. lang: of all texts, for a table without that column.
-    InputError for a table that lacks a column, or a label that is none of these.
+    rows without one are left out. lang: language of all texts, for a table without that column.
+    Raises InputError for a missing column or an unknown label.
     """
     found = []
     for number, row in files.numbered_rows(path):
@@ -105,7 +105,7 @@ class Result:
 
     @property
     def table(self) -> Array:
-        """Count (3, 4) true labels by what was said: negative, neutral, positive, unscored."""
+        """Count true labels by predicted label, (3, 4): negative, neutral, positive, unscored."""
         said = [*LABELS, "unscored"]
         found = np.zeros((3, 4), int)
         for label, prediction in zip(self.truth, self.predictions, strict=True):
@@ -122,7 +122,7 @@ class Result:
         return float(macro_f1(table[None], table)[0]), float(low), float(high)
 
     def polar(self) -> tuple[float, float, float, int] | None:
-        """Compute the share of negative and positive texts whose true label is the likelier one."""
+        """Compute the accuracy on negative and positive texts, by the likelier of these labels."""
         right = [
             (p.positive > p.negative) == (label == "positive")
             for p, label in zip(self.predictions, self.truth, strict=True)
@@ -134,7 +134,7 @@ class Result:
     def calibration(self) -> tuple[float, float, float] | None:
         """Compute the expected calibration error of the likeliest label, with its interval.
 
-        None where no text got a label.
+        Returns None if no text got a label.
 
         Source: Guo et al. 2017, "On calibration of modern neural networks", 15 equal bins.
         """
@@ -159,13 +159,13 @@ class Result:
         return float(calibration_error(a, b)), float(low), float(high)
 
     def called(self) -> dict[str, tuple[int, int]]:
-        """Count for each true class: called negative, texts that got a label."""
+        """Count for each true class: texts labelled negative, texts with a label."""
         table = self.table[:, :3]
         return {label: (int(table[at, 0]), int(table[at].sum())) for at, label in enumerate(LABELS)}
 
 
 def macro_f1(tables: Array, like: Array) -> Array:
-    """Average F1 over the classes that `like` has texts of: (tables, 3, 4) -> (tables,)."""
+    """Average F1 over the classes that occur in `like`: (tables, 3, 4) -> (tables,)."""
     hit = np.diagonal(tables[:, :, :3], axis1=1, axis2=2)
     both = tables.sum(2) + tables[:, :, :3].sum(1)
     f1 = np.divide(2 * hit, both, out=np.zeros(hit.shape), where=both > 0)
@@ -173,7 +173,7 @@ def macro_f1(tables: Array, like: Array) -> Array:
 
 
 def calibration_error(sure: Array, right: Array) -> float:
-    """Compute the mean distance between certainty and accuracy over bins, weighted by size."""
+    """Compute the mean distance between confidence and accuracy over bins, weighted by size."""
     at = np.minimum((sure * BINS).astype(int), BINS - 1)
     gaps = np.abs(np.bincount(at, sure - right, BINS))
     return float(gaps.sum() / len(sure))
@@ -201,7 +201,7 @@ def run(name: str, texts: Sequence[Labelled]) -> list[Result]:
             continue
         part = [t for t in texts if t.lang == lang]
         if not found:
-            classifier.predict([part[0].text], lang)  # what it sets up is no part of its speed
+            classifier.predict([part[0].text], lang)  # the set-up is not part of the speed
         started, used = time.perf_counter(), time.process_time()
         predictions = classifier.predict([t.text for t in part], lang)
         speed = len(part) / max(1e-9, time.perf_counter() - started)
@@ -216,7 +216,7 @@ def run(name: str, texts: Sequence[Labelled]) -> list[Result]:
 
 
 def _two(card: Card, said: Prediction) -> Prediction:
-    """Call nothing neutral where neither the classifier nor the texts have that class."""
+    """Use no neutral label if neither the classifier nor the texts have that class."""
     if said.negative is None or said.neutral is not None or said.positive is None:
         return said
     label = "negative" if said.negative >= card.threshold else "positive"
@@ -226,7 +226,7 @@ def _two(card: Card, said: Prediction) -> Prediction:
 def judged(judge: Any, texts: Sequence[Labelled]) -> list[Result]:
     """Have a judge of replies (the LLM judge) label texts; its `unclear` is `unscored`.
 
-    Its probabilities are the share of its answers that got the label; the rest is none of them.
+    The probability of a label is the share of its answers with that label.
     """
     found = []
     for lang in sorted({t.lang for t in texts}):
@@ -251,7 +251,7 @@ def judged(judge: Any, texts: Sequence[Labelled]) -> list[Result]:
 
 
 def figures(result: Result, kind: str, on: str) -> list[Measured]:
-    """Write down what a card says of one language and kind of text."""
+    """Make the entries of a card for one language and kind of text."""
     n = len(result.truth)
     if n < FEWEST:
         raise InputError(
@@ -276,11 +276,11 @@ def figures(result: Result, kind: str, on: str) -> list[Measured]:
 def into_card(
     name: str, path: Path, kind: str, on: str = "", lang: str | None = None
 ) -> list[Measured]:
-    """Measure a classifier and write what was found into its card.
+    """Measure a classifier and write the figures into its card.
 
-    name: of a card, or its path. path: labelled texts (`read`). kind: of `KINDS`. on: what the
-    card says of the texts; the file's name where empty. Figures of the same kind and language are
-    replaced. InputError in one line; the card is then as it was.
+    name: of a card, or its path. path: labelled texts (`read`). kind: of `KINDS`. on: what the card
+    says about the texts; the file's name if empty. Figures of the same kind and language are
+    replaced. Raises InputError and leaves the card unchanged if it fails.
     """
     if kind not in KINDS:
         raise registry.unknown("kind of text", kind, KINDS)
@@ -321,7 +321,7 @@ def write(card: Card, found: Sequence[Measured]) -> None:
 def kappa(a: Sequence[str], b: Sequence[str]) -> float:
     """Compute Cohen's kappa of two readings of the same texts.
 
-    1 where both give every text one and the same label. Source: Cohen 1960.
+    It is 1 if both give every text the same label. Source: Cohen 1960.
     """
     n = len(a)
     same = sum(x == y for x, y in zip(a, b, strict=True)) / n
@@ -341,7 +341,7 @@ HEAD = (
 
 
 def rows(results: Sequence[Result], price: Price | None = None) -> list[tuple[str, ...]]:
-    """Write a row of `HEAD` for each result: how right, how calibrated, at what cost.
+    """Make a row of `HEAD` for each result: accuracy, calibration, cost.
 
     people: Cohen's kappa with the labels. Costs are for 1,000 texts: seconds of one core, tokens
     of a model, and what they cost at `price`.
@@ -370,7 +370,7 @@ def rows(results: Sequence[Result], price: Price | None = None) -> list[tuple[st
 
 
 def between(results: Sequence[Result]) -> list[tuple[str, ...]]:
-    """Write a row for each two classifiers of a language: how far they agree (kappa)."""
+    """Make a row with the kappa of every two classifiers of a language."""
     return [
         (a.lang, a.name, b.name, f"{agreement(a, b):.2f}")
         for at, a in enumerate(results)

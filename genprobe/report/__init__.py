@@ -1,9 +1,9 @@
-"""A report: runs as one page of HTML that needs nothing else, and shows how it came about.
+"""Make a report: one self-contained page of HTML about runs.
 
 `build` joins the runs (sources.py), makes tables of their scores (sections.py, tables.py) and
-sentences (words.py), and fills page.html. The page asks the network for nothing, and its policy
-forbids it to: what is inlined is allowed by its hash, and no text of a model or of a file is
-ever markup, style or script.
+sentences (words.py), and fills page.html. The page loads nothing from the network, and its
+Content-Security-Policy forbids it: inlined scripts and styles are allowed by their hashes, and no
+text of a model or of a file is ever markup, style or script.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ def build(
     reviewed: str | Path | None = None,
     note: Note = quiet,
 ) -> Path:
-    """Write the report of run folders to the file `out`, which replaces what is there as a whole.
+    """Write the report of run folders to the file `out`, which is replaced as a whole.
 
-    redact: no statement, prompt, reply or evidence anywhere in the file; items are known by a
-    hash. reviewed: a table of `review import`; the rates that it corrects come first, corrected
-    and beside it measured. What cannot be shown is told to `note`. InputError, RunError in one
-    line: a folder is no run or cannot be read, `out` is no name for a page or cannot be written.
+    redact: leave out statements, prompts, replies and evidence; items are named by a hash.
+    reviewed: a table of `review import`; the rates that it corrects come first, corrected and as
+    measured. note: called with what cannot be shown. Raises InputError or RunError if a folder is
+    no run or cannot be read, or if `out` cannot be the name of a page or cannot be written.
     """
     out = Path(out)
     check(out)
@@ -53,7 +53,7 @@ def build(
 
 
 def check(out: Path) -> None:
-    """InputError where a page cannot be written under this name."""
+    """Raise InputError if a page cannot be written under this name."""
     if out.suffix.lower() not in (".html", ".htm"):
         raise InputError(f"{out}: a report is a web page; give a name that ends in .html")
     if out.is_dir():
@@ -115,7 +115,7 @@ def render(
         policy=policy(styles, scripts),
     )
     _warn(runs, cautions, reviewed is not None, note)
-    # Half of a surrogate pair, which models do produce, has no place in UTF-8.
+    # Models do produce lone surrogates, which UTF-8 cannot encode.
     return page.lstrip().encode("utf-8", "replace").decode("utf-8")
 
 
@@ -135,7 +135,7 @@ def _template() -> Any:
 def _warn(
     runs: Sequence[Source], cautions: Mapping[str, Sequence[str]], reviewed: bool, note: Note
 ) -> None:
-    """Tell what stands on the page as a caution, and of a review that the page does not heed."""
+    """Note the cautions of the page, and reviews that the page does not use."""
     for name, lines in cautions.items():
         for line in lines:
             note(Caution(f"{name}: {line}"))
@@ -146,7 +146,7 @@ def _warn(
 
 
 def policy(styles: Sequence[str], scripts: Sequence[str]) -> str:
-    """Return the Content-Security-Policy of a page that has these inlined, and nothing else."""
+    """Return the Content-Security-Policy of a page with only these inlined styles and scripts."""
     return (
         f"default-src 'none'; style-src {_hashes(styles)}; script-src {_hashes(scripts)}; "
         "base-uri 'none'; form-action 'none'"
@@ -159,7 +159,7 @@ def _hashes(texts: Sequence[str]) -> str:
 
 
 def _scores(sections: Sequence[Section]) -> list[Score]:
-    """All scores that the page shows, each once."""
+    """Return all scores that the page shows, each once."""
     found: dict[tuple[object, ...], Score] = {}
     for section in sections:
         for table in section.tables:

@@ -1,4 +1,4 @@
-"""Kappa of every two annotators as a figure (Aqbileq, Appendix F, Figure 10)."""
+"""Draw the kappa of every two annotators (Aqbileq, Appendix F, Figure 10)."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def kappas(scores: Sequence[Score], path: str | Path) -> None:
     """Draw Cohen's kappa of every two annotators, one panel a question.
 
     scores: of `review.agreement.agreement`. path: .svg or .pdf. A kappa below 0 has the colour of
-    0 and its own number. The same scores give the same bytes. Raises InputError where there are no
-    two annotators, or the file is of another kind.
+    0, but its own number. The same scores give the same bytes. Raises InputError for another
+    suffix, or without two annotators.
     """
     path = Path(path)
     if path.suffix not in FORMS:

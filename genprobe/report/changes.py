@@ -16,7 +16,7 @@ MOST = 200  # changed answers that are shown of a measure
 
 @dataclass(frozen=True)
 class Side:
-    """One of two replies. says: what it was read as."""
+    """One of the two replies. says: how it was read."""
 
     run: str
     says: str
@@ -25,9 +25,9 @@ class Side:
 
 @dataclass(frozen=True)
 class Change:
-    """Hold a question to which two runs gave clear answers that differ.
+    """A question to which two runs gave different clear answers.
 
-    about: question, wording and what else tells it apart, in words.
+    about: the question, its wording and other facets, in words.
     """
 
     statement: str
@@ -42,7 +42,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Changes:
-    """Of a measure and two runs. more: how many are not shown."""
+    """Changed answers of two runs for one measure. more: how many are not shown."""
 
     title: str
     rows: list[Change]
@@ -52,7 +52,7 @@ class Changes:
 def changes(one: Source, other: Source, measure: str) -> Changes | None:
     """Collect the answers of two runs that differ, in the order of the first run.
 
-    None where no answer does. InputError where nothing of the measure was asked.
+    Returns None if no answer differs. Raises InputError if no question about the measure was asked.
     """
     if any("measures" not in source.outcomes for source in (one, other)):
         raise InputError(f"no question of yes or no that says {measure}")

@@ -1,4 +1,4 @@
-"""What people's review makes of the rates of the runs of a report."""
+"""Correct the rates in a report by people's review."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from genprobe.errors import InputError
 from genprobe.records import Score
 from genprobe.report.sources import Source
 
-# The one to report, beside it what it corrects, and what people say without a judge.
+# The corrected rate, the rate as measured, and the rate by people's answers alone.
 FIGURES = ("ppi", "measured", "by-people")
 TITLES = {"ppi": "corrected", "measured": "as measured", "by-people": "by what people say"}
 
@@ -19,9 +19,9 @@ TITLES = {"ppi": "corrected", "measured": "as measured", "by-people": "by what p
 def of_review(sources: Sequence[Source], reviewed: Path, whole: bool = False) -> list[Score]:
     """Correct the rates of the runs that a table of `review import` reviews.
 
-    whole: one figure a run and rate, instead of one a language, and question or domain. Returns
-    each rate as corrected, as measured and, of stories, as people say. InputError where the table
-    reviews none of the runs.
+    whole: one figure per run and rate, instead of one per language and question (or domain).
+    Returns each rate as corrected, as measured and, for stories, by people's answers alone. Raises
+    InputError if the table reviews none of the runs.
     """
     found: list[Score] = []
     errors: list[InputError] = []

@@ -1,9 +1,9 @@
-"""The browser of replies in the page of a report: every reply with what was made of it.
+"""The browser of replies in the page of a report: every reply with how it was read.
 
 `section` packs the rows of the outcomes into one inert block of the page: JSON with a list of
-different values and a list of codes for each column, gzip, base64. No text of a model or of a file
-is markup or script there; replies.js unpacks the block when the reader asks for it, and puts texts
-into the page as text alone. replies.css and replies.js are inlined once by the page.
+distinct values and a list of codes for each column, compressed by gzip, in base64. No text of a
+model or of a file is markup or script there; replies.js unpacks the block when the reader opens it,
+and inserts texts only as text. replies.css and replies.js are inlined once by the page.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ FACETS = {
     "conflict": "Conflict",
     "left_out": "Left out",
 }
-# Shown with a reply, beside these.
+# Columns that are also shown with a reply.
 _FACTS = ("status", "reply_language", "sample")
 _NUMBERS = {"p_yes": "P(yes)", "p_no": "P(no)", "outside": "other words", "negative": "P(negative)"}
-# What other judges declare is filtered by, too.
+# Columns of other judges can also be filtered by.
 FACETS |= {
     name: column.heading
     for name, column in columns.known().items()
@@ -81,14 +81,14 @@ _ORDER: Mapping[str, Sequence[str]] = {
 }
 
 _LONG = {"reply": "cut", "thought": "cut_thought"}  # columns of long texts: what says where cut
-LONGEST = 20_000  # letters of a reply, or of a thought, that the page holds
-SHORTEST = 100  # letters that it holds even where it grows too large for it
+LONGEST = 20_000  # characters of a reply or a thought that the page contains
+SHORTEST = 100  # characters that it contains even if it becomes too large
 # Characters of the block: 20,000 replies stay under 3 MB together with the rest of a page.
 ROOM, ROOM_EACH = 2_200_000, 110
 
 
 def item_hash(lang: str, item: str) -> str:
-    """Eight hex digits for an item whose name is not shown."""
+    """Return eight hex digits that name an item of a redacted page."""
     return digest([lang, item], 8)
 
 
@@ -135,7 +135,7 @@ def _rows(run: str, table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _left_out(table: pd.DataFrame) -> pd.Series:
-    """Of what a row is left out and why, as the metrics have it; None for a row that counts."""
+    """Return from which figure a row is left out and why, as in the metrics; None if it counts."""
     status = table["status"].astype(object)
     reason, of = status.where(status != "answered", ""), "everything"
     if "answer" in table:
@@ -165,8 +165,8 @@ def _left_out(table: pd.DataFrame) -> pd.Series:
 def _payload(rows: pd.DataFrame, runs: Sequence[str], redact: bool, asked: str) -> dict[str, Any]:
     """Make what replies.js reads.
 
-    columns: name -> different `values` (None last), `labels` where they are called otherwise,
-    `codes` of the rows (left out where all are 0). No key comes from data.
+    columns: name -> distinct `values` (None last), their `labels` if these differ, and the `codes`
+    of the rows (left out if all are 0). No key comes from data.
     """
     columns = {"run": _coded(rows["run"], runs)}
     for name in (*FACETS, *_FACTS):
@@ -229,7 +229,7 @@ def _word(value: Any) -> str:
 
 
 def _coded(cells: Iterable[Any], values: Iterable[Any] = ()) -> dict[str, Any]:
-    """Different values, those given first, else in the order of the rows; the code of each row."""
+    """Return the distinct values (the given ones first, then by row) and the code of each row."""
     codes = {value: at for at, value in enumerate(values)}
     numbers = [codes.setdefault(cell, len(codes)) for cell in cells]
     column: dict[str, Any] = {"values": list(codes)}
@@ -272,14 +272,14 @@ def _texts(rows: pd.DataFrame) -> dict[str, Any]:
     return columns
 
 
-# The words that these rules rest on stand among the options, before the choice, too.
+# The evidence of these rules also occurs among the options, before the choice.
 _CHOSEN = ("word-after-options", "word-alone-after-options", "choice-by-number")
 
 
 def _place(reply: str, evidence: str, rule: str, start: int) -> tuple[int, int]:
-    """Where the evidence stands in a reply, from and to, in UTF-16 units; (0, 0) for nowhere.
+    """Find the evidence in a reply: start and end in UTF-16 units; (0, 0) if it is not there.
 
-    As whole words if it does, with all marks of its last letter.
+    It must be whole words, if it can be, with all combining marks of its last letter.
     """
     if not evidence.strip():
         return 0, 0
@@ -309,7 +309,7 @@ def _units(text: str) -> int:
 def _pack(payload: dict[str, Any], rows: int) -> tuple[str, int]:
     """Write the payload as text for the page.
 
-    Returns, besides, the letters at which its replies and thoughts were cut to fit.
+    Also returns the lengths at which its replies and thoughts were cut to fit.
     """
     room = max(ROOM, ROOM_EACH * rows)
     kept = [payload["columns"][name]["values"] for name in _LONG if name in payload["columns"]]
@@ -320,7 +320,7 @@ def _pack(payload: dict[str, Any], rows: int) -> tuple[str, int]:
         size = 4 * len(packed) / 3
         if size <= room or limit <= SHORTEST:
             return base64.b64encode(packed).decode("ascii"), limit
-        # As much shorter as the block is too large, so that one or two rounds do.
+        # Shorter in proportion to the excess, so that one or two rounds suffice.
         least = 0.95 * room / size * sum(min(n, limit) for n in lengths)
         limit = max(SHORTEST, min(limit - 1, _limit(lengths, least)))
 
@@ -350,6 +350,6 @@ def _cut(payload: dict[str, Any], limit: int) -> dict[str, Any]:
 
 
 def _compress(payload: dict[str, Any]) -> bytes:
-    """JSON in UTF-8 (half of a surrogate pair as its escape), gzip; the same for the same data."""
+    """Compress by gzip, as JSON in UTF-8 with lone surrogates escaped; deterministic."""
     text = json.dumps(payload, ensure_ascii=False, separators=(",", ":"))
     return gzip.compress(text.encode("utf-8", "backslashreplace"), compresslevel=6, mtime=0)

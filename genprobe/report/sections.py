@@ -1,4 +1,4 @@
-"""The sections of a report: which figures stand where, for every kind of run."""
+"""The sections of a report: which figures are shown where, for every kind of run."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _READ = ("yes", "no", "ambiguous", "recognised", "endorsed")
 
 @dataclass
 class Templates:
-    """Stories template by template. rows: of `Votes`. more: how many are not listed."""
+    """The stories of each template. rows: `Votes`. more: how many templates are not listed."""
 
     name: str
     rows: list[Votes]
@@ -66,7 +66,7 @@ class Votes:
 
 @dataclass
 class Section:
-    """A heading with what stands under it. open: shown without being asked for."""
+    """A heading and its content. open: shown unfolded."""
 
     id: str
     title: str
@@ -83,7 +83,7 @@ class Section:
 
 
 class Sections:
-    """Makes the sections of some runs. scores: of all tables made so far, each once."""
+    """Make the sections about some runs."""
 
     def __init__(self, sources: Sequence[Source], redact: bool) -> None:
         self.sources, self.redact = sources, redact
@@ -99,8 +99,8 @@ class Sections:
     # -- the main figures
 
     def made(self) -> tuple[list[Section], list[Section]]:
-        """Return the main sections, and those behind them that have something in them."""
-        # These join the runs by themselves: before the tables of ours are there, too.
+        """Return the main sections, and the non-empty sections of details."""
+        # These read the runs again, so they come before our own tables take memory.
         compared = [*self._compared(), *self._retested(), *self._paradigms(), *self._matrix()]
         main = list(self._main())
         behind = [
@@ -115,7 +115,7 @@ class Sections:
         return main, [section for section in behind if section]
 
     def _main(self) -> Iterator[Section]:
-        """One section for each kind of run: its main table."""
+        """Make one section for each kind of run, with its main table."""
         for kind, sources in self.kinds.items():
             names, across = _TABLES[kind].main, _TABLES[kind].across
             first = self._first(kind)
@@ -130,7 +130,7 @@ class Sections:
     def reviewed(self, scores: Sequence[Score]) -> Section:
         """Make the section of the rates that people's review corrects.
 
-        Corrected first, as measured beside.
+        The corrected rate comes first, then the rate as measured.
         """
         made = [
             found
@@ -154,7 +154,7 @@ class Sections:
         return Section("reviewed", "Rates corrected by people", lead, made, open=True)
 
     def _wordings(self, sources: Sequence[Source]) -> Iterator[Section]:
-        """Make the sections on wordings, of runs that asked a panel."""
+        """Make the sections about wordings, for runs that asked in several."""
         sources = [s for s in sources if "wording" in s.outcomes and _several([s], "wording")]
         if not sources:
             return
@@ -211,14 +211,12 @@ class Sections:
     ) -> list[Table]:
         """Make tables with a row for each value of `first`, of `more` and run.
 
-        The rows over all values of `first` stand on top.
-
-        across: what splits a metric into columns. split: a table for each value of it.
-        every_reading: a row for each reading, too; else the first alone where there are several.
-        None where nothing fits.
+        The rows over all values of `first` come first. across: columns by which a metric is split.
+        split: column with a table for each of its values. every_reading: a row for each reading;
+        else only the first reading is used. Returns an empty list if nothing fits.
         """
         by = [c for c in (split, *more, *across) if c]
-        # A cell says in which language and question it is also where there is but one.
+        # A cell names its language and question even if there is only one.
         by += [c for c in ("lang", "probe") if c not in (first, *by) and _one(sources, c)]
         cells: list[Score] = []
         whole: list[Score] = []
@@ -282,7 +280,7 @@ class Sections:
     ) -> Iterator[Section]:
         """Make the section with a kind's main figures by another column.
 
-        Only where that column has several values.
+        Yields nothing if that column has only one value.
         """
         sources = self.kinds.get(kind, [])
         if sources and _several(sources, column):
@@ -413,7 +411,7 @@ class Sections:
                     )
                     continue
                 lines += _changed(one, other)
-            # A p-value is corrected for all that stand here, and not those of its table alone.
+            # A p-value is corrected for all p-values of this section, not only those of its table.
             every = significance.corrected(itertools.chain.from_iterable(found.values()))
             tables = [
                 made
@@ -452,7 +450,7 @@ class Sections:
     def _pair(
         self, kind: str, one: Source, other: Source, found: Sequence[Score]
     ) -> Iterator[Table]:
-        """Two runs: every figure that pairs, then the differences of the main ones by language."""
+        """Make tables of two runs: figures that can be paired, then differences by language."""
         apart = _apart(kind)
         who = f"{other.name} against {one.name}"
         titles = {"a": one.name, "b": other.name, "mcnemar-p": "McNemar's p", "swap-p": "p (swaps)"}
@@ -479,7 +477,7 @@ class Sections:
             yield made
 
     def _paradigms(self) -> Iterator[Section]:
-        """Saying against preferring, where there are runs of both."""
+        """Compare what models say with what they prefer, if there are runs of both."""
         said, preferred = (self.kinds.get(kind, []) for kind in ("answers", "pairs"))
         both = {s.run.spec.who for s in said} & {s.run.spec.who for s in preferred}
         if not said or not preferred:
@@ -514,7 +512,7 @@ class Sections:
         yield Section("paradigms", title, lead, tables)
 
     def _retested(self) -> Iterator[Section]:
-        """How far runs of one model agree, or the samples of one run."""
+        """Show how far runs of one model, or the samples of one run, agree."""
         for kind, sources in self.kinds.items():
             found: list[Score] = []
             for who in dict.fromkeys(source.run.spec.who for source in sources):
@@ -543,7 +541,7 @@ class Sections:
             yield Section(f"{kind}-retest", title, lead, [made] if made else [])
 
     def _matrix(self) -> Iterator[Section]:
-        """Whether the ways of measuring agree, of models that were asked about items in several."""
+        """Show whether the ways of measuring agree, for models that were measured in several."""
         ways: dict[tuple[str, str], set[str]] = {}
         for source in self.sources:
             ways.setdefault(source.run.spec.who, set()).add(source.run.spec.command)
@@ -572,7 +570,7 @@ class Sections:
         yield Section("matrix", title, clean(lead), [made] if made else [])
 
 
-# Measures of saying against preferring -> what a table of them is called.
+# Measures of what is said and preferred -> the caption of their table.
 _PARADIGMS = {
     ("says", "prefers", "spearman", "point-biserial"): "Saying and preferring",
     ("no-but-prefers", "yes-and-prefers", "yes-but-not", "no-and-not"): "Items, two by two",
@@ -589,14 +587,14 @@ def verdict(marks: Sequence[str]) -> str:
 
 
 def _apart(kind: str) -> list[str]:
-    """List the columns over which two runs of a kind are never paired."""
+    """List the columns by which comparisons of two runs of a kind are always split."""
     return ["scorer"] if kind in ("pairs", "choices") else []
 
 
 def _paired(
     one: Source, other: Source, by: Sequence[str], names: Sequence[str] = ()
 ) -> list[Score]:
-    """Two runs compared, under the names that the page has for them; no p-value is corrected."""
+    """Compare two runs under their names on the page; p-values are not corrected."""
     return [
         dataclasses.replace(score, by={**score.by, "a": one.name, "b": other.name})
         for score in compare.compare(one.run.folder, other.run.folder, metrics=names, by=by)
@@ -610,12 +608,12 @@ def _heads(sources: Sequence[Source]) -> Mapping[str, str]:
 
 
 def _one(sources: Sequence[Source], column: str) -> bool:
-    """Whether each of the runs has one value of a column."""
+    """Tell whether each run has only one value of a column."""
     return all(c.outcomes[column].nunique() == 1 for c in sources if column in c.outcomes)
 
 
 def _several(sources: Sequence[Source], column: str) -> bool:
-    """Whether the runs have some values of a column to tell apart, and not too many."""
+    """Tell whether a column has several values in the runs, but not too many."""
     values: set[Any] = set()
     for source in sources:
         if column not in source.outcomes:
@@ -625,9 +623,9 @@ def _several(sources: Sequence[Source], column: str) -> bool:
 
 
 def _changed(one: Source, other: Source) -> Iterator[str]:
-    """Say how many answers differ between two runs, whatever their averages.
+    """Say how many answers differ between two runs, even if the averages are equal.
 
-    A sentence a measure. The replies below show both side by side.
+    Yields one sentence for each measure.
     """
     drawn = not all(source.run.spec.greedy for source in (one, other))
     for measure in ("endorsed", "recognised"):

@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Source:
-    """A run of the report. name: what the page calls it, its own among all runs of its kind."""
+    """A run of the report. name: its name on the page, unique among runs of its kind."""
 
     name: str
     run: Run
 
     @cached_property
     def outcomes(self) -> pd.DataFrame:
-        """The table of the run, joined when it is first asked for. InputError: it cannot be."""
+        """The table of outcomes, joined on first use. Raises InputError if it cannot be joined."""
         try:
             return table.outcomes(self.run)
         except InputError as error:
@@ -63,12 +63,12 @@ class Source:
 
     @property
     def title(self) -> str:
-        """The run among those of one name: with what was run."""
+        """The name of the run with its command, as several runs can have one name."""
         return f"{self.name}, {clean(self.run.spec.command)}"
 
     @cached_property
     def judges(self) -> dict[str, str]:
-        """Judge -> signature; not what people said, which is counted where it is asked for."""
+        """Judge -> signature, without people's labels, which are used only on request."""
         return {k: v for k, v in self.run.judges().items() if not k.startswith("reviewed-")}
 
     @cached_property
@@ -80,9 +80,9 @@ class Source:
         return [str(d) for d in column.cat.categories if (column == d).any()]
 
     def score(self, names: Sequence[str], by: Sequence[str], reading: str = "") -> list[Score]:
-        """Scores of the metrics that fit, in the cells of those of `by` that the run has.
+        """Compute the metrics that fit, by those columns of `by` that the run has.
 
-        reading: only the rows of it. A cell names the run, and the reading of its answers.
+        reading: use only its rows. Each cell names the run and the reading of its answers.
         """
         rows = self.outcomes
         if reading and reading in self.read_in:
@@ -124,7 +124,7 @@ class Source:
         """Planned requests by `table.STATUS`."""
         if "status" in self.outcomes:
             return Counter(self.outcomes["status"].tolist())
-        # A table of log-probabilities has a row a pair, and none a request.
+        # A table of log-probabilities has a row per pair, not per request.
         planned = sum(1 for _ in self.run.requests())
         answered, failed = len(set(self.run.answered())), self._failed.total()
         return Counter(answered=answered, failed=failed, missing=planned - answered - failed)
@@ -142,7 +142,7 @@ class Source:
 
     @cached_property
     def used(self) -> Used:
-        """Tokens and times of the replies, and the models that they name."""
+        """Tokens and times of the replies, and the models named in them."""
         return usage(self.run)
 
     @property
@@ -155,7 +155,7 @@ class Source:
 
 
 def load(folders: Sequence[str | Path]) -> list[Source]:
-    """Open the runs, each once, in the order of their tables, then by step. RunError for no run."""
+    """Open the runs, each once, sorted by kind and training step. Raises RunError for no run."""
     each = {Path(folder).resolve(): Path(folder) for folder in folders}
     runs = [Run.open(folder) for folder in each.values()]
     found = [Source(name, run) for name, run in zip(_names(runs), runs, strict=True)]
@@ -163,7 +163,7 @@ def load(folders: Sequence[str | Path]) -> list[Source]:
 
 
 def _names(runs: Sequence[Run]) -> list[str]:
-    """Short names of the models; where two runs of one command share one, also their folder's."""
+    """Return short names of the models; runs of one command and model also name their folder."""
     models = model_names(run.spec for run in runs)
     short = [models[run.spec.who] for run in runs]
     keys = [(name, run.spec.command) for name, run in zip(short, runs, strict=True)]
@@ -180,7 +180,7 @@ def _names(runs: Sequence[Run]) -> list[str]:
 
 
 def language(code: str) -> str:
-    """English name of a language; the code itself where it is none of ours."""
+    """Return the English name of a language, or its code if genprobe does not know it."""
     try:
         return packs.load_language(code).name
     except InputError:
@@ -188,14 +188,14 @@ def language(code: str) -> str:
 
 
 def languages(runs: Sequence[Source]) -> list[tuple[str, str, str]]:
-    """Languages of the runs: English name, code, native name; those that we have a file of."""
+    """List the languages of the runs that genprobe knows: English name, code, native name."""
     codes = sorted({code for run in runs for code in run.languages}, key=language)
     known = set(registry.names("languages"))
     return [(language(c), c, packs.load_language(c).native) for c in codes if c in known]
 
 
 def direction(code: str) -> str:
-    """`ltr` or `rtl`, or `auto` for a language that is none of ours."""
+    """Return `ltr` or `rtl`, or `auto` for a language that genprobe does not know."""
     try:
         return packs.load_language(code).direction
     except InputError:

@@ -1,8 +1,8 @@
-"""Scores as tables of dots and intervals: what page.html draws, with every position worked out.
+"""Scores as tables of dots and intervals, with the positions that page.html draws.
 
 A table has a row for each cell of some columns and a column of figures for each metric, split by
-the others. All positions are percentages of the width of a column, so that the page needs no
-script to draw them and its policy no inline style.
+the others. All positions are percentages of the width of a column, so that the page needs neither a
+script nor inline styles to draw them.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ _CONDITIONS = {"ambig": "ambiguous", "disambig": "disambiguated"}
 class Axis:
     """Hold the scale of a column.
 
-    ticks: five labels, at 0, 25, 50, 75 and 100 % of it. middle: the half is where nothing is
-    preferred, or no difference.
+    ticks: five labels, at 0, 25, 50, 75 and 100 % of it. middle: the middle means no preference or
+    no difference.
     """
 
     low: float
@@ -62,14 +62,14 @@ class Axis:
     middle: bool = False
 
     def at(self, value: float) -> float:
-        """Where a value lies, in % of the axis, kept on it."""
+        """Return the position of a value in % of the axis, limited to the axis."""
         share = (value - self.low) / (self.high - self.low)
         return round(100 * min(1.0, max(0.0, share)), 2)
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A number as it is shown, and drawn: dot, low and high in % of its axis, None for none."""
+    """A number as it is printed and drawn. dot, low, high: positions in % of the axis, or None."""
 
     score: Score
     dot: float | None
@@ -113,7 +113,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Label:
-    """A name beside a row or above a column. code: of a name that is a language's."""
+    """A label of a row or column. code: of a language."""
 
     text: str
     code: str = ""
@@ -137,7 +137,7 @@ class Column:
 
     @property
     def defined(self) -> bool:
-        """Whether it is a measure: not one of two models' own figures."""
+        """Whether it is a measure, and not the figure of one of two compared models."""
         return self.metric not in ("a", "b")
 
 
@@ -186,20 +186,19 @@ def table(
     titles: Mapping[str, str] | None = None,
     heads: Mapping[str, str] = HEADS,
 ) -> Table | None:
-    """Make a table of scores; None where there are none.
+    """Make a table of scores; None if there are none.
 
-    rows: columns of the cells that make the rows; where all rows have the same in one, it is left
-    out (never all of them, nor the run where `series` has several). across: those that split a
-    metric into columns. whole: scores of all cells together, with the same columns but the first of
-    `rows`, which come as the first rows.
-    series: name of a run -> number of its dots. titles: of metrics that are called something else.
-    heads: column of the cells -> what the table calls it.
+    rows: columns of the cells that make the rows; one with a single value is left out (but not all,
+    and not the run if `series` has several). across: columns by which a metric is split into
+    columns. whole: scores over all values of the first of `rows`, which become the first rows.
+    series: name of a run -> number of its marker. titles: metric -> another title. heads: column of
+    the cells -> its heading.
     """
     every = [*whole, *scores]
     if not every:
         return None
     first = rows[0]
-    # What else tells cells apart, as the scorer of a preference does, makes rows, too.
+    # Other columns that distinguish cells, such as the scorer, also make rows.
     told = dict.fromkeys(name for score in every for name in score.by)
     rows = [*rows, *(name for name in told if name not in (*rows, *across))]
     several = {"run"} if len(series or {}) > 1 and "run" in every[0].by else set()
@@ -233,7 +232,7 @@ def table(
         found.append(Row(labels, figures, whole=is_whole))
     _span(found)
     named = [heads.get(name, clean(name)) for name in left]
-    # What two runs left out is told row by row: the measures of a pair are of the same replies.
+    # The measures of a pair of runs are of the same replies, so what is left out is listed by row.
     alone = [s for s in whole or scores if "of" not in s.by]
     return Table(caption, named, columns, found, left_out(alone))
 
@@ -258,7 +257,7 @@ def _sorted(keys: Iterable[tuple[bool, Key]], names: Sequence[str]) -> list[tupl
 
 
 def _span(rows: Sequence[Row]) -> None:
-    """Rows that begin with the same label share it."""
+    """Merge the first labels of adjacent rows that are equal."""
     first: Row | None = None
     for row in rows:
         if first and len(row.labels) > 1 and row.labels[0] == first.labels[0]:
@@ -307,7 +306,7 @@ def _column(
 
 
 def unit(metric: str) -> str:
-    """In what a metric is shown; empty for a number without a unit."""
+    """Return the unit of a metric; empty for a number without a unit."""
     return {"share": "%", "points": "points"}.get(metrics.shown(metric).scale, "")
 
 
@@ -320,10 +319,10 @@ def counted(metric: str) -> str:
 def axis(metric: str, scores: Sequence[Score]) -> Axis | None:
     """Choose the scale on which all of these are drawn.
 
-    None for what is not drawn: p-values, numbers without limits of which there is none, and counts
-    of seeds.
+    Returns None for metrics that are not drawn: p-values, unlimited numbers without a value, and
+    counts of seeds.
     """
-    # Bounds are there where nothing could be counted, too.
+    # Bounds exist even if nothing could be counted.
     drawn = ((s.value, s.low, s.high, *(s.bounds or ())) for s in scores)
     ends = [v for values in drawn for v in values if v is not None]
     scale_of = metrics.shown(metric).scale
@@ -334,7 +333,7 @@ def axis(metric: str, scores: Sequence[Score]) -> Axis | None:
         return Axis(0, 1, ("0", "", "50", "", "100"), metric in ("win-rate", "win-rate-mean"))
     if scale_of == "coefficient":
         return Axis(-1, 1, ("−1", "", "0", "", "1"), True)
-    # Differences are small beside what they could be: as wide as need be, round 0.
+    # Differences use little of their possible range: make the axis as wide as needed, around 0.
     most = max(abs(v) for v in ends if math.isfinite(v))
     high = _nice(most) or (1.0 if unit(metric) != "points" else 0.1)
     if unit(metric) == "points":
@@ -376,7 +375,7 @@ def reasons(excluded: Mapping[str, int]) -> str:
 def left_out(scores: Sequence[Score]) -> list[str]:
     """Write a line for each set of metrics that left out the same.
 
-    What was left out, and of how many planned.
+    Each line says what was left out, and of how many planned.
     """
     told: dict[str, list[str]] = {}
     for metric in dict.fromkeys(s.metric for s in scores):
@@ -393,7 +392,7 @@ def left_out(scores: Sequence[Score]) -> list[str]:
 
 @dataclass(frozen=True)
 class Line:
-    """A score in a list of all of them."""
+    """A score in the list of all figures."""
 
     score: Score
 
