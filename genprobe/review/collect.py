@@ -157,12 +157,14 @@ def _settled(out: str | Path | None, rows: Sequence[Row]) -> list[Row]:
 
 
 def _beside(paths: Iterable[str | Path]) -> Path:
-    """`out-key.json` for `out.csv` and `out-reviewer1.csv`."""
+    """Find `out-key.json` for `out.csv` and `out-reviewer1.csv`; else the only key beside them."""
     for path in map(Path, paths):
         if not path.exists():
             raise InputError(f"{path}: there is no such file")
     bases = {path.with_name(re.sub(r"-reviewer\d+$", "", path.stem)) for path in map(Path, paths)}
     found = [key for base in sorted(bases) if (key := Path(f"{base}-key.json")).exists()]
+    if not found:  # files come back under other names
+        found = sorted({key for path in map(Path, paths) for key in path.parent.glob("*-key.json")})
     if len(found) != 1:
         what = f"{len(found)} keys lie" if found else "no key of the export (FILE-key.json) is"
         raise InputError(f"{what} beside the files; name it with --key")
