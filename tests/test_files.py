@@ -211,7 +211,7 @@ NUL = b"id,text\n1,a\n2,b\0\n"
         ("x.csv", b"id,text\n\n,\n", "the file holds no rows"),
         ("x.csv", b"\xef\xbb\xbf", "the file holds no rows"),
         ("x.jsonl", b'{"a": 1}\n{"a": "\xe4"}\n', "line 2: not UTF-8 (byte 16)"),
-        ("x.csv", "id,text\n1,ä\n".encode("utf-16"), "line 1: not UTF-8 (byte 0)"),
+        ("x.csv", "id,text\n1,ä\n".encode("utf-16"), "line 1: not UTF-8 (byte 0) but UTF-16"),
         ("x.csv", b"id,text\n1,\xe4\n", "line 2: not UTF-8 (byte 10)"),
         ("x.csv", NUL, "line 3: a NUL byte (byte 15)"),
         ("x.jsonl", b'{"a": "\0"}', "line 1: a NUL byte (byte 7)"),

@@ -216,6 +216,17 @@ def test_latex_groups_have_a_head_over_their_columns():
     assert text.count("% metric:") == 4  # each signature whole, once
 
 
+def test_latex_adds_up_no_n_of_two_measures():
+    scores = [
+        Score(metric, {"probe": probe, "lang": lang}, 0.5, 0.4, 0.6, n, {}, [0.4, 0.6], "s")
+        for metric, probe, n in (("recognised", "recognition", 10), ("endorsed", "agreement", 30))
+        for lang in ("kk", "mr")
+    ]
+    text = formats.render(scores, "latex")
+    assert "In all, recognised: n = 20; endorsed: n = 60." in text
+    assert "& measure" in text and "& endorsed 50.0" in text
+
+
 def test_markdown_is_a_table_whatever_names_hold():
     name = "a|b](http://x) `c` *d*"
     scores = [

@@ -191,7 +191,8 @@ def settings_of(more: Mapping[str, Any]) -> Settings:
     for name, value in more.items():
         if name not in known:
             raise EngineError(
-                f"--engine openai has no argument {name!r}; it has {', '.join(known)}"
+                f"--engine openai has no argument {name!r}; it has {', '.join(known)}; parameters "
+                "of the requests are given by --request-arg, and how a model thinks by --thinking"
             )
         if name in Times._fields and (not isinstance(value, int | float) or not value > 0):
             raise EngineError(f"--engine-arg {name}={value}: give seconds, more than 0")

@@ -133,8 +133,10 @@ def _lines(path: Path) -> Iterator[str]:
                 try:
                     line = raw.decode("utf-8")
                 except UnicodeDecodeError as error:
+                    wide = number == 1 and raw.startswith((b"\xff\xfe", b"\xfe\xff"))
+                    it_is = " but UTF-16, as Excel's 'Unicode Text'" if wide else ""
                     raise InputError(
-                        f"{path}, line {number}: not UTF-8 (byte {start + error.start}); "
+                        f"{path}, line {number}: not UTF-8 (byte {start + error.start}){it_is}; "
                         "save the file as UTF-8"
                     ) from None
                 if b"\0" in raw:

@@ -196,7 +196,14 @@ def _strips(
         texts = [tex(f"{value_text(s)} {interval_text(s)}".strip()) for s in found]
         if marked and column.names[0] in preference.HALVES:
             texts = _marked(texts, [s.value if s else None for s in found])
-        strips.append(_Strip(group, tex(column.title), "l", texts))
+        title = column.title
+        if len(column.names) > 1:  # as in a terminal: each cell names its measure
+            title = "measure"
+            texts = [
+                f"{tex(s.metric)} {text}" if s else text
+                for s, text in zip(found, texts, strict=True)
+            ]
+        strips.append(_Strip(group, tex(title), "l", texts))
         if column.banded:
             strips.append(_Strip(group, "readers", "l", [tex(readers_text(s)) for s in found]))
         if column.bounded:
@@ -281,10 +288,12 @@ def _notes_tex(scores: Sequence[Score], marked: bool) -> list[str]:
     """Write the notes below a table, with the n of every metric and signatures in short."""
     columns = grid(scores)[1]
     totals: dict[int, list[str]] = {}
-    for column in columns:
-        parts = alike(list(column.scores.values()))
+    every = [(name, column) for column in columns for name in column.names]
+    for metric, column in every:  # of a column with several, each by itself
+        parts = alike([s for s in column.scores.values() if s.metric == metric])
+        title = column.title if len(column.names) == 1 else metric
         for about, part in parts.items():
-            name = column.title + (f" ({about})" if about and len(parts) > 1 else "")
+            name = title + (f" ({about})" if about and len(parts) > 1 else "")
             totals.setdefault(sum(s.n for s in part), []).append(name)
     counted = "; ".join(f"{', '.join(names)}: n = {n}" for n, names in totals.items())
     told = signatures_of(scores)
