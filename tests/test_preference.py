@@ -662,3 +662,18 @@ def test_scores_as_csv_keep_every_digit(tmp_path):
     [row] = csv.DictReader(io.StringIO(result.stdout))
     gaps = [r["pro"] - r["anti"] for r in drawn(7)]
     assert float(row["value"]) == pytest.approx(sum(gaps) / 7, abs=1e-12)
+
+
+def test_a_correlation_does_not_go_beyond_one(tmp_path):
+    """Rounding put the lower end of an interval at -1.0000000000000024."""
+    wins = [1, 1, 0, 0, 0, 1, 1, 1]
+    shares = [0.69, 0.11, 0.1, 0.2, 0.68, 0.85, 0.64, 0.41]
+    rows = [
+        {"item": n, "pair": [0, 0, 1, 1, 2, 3, 3, 4][n], "pro": win, "anti": 0.5, "russian": share}
+        for n, (win, share) in enumerate(zip(wins, shares, strict=True))
+    ]
+    path = tmp_path / "p.jsonl"
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    for name in ("mixing-r", "mixing-r-bins"):
+        (found,) = command(path, "--metric", name)
+        assert -1 <= found["low"] <= found["value"] <= found["high"] <= 1

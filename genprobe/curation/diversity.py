@@ -224,7 +224,7 @@ def self_bleu(texts: Sequence[str], langs: Sequence[str]) -> tuple[float | None,
         total += BLEU.compute_bleu(
             correct, sizes, length, closest, smooth_method="exp", effective_order=True
         ).score
-    return total / len(texts) / 100, how
+    return min(1.0, total / len(texts) / 100), how  # rounding goes beyond
 
 
 def _hash(words: frozenset[str]) -> str:

@@ -359,7 +359,8 @@ def _pearson(sums: Array) -> Array:
     n, x, y, xx, yy, xy = np.moveaxis(np.asarray(sums), -1, 0)
     spread = np.maximum(n * xx - x * x, 0) * np.maximum(n * yy - y * y, 0)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(spread > 1e-18, (n * xy - x * y) / np.sqrt(spread), np.nan)
+        found = np.where(spread > 1e-18, (n * xy - x * y) / np.sqrt(spread), np.nan)
+    return np.clip(found, -1, 1)  # rounding goes beyond
 
 
 def _mixing_bins_units(outcomes: pd.DataFrame, by: list[str]) -> Units:
@@ -383,7 +384,8 @@ def _pearson_bins(sums: Array) -> Array:
     x, y = (v - v.mean(-1, keepdims=True) for v in (x, y))
     spread = (x * x).sum(-1) * (y * y).sum(-1)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(spread > 1e-18, (x * y).sum(-1) / np.sqrt(spread), np.nan)
+        found = np.where(spread > 1e-18, (x * y).sum(-1) / np.sqrt(spread), np.nan)
+    return np.clip(found, -1, 1)
 
 
 def _correlation(value: Callable[[Array], Array]) -> Callable[[Array], Interval | None]:
