@@ -1,1 +1,1 @@
-"""The run folder: its spec, its records, whether it is whole."""
+"""The run folder: its spec, its records, and its verification."""

@@ -1,4 +1,4 @@
-"""README.md of a run folder: what it holds, for people, and as `datasets.load_dataset` reads it.
+"""The README.md of a run folder, for people and for `datasets.load_dataset`.
 
     datasets.load_dataset("runs/NAME", "responses", split="train")
 
@@ -82,12 +82,12 @@ def text(folder: Path, spec: Spec, kinds: Mapping[str, str] | None = None) -> st
 
 
 def _plain(value: str) -> str:
-    """Write a name of a stranger as one line that is neither YAML nor Markdown nor HTML."""
+    """Make a foreign name safe: one line without YAML, Markdown or HTML."""
     return "".join(c if c.isalnum() or c in " ./@_-" else "-" for c in value)
 
 
 def configurations(folder: Path, kinds: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
-    """As `configs` of a dataset card: name, file and features of each file that has rows."""
+    """Make the `configs` of a dataset card: name, file and features of each file with rows."""
     files: dict[str, list[dict[str, Any]]] = {}
     for name, kind in RECORDS.items():
         if name == "judgments/<judge>.jsonl":

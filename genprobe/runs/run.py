@@ -1,7 +1,7 @@
-"""Run: a folder with all of a run. `runs/README.md` describes it and is generated here.
+"""`Run`: the folder of a run. `runs/README.md` describes it and is generated here.
 
-What models said is appended and never edited; what is derived from it is replaced whole and can
-be deleted. One process writes at a time; readers need no lock.
+Replies are appended and never edited; derived files are replaced as a whole and can be deleted. One
+process writes at a time; readers need no lock.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ APPENDED: dict[type[Record], str] = {
     LogProb: "logprobs.jsonl",
     Failure: "failures.jsonl",
 }
-# All that a creation which was cut off can have left: run.json comes last, responses later.
+# The files that an interrupted creation can leave: run.json is written last, responses later.
 _BEGUN = {
     ".lock",
     "statements.jsonl",
@@ -77,7 +77,7 @@ class Run:
         self._planned: Sequence[Request] | None = None  # as long as it is being written
 
     def __fspath__(self) -> str:
-        """Its folder: a run can be given wherever a folder can."""
+        """Return its folder, so that a run can be passed as a path."""
         return str(self.folder)
 
     # -- life ------------------------------------------------------------------------------
@@ -90,10 +90,10 @@ class Run:
         statements: Sequence[Statement],
         requests: Sequence[Request],
     ) -> Self:
-        """Create the folder, or resume it where it holds a run of the same spec.
+        """Create the folder, or resume it if it has a run with the same spec.
 
-        RunError, one line: the folder is of another spec or other requests, not a run, being
-        written by another process, damaged, or cannot be written.
+        Raises RunError if the folder has another spec or other requests, is not a run, is being
+        written by another process, is damaged, or cannot be written.
         """
         run = cls(Path(folder), spec)
         _refuse_other(run.folder)
@@ -114,7 +114,7 @@ class Run:
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str]) -> Self:
-        """Open for reading, and for writing what is derived. RunError if it is not a run."""
+        """Open a run to read it and to write derived files. Raises RunError if it is not a run."""
         folder = Path(folder)
         if not folder.is_dir():
             what = "there is no such run folder"
@@ -127,7 +127,7 @@ class Run:
         return cls(folder, _read_spec(folder))
 
     def close(self) -> None:
-        """Flush, close and give the lock back. Nothing happens the second time."""
+        """Flush, close and release the lock. Calling it again does nothing."""
         try:
             self.flush()
             if self._files:
@@ -192,10 +192,10 @@ class Run:
     def append(self, record: Response | LogProb | Failure) -> None:
         """Write one record.
 
-        It survives the death of this process at once, and that of the machine when `flush` has
-        returned, which is called here every 0.2 s or so.
+        It survives a crash of this process at once, and a crash of the machine after `flush`, which
+        is called here about every 0.2 s.
 
-        RunError if the disk refuses; the file then ends with the record before.
+        Raises RunError if it cannot be written; the file then ends with the previous record.
         """
         file = self._files.get(type(record))
         if file is None:
@@ -215,7 +215,7 @@ class Run:
             self.flush()
 
     def flush(self) -> None:
-        """Return when all that was appended is on the disk: from here on it is acknowledged."""
+        """Sync everything that was appended to the disk."""
         if not self._unsynced:
             return
         begun = time.monotonic()
@@ -236,9 +236,9 @@ class Run:
         reads: Iterable[str] = ("free",),
         only: str = "",
     ) -> int:
-        """Replace `judgments/<judge>.jsonl`; the number written. RunError if it cannot be.
+        """Replace `judgments/<judge>.jsonl`. Returns the number of judgments; RunError if it fails.
 
-        only: the kind of replies that the judge was given, where it was not given all.
+        only: the kind of replies that the judge was given, if not all.
         """
         path = self.folder / "judgments" / f"{judge}.jsonl"
         note = path.with_suffix(".json")
@@ -270,8 +270,8 @@ class Run:
     ) -> None:
         """Replace `scores.json`, a JSON array, one score a line.
 
-        Where they are given, also the rows of the table that was counted: `outcomes.csv`, and
-        `outcomes.jsonl` for `datasets`.
+        If rows are given, also writes the table of outcomes: `outcomes.csv`, and `outcomes.jsonl`
+        for `datasets`.
 
         kinds: the types of its columns, as `datasets` names them.
         """
@@ -284,7 +284,7 @@ class Run:
             self._describe(kinds if outcomes is not None else None)
 
     def _describe(self, kinds: Mapping[str, str] | None = None) -> None:
-        """Write the README.md that says what is there, for people and for `datasets`."""
+        """Write the README.md that describes the folder, for people and for `datasets`."""
         lines = card.text(self.folder, self.spec, kinds)
         disk.replace(self.folder / card.NAME, [lines])
 
@@ -320,7 +320,7 @@ class Run:
         return _read(self.folder / "logprobs.jsonl", LogProb)
 
     def count(self, name: str) -> int:
-        """How many records there are: `requests`, `responses`, `logprobs`, `failures`."""
+        """Count the records of a file: `requests`, `responses`, `logprobs` or `failures`."""
         path = self.folder / f"{name}.jsonl"
         return sum(1 for _ in disk.lines(path, appended=True)) if path.exists() else 0
 
@@ -330,19 +330,19 @@ class Run:
         yield from (logprob.request for logprob in self.logprobs())
 
     def failures(self) -> Iterator[Failure]:
-        """All that ever happened; a later response makes up for a failure."""
+        """All failures, also of requests that have a later response."""
         return _read(self.folder / "failures.jsonl", Failure)
 
     @property
     def small(self) -> bool:
-        """Whether its answers are so few that they can be kept in memory."""
+        """Whether its answers are few enough to keep in memory."""
         paths = [self.folder / APPENDED[kind] for kind in (Response, LogProb)]
         return sum(path.stat().st_size for path in paths if path.exists()) <= KEPT
 
     def exchanges(self) -> Iterator[tuple[Request, Response | LogProb]]:
-        """Yield the requests with what answered them, in the order of the plan.
+        """Yield the requests with their answers, in the order of the plan.
 
-        Memory holds where each answer begins, not the texts, unless they are few.
+        Only the positions of the answers are kept in memory, unless the texts are few.
         """
         kinds: tuple[type[Response | LogProb], ...] = (Response, LogProb)
         if self.small:
@@ -371,7 +371,10 @@ class Run:
                     yield request, kinds[number].from_json(files[number].readline())
 
     def judgments(self, judge: str) -> Iterator[Judgment]:
-        """In the order of the plan. RunError if this judge has not judged the run."""
+        """Yield judgments in the order of the plan.
+
+        Raises RunError if this judge has not judged the run.
+        """
         path = self.folder / "judgments" / f"{judge}.jsonl"
         if not path.exists():
             raise RunError(
@@ -381,7 +384,7 @@ class Run:
         return _read(path, Judgment)
 
     def judges(self) -> dict[str, str]:
-        """Name -> signature of the judges whose judgments are there."""
+        """Return name -> signature of the judges with judgments."""
         rows = (
             next(_read(path, Judged), None)
             for path in sorted((self.folder / "judgments").glob("*.json"))
@@ -389,7 +392,7 @@ class Run:
         return {row.judge: row.signature for row in rows if row}
 
     def counts(self) -> tuple[int, int]:
-        """Count the requests, and those of them that are answered."""
+        """Count the requests and the answered ones."""
         lines = {
             name: sum(1 for _ in disk.lines(self.folder / name, appended=True))
             for name in ("requests.jsonl", "responses.jsonl", "logprobs.jsonl")
@@ -399,7 +402,10 @@ class Run:
         return asked, sum(lines.values())
 
     def scores(self) -> list[Score]:
-        """Those of the last `genprobe score`. RunError if there are none, or malformed ones."""
+        """Read the scores of the last `genprobe score`.
+
+        Raises RunError if they are missing or malformed.
+        """
         path = self.folder / "scores.json"
         try:
             return [Score.from_dict(row) for row in json.loads(path.read_bytes())]
@@ -414,10 +420,10 @@ class Run:
 
 
 def _refuse_other(folder: Path) -> None:
-    """RunError unless a run may be made in `folder`, or is there already.
+    """Raise RunError unless `folder` is a run, or a run can be made there.
 
-    Files of a cut-off creation count only beside our lock file, so that nobody's own
-    `statements.jsonl` is ever written over.
+    Files of an interrupted creation are recognised only beside our lock file, so that a user's own
+    `statements.jsonl` is never overwritten.
     """
     with disk.writing(folder):
         if not folder.exists():
@@ -442,7 +448,7 @@ def _read_spec(folder: Path) -> Spec:
 
 
 def _compare(path: Path, records: Sequence[Record]) -> None:
-    """RunError unless the file holds exactly these records."""
+    """Raise RunError unless the file has exactly these records."""
     for stored, record in zip_longest(disk.lines(path), records):
         if not stored or not record or stored[2] != record.to_json().encode("ascii") + b"\n":
             number = stored[0] if stored else len(records)
@@ -457,7 +463,7 @@ def _read(path: Path, kind: type[R]) -> Iterator[R]:
 
 
 def _read_at(path: Path, kind: type[R]) -> Iterator[tuple[int, R]]:
-    """(offset, record); RunError with file and line where one is malformed."""
+    """Yield (offset, record). Raises RunError with file and line for a malformed record."""
     appended = kind in APPENDED
     if appended and not path.exists():
         return
@@ -513,7 +519,7 @@ _FILES: dict[str, str] = {
 
 
 def format_page() -> str:
-    """`runs/README.md`: the run folder's format, from the record types."""
+    """Write `runs/README.md`, the format of the run folder, from the record types."""
     kinds: dict[str, type[Record]] = {"run.json": Spec, **RECORDS}
     parts = [_INTRODUCTION]
     for name, kind in kinds.items():

@@ -102,8 +102,7 @@ class Spec(Record):
     def hash(self) -> str:
         """Return the hash of the spec, 16 hex digits.
 
-        A field that may be left out, and is, does not count: older runs, which had no such field,
-        keep their hash.
+        Empty optional fields do not count, so that older runs without these fields keep their hash.
         """
         fields = dataclasses.fields(self)
         return digest({f.name: v for f in fields if (v := getattr(self, f.name)) != f.default})
@@ -131,27 +130,26 @@ class Spec(Record):
 
     @property
     def who(self) -> tuple[str, str]:
-        """What was asked: model and revision."""
+        """Model and revision."""
         return self.model, self.revision
 
     @property
     def shown(self) -> str:
-        """The revision as a person calls it."""
+        """The name of the revision."""
         return self.checkpoint or self.revision
 
     @property
     def order(self) -> tuple[str, list[str | int]]:
         """Return the key that runs are sorted by.
 
-        The checkpoints of a model come one after another, behind the runs of none, which stay as
-        they are.
+        Checkpoints of a model are sorted by step, after runs without a checkpoint.
         """
         return self.model if self.checkpoint else "", natural(self.checkpoint)
 
     def like(self, other: Spec) -> Spec:
-        """Bring the spec of a run that was made when less was recorded up to date.
+        """Update the spec of an older run, for which less was recorded.
 
-        What it does not know is taken from `other`, so that the run can go on.
+        Unknown fields are taken from `other`, so that the run can be resumed.
         """
         if self.server or not other.server:
             return self
@@ -170,7 +168,7 @@ class Spec(Record):
     def differences(self, other: Spec, but: Collection[str] = ()) -> list[str]:
         """List the fields that differ from another spec: `field: mine -> other's`.
 
-        One for each field, or key of a table, save the fields in `but`.
+        One entry for each field, or key of a table, except the fields in `but`.
         """
         lines = []
         for f in dataclasses.fields(self):
@@ -188,7 +186,7 @@ class Spec(Record):
         return lines
 
 
-# What two runs of one command may differ in and still have asked the same of two models.
+# Fields in which runs that asked two models the same may differ.
 WHO = (
     *("model", "revision", "checkpoint", "engine", "engine_version", "dtype", "chat_template"),
     *("engine_args", "packages", "version"),
@@ -210,7 +208,7 @@ def versions(packages: Iterable[str] = ()) -> dict[str, str]:
 
 
 def statements_hash(statements: Iterable[Record]) -> str:
-    """16 hex digits from the content of the statements, in their order."""
+    """Hash the content of the statements, in their order: 16 hex digits."""
     state = hashlib.sha256()
     for statement in statements:
         state.update(canonical(vars(statement)).encode("ascii") + b"\n")
@@ -229,7 +227,7 @@ def signature(spec: Spec, judges: Mapping[str, str], metric: str) -> str:
 
 
 def both_signatures(*signatures: str) -> str:
-    """Write the signature of a number that rests on several runs.
+    """Write the signature of a number from several runs.
 
     `key:value` where they agree, else `key:{a,b,…}`, each value once, in the order of the runs.
     """
@@ -271,8 +269,8 @@ def _empty(value: Any) -> bool:
     return value is None or value in ("", (), {})
 
 
-# No ":" or "|" (the form) and no "~" (marks what was shortened); a folder's whole path is
-# nobody's business. "+" is in versions ("2.9+cpu"), but joins lists.
+# No ":" or "|" (separators) and no "~" (marks shortened values); the path of a folder is private.
+# "+" is in versions ("2.9+cpu"), but joins lists.
 _PLAIN = re.compile(r"(?!/)[A-Za-z0-9_./@+-]{1,48}")
 _HASH = re.compile(r"[0-9a-f]{20,}")
 
@@ -287,8 +285,7 @@ def _short(value: Any) -> str:
     if isinstance(value, str):
         if _PLAIN.fullmatch(value) and not _HASH.fullmatch(value):
             return value
-        # The end of a path or of a model's name says more than its beginning; of a commit,
-        # people know the first digits.
+        # Keep the end of a path or a model's name, but the first digits of a commit.
         part = value[:7] if _HASH.fullmatch(value) else re.split(r"[/\\]", value)[-1][:24]
         return f"{re.sub(r'[^A-Za-z0-9_.@-]', '-', part)}~{digest(value, 8)}"
     return f"~{digest(value, 8)}"

@@ -1,4 +1,4 @@
-"""What the replies of a run say of themselves: tokens, times, the models that they name."""
+"""Usage of a run: tokens, times, and the models named in its replies."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Used(NamedTuple):
-    """What the replies of a run say of themselves; tokens None where none of them was counted."""
+    """Usage of a run; tokens are None if none were counted."""
 
     replies: int
     tokens_in: int | None

@@ -1,4 +1,4 @@
-"""Is a run folder whole? Every problem is one line that names file, line and id."""
+"""Verify a run folder. Every problem is one line that names file, line and id."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from genprobe.text import many
 
 R = TypeVar("R", bound=Record)
 
-SHOWN = 20  # problems of one kind that are named; the rest are counted
+SHOWN = 20  # problems of one kind that are listed; the rest are counted
 
-# What is known of a request, in one small number each: a million requests fit in 250 MB.
+# Marks of a request, in one small number: a million requests fit in 250 MB.
 _ANSWERED, _FAILED = 1, 2
 _DECODES = {"free": 4, "choice": 8, "logprob": 16}
 _FIRST_JUDGE = 32
@@ -77,7 +77,7 @@ class _Check:
         return self._lines + more
 
     def read(self, name: str, kind: type[R]) -> Iterator[tuple[str, R]]:
-        """(`file:line`, record) for the good lines of a file; the others are problems."""
+        """Yield (`file:line`, record) for the good lines of a file; the others are problems."""
         appended = kind in (Response, LogProb, Failure)
         path, end = self.folder / name, 0
         try:
@@ -107,7 +107,7 @@ class _Check:
             self.problem("temporary", name, "left over from an interrupted write; delete it")
 
     def statements(self) -> set[tuple[str, str]]:
-        """(id, language) of the statements, whose content is compared with the spec's hash."""
+        """Return (id, language) of the statements, after checking them against the spec."""
         known: set[tuple[str, str]] = set()
 
         def passing() -> Iterator[Statement]:
@@ -123,7 +123,7 @@ class _Check:
         return known
 
     def requests(self, known: set[tuple[str, str]]) -> dict[str, int]:
-        """Request id -> 0, after checking what can be derived again."""
+        """Return request id -> 0, after checking everything that can be derived again."""
         marks: dict[str, int] = {}
         for where, r in self.read("requests.jsonl", Request):
             asked = r.messages, r.sample, r.decode, r.options
@@ -163,7 +163,7 @@ class _Check:
             marks[record.request] = known | mark
 
     def _wrong(self, record: LogProb) -> str:
-        """Say what is wrong with the values of a record, "" where nothing is."""
+        """Say what is wrong with the values of a record; "" if nothing is."""
         try:
             found = _hash((part["answer"], part["text"]) for part in record.continuations)
             for part in record.continuations:
@@ -180,7 +180,7 @@ class _Check:
         return ""
 
     def complete(self, marks: dict[str, int]) -> None:
-        # One line however many: an interrupted run is incomplete, not damaged.
+        # Only one line, because an interrupted run is incomplete, not damaged.
         first, count = _lacking(marks, 0)
         if count:
             texts = {"logprob", "score"}.issuperset(self.spec.decode)
@@ -242,12 +242,12 @@ class _Check:
 
 
 def _hash(texts: Iterable[tuple[str, str]]) -> int:
-    """32 bits of (answer, text) of a request, in their order."""
+    """Hash the (answer, text) of a request, in their order, to 32 bits."""
     return zlib.crc32(canonical([[answer, text] for answer, text in texts]).encode())
 
 
 def _lacking(marks: dict[str, int], has: int, mark: int = _ANSWERED | _FAILED) -> tuple[str, int]:
-    """(first id, number) of the requests that have `has` and nothing of `mark`."""
+    """Return (first id, number) of the requests with `has` but without `mark`."""
     first, count = "", 0
     for request, known in marks.items():
         if known & has == has and not known & mark:

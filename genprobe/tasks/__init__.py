@@ -1,9 +1,11 @@
-"""What can be measured: one declaration a file (`Task`), asked for by one value (`Ask`).
+"""The tasks: what genprobe can measure.
+
+Each file declares one `Task`; an `Ask` requests a run of it.
 
     run = tasks.run("yesno", Ask(model="./my-model", langs=("mr",)))
 
-A new instrument is a file here with `TASK`, and its pack in prompts/. Whatever depends on which
-instrument made a run looks it up by `tasks.of(run.spec)`.
+To add a task, add a file with `TASK` here, and its pack in prompts/. Code that depends on the task
+of a run looks it up by `tasks.of(run.spec)`.
 """
 
 from __future__ import annotations
@@ -33,27 +35,23 @@ from genprobe.tasks.pipeline.open import is_control, open_engine, served
 
 @dataclass(frozen=True, kw_only=True)
 class Ask:
-    """What to measure. Each task says which of the fields it reads besides the common ones.
+    """What to measure. Each task documents which fields it reads besides the common ones.
 
     model: alias, hub id or folder (for `replay`: a run or a file of recordings); None is the
         control model, or a server's only one.
-    langs: language codes; empty is all that the data have, or the task's own default.
-    data: `builtin`, a name of `genprobe list data`, or a file.
-    probes: questions of the pack, by name; empty is the task's default.
-    decodes: how answers are taken: `free`, `choice`, `logprob`.
-    wordings, personas, instruct: what varies in how a question is asked (`resources.panel.Vary`).
-    limit: items a language at most.
-    samples, sampling: replies asked of each question and how they are drawn; None is the task's
-        default.
-    seed: from which each request's own seed is derived.
-    system: a system prompt, behind the pack's own.
-    engine: a name of `genprobe list engines`, or `auto`; options: what it is told.
-    out: the run folder, which the same Ask resumes; None derives its name.
-    by: columns by which the outcomes will be split; checked before the model is loaded.
-    classifier: of sentiment, by its card (stories).
-    scorers, context, prefix, plain, chat, preprocess: see `tasks/logprob.py`.
-    orders, shots: see `tasks/choices.py`.
-    note, progress: called with lines for a person, and with what is done of how much.
+    langs: language codes; empty means all of the data, or the default of the task. data: `builtin`,
+    a name of `genprobe list data`, or a file. probes: questions of the pack, by name; empty means
+    the default of the task. decodes: how answers are obtained: `free`, `choice`, `logprob`.
+    wordings, personas, instruct: how a question varies (`resources.panel.Vary`). limit: at most so
+    many items of each language. samples, sampling: replies to each question and how they are
+    sampled; None means the default of the task. seed: from which each request's own seed is
+    derived. system: a system prompt, after that of the pack. engine: a name of `genprobe list
+    engines`, or `auto`; options: settings of the engine. out: the run folder, which the same Ask
+    resumes; None means a name derived from the settings. by: columns by which the outcomes will be
+    split; checked before the model is loaded. classifier: the card of the sentiment classifier
+    (stories). scorers, context, prefix, plain, chat, preprocess: see `tasks/logprob.py`. orders,
+    shots: see `tasks/choices.py`. note, progress: called with messages, and with (step, done,
+    total).
     """
 
     model: str | None = None
@@ -87,34 +85,35 @@ class Ask:
 
     @property
     def codes(self) -> list[str]:
-        """The languages as BCP 47 codes. InputError for an unknown one."""
+        """The languages as BCP 47 codes. Raises InputError for an unknown one."""
         if "all" in self.langs:
             raise InputError("--lang all: leave --lang out to ask in every language of the data")
         return [packs.language_code(lang) for lang in self.langs]
 
     @property
     def vary(self) -> panel.Vary:
-        """What varies in how a question is asked. InputError for what cannot."""
+        """How a question varies. Raises InputError for impossible values."""
         return panel.Vary(self.wordings, self.personas, tuple(self.instruct))
 
     @property
     def control(self) -> bool:
-        """Whether the control model is asked."""
+        """Whether the control model answers."""
         return is_control(self.model, self.options)
 
     @property
     def thinks(self) -> bool:
-        """Whether it is asked to think."""
+        """Whether the model is asked to think."""
         return self.options.thinking.mode not in ("default", "off")
 
 
 @dataclass(frozen=True)
 class Asked:
-    """An Ask that a task has checked: what goes into the run.
+    """An Ask that a task has checked, and everything that the run needs.
 
-    requests: makes them once the engine is open (what it can do may matter). spec: the fields of
-    `Spec` that are the task's own. judges: read the replies, in the order of their columns.
-    columns: those that the outcomes can have. after: called with run, engine and note at the end.
+    requests: function that makes the requests when the engine is open, as they may depend on it.
+    spec: the fields of `Spec` that the task sets. judges: the judges of the replies, in the order
+    of their columns. columns: columns that the outcomes can have. after: called with run, engine
+    and note at the end.
     """
 
     items: Sequence[Statement]
@@ -128,12 +127,12 @@ class Asked:
 
 @dataclass(frozen=True)
 class Table:
-    """How runs of a task are shown: the main table of their section on the page.
+    """How a report shows runs of a task: the main table of their section.
 
-    kind: its name among all tables. place: where on the page it stands, small first. lead: what
-    the figures say, in a sentence. main: measures. across: columns that become columns of the
-    table. rows: the column of its rows, the first that has several values, else the last. says:
-    what the title of the page says of one model, and of several. replies: what its units are
+    kind: its unique name. place: its place on the page, low numbers first. lead: what the figures
+    mean, in a sentence. main: the measures. across: columns of the outcomes that become columns of
+    the table. rows: candidates for the rows: the first with several values, else the last. says:
+    verb in the title of the page, for one model and for several. replies: what its units are
     called. read: the column that the main measures count, and the judge that fills it.
     """
 
@@ -151,19 +150,19 @@ class Table:
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """An instrument, declared once.
+    """The declaration of a task.
 
     name: of the command and of its file. about: one line. prepare: checks an Ask before anything
-    slow is started. judges: decode -> names of judges. also: judges that a run can be given later.
-    questions: what reviewers are asked -> the judges that answer it, the first that has judged
-    counts, each with the field that holds its answer (None: its label). tables: how runs are
-    shown; kind_of: which of them a run is, where there are several. asked: what the model was
-    asked, as a sentence with {statements}, {languages}, {probes}. probe, thing, unit: what a
-    question, an item and a reply are called. scores: texts are scored and nothing is answered.
-    whole: the replies about one item are one unit, which reviewers read whole.
-    paradigm: `says` or `prefers`, for what is set beside the other, item by item; may_differ:
-    fields of the spec in which such runs may differ; row: columns that make an item.
-    temperature, samples, top_p, max_tokens: defaults of the command line.
+    slow is started. judges: decode -> names of judges. also: judges that can read a run later.
+    questions: question for reviewers -> judges that answer it, of which the first that has judged
+    counts, with the field of the answer (None: the label). tables: how reports show runs; kind_of:
+    which of the tables a run has. asked: what the model was asked, as a sentence with {statements},
+    {languages}, {probes}. probe, thing, unit: what a question, an item and a reply are called.
+    scores: whether texts are scored instead of answered. whole: whether the replies about an item
+    form one unit, which reviewers read completely. paradigm: `says` or `prefers`, for tasks that
+    can be compared item by item; may_differ: fields of the spec in which such runs may differ; row:
+    columns that identify an item. temperature, samples, top_p, max_tokens: defaults of the command
+    line.
     """
 
     name: str
@@ -188,25 +187,31 @@ class Task:
 
 
 def find(name: str) -> Task:
-    """Return the task of a name. InputError, with the nearest known one, if there is none."""
+    """Return the task with this name.
+
+    Raises InputError, with the nearest name, if there is none.
+    """
     task: Task = registry.module("tasks", name).TASK
     return task
 
 
 @functools.cache
 def every() -> tuple[Task, ...]:
-    """Return all tasks, in the order in which their tables stand on a page."""
+    """Return all tasks, in the order of their tables on a page."""
     found = [find(name) for name in registry.names("tasks")]
     return tuple(sorted(found, key=lambda task: min([t.place for t in task.tables], default=99)))
 
 
 def of(spec: Spec) -> Task:
-    """Return the task that made a run. InputError for one that is not known here."""
+    """Return the task that made a run. Raises InputError for an unknown task."""
     return find(spec.command)
 
 
 def run(task: str | Task, ask: Ask) -> notebook.Run:
-    """Plan, ask, judge. Returns the run, closed. GenprobeError in one line for what cannot be."""
+    """Plan the requests, ask the model and judge its replies.
+
+    Returns the run, closed. Raises GenprobeError.
+    """
     task = find(task) if isinstance(task, str) else task
     options = served(ask.engine, ask.model, dataclasses.replace(ask.options, note=ask.note))
     ask = dataclasses.replace(ask, options=options)
@@ -260,10 +265,10 @@ def chat(
     judges: Sequence[Judge],
     probes: Sequence[str] = (),
 ) -> Asked:
-    """Check what asks a model in chat: wordings of a pack about statements.
+    """Check a task that asks a model in chat about statements, with the wordings of a pack.
 
-    items: as loaded. judges: what reads the replies. probes: those asked where the Ask names none;
-    all of the pack where empty.
+    items: as loaded. judges: of the replies. probes: those used if the Ask names none; empty means
+    all of the pack.
     """
     from genprobe.outcomes import table
 
@@ -294,7 +299,7 @@ def chat(
     def spec(engine: Any) -> dict[str, Any]:
         recorded = engine.identity.engine == "replay"
         drawn: dict[str, Any] = dataclasses.asdict(sampling)
-        if recorded:  # how the replies were drawn is not ours to say
+        if recorded:  # how recorded replies were sampled is unknown
             drawn = dict.fromkeys(drawn)
         languages = dict.fromkeys(item.lang for item in items)
         return {
@@ -315,7 +320,7 @@ def chat(
 
 
 def chosen(items: Sequence[Statement], ask: Ask, pack: packs.Pack) -> list[Statement]:
-    """Keep the items of the languages asked for, at most `ask.limit` of each."""
+    """Keep the items in the requested languages, at most `ask.limit` of each."""
     codes = ask.codes
     without = sorted({s.lang for s in items} - pack.wordings.keys())
     if without:
@@ -344,11 +349,11 @@ def judge_run(
     progress: Progress = quiet,
     only: str = "",
 ) -> dict[str, int]:
-    """Judge every answer of a run again, each judge those that it reads.
+    """Judge the replies of a run again.
 
-    judges: made, or named. only: a kind of replies, such as `undecided`; the others are not given
-    to the judges. Returns judge name -> number of judgments. InputError for the answers
-    to yes/no questions in a run that asked none.
+    judges: objects or names. only: judge only replies of this kind, such as `undecided`. Returns
+    judge name -> number of judgments. Raises InputError for the judge `yesno` on a run without
+    yes/no questions.
     """
     made = judging.made(judges)
     own = of(run.spec).judges
@@ -379,7 +384,7 @@ def judge_run(
 
 
 def folder_name(spec: Spec) -> str:
-    """Name a run's folder: readable, and its own for every spec, so that it is found again."""
+    """Name a run's folder: readable, and unique for every spec, so that it is found again."""
     names = [spec.model.rstrip("/").rsplit("/", 1)[-1] or "model", spec.checkpoint]
     model = "-".join(re.sub(r"[^\w.-]+", "-", name)[:40] for name in names if name)
     langs = "-".join(spec.languages) if len(spec.languages) < 4 else f"{len(spec.languages)}-langs"

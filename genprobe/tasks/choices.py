@@ -1,8 +1,8 @@
 """Choices by generation: a context, a question, two to six options (BBQ and its family, PBBQ).
 
-Of `Ask` it reads besides the common fields: probes, the frames in which a choice is put; what
-varies in how it is asked; decodes; orders, of `datasets.frames.ORDERS`; shots, a file of examples
-that stand before every question; system.
+Besides the common fields of `Ask` it reads: probes (the frames), wordings, personas, instruct,
+decodes, orders (of `datasets.frames.ORDERS`), shots (a file of examples put before every question)
+and system.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def prepare(ask: Ask) -> Asked:
 
 
 def _items(ask: Ask) -> list[Statement]:
-    """Read the choices of `ask.data`, in the languages asked for, at most `ask.limit` of each."""
+    """Read the choices of `ask.data` in the requested languages, at most `ask.limit` of each."""
     items, notes = pairs.load(ask.data, ask.langs or None)
     for line in notes:
         ask.note(line)
@@ -123,9 +123,9 @@ def plan(
 ) -> list[Request]:
     """Plan every choice in every frame, decode, way drawn for it, order of its options and sample.
 
-    shots: examples; a choice gets those of its language. vary: wordings, personas and languages of
-    the question. system: a system prompt, before that of a persona. InputError for a choice that
-    is there twice.
+    shots: examples; a choice gets those in its language. vary: wordings, personas and languages of
+    the question. system: a system prompt, put before that of a persona. Raises InputError for a
+    choice that occurs twice.
     """
     requests: dict[str, Request] = {}
     further = () if vary.wordings == panel.PUBLISHED else frames.wordings()
@@ -143,7 +143,7 @@ def plan(
                 messages = [*before, {"role": "user", "content": frames.put(frame, item, order)}]
                 options = {str(at): _ways(frame, item, order, at, decode) for at in order}
                 for sample in range(1 if decode == "logprob" else samples):
-                    # The content tells the orders apart; a hash has no order of keys.
+                    # The hash sorts keys, so the content must show the order.
                     request = Request.asked(
                         *(item.id, item.lang, frames.PACK, probe, messages),
                         base=seed,
@@ -163,7 +163,7 @@ def plan(
 def _ways(
     frame: frames.Frame, item: Statement, order: Sequence[int], at: int, decode: str
 ) -> list[str]:
-    """Return the ways to name an option: what a reply may be forced to, or is read against."""
+    """Return the ways to name an option, to which replies are forced or compared."""
     if decode == "free":
         return [frames.options(item)[at]]
     name = frames.said(frame, item, order, at)

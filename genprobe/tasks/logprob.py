@@ -1,12 +1,12 @@
 """Pairs of sentences, or choices, scored by their log-probability under a model.
 
-Of `Ask` it reads besides model, languages, data, limit, engine and out:
-scorers: of `outcomes.scorers.SCORERS`; the defaults that fit model and data where empty.
-context: what stands before every sentence of a pair; for an encoder-decoder model the encoder's
-prompt. prefix: a word put before every sentence of a table. A chat model needs one of two:
-plain, score it as a plain language model, without its template; chat, score what begins its own
-turn, behind the template with the context (or the choice) as the user's. preprocess: `rubia`, how
-the sentences of pairs are written before they are scored (`PREPROCESSES`).
+Besides model, languages, data, limit, engine and out of `Ask` it reads: scorers: of
+`outcomes.scorers.SCORERS`; if empty, the defaults that fit model and data. context: text before
+every sentence of a pair; for an encoder-decoder model the encoder's prompt. prefix: a word put
+before every sentence of a table. A chat model needs one of two: plain, score it as a plain language
+model, without its template; chat, score what begins its own turn, behind the template with the
+context (or the choice) as the user's. preprocess: `rubia`, how the sentences of pairs are written
+before they are scored (`PREPROCESSES`).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from genprobe.text import natural, whole
 
 
 def prepare(ask: Ask) -> Asked:
-    """Check what is to be scored; what the model can do is checked when it is loaded."""
+    """Check the data and options; the model is checked when it is loaded."""
     items = _items(ask)
     are_choices = any(map(choices.is_choice, items))
     if ask.plain and ask.chat:
@@ -79,7 +79,7 @@ def prepare(ask: Ask) -> Asked:
 
 
 def _items(ask: Ask) -> list[Statement]:
-    """Read the pairs or choices, as they are to be scored. InputError for what does not fit."""
+    """Read the pairs or choices to score. Raises InputError for options that do not fit."""
     items, notes = pairs.load(ask.data, ask.langs or None, ask.prefix)
     for line in notes:
         ask.note(line)
@@ -104,7 +104,10 @@ def _items(ask: Ask) -> list[Statement]:
 
 
 def _turn(engine: Any) -> Callable[[str], str]:
-    """Return what writes a user's turn for this model. InputError where nothing here can."""
+    """Return a function that writes a user's turn for this model.
+
+    Raises InputError if there is none.
+    """
     if "causal" not in engine.passes:
         raise InputError("--chat can be used only with a causal model; leave it out")
     if getattr(engine, "texts", None) is None:
@@ -117,10 +120,10 @@ def _turn(engine: Any) -> Callable[[str], str]:
 
 
 def _rubia(text: str) -> str:
-    """Write a text as RuBia does (3.8): no punctuation but commas, small letters, single spaces.
+    """Normalise a text as RuBia does (3.8): lower case, only commas, single spaces.
 
-    The paper says "mostly removed", and does not say what is not. Ours: hyphens and apostrophes
-    within a word stay, and every mark that is removed leaves a space.
+    The paper says "mostly removed" without details. Here, hyphens and apostrophes within a word are
+    kept, and every removed mark leaves a space.
     """
     kept = (
         c if c == "," or unicodedata.category(c)[0] != "P" or _within(text, at) else " "
@@ -141,7 +144,7 @@ PREPROCESSES: dict[str, Callable[[str], str]] = {"rubia": _rubia}
 def tell_unknown(run: Run, engine: Any, note: Note) -> None:
     """Note how many texts hold the unknown token.
 
-    It is one token for all that the model has none for, so that their values say little.
+    One token stands for all unknown characters, so the values of such texts mean little.
     """
     langs = {request.id: request.lang for request in run.requests()}
     held = Counter(
@@ -157,7 +160,7 @@ def tell_unknown(run: Run, engine: Any, note: Note) -> None:
 
 
 def checkpoints(model: str) -> list[str]:
-    """List the model folders in a folder, step-9 before step-10; none where it is a model."""
+    """List the model folders in a folder, step-9 before step-10; none if the folder is a model."""
     folder = Path(model).expanduser()
     if not folder.is_dir() or (folder / "config.json").exists():
         return []
@@ -168,7 +171,7 @@ def checkpoints(model: str) -> list[str]:
 def every_model(ask: Ask, revisions: Sequence[str] = ()) -> Iterator[Ask]:
     """Make one Ask of each model in a folder of checkpoints, and of each revision.
 
-    Where there are several, each gets a folder of its own name in `ask.out`.
+    If there are several, each gets its own folder in `ask.out`.
     """
     found = checkpoints(ask.model) if ask.model else []
     named: Sequence[str | None] = revisions or (ask.options.revision,)

@@ -1,4 +1,4 @@
-"""One run, step by step: plan the requests, open an engine, ask it, judge what came back."""
+"""The steps of a run: plan the requests, open an engine, ask it, judge the replies."""
 
 from __future__ import annotations
 
@@ -10,4 +10,4 @@ Progress = Callable[[str, int, int], None]  # what, how many done, of how many
 
 
 def quiet(*_: Any) -> None:
-    """Take a note or progress that nobody wants."""
+    """Ignore a note or progress."""

@@ -1,4 +1,4 @@
-"""Ask an engine what a run has planned, and keep what comes back."""
+"""Send the planned requests of a run to an engine and store the replies."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from genprobe.runs.run import Run
 from genprobe.tasks.pipeline import Note, Progress
 from genprobe.text import many
 
-# Decodes whose answer is a text; that of the others are log-probabilities.
+# Decodes answered by a text; the others are answered by log-probabilities.
 WRITTEN = ("free", "choice")
-# Kinds of failures that asking again repeats -> what they are, and what helps.
+# Kinds of failures that asking again would repeat -> what they are, and the cure.
 LASTING = {
     "too-long": "too long for the model (give it a longer context, or shorter statements)",
     "unscorable": "nothing that the model can score",
@@ -24,13 +24,13 @@ LASTING = {
 
 
 def pending(run: Run) -> list[Request]:
-    """List the requests without an answer, in the order of the plan. Failures are among them."""
+    """List the requests without an answer, including failed ones, in the order of the plan."""
     answered = set(run.answered())
     return [request for request in run.requests() if request.id not in answered]
 
 
 class Counts(NamedTuple):
-    """Where a run stands: responses and failures of this call, and responses from before."""
+    """The state of a run: responses and failures of this call, and earlier responses."""
 
     done: int
     failed: int
@@ -70,11 +70,11 @@ def generate(
     sampling: Sampling,
     progress: Callable[[Counts], None] | None = None,
 ) -> Counts:
-    """Ask what is pending and store each answer as it comes.
+    """Send the pending requests and store each answer as it arrives.
 
-    progress: called before the first and after each. Whatever stops it, Ctrl-C included, leaves a
-    folder that resumes. EngineError if the engine answers what was not asked, answers twice or in
-    another way than asked, or leaves requests unanswered.
+    progress: called before the first and after each. If it is interrupted, also by Ctrl-C, the run
+    can be resumed. Raises EngineError if the engine answers a request that was not sent, answers
+    twice or with another type of record, or leaves requests unanswered.
     """
     answered = set(run.answered())
     planned = list(run.requests())
@@ -113,7 +113,7 @@ def generate(
 
 
 def ask(run: Run, engine: Engine, sampling: Sampling, note: Note, progress: Progress) -> None:
-    """Ask what is pending, with progress and notes for a person. EngineError if all of it fails."""
+    """Send the pending requests, with progress and notes. Raises EngineError if all fail."""
 
     def step(counts: Counts) -> None:
         if hasattr(progress, "tell"):  # a bar, which has room for more

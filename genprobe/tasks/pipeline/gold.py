@@ -1,4 +1,4 @@
-"""A judge beside labels that people gave to the same rows of a file."""
+"""Compare a judge with labels that people gave to the same rows of a file."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _SHOWN = 100  # characters of a reply
 
 
 class Gold:
-    """What a judge said beside a column of people's labels, counted row by row.
+    """Counts how far a judge agrees with a column of people's labels.
 
-    column: of the file; rows in which it is empty are left out, and said.
+    column: of the file; rows in which it is empty are left out and counted.
     """
 
     def __init__(self, column: str) -> None:
@@ -31,9 +31,9 @@ class Gold:
         self._wrong: list[str] = []
 
     def add(self, number: int, row: dict[str, Any], label: str | None, kind: Any) -> None:
-        """Count a row. label: the judge's; None without a reply. kind: why, where it says that.
+        """Count a row. label: of the judge; None without a reply. kind: the judge's reason, if any.
 
-        InputError where the row does not have the column.
+        Raises InputError if the row does not have the column.
         """
         if self.column not in row:
             raise InputError(f"no column {self.column!r}; columns: {', '.join(map(str, row))}")
@@ -62,7 +62,7 @@ class Gold:
         )
 
     def lines(self, judge: str) -> Iterator[str]:
-        """Yield what is to be told of a judge by this name: shares, intervals, the rows."""
+        """Yield the lines to print about a judge: shares, intervals, rows where labels differ."""
         if not self._all:
             raise InputError(f"no row has a label in {self.column!r} and a reply")
         for lang in sorted(self._all) if len(self._all) > 1 else ():

@@ -1,4 +1,4 @@
-"""Replies to judgments: a run's, or those of anybody's file."""
+"""Judge the replies of a run, or of a file."""
 
 from __future__ import annotations
 
@@ -28,17 +28,15 @@ def judge(
     progress: Callable[[str], None] | None = None,
     only: str = "",
 ) -> dict[str, int]:
-    """Judge every answer of a run that a judge reads; judge name -> number of judgments.
+    """Judge the replies of a run. Returns judge name -> number of judgments.
 
-    only: a kind of replies, as the run's reader told it; others are left out (see `of_kind`).
-
-    They are written in the order of the plan, so that a run that was killed and resumed has the
-    same files, byte for byte, as one that was not. `progress` is called with the judge's name
-    after each.
+    only: judge only replies of this kind (see `of_kind`). Judgments are written in the order of the
+    plan, so that a run that was interrupted and resumed has the same files, byte for byte, as one
+    that was not. `progress` is called with the judge's name after each.
     """
     judges = list(judges)
     wanted = of_kind(run, only) if only else None
-    # What several judges see is made once, unless there is too much of it to be kept.
+    # Items for several judges are made once, unless they are too many to keep in memory.
     kept = list(_items(run)) if len(judges) > 1 and run.small else None
     counts = {}
     for judge in judges:
@@ -50,9 +48,9 @@ def judge(
 
 
 def of_kind(run: Run, kind: str) -> frozenset[str]:
-    """Find the requests whose replies the run's judge read as of a kind (`undecided`, …).
+    """Find the requests whose replies were read as of this kind (`undecided`, …).
 
-    InputError if no judge has told the kinds of the run's replies, or none is of this kind.
+    Raises InputError if no judge has read the kinds of the replies, or none is of this kind.
     """
     told = set(run.judges()).intersection(registry.names("judges"))
     for name in sorted(told, reverse=True):  # yesno before choice
@@ -88,7 +86,7 @@ def _judge(
 
 
 def _items(run: Run) -> Iterator[tuple[Request, Item]]:
-    """Yield each answered request with what a judge sees of its answer."""
+    """Yield each answered request with the item that a judge reads."""
     for request, answer in run.exchanges():
         prompt = next(m["content"] for m in reversed(request.messages) if m["role"] == "user")
         item = Item(
@@ -109,7 +107,7 @@ def _items(run: Run) -> Iterator[tuple[Request, Item]]:
 
 
 def listed(request: Request) -> tuple[str, ...]:
-    """Return the options of a choice as they were listed: the last way to write each."""
+    """Return the options of a choice as they were listed (the last way to write each)."""
     return tuple(texts[-1] for texts in request.options.values())
 
 
@@ -122,18 +120,16 @@ def judge_file(
     only: str = "",
     gold: Gold | None = None,
 ) -> dict[str, dict[str, int]]:
-    """Judge the rows of a JSONL, CSV or Parquet file; judge name -> label -> count.
+    """Judge the rows of a JSONL, CSV or Parquet file. Returns judge name -> label -> count.
 
-    judges: made, or named.
-    Rows come back in their order with each judge's columns behind their own (DESIGN.md, "The
-    command line"); a column of the input with the name of one of ours is kept as `<name>_data`.
-    A response that is null is no reply: its columns are null, and it is counted as `no reply`. One
-    that is a server's answer to a request of a batch (OpenAI, vLLM) is taken for its content, which
-    is noted; what is another object, or a list, is no reply.
-    only: a kind of replies, as the column `kind` of an earlier reading has it; the columns of other
-    rows are null, and not counted. gold: counts the first judge beside people's labels.
-    out: a file, by suffix, written whole or not at all; None is stdout, as JSONL. Streams: memory
-    does not grow with the file. InputError, with the row, for what cannot be judged.
+    judges: objects or names. Rows are written in the same order, with the columns of each judge
+    after their own; an input column with the name of a new column is kept as `<name>_data`. If
+    `response` is null, the new columns are null, and it is counted as `no reply`. The content of a
+    server's answer to a batch request (OpenAI, vLLM) is unpacked, which is noted; another object,
+    or a list, is an error. only: judge only rows with this value in the column `kind`; the new
+    columns of other rows are null and not counted. gold: compares the first judge with people's
+    labels. out: a file, by suffix, written whole or not at all; None is stdout, as JSONL. Streams:
+    memory does not grow with the file. InputError, with the row, for what cannot be judged.
     """
     judges = made(judges)
     counts: dict[str, dict[str, int]] = {judge.name: Counter() for judge in judges}
@@ -143,7 +139,7 @@ def judge_file(
 
 
 def made(judges: Sequence[Judge | str]) -> list[Judge]:
-    """Make the judges that are given by name."""
+    """Make judge objects of names."""
     return [
         registry.module("judges", judge).make() if isinstance(judge, str) else judge
         for judge in judges

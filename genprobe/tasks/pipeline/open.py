@@ -1,4 +1,4 @@
-"""Open what answers or scores: the engine for a model, a server, a file of recordings."""
+"""Open the engine for a model, a server, or a file of recorded replies."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from genprobe.engines.control import thoughts
 from genprobe.errors import Caution, InputError
 from genprobe.resources import models, registry
 
-SCORER = "open_scorer"  # what an engine module has that scores texts
+SCORER = "open_scorer"  # the function of an engine module that opens a scorer
 
 
 def engine_options(
@@ -24,7 +24,7 @@ def engine_options(
 ) -> Options:
     """Parse `KEY=VALUE` texts into options. A value is JSON if it can be read as such, else text.
 
-    InputError for another form, a name that is given twice, or one that looks like a secret.
+    Raises InputError for another form, a name that is given twice, or one that looks like a secret.
     """
     known = {"dtype": str, "device": str, "revision": str, "batch_tokens": int}
     found: dict[str, Any] = {}
@@ -54,9 +54,9 @@ def engine_options(
 
 
 def told(options: Options, given: dict[str, Any]) -> Options:
-    """Add what the command line says about thinking, templates, headers, parameters and keys.
+    """Add the options about thinking, templates, headers, parameters and keys.
 
-    It is taken out of `given`. InputError for a value of another form.
+    They are removed from `given`. Raises InputError for a malformed value.
     """
     mode, tokens = given.pop("thinking", None), given.pop("think_tokens", None)
     return dataclasses.replace(
@@ -72,7 +72,7 @@ def told(options: Options, given: dict[str, Any]) -> Options:
 def _pairs(
     option: str, arguments: Sequence[str], strict: bool = False, plain: bool = False
 ) -> dict[str, Any]:
-    """Parse NAME=VALUE texts. Values are JSON where they can be read as such, else text.
+    """Parse NAME=VALUE texts. Values are read as JSON if possible, else as text.
 
     strict: they must be JSON. plain: they are always text.
     """
@@ -106,7 +106,10 @@ _SUCH = {
 
 
 def system_text(given: str | None) -> str:
-    """Return a system prompt, read from a file if it is @FILE. InputError if that fails."""
+    """Return a system prompt, read from the file if it is @FILE.
+
+    Raises InputError if that fails.
+    """
     if not given or not given.startswith("@"):
         return given or ""
     try:
@@ -120,9 +123,9 @@ def system_text(given: str | None) -> str:
 
 
 def served(engine: str, model: str | None, options: Options) -> Options:
-    """Add the server that the environment names, if one is meant.
+    """Add the server that the environment names, if it applies.
 
-    OPENAI_BASE_URL counts where no other server, and no model of this machine or the hub, is named.
+    OPENAI_BASE_URL is used if no other server, and no model on this machine or the hub, is named.
     """
     url = os.environ.get("OPENAI_BASE_URL")
     if not url or options.base_url or engine not in ("auto", "openai"):
@@ -142,15 +145,15 @@ def served(engine: str, model: str | None, options: Options) -> Options:
 
 
 def control_folder(options: Options) -> Path:
-    """Return the folder of the control model; of the one that thinks if that is asked for."""
+    """Return the folder of the control model, or of its thinking variant if thinking is on."""
     asked = options.thinking.mode not in ("default", "off")
     return thoughts.MODEL if asked else control.MODEL
 
 
 def control_room(options: Options) -> int | None:
-    """Return the tokens that the control model has for a thought, where the user names none.
+    """Return the default number of tokens for a thought of the control model.
 
-    Some of its thoughts have no end: more room would only take longer.
+    Some of its thoughts never end, so more tokens would only take longer.
     """
     if control_folder(options) == control.MODEL:
         return None
@@ -158,7 +161,7 @@ def control_room(options: Options) -> int | None:
 
 
 def is_control(model: str | None, options: Options) -> bool:
-    """Tell whether the control model is meant: neither a model nor a server is named."""
+    """Tell whether the control model is used: neither a model nor a server is named."""
     return model is None and options.base_url is None
 
 
@@ -166,9 +169,8 @@ def open_engine(engine: str, model: str | None, options: Options, scores: bool =
     """Open an engine; close it after use.
 
     engine: a name, or `auto` for the one that fits model and machine. model: alias, hub id or
-    folder; None is the control model, or a server's only one. scores: it is to score texts
-    (`engines.scoring.Scorer`) and not to answer (`engines.Engine`).
-    InputError, EngineError in one line for what cannot be.
+    folder; None is the control model, or a server's only one. scores: open a scorer of texts
+    (`engines.scoring.Scorer`), not an `engines.Engine`. Raises InputError or EngineError.
     """
     names = registry.names("engines")
     if engine not in ("auto", *names):
@@ -228,8 +230,8 @@ def _open_control(engine: str, options: Options, scores: bool) -> Any:
             "no --model: the control model runs, a test instrument and not a model to be judged"
         )
     )
-    # The known rates of the control model are those of single precision; so small a model is no
-    # faster on a GPU, but vLLM runs only where it was built for.
+    # The known rates of the control model hold in single precision. A model so small is no faster
+    # on a GPU, but vLLM runs only on the device that it was built for.
     device = options.device or ("cpu" if engine == "transformers" else None)
     options = dataclasses.replace(options, dtype="float32", device=device)
     if control_room(options):

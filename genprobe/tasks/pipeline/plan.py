@@ -1,4 +1,4 @@
-"""The requests of a run: every statement in every probe, decode and sample."""
+"""Plan the requests of a run: every statement in every probe, decode and sample."""
 
 from __future__ import annotations
 
@@ -23,11 +23,10 @@ def plan(
 ) -> list[Request]:
     """Plan every statement in every probe, in every way drawn for it (`panel.drawn`).
 
-    Each in every decode, `samples` times, in this order. Probabilities are not drawn: they are
-    asked for once, unless they are to stand behind `thoughts`, which are. system: a system prompt,
-    which stands behind the pack's own and before that of a persona.
-
-    InputError for a language or probe that the pack lacks, or the same request twice.
+    Each in every decode, `samples` times, in this order. Probabilities are not sampled, so they are
+    requested once, unless `thoughts` come before them, which are sampled. system: a system prompt,
+    put after that of the pack and before that of a persona. Raises InputError for a language or
+    probe that the pack lacks, or the same request twice.
     """
     for probe in probes:
         if probe not in pack.probes:
