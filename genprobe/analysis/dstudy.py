@@ -2,7 +2,7 @@
 
 A decision study (Brennan 2001, *Generalizability Theory*, ch. 4): the variances of wordings,
 statements and replies in one study predict the width of the interval of another. It is the interval
-of `metrics.wordings`, on whose scale, logits, all is kept here.
+of `metrics.wordings`, so everything here is in logits.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class Parts:
     """Variances, in squared logits.
 
     centre: the mean logit of wordings. wording: between wordings. statement: between statements,
-    alike in all wordings. interaction: of a statement in a wording. reply: of one reply, drawn
-    again. told: whether the last two were told apart; else all is in the interaction, and more
-    samples promise nothing.
+    the same in all wordings. interaction: of statement and wording. reply: of one sampled reply.
+    told: whether the last two could be separated; else both are in the interaction, and more
+    samples do not help.
     """
 
     centre: float
@@ -67,10 +67,10 @@ class Plan:
 
 
 def parts(hits: Array, sizes: Array) -> Parts | None:
-    """Estimate the parts from a study that was made.
+    """Estimate the variances from a study.
 
-    hits, sizes: (statements, wordings), replies that count as a hit, and replies. None where it
-    has no two wordings, or no two statements.
+    hits, sizes: (statements, wordings), replies that count as a hit, and replies. Returns None for
+    fewer than two wordings or statements.
     """
     found = spread(hits, sizes)
     if found is None:
@@ -104,8 +104,8 @@ def forecast(
 ) -> float:
     """Forecast the mean width, in shares, of the interval of a study of this size.
 
-    statements, wordings: 2 at least. each: wordings that a statement is asked in. The mean over
-    studies of this size, whose own estimates vary by the chi-squared distributions that they have.
+    statements, wordings: at least 2. each: wordings in which a statement is asked. It is the mean
+    over studies of this size, whose variance estimates follow chi-squared distributions.
     """
     from scipy import special
 
@@ -145,9 +145,9 @@ def cheapest(
 ) -> list[Plan]:
     """List the studies whose interval is at most `points` (a share) to either side, cheapest first.
 
-    wordings: of the panel. most: statements that there are. Of each number of wordings a statement
-    and of samples the smallest study; empty where no number of statements does, since the wordings
-    are too few (see `wordings_for`).
+    wordings: of the panel. most: number of available statements. Returns the smallest study for
+    each number of wordings per statement and of samples; empty if no number of statements suffices,
+    because there are too few wordings (see `wordings_for`).
     """
     plans = list(_smallest(given, points, wordings, samples, most))
     return sorted(plans, key=lambda p: (p.requests, p.each, p.samples))
@@ -173,8 +173,8 @@ def _smallest(
 def wordings_for(given: Parts, points: float, most: int = 200) -> int | None:
     """Find the least number of wordings that can give an interval of `points` to either side.
 
-    points: a share. With that many wordings enough statements suffice. None where it is more than
-    `most`.
+    points: a share. With that many wordings, some number of statements suffices. Returns None if it
+    is more than `most`.
     """
     known = dataclasses.replace(given, statement=0.0, interaction=0.0, reply=0.0)
     for count in range(2, most + 1):
@@ -184,9 +184,9 @@ def wordings_for(given: Parts, points: float, most: int = 200) -> int | None:
 
 
 def told(given: Parts, points: float, wordings: int, tokens: float | None = None) -> list[str]:
-    """Say the cheapest plans for an interval of `points` (a share) to either side, one a line.
+    """Describe the cheapest plans for an interval of ± `points` (a share), one per line.
 
-    tokens: of a request and its reply, on average; None where that is not known.
+    tokens: of a request and its reply, on average; None if unknown.
     """
     plans = cheapest(given, points, wordings)
     if not plans:
@@ -209,9 +209,9 @@ def told(given: Parts, points: float, wordings: int, tokens: float | None = None
 
 
 def of_plan(requests: Iterable[Request]) -> list[str]:
-    """Say how wide the intervals over wordings of a plan can be expected, in lines.
+    """Describe the expected width of a plan's intervals over wordings, in lines.
 
-    requests: of chat. Before there is any study the parts are `USUAL`.
+    requests: of chat. Without an earlier study the variances are `USUAL`.
     """
     requests = list(requests)
     lines = []
@@ -234,7 +234,7 @@ def of_plan(requests: Iterable[Request]) -> list[str]:
             f"{about} a question, {wordings} wordings: an interval over wordings of "
             f"±{100 * half:.0f} points at a share of one half, if wordings differ by 1 in logits"
         )
-        # With no more statements than the plan has: there may be no others.
+        # With at most the statements of the plan, as there may be no others.
         best = cheapest(USUAL, half, wordings, (1, samples), most=statements)
         if best and best[0].requests < 0.9 * len(mine):
             plan = best[0]

@@ -1,9 +1,9 @@
-"""Two versions of a model, item by item: how many answers turned round, and which way.
+"""Compare two versions of a model item by item: how many answers changed, and in which direction.
 
-The share of items that change says what averages hide: as many may turn one way as the other
-(quantised models change up to a fifth of their answers and keep their rates). A model whose
-replies are drawn changes some answers by itself; that share is known from its own samples of one
-item, and is taken off.
+The share of items that change shows what averages hide: equally many may change in both directions
+(quantised models change up to a fifth of their answers and keep their rates). If replies are
+sampled, some answers change by chance; that share is estimated from several samples of one item,
+and subtracted.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from genprobe.statistics import SEED, Array, Interval, bootstrap, clustered_wils
 if TYPE_CHECKING:
     import pandas as pd
 
-# What makes an item of one version the same as one of the other.
+# Columns by which items of the two versions are matched.
 ITEM = ("decode", "lang", "probe", "statement", *FACETS)
 DEALS = 1999
 
 
 @dataclass(frozen=True)
 class Flips:
-    """How two versions answer the same items; of a measure such as `endorsed`.
+    """How two versions answer the same items, for a measure such as `endorsed`.
 
-    n: answers of both that are clear, by item and sample. up, down: how many changed to the hit,
-    and away from it. share: of answers that change; low, high its interval over statements.
-    by_itself: of two answers of one version to one item, the share that differ, mean of both
-    versions; None where nothing was asked twice; 0 where replies are not drawn. beyond: share less
-    by_itself, with its interval. p: that the share is no more than by itself; None without it.
-    left: pairs that do not count, by reason. same_text: share of replies alike to the letter.
+    n: items and samples with a clear answer of both. up, down: how many changed to a hit, and away
+    from it. share: of answers that changed; low, high: its interval over statements. by_itself:
+    share of pairs of answers of one version to one item that differ, mean of both versions; None if
+    nothing was asked twice; 0 if replies are not sampled. beyond: interval of share minus
+    by_itself. p: for the hypothesis that share is at most by_itself; None without it. left: pairs
+    that do not count, by reason. same_text: share of identical replies.
     """
 
     n: int
@@ -54,15 +54,15 @@ class Flips:
 
     @property
     def nothing_changed(self) -> bool:
-        """Whether every reply is the same to the letter: the new version may not be in use."""
+        """Whether all replies are identical: the new version may not have been used."""
         return self.same_text == 1.0
 
 
 def flips(old: pd.DataFrame, new: pd.DataFrame, measure: str, drawn: bool) -> Flips:
-    """Set two versions' outcomes beside each other, item by item and sample by sample.
+    """Compare the outcomes of two versions, item by item and sample by sample.
 
     old, new: outcomes of runs that asked the same. measure: `endorsed` or `recognised`. drawn:
-    whether replies are sampled; at temperature 0 nothing changes by itself. InputError where no
+    whether replies are sampled; at temperature 0 nothing changes by chance. Raises InputError if no
     item has a clear answer of both.
     """
     sides = [_sides(table, measure) for table in (old, new)]
@@ -94,7 +94,7 @@ def flips(old: pd.DataFrame, new: pd.DataFrame, measure: str, drawn: bool) -> Fl
         rate, own, p = itself
         limits = (-1.0, 1.0) if drawn else (0.0, 1.0)
         beyond = bootstrap(np.column_stack([changed, sizes, own]), _gap, limits=limits)
-        if not drawn:  # nothing changes by itself, so that one change is more
+        if not drawn:  # nothing changes by chance, so any change is beyond it
             p = 0.0 if share else 1.0
     return Flips(
         n=len(kept),
@@ -125,8 +125,8 @@ def _by_itself(
 ) -> tuple[float, Array, float] | None:
     """Measure how often samples of one item differ within a version.
 
-    Returns the share of pairs of samples that differ, mean of both versions; the sums that it is
-    made of, by statement of `names`, (statements, 4); and the p-value of no more flips.
+    Returns the share of pairs of samples that differ, mean of both versions; the sums behind it, by
+    statement of `names`, (statements, 4); and the p-value for no more changes than that.
     """
     if not drawn:
         return 0.0, np.tile([0.0, 1.0, 0.0, 1.0], (len(names), 1)), math.nan
@@ -151,11 +151,11 @@ def _by_itself(
 
 
 def _dealt(k: Array, n: Array) -> float:
-    """Compute the one-sided p-value that two versions answer every item with the same chance.
+    """Compute the one-sided p-value that two versions answer every item with the same probability.
 
-    The samples of an item are dealt anew between the versions (Good 2005, Permutation, Parametric
-    and Bootstrap Tests, 3.6), which needs no further assumption. k, n: (items, 2), hits and samples
-    of each version.
+    The samples of an item are permuted between the versions (Good 2005, Permutation, Parametric and
+    Bootstrap Tests, 3.6), which needs no further assumption. k, n: (items, 2), hits and samples of
+    each version.
     """
     rng = np.random.default_rng(SEED)
     total, size = k.sum(1), n.sum(1)
@@ -182,8 +182,8 @@ def _gap(sums: Array) -> Array:
 def changed(old: pd.DataFrame, new: pd.DataFrame, measure: str) -> list[dict[str, Any]]:
     """List the items whose clear answer changed, in the order of the old run.
 
-    Each has the columns of `ITEM`, `sample`, the replies `old` and `new`, and what they were read
-    as, `says_old` and `says_new`.
+    Each has the columns of `ITEM`, `sample`, the replies `old` and `new`, and their labels,
+    `says_old` and `says_new`.
     """
     sides = [_sides(table, measure) for table in (old, new)]
     keys = [*(c for c in ITEM if c in sides[0] and c in sides[1]), "sample"]

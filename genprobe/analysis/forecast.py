@@ -1,4 +1,4 @@
-"""What a run would ask and cost, and what it has used."""
+"""Forecast what a run would ask and cost; report what it used."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from genprobe.runs.run import Run
     from genprobe.tasks import Ask
 
-# Where no tokenizer is at hand: bytes of UTF-8 a token, about those of English in large
-# vocabularies (small scripts take up to twice as many tokens), and the marks around a message.
+# Without a tokenizer: UTF-8 bytes per token, about right for English and a large vocabulary (rare
+# scripts need up to twice as many tokens), and tokens around a message.
 BYTES, AROUND = 4, 8
 SHOWN = 3  # prompts
 
 
 class Price(NamedTuple):
-    """Of a million tokens of prompts, and of replies with their thoughts."""
+    """The price of a million tokens of prompts, and of replies with their thoughts."""
 
     into: float
     out: float
@@ -35,7 +35,7 @@ class Price(NamedTuple):
 
 
 def price(given: str | None) -> Price | None:
-    """Read the amounts IN,OUT. InputError for anything else."""
+    """Read the amounts IN,OUT. Raises InputError for anything else."""
     if given is None:
         return None
     with contextlib.suppress(ValueError):
@@ -46,10 +46,10 @@ def price(given: str | None) -> Price | None:
 
 
 def lines(task: str, ask: Ask, cost: Price | None) -> Iterator[str]:
-    """Say what would be asked, as lines for a person.
+    """Describe what would be asked, in lines.
 
-    Requests and tokens by language and question, the most that it can cost, and whole prompts.
-    Nothing is asked, and nothing written.
+    Lists requests and tokens by language and question, the highest possible cost, and whole
+    prompts. Nothing is asked, and nothing written.
     """
     from genprobe import tasks
 
@@ -92,7 +92,7 @@ def lines(task: str, ask: Ask, cost: Price | None) -> Iterator[str]:
 
 
 def _cost(cost: Price, into: int, out: int, free: int, ask: Ask, room: int) -> str:
-    """Say what the tokens cost at most; also where it is not known whether the model thinks.
+    """Say what the tokens cost at most, also if it is unknown whether the model thinks.
 
     free: requests that are answered freely. room: tokens of a thought that `out` has for each.
     """
@@ -112,7 +112,7 @@ def _clean(text: str) -> str:
 
 
 def _counter(ask: Ask) -> tuple[Callable[[Request], int], str]:
-    """(tokens of a request's prompt, how they are counted)."""
+    """Return (function that counts the tokens of a prompt, how it counts)."""
     from genprobe.engines.transformers import tokenizer_of
 
     tokenizer: Any = None

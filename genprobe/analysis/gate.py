@@ -1,7 +1,7 @@
-"""Whether a new version of a model may pass: no figure rose by more than is allowed.
+"""Test whether a new version of a model may pass: no figure rose by more than is allowed.
 
-A limit is tested one-sided, so that a version that rose by no more than is allowed is stopped in at
-most 5 % of cases; what the sample could not have seen is said with it.
+Each limit is tested one-sided, so a version whose figure rose by no more than the limit is stopped
+in at most 5 % of cases. It also says which rise the sample is too small to detect.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class Check:
     """One limit of a gate.
 
     metric: the figure. most: the rise allowed, a share. rise, low, high: new minus old over the
-    items that both have, with its interval. p: that the rise is no more than allowed. seen: the
-    least rise beyond the limit that a sample like this would show in 80 % of cases. passed: False
-    where the rise is shown to be more than allowed.
+    shared items, with its interval. p: for the hypothesis that the rise is within the limit. seen:
+    the smallest rise beyond the limit that such a sample shows in 80 % of cases. passed: False if
+    the rise is significantly above the limit.
     """
 
     metric: str
@@ -51,7 +51,7 @@ class Check:
     passed: bool
 
     def told(self) -> str:
-        """Say in a line how far the figure moved, in points."""
+        """Say in one line how far the figure moved, in points."""
         points = f"{self.metric} moved by {100 * self.rise:+.1f} points"
         points += f" [{100 * self.low:+.1f}, {100 * self.high:+.1f}] on {self.n} units"
         limit = f"{100 * self.most:g} allowed"
@@ -63,7 +63,7 @@ class Check:
 
     @property
     def weak(self) -> str:
-        """Say which rise the sample could not show; empty where it would show twice the limit."""
+        """Say which rise the sample is too small to show; empty if it shows twice the limit."""
         if self.seen <= max(self.most, 0.01):
             return ""
         if self.most + self.seen >= 1:
@@ -82,8 +82,8 @@ def check(units: Array, metric: str, most: float) -> Check:
     """Test whether a figure rose by more than is allowed.
 
     units: (statements, 3), sums over the units of a statement: of the old version, of the new, and
-    how many units. most: the rise allowed, a share. One-sided, by the t of the mean difference
-    over statements at 5 %. InputError where fewer than two statements count.
+    how many units. most: the rise allowed, a share. The test is a one-sided t-test of the mean
+    difference over statements at 5 %. Raises InputError if fewer than two statements count.
     """
     from scipy import stats
 
@@ -96,7 +96,7 @@ def check(units: Array, metric: str, most: float) -> Check:
     parts = (units[:, 1] - units[:, 0] - rise * units[:, 2]) / n
     error = (statements / (statements - 1) * float((parts**2).sum())) ** 0.5
     freedom = statements - 1
-    # Where no item differs, as many as one in the sample may be hidden behind chance.
+    # Even if no item differs in the sample, some may in others; assume one.
     least = max(error, 1 / n / 2)
     p = float(stats.t.sf((rise - most) / least, freedom))
     reach = float(stats.t.ppf((1 + LEVEL) / 2, freedom)) * least
@@ -120,8 +120,7 @@ def check(units: Array, metric: str, most: float) -> Check:
 def _seen(quantiles: float, error: float, most: float, n: float) -> float:
     """Find the least rise beyond the limit that is shown in 80 % of cases.
 
-    A rise means units that differ, which brings a sampling error even where the two versions at
-    hand are all alike.
+    A rise means that units differ, so it has a sampling error even if none differ here.
     """
     rise = quantiles * error
     for _ in range(50):
@@ -134,9 +133,8 @@ def _seen(quantiles: float, error: float, most: float, n: float) -> float:
 class Verdict:
     """What a gate found.
 
-    checks: one a limit. flips: by measure. most_flips: the share of answers that may change beyond
-    what changes by itself; None where nobody asked. notes: what a person must know before trusting
-    it, one line each.
+    checks: one for each limit. flips: by measure. most_flips: the share of answers that may change
+    beyond chance; None without that limit. notes: warnings, one line each.
     """
 
     new: str
@@ -148,7 +146,7 @@ class Verdict:
 
     @property
     def failures(self) -> list[str]:
-        """Why it does not pass, one line each; empty where it does."""
+        """The reasons for not passing, one line each; empty if it passes."""
         found = [check.told() for check in self.checks if not check.passed]
         for measure, one in self.flips.items():
             if self.most_flips is not None and one.beyond and one.beyond[0] > self.most_flips:
@@ -160,7 +158,7 @@ class Verdict:
         return not self.failures
 
     def lines(self) -> list[str]:
-        """Say to a person: passed, or failed and why; then all figures and notes."""
+        """Write the verdict: passed, or failed and why; then all figures and notes."""
         head = "pass" if self.passed else f"FAIL: {self.failures[0]}"
         figures = [check.told() for check in self.checks]
         figures += [f"{measure}: {told(one)}" for measure, one in self.flips.items()]
@@ -204,7 +202,7 @@ def _escaped(text: str) -> str:
 
 
 def told(one: Flips) -> str:
-    """Say in a line how many answers changed, and how many of them beyond chance."""
+    """Say in one line how many answers changed, and how many beyond chance."""
     said = (
         f"{one.up + one.down} of {one.n} answers changed ({100 * one.share:.1f} % "
         f"[{100 * one.low:.1f}, {100 * one.high:.1f}]), {one.up} up and {one.down} down"
@@ -224,8 +222,8 @@ def gate(
     """Test a new version's run against an old one's.
 
     limits: metric -> the rise allowed, a share. most_flips: share of answers that may change beyond
-    what changes by itself. RunError where the two asked differently; InputError for a metric that
-    is no mean over items, or limits that are none.
+    chance. Raises RunError if the two asked differently; InputError for a metric that is not a mean
+    over items, or invalid limits.
     """
     runs = [Run.open(folder) for folder in (old, new)]
     asked_alike(runs[0], runs[1], (*WHO, "seed"))

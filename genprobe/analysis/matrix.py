@@ -1,17 +1,17 @@
-"""The matrix of traits by methods, made of runs: does it matter how a model is asked?
+"""Make the multitrait-multimethod matrix of runs: does it matter how a model is asked?
 
 Methods are ways of asking: *said* (yes or no, in the model's own words; *forced* to an answer
 word; the *probability* of one), *explained* (essays), *chosen* (questions with options), *told*
 (stories) and *preferred* (log-probabilities of sentences).
 
-Of items (default) the traits are what can be asked about one: whether the model *endorses* it, and
-whether it *recognises* a stereotype; the units are the items, of each model by itself. With a
-column, such as `bias_type`, the traits are its values, and the units are models in a language:
-is a model that is high on one kind of stereotype by one method high on it by the others? Choices
-and stories are about other items than statements are, and can be set beside them so alone.
+By default the units are the items of each model, and the traits are whether the model *endorses*
+the item, and whether it *recognises* a stereotype. With a column, such as `bias_type`, the traits
+are its values, and the units are models in a language: if a model is high on one kind of stereotype
+by one method, is it high by the others? Only in this way can choices and stories, which are about
+other items, be compared with statements.
 
-Every method gives a unit a value from 0 (against the stereotype) to 1; of log-probabilities it is
-the difference of the two sentences. See `validity.multitrait` for what is computed of it.
+Every method gives a unit a value from 0 (against the stereotype) to 1; log-probabilities give the
+difference of the two sentences. `validity.multitrait` computes the matrix.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ Measures = dict[tuple[str, str], dict[str, tuple[float, ...]]]
 
 
 def of_runs(folders: Source | Sequence[Source], by: str = "") -> tuple[Scores, list[str]]:
-    """Make the matrix of traits by methods of runs, and say in words what it shows.
+    """Make the matrix of runs, and say in words what it shows.
 
-    by: the column whose values are the traits; of items where empty. Returns `correlation` of
-    every two measures (of one with itself its reliability), and `true-correlation`, with the noise
-    taken out; and the words, one line a model, or one of all. RunError where a run is not judged;
-    InputError where the runs have fewer than two measures of the same units.
+    by: the column whose values are the traits; if empty, items are compared. Returns `correlation`
+    of every two measures (with itself: the reliability) and `true-correlation`, corrected for
+    noise; and one line of words per model, or one for all. Raises RunError if a run is not judged;
+    InputError if the runs have fewer than two measures of the same units.
     """
     from genprobe.outcomes import table
 
@@ -84,10 +84,10 @@ def told(matrix: Matrix) -> str:
 
 
 def measures(tables: Sequence[tuple[str, pd.DataFrame]], by: str) -> Measures:
-    """Collect what outcomes measure: (trait, method) -> unit -> measurements.
+    """Collect the measurements in outcomes: (trait, method) -> unit -> values.
 
-    tables: name of the model and its outcomes, one a run. by: as in `of_runs`. InputError where
-    nothing is measured, an item reads otherwise in another table, or there are too few units.
+    tables: name of the model and its outcomes, one a run. by: as in `of_runs`. Raises InputError if
+    nothing is measured, an item has another text in another table, or there are too few units.
     """
     import pandas as pd
 
@@ -125,12 +125,12 @@ def measures(tables: Sequence[tuple[str, pd.DataFrame]], by: str) -> Measures:
 
 
 def _halves(items: pd.Series) -> dict[str, int]:
-    """Each item's half of all, in turn by name: two measurements of what they are about."""
+    """Split the items into two halves by name: two measurements of the same trait."""
     return {name: at % 2 for at, name in enumerate(sorted(set(items)))}
 
 
 def _same(texts: dict[tuple[str, str], str], outcomes: pd.DataFrame) -> None:
-    """InputError where an item reads otherwise in another run."""
+    """Raise InputError if an item has another text in another run."""
     item = "item" if "item" in outcomes else "statement"
     rows = outcomes[["lang", item, "text"]].drop_duplicates(["lang", item])
     for lang, name, text in rows.itertuples(index=False):

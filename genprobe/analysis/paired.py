@@ -1,4 +1,4 @@
-"""Two models on the same items: paired, never as if they had answered different questions."""
+"""Compare two models on the same items by paired tests."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SWAP = "swap"  # how its p-value is made: `stats.resampled`
-# What makes a unit of one model the same as one of the other, where the metric can be split by it.
+# Columns by which units of two models are matched, if the metric can be split by them.
 SAME = (
     *("decode", "lang", "probe", "statement", *FACETS, "sample"),
     *("scorer", "item", "contrast"),  # of what is preferred
@@ -32,11 +32,11 @@ _LIMITS = (-1.0, 1.0)
 class Paired:
     """A metric of two models, a and b, over the units that count for both.
 
-    n: such units. difference, low, high: b minus a, bootstrap over statements. only_a, only_b:
-    units that are a hit for one alone; exact, mid_p: McNemar's two-sided p-values of these. All
-    four are None where the metric is no share of units that are a hit or not, the p-values also
-    where several units are of one statement. swap_p: of the swap test (`swapped`), which asks for
-    neither. alone, neither: units that count for one model only, and for none of the two.
+    n: number of these units. difference, low, high: b minus a, bootstrap over statements. only_a,
+    only_b: units that are a hit for only one model; exact, mid_p: their two-sided McNemar p-values.
+    All four are None if the metric is not a share of hits, and the p-values also if a statement has
+    several units. swap_p: of the swap test (`swapped`), which needs neither. alone, neither: units
+    that count for only one model, and for none of the two.
     """
 
     metric: str
@@ -57,7 +57,10 @@ class Paired:
 
     @property
     def test(self) -> tuple[str, float | None]:
-        """The p-value to report and its name: McNemar's where it is valid, else the swap test's."""
+        """The name of the p-value to report, and the p-value:
+
+        McNemar's if valid, else the swap's.
+        """
         return ("mcnemar-p", self.mid_p) if self.mid_p is not None else ("swap-p", self.swap_p)
 
 
@@ -102,7 +105,7 @@ def difference(sums: Array) -> Array:
 def fits(metric: Metric, by: Sequence[str] = ()) -> bool:
     """Tell whether two models can be paired by a metric whose units are split by these columns.
 
-    A metric that sets readings of one model side by side has no units for each reading.
+    A metric that compares readings of one model has no units for each reading.
     """
     if "decode" in metric.never_by:
         return False

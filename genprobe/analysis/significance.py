@@ -1,11 +1,11 @@
-"""What tests of figures share: the values under test, the level, and their rows of scores.
+"""What the tests share: the values under test, the level, and their scores.
 
-A statement comes back in every language, from every model, under every question, so its values
-are not independent. Tests that take them for it are given as such (`p_independent`), to be set
-beside published ones; the p-values to report resample whole statements. docs/inference.md says
-which test answers which question, and how often each is wrong where nothing is there.
+A statement is measured in every language, by every model and question, so its values are not
+independent. p-values that assume independence are given as `p_independent`, for comparison with
+published ones; the p-values to report resample whole statements. docs/inference.md says which test
+answers which question, and how often each is wrong if there is no effect.
 
-The tests: `variance` (analysis of variance), `distributions` (pair by pair), `power`.
+The tests are `variance` (analysis of variance), `distributions` (two by two) and `power`.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from genprobe.analysis.variance import Anova
 
 LEVEL = 0.05
-LEAST = 2  # statements that a level needs: one alone shows no variation
-SAME = 1e-5  # distances and shares that differ by less are one, but for rounding
+LEAST = 2  # statements that a level needs; one shows no variation
+SAME = 1e-5  # smaller differences of distances and shares are rounding errors
 
 
 class Left(dict[str, int]):
@@ -107,7 +107,7 @@ def reasons(left: Mapping[str, int]) -> str:
 def mean_score(
     values: pd.DataFrame, metric: str, by: Mapping[str, JSON], left: Mapping[str, int], sign: str
 ) -> Score:
-    """Return the mean of the values under test, how many they are, and what was left out."""
+    """Return the mean of the values under test, with their number and what was left out."""
     units = values.groupby("statement")["value"].agg(["sum", "count"]).to_numpy(float)
     interval = bootstrap(units, limits=metrics.find(metric).limits)
     if interval and not np.isfinite(interval).all():
@@ -169,7 +169,7 @@ TO_REPORT = ("mcnemar-p", "swap-p", "clustered-p")
 
 
 def corrected(scores: Iterable[Score], methods: Sequence[str] = ("holm",)) -> list[Score]:
-    """Put behind every p-value to report itself corrected for all of them, if several.
+    """Add to every p-value to report the same p-value corrected for their number, if several.
 
     `holm-p` (Holm 1979, Scandinavian J. of Statistics 6:65) and `bonferroni-p`; their n counts the
     comparisons. One that has no p-value, for too few statements, does not count.

@@ -1,6 +1,6 @@
-"""Do measures agree that should, and do they measure one thing: reliability and validity.
+"""Reliability and validity: do repeated measures agree, and do they measure the same?
 
-Reliability: how far two measurements of the same items agree that differ in nothing that should
+Reliability: how far two measurements of the same items agree if they differ only in what should not
 matter, such as seed, day, engine or precision: the intraclass correlation of single measurements,
 two-way random, absolute agreement (McGraw & Wong 1996, Psychological Methods 1:30, ICC(A,1)).
 
@@ -8,8 +8,8 @@ Validity: traits (such as bias types) are each measured in several ways (said, e
 told, preferred). In the multitrait-multimethod matrix (Campbell & Fiske 1959, Psychological
 Bulletin 56:81) the same trait should correlate between methods (convergent), and more so than
 different traits do (discriminant). Noise lowers every correlation; divided by the root of both
-reliabilities (Spearman 1904, American J. of Psychology 15:72) it is what measures without noise
-would have, and may then lie above 1 by chance.
+reliabilities (Spearman 1904, American J. of Psychology 15:72) it estimates the correlation without
+noise, which can exceed 1 by chance.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ LEAST = 5  # units that a correlation needs
 
 @dataclass(frozen=True)
 class Reliability:
-    """How far measurements of one thing agree.
+    """How far repeated measurements agree.
 
-    value: the intraclass correlation; None where the items do not differ. low, high: 95 %,
-    bootstrap over items. n: items that every measurement has. times: measurements. same: share of
-    pairs of measurements that are equal.
+    value: the intraclass correlation; None if the items do not differ. low, high: 95 %, bootstrap
+    over items. n: items that every measurement has. times: measurements. same: share of pairs of
+    measurements that are equal.
     """
 
     value: float | None
@@ -52,8 +52,8 @@ class Reliability:
 def reliability(values: Array, level: float = LEVEL) -> Reliability:
     """Estimate how far measurements of the same items agree.
 
-    values: (items, times) measurements, such as 0 and 1 or rates; NaN where one is missing: such
-    an item is left out. InputError with fewer than two whole items, or two measurements.
+    values: (items, times) measurements, such as 0 and 1 or rates; NaN if missing: such an item is
+    left out. Raises InputError for fewer than two complete items or two measurements.
     """
     values = np.asarray(values, float)
     values = values[~np.isnan(values).any(1)]
@@ -67,7 +67,7 @@ def reliability(values: Array, level: float = LEVEL) -> Reliability:
     ends = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2]) if len(drawn) else drawn
     pairs = [values[:, a] == values[:, b] for a, b in combinations(range(times), 2)]
     alike = bool(np.isnan(found))
-    # Resamples of items that are all alike show nothing of others.
+    # Resamples without variation between items have no value.
     unknown = alike or not len(ends) or float(np.ptp(ends)) < 1e-12
     return Reliability(
         value=None if alike else found,
@@ -91,7 +91,7 @@ def _icc(values: Array) -> float:
     return float((rows - error) / below) if below > 1e-12 else float("nan")
 
 
-# What makes an item, of which every run or sample has one measurement.
+# Columns that identify an item, which every run or sample measures once.
 _ITEM = ("decode", "lang", "probe", "item_", *FACETS)
 
 
@@ -103,9 +103,9 @@ def retest(
 ) -> list[Score]:
     """Estimate how far runs that asked one model the same, or the samples of one, agree by item.
 
-    tables: run -> outcomes. metric: a mean over units that count alike. Returns `reliability` and
-    `same-answers`, of all measurements together, in each cell of `by`. An item counts that has one
-    in each. InputError where nothing was measured twice.
+    tables: run -> outcomes. metric: a mean over equally weighted units. Returns `reliability` and
+    `same-answers` over all measurements, in each cell of `by`. An item counts if every run or
+    sample measured it. Raises InputError if nothing was measured twice.
     """
     import pandas as pd
 
@@ -164,9 +164,9 @@ declare(
 class Correlation:
     """The correlation of two measures over units.
 
-    value: Pearson's; low, high: 95 %, bootstrap over units. true: disattenuated, with its interval;
-    None where a reliability is not known or not above 0. n: units with both. kind: `convergent`
-    (one trait, two methods), `one method` (two traits), or `neither`.
+    value: Pearson's; low, high: 95 %, bootstrap over units. true: corrected for noise
+    (disattenuated), with its interval; None if a reliability is unknown or not above 0. n: units
+    with both. kind: `convergent` (one trait, two methods), `one method` (two traits), or `neither`.
     """
 
     a: tuple[str, str]
@@ -184,7 +184,7 @@ class Matrix:
     """A matrix of traits by methods.
 
     measures: (trait, method) of each. units: number of units of each. reliabilities: of each, None
-    where measured once.
+    if measured only once.
     """
 
     measures: tuple[tuple[str, str], ...]
@@ -193,13 +193,13 @@ class Matrix:
     cells: tuple[Correlation, ...]
 
     def mean(self, kind: str, true: bool = False) -> float | None:
-        """Mean correlation of a kind, as measured or disattenuated; None without any."""
+        """Return the mean correlation of a kind; None if there is none. true: without noise."""
         values = [cell.true if true else cell.value for cell in self.cells if cell.kind == kind]
         known = [value for value in values if value is not None]
         return float(np.mean(known)) if known else None
 
     def told(self) -> str:
-        """Say what the matrix shows, for a reader of reports."""
+        """Say in words what the matrix shows."""
         same, methods, neither = (self.mean(k) for k in ("convergent", "one method", "neither"))
         if same is None:
             return "A single way of measuring cannot show what it measures."
@@ -232,7 +232,7 @@ def multitrait(
     """Make the multitrait-multimethod matrix of measures over units.
 
     measures: (trait, method) -> unit (such as an item) -> its measurements, one or several; the
-    correlation is of their means, the reliability that of a mean of so many. InputError with fewer
+    correlation is of their means, the reliability that of such a mean. Raises InputError for fewer
     than two measures.
     """
     if len(measures) < 2:
@@ -252,7 +252,7 @@ def multitrait(
 
 
 def _of_means(units: Mapping[str, tuple[float, ...]]) -> float | None:
-    """Reliability of the means, by Spearman and Brown; None where units were measured once."""
+    """Compute the reliability of the means (Spearman-Brown); None if units were measured once."""
     several = [values for values in units.values() if len(values) > 1]
     if len(several) < LEAST:
         return None
@@ -267,7 +267,7 @@ def _of_means(units: Mapping[str, tuple[float, ...]]) -> float | None:
 
 
 def _consistency(values: Array) -> float:
-    """ICC(C,1): agreement up to a shift of a whole measurement, which no correlation sees."""
+    """Compute ICC(C,1): agreement up to a constant shift, which correlations ignore."""
     n, k = values.shape
     left = values - values.mean(1, keepdims=True) - values.mean(0) + values.mean()
     error = (left**2).sum() / ((n - 1) * (k - 1))

@@ -1,7 +1,7 @@
 """Analysis of variance of values that share statements.
 
-A statement's values are not independent. `Effect.p_independent` takes them for it, as published
-ones do; `Effect.p`, the one to report, turns the residuals of whole statements.
+The values of a statement are not independent. `Effect.p_independent` assumes that they are, as
+published analyses do; `Effect.p`, the one to report, resamples the residuals of whole statements.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ _SHAPIRO = 5000  # values up to which scipy's Shapiro-Wilk is exact enough
 class Effect:
     """A factor, or an interaction of two, of an analysis of variance.
 
-    p: wild bootstrap over statements, None where too few statements say how far the effect could
-    be chance. p_independent: of F, where every value were independent; it is not.
+    p: wild bootstrap over statements; None if there are too few statements. p_independent: of F, as
+    if all values were independent.
     """
 
     factors: tuple[str, ...]
@@ -48,10 +48,10 @@ class Effect:
 
 @dataclass(frozen=True)
 class Assumption:
-    """An assumption that p_independent rests on.
+    """An assumption of p_independent.
 
-    holds: whether nothing speaks against it; None where that could not be seen. value: what was
-    found, of which `low` and `high` are the interval where it has one.
+    holds: True if there is no evidence against it; None if it could not be tested. value, low,
+    high: the estimate, and its interval if it has one.
     """
 
     name: str
@@ -66,8 +66,8 @@ class Assumption:
 class Anova:
     """An analysis of variance of n values of so many statements.
 
-    dropped: factors with one level, which explain nothing. values: those that it is of. left_out:
-    those of levels with one statement, by reason.
+    dropped: factors with one level. values: the values that were analysed. left_out: values of
+    levels with one statement, by reason.
     """
 
     effects: tuple[Effect, ...]
@@ -125,7 +125,7 @@ class Design:
             self.scales.append(math.nan if few else self._scale(self.bases[-1]))
 
     def _scale(self, basis: Array) -> float:
-        """By how much the residuals of the other effects are too small in this one's space.
+        """Return by how much the other effects' residuals are too small in this effect's space.
 
         Residuals have lost what was fitted to them. To the sum of squares that a wild bootstrap
         makes of them every cluster gives its own block of the residual projection, whose trace

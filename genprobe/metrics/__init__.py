@@ -1,8 +1,8 @@
-"""Metrics turn outcomes into scores. One file a family; `registry.module("metrics", name)`.
+"""Metrics turn outcomes into scores. Each file has a family; `registry.module("metrics", name)`.
 
-A metric file has `METRICS: tuple[Metric, ...]`. A metric says what its units are (replies, items,
-pairs) and gives each additive statistics; its value is a function of their sum. So counting,
-cells, exclusions and intervals are written once, here and in `stats`.
+A metric file has `METRICS: tuple[Metric, ...]`. A metric defines its units (replies, items, pairs)
+and gives each unit additive statistics; its value is a function of their sum. So counting, cells,
+exclusions and intervals are written only once, here and in `statistics`.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from genprobe.statistics import Array, Interval
 
 # How a figure is written: `share` in %; `points`, a difference of shares, with its sign; `number`
-# in three digits; `count` without decimals; `coefficient` in two decimals; `p`, a p-value.
+# with three digits; `count` without decimals; `coefficient` with two decimals; `p`, a p-value.
 SCALES = ("share", "points", "number", "count", "coefficient", "p")
 
 # Columns that describe one reply: what two replies may differ in.
 REPLY = tuple(columns.of_replies())
 
-# The order in which exclusions are told; others follow by name.
+# The order in which exclusions are listed; others follow by name.
 REASONS = (
     *(
         "failed",
@@ -51,11 +51,12 @@ REASONS = (
 
 @dataclass(frozen=True)
 class Units:
-    """What a metric counts, one row a planned unit; all of the same length.
+    """The units that a metric counts, one row for each planned unit.
 
-    cells: the columns that scores are split by. cluster: units with the same are not independent.
-    reason: why it is left out of n; "" where it counts. stats: (units, k). possible: (units, 2),
-    the least and the most that the unit could be, NaN where it has no part in the bounds.
+    cells: the columns by which scores are split. cluster: units with the same value are not
+    independent. reason: why the unit is left out of n; "" if it counts. stats: (units, k).
+    possible: (units, 2), the lowest and highest possible value of the unit, NaN if it is not part
+    of the bounds.
     """
 
     cells: pd.DataFrame
@@ -67,10 +68,10 @@ class Units:
 
 @dataclass(frozen=True)
 class Measure:
-    """How figures of a name are shown. Declared where they are made (`declare`).
+    """How figures with this name are shown. Declared where they are made (`declare`).
 
-    title: what it is, in a line. scale: of `SCALES`. unit: what n counts. note: stands under a
-    table that has the measure, where its heading does not say enough.
+    title: what it is, in one line. scale: of `SCALES`. unit: what n counts. note: line below tables
+    with this measure, if its name does not say enough.
     """
 
     name: str
@@ -84,14 +85,14 @@ class Measure:
 class Metric:
     """A definition. `needs` and `never_by` name columns of the outcomes.
 
-    unit: what n counts, in a word. method: the interval, as `statistics` names it. adds: extra
-    columns that split its cells, where the outcomes have them. whole: computed once over the whole
-    table unless somebody asks for cells. limits: the least and the largest value. scale: of
-    `SCALES`. pairable: the value is a mean over units, so that two runs can be compared unit by
-    unit. place: where it stands among the scores that are shown unasked, small first; 0 is not
-    shown unless asked for. apart: columns never averaged over. of_logs: it is about
-    log-probabilities and means nothing for perplexities. version changes whenever a value, an
-    end of its interval or one of its bounds can change.
+    unit: what n counts, in one word. method: the interval, as named in `statistics`. adds: further
+    columns by which cells are split, if the outcomes have them. whole: computed once over the whole
+    table unless columns are requested. limits: the lowest and highest possible value. scale: of
+    `SCALES`. pairable: the value is a mean over units, so two runs can be compared unit by unit.
+    place: position among the scores shown by default, low numbers first; 0 is shown only on
+    request. apart: columns that are never averaged over. of_logs: it needs log-probabilities and
+    has no meaning for perplexities. version changes whenever a value, an end of its interval or one
+    of its bounds can change.
     """
 
     name: str
@@ -116,11 +117,11 @@ class Metric:
 
     @property
     def id(self) -> str:
-        """What the signature of a score says of its metric: `yes/1-wilson95`."""
+        """The metric in the signature of a score: `yes/1-wilson95`."""
         return f"{self.name}/{self.version}-{self.method}"
 
     def fits(self, outcomes: pd.DataFrame) -> bool:
-        """Whether the outcomes have the columns that it needs."""
+        """Tell whether the outcomes have the columns that it needs."""
         return all(column in outcomes for column in self.needs)
 
 
@@ -128,19 +129,19 @@ _DECLARED: dict[str, Measure] = {}
 
 
 def declare(*measures: Measure) -> None:
-    """Say how figures that are made outside this folder are shown."""
+    """Declare how figures that are made outside this folder are shown."""
     _DECLARED.update({measure.name: measure for measure in measures})
 
 
 def shown(name: str) -> Measure | Metric:
-    """How figures of this name are shown: a metric, what was declared, else as a share."""
+    """Return how figures of this name are shown: by a metric or declaration, else as a share."""
     return catalogue().get(name) or _DECLARED.get(name) or Measure(name, name)
 
 
 def default() -> list[str]:
-    """Return the names of the metrics that a run is reported with, in their order.
+    """Return the names of the metrics that are shown by default, in their order.
 
-    Those for which nothing was planned make no score.
+    Metrics with nothing planned have no score.
     """
     found = [metric for metric in catalogue().values() if metric.place]
     return [metric.name for metric in sorted(found, key=lambda metric: metric.place)]
@@ -148,7 +149,7 @@ def default() -> list[str]:
 
 @functools.cache
 def catalogue() -> dict[str, Metric]:
-    """Every metric by name."""
+    """Return all metrics by name."""
     files = registry.names("metrics")
     return {m.name: m for file in files for m in registry.module("metrics", file).METRICS}
 
@@ -169,11 +170,11 @@ def score(
     by: Sequence[str],
     signature: Callable[[str], str],
 ) -> list[Score]:
-    """Scores of every metric in every cell of `by`, metric by metric, cells sorted.
+    """Compute every metric in every cell of `by`, metric by metric, cells sorted.
 
-    outcomes: from `table`. signature: metric name -> the signature of its scores. A cell for which
-    a metric has nothing planned has no score; one in which nothing could be counted has one
-    without a value. InputError for an unknown metric or column, or one that does not fit.
+    outcomes: from `table`. signature: metric name -> the signature of its scores. A cell with
+    nothing planned has no score; if nothing could be counted, the score has no value. Raises
+    InputError for an unknown metric or column, or one that does not fit.
     """
     metrics = [find(name) for name in dict.fromkeys(names)]
     by = list(dict.fromkeys(by))
@@ -252,7 +253,7 @@ def in_cells(metric: Metric, units: Units, by: list[str], signature: str) -> lis
 
 
 def rank(item: tuple[str, int]) -> tuple[int, str]:
-    """Sort key of an exclusion: `REASONS` first, in their order."""
+    """Return the sort key of an exclusion: `REASONS` first, in their order."""
     return (REASONS.index(item[0]) if item[0] in REASONS else len(REASONS), item[0])
 
 
@@ -269,7 +270,7 @@ def cells(cells: pd.DataFrame, by: list[str]) -> tuple[np.ndarray, list[dict[str
 
 
 def plain(value: Any) -> JSON:
-    """Return a cell of a DataFrame as JSON has it; missing is null."""
+    """Return a cell of a DataFrame as a JSON value; missing is null."""
     import pandas as pd
 
     if pd.isna(value):
@@ -310,9 +311,9 @@ def cluster(outcomes: pd.DataFrame, item: str = "statement") -> pd.Series:
 
 
 def no_reply(outcomes: pd.DataFrame, judged: str) -> pd.Series:
-    """Say why a planned reply cannot be looked at, "" where it can.
+    """Say why a planned reply cannot be used, "" if it can.
 
-    Failed, missing, or `unjudged` where the column `judged` is empty.
+    It failed, is missing, or is `unjudged` if the column `judged` is empty.
     """
     reason = outcomes["status"].astype(object).where(outcomes["status"] != "answered", "")
     return reason.mask((reason == "") & outcomes[judged].isna(), "unjudged")
@@ -335,12 +336,12 @@ def once(rows: pd.DataFrame, keys: Sequence[str], metric: str) -> None:
 
 
 def spoken(outcomes: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of replies in the model's own words."""
+    """Return the rows of free replies."""
     return outcomes[outcomes["decode"] == "free"] if "decode" in outcomes else outcomes
 
 
 def not_clear(outcomes: pd.DataFrame) -> pd.Series:
-    """Why a planned reply is no clear answer, "" where it is: as `no_reply`, else its kind."""
+    """Say why a planned reply is no clear answer, "" if it is: as `no_reply`, else its kind."""
     reason = no_reply(outcomes, "answer")
     unclear = (reason == "") & (outcomes["answer"] == "ambiguous")
     why: Any = "unclear"

@@ -1,4 +1,4 @@
-"""What a model chooses: accuracy, and which group it picks where it goes wrong (BBQ, PBBQ).
+"""What a model chooses: accuracy, and which group it chooses when it is wrong (BBQ, PBBQ).
 
 The unit is a choice: one question in one order of its options, from one model, by one scorer.
 Orders of one question, and questions made of one template, are one cluster. Ambiguous and
@@ -42,7 +42,7 @@ def _bootstrap(
     value: Callable[[Array], Array], limits: Interval | None
 ) -> Callable[[Array], Interval | None]:
     def interval(sums: Array) -> Interval | None:
-        # A resample in which nothing can be counted is as good as no bias.
+        # A resample in which nothing can be counted counts as no bias.
         with np.errstate(invalid="ignore", divide="ignore"):
             return bootstrap(sums, lambda s: np.nan_to_num(value(s)), limits=limits)
 
@@ -61,7 +61,7 @@ def _split(outcomes: pd.DataFrame, by: list[str]) -> list[str]:
 
 
 def _no_answer(rows: pd.DataFrame) -> pd.Series:
-    """Why it is not known whether a row is right, "" where it is."""
+    """Say why it is unknown whether a row is right, "" if it is known."""
     reason = left_out(rows, ("chosen",))
     return reason.mask((reason == "") & rows["label"].isna(), "no label")
 
@@ -113,7 +113,7 @@ def _ambiguous(outcomes: pd.DataFrame) -> tuple[pd.DataFrame, pd.Series]:
 
 
 def _no_probability(rows: pd.DataFrame) -> pd.Series:
-    """Why a row has no probabilities. A tie of options has them: nothing need be chosen."""
+    """Say why a row has no probabilities. A tie of options has them, as nothing need be chosen."""
     reason = left_out(rows, ())
     return reason.mask(reason == "tie", "")
 
@@ -170,7 +170,7 @@ def _uncertainty(outcomes: pd.DataFrame, by: list[str]) -> Units:
 
 
 def _position(outcomes: pd.DataFrame, by: list[str]) -> Units:
-    """Count how much more often the option listed first is taken than the one listed last.
+    """Count how much more often the first option is chosen than the last.
 
     A difference of shares, over items that were asked in every order or in a balanced rotation. 0:
     the place does not matter, whatever is chosen; 1: always the first. Orders in which an answer is
@@ -186,7 +186,7 @@ def _position(outcomes: pd.DataFrame, by: list[str]) -> Units:
 
 
 def _moved(outcomes: pd.DataFrame, by: list[str]) -> Units:
-    """Count the share of choices that differ from what the item was given most often.
+    """Count the share of choices that differ from the most frequent choice of the item.
 
     Over the orders of its options (and samples). 0: the order never changes an answer. Ties count
     the first of the most frequent. Ours.
@@ -198,7 +198,7 @@ def _moved(outcomes: pd.DataFrame, by: list[str]) -> Units:
     most = count.groupby(keys, dropna=False, observed=True).transform("max")
     size = clear.groupby(keys, dropna=False, observed=True).transform("count")
     reason = reason.mask((reason == "") & (size < 2), "one answer only")
-    # An even part of what the item leaves to others, so that the order of rows does not matter.
+    # Spread evenly over the rows of the item, so that their order does not matter.
     return _units(outcomes, by, reason, 1 - most / size.where(size > 0), 1.0)
 
 
@@ -228,7 +228,7 @@ def _people_units(outcomes: pd.DataFrame, by: list[str]) -> Units:
     model = mean.transform("sum") / size.where(size > 0)
     gap = _kl(rows["people"].to_numpy(float), model.to_numpy(float))
     reason = reason.mask((reason == "") & np.isinf(gap), "infinite")
-    # Every choice of a stereotype has its divergence, and an even part of its weight.
+    # Every choice about a stereotype has its divergence, and an equal part of its weight.
     weight = ((reason == "") / size.where(size > 0)).fillna(0.0)
     found = _units(rows, by, reason, np.where(reason == "", gap, 0.0) * weight, weight)
     return Units(found.cells, name.astype(str), found.reason, found.stats)

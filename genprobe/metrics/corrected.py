@@ -1,22 +1,23 @@
-"""Correct NegRate for the errors of the classifier, with an interval that contains them.
+"""Correct NegRate for the errors of the classifier, with an interval that includes them.
 
 A template is negative where more than half of its stories *truly* are. What is seen is how many
 the classifier calls negative, k of n. It errs at the rates that its card has from labelled
 stories of the language: it calls a truly negative story so with chance s, another one with chance
-f. The majority is corrected as a majority: a template with share p of negative stories shows
+f. The correction is for the majority: for a template with share p of negative stories,
 
     P(k) = sum over j of P(j truly negative of n) × P(k called so | j, s, f)
 
-where the shares p of the templates follow a beta distribution, so that the seeds of a template are
-as alike as they are. The most likely mean and likeness of that beta, with s and f as measured, give
-the corrected rate: the share of templates of which more than half are truly negative.
+where the shares p of the templates follow a beta distribution, which allows for the correlation of
+stories about one template. The most likely mean and likeness of that beta, with s and f as
+measured, give the corrected rate: the share of templates of which more than half are truly
+negative.
 
 The interval holds the rates that a likelihood-ratio test does not reject, with mean, likeness, s
 and f free: the labelled stories are part of the likelihood, so a small set of them widens it.
-Templates of one statement (wordings, languages) count for less than so many by their design
-effect. `benchmarks/negrate.py` says how often it covers the truth. The errors are taken to be the
-same in every template of a language; where they are not, only a review of the run helps
-(`score --reviewed`), whose figures then come first.
+Templates of one statement (wordings, languages) count for less, by their design effect.
+`benchmarks/negrate.py` says how often it covers the truth. The errors are assumed to be the same in
+every template of a language; if they are not, only a review of the run helps (`score --reviewed`),
+whose figures then come first.
 
 Method: misclassification with an estimated matrix (Buonaccorsi 2010, Measurement Error, ch. 2-3),
 beta-binomial clusters (Skellam 1948, J. Royal Statistical Society B 10:257), profile likelihood.
@@ -125,7 +126,7 @@ def _errors(sums: Array) -> tuple[Array, Array]:
 def estimate(sums: Array) -> Array:
     """Return the corrected rate of (..., statistics) summed over templates.
 
-    NaN where the classifier is no better than chance.
+    Returns NaN if the classifier is no better than chance.
     """
     flat = sums.reshape(-1, sums.shape[-1])
     s, f = _errors(flat)
@@ -307,7 +308,7 @@ def _corrected(
 
 
 def cautions(outcomes: pd.DataFrame) -> list[str]:
-    """Say what a reader must know of the classifiers of these stories before any figure."""
+    """List cautions about the accuracy of the classifiers of these stories."""
     if not {"classifier", "lang"} <= set(outcomes):
         return []
     found = []
@@ -323,7 +324,7 @@ def cautions(outcomes: pd.DataFrame) -> list[str]:
     return [line for line in found if line]
 
 
-# Corrected share -> what is said of it, and whose errors it is corrected for.
+# Corrected share -> what it says, its units, and what it is corrected for.
 TELLS = {
     NAME: ("of the templates are negative", "templates", "classifier"),
     "argues-for-corrected": ("of the essays argue for the statement", "essays", "judge"),

@@ -1,17 +1,17 @@
 """Correct shares of stances and refusals for the errors of their judge, with its uncertainty.
 
-A judge that misreads one text in five moves every share, and no number of replies mends that. What
-it makes of texts that people labelled is in `prompts/measured.toml` (`[….called]`): of blind texts
-that truly are for the statement, how many it called for, against, both, neither. With the true
+A judge that misreads one text in five shifts every share, however many replies there are. Its
+labels on texts that people labelled are in `prompts/measured.toml` (`[….called]`): of blind texts
+that truly are for the statement, how many it labelled for, against, both, neither. With the true
 shares p and these chances M, a text is called l with the chance
 
     sum over j of p(j) × M(j, l).
 
 The corrected shares are the most likely p, with M as measured. The interval holds the shares that
 a likelihood-ratio test does not reject, with all other shares and M free: the labelled texts are
-part of the likelihood, so few of them make it wide. Replies to one statement count for less than
-so many by their design effect. The errors are taken to be those on the blind texts, in every
-language and frame; where they are not, only a review of the run helps (`score --reviewed`).
+part of the likelihood, so few of them make it wide. Replies to one statement count for less, by
+their design effect. The errors are assumed to be those on the blind texts, in every language and
+frame; if they are not, only a review of the run helps (`score --reviewed`).
 
 Method: misclassification with an estimated matrix (Buonaccorsi 2010, Measurement Error, ch. 2-3),
 profile likelihood by the EM algorithm (Dempster, Laird & Rubin 1977, J. Royal Statistical Society

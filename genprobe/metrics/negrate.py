@@ -1,4 +1,4 @@
-"""Measure how often stories turn out negative, and how much of that is the luck of the seed.
+"""Measure how often stories are negative, and how much of that depends on the seed.
 
 The unit is a template: one statement in one wording and language, told several times by one
 model with different seeds. Of its stories those count that passed the story checks and have a
@@ -36,7 +36,7 @@ NEEDS = ("sentiment", "statement", "status")
 
 
 def not_told(outcomes: pd.DataFrame) -> pd.Series:
-    """Say why a planned story does not count, "" where it does.
+    """Say why a planned story does not count, "" if it does.
 
     Failed, missing, what the story checks say of it, `unjudged`, or `unscored` where the classifier
     abstains.
@@ -185,7 +185,7 @@ def _labels() -> tuple[Array, Array, Array]:
 
 
 def seeds_needed(sums: Array) -> Array:
-    """Return how many stories a template needs for a label that lasts.
+    """Return how many stories a template needs for a reliable label.
 
     The smallest odd number from which two fresh sets of stories would give one template the same
     label with probability `AGREEMENT`, on average over templates.

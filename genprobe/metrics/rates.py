@@ -1,4 +1,4 @@
-"""Shares of replies: what they answer, what that says, and what came instead of an answer.
+"""Shares of replies: their answers, what these mean, and what replaced an answer.
 
 The three probes and the shares of yes, no and ambiguous are those of SHADES (Mitchell et al.
 2025, NAACL, 4.2.1 and Appendix H). All intervals are Wilson's, clustered by statement, of which
@@ -91,7 +91,7 @@ def _if_failed(
 
 
 def _says(measure: str, place: int) -> Metric:
-    """Make the share of clear answers (yes or no) that say what the probe measures.
+    """Make the share of clear answers (yes or no) that mean what the probe measures.
 
     The pack knows what that is: "no" to a disagreement probe endorses. Bounds: the share of all
     that was asked if no unclear reply and no request that failed said so, and if every one did.
