@@ -62,17 +62,19 @@ def test_answers_of_sentences_that_the_stems_were_mended_on():
 def test_what_others_say_is_no_answer_of_the_speaker():
     """Verbs of saying behind what is said (kk, mr, bn, hi, fa, de), and words like English "no".
 
-    The examples were written before the rules for them; the last fifty after those for the first.
+    The examples were written before the rules for them: 112, fifty more after those for the first,
+    thirty more after those. At first reading 79, 39 and 23 were right.
     """
     found = answers(HERE / "reported.jsonl")
-    assert found["all"] == 162
-    assert found["right"] >= 156 and not found["turned"]
+    assert found["all"] == 192
+    assert found["right"] >= 185 and not found["turned"]
 
 
 def test_who_weighs_two_sides_answers_both_and_who_leans_answers():
+    """In the end words that deny by themselves: Bengali "baseless", Kazakh "utterly wrong"."""
     found = answers(HERE / "weighed.jsonl")
-    assert found["all"] == 101
-    assert found["right"] >= 98 and not found["turned"]
+    assert found["all"] == 130
+    assert found["right"] >= 127 and not found["turned"]
 
 
 def test_answers_of_replies_that_the_rules_were_mended_on():

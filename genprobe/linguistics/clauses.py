@@ -31,12 +31,13 @@ from genprobe.linguistics.stems import (
     STATEMENT,
     STEREOTYPE,
     THAT,
+    VERBS,
     Grammar,
     Hit,
 )
 
 # Raised whenever a reading by these modules can change without a change of a language file.
-VERSION = 8
+VERSION = 9
 _CORE = STANCES | STEREOTYPE | FINE | FAULTY
 _LONGEST = 400  # tokens of a sentence in which words of others are looked for
 
@@ -212,8 +213,14 @@ def _answers_first(hits: Sequence[Hit], start: int) -> bool:
         return True
     subjects = {
         start + 1,
-        *(h.last for h in near if h.bits & (ME | STATEMENT) and h.first <= start + 2),
+        *(
+            h.last
+            for h in near
+            if h.bits & (ME | STATEMENT) and not h.bits & VERBS and h.first <= start + 2
+        ),
     }
+    # "No this is wrong"
+    subjects |= {h.last for h in near if h.bits & VERBS and h.first in subjects - {start + 1}}
     return any(h.first in subjects for h in denying)
 
 

@@ -213,6 +213,8 @@ class Grammar:
                 best = max(best, pattern.size)
         if stances:
             bits |= max(stances, key=lambda bit: stances[bit])
+        if bits & FAULTY:
+            bits &= ~NOT  # Bengali ভিত্তিহীন, "baseless", is no "not baseless"
         if not bits and not longer:
             return _NOTHING
         plain: dict[str, tuple[_Pattern, ...]] = {}
