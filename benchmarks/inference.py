@@ -45,9 +45,8 @@ from scipy.stats import norm
 from genprobe.analysis.distributions import pairwise_ks
 from genprobe.analysis.paired import difference, mcnemar, swapped
 from genprobe.analysis.power import Power, power_paired, power_single
-from genprobe.analysis.significance import LEVEL
 from genprobe.analysis.variance import Design
-from genprobe.statistics import RESAMPLES, Array, bootstrap
+from genprobe.statistics import ALPHA, RESAMPLES, Array, bootstrap
 
 DRAWS = 999  # resamples of a study: as exact at 5 % as more, on average over studies
 SHADES = (80, 60, 25, 20, 16, 14, 11, 9, 7)  # stereotypes of each bias type
@@ -290,8 +289,8 @@ def tell(study: Array, points: float, alone: bool, resamples: int = RESAMPLES) -
 def significant(study: Array, seed: int) -> bool:
     apart = (study[1] - study[0]).sum(1)
     if study.shape[2] == 1:
-        return mcnemar(int((apart < 0).sum()), int((apart > 0).sum()))[1] <= LEVEL
-    return swapped(apart, DRAWS, seed) <= LEVEL
+        return mcnemar(int((apart < 0).sum()), int((apart > 0).sum()))[1] <= ALPHA
+    return swapped(apart, DRAWS, seed) <= ALPHA
 
 
 def done(studies: int, seed: int, job: Job) -> list[Any]:
@@ -321,7 +320,7 @@ def main() -> None:
             print(f"{'test':36} {'of':22} plain   ours   ({asked.studies} without a difference)")
             for what, of, plain, ours in null:
                 said, told = (
-                    100 * float(np.mean(np.asarray(p or [1]) <= LEVEL)) for p in (plain, ours)
+                    100 * float(np.mean(np.asarray(p or [1]) <= ALPHA)) for p in (plain, ours)
                 )
                 mark = "" if 4 <= told <= 6 else " *"
                 shown = f"{told:5.1f}{mark}" if ours else "    –"

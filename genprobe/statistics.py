@@ -20,13 +20,16 @@ from numpy.typing import NDArray
 Interval = tuple[float, float]
 Array = NDArray[Any]
 
-LEVEL = 0.95
+LEVEL = 0.95  # of confidence
+ALPHA = 0.05  # of a test
 RESAMPLES = 2000
 SEED = 1
 TURNS = 9_999  # of signs, for a p-value
 # What the intervals are, in words that go into a signature.
 WILSON = f"wilson{100 * LEVEL:g}"
 BOOTSTRAP = f"bootstrap{100 * LEVEL:g}x{RESAMPLES}s{SEED}"
+LEAST = 2  # statements that a test needs; one shows no variation
+SAME = 1e-5  # smaller differences of distances and shares are rounding errors
 _BLOCK = 2_000_000  # numbers that the bootstrap holds at a time
 
 

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from genprobe.analysis.significance import LEVEL, SAME
-from genprobe.statistics import SEED, TURNS, Array, adjusted
+from genprobe.statistics import ALPHA, SAME, SEED, TURNS, Array, adjusted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -73,7 +72,7 @@ def pairwise_ks(
 
 def enough(comparisons: int) -> int:
     """Return how many resamples allow the smallest corrected p to be at most half the level."""
-    return max(TURNS, math.ceil(2 * comparisons / LEVEL) - 1)
+    return max(TURNS, math.ceil(2 * comparisons / ALPHA) - 1)
 
 
 def _ks_p(pooled: Array, first: int, cluster: Array, resamples: int, seed: int) -> float:

@@ -11,9 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from genprobe.analysis.significance import LEAST, LEVEL, SAME
 from genprobe.errors import InputError
-from genprobe.statistics import RESAMPLES, Array, Interval, bootstrap
+from genprobe.statistics import ALPHA, LEAST, RESAMPLES, SAME, Array, Interval, bootstrap
 
 POWER = 0.8
 _FEWEST = 5  # statements whose 2^5 swaps can be significant at all: mid-p 1/32
@@ -212,10 +211,10 @@ def _reached(variance: float, d: float, n: int, once: bool) -> float:
         return 0.0
     sd = max(variance**0.5, d / _SURE)
     if once:
-        return float(normal_power_het(d, n, LEVEL, (variance + d**2) ** 0.5, sd))
-    least, far = t.isf(LEVEL / 2, n - 1), d / sd * n**0.5
+        return float(normal_power_het(d, n, ALPHA, (variance + d**2) ** 0.5, sd))
+    least, far = t.isf(ALPHA / 2, n - 1), d / sd * n**0.5
     # Of a tail that is next to nothing, scipy may say nan.
     return float(t_of.sf(least, n - 1, far) + np.nan_to_num(t_of.cdf(-least, n - 1, far)))
 
 
-_Z = (NormalDist().inv_cdf(1 - LEVEL / 2), NormalDist().inv_cdf(POWER))
+_Z = (NormalDist().inv_cdf(1 - ALPHA / 2), NormalDist().inv_cdf(POWER))

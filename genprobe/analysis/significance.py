@@ -30,10 +30,6 @@ if TYPE_CHECKING:
     from genprobe.analysis.power import Power
     from genprobe.analysis.variance import Anova
 
-LEVEL = 0.05
-LEAST = 2  # statements that a level needs; one shows no variation
-SAME = 1e-5  # smaller differences of distances and shares are rounding errors
-
 
 class Left(dict[str, int]):
     """How many units are left out, by reason; `of` says it of one cell."""

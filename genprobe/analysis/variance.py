@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from genprobe.analysis.significance import LEAST, LEVEL
 from genprobe.errors import InputError
-from genprobe.statistics import SEED, TURNS, Array, bootstrap, turned
+from genprobe.statistics import ALPHA, LEAST, SEED, TURNS, Array, bootstrap, turned
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -268,7 +267,7 @@ def _normal(residual: Array) -> Assumption:
     p = float(test(residual).pvalue)
     tails = f"skewness {skew(residual):.2f}, excess kurtosis {kurtosis(residual):.2f}"
     found = f"{tails.replace('-', '−')} ({name} {_p(p)})"
-    return Assumption("normal residuals", found, p, None, None, p > LEVEL)
+    return Assumption("normal residuals", found, p, None, None, p > ALPHA)
 
 
 def _equal_variances(y: Array, group: Array) -> Assumption:
@@ -283,7 +282,7 @@ def _equal_variances(y: Array, group: Array) -> Assumption:
     p = float(levene(*parts, center="median").pvalue)
     low, middle, high = np.quantile(spread, [0.05, 0.5, 0.95])
     found = f"deviation {middle:.2g}, {low:.2g} to {high:.2g} in nine cells of ten "
-    return Assumption(name, f"{found}(Brown-Forsythe {_p(p)})", p, None, None, p > LEVEL)
+    return Assumption(name, f"{found}(Brown-Forsythe {_p(p)})", p, None, None, p > ALPHA)
 
 
 def _independent(residual: Array, cluster: Array) -> Assumption:

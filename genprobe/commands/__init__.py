@@ -24,7 +24,7 @@ from genprobe.errors import GenprobeError, InputError, RowErrors
 # The order in the help; commands that are not named here follow in alphabetical order.
 _ORDER = (
     *("yesno", "stories", "essays", "logprob", "choices", "judge", "score", "compare", "gate"),
-    *("report", "review", "dataset", "augment", "reproduce", "verify", "lint", "list"),
+    *("report", "review", "dataset", "describe", "augment", "reproduce", "verify", "lint", "list"),
     *("classifiers", "selftest"),
 )
 

@@ -21,10 +21,9 @@ from genprobe.records import JSON, Score
 from genprobe.report.figures import Figure
 from genprobe.report.figures._data import Data, Series
 from genprobe.report.figures._plot import heat
-from genprobe.statistics import adjusted, resampled, wilson
+from genprobe.statistics import ALPHA, adjusted, resampled, wilson
 
 LEAST = 5  # originals that a sample needs
-LEVEL = 0.05
 # What is compared -> what is held fixed.
 _WITHIN = {"lang": ["model"], "bias_type": ["model", "lang"], "model": ["lang"]}
 _NAMES = {"lang": "language", "bias_type": "bias-type", "model": "model"}
@@ -90,7 +89,7 @@ def _figure(table: pd.DataFrame, column: str, sign: str) -> Figure:
     scores, more, cells = [], [], {}
     for (a, b), tests in table.groupby(["a", "b"], sort=True, observed=True):
         by: dict[str, JSON] = {"a": str(a), "b": str(b)}
-        hits, n = int((tests["p_adjusted"] < LEVEL).sum()), len(tests)
+        hits, n = int((tests["p_adjusted"] < ALPHA).sum()), len(tests)
         if strata == 1:
             one = tests.iloc[0]
             value = float(one["statistic"])
