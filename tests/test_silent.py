@@ -324,7 +324,14 @@ def test_a_server_that_is_not_asked_and_a_base_model_are_told(tmp_path, monkeypa
     monkeypatch.setattr(opening, "_resolved", lambda *_: base)
     opening.open_engine("transformers", "m", opening.Options(note=notes.append))
     assert ["set but not used" in notes[0], "is a base model" in notes[1]] == [True, True]
-    assert [type(note) for note in notes] == [Caution, Caution]
+    # Nor is it asked by another engine; and a model of one's own may be a base model, too.
+    plain = SimpleNamespace(identity=SimpleNamespace(chat_template="none"))
+    monkeypatch.setattr(opening, "_open", lambda *_: plain)
+    base.kind = ""
+    opening.served("transformers", None, opening.Options(note=notes.append))
+    opening.open_engine("transformers", "m", opening.Options(note=notes.append))
+    assert "not used, because of --engine" in notes[2] and "no chat template" in notes[3]
+    assert [type(note) for note in notes] == [Caution] * 4
 
 
 def test_a_column_that_is_ours_but_for_its_spelling_is_told(tmp_path):

@@ -128,7 +128,11 @@ def served(engine: str, model: str | None, options: Options) -> Options:
     OPENAI_BASE_URL is used if no other server, and no model on this machine or the hub, is named.
     """
     url = os.environ.get("OPENAI_BASE_URL")
-    if not url or options.base_url or engine not in ("auto", "openai"):
+    if not url or options.base_url:
+        return options
+    if engine not in ("auto", "openai"):
+        why = f"because of --engine {engine}"
+        options.note(Caution(f"OPENAI_BASE_URL is set but not used, {why}"))
         return options
     if engine == "auto" and model is not None:
         with contextlib.suppress(InputError):
@@ -214,6 +218,10 @@ def open_engine(engine: str, model: str | None, options: Options, scores: bool =
         if engine == "auto":
             engine, why = (known.engine, "") if known.engine else _choose(known, options)
     found = _open(engine, known.id, options, scores)
+    # Of models of the catalogue it is known whether they are instructed without a template (mT0).
+    if not scores and not known.kind and found.identity.chat_template == "none":
+        line = "has no chat template: it is given the question as plain text, as a base model is"
+        options.note(Caution(f"{model} {line}"))
     if why:
         options.note(f"engine: {engine} ({why})")
     return found
