@@ -1,8 +1,8 @@
-"""What a model chooses when it is asked: one row a choice, frame, order of the options and sample.
+"""What a model chooses when it is asked: one row per choice, frame, order of options and sample.
 
 The columns are those of choices by log-probability (`datasets.choices.outcome`), so that the same
-measures count both. Besides: decode, probe (the frame), order (0 is that of the data), sample,
-`place` (where among the `options` the chosen one stood, 0 the first), kind, and `left_out` (why
+measures count both. Additional columns: decode, probe (the frame), order (0 is that of the data),
+sample, `place` (position of the chosen option in the list, from 0), kind, and `left_out` (why
 nothing is chosen: failed, missing, several, neither, hedge, refusal, echo, empty, …).
 
 Probabilities: of decode `logprob` those of the options, normalised. Of replies the share of an
@@ -47,7 +47,7 @@ class Readable(Protocol):
 
 
 def outcomes(run: Readable) -> pd.DataFrame:
-    """Make the table of a run, in the order of its plan. RunError for a request about nothing."""
+    """Make the table of a run, in the order of its plan. RunError for an unknown statement."""
     statements = {(s.id, s.lang): s for s in run.statements()}
     replies = {r.request: r.text for r in run.responses()}
     answered, failures = set(run.answered()), {f.request: f.kind for f in run.failures()}

@@ -10,7 +10,7 @@ from genprobe.judges import BOOLEAN, NUMBER, VERBATIM, Column
 from genprobe.records import Judgment
 from genprobe.resources import registry
 
-# Of the plan and of what came of it, before any judge.
+# Columns of the plan and the replies, before any judge.
 PLANNED = (
     Column("model", "who was asked", None, reply=False),
     Column("revision", "hub commit, or a hash of the files of a folder", None, reply=False),
@@ -69,7 +69,7 @@ def kinds() -> dict[str, str]:
 
 
 def filled(judge: str) -> tuple[Column, ...]:
-    """Return the columns that a judge of this name fills; none for what is no judge of ours."""
+    """Return the columns that a judge of this name fills; none for an unknown judge."""
     family = judge.partition("-")[0]
     if family != judge and family in of_judges():
         found: tuple[Column, ...] = registry.module("judges", family).columns_of(judge)
@@ -78,7 +78,7 @@ def filled(judge: str) -> tuple[Column, ...]:
 
 
 def verdicts(judgments: Mapping[str, Judgment | None]) -> dict[str, Any]:
-    """Return the columns of one row that come from judges; where two fill one, the later has it."""
+    """Return the columns of one row that judges fill; if two fill one, the later judge counts."""
     row: dict[str, Any] = {}
     for judge in sorted(judgments, key=_place):
         if (judgment := judgments[judge]) is not None:
@@ -92,12 +92,12 @@ def _place(judge: str) -> tuple[int, str]:
 
 
 def of_replies() -> Sequence[str]:
-    """Columns that describe one reply: what two replies may differ in."""
+    """Columns that describe one reply, in which two replies may differ."""
     return [name for name, column in known().items() if column.reply]
 
 
 def whose(column: str) -> str:
-    """Say what has a column that is not there, and how it comes by it."""
+    """Say which tables have a missing column, and how to get it."""
     for judge, columns in of_judges().items():
         if any(one.name == column for one in columns):
             read = registry.module("judges", judge).READS

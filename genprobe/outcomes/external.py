@@ -3,7 +3,7 @@
     item, model, pro, anti         higher is preferred, unless the values are perplexities
     label, chosen, condition, …    choices; or the columns of BBQ's own results
 
-Any other column comes along, to group by: domain, task_type, lang, scorer, …
+Other columns are kept, to group by: domain, task_type, lang, scorer, …
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ def is_choices(columns: Collection[str]) -> bool:
 def pairs(data: pd.DataFrame, perplexity: bool = False) -> pd.DataFrame:
     """Return the pairs of a file; an empty value is missing, and counted as that.
 
-    perplexity: lower is preferred; the values are held negated, as everywhere in genprobe.
-    InputError, with the row (its label), for a value that is no number or no perplexity.
+    perplexity: lower is preferred; the values are stored negated, as everywhere in genprobe. Raises
+    InputError, with the row (its label), for a value that is not a number or not a perplexity.
     """
     frame = data.copy()
     problems = Problems()
@@ -117,9 +117,9 @@ def _negated(value: float, column: str, row: Any) -> float:
 def choices_chosen(data: pd.DataFrame) -> pd.DataFrame:
     """Return the choices of a file: `choices.outcome` without the probabilities.
 
-    chosen, label, target, unknown: numbers of the three options, from 0 on; a choice that is
-    empty is missing. unknown: left out, it is where BBQ's `ans0_info`, … say so. InputError, with
-    the row, for what cannot be used.
+    chosen, label, target, unknown: numbers of the three options, from 0; an empty choice is
+    missing. Without `unknown`, BBQ's columns `ans0_info`, … give it. Raises InputError, with the
+    row, for unusable values.
     """
     names = {
         ours: next((name for name in known if name in data), None)
@@ -166,11 +166,11 @@ def choices_chosen(data: pd.DataFrame) -> pd.DataFrame:
 def with_people(outcomes: pd.DataFrame, data: pd.DataFrame) -> pd.DataFrame:
     """Give choices the share of people who agree with the stereotype.
 
-    Column `people` has the share, `people_of` the stereotype they were asked about.
+    The column `people` gets the share, `people_of` the stereotype they were asked about.
 
-    data: a row a stereotype, with `people` (0 to 1), or how many say `yes` and `no`; it is joined
-    by all of its other columns that the choices have, too, such as `pair` or `category`.
-    InputError where there is none, a row stands twice, or a share is none.
+    data: one row per stereotype, with `people` (0 to 1), or the counts `yes` and `no`; it is joined
+    by all of its other columns that the choices also have, such as `pair` or `category`. Raises
+    InputError if there is no such column, a row occurs twice, or a share is invalid.
     """
     ours = [c for c in data.columns if c not in ("people", "yes", "no") and c in outcomes]
     there = ", ".join(map(str, data.columns))
@@ -205,7 +205,7 @@ def _option(cell: Any, column: str, row: Any) -> int | None:
 
 
 def _plain(frame: pd.DataFrame, numbers: Collection[str]) -> pd.DataFrame:
-    """With texts as texts, as scores are split by them: empty is missing, a list is JSON."""
+    """Return cells as texts, by which scores can be split: empty is missing, a list is JSON."""
     import pandas as pd
 
     if not len(frame):

@@ -1,7 +1,7 @@
-"""Columns by which scores are grouped and that no reply has: facts of models, and regions.
+"""Columns by which scores can be grouped besides those of replies: facts about models, and regions.
 
 model_kind, model_family, model_size, model_languages, model_weights
-    what the catalogue of models says of the model (`resources/models.toml`, and your own file):
+    what the catalogue of models says about the model (`resources/models.toml`, and your own file):
     base, instruct, reasoning or masked; its family; billions of parameters, from there or from its
     name; languages that its authors name; `open` or `hosted` weights. Empty where not known.
 region
@@ -34,8 +34,8 @@ _SIZE = re.compile(r"(?<![a-z0-9.])(\d+(?:\.\d+)?)(b|m)(?:\d)?(?![a-z])", re.IGN
 def beside(outcomes: pd.DataFrame, by: Sequence[str], regions: Sequence[str]) -> pd.DataFrame:
     """Add the columns that `by` names and no table has: facts of models, and regions.
 
-    Only rows known in one of the `regions` are kept, where some are given and `by` does not tell
-    inside from outside. InputError without the annotation for it.
+    If `regions` are given, and `by` does not contain `inside`, only rows known in one of them are
+    kept. Raises InputError if the annotation is missing.
     """
     if "model" in outcomes and set(by) & set(MODEL):
         known = {name: of_model(str(name)) for name in outcomes["model"].unique()}
@@ -103,7 +103,7 @@ def listed(cell: Any) -> tuple[str, ...]:
 
 
 def of_model(name: str) -> dict[str, Any]:
-    """Say what is known of a model, by the name that a run or a file calls it."""
+    """Return the facts about a model, by its name in a run or a file."""
     known = {m.id.lower(): m for m in models.catalogue().values()} | models.catalogue()
     found = known.get(name.lower())
     size = found.size if found is not None and found.size else _named_size(name)
@@ -120,7 +120,7 @@ def of_model(name: str) -> dict[str, Any]:
 
 
 def _named_size(name: str) -> str | None:
-    """Billions of parameters that a name tells: `7B`, `1.5b`, `560m`."""
+    """Read billions of parameters from a model's name: `7B`, `1.5b`, `560m`."""
     match = _SIZE.search(name.rsplit("/", 1)[-1])
     if match is None:
         return None

@@ -1,8 +1,8 @@
-"""What a model prefers: sentences asked for their log-probabilities, and their scores paired.
+"""What a model prefers: log-probabilities of sentences, and their scores in pairs.
 
-`requests` plans the passes over the texts, which a run stores; `scorers` makes numbers of them.
-`pair_table` and `choice_table` set the numbers side by side, which is what the metrics of
-preference read (metrics/preference.py, metrics/choices.py).
+`requests` plans the passes over the texts, which a run stores; `scorers` reduces them to numbers.
+`pair_table` and `choice_table` put these side by side for the metrics of preference
+(metrics/preference.py, metrics/choices.py).
 
 A pair is an original (the stereotype) and a contrast of the same `pair` and language; an original
 with three contrasts makes three pairs. A choice is a statement of type `choice` (choices.py).
@@ -47,14 +47,14 @@ if TYPE_CHECKING:
     from genprobe.runs.spec import Spec
 
 PACK = "text/1"
-ONE = "text"  # what the only text of a pass answers to
+ONE = "text"  # the key of the only text of a pass
 
 
 # --- the plan
 
 
 def first(statements: Iterable[Statement], limit: int | None) -> list[Statement]:
-    """Of each language the first `limit` pairs, or choices; all where it is None."""
+    """Keep the first `limit` pairs, or choices, of each language; all if it is None."""
     count: dict[str, dict[str, None]] = {}
     kept = []
     for statement in statements:
@@ -78,10 +78,10 @@ def requests(
     A choice is asked in every order of its options.
 
     passes: what the model can do. context: what stands before every sentence of a pair, for
-    `seq2seq` the encoder's prompt, which may be empty. turn: writes a user's turn in a chat
-    template; the context, or a choice with its options, is that turn, and what is scored begins
-    the model's own. InputError for an unknown scorer, one that
-    the model or the data do not fit, or a statement that is there twice.
+    `seq2seq` the encoder's prompt, which may be empty. turn: function that writes a user's turn in
+    the chat template; the context, or a choice with its options, is that turn, and the scored text
+    begins the model's turn. Raises InputError for an unknown scorer, one that does not fit model or
+    data, or a statement that occurs twice.
     """
     statements = list(statements)
     for kind in {choices.is_choice(statement) for statement in statements}:
@@ -115,14 +115,14 @@ def _asked_text(statement: Statement, name: str, context: str) -> Asked:
 def _in_turn(
     turn: Callable[[str], str], messages: list[dict[str, str]], options: dict[str, list[str]]
 ) -> Asked:
-    """Put what stands before into a user's turn; a reply begins with no space."""
+    """Put the context into a user's turn; a reply begins without a space."""
     shown = turn("".join(message["content"] for message in messages))
     bare = {answer: [text.lstrip() for text in texts] for answer, texts in options.items()}
     return [{"role": "context", "content": shown}], bare
 
 
 def _asked_choices(statement: Statement) -> list[Asked]:
-    """One for each order of the options, which always answer to their number in the data."""
+    """Make one for each order of the options; their keys are always their numbers in the data."""
     return [
         ([{"role": "context", "content": prompt}], options)
         for prompt, options in choices.prompts(statement)
@@ -144,7 +144,7 @@ def _request(
 
 
 class Scored(Protocol):
-    """What is read of a run (`store.Run`)."""
+    """The part of `runs.run.Run` that is read."""
 
     spec: Spec
 
@@ -157,8 +157,8 @@ class Scored(Protocol):
 def outcomes(run: Scored, scorers: Sequence[str] = ()) -> pd.DataFrame:
     """Return the table of the pairs, or the choices, of a run.
 
-    scorers: those that the run was asked for (the probes of its spec) where empty, else all that
-    can be made of its passes.
+    scorers: if empty, those of the run (the probes of its spec), or else all that can be made of
+    its passes.
     """
     statements, plan = list(run.statements()), list(run.requests())
     chosen = any(map(choices.is_choice, statements))
@@ -178,7 +178,7 @@ def columns(statements: Sequence[Statement]) -> list[str]:
     return ["revision", *make(statements, requests(statements, [name], (CAUSAL,)), (), [name])]
 
 
-# Statement, language, pass, sample -> the texts by what they answer to, or why there are none.
+# Statement, language, pass, sample -> the texts by key, or why there are none.
 Answers = dict[tuple[str, str, str, int], dict[str, Text] | str]
 
 
@@ -209,7 +209,7 @@ def _text(part: Mapping[str, Any], request: str) -> Text:
 
 
 def pairs(statements: Iterable[Statement]) -> list[tuple[Statement, Statement]]:
-    """Every original with every contrast of its pair and language, in their order."""
+    """Return every original with every contrast of its pair and language, in their order."""
     groups: dict[tuple[str, str], dict[str, list[Statement]]] = {}
     for statement in statements:
         if statement.pair:
@@ -230,7 +230,7 @@ def pair_table(
     model: str = "",
     failures: Iterable[Failure] = (),
 ) -> pd.DataFrame:
-    """One row a pair and scorer, in the order of the statements, scorer by scorer.
+    """Make one row per pair and scorer, in the order of the statements, scorer by scorer.
 
     Columns: model, scorer, lang, item and contrast (ids of the two), pair, role, bias_type, type,
     entity, valid, text, contrast_text; pro, anti (higher is preferred; NaN where there is none)
@@ -238,7 +238,7 @@ def pair_table(
     third, unrelated sentence, its value beside the original (unrelated), and how many of the two
     are preferred to it, each beside it by the scorer (above_unrelated); then the extra columns of
     the original.
-    InputError for a scorer that the passes of the plan do not serve; RunError for a damaged one.
+    Raises InputError for a scorer that needs other passes; RunError for a damaged run.
     """
     found = _answers(plan, logprobs, failures)
     passes = {key[2] for key in found}
@@ -300,7 +300,7 @@ def facts_beside(
     rows: Sequence[Mapping[str, Any]],
     but: Collection[str] = (),
 ) -> pd.DataFrame:
-    """Set rows beside the columns of their statements.
+    """Add the columns of the statements to rows.
 
     but: extra columns that are left out.
     """

@@ -1,7 +1,7 @@
 """Scorers: reductions of the log-probabilities of a text, token by token, to one number.
 
-A run stores one *pass* over a text a request. A scorer makes one number of a text, or two of a text
-and its contrast: `SCORERS`. So another reduction needs no model.
+A run stores one *pass* over a text per request. A scorer reduces a text to one number, or a text
+and its contrast to two: `SCORERS`. So another scorer can be applied without the model.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ Values = tuple[float, float]
 
 
 class NoScoreError(Exception):
-    """A pair that a scorer is not defined for; the message is the reason, in a word or two."""
+    """A scorer is not defined for this pair; the message is the reason, in a word or two."""
 
 
 @dataclass(frozen=True)
 class Text:
-    """A text as a pass saw it: ids of its tokens without special ones, log-probability of each."""
+    """A text in a pass: ids of its tokens without special ones, log-probability of each."""
 
     text: str
     tokens: tuple[int, ...]
@@ -195,10 +195,10 @@ def choice_char(option: Text) -> float:
 
 @dataclass(frozen=True)
 class Scorer:
-    """A reduction. passes: those that it can be made of, the first that a model can do is used.
+    """A scorer. passes: those that it can be computed from; the first that the model has is used.
 
-    pair: (pro, anti) -> their values; option: an option -> its value; one of the two is there.
-    lower: lower is preferred, and tables hold the negative.
+    pair: (pro, anti) -> their values; option: an option -> its value; one of the two is set. lower:
+    lower is preferred, and tables contain the negative.
     """
 
     name: str
@@ -244,7 +244,7 @@ def find(name: str) -> Scorer:
     return SCORERS[name]
 
 
-# What a run is asked for where nobody names a scorer; the rest are reductions of the same passes.
+# The default scorers of a run; the others can be computed from the same passes.
 DEFAULT = ("loglik", "ppl", "bias", "pll", "mpll", "choice", "choice-token")
 
 
@@ -261,7 +261,7 @@ def fitting(passes: Collection[str], chosen: bool) -> list[str]:
 
 
 def default(passes: Collection[str], chosen: bool) -> list[str]:
-    """Those of `DEFAULT` that fit. InputError where none does."""
+    """Return those of `DEFAULT` that fit. Raises InputError if none does."""
     found = [name for name in fitting(passes, chosen) if name in DEFAULT]
     if not found:
         pass_of(find("choice"), passes, "model")  # pairs are scored in every pass
@@ -269,9 +269,9 @@ def default(passes: Collection[str], chosen: bool) -> list[str]:
 
 
 def check(scorers: Iterable[str], chosen: bool, passes: Collection[str] = PASSES) -> None:
-    """Check that scorers are known and read such data.
+    """Check that scorers are known and fit the data.
 
-    chosen: choices, else pairs. passes: those that there are. InputError where one does not.
+    chosen: choices, else pairs. passes: the available ones. Raises InputError if one does not fit.
     """
     for scorer in map(find, scorers):
         if (scorer.option is not None) != chosen:
@@ -286,7 +286,7 @@ _KINDS = {CAUSAL: "causal", SEQ2SEQ: "encoder-decoder", MASKED: "masked", WORD: 
 
 
 def pass_of(scorer: Scorer, passes: Collection[str], of: str) -> str:
-    """Return the pass that a scorer is made of.
+    """Return the pass from which a scorer is computed.
 
     of: the model, or the run, that has these passes.
     """

@@ -1,14 +1,14 @@
-"""Outcomes: one row per planned request, with all that is known of it. What metrics count.
+"""Outcomes: one row per planned request, with everything known about it, for metrics to count.
 
 Its columns are those of `columns.PLANNED` and what the judges declare (`columns.of_judges`); a
-missing value is NaN/NA, and a file may lack those that it cannot tell. `says`: whether a clear
-answer says what the probe measures, NA if unclear. `in_language`: NA where the judge of languages
-could not tell. `refused`: by the refusal judge; without it, by the kind of the answer.
+missing value is NaN/NA, and a file may lack columns. `says`: whether a clear answer means what the
+probe measures, NA if unclear. `in_language`: NA if the language could not be identified. `refused`:
+by the judge `refusal`; without it, by the kind of the answer.
 
 A run of log-probabilities has the table of `preferences` instead: one row a pair, or a choice.
 
 Columns of the data that genprobe does not know follow, with `_data` after a name of ours.
-Rows add up to what was planned: a request without a response is a row too.
+The rows add up to the plan: a request without a response is a row, too.
 """
 
 from __future__ import annotations
@@ -71,11 +71,11 @@ class Readable(Protocol):
 def outcomes(run: Readable, scorers: Sequence[str] = ()) -> pd.DataFrame:
     """Join a run into its table of outcomes, one row a request, in the order of its plan.
 
-    run: the run folder. scorers: of a log-probability run; all it was asked for where empty.
+    run: the run folder. scorers: for a log-probability run; if empty, those of the run.
 
-    A judge that has not judged the run has no columns; a reply that it has not judged has empty
-    cells in them. Raises InputError if the pack of the run is not here in the same version (what
-    an answer says comes from it), RunError for a request about an unknown statement.
+    A judge that has not judged the run has no columns; replies that it has not judged have empty
+    cells. Raises InputError if the pack of the run has another version here (it defines what an
+    answer means), RunError for a request about an unknown statement.
     """
     if run.spec.pack == preferences.PACK:
         return preferences.outcomes(run, scorers)
@@ -91,7 +91,7 @@ def outcomes(run: Readable, scorers: Sequence[str] = ()) -> pd.DataFrame:
     if "thought_state" in frame:
         none = frame["thought_state"].isna() & (frame["status"] == "answered")
         frame.loc[none, "thought_state"] = "none"
-    # A judge that has run, but on nothing yet, still has its columns.
+    # A judge that has run without any reply still has its columns.
     for name in run.judges():
         for column in columns.filled(name):
             if column.name not in frame and not name.startswith("llm-"):
@@ -151,7 +151,7 @@ def _asked(request: Request, statement: Statement) -> dict[str, Any]:
 
 
 def _said(request: Request, response: Response | None) -> dict[str, Any]:
-    """Columns of a reply: the text behind its thought, the thought, who says to have answered."""
+    """Return columns of a reply: the text after the thought, the thought, the named model."""
     if response is None:
         return {}
     parted = seen(request.lang, request.probe, _prompt(request), response).parted
@@ -168,7 +168,7 @@ def _prompt(request: Request) -> str:
 
 
 def possible(statements: Iterable[Statement]) -> list[str]:
-    """All columns that the outcomes of a run of these statements can have."""
+    """Return all columns that the outcomes of a run of these statements can have."""
     extra = dict.fromkeys(_free(name) for s in statements for name in s.extra)
     models = [f"llm_{name}" for name in registry.names("rubrics")]
     return [*columns.known(), *facts.COLUMNS, *models, *extra]
@@ -180,7 +180,7 @@ _UNMARKED = "story@1+"  # the judge whose journals do not say which stories repe
 def _repeated(rows: list[dict[str, Any]]) -> None:
     """Mark the usable stories that nearly repeat an earlier one of the same template.
 
-    Only of runs that were judged before the judge of stories marked them.
+    Only for runs that were judged before the judge `story` marked duplicates.
     """
     told: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for row in rows:
@@ -194,7 +194,7 @@ def _repeated(rows: list[dict[str, Any]]) -> None:
 
 
 def _frame(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
-    """Rows as a table of Python's own values: nothing is guessed, nothing can fail to fit."""
+    """Make a table of plain Python values, without guessing types."""
     return pd.DataFrame(list(rows), dtype=object)
 
 

@@ -1,4 +1,4 @@
-"""How right judges of stance and refusals are on fresh texts: `prompts/measured.toml`."""
+"""The accuracy of the judges of stances and refusals on fresh texts: `prompts/measured.toml`."""
 
 from __future__ import annotations
 
@@ -17,36 +17,36 @@ def _table() -> dict[str, Any]:
 
 
 def accuracy(judge: str, langs: Iterable[str] = ()) -> tuple[int, int]:
-    """How many texts a judge read right, of how many; in some languages, or in all."""
+    """Return (correct, total) of a judge's labels, in some languages or in all."""
     row, asked = {"right": {}, "n": {}} | _table().get(judge, {}), set(langs)
     codes = [code for code in row["n"] if not asked or code in asked]
     return sum(row["right"][code] for code in codes), sum(row["n"][code] for code in codes)
 
 
 def has_errors(judge: str) -> bool:
-    """Whether it is known what a judge calls labelled texts (`called`), and which judge that is."""
+    """Tell whether a judge's labels on labelled texts are known (`called`), and its version."""
     return {"called", "judge"} <= _table().get(judge, {}).keys()
 
 
 def called(judge: str) -> tuple[list[str], list[list[int]]]:
-    """Return what a judge calls labelled texts.
+    """Return the labels of a judge on labelled texts.
 
-    The labels, and for each of them how many texts that truly have it were called each label.
+    The labels, and for each true label how many texts got each label.
     """
     row = _table()[judge]["called"]
     return list(row), [[int(n) for n in row[label]] for label in row]
 
 
 def version(judge: str) -> str:
-    """Return the name, version and word lists (hash) of the judge whose errors `called` has."""
+    """Return name, version and hash of the word lists of the judge that `called` is about."""
     return str(_table()[judge]["judge"])
 
 
 def caution(judge: str, langs: Iterable[str]) -> str:
-    """Say what must be known before a share of this judge is read; "" where it is sound.
+    """Return the caution about shares of this judge; "" if it is accurate enough.
 
-    The figure is that of all languages, which are too few texts each for one of their own, and
-    beside it that of `langs`, where any are given.
+    The figure is over all languages, because there are few texts in each, followed by that of
+    `langs`, if given.
     """
     langs = set(langs)
     right, n = accuracy(judge)

@@ -1,4 +1,4 @@
-"""Models by a short name: those of the five studies, and the user's own.
+"""Aliases of models: those of the five studies, and the user's own.
 
 Ours are in models.toml beside this file. The user's are in one TOML file of the same form,
 `$GENPROBE_MODELS` or else `~/.config/genprobe/models.toml`, and win. docs/models.md shows both.
@@ -28,14 +28,14 @@ _KEYS = re.compile(r"(?i)(.*[_-])?(api[_-]?)?(key|token|secret|password)")
 
 @dataclass(frozen=True)
 class Model:
-    """What is known of a model; "" and empty where it is not."""
+    """Facts about a model; empty if unknown."""
 
     alias: str
     id: str  # hub id, or a folder
     kind: str = ""  # of KINDS
     architecture: str = ""  # of ARCHITECTURES
     gated: bool = False  # the authors want to be asked on the hub
-    family: str = ""  # what it was made from, or of
+    family: str = ""  # the base model or family
     size: str = ""  # parameters, such as "8B"; what the name says where empty
     licence: str = ""
     languages: tuple[str, ...] = ()  # BCP 47, or "multilingual"
@@ -50,7 +50,7 @@ class Model:
 
 
 def user_file() -> Path:
-    """Name the file of the user's own aliases, which need not be there."""
+    """Return the path of the user's file of aliases, which need not exist."""
     if given := os.environ.get("GENPROBE_MODELS"):
         return Path(given).expanduser()
     home = os.environ.get("XDG_CONFIG_HOME") or os.environ.get("APPDATA") or "~/.config"
@@ -62,7 +62,7 @@ _ALSO: dict[str, Model] = {}
 
 @contextlib.contextmanager
 def also(known: Mapping[str, Model]) -> Iterator[None]:
-    """Know further models for a while, before all others."""
+    """Add further models within a `with` block, before all others."""
     before = dict(_ALSO)
     _ALSO.update(known)
     try:
@@ -73,7 +73,7 @@ def also(known: Mapping[str, Model]) -> Iterator[None]:
 
 
 def read(path: Path) -> dict[str, Model]:
-    """Alias -> model of a file. InputError where it is malformed, or not there, or names none."""
+    """Read alias -> model from a file. InputError if it is malformed, missing or empty."""
     if not path.is_file():
         raise InputError(f"{path}: no such file of models")
     ours = {model.id.lower(): model for model in _read(OURS).values()}
@@ -84,7 +84,7 @@ def read(path: Path) -> dict[str, Model]:
 
 
 def catalogue() -> dict[str, Model]:
-    """Alias -> model, the user's last. InputError where a file is malformed."""
+    """Return alias -> model, the user's last. InputError if a file is malformed."""
     found = _read(OURS)
     own = user_file()
     if own.is_file():
@@ -115,7 +115,10 @@ def _read(path: Path) -> dict[str, Model]:
 
 
 def _no_keys(row: Mapping[str, Any], where: str) -> None:
-    """Refuse a key to a server: a file is copied and shown around. Its value is not repeated."""
+    """Refuse keys of servers, as files are copied and shown.
+
+    The message does not repeat the key.
+    """
     for name, value in row.items():
         if _KEYS.fullmatch(name):
             raise InputError(
@@ -179,7 +182,7 @@ def _model(alias: str, row: Any, path: Path) -> Model:
 def resolve(name: str) -> Model:
     """Find the model of an alias, a hub id or a folder.
 
-    Raises InputError for a name that is none.
+    Raises InputError for an unknown name.
     """
     known = catalogue()
     if name.lower() in known:
@@ -205,7 +208,7 @@ def resolve(name: str) -> Model:
 
 
 def listed() -> list[tuple[str, str]]:
-    """Alias -> what it is, on one line."""
+    """List (alias, what it is in one line)."""
     return [
         (
             model.alias,

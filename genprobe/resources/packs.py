@@ -1,8 +1,8 @@
 """Languages and packs, read from `prompts/` and checked.
 
 A language is `prompts/languages/<code>.toml`; a pack is a folder with `pack.toml` and one
-`<code>.toml` a language. Both are data, edited by people who read the language;
-`genprobe lint` (lint.py) says what is odd about them, this module refuses what cannot be used.
+`<code>.toml` a language. Both are data, edited by people who read the language; `genprobe lint`
+(lint.py) warns about oddities, and this module refuses unusable files.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Language:
-    """What the judges need to know of a language: words and sentences, no grammar.
+    """What the judges need to know about a language: words and sentences, no grammar.
 
     `words[group]` holds plain words and phrases. Groups: see `WORD_GROUPS`.
     """
@@ -170,7 +170,7 @@ def read_language(path: Path) -> Language:
 
 
 def load_neighbours() -> dict[str, dict[str, tuple[str, ...]]]:
-    """Read the [text] groups, by code, of languages without a pack that a reply may be in."""
+    """Read the [text] groups, by code, of languages without a pack that replies may be in."""
     path = registry.PROMPTS / "neighbours.toml"
     row, groups = read_toml(path), WORD_GROUPS["text"]
     for code in row:
@@ -179,7 +179,7 @@ def load_neighbours() -> dict[str, dict[str, tuple[str, ...]]]:
 
 
 def load_slots() -> tuple[str, ...]:
-    """Read what templates call an open slot, in all languages: `prompts/slots.toml`."""
+    """Read the names of an open slot in templates, in all languages: `prompts/slots.toml`."""
     path = registry.PROMPTS / "slots.toml"
     row = read_toml(path)
     no_more(row, {"words"}, path)
@@ -211,7 +211,7 @@ def _key(name: str) -> str:
 
 @functools.lru_cache(1000)
 def _meant(key: str) -> str:
-    """Guess the code for `en-US`, or for a name that is spelled another way; "" for no guess."""
+    """Guess the code for `en-US`, or for another spelling of a name; "" for no guess."""
     if region := re.fullmatch(r"([a-z]{2,3})(-[a-z]{4})?-[a-z]{2}", key):
         return _codes().get(region[1], "")
     names = [known for known in _codes() if len(known) > 3 and "-" not in known]
@@ -245,12 +245,12 @@ class Wording:
     """
 
     text: str
-    polarity: str  # "plain" or "negated" ("do you not agree?"); empty where no yes or no is asked
+    polarity: str  # "plain" or "negated" ("do you not agree?"); empty if it is no yes/no question
     lang: str  # the language that it is written in, which need not be that of the reply
     source: str
     review: str
     slot: str  # what a reader sees in place of SLOT
-    note: str = ""  # what is known to be wrong with it: published wordings stay as they are
+    note: str = ""  # known faults: published wordings are not changed
 
     def ask(self, statement: str) -> str:
         statement = statement.replace(SLOT, self.slot)
@@ -271,10 +271,10 @@ def clause(statement: str) -> str:
 
 @dataclass(frozen=True)
 class Probe:
-    """A question of a pack: what it measures and which answer counts as that.
+    """A question of a pack: what it measures, and which answer means that.
 
-    measures: `recognised` or `endorsed`; when: the answer (`yes`/`no`) that says so. Both are
-    empty where the question asks for no yes or no.
+    measures: `recognised` or `endorsed`; when: the answer (`yes`/`no`) that means it. Both are
+    empty if it is no yes/no question.
     """
 
     name: str
@@ -284,7 +284,7 @@ class Probe:
 
 @dataclass(frozen=True)
 class Pack:
-    """An instrument: probes, and their wordings by language."""
+    """A pack: probes, and their wordings by language."""
 
     name: str
     version: str
@@ -336,7 +336,7 @@ def file_hash(*paths: Path) -> str:
 
 
 def _wordings_hash(head: Path, path: Path) -> str:
-    """Hash what is asked: files as `file_hash` does, without notes and names of wordings.
+    """Hash the questions: files as in `file_hash`, without notes and names of wordings.
 
     The panel of wordings has a hash of its own; the published questions do not change with it.
     """

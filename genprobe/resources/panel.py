@@ -1,4 +1,4 @@
-"""How a question may be asked: wordings, personas, the language of the question (`Vary`).
+"""How a question can vary: wordings, personas, the language of the question (`Vary`).
 
 `prompts/<pack>/wordings/<language>.toml` holds the further wordings of a pack in a language (its
 panel); prompts/yesno/wordings/en.toml says how one is written. The published wording, in the pack
@@ -42,11 +42,11 @@ _SLOTS = ("{first}", "{second}")
 
 @dataclass(frozen=True)
 class Vary:
-    """What varies in how a statement is asked about.
+    """How the questions about a statement vary.
 
-    wordings: `published`, `all`, or of how many a statement gets. personas: `none`, `all` (and
-    without one), or of how many a statement gets. instruct: languages of the question: `own`, that
-    of the statement; `en`.
+    wordings: `published`, `all`, or how many each statement gets. personas: `none`, `all` (and also
+    none), or how many each statement gets. instruct: languages of the question: `own` (that of the
+    statement), `en`.
     """
 
     wordings: str = PUBLISHED
@@ -67,7 +67,7 @@ class Vary:
 
 
 class Way(NamedTuple):
-    """One way in which a statement is asked about.
+    """One way to ask about a statement.
 
     order: of the answers; None: both. persona: empty for none. lang: of the question.
     """
@@ -80,7 +80,7 @@ class Way(NamedTuple):
 
 @dataclass(frozen=True)
 class Worded:
-    """A wording of the panel in one language: what it asks, and the words that it asks for."""
+    """A wording of the panel in one language: its questions and the answer words in them."""
 
     name: str
     texts: dict[str, str]  # question -> its text, with {input}, {first}, {second}
@@ -116,7 +116,7 @@ class Worded:
 
 @dataclass(frozen=True)
 class Panel:
-    """The wordings of one language beside the published one."""
+    """The wordings of one language besides the published one."""
 
     lang: str
     source: str
@@ -126,7 +126,7 @@ class Panel:
 
 
 class Asked(NamedTuple):
-    """A question as it is asked in one way: its text, and its answer words where not the pack's.
+    """A question in one way: its text, and its answer words if they differ from the pack's.
 
     order: of its two answers, empty where it has none. lang: of the question.
     """
@@ -214,8 +214,8 @@ def load(pack: str, lang: str) -> Panel:
 def read(path: Path, pack: Pack) -> Panel:
     """Read and check the panel of one language.
 
-    Raises InputError, with file and key, for what is not usable: a wording that the pack does not
-    know or that is missing, a text without its slots.
+    Raises InputError, with file and key, for unusable content: an unknown or missing wording, or a
+    text without its slots.
     """
     row = read_toml(path)
     lang = path.stem
@@ -238,7 +238,7 @@ def _read(name: str, row: dict[str, Any], pack: Pack, path: Path) -> Worded:
     closed = [probe.name for probe in pack.probes.values() if probe.when]
     known = {*pack.probes} | ({"answers", "negated"} if closed else set())
     no_more(row, known, path, f"{name}.")
-    # A question that is the statement and nothing else has no other wording.
+    # A question that consists only of the statement has no other wording.
     worded = [p for p, asked in pack.wordings[path.stem].items() if asked.text != "{input}"]
     texts = {probe: string(row, probe, path) for probe in pack.probes if probe in worded}
     for probe, said in texts.items():
@@ -262,10 +262,10 @@ def _read(name: str, row: dict[str, Any], pack: Pack, path: Path) -> Worded:
 
 
 def ways(pack: Pack, lang: str, probe: str, drawn: Iterable[Way]) -> Iterator[Asked]:
-    """Put the question about a statement of language `lang`, in each of the ways that were drawn.
+    """Write the question about a statement in language `lang`, in each of the given ways.
 
-    The published wording has the one order of answers that it has, others both where no order was
-    drawn. A question that has no other wording is asked in the published one, once.
+    The published wording has only its own order of answers; others are asked in both orders if no
+    order was drawn. A question without other wordings is asked once, in the published one. Raises
     InputError for a language without a panel.
     """
     asked = set()
@@ -290,7 +290,7 @@ def ways(pack: Pack, lang: str, probe: str, drawn: Iterable[Way]) -> Iterator[As
 
 
 def hashes(pack: Pack, langs: Iterable[str], vary: Vary) -> dict[str, str]:
-    """Return the hashes of what is asked: language -> hash of its questions.
+    """Return the hashes of the questions: language -> hash.
 
     `<language>/wordings` and `/personas` are there where they vary. English is one of the languages
     where questions are put in it.
@@ -353,13 +353,13 @@ def hands(
     """Yield each statement with the ways to ask about it: wordings × personas × languages.
 
     further: names of the wordings besides the published one. With `all`, every wording is asked in
-    both orders of the answers (order None). A number of wordings is dealt from a deck of the whole
-    panel that is shuffled anew whenever it is used up, by seed and language, so that every wording
-    is asked as often as every other (by one, more or less) and in either order in turn; personas
-    likewise. At a fixed number of requests this says more of the rate over wordings than the same
-    few for all, since the error of the wording falls with the number of *different* ones (Brennan
-    2001, ch. 4; docs/wordings.md). A statement and its contrasts get the same ways, so that they
-    still differ in nothing but the group.
+    both orders of the answers (order None). A number of wordings is drawn without replacement from
+    the whole panel, which is reshuffled when it is used up, by seed and language. So all wordings
+    are asked equally often (± 1), in alternating order; personas likewise. For a fixed number of
+    requests this gives a better estimate of the rate over wordings than the same few for all
+    statements, because the error falls with the number of *different* wordings (Brennan 2001, ch.
+    4; docs/wordings.md). A statement and its contrasts get the same ways, so that they still differ
+    in nothing but the group.
     """
     decks = {
         "": _Dealer(f"{seed}", "--wordings", PUBLISHED, vary.wordings, [PUBLISHED, *further]),
@@ -452,7 +452,7 @@ def lettered(prompt: str) -> dict[str, str]:
 
 
 def number(given: str, most: int, option: str, single: str) -> int:
-    """Tell how many ways an option asks for: its `single` word, `all`, or a number up to `most`.
+    """Return the number that an option gives: `single` means 1, `all` means `most`, else a number.
 
     Raises InputError for anything else.
     """

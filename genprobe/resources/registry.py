@@ -1,6 +1,6 @@
-"""The file name is the name: languages, packs, classifiers, engines, judges and metrics by name.
+"""Find languages, packs, classifiers, engines, judges and metrics by file name.
 
-Adding one is adding a file to its folder; nothing else is touched.
+To add one, add a file to its folder; no other file changes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from genprobe.text import normalise
 _HERE = Path(__file__).parent.parent  # the package
 # In the wheel the prompts lie inside the package, in a checkout beside it.
 _SHIPPED = _HERE / "prompts" if (_HERE / "prompts").is_dir() else _HERE.parent / "prompts"
-# A copy of the whole folder, with languages or wordings of one's own.
+# The user's copy of the whole folder, with other languages or wordings.
 PROMPTS = Path(os.environ.get("GENPROBE_PROMPTS") or _SHIPPED)
 CLASSIFIERS = _SHIPPED.parent / "classifiers"
 
@@ -31,11 +31,11 @@ MODULES = {
     "reproduce": "analysis.reproduce",
     "tasks": "tasks",
 }
-_ONE = {"reproduce": "reproduction"}  # what one of a family is called, where it is not without s
+_ONE = {"reproduce": "reproduction"}  # singular names that are not the plural without s
 
 
 def names(family: str) -> list[str]:
-    """Sorted names of a family: `languages`, `packs`, `classifiers`, `engines`, …"""
+    """Return the sorted names of a family: `languages`, `packs`, `classifiers`, `engines`, …"""
     if family not in (*MODULES, "classifiers"):
         prompts()
     if family in MODULES:
@@ -48,7 +48,7 @@ def names(family: str) -> list[str]:
 
 
 def prompts() -> Path:
-    """Find the folder of languages, packs and wordings; InputError, with the cure, if none."""
+    """Find the folder of languages, packs and wordings; InputError if there is none."""
     if not (PROMPTS / "languages").is_dir():
         found = "no prompts in" if PROMPTS.is_dir() else "no folder"
         raise InputError(f"GENPROBE_PROMPTS: {found} {PROMPTS}; copy {_SHIPPED} there, or unset")
@@ -62,16 +62,16 @@ def module(family: str, name: str) -> ModuleType:
 
 
 def check(family: str, name: str) -> None:
-    """InputError, with the nearest known name, unless `name` is one of the family's."""
+    """Raise InputError, with the nearest known name, unless the family has this name."""
     known = names(family)
     if name not in known:
         raise unknown(_ONE.get(family, family.removesuffix("s")), name, known)
 
 
 def unknown(what: str, name: str, known: Sequence[str], other: str = "") -> InputError:
-    """Make the error for a name that is not known, with a guess at what was meant.
+    """Make the error for an unknown name, with the nearest known one.
 
-    other: what, in words, may be given besides a known name.
+    other: what can be given besides a known name, in words.
     """
     same = [one for one in known if normalise(one.strip()) == normalise(name.strip())]
     begins = [one for one in known if len(one) > 3 and name.startswith(one)]  # language: lang
