@@ -1,10 +1,10 @@
-"""Engines turn requests into responses, and texts into log-probabilities. One file each.
+"""Engines turn requests into responses, and texts into log-probabilities. Each has a file.
 
 An engine module has `PACKAGES`, the packages whose versions a reply depends on, and one of, or
 both:
   open(model: str, options: Options) -> Engine          answers requests
   open_scorer(model: str, options: Options) -> Scorer   scores texts
-Both may be slow, and raise EngineError (one line, with the cure) when the model cannot be used.
+Both may be slow, and raise EngineError if the model cannot be used.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from genprobe.records import Failure, LogProb, Request, Response
 
 @dataclass(frozen=True)
 class Sampling:
-    """How replies are drawn. temperature 0 is greedy; the seed is in each request."""
+    """How replies are sampled. temperature 0 is greedy; each request has its seed."""
 
     temperature: float = 0.0
     top_p: float = 1.0
@@ -30,25 +30,25 @@ MODES = ("default", "on", "off", "low", "medium", "high")
 
 @dataclass(frozen=True)
 class Thinking:
-    """Whether and how long a model is to think before it answers.
+    """Whether a model should think before it answers, and how long.
 
-    mode: of `MODES`; `default` leaves it to the model, which is found out and said. tokens: of a
-    thought at most, beside `Sampling.max_tokens` of the reply behind it; None: `THINK_TOKENS` where
-    the model thinks, else 0.
+    mode: of `MODES`; `default` leaves it to the model, whose behaviour is detected and recorded.
+    tokens: the maximum for a thought, in addition to `Sampling.max_tokens` for the reply; None
+    means `THINK_TOKENS` if the model thinks, else 0.
     """
 
     mode: str = "default"
     tokens: int | None = None
 
 
-# Room for a thought where nobody said how much. Thoughts about a yes/no question take models of
-# 2025-26 some hundreds of tokens, those of small ones thousands.
+# The default for a thought. For a yes/no question, models of 2025-26 need some hundreds of tokens,
+# small ones thousands.
 THINK_TOKENS = 4096
 
 
 @dataclass(frozen=True)
 class Options:
-    """What an engine may be told. None leaves the choice to the engine."""
+    """Settings of an engine. None leaves the choice to the engine."""
 
     dtype: str | None = None
     device: str | None = None
@@ -63,16 +63,16 @@ class Options:
     headers: Mapping[str, str] = field(default_factory=dict)
     request_args: Mapping[str, Any] = field(default_factory=dict)
     key_env: str = ""
-    name: str = ""  # the model as the user wrote it, where that may be a server's name for it
-    # What else an engine takes, by its own names; it refuses what it does not know.
+    name: str = ""  # the model as the user wrote it, if that may be its name on a server
+    # Further arguments of the engine; it refuses unknown ones.
     more: Mapping[str, Any] = field(default_factory=dict)
-    # For a person, one line, such as "the server ignores seeds".
+    # Called with notes of one line, such as "the server ignores seeds".
     note: Callable[[str], None] = lambda line: None
 
 
 @dataclass(frozen=True)
 class Identity:
-    """What ran, for the run's spec and signature."""
+    """The model and engine that ran, for the run's spec and signature."""
 
     model: str
     revision: str  # hub commit, or a hash of the files in a folder
@@ -84,16 +84,16 @@ class Identity:
     engine_args: Mapping[str, Any] = field(default_factory=dict)
     checkpoint: str = ""  # branch or tag that was asked for, or folder of a training step
     server: str = ""  # address of the server that answered, without credentials
-    thinking: str = ""  # what was asked: a mode and the tokens of a thought; "" for nothing
-    thinking_put: str = ""  # how the model was told, such as `enable_thinking=false`
-    thinking_seen: str = ""  # what was found: `opens`, `closed`, `thinks`, `none`; "" not looked
+    thinking: str = ""  # the requested mode and tokens of a thought; "" for none
+    thinking_put: str = ""  # how that was set, such as `enable_thinking=false`
+    thinking_seen: str = ""  # what was observed: `opens`, `closed`, `thinks`, `none`; "" unknown
 
 
 class Engine(Protocol):
-    """What answers requests.
+    """Answers requests.
 
-    An engine may have `prepare(requests, sampling)`, called before anything is written: it finds
-    out what it needs to know, and `identity` is whole afterwards.
+    An engine may have `prepare(requests, sampling)`, called before anything is written, to find out
+    what it needs to know; afterwards `identity` is complete.
     """
 
     identity: Identity
@@ -103,9 +103,9 @@ class Engine(Protocol):
     ) -> Iterator[Response | LogProb | Failure]:
         """Answer every request exactly once, in any order, as each finishes.
 
-        A request of decode `logprob` is answered by a LogProb, others by a Response; one of
-        decode `choice` by nothing but one of its options. EngineError where the engine cannot do
-        what a request wants; a request that cannot be answered is a Failure.
+        A request with decode `logprob` is answered by a LogProb, others by a Response; one with
+        decode `choice` only by one of its options. A request that cannot be answered is a Failure.
+        Raises EngineError if the engine does not support a request.
         """
         ...
 
@@ -115,15 +115,15 @@ class Engine(Protocol):
 class Scorer(Protocol):
     identity: Identity
     passes: tuple[str, ...]  # what it can compute, of those in `engines.scoring`
-    first: str  # what stands before a first token, such as "bos <s>"
-    unknown: int | None  # id of the unknown token; None where the model has none, or it is not told
+    first: str  # what is put before the first token, such as "bos <s>"
+    unknown: int | None  # id of the unknown token; None if the model has none, or it is unknown
 
     def generate(
         self, requests: Sequence[Request], sampling: Sampling
     ) -> Iterator[LogProb | Failure]:
         """Score every request exactly once, in any order. `sampling` is not used.
 
-        A request whose texts cannot be scored is a Failure; EngineError for one of another decode
+        A request whose texts cannot be scored is a Failure. Raises EngineError for another decode
         or pass.
         """
         ...

@@ -1,8 +1,8 @@
-"""How an OpenAI-compatible server is asked: many requests in flight, its dialect found first.
+"""Ask an OpenAI-compatible server: find its dialect first, then send many requests at a time.
 
-Many requests are in flight, as many as the server takes well. What can pass (a busy server, a cut
-connection) is asked again; an answer that was read never is. What the server understands is found
-by asking it, before anything that counts.
+The number of requests at a time is adapted to the server. Requests are repeated after temporary
+trouble (a busy server, a broken connection), but never after an answer was read. What the server
+supports is found out by test requests, before any request of the run.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from genprobe.records import Failure, LogProb, Request, Response
 
 # A choice that no model makes by itself.
 RARE = "zyzzyva quokka"
-# What is asked to learn how a server answers: nothing that a filter could keep back.
+# The test request to a server: nothing that a filter could block.
 PLAIN = "Is water wet? Answer with one word, yes or no."
 DECODES = ("free", "choice", "logprob")
 FEW, MANY = 32, 1024  # tokens of the replies from which thinking is told

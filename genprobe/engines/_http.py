@@ -1,4 +1,4 @@
-"""Many requests in flight to one server, as many as it takes well; what can pass is asked again.
+"""Send many requests at a time to one server, adapted to its speed; retry after temporary trouble.
 
 Not an engine (the name begins with an underscore). Nothing here knows what is asked.
 """
@@ -73,8 +73,8 @@ class Answer(NamedTuple):
 class Trouble(Exception):
     """A request that went wrong.
 
-    passes: it may go right later; lowers: fewer at a time would help; down: nobody can answer yet;
-    wait: seconds that the server asked for.
+    passes: it may succeed later; lowers: fewer at a time would help; down: the server is not
+    available yet; wait: seconds that the server asked for.
     """
 
     def __init__(
@@ -257,7 +257,7 @@ class Gate:
 
 
 class Speaker(Protocol):
-    """Who is asked: its address, what its answers mean, and what may be said of them."""
+    """A server: its address, the meaning of its answers, and its error messages."""
 
     url: str
     times: Times

@@ -1,4 +1,4 @@
-"""What engines that run a model themselves share: its files, its prompts, manners.
+"""Code shared by engines that run a model themselves: its files, its prompts, silenced libraries.
 
 Not an engine (the name begins with an underscore). Everything here is independent of how the
 model is run, so that the same request is the same tokens in every engine.
@@ -46,7 +46,7 @@ PICKLES = ["pytorch_model.bin", "pytorch_model-*-of-*.bin"]
 
 
 class Local(NamedTuple):
-    """A model whose files are on this machine, and what is known of it without its weights."""
+    """A model whose files are on this machine, and what is known about it without its weights."""
 
     name: str  # a hub id, or the name of the folder, of a checkpoint's the one that it is in
     folder: Path
@@ -77,7 +77,7 @@ def writes(model: str, config: Any) -> None:
 def load(model: str, revision: str | None, accept: Callable[[str, Any], object] = writes) -> Local:
     """Find a model in a folder or, by its id, on the hub or in its cache; read all but weights.
 
-    EngineError where it cannot be used as it is, or `accept` raises it for the configuration.
+    Raises EngineError if it cannot be used, or if `accept` raises it for the configuration.
     """
     path = Path(model).expanduser()
     if path.is_dir():

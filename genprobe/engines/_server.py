@@ -1,4 +1,4 @@
-"""An OpenAI-compatible server: its address, its key, its dialect, and what its answers mean."""
+"""An OpenAI-compatible server: address, key, dialect, and the meaning of its answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a chat template is told to think, and whether it opens a thought by itself.
+"""Set thinking in a chat template, and detect whether the template opens a thought itself.
 
 The switch of any template is found by rendering it with both of its values: the first argument of
 `servers.toml` by which the prompt changes. What a prompt then ends with is what was observed.
@@ -16,10 +16,10 @@ from genprobe.linguistics import thoughts
 
 
 class Told(NamedTuple):
-    """How a model was told to think.
+    """How thinking was set.
 
-    kwargs: for the template. put: what says how to think, in words. seen: `opens`, `thinks`,
-    `closed`, or "" where nothing shows. room: tokens for a thought.
+    kwargs: for the template. put: the setting, in words. seen: `opens`, `thinks`, `closed`, or ""
+    if nothing shows. room: tokens for a thought.
     """
 
     kwargs: Mapping[str, Any]
@@ -40,7 +40,7 @@ def tell(
     given: Mapping[str, Any],
     positions: int | None,
 ) -> Told:
-    """Find how to tell a chat template what was asked.
+    """Find the arguments that set thinking in a chat template as requested.
 
     render: a short prompt with arguments. template: its source, "" for none. given: arguments that
     the user names, which come last. positions: tokens that the model has, None where unknown.

@@ -1,4 +1,4 @@
-"""What PyTorch computes on, and in which numbers: devices, formats, memory."""
+"""Devices, number formats and memory of PyTorch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the engines that run vLLM share: its arguments, the settings of a reply, its errors."""
+"""Code shared by engines that run vLLM: its arguments, the settings of a reply, its errors."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Any OpenAI-compatible server, over HTTP: vLLM's own, Ollama, a hosted one, with --base-url.
+"""Any OpenAI-compatible server (vLLM, Ollama, a hosted one) over HTTP, with --base-url.
 
-A key comes from the environment and goes nowhere but into the header of a request. How the server
-is asked is in `_asking`, how it scores texts in `_served_scores`.
+A key is read from the environment and used only in the header of a request. `_asking` sends the
+requests, `_served_scores` scores texts.
 
 Arguments (`Options.more`): api = chat | completions, connect_timeout, read_timeout (seconds
 without a byte), total_timeout (of one request with all its attempts).

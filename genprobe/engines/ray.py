@@ -1,8 +1,8 @@
 """Models through `ray.data.llm`: replicas of vLLM on several GPUs or machines, or a server.
 
-The plan is cut into blocks, which replicas take as they get free; the answers of a block come
-together, so that a run that was killed goes on behind the blocks that it has stored. Prompts are
-tokenised here and tokens decoded here, as in the other engines: what Ray carries is token ids.
+The plan is cut into blocks, which free replicas take; the answers of a block arrive together, so an
+interrupted run resumes after the blocks that it has stored. Prompts are tokenised here and tokens
+decoded here, as in the other engines: what Ray carries is token ids.
 
 With RAY_ADDRESS set (`auto`, host:port) that cluster is used, whose machines need the same
 packages and see the model's folder at the same path. Otherwise Ray is started here, for this

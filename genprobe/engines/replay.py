@@ -1,4 +1,4 @@
-"""Recorded replies in place of a model: a run folder of ours, or anybody's JSONL, CSV or Parquet.
+"""Recorded replies instead of a model: a run folder, or a JSONL, CSV or Parquet file.
 
 Columns of a file (others are ignored):
   response, or text   the reply; required. A null is no reply, an empty text is one.

@@ -1,4 +1,4 @@
-"""Models of the transformers library, on this machine: decoder-only and encoder-decoder.
+"""Models of the transformers library on this machine, decoder-only or encoder-decoder.
 
 A reply depends on its request alone, not on the order or the batch that it ran in (up to the
 rounding of the arithmetic: none seen in float32, now and then a near-tie in half precision).

@@ -1,4 +1,4 @@
-"""Models through vLLM, in this process: the whole plan at once, batched continuously.
+"""Models through vLLM, in this process, with continuous batching.
 
 Prompts are tokenised here and handed over as token ids, every sampling parameter is given, and
 tokens come back as ids: what is sent, and how it is read, is what the transformers engine does.

@@ -1,4 +1,4 @@
-"""Judges say what a reply is. One file each; `registry.module("judges", name)`.
+"""Judges read replies and label them. Each has a file; `registry.module("judges", name)`.
 
 A judge module has `make(**options) -> Judge`. Judging is a pure function of the item: the same
 item gets the same verdict on every machine, alone or in any batch.
@@ -21,7 +21,7 @@ from genprobe.resources import registry
 
 
 class Item(NamedTuple):
-    """What a judge sees. `prompt` may be empty where nobody kept it; `probe` likewise."""
+    """What a judge sees. `prompt` and `probe` may be empty if they are unknown."""
 
     lang: str
     probe: str
@@ -29,14 +29,14 @@ class Item(NamedTuple):
     response: str
     # Instead of a reply, the probabilities of the answer words (`LogProb.continuations`).
     continuations: Sequence[Mapping[str, Any]] = ()
-    # What the server delivered apart from the text, and how the text ended: see `Response`.
+    # What the server delivered separately from the text, and how the text ended: see `Response`.
     reasoning: str | None = None
     reasoning_from: str = ""
     finish: str = ""
     opened: bool = False  # whether the prompt, as it was sent, ended inside a thought
     # The texts of the options, in the order in which they were listed.
     options: Sequence[str] = ()
-    # What numbered them, in the same order; empty where nothing did, or nobody knows.
+    # Their labels in the list, in the same order; empty if there were none, or they are unknown.
     marks: Sequence[str] = ()
 
     @property
@@ -60,15 +60,15 @@ class Item(NamedTuple):
 
     @property
     def reply(self) -> str:
-        """The text behind the thought; empty where the reply was cut off inside it."""
+        """The text after the thought; empty if the reply was cut off inside it."""
         return self.parted.reply
 
     @property
     def blocked(self) -> str:
-        """Tell whether a server kept the reply back.
+        """Tell whether the server blocked the reply.
 
-        `filter` where a filter did, `refusal` where the server says that it refuses; "" for a reply
-        to be read.
+        Returns `filter` if a content filter did, `refusal` if the server says that it refuses; ""
+        for a reply to be read.
         """
         if self.finish == "content_filter" and not self.response.strip():
             return "filter"
@@ -76,7 +76,7 @@ class Item(NamedTuple):
 
 
 def seen(lang: str, probe: str, prompt: str, response: Response) -> Item:
-    """Return what a judge sees of a response: its text, and what its server delivered apart."""
+    """Return the item that a judge sees of a response."""
     return Item(
         lang,
         probe,
@@ -91,7 +91,7 @@ def seen(lang: str, probe: str, prompt: str, response: Response) -> Item:
 
 @dataclass(slots=True)
 class Verdict:
-    """label, what it rests on, and further columns; becomes a `Judgment` record.
+    """A label, its evidence, and further columns; becomes a `Judgment` record.
 
     A judge's verdicts all have the same `fields`, so that they fit one table.
     """
@@ -107,11 +107,10 @@ class Verdict:
 class Column:
     """A column of the outcomes that a judge fills (`COLUMNS` of its module).
 
-    kind: `text`, `verbatim` (spaces and case as they are), `boolean` or `number`. about: what it
-    says, in a line. of: its value from a judgment; None for a column that is derived from others
-    when the table is made (`outcomes.table`). reply: it describes one reply, and is nothing that
-    scores of several replies could be split by. heading: of the filter of replies on a page, for a
-    column of few values.
+    kind: `text`, `verbatim` (spaces and case unchanged), `boolean` or `number`. about: what it
+    means, in one line. of: function from a judgment to its value; None for a column that
+    `outcomes.table` derives from others. reply: it describes a single reply, so scores cannot be
+    split by it. heading: title of its filter on a page, for a column with few values.
     """
 
     name: str
@@ -138,12 +137,12 @@ def field_of(name: str) -> Callable[[Any], Any]:
 class Judge(Protocol):
     """What reads replies.
 
-    Its module has `COLUMNS` (of `Column`), `PLACE` (where they stand in the table, small first) and
-    `READS`, what it reads, in a word: `replies`, `stories`.
+    Its module has `COLUMNS` (of `Column`), `PLACE` (their position in the table, low numbers first)
+    and `READS`, what it reads, in one word: `replies`, `stories`.
     """
 
     name: str
-    column: str  # what `label` is called in a table: "answer", "language", "refusal"
+    column: str  # the name of `label` in a table: "answer", "language", "refusal"
     reads: frozenset[str]  # decodes whose answers it reads: `free`, `choice`, `logprob`
     needs: tuple[str, ...]  # Item fields that must be there: ("lang", "response")
     signature: str  # version and data hashes; changes whenever a verdict can change
@@ -179,10 +178,11 @@ def verdicts(judge: Judge, items: Iterable[tuple[T, Item]]) -> Iterator[tuple[T,
 def make(
     names: Sequence[str], stack: ExitStack, model: Callable[[], Any] | None = None, **given: Any
 ) -> list[Judge]:
-    """Make judges by name, each with those of the options that are its own.
+    """Make judges by name, each with its own options.
 
-    names: `yesno` where empty. given: option -> value; None is not given. model: opens the engine
-    of a judge that asks one; `stack` closes it. InputError for an option that no judge takes.
+    names: `yesno` if empty. given: option -> value; None means not given. model: function that
+    opens the engine of a judge that needs one; `stack` closes it. Raises InputError for an option
+    that no judge takes.
     """
     given = {name: value for name, value in given.items() if value is not None}
     modules = {name: registry.module("judges", name) for name in names or ("yesno",)}

@@ -1,4 +1,4 @@
-"""Which option a reply chooses: by letter, number, place or text, or that it cannot be told.
+"""Find which option a reply chooses: by letter, number, place or text.
 
 `options` are the texts in the order in which they were listed. The reply is read without its
 thoughts and the echo of its prompt, in this order; the first step that names one option decides:

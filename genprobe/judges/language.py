@@ -1,6 +1,6 @@
-"""Which language is the reply in? A BCP 47 code, `mixed`, or `und` where nothing tells.
+"""Identify the language of a reply: a BCP 47 code, `mixed`, or `und` if unknown.
 
-The echo of the prompt is removed; `linguistics.identify` says how a language is told.
+The echo of the prompt is removed; `linguistics.identify` describes the method.
 """
 
 from __future__ import annotations

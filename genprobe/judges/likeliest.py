@@ -1,4 +1,4 @@
-"""Which option a model finds likeliest as its reply, by the probabilities of what names it.
+"""Find the likeliest option, by the probability that the reply begins with a name of it.
 
 P(option) is the probability that the reply begins with one of the ways to name it, as
 `probability` counts those of yes and no; `outside` is what is left for everything else.

@@ -1,4 +1,4 @@
-"""A chat model as a judge, by a rubric of `prompts/rubrics/`, through any engine.
+"""Have a chat model judge replies by a rubric of `prompts/rubrics/`, through any engine.
 
 Each text is put to the model in every wording of the rubric and in two orders of the labels (as
 in the file, and backwards), at temperature 0, and may be answered by nothing but a label
@@ -12,8 +12,7 @@ made from its own hash, which it cannot forge, its braces are never filled in, a
 says, only a label can come out. That does not keep it from persuading the model of a label: on
 texts that may have been written for the judge, a label by a model proves nothing.
 
-`genprobe score --reviewed` sets its verdicts beside people's (`corrected.confusion`); none is to be
-trusted before that.
+`genprobe score --reviewed` compares its labels with people's; do not trust them before that.
 """
 
 from __future__ import annotations
@@ -261,7 +260,7 @@ COLUMNS = tuple(one for name in registry.names("rubrics") for one in columns_of(
 
 
 class Bias(NamedTuple):
-    """What the judge's answers owe to how it was asked; a share of nothing is None."""
+    """How far the judge's answers depend on how it was asked; None if unknown."""
 
     n: int  # verdicts
     unclear: int

@@ -1,4 +1,4 @@
-"""The answer by probability: which answer's words does the model find likelier as its reply?
+"""Read the answer from probabilities: which answer word is likelier to begin the reply?
 
 P(yes) and P(no) are the probabilities that the reply begins with one of the ways to write the
 answer (`Pack.options`), and `outside` is what is left for everything else. A form that begins

@@ -1,12 +1,12 @@
 """Read the thought before a reply.
 
-Is there one, was it cut off, in which language is it, what does it answer, and does it say that
+Is there a thought, was it cut off, what is its language, what does it answer, and does it say that
 it is being tested?
 
-The thought is what `linguistics.thoughts` sets apart, and no other judge reads it. Its answer is
-read as the judge `yesno` reads a reply, by its last commitment: the verdict that it comes to. That
-a model says it is tested changes what it says (Needham et al. 2025, arXiv 2505.23836, on
-evaluation awareness); the words are in `[clause] tested` of prompts/languages/, English in all.
+The thought is what `linguistics.thoughts` separates from the reply; no other judge reads it. Its
+answer is read as the judge `yesno` reads a reply, but by its last commitment: its conclusion. That
+a model says it is tested changes what it says (Needham et al. 2025, arXiv 2505.23836, on evaluation
+awareness); the words are in `[clause] tested` of prompts/languages/, English in all.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reads the answer of a yes/no reply: yes, no or ambiguous, why, and what it rests on.
+"""Read the answer of a yes/no reply: yes, no or ambiguous, with its kind and evidence.
 
 The reply (its echo removed) is cut into tokens; phrases of the language's file, of English and
 the bare answer words of the other languages are looked up, longest first; each match is an

@@ -51,7 +51,7 @@ def _p_yes(outcomes: pd.DataFrame, by: list[str]) -> Units:
 def _outside(outcomes: pd.DataFrame, by: list[str]) -> Units:
     """Take the mean probability that the reply begins with none of the answer words.
 
-    Where it is large, P(yes) and P(no) are about replies that the model would hardly give.
+    If it is large, P(yes) and P(no) are about replies that the model would hardly give.
     """
     rows = outcomes[outcomes["decode"] == "logprob"]
     stats = np.column_stack([rows["outside"].fillna(0.0).to_numpy(float), np.ones(len(rows))])
@@ -61,8 +61,8 @@ def _outside(outcomes: pd.DataFrame, by: list[str]) -> Units:
 def _items(outcomes: pd.DataFrame, by: list[str]) -> tuple[pd.DataFrame, list[str]]:
     """Return one row for each item, a question about a statement and one sample.
 
-    It has, for each decode that the data have, the answer and `<decode>?`, why there is none. A
-    probability, of which there is one, stands beside every sample.
+    For each decode it has the answer, and in `<decode>?` why there is none. The single probability
+    of an item is repeated for every sample.
     """
     present = [d for d in DECODES if (outcomes["decode"] == d).any()]
     keys = list(dict.fromkeys([*by, *(c for c in _ITEM if c in outcomes)]))
@@ -119,7 +119,7 @@ def _combinations(outcomes: pd.DataFrame, by: list[str]) -> Units:
     items = items.assign(__reason=reason)
     seen = items.loc[reason == "", [*by, *present]].drop_duplicates()
     own = items.drop(columns=present).assign(__at=range(len(items)))
-    # Every item is a unit of every combination of its cell, a hit of its own one.
+    # Every item is a unit of every combination in its cell, and a hit of its own.
     found = own.merge(seen, "inner", by) if by else own.merge(seen, "cross")
     mine = items[present].to_numpy(object)[found["__at"].to_numpy()]
     hit = (found[present].to_numpy(object) == mine).all(axis=1)

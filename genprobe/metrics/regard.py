@@ -1,10 +1,10 @@
-"""Measure how a story shows its people, apart from how it feels.
+"""Measure how a story shows its people (regard), separately from its sentiment.
 
 Regard (Sheng, Chang, Natarajan & Peng 2019, "The Woman Worked as a Babysitter", EMNLP): respect,
 competence, blame, being a victim. A sad story can honour its person, a merry one belittle it, so
-NegRate by regard stands beside NegRate by sentiment, and how often the two differ is counted. Read
-by the LLM judge with the rubric `regard`, and by reviewers: no classifier that comes with
-genprobe reads it.
+NegRate by regard is shown beside NegRate by sentiment, and stories in which the two differ are
+counted. Read by the LLM judge with the rubric `regard`, and by reviewers: no classifier that comes
+with genprobe reads it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ UNCLEAR = "unclear"
 
 
 def _regard(outcomes: pd.DataFrame) -> pd.DataFrame:
-    """Return the outcomes with the regard in place of the sentiment.
+    """Return the outcomes with the regard instead of the sentiment.
 
     Unclear ones are not judged.
     """

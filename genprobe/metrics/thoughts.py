@@ -1,8 +1,8 @@
 """Shares about thoughts: the reasoning that models write before a reply (`judges/thought.py`).
 
-Each is a share of replies; a reply whose thought cannot be looked at (none, hidden by its server,
-cut off, its language not told) is left out and counted apart. Intervals are Wilson's, clustered by
-statement. `docs/reading.md` says how thoughts are told.
+Each is a share of replies; a reply without a usable thought (none, hidden by its server, cut off,
+unknown language) is left out and counted separately. Intervals are Wilson's, clustered by
+statement. `docs/reading.md` says how thoughts are recognised.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from genprobe.metrics.rates import share, units_of
 
 
 def _reason(rows: pd.DataFrame, wanted: str) -> pd.Series:
-    """Why a reply has no thought to look at, "" where it has: none, hidden, or not told."""
+    """Say why a reply has no usable thought, "" if it has one: none, hidden, or unknown."""
     reason = no_reply(rows, "thought_state")
     state = rows["thought_state"].astype(object)
     without: Any = {"none": "no thought", "hidden": "hidden thought"}
@@ -32,7 +32,7 @@ MOST_CUT = 0.2  # share of replies cut off in the thought, above which models ar
 def cut_off(outcomes: pd.DataFrame) -> tuple[int, int]:
     """Count the free replies that were cut off inside their thought, and all free replies.
 
-    The judge of answers tells them (kind `unfinished`), else the state of the thought does.
+    They have the kind `unfinished`, or else the state of the thought shows it.
     """
     if "status" not in outcomes:
         return 0, 0
@@ -48,7 +48,7 @@ def cut_off(outcomes: pd.DataFrame) -> tuple[int, int]:
 def _cut(outcomes: pd.DataFrame, by: list[str]) -> Units:
     """Count the share of thinking replies that were cut off inside their thought.
 
-    As far as the server shows it. Such a reply has no answer: give the model more tokens.
+    Only if the server shows it. Such a reply has no answer: give the model more tokens.
     """
     rows = spoken(outcomes)
     return units_of(rows, by, rows["thought_state"] == "open", _reason(rows, "thought_state"))
@@ -68,8 +68,8 @@ def _language(outcomes: pd.DataFrame, by: list[str]) -> Units:
 def _against(outcomes: pd.DataFrame, by: list[str]) -> Units:
     """Count the share of replies that answer the opposite of what their thought comes to.
 
-    Of those where both are clear: the thought agrees, and the answer denies. Bounds: if no unclear
-    pair and no request that failed were opposite, and if every one were.
+    Of those where both are clear. Bounds: if no unclear pair and no failed request were opposite,
+    and if every one were.
     """
     rows = spoken(outcomes)
     reason = _reason(rows, "thought_answer")

@@ -1,9 +1,9 @@
-"""The rate over wordings: an interval for a wording not yet written, not for those at hand.
+"""The rate over wordings: its interval holds for new wordings, not only for those that were asked.
 
-Of runs that asked a panel (`--wordings`). The figure is the mean over wordings, each of which
-weighs alike, of the share among a wording's clear answers. Statements and wordings are both a
-sample: the interval is for the rate that a new panel of the same kind, about new statements of the
-same kind, would tend to. docs/wordings.md has the definition, and how often the interval holds.
+For runs with several wordings (`--wordings`). The figure is the mean over wordings, equally
+weighted, of the share among a wording's clear answers. Statements and wordings are both treated as
+samples: the interval is for the expected rate of a new panel of the same kind, about new statements
+of the same kind. docs/wordings.md has the definition, and how often the interval holds.
 
 Logits of the rates of the wordings vary about a centre m, with a spread s. Their means over the
 same statements vary together, too, by the statements that were drawn. The interval is a
@@ -56,7 +56,7 @@ _LEAST = 0.2
 
 @dataclass(frozen=True)
 class Spread:
-    """What a table of statements by wordings says of the logits of the wordings' rates.
+    """Estimates from a table of statements by wordings, about the logits of the wordings' rates.
 
     centre: their mean. between: its variance by the wordings as they differ, noise included.
     statements: by the statements drawn, the wordings held. least: what that is at the least, every
@@ -149,7 +149,7 @@ def _rare(sizes: Array, pooled: float, prior: float) -> float:
 
 
 def spread(hits: Array, sizes: Array) -> Spread | None:
-    """Take a table apart: how far the wordings differ, and how far the statements decide.
+    """Estimate from a table how far the wordings differ, and how far the statements matter.
 
     hits, sizes: (statements, wordings), replies that count as a hit, and replies; a cell may be
     empty. None with fewer than two statements or two wordings that have replies.
@@ -186,7 +186,7 @@ def spread(hits: Array, sizes: Array) -> Spread | None:
 
 @functools.lru_cache(maxsize=256)
 def _draws(wordings: int, statements: int) -> tuple[Array, ...]:
-    """Draw all that the intervals for so many wordings and statements need.
+    """Draw all random numbers for the intervals of so many wordings and statements.
 
     Normals; chi-squares with w - 1 and with w + 1 degrees of freedom, both over w - 1; numbers
     from 0 to 1, to choose between the two; chi-squares of statements over their degrees of freedom;
@@ -241,7 +241,7 @@ def _interval(sums: Array) -> Interval | None:
         return None
     low, high = found.interval()
     rate = float(_value(sums.sum(0)))
-    # A share of none shows no lower end, and one of all no upper; the figure is always inside.
+    # A share of 0 has no lower end, and one of 1 no upper end; the figure is always inside.
     return (0.0 if rate <= 0 else min(low, rate)), (1.0 if rate >= 1 else max(high, rate))
 
 
@@ -254,7 +254,7 @@ def _over(
     adds: tuple[str, ...] = (),
     apart: tuple[str, ...] = ("decode",),
 ) -> Metric:
-    """Mean over the wordings of a panel of `{measure}`, with an interval for a new wording.
+    """Make the mean of `{measure}` over the wordings of a panel, with its interval.
 
     what: the share, in words. The rest are those of the measure."""
 

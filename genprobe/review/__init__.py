@@ -1,1 +1,1 @@
-"""People read a sample: draw it, take it back, agreement, correction."""
+"""Review by people: draw a sample, collect answers, compute agreement, correct rates."""

@@ -4,20 +4,20 @@ A judge read N replies and called K of them positive. Of these replies n were re
 review is the truth. What share of all replies like these is truly positive?
 
 **Prediction-powered** (Angelopoulos et al. 2023, Science 382:669; with the power tuning of PPI++,
-arXiv:2311.01453): the judge's rate plus what the review shows it to be wrong by. For labels of 0
-and 1 the tuned estimate is exactly the maximum-likelihood estimate of double sampling (Tenenbein
-1970, JASA 65:1350): share positive × precision + share negative × miss rate.
+arXiv:2311.01453): the judge's rate plus its error as estimated from the review. For labels of 0 and
+1 the tuned estimate is exactly the maximum-likelihood estimate of double sampling (Tenenbein 1970,
+JASA 65:1350): share positive × precision + share negative × miss rate.
 
 **Misclassification correction** (Rogan & Gladen 1978, Am. J. Epidemiology 107:71): the judge's
 rate over the unreviewed replies, solved for the truth by the sensitivity and specificity that the
-review shows. It takes nothing else from the review, so it is the wider of the two. Where replies
-had unequal chances to be reviewed, sensitivity and specificity have to be those of the run; and
-the judge's rate solved by these is the prediction-powered rate, by Bayes' rule.
+review shows. It uses nothing else of the review, so its interval is wider. Where replies had
+unequal chances to be reviewed, sensitivity and specificity have to be those of the run; and the
+judge's rate solved by these is the prediction-powered rate, by Bayes' rule.
 
-**The judge's accuracy** on replies like these: the prediction-powered share of what is read right.
+**The judge's accuracy** on replies like these: the prediction-powered share of correct labels.
 
-The rate is that of replies like these, not of these alone; as everywhere in genprobe. Estimates
-and intervals from counts are in `intervals`, the rates of a run in `corrected_rates`.
+The rate is that of replies like these, not only of these, as everywhere in genprobe. Estimates and
+intervals from counts are in `intervals`, the rates of a run in `corrected_rates`.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def corrected(
     run = _as_run(f, w, seen)
     right = (f == y).astype(float)
     if seen.any() and any(label.any() and not (seen & label).any() for label in (f, ~f)):
-        # How often the judge is right about that label nobody has looked at.
+        # The accuracy of the judge on that label is unknown.
         share = float(f.mean())
         return Corrected(share, plain[0], plain[1], len(f), int(seen.sum()), None, None, None)
     found = Corrected(
@@ -144,7 +144,7 @@ def _from_review(
     right = (f == y).astype(float)
     low, high = ppi_interval(_counts(f, right, w, seen, cluster, level), level)
     found = replace(found, accuracy_low=float(low[0]), accuracy_high=float(high[0]))
-    # From one cluster nothing can be learned of the others.
+    # One cluster shows nothing about the others.
     if len(np.unique(cluster[seen])) == 1 < len(np.unique(cluster)):
         return found
     counts = _counts(f, y, w, seen, cluster, level)

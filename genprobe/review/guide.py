@@ -1,4 +1,4 @@
-"""What reviewers are told and asked, and the words that they may answer with."""
+"""The instructions and questions for reviewers, and the answers that they can give."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SHOWN = ("lang", "asked", "reply")  # the columns between `row` and the question
 
 @dataclass(frozen=True)
 class Guide:
-    """What reviewers read and may write."""
+    """The texts that reviewers read, and the answers that they can write."""
 
     page: str
     heads: dict[str, str]  # column or question -> its head

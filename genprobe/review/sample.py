@@ -1,7 +1,7 @@
-"""A sample of replies for people to read: `export` writes a spreadsheet file for each of them.
+"""Draw a sample of replies for people to read: `export` writes a spreadsheet for each reviewer.
 
-A reviewer reads blind: no model, no label of a judge, rows shuffled, some of them twice. What was
-sampled and how stays in a key file, with which `reviewed.collect` takes the answers back.
+Reviewers read blind: without models and labels, in random order, with some rows repeated. What was
+sampled, and how, is in a key file, with which `review.collect` reads the answers.
 
 Sampling. The replies of the runs are divided into strata by model, language, probe (domain, for
 stories) and what the judges said. A stratum of N replies gets a share of the sample in proportion
@@ -11,9 +11,9 @@ strata well enough to know the whole. Within a stratum all replies are equally l
 one over the probability with which a reply was drawn. A sample with fewer replies than strata
 takes whole strata at random (systematic sampling in their order), with the same probabilities.
 
-Where a run has enough stories of a template for a label, templates are drawn in place of replies,
-each with all its stories, and the stratum has the label of the template: without all of them
-nobody knows its true label.
+If a run has enough stories per template for a label, templates are drawn instead of replies, each
+with all its stories, and strata use the label of the template: its true label depends on all of
+them.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from genprobe.tasks.pipeline.judge import of_kind
 
 @dataclass(frozen=True)
 class Exported:
-    """files: one a reviewer; key: not for reviewers; page: what they should read first."""
+    """files: one per reviewer; key: not for reviewers; page: instructions to read first."""
 
     files: tuple[Path, ...]
     key: Path
@@ -57,8 +57,8 @@ class Exported:
 class _Reply:
     """A reply that may be sampled.
 
-    labels: question -> what the judges said, "" for nothing. unit: replies with the same one are
-    drawn together.
+    labels: question -> label of the judges, or "". unit: replies with the same unit are drawn
+    together.
     """
 
     run: int
@@ -99,15 +99,14 @@ def export(
     size: replies in the sample; all where there are fewer. Of stories, whole templates are drawn
     until their number comes nearest to it.
     langs: languages asked in; all where empty.
-    overlap: share of the sample that every reviewer reads; the rest is dealt out.
-    repeats: share of a reviewer's rows that come once more, half a file later.
-    disagreements: a table of `collect`; what its reviewers disagree on is written for an
-    adjudicator, and the other options are not used.
-    questions: of prompts/review.toml, asked besides the task's own; no judge answers them.
-    only: a kind of replies, such as `undecided`, as the judge of the runs told it. Such a sample
-    says nothing of other replies: `score --reviewed` refuses to correct rates by it.
+    overlap: share of the sample that every reviewer reads; the rest is divided among them. repeats:
+    share of a reviewer's rows that are repeated, half a file later. disagreements: a table of
+    `collect`; only replies on which its reviewers disagree are written, for an adjudicator, and the
+    other options are not used. questions: additional questions of prompts/review.toml; no judge
+    answers them. only: only replies of this kind, such as `undecided`. Such a sample says nothing
+    about other replies, so `score --reviewed` refuses to correct rates by it.
 
-    Raises InputError or RunError in one line.
+    Raises InputError or RunError.
     """
     for name in questions:
         if name not in guide.load().words:
@@ -180,7 +179,7 @@ def _write(
     texts: Mapping[str, Sequence[str]],
 ) -> None:
     """Write the key, the instructions and a sheet for each reviewer."""
-    # The key first: without it, what comes back cannot be read.
+    # The key first: without it, the answers cannot be read.
     sheets.write_new(done.key, json.dumps(key, indent=1).encode("ascii"))
     sheets.write_new(done.page, _page(key["questions"]).encode("utf-8-sig"))
     empty = [""] * (len(key["questions"]) + 1)
@@ -192,7 +191,7 @@ def _write(
 def _places(
     out: Path, reviewers: Sequence[str], units: Sequence[_Unit], replies: Sequence[_Reply]
 ) -> Exported:
-    """Where the files go. InputError if one of them is there already."""
+    """Return the paths of the files. Raises InputError if one of them exists."""
     if out.suffix.lower() in (".xlsx", ".xls", ".ods", ".tsv", ".jsonl", ".parquet"):
         raise InputError(f"{out}: reviewers get CSV files; name it {out.with_suffix('.csv').name}")
     base = out.with_suffix("") if out.suffix.lower() == ".csv" else out
@@ -219,7 +218,7 @@ def _named(reviewer: str, dealt: Iterable[_Reply]) -> Iterator[tuple[str, _Reply
 
 
 def _replies(at: int, run: Run, codes: set[str], only: str = "") -> Iterator[_Reply]:
-    """Return the replies of a run that a person can read, in the order of its plan.
+    """Return the replies of a run that people can read, in the order of its plan.
 
     only: those of this kind.
     """
@@ -234,7 +233,7 @@ def _replies(at: int, run: Run, codes: set[str], only: str = "") -> Iterator[_Re
             for j in (run.judgments(judge) if judge else ())
         }
     templates = _templates(run)
-    # What is drawn evenly: the domains where whole templates are drawn, else the probes.
+    # Sample evenly over domains if whole templates are drawn, else over probes.
     domains = {
         (s.id, s.lang): str(s.extra.get("domain", ""))
         for s in (run.statements() if tasks.of(run.spec).whole else ())
@@ -343,7 +342,7 @@ def _shares(sizes: Sequence[int], total: int) -> list[float]:
 def _deal(
     units: Sequence[_Unit], reviewers: int, overlap: float, repeats: float, rng: random.Random
 ) -> dict[str, list[_Reply]]:
-    """Deal each reviewer's rows, in an order of their own.
+    """Assign rows to each reviewer, each in a different order.
 
     A repeat comes half a file after the first reading at least.
     """
@@ -380,7 +379,7 @@ def _disputed(replies: Iterable[_Reply], rows: Sequence[Row], path: Path) -> lis
 
 
 def _texts(runs: Sequence[Run], sample: Iterable[_Reply]) -> dict[str, tuple[str, ...]]:
-    """Item -> its cells of `SHOWN`. Only the sample's texts are held."""
+    """Return item -> its cells of `SHOWN`. Only the texts of the sample are kept in memory."""
     wanted = {(reply.run, reply.request): reply.item for reply in sample}
     texts = {}
     for at, run in enumerate(runs):

@@ -1,10 +1,10 @@
 """The control model: a tiny model of our own whose true answer rates are known.
 
-It is a test instrument, not a language model to be judged. `MODEL` is an ordinary model folder,
-run by the ordinary engines. What it says is a finite list of replies a language (`replies/`),
-each with the answer it means; how often it was trained to say each is `planted`; how often it
-really does is computed from its logits by `exact`. Its stories are those of `stories`.
-`tools/train_control.py` makes it, docs/control.md describes it.
+It tests genprobe; it is not a model to be judged. `MODEL` is an ordinary model folder, run by the
+ordinary engines. What it says is a finite list of replies a language (`replies/`), each with the
+answer it means; how often it was trained to say each is `planted`; how often it really does is
+computed from its logits by `exact`. Its stories are those of `stories`. `tools/train_control.py`
+makes it, docs/control.md describes it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a model prefers: log-probabilities of texts, token by token.
+"""Score texts by the log-probabilities of their tokens.
 
 A scorer is an engine (`genprobe.engines.Engine`) for requests of decode `score`. What it computes
 is the request's `probe`, its *pass*:
