@@ -459,8 +459,8 @@ def test_what_does_not_vary_is_no_certainty():
     with pytest.raises(InputError, match="no value is left to compare; left out: 4 unclear"):
         components.of_outcomes(unclear, "endorsed", [], [], str)
     both = pd.concat([a, b], ignore_index=True)
-    for score in components.of_outcomes(both, "endorsed", [], [], str):
-        assert score.low is None or score.low < score.high
+    for one in components.of_outcomes(both, "endorsed", [], [], str):
+        assert one.low is None or one.low < one.high
 
 
 def test_a_gate_without_a_clear_answer_does_not_pass(tmp_path):
@@ -486,3 +486,27 @@ def test_what_two_models_leave_out_adds_up(tmp_path):
         }
         (score,) = [s for s in scores if s.metric == "difference" and s.by["own"] == cell]
         assert (score.n, score.excluded) == (both, {k: n for k, n in left.items() if n})
+
+
+def test_a_run_split_by_values_that_look_alike(tmp_path):
+    """Numbers and texts, nothing in two ways, marks that nobody sees: also when made again."""
+    values = [1, "1 ", 1.0, True, None, "", "f", "f\u200f", "Cafe\u0301", "Café"]
+    rows = [
+        {"id": f"s{at}", "lang": "en", "text": f"Cooks of s{at} are loud.", "own": value}
+        for at, value in enumerate(values)
+    ]
+    (tmp_path / "data.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    said = [(row["id"], "en", "agreement", "Yes.") for row in rows]
+    columns = ["statement", "lang", "probe", "response"]
+    pd.DataFrame(said, columns=columns).to_csv(tmp_path / "said.csv", index=False)
+    folder = api.yesno(
+        str(tmp_path / "said.csv"), engine="replay", data=str(tmp_path / "data.jsonl"),
+        langs=["en"], probes=["agreement"], out=tmp_path / "run",
+    ).folder  # fmt: skip
+    found = api.score(folder, metrics="yes", by="own")
+    assert {s.by["own"]: s.n for s in found} == {"1": 3, "true": 1, None: 2, "f": 2, "Café": 2}
+    out = CliRunner().invoke(cli, ["verify", str(folder), "--recompute"])
+    assert (out.exit_code, out.stdout.splitlines()[-1]) == (
+        0,
+        "5 figures computed again, all as stored",
+    )

@@ -438,7 +438,7 @@ def test_five_of_seven_from_sheets_to_what_is_kept(pair_table, tmp_path):
 
 def test_what_is_wrong_in_a_sheet_is_said_and_the_rest_counts(pair_table, tmp_path):
     *sheets, key = validate.export(pair_table, tmp_path / "s.csv", annotators=2, repeats=0)
-    answer(sheets, lambda annotator, text: ["perhaps" if text == "> Bakers hum tune 3." else "да"])
+    answer(sheets, lambda _, text: ["perhaps" if text == "> Bakers hum tune 3." else "да\u200e"])
     votes, problems = validate.collect(sheets[:1], key)
     assert len(votes) == 20
     assert sum(vote["label"] == "yes" for vote in votes) == 19

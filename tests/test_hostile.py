@@ -843,3 +843,21 @@ def test_a_region_in_two_spellings_is_one(tmp_path):
     assert {s.by["region"]: (s.n, s.value) for s in found} == {"KZ": (3, 2 / 3), "RU": (2, 1)}
     (same,), _ = scored(tmp_path / "a.jsonl", replies(*made), regions=["kz"])
     assert (same.n, same.value) == (3, 2 / 3)
+
+
+def test_people_are_found_by_names_that_look_alike(tmp_path):
+    """KL of people's and the model's shares, by hand, over names in another form."""
+    shares = [0.5, 0.3, 0.2, 0.6]
+    made = [
+        {"category": ["Café ", "B\u200f"][n % 2], "condition": "ambig", "chosen": 0, "label": 2}
+        | {"target": 0, "unknown": 2, "p_target": p, "p_counter": 0.9 - p, "p_unknown": 0.1}
+        for n, p in enumerate(shares)
+    ]
+    people = tmp_path / "people.csv"
+    people.write_text("category,people\nCafe\u0301,0.7\nB,0.2\n", "utf-8")
+    (found,), _ = scored(tmp_path / "c.jsonl", made, metrics=["kl-people"], people=people)
+    far = []
+    for at, q in enumerate((0.7, 0.2)):
+        p = (shares[at] + shares[at + 2]) / 2 / 0.9
+        far.append(q * math.log(q / p) + (1 - q) * math.log((1 - q) / (1 - p)))
+    assert (found.n, found.value) == (4, pytest.approx(sum(far) / 2))

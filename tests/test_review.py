@@ -406,7 +406,7 @@ def test_answers_become_a_table_and_a_judge(run, tmp_path):
 def test_what_spreadsheets_do_to_a_file(tmp_path, separator, coding):
     run = make_run(tmp_path / "run", ["ar", "zh"], lambda n: f"نعم yes\n是; \r\n«{n}»")
     done = review.export([run.folder], tmp_path / "out", size=12, repeats=0)
-    words = ["YES", " да.", "Иә", "نعم", "是", "ｙｅｓ"]
+    words = ["YES", " да.", "Иә", "\u200fنعم\u200f", "是\u00a0", "ｙｅｓ"]
     path = fill(done.files[0], lambda row: words[int(row[0][-1]) % 6])
     head, *rows = read(path)
     rows.sort(key=lambda row: row[3])

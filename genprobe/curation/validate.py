@@ -29,6 +29,7 @@ from genprobe.files.cells import cell_text
 from genprobe.outcomes import votes as ballots
 from genprobe.records import digest
 from genprobe.resources import packs, registry
+from genprobe.text.display import alike
 
 VERSION = "1"
 FOLDER = "validation"
@@ -112,7 +113,8 @@ def read_questions(path: Path) -> Questions:
 
 
 def _fold(text: str) -> str:
-    return " ".join(unicodedata.normalize("NFKC", text).casefold().split()).strip(" .,;:!")
+    text = unicodedata.normalize("NFKC", alike(text))
+    return " ".join(text.casefold().split()).strip(" .,;:!")
 
 
 # --- out

@@ -185,14 +185,19 @@ def with_people(outcomes: pd.DataFrame, data: pd.DataFrame) -> pd.DataFrame:
         if not 0 <= share <= 1:
             raise InputError(f"row {at}: give 'people', from 0 to 1, or the counts 'yes' and 'no'")
         shares.append(share)
-    keys = data[ours].map(cell_text)
+    keys = data[ours].map(_name)
     if (twice := keys.duplicated()).any():
         raise InputError(f"row {twice.idxmax()}: people's answers are given twice")
     index = dict(zip(keys.itertuples(index=False, name=None), shares, strict=True))
-    rows = list(outcomes[ours].map(cell_text).itertuples(index=False, name=None))
+    rows = list(outcomes[ours].map(_name).itertuples(index=False, name=None))
     return outcomes.assign(
         people=[index.get(row, math.nan) for row in rows], people_of=[" ".join(row) for row in rows]
     )
+
+
+def _name(cell: Any) -> str:
+    """Return a cell by which two tables are joined."""
+    return alike(cell_text(cell))
 
 
 def _option(cell: Any, column: str, row: Any) -> int | None:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from genprobe.datasets import choices
 from genprobe.datasets.statements import known_in
 from genprobe.errors import InputError, RunError
+from genprobe.outcomes import external
 from genprobe.outcomes.scorers import (
     CAUSAL,
     PASSES,
@@ -40,6 +41,7 @@ from genprobe.records import (
     canonical,
 )
 from genprobe.text import whole
+from genprobe.text.display import alike
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -310,6 +312,8 @@ def facts_beside(
     once = list({id(s): s for s in statements}.values())
     at = {id(s): n for n, s in enumerate(once)}
     facts = pd.DataFrame([_facts(s) | _extra(s, ours, but) for s in once], dtype=object)
+    for name in facts.columns.difference(_OURS):
+        facts[name] = pd.Series(external.one_kind(facts[name].tolist()), dtype=object)
     facts = (
         facts.map(whole)
         .infer_objects()
@@ -353,6 +357,8 @@ def _extra(statement: Statement, ours: Collection[str], but: Collection[str]) ->
 
 def _plain(value: JSON) -> JSON:
     """Return a value that scores can be split by."""
+    if isinstance(value, str):
+        return alike(whole(value)) or None
     return canonical(value) if isinstance(value, list | dict) else value
 
 

@@ -22,7 +22,7 @@ from genprobe.resources import packs
 from genprobe.review import guide
 from genprobe.review.guide import SHOWN
 from genprobe.runs.run import Run
-from genprobe.text.display import clean
+from genprobe.text.display import alike, clean
 
 ADJUDICATOR = "adjudicator"
 SETTLED = "adjudicated"  # the rule of what an adjudicator said
@@ -211,7 +211,7 @@ def _readings(
     asked = [question for question in key["questions"] if question in at]
     known = changed_rows = 0
     for number, cells in sheet.rows:
-        cell = {name: cells[index].strip() for name, index in at.items()}
+        cell = {name: alike(cells[index]) for name, index in at.items()}
         name, given = cell["row"], [cell[q] for q in asked if cell[q]]
         lost = f"; {' / '.join(given)[:60]!r} is not counted" if given else ""
         if name not in key["rows"]:

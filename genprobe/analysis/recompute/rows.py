@@ -7,7 +7,6 @@ import difflib
 import itertools
 import json
 import math
-import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -16,6 +15,7 @@ from genprobe.judges.story import near_duplicates
 from genprobe.records import JSON, Statement, canonical
 from genprobe.resources import models, packs
 from genprobe.runs.run import Run
+from genprobe.text.display import alike
 
 Row = dict[str, Any]
 _REGIONS = ("stereotype_valid_regions", "valid_regions", "regions")
@@ -27,22 +27,35 @@ def of_run(run: Run, scorers: Sequence[str] = ()) -> list[Row]:
     scorers: of log-probabilities; those that the run was asked for where empty.
     """
     kind = run.spec.pack.partition("@")[0].partition("/")[0]
-    if kind == "text":
-        names = list(scorers) or list(run.spec.probes)
-        choices = any(statement.type == "choice" for statement in run.statements())
-        return scored_choices(run, names) if choices else pairs(run, names)
-    return chosen(run) if kind == "choosing" else replies(run)
+    if kind != "text":
+        return _one_kind(chosen(run) if kind == "choosing" else replies(run))
+    names = list(scorers) or list(run.spec.probes)
+    choices = any(statement.type == "choice" for statement in run.statements())
+    return _one_kind(scored_choices(run, names) if choices else pairs(run, names))
+
+
+def _one_kind(rows: list[Row]) -> list[Row]:
+    """Write the numbers of a column as texts if others of its cells are texts."""
+    for name in {name for row in rows for name in row}:
+        numbers = [row for row in rows if type(row.get(name)) in (int, float, bool)]
+        if any(isinstance(row.get(name), str) for row in rows):
+            for row in numbers:
+                value = row[name]
+                whole = isinstance(value, float) and value.is_integer()
+                row[name] = str(int(value) if whole else value)
+                row[name] = row[name].lower() if isinstance(value, bool) else row[name]
+    return rows
 
 
 def text(value: Any) -> str | None:
     """Trim a text and bring it into one form, None for none."""
-    return unicodedata.normalize("NFC", str(value).strip()) or None
+    return alike(str(value)) or None
 
 
 def cell(value: JSON) -> Any:
     """Bring a column of the data into the form in which scores are split by it."""
     if isinstance(value, str):
-        return unicodedata.normalize("NFC", value.strip())
+        return alike(value) or None
     return canonical(value) if isinstance(value, list | dict) else value
 
 
@@ -264,9 +277,7 @@ def _about(of: Statement, run: Run) -> Row:
     row: Row = {}
     for name, value in of.extra.items():
         ours = name in _OF_PAIRS
-        row[f"{name}_data" if ours else name] = (
-            canonical(value) if isinstance(value, list | dict) else value
-        )
+        row[f"{name}_data" if ours else name] = cell(value)
     return row | {
         "model": run.spec.model,
         "revision": run.spec.shown,
