@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from scipy.stats import t as studentized_t
 from test_report import Page
 
+import genprobe
 from genprobe import api, report
 from genprobe.analysis import components, gate, paired, ranking, validity
 from genprobe.analysis.compare import compare
@@ -503,7 +504,7 @@ def test_a_run_split_by_values_that_look_alike(tmp_path):
         str(tmp_path / "said.csv"), engine="replay", data=str(tmp_path / "data.jsonl"),
         langs=["en"], probes=["agreement"], out=tmp_path / "run",
     ).folder  # fmt: skip
-    found = api.score(folder, metrics="yes", by="own")
+    found = genprobe.score(folder, metrics="yes", by="own")
     assert {s.by["own"]: s.n for s in found} == {"1": 3, "true": 1, None: 2, "f": 2, "Café": 2}
     out = CliRunner().invoke(cli, ["verify", str(folder), "--recompute"])
     assert (out.exit_code, out.stdout.splitlines()[-1]) == (
