@@ -118,8 +118,10 @@ def test_a_prompt_of_two_statements_is_told(tmp_path, statements):
     rows = [
         {"prompt": f"{QUESTION}\n\nCooks are loud.", "response": "Yes."},
         {"prompt": f"{QUESTION}\n\nCooks are calm.", "response": "No."},
+        {"prompt": "Are cooks nice?", "response": "No."},
     ]
     _, notes = replay(tmp_path, statements, rows)
+    assert any("1 of 3 recorded replies are to none of the questions" in note for note in notes)
     assert any("1 recorded prompts belong to several statements" in note for note in notes)
 
 

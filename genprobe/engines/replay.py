@@ -75,6 +75,22 @@ class ReplayEngine:
         self.by_prompt = by_prompt
         self.note = note
 
+    def prepare(self, requests: Sequence[Request], sampling: Sampling) -> None:
+        """Note how many recorded replies are to no question of the run."""
+        there = {id(one) for one in self.by_id.values()}
+        there.update(id(one) for found in self.by_prompt.values() for one in found)
+        asked: set[int] = set()
+        for request in requests:
+            if request.id in self.by_id:
+                asked.add(id(self.by_id[request.id]))
+            elif (key := self._key(request)) is not None:
+                asked.update(map(id, self.by_prompt[key]))
+        if left := len(there) - len(asked):
+            self.note(
+                f"{left:,} of {len(there):,} recorded replies are to none of the questions of this "
+                "run, and are not used"
+            )
+
     def generate(
         self, requests: Sequence[Request], sampling: Sampling
     ) -> Iterator[Response | Failure]:

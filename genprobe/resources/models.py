@@ -196,11 +196,12 @@ def resolve(name: str) -> Model:
         raise InputError(f"{name}: is a file, not a model; recorded replies need --engine replay")
     if "/" not in name:
         error = registry.unknown("model", name, list(known))
+        served = "a model of a server needs --base-url"
         if "did you mean" in str(error):
-            raise error
+            raise InputError(f"{error} {served[0].upper()}{served[1:]}")
         raise InputError(
             f"unknown model {name!r}; give an alias (`genprobe list models`), a folder, or a hub "
-            "id, which reads owner/name"
+            f"id, which reads owner/name; {served}"
         )
     if not re.fullmatch(r"[A-Za-z0-9][\w.-]*/[\w.-]+", name):
         raise InputError(f"{name}: no such folder, and not a hub id, which reads owner/name")
