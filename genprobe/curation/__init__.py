@@ -1,5 +1,5 @@
-"""Data sets made: from people's words to pairs that one can measure with.
+"""Make data sets: from people's answers to pairs with which one can measure.
 
-Each step is one module and takes a table to a table (`tables`), every row with an `id` and a
-`history`, so that any step can be done elsewhere.
+Each step is one module; it reads a table and writes a table (`tables`) whose rows have an `id` and
+a `history`, so any step can be replaced by another tool.
 """

@@ -1,4 +1,4 @@
-"""Find the pairs of texts that are alike: the cosines at or above a threshold, among many vectors.
+"""Find similar texts: pairs with cosines at or above a threshold, among many vectors.
 
 Each text brings its 64 nearest, so that memory grows with the texts and not with their pairs.
 """

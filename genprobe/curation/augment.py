@@ -1,11 +1,11 @@
 """Have a model write more stereotypes like those that people gave (AfriStereo 3.4, Appendix B).
 
-In batches: each shows the model a few seed rows, drawn anew, and asks for a table of identity,
-country, category, attribute and sentence; for each row that is new, a second prompt asks for a
-positive counter-stereotype. What cannot be read as a row is shown, not guessed; a reply that
-refuses is counted; what is nearly the same as a seed or an earlier row is dropped by a stated rule:
-the cosine of character n-grams at or above `ALIKE`, within one identity. Every row says which
-model, prompt, batch and seeds it comes from. They go into review (`validate`) before any use.
+Each batch shows the model a few randomly drawn seed rows, and asks for a table of identity,
+country, category, attribute and sentence; for each new row, a second prompt asks for a positive
+counter-stereotype. Parts of replies that are no rows are shown; refusals are counted;
+near-duplicates of a seed or an earlier row are dropped by this rule: the cosine of character
+n-grams at or above `ALIKE`, within one identity. Every row names its model, prompt, batch and
+seeds. People review the rows (`validate`) before any use.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _ALSO["sentence"] += ("stereotype_sentence", "text")
 
 @dataclass(frozen=True)
 class Prompts:
-    """The two prompts of a language, and the word by which a model says that it stops."""
+    """The two prompts of a language, and the word with which a model says that it stops."""
 
     lang: str
     stereotypes: str
@@ -65,7 +65,7 @@ class Prompts:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a model is asked for.
+    """The request to a model.
 
     count: rows. lang: of the prompts. places: the countries; else those of the seeds. batch: rows
     asked for at a time. temperature: of sampling. seed: of the examples and of sampling.
@@ -81,11 +81,11 @@ class Wanted:
 
 @dataclass
 class Augmented:
-    """What a model wrote, and what of it is no row.
+    """The new rows, and the parts of replies that are no rows.
 
-    rows: what is new. dropped: near-duplicates. bad: a line on each part of a reply that is no row.
-    refusals: replies that refuse, of so many replies. halted: batches in which the model said that
-    it stops.
+    rows: the new rows. dropped: number of near-duplicates. bad: one line for each part of a reply
+    that is no row. refusals, replies: numbers of refusals and replies. halted: batches in which the
+    model said that it stops.
     """
 
     rows: list[Row] = field(default_factory=list)
@@ -99,7 +99,7 @@ class Augmented:
 def load(lang: str) -> Prompts:
     """Read the prompts of a language.
 
-    Raises InputError where there are none, or they are wrong.
+    Raises InputError if they are missing or malformed.
     """
     code = tables.language(lang)
     registry.check(FOLDER, code)
@@ -268,7 +268,7 @@ def _refuses(text: str, lang: str) -> bool:
 
 
 def _read(reply: Response | None, prompts: Prompts, where: str, done: Augmented) -> list[Row]:
-    """Read the rows of a reply; note in `bad` what is none, and count a refusal."""
+    """Read the rows of a reply; add other parts to `bad`, and count a refusal."""
     text = _text(reply)
     done.replies["stereotypes"] += 1
     if not text:
@@ -347,7 +347,7 @@ def _known(row: dict[Any, Any]) -> Row:
 
 
 def _counter(reply: Response | None, prompts: Prompts, done: Augmented) -> str:
-    """Find the positive sentence of a reply; empty where it refuses, or says nothing."""
+    """Find the positive sentence of a reply; empty if it refuses or is empty."""
     text = _text(reply)
     done.replies["counters"] += 1
     first = next((line for line in text.splitlines() if line.strip()), "")

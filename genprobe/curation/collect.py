@@ -1,6 +1,6 @@
-"""Ask people for stereotypes that they know: in the terminal, or by a form that is one file.
+"""Ask people for stereotypes that they know, in the terminal or by a form in one file.
 
-A pack of elicitation is a folder of `prompts/elicitation`, a file a language: a warning and a
+An elicitation pack is a folder of `prompts/elicitation` with one file per language: a warning and a
 question of consent, questions about the respondent, and domains of tasks. A task has one message,
 or two, of which the second is shown when the first is answered (RuBia, section 3.7). `order =
 "drawn"` draws a domain and a task by their weights, again and again, as RuBia's bot; `"all"` goes
@@ -79,7 +79,7 @@ class Domain:
 
 @dataclass(frozen=True)
 class Pack:
-    """What respondents are shown and asked, in one language."""
+    """The texts and questions for respondents, in one language."""
 
     name: str
     lang: str
@@ -197,7 +197,7 @@ def interview(
     say: Callable[[str], None],
     seed: int | None = None,
 ) -> int:
-    """Ask one respondent, and add the answers to a table.
+    """Interview one respondent, and add the answers to a table.
 
     ask: shows a prompt and returns a line; raises EOFError at the end. say: shows a text. seed: of
     the tasks that are drawn. Every answer is in the file before the next question is asked.
@@ -318,9 +318,9 @@ def _ask_task(
 
 
 def form(pack: Pack, out: str | Path) -> None:
-    """Write a form as one file that asks for nothing: no server, no font, no script of others.
+    """Write a form as one file that loads nothing: no server, font or external script.
 
-    What is typed stays in the browser's storage until it is saved to a file, which `merge` reads.
+    Answers stay in the browser's storage until they are saved to a file, which `merge` reads.
     """
     import jinja2
     from markupsafe import Markup
@@ -369,7 +369,7 @@ def form(pack: Pack, out: str | Path) -> None:
 
 
 def merge(paths: Sequence[str | Path], pack: Pack) -> tuple[list[Row], list[str]]:
-    """Put what several respondents saved into one table.
+    """Combine the files of several respondents into one table.
 
     paths: files of answers, of the form or of `interview`. Returns the rows and the columns. The
     same answer in two files counts once. Raises InputError for answers to another pack, and for

@@ -1,10 +1,10 @@
-"""Have a model continue ambiguous contexts, for people to read before anything is made of them.
+"""Have a model continue ambiguous contexts; people must check them before use.
 
-A table of contexts (see `fill`) comes back with `disambiguated` written by a model, with the prompt
-of PBBQ (Appendix D; prompts/disambiguation): the logic is the stereotype's, reversed. The names of
-the two entities become `{STEREOTYPED}` and `{OTHER}` again, so that the continuation serves every
-pair of entities and both orders. Each row says in `to_read` what a reader has to look at; `fill`
-refuses rows until a reader writes yes into `read_by_person`.
+The model writes `disambiguated` into a table of contexts (see `fill`), with the prompt of PBBQ
+(Appendix D; prompts/disambiguation): the logic of the stereotype is reversed. The names of the two
+entities become `{STEREOTYPED}` and `{OTHER}` again, so that the continuation serves every pair of
+entities and both orders. `to_read` says what a person must check in a row; `fill` refuses rows
+until a person writes yes into `read_by_person`.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def _put(prompt: str, parts: dict[str, str]) -> str:
 
 
 def _reply(response: Response) -> str:
-    """Give what stands behind a thought, on one line, without quotes around it."""
+    """Return the reply after its thought, on one line, without quotes around it."""
     answer = thoughts.part(response.text, thoughts.opens(response.sent)).reply
     return " ".join(answer.split()).strip('"“”«» ')
 

@@ -1,4 +1,4 @@
-"""How diverse texts are, by the measures of PBBQ (section 3.5, Table 2, Appendix C).
+"""Measure how diverse texts are, as in PBBQ (section 3.5, Table 2, Appendix C).
 
 - `self-bleu`: mean over the texts of the BLEU of one against all others (Zhu et al. 2018, Texygen);
   higher is less diverse. sacrebleu's BLEU: its tokens, smoothing and effective order.
@@ -11,8 +11,8 @@
   is named; no value without one. PBBQ divides the sum over all ordered pairs by |D| - 1 only, which
   is |D| times the mean; its printed values, 0.39 to 0.64, are means.
 
-All depend on the number and the length of the texts: compare sets of one size. None has an
-interval: distinct n-grams are no mean over texts, and a resample repeats texts.
+All depend on the number and length of the texts, so compare sets of equal size. None has an
+interval, because distinct n-grams are not a mean over texts, and resamples repeat texts.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ held back, in a file beside the folder that is not to be published: a model that
 wording and not those has seen the data. The hash of what is held back is in the card, so that it
 can be shown later to have been there.
 
-What the card says of the people and the purpose comes from a file `about.toml`, of which nothing
-that matters may be missing; what can be counted is counted.
+The card's information about people and purpose comes from a file `about.toml`, whose important
+entries are required; numbers are counted from the data.
 """
 
 from __future__ import annotations
@@ -104,9 +104,9 @@ _CONTEXT: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Documented:
-    """What was published.
+    """The published data set.
 
-    rows: how many. left_out: rows that were not kept. lacking: rows without two rewordings.
+    rows: number of rows. left_out: rows that were not kept. lacking: rows without two rewordings.
     held_back: the file of rewordings, or None where there are none. canary: the text in every row.
     licence: as the card names it to the hub: an identifier of it, `other` or `unknown`.
     """
@@ -471,7 +471,7 @@ def _figure(found: Sequence[float | None]) -> str:
 
 
 def _line(text: str) -> str:
-    """Write a stranger's text on one line, without what is Markdown or HTML."""
+    """Write a foreign text on one line, without Markdown or HTML."""
     for sign in "\\`*_{}[]<>|#":
         text = text.replace(sign, "\\" + sign if sign != "`" else "'")
     return " ".join(text.split())

@@ -1,4 +1,4 @@
-"""Tables and votes to and from the tools that people annotate with already.
+"""Convert tables and votes to and from common annotation tools.
 
 - `label-studio`: a JSON list of tasks, and FILE-config.xml, its labelling interface.
 - `doccano`: JSONL of texts with labels; votes come from one export an annotator, named after them.
@@ -6,9 +6,9 @@
 - `google-forms`: the CSV of responses of a form, one row a respondent, one column a question.
 - `xlsform`: a survey for KoboToolbox or ODK; submissions come as their CSV, one row a submission.
 
-The first three carry rows of any table, whole, in a field that the tool hands back, so nothing is
-lost on the way; the last two carry answers of an elicitation pack. `read` tells votes apart from
-rows; both are tables like any other.
+The first three carry complete rows of any table in a field that the tool returns, so nothing is
+lost; the last two carry answers to an elicitation pack. `read` separates votes and rows, which are
+ordinary tables.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def _potato(out: Path, labels: Mapping[str, Sequence[str]], heads: Mapping[str, 
 
 
 def read(paths: Sequence[str | Path], tool: str) -> tuple[list[Row], list[Row]]:
-    """Read what a tool hands back.
+    """Read the exports of a tool.
 
     paths: its exports; of doccano one an annotator, whose name the file has. Returns the rows as
     they were, each once, and the votes (`item, rater, question, label`). Raises InputError for a

@@ -1,9 +1,9 @@
-"""Extract who is spoken of, and what is said of them, from sentences that people gave.
+"""Extract from people's sentences the group and what is said about it.
 
 A set of rules is a file of `prompts/extraction`: a cascade, of which the first rule that fits a
-sentence decides, as in AfriStereo (section 3.3.1). `afristereo` gives what that study's extractor
-gives, its slips too. The file of a language is ours: a sentence that names no group is left out,
-with the reason, and not forced into two parts.
+sentence decides, as in AfriStereo (section 3.3.1). `afristereo` gives the same as the extractor of
+that study, including its errors. The files of languages are our own: a sentence that names no group
+is left out, with the reason, instead of being forced into two parts.
 
 Every row comes back, with `identity`, `attribute`, the `rule` that decided, its `confidence` (high,
 medium or low, as its author sees it; docs/datasets.md has the share of each that two readers
@@ -82,7 +82,7 @@ class Rules:
 
 @dataclass(frozen=True)
 class Extraction:
-    """What was found in a sentence; `excluded` says why nothing was."""
+    """The parts of a sentence; `excluded` says why nothing was extracted."""
 
     identity: str
     attribute: str

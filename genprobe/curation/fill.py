@@ -1,4 +1,4 @@
-"""Fill templates with groups that agree: statements with contrasts, pairs, and choices.
+"""Fill templates with groups in the right form: statements with contrasts, pairs, choices.
 
 Three kinds of templates, told by their columns:
 
@@ -15,8 +15,8 @@ Three kinds of templates, told by their columns:
 A filler is taken only where it agrees with its slot: number, adjective, gender and case. A word of
 the template that agrees with what fills a slot has `~` behind it, and is written as of a masculine
 singular (`पीता~ है~`): with the last slot before it, else the first behind it; `~2`: the second.
-Forms are those of `lexicon`; what it does not say is refused, and never guessed. `check` lists
-that, and what a reader should see.
+Forms come from `lexicon`; missing forms are errors and are never guessed. `check` lists them, and
+what a person should check.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ _MARKED = re.compile(r"([^\W\d_](?:[^\s~\0]*[^\s~\0])?)~(\d?)")  # a word that a
 
 
 class Finding(NamedTuple):
-    """Something that is wrong in a template, or that a reader should look at.
+    """A fault of a template, or something that a person should check.
 
-    level: `error`, which `run` refuses, or `warning`, for a reader. where: the template.
+    level: `error`, which `run` refuses, or `warning`. where: the template.
     """
 
     level: str
@@ -80,8 +80,8 @@ def run(
 ) -> tuple[list[Row], list[str], list[Finding]]:
     """Fill the templates of a table.
 
-    Returns the rows, their columns, and what a reader should look at. Raises InputError where a
-    filler cannot agree, and for what is no template.
+    Returns the rows, their columns, and what a person should check. Raises InputError if a filler
+    has no suitable form, or a row is no template.
     """
     rows = tables.read(source)
     there = list(dict.fromkeys(name for _, row in rows for name in row))
@@ -117,7 +117,7 @@ def run(
 
 
 def check(source: str | Path, how: Filling = EVERYTHING) -> list[Finding]:
-    """List what `run` would refuse, and what a reader should look at, without filling."""
+    """List what `run` would refuse, and what a person should check, without filling."""
     findings: list[Finding] = []
     rows = tables.read(source)
     there = list(dict.fromkeys(name for _, row in rows for name in row))

@@ -1,7 +1,7 @@
 """Group near-duplicates and paraphrases, of one polarity only (AfriStereo, section 3.3.2).
 
-Two texts are alike by the cosine of their vectors: character n-grams weighted by TF-IDF, or the
-embeddings of a model that the user names. Pairs at or above the threshold make a graph; in each
+The similarity of two texts is the cosine of their vectors: character n-grams weighted by TF-IDF, or
+the embeddings of a model that the user names. Pairs at or above the threshold make a graph; in each
 connected part of it the texts are clustered by the linkage that is named (SciPy). That is the same
 as clustering all texts at once, since no two parts can merge at that threshold, and holds 100,000
 texts. A part of more than 6,000 texts is first parted at the lowest higher threshold, in steps of
@@ -45,7 +45,7 @@ _OPPOSITE = {"positive": "negative", "negative": "positive"}
 
 @dataclass(frozen=True)
 class Grouping:
-    """What makes groups what they are.
+    """The settings of a grouping.
 
     threshold: the least cosine, 0 to 1. linkage: between two groups the mean (`average`), least
     (`complete`) or greatest (`single`) cosine of their texts. column: of the texts. within: a
@@ -134,7 +134,7 @@ def run(
 def sweep(
     source: str | Path, how: Grouping, thresholds: Sequence[float], truth: str = ""
 ) -> list[Row]:
-    """Say what groups each threshold makes.
+    """Describe the groups at each threshold.
 
     truth: a column of a known grouping, to measure purity by.
     Returns one row a threshold: rows with a text, groups, singletons (rows that are alone),
@@ -477,7 +477,7 @@ def _dots(vectors: Any, others: Any, which: np.ndarray[Any, Any]) -> np.ndarray[
 
 
 def _contradictions(found: _Texts, graph: Any, groups: Sequence[int]) -> dict[int, set[int]]:
-    """Find the groups of the other polarity, within the same value, with a pair in the graph."""
+    """Find groups of opposite polarity, within the same value, with a pair in the graph."""
     import numpy as np
 
     against: dict[int, set[int]] = defaultdict(set)

@@ -2,7 +2,7 @@
 
 A phrase is inflected by what its entry states, or by the rules of its language's file: suffixes by
 vowel harmony (Kazakh, Turkish), endings by gender and number (Hindi, Marathi, Bengali, Persian), or
-pymorphy3 (Russian). What neither says is None, and never guessed.
+pymorphy3 (Russian). Unknown forms are None, and never guessed.
 """
 
 from __future__ import annotations
@@ -248,7 +248,7 @@ def _check_endings(grammar: Mapping[str, Any], path: Path) -> None:
 
 
 def lacking(words: Lexicon) -> list[str]:
-    """List what a reader should look at in a lexicon: forms and genders that no rule gives."""
+    """List what a person should check in a lexicon: forms and genders that no rule gives."""
     cases = [case for case in CASES if case in words.grammar.get("cases", {})]
     found = [
         f"{one.phrase!r} has no form {case}"

@@ -1,8 +1,8 @@
-"""The tables that steps hand on to each other: JSONL, CSV, Parquet or XLSX, told by the suffix.
+"""Tables that are passed between steps: JSONL, CSV, Parquet or XLSX, by suffix.
 
-Every row of a step has an `id` and a `history`: a list of one line a step, oldest first, each with
-the step, its version and settings, and the row or rows that it was made of. The same input gives
-the same bytes, in a workbook too.
+Every row has an `id` and a `history`: a list with one line per step, oldest first, with the step,
+its version and settings, and the rows from which the row was made. The same input gives the same
+bytes, in a workbook too.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def read(path: str | os.PathLike[str]) -> list[tuple[int, Row]]:
 
     path: .jsonl, .csv, .tsv, .parquet, or .xlsx (its first sheet; needs the extra `xlsx`).
     Returns (number, row) of each row, numbered as the file shows them. `history` is a list.
-    Raises InputError, in one line, for what is no such table.
+    Raises InputError for another file.
     """
     path = Path(path)
     rows = list(_workbook(path) if path.suffix.lower() == ".xlsx" else files.numbered_rows(path))
@@ -53,7 +53,7 @@ def write(
     columns: Sequence[str],
     dashes: Sequence[str] = (),
 ) -> int:
-    """Write a table whole, or nothing of it, and return how many rows it has.
+    """Write a table, completely or not at all, and return the number of its rows.
 
     path: by its suffix, or None for JSONL on standard output. columns: all that a row may have, in
     order. dashes: columns of a CSV file in which a dash before plain words stands as it is (see
@@ -76,7 +76,7 @@ def column(there: Iterable[str], names: Sequence[str]) -> str | None:
 
 
 def need(path: object, there: Iterable[str], names: Sequence[str], what: str) -> str:
-    """Find a column that must be there, as `column` does. Raises InputError where it is not."""
+    """Find a required column, as `column` does. Raises InputError if it is missing."""
     there = list(there)
     found = column(there, names)
     if found is None:

@@ -1,10 +1,10 @@
 """Have several people judge pairs or sentences, and keep what enough of them confirm.
 
-`export` writes one blind sheet an annotator, `collect` takes the sheets back into a table of votes
-(`item, rater, question, label`), `keep` counts the votes and gives the table of what is kept. What
-is asked, and what must be answered to keep a row, is a file of `prompts/validation`: Aqbileq (five
-of seven), RuBia (two questions), PBBQ (above 60 %). Votes of other tools come in by `convert`, or
-as any table that `review agreement` reads.
+`export` writes a blind sheet for each annotator, `collect` reads the sheets into a table of votes
+(`item, rater, question, label`), `keep` counts the votes and returns the kept rows. The questions,
+and the answers needed to keep a row, are in a file of `prompts/validation`: Aqbileq (five of
+seven), RuBia (two questions), PBBQ (above 60 %). Votes of other tools come in by `convert`, or as
+any table that `review agreement` reads.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Questions:
-    """What annotators are asked of each `unit`, and the rule by which rows are kept."""
+    """The questions about each `unit`, and the rule by which rows are kept."""
 
     name: str
     unit: str
@@ -122,7 +122,7 @@ def _fold(text: str) -> str:
 
 @dataclass(frozen=True)
 class Item:
-    """What is judged at once: a sentence, or a pair as its two sentences."""
+    """What an annotator judges at once: a sentence, or a pair as its two sentences."""
 
     name: str
     lang: str
@@ -184,7 +184,7 @@ def export(
     seed: int = 0,
     lang: str = "",
 ) -> list[Path]:
-    """Write one sheet an annotator, and the key that `collect` needs.
+    """Write a sheet for each annotator, and the key that `collect` needs.
 
     out: FILE.csv; the sheets are FILE-1.csv, …, the key FILE-key.json. name: of the questions.
     annotators: how many people. each: how many of them read each item, all where 0; dealt out so
@@ -261,7 +261,7 @@ def _head(questions: Questions, shown: Sequence[Item]) -> list[str]:
 
 
 def collect(paths: Sequence[str | Path], key: str | Path) -> tuple[list[Row], list[str]]:
-    """Take back what annotators answered.
+    """Read the sheets of annotators.
 
     paths: their sheets, as any spreadsheet saved them. key: of the export. Returns the votes
     (`item, rater, question, label, …`), and a line on each cell that cannot be used. A respondent's
@@ -371,7 +371,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Kept:
-    """What the votes say of a table.
+    """The result of voting on a table.
 
     rows: all, with `votes`, `kept` (whether) and `why` (why not). columns: theirs. counts: items,
     by what became of them. unknown: items of votes that the table has not. foreign: questions of
@@ -395,7 +395,7 @@ def keep(
     model: str = "",
     lang: str = "",
 ) -> Kept:
-    """Count votes, and say of every row whether it is kept.
+    """Count votes, and decide for every row whether it is kept.
 
     source: the table that was judged. votes: tables of votes (`collect`, or any `item, rater,
     label`, under the names that `review agreement` knows). name: of the questions; a question of
@@ -526,7 +526,7 @@ def _usable(
 
 
 def need_votes(source: str | Path, votes: Sequence[str | Path]) -> None:
-    """InputError where no vote is on a row of a table: they were given on another one."""
+    """Raise InputError if no vote is about a row of the table."""
     rows = [row for _, row in tables.read(source)]
     known = {cell_text(row.get(name)) for row in rows for name in ("id", "pair", "item")} - {""}
     known |= {f"{cell_text(row.get('pair'))}/{cell_text(row.get('lang'))}" for row in rows}

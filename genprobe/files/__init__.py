@@ -1,6 +1,6 @@
-"""Rows in and out of files, by suffix: JSONL, CSV and Parquet, streamed, one dict a row.
+"""Read and write rows of files: JSONL, CSV and Parquet, by suffix, streamed, one dict per row.
 
-Memory does not grow with the file. Every fault is an InputError of one line that says where.
+Memory does not grow with the file. Every fault is an InputError of one line that names the place.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SUFFIXES = {
     ".tsv": "csv",
     ".parquet": "parquet",
 }
-# What to do with a file of another kind.
+# Cures for files of other types.
 _CURES = (
     dict.fromkeys((".xlsx", ".xls", ".ods"), "; save it as CSV (UTF-8)")
     | dict.fromkeys(
@@ -271,8 +271,8 @@ def write_rows(
 ) -> int:
     """Write rows to a file by its suffix, or to stdout as JSONL (`-`, None). Returns how many.
 
-    Nothing stands under the name before the last row is written: a temporary file in the same
-    folder takes its place at the end, and is removed on any error, Ctrl-C included.
+    The file appears only when all rows are written: a temporary file in the same folder is renamed
+    at the end, and removed on any error, including Ctrl-C.
 
     JSONL is exact (a number that is not finite becomes null). CSV and Parquet show half a
     surrogate pair as U+FFFD. CSV is made for spreadsheets: text, and text only, that one would
@@ -484,7 +484,7 @@ class _Utf8:
 
 
 def escape(text: str) -> str:
-    """Text as a CSV cell that a spreadsheet shows and does not run. `unescape` undoes it."""
+    """Escape a text as a CSV cell that a spreadsheet shows and does not run; see `unescape`."""
     text = _UNWRITABLE.sub("\ufffd", text)
     return "'" + text if _TO_ESCAPE.match(text) else text
 

@@ -1,7 +1,7 @@
-"""What a body of an OpenAI-compatible server says: the reply, the thought beside it, how it ended.
+"""Read the body of an OpenAI-compatible server's answer: reply, thought, and how it ended.
 
-Servers agree on little but the outermost shape. Pure functions of the body; whatever is not of the
-expected form is taken for absent, and never raises.
+Servers agree only on the outermost structure. These are pure functions of the body; unexpected
+content counts as absent, and never raises.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _HIDDEN = ("redacted_thinking", "reasoning.encrypted")
 
 
 class Said(NamedTuple):
-    """What a server said.
+    """The content of a server's answer. text:
 
-    text: None where there is none. reasoning_from: the field or block; `hidden` where there was a
-    thought that is not shown; "" where none came apart.
+    None if there is none. reasoning_from: the field or block; `hidden` if there was a thought that
+    is not shown; "" if no thought was separate.
     """
 
     text: str | None

@@ -1,4 +1,4 @@
-"""Cells of rows that people wrote, and what is odd or wrong about them, told with their rows."""
+"""Read cells that people wrote, and report with their rows what is odd or wrong."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _UNSEEN = re.compile(
 
 
 class Notes:
-    """What is odd in a file, each kind once, with its rows, in the order first seen."""
+    """Oddities of a file, each kind once, with its rows, in the order of appearance."""
 
     def __init__(self) -> None:
         self._rows: dict[str, list[object]] = {}
@@ -52,7 +52,7 @@ class Notes:
 
 
 class Problems:
-    """What cannot be used in a file, row by row: all of it is told at once, up to `MOST`."""
+    """Unusable rows of a file, reported together, up to `MOST`."""
 
     MOST = 20
 

@@ -1,4 +1,4 @@
-"""Files that survive: whole lines, atomic replacement, an exclusive lock, errors in one line."""
+"""Crash-safe files: whole lines, atomic replacement, an exclusive lock, errors in one line."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _CURES = {
 
 
 def write_error(path: Path, error: OSError) -> RunError:
-    """Make the error for a person when `path` cannot be written."""
+    """Make the error message if `path` cannot be written."""
     cure = _CURES.get(error.errno or 0)
     reason = error.strerror or str(error)
     return RunError(f"{path}: cannot be written ({reason}){'; ' + cure if cure else ''}")
@@ -86,8 +86,8 @@ def sync_folder(folder: Path) -> None:
 def replace(path: Path, lines: Iterable[str], encoding: str = "ascii") -> None:
     """Write `lines` to `path`, all or nothing: a kill leaves the old file or the new.
 
-    RunError if the disk refuses; whatever `lines` raises passes through. Neither leaves a
-    temporary file, a kill does: `<name>.tmp`.
+    Raises RunError if it cannot be written, and whatever `lines` raises. Neither leaves a temporary
+    file; a kill does: `<name>.tmp`.
     """
     replace_bytes(path, (line.encode(encoding) for line in lines))
 
@@ -142,10 +142,10 @@ def lines(path: Path, *, appended: bool = False) -> Iterator[tuple[int, int, byt
 
 
 def whole(file: BinaryIO) -> int:
-    """Where the whole lines of a file end; what lies behind was torn by a crash.
+    """Find where the complete lines of a file end; the rest was cut off by a crash.
 
-    Torn is a last line without a newline, or one that is no JSON (a disk may keep the length
-    of a write and lose its bytes).
+    An incomplete line has no newline, or is no JSON (a disk may keep the length of a write and lose
+    its bytes).
     """
     size = file.seek(0, os.SEEK_END)
     end = _line_start(file, size)
@@ -161,7 +161,7 @@ def whole(file: BinaryIO) -> int:
 
 
 def _line_start(file: BinaryIO, end: int) -> int:
-    """Offset behind the last newline before `end`."""
+    """Return the offset after the last newline before `end`."""
     while end > 0:
         start = max(0, end - 65536)
         file.seek(start)
@@ -173,7 +173,7 @@ def _line_start(file: BinaryIO, end: int) -> int:
 
 
 def cut(path: Path) -> None:
-    """Cut off a torn end, if `path` is there and has one."""
+    """Remove an incomplete last line, if `path` exists and has one."""
     if not path.exists():
         return
     with path.open("r+b") as file:

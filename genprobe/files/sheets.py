@@ -1,4 +1,4 @@
-"""Tables that strangers edit in a spreadsheet: CSV out, CSV back, every text kept exactly.
+"""Tables that people edit in a spreadsheet: CSV out and back, with every text unchanged.
 
 A spreadsheet takes a cell for a formula, a number, a date or a truth value by how it begins, and
 a cell that was safe when the file was made need not be after it was edited, saved with another
@@ -44,7 +44,10 @@ _CUT = re.compile(r"\n\[cut: \d+ more characters\]\Z")
 
 
 def show(text: str) -> str:
-    """Text as a cell. A text too long for a cell ends in a line `[cut: 1234 more characters]`."""
+    """Write a text as a cell.
+
+    If it is too long, it ends in a line `[cut: 1234 more characters]`.
+    """
     safe = _ESCAPE.sub(lambda m: "".join(f"\\u{{{ord(c):x}}}" for c in m[0]), text)
     lines = safe.split("\n")
     cell = "\n".join(f"> {line}" for line in lines[:MOST_LINES])
@@ -63,7 +66,7 @@ def unshow(cell: str) -> str:
 
 
 def fingerprint(cell: str) -> str:
-    """Hash what a person reads in a cell: line ends, spaces at them and NFC do not count."""
+    """Hash the visible content of a cell: line ends, spaces before them and NFC do not count."""
     lines = _line_feeds(unicodedata.normalize("NFC", cell)).rstrip().split("\n")
     return digest([line.rstrip() for line in lines], 12)
 
@@ -138,7 +141,7 @@ def read(path: Path, heads: Iterable[str]) -> Sheet:
 
 
 def head_key(head: str) -> str:
-    """Reduce a column's head to what matters: letters of one size and width, single spaces."""
+    """Normalise a column's head: case, width and spaces."""
     return " ".join(unicodedata.normalize("NFKC", head).casefold().split())
 
 

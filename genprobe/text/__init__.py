@@ -1,4 +1,4 @@
-"""Text as judges compare it: one normal form, tokens, phrases of a language, echoes removed.
+"""Text functions of the judges: normal form, tokens, phrases of a language, removal of echoes.
 
 Everything here is linear in the length of the text and never raises on hostile input.
 """
@@ -204,7 +204,7 @@ class _Waiting(NamedTuple):
 def compile_phrases(
     groups: Iterable[tuple[str, Iterable[str]]], fold: Mapping[str, str] | None = None
 ) -> Phrases:
-    """Phrases ready for `matches`. Where two groups claim one phrase, the first wins.
+    """Compile phrases for `matches`. If two groups have the same phrase, the first counts.
 
     A group whose name ends in a full stop wins none: its phrases count only where its caller says
     so, and both are told.
@@ -304,7 +304,7 @@ def matches(phrases: Phrases, words: Sequence[str], start: int) -> list[tuple[st
     return found[::-1]
 
 
-# What engines and chat templates put before an echoed prompt.
+# Text that engines and chat templates put before an echoed prompt.
 _WRAPPER = re.compile(
     r"(?:\s|<[^<>\n]{0,40}>|\[/?\w{1,12}\]|#+|\*+|\b(?:user|human|prompt|question|instruction)\b:?)*",
     re.IGNORECASE,
