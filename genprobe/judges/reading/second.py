@@ -95,8 +95,9 @@ def proposed(reply: Reply, kind: str) -> Found | None:
         return None
     answer, sentence = second
     hits = reply.lexicon.grammar.hits(words := text.tokens(sentence.text), 0, len(words))
-    if stems.bits_of(hits) & stems.SIDES:
-        return None  # "half of it is right and half wrong"
+    bits = stems.bits_of(hits)
+    if bits & stems.SIDES or (bits & stems.REPORTED and bits & stems.NOT):
+        return None  # "half of it is right and half wrong", "it is wrong, I do not think"
     return Found(answer, "learned", sentence.start, sentence.end)
 
 
