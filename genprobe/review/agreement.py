@@ -47,8 +47,8 @@ def agreement(
     """Compute how far reviewers agree, by question, and by language where there is a column `lang`.
 
     paths: files with the columns `item, reviewer, question, answer`, or their usual other names
-        (`item, rater, label`; outcomes/votes.py). Together they are one table. Without a column of
-        questions there is one question, `label`. An empty answer is missing; case does not matter.
+    (`item, rater, label`; outcomes/votes.py). Together they are one table. Without a column of
+    questions there is one question, `label`. An empty answer is missing; case does not matter.
     meant: question and answer -> the answer that is compared, where several words mean one.
 
     A second answer of a reviewer to the same item is a repeat, or one that `repeat` marks. Answers
