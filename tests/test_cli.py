@@ -218,6 +218,7 @@ BAD_COMMANDS = [
     (["yesno", "--limit", "0"], "--limit"),
     (["yesno", "--frobnicate"], "--frobnicate"),
     (["frobnicate"], "frobnicate"),
+    (["scoer", "run"], "No such command 'scoer'. Did you mean 'score'?"),
     (["judge", "nowhere.jsonl"], "nowhere.jsonl"),
     (["judge", "nowhere.jsonl", "--judge", "yesn"], "yesno"),
     (["judge", "nowhere.jsonl", "--parser", "x"], "shades2025"),
@@ -260,6 +261,16 @@ def test_verbose_shows_the_traceback_and_changes_nothing_else(monkeypatch, capsy
     assert ended.value.code == 2
     first, *_, last = capsys.readouterr().err.splitlines()
     assert first.startswith("Traceback") and last.startswith("genprobe: nowhere")
+
+
+@pytest.mark.parametrize("words", [[], ["review"]])
+def test_no_command_is_answered_with_the_help(monkeypatch, capsys, words):
+    monkeypatch.setattr(sys, "argv", ["genprobe", *words])
+    with pytest.raises(SystemExit) as ended:
+        commands.main()
+    assert ended.value.code == 2
+    said = capsys.readouterr().err.splitlines()
+    assert said[0].startswith("Usage: genprobe") and len(said) > 10
 
 
 def test_hostile_names_cannot_reach_the_terminal(genprobe, tmp_path, monkeypatch):

@@ -8,6 +8,7 @@ packages only when it runs.
 from __future__ import annotations
 
 import contextlib
+import difflib
 import gc
 import importlib
 import re
@@ -41,6 +42,16 @@ class _Files(click.Group):
             return None
         command: click.Command = importlib.import_module(f"genprobe.commands.{name}").command
         return command
+
+    def resolve_command(
+        self, context: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does, with a guess at what was meant by a name that is no command's."""
+        name = args[0]
+        near = difflib.get_close_matches(name, self.list_commands(context), 1)
+        if near and name != near[0] and self.get_command(context, name) is None:
+            context.fail(f"No such command {name!r}. Did you mean {near[0]!r}?")
+        return super().resolve_command(context, args)
 
 
 def _place(name: str) -> int:
@@ -89,6 +100,9 @@ def main() -> None:
         with contextlib.suppress(OSError):
             sys.stdout.close()  # otherwise Python tries again to write the rest when it exits
         code = say(f"standard output: cannot be written ({error.strerror})", 2)
+    except click.exceptions.NoArgsIsHelpError as error:  # `genprobe`, `genprobe review`
+        error.show()
+        code = error.exit_code
     except (click.ClickException, GenprobeError) as error:
         if shown:
             traceback.print_exc()
