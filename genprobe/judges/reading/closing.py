@@ -169,7 +169,13 @@ def _weighs(reading: Reading, found: Found) -> bool:
     last, stop = k + 1, min(len(reading.tokens), k + LONGEST)
     while last < stop and not FULL_STOPS.search(reading.gaps[last]):
         last += 1
-    pairs = [h for _, hits in reading.stems(first, last) for h in hits if h.bits & stems.SIDES]
+    pairs = [
+        h
+        for gram in reading.grammars(first, last)
+        if gram.reaches(reading.tokens, first, last, stems.SIDES)
+        for h in gram.hits(reading.tokens, first, last)
+        if h.bits & stems.SIDES
+    ]
     if not pairs:
         return False
     low, high = reading.spans[first][0], reading.spans[last - 1][1]
