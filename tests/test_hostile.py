@@ -861,3 +861,18 @@ def test_people_are_found_by_names_that_look_alike(tmp_path):
         p = (shares[at] + shares[at + 2]) / 2 / 0.9
         far.append(q * math.log(q / p) + (1 - q) * math.log((1 - q) / (1 - p)))
     assert (found.n, found.value) == (4, pytest.approx(sum(far) / 2))
+
+
+@pytest.mark.parametrize("answer", ["yes", "no"])
+def test_answers_all_alike_over_wordings(tmp_path, answer):
+    """No narrower than by the statements alone, and as made again by loops."""
+    made = [
+        {"statement": f"s{n // 8}", "wording": f"w{n % 8}", "answer": answer} for n in range(320)
+    ]
+    names = ["endorsed-over-wordings", "endorsed"]
+    (over, one), _ = scored(tmp_path / "a.jsonl", replies(*made), metrics=names)
+    assert (over.low, over.high) == (pytest.approx(one.low), pytest.approx(one.high))
+    assert over.high - over.low == pytest.approx(1.96**2 / (40 + 1.96**2), abs=1e-4)
+    plain = [{**row, "status": "answered", "measures": "endorsed", "when": "yes"} for row in made]
+    made_again = figure("endorsed-over-wordings", replies(*plain), over.by)
+    assert made_again.interval_differs(over.low, over.high) == ""

@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from genprobe.metrics import Metric, Units, find
-from genprobe.statistics import LEVEL, SEED, Array, Interval
+from genprobe.statistics import LEVEL, SEED, Array, Interval, wilson
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -241,6 +241,11 @@ def _interval(sums: Array) -> Interval | None:
         return None
     low, high = found.interval()
     rate = float(_value(sums.sum(0)))
+    # Replies that are all alike show no variance of statements, and count as one a statement.
+    if rate <= 0 or rate >= 1:
+        statements = int((sizes.sum(1) > 0).sum())
+        least, most = wilson(statements * rate, statements) or (0.0, 1.0)
+        low, high = min(low, least), max(high, most)
     # A share of 0 has no lower end, and one of 1 no upper end; the figure is always inside.
     return (0.0 if rate <= 0 else min(low, rate)), (1.0 if rate >= 1 else max(high, rate))
 
@@ -282,7 +287,7 @@ def _over(
         pairable=False,
         place=place,
         apart=apart,
-        version="5",
+        version="6",
     )
 
 

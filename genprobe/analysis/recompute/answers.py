@@ -391,7 +391,11 @@ def _new_wording(clusters: Sequence[Sums]) -> Interval | None:
     both = statements / (statements - 1) * float((np.sum(parts, axis=0) ** 2).sum())
     drawn = max(both / wordings**2, noise)
     low, high = _simulated(mean(logits), between, drawn, least, noise, wordings, statements)
-    return (0.0 if rate <= 0 else min(low, rate)), (1.0 if rate >= 1 else max(high, rate))
+    # All alike: at least as wide as Wilson's interval of so many statements.
+    unseen = 1.959964**2 / (statements + 1.959964**2)
+    if rate <= 0:
+        return 0.0, max(high, unseen)
+    return (min(low, 1 - unseen), 1.0) if rate >= 1 else (min(low, rate), max(high, rate))
 
 
 def _in_logits(
