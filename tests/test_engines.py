@@ -586,7 +586,7 @@ def test_masked_and_headless_models_are_refused(tmp_path, zoo):
         folder = tmp_path / type(net).__name__
         net.save_pretrained(folder)
         tokenizer(chat=False).save_pretrained(folder)
-        with one_line(EngineError, type(net).__name__, "writes no replies"):
+        with one_line(EngineError, type(net).__name__, "cannot write replies"):
             load(folder)
 
 

@@ -292,7 +292,7 @@ def test_what_is_left_out_is_told_by_measure_and_rate():
     ]
     shown = formats.render(corrected, "table")
     assert "Left out of ppi, rg (each): 1 failed, of 21 planned." in shown
-    assert shown.count("ppi is prediction-powered") == 1
+    assert shown.count("Corrected by the review: report ppi") == 1
 
 
 @pytest.mark.parametrize(
