@@ -1,8 +1,7 @@
-"""The measures of the command line as Python functions: `genprobe.yesno(…)` and its kin.
+"""The tasks of the command line as Python functions, such as `genprobe.yesno(…)`.
 
-Each makes one `tasks.Ask` and runs the task of its name. The words of the arguments are those of
-`Ask`; each returns the run, closed, with its judgments, and raises a GenprobeError in one line for
-whatever cannot be.
+Each makes one `tasks.Ask` and runs the task. The arguments are the fields of `Ask`. Each returns
+the run, closed, with its judgments, and raises GenprobeError.
 """
 
 from __future__ import annotations
@@ -40,13 +39,13 @@ def yesno(
 ) -> Run:
     """Ask a model yes/no questions about statements and judge its replies.
 
-    model: an alias, a hub id or a folder (for `replay`: a run or file of recordings); None is the
-    control model, or the only one of a server. langs, probes: all that the data and the pack have,
-    where empty. wordings, personas, instruct: what varies in how a question is asked (`published`,
-    `all` or N; `none`, `all` or N; `own`, `en` or both). decodes: `free`, `choice`, `logprob`.
-    limit: statements a language. out: the run folder, which the same call resumes; None derives
-    its name. by: columns by which the outcomes will be split; one that they cannot have is refused
-    before the model is loaded.
+    model: an alias, a hub id or a folder (for `replay`: a run or file of recordings); None means
+    the control model, or the only one of a server. langs, probes: empty means all of the data and
+    the pack. wordings, personas, instruct: how a question varies (`published`, `all` or N; `none`,
+    `all` or N; `own`, `en` or both). decodes: `free`, `choice`, `logprob`. limit: at most so many
+    statements of each language. out: the run folder, which the same call resumes; None means a name
+    derived from the settings. by: columns by which the outcomes will be split; impossible ones are
+    refused before the model is loaded.
     """
     return tasks.run("yesno", _ask(**locals()))
 
@@ -73,9 +72,9 @@ def stories(
 ) -> Run:
     """Ask a model for stories about templates with an open slot; check them, read their sentiment.
 
-    Aqbileq 4.2: five stories a template, each with a seed of its own. langs: Kazakh where empty.
-    probes: wordings of the pack, `published` where empty. classifier: of sentiment, by its card;
-    each language's own where None. The rest as in `yesno`.
+    As in Aqbileq 4.2: five stories per template, each with its own seed. langs: Kazakh if empty.
+    probes: wordings of the pack, `published` if empty. classifier: card of a sentiment classifier;
+    None means the default of each language. The rest as in `yesno`.
     """
     return tasks.run("stories", _ask(**locals()))
 
@@ -100,9 +99,9 @@ def essays(
     note: Note = quiet,
     progress: Progress = quiet,
 ) -> Run:
-    """Ask a model for essays, reasons and remarks about statements; read where they stand.
+    """Ask a model for essays, reasons and remarks about statements; read which side they take.
 
-    SHADES 4.2.2 and Appendix I, with its sampling. probes: frames of the pack, all where empty.
+    As in SHADES 4.2.2 and Appendix I, with its sampling. probes: frames of the pack, all if empty.
     The rest as in `yesno`.
     """
     return tasks.run("essays", _ask(**locals()))
@@ -133,8 +132,8 @@ def choices(
 ) -> Run:
     """Ask a model questions with options (BBQ's layout); read which one it chooses.
 
-    probes: frames, `letters` where empty. orders: `all` orders of the options, a `balanced`
-    rotation, or `given`. shots: a file of examples. The rest as in `yesno`.
+    probes: frames, `letters` if empty. orders: `all` orders of the options, a `balanced` rotation,
+    or `given`. shots: a file of examples. The rest as in `yesno`.
     """
     return tasks.run("choices", _ask(**locals()))
 
@@ -160,13 +159,13 @@ def logprobs(
 ) -> Run:
     """Score pairs of sentences, or choices, by their log-probability under a model.
 
-    data: as in `datasets.pairs.load`. scorers: of `genprobe list scorers`; those that fit model and
-    data where empty. context: what stands before every sentence of a pair; for an encoder-decoder
-    model the encoder's prompt. prefix: a word put before every sentence of a table. plain: score a
-    chat model as a plain language model, without its template; chat: what begins its own turn,
-    behind the template. preprocess: `rubia`. limit: pairs or choices a language.
-    engine: transformers; vllm and openai (a running vLLM server) know causal models alone. auto:
-    openai where `options.base_url` names a server, else transformers.
+    data: as in `datasets.pairs.load`. scorers: of `genprobe list scorers`; empty means those that
+    fit model and data. context: text before every sentence of a pair; for an encoder-decoder model
+    the encoder's prompt. prefix: a word put before every sentence of a table. plain: score a chat
+    model without its template; chat: score the text as the beginning of the model's turn in its
+    template. preprocess: `rubia`. limit: at most so many pairs or choices of each language. engine:
+    transformers; vllm and openai (a running vLLM server) only for causal models; auto means openai
+    if `options.base_url` names a server, else transformers.
     """
     return tasks.run("logprob", _ask(**locals()))
 

@@ -1,4 +1,4 @@
-"""The exceptions. Each one's message is a line for a person: what is wrong, where, the cure.
+"""The exceptions. Each message is one line: what is wrong, where, and how to correct it.
 
 GenprobeError
 ├── InputError     statements, packs, languages, files, options that name something unknown
@@ -11,22 +11,19 @@ from __future__ import annotations
 
 
 class Caution(str):
-    """A line for a person without which a figure would be misread.
-
-    It is said also where notes are not wanted (`-q`).
-    """
+    """A note without which a figure would be misread; it is printed even with `-q`."""
 
 
 class GenprobeError(Exception):
-    """What the command line shows as one line, with exit code 2."""
+    """An error that the command line prints as one line, with exit code 2."""
 
 
 class InputError(GenprobeError):
-    """Something that the user gave cannot be used as it is."""
+    """Something that the user gave cannot be used."""
 
 
 class RowErrors(InputError):
-    """Several rows of a file cannot be used as they are; each has a line."""
+    """Several rows of a file cannot be used; each has a line."""
 
 
 class RunError(GenprobeError):

@@ -1,6 +1,6 @@
-"""Intervals: Wilson's for rates, a bootstrap for everything else; both are clustered.
+"""Intervals: Wilson's for rates, a bootstrap for everything else, both clustered.
 
-What tests are made of, sums over clusters with their signs turned at random, is here, too.
+Also sums over clusters with random signs, which randomisation tests need.
 
 Replies to the same statement (several samples, or probes and languages pooled) are not
 independent, so both count statements, not replies. An interval is `(low, high)`, or None where
@@ -34,7 +34,7 @@ _BLOCK = 2_000_000  # numbers that the bootstrap holds at a time
 
 
 def resampled(test: str, draws: int = TURNS) -> str:
-    """Say for a signature how a p-value is made. draws: at most so many."""
+    """Describe in a signature how a p-value is made. draws: the maximum number."""
     return f"{test}{draws}s{SEED}"
 
 
@@ -135,7 +135,7 @@ def reweighted(
     seed: int = SEED,
     limits: Interval | None = None,
 ) -> Interval | None:
-    """Do as `bootstrap` for a value that is no function of sums, such as a correlation of ranks.
+    """Bootstrap a value that is no function of sums, such as a rank correlation; see `bootstrap`.
 
     cluster: (n,), the number of each unit's cluster, from 0. value: (..., n), how often each unit
     was drawn -> (...) values.
@@ -156,7 +156,7 @@ def reweighted(
 
 
 def turned(parts: Array, times: int = TURNS, seed: int = SEED) -> Array:
-    """Sum over clusters with the sign of each kept or turned at random, the same every time.
+    """Sum over clusters with random signs, the same every time.
 
     parts: (clusters, k) -> (times, k). Swapping two models within a statement turns the sign of
     its difference, so that these are the sums that swaps would give.
@@ -193,7 +193,7 @@ def student(freedom: int, level: float) -> float:
 
 
 def adjusted(p: Sequence[float], method: str) -> Array:
-    """Correct p-values for being several, by a method of statsmodels' `multipletests`.
+    """Correct several p-values by a method of statsmodels' `multipletests`.
 
     method: "holm", "bonferroni", … Returns as many p-values, in the same order.
     """

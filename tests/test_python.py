@@ -409,4 +409,4 @@ def test_stored_scores_of_a_review_have_their_notes_in_a_fresh_interpreter():
         "assert 'genprobe.review.correction' not in sys.modules; print(shown('ppi').note)"
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "the one to report" in said.stdout
+    assert "report ppi" in said.stdout

@@ -287,7 +287,9 @@ def test_text_of_a_csv_file_is_read():
 
 def test_a_run_of_another_pack_or_without_its_statements_is_one_line(run):
     run.spec = SimpleNamespace(model="m", pack="yesno@0", version="0.0.1")
-    with pytest.raises(InputError, match=r"yesno@0, and here is yesno@1; .* genprobe 0\.0\.1"):
+    with pytest.raises(
+        InputError, match=r"yesno@0, and this version has yesno@1; .* genprobe 0\.0\.1"
+    ):
         table.outcomes(run)
     run.spec.pack = "yesno@1"
     run._of["requests"] = [request("a", of="gone")]

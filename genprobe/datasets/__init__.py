@@ -1,1 +1,1 @@
-"""What is asked about: statements, templates, pairs, choices; loaded and checked."""
+"""Load and check statements, templates, pairs and choices."""

@@ -1,9 +1,9 @@
-"""Counts of a data set before any model: `genprobe describe FILE`.
+"""Count what is in a data set: `genprobe describe FILE`.
 
-What the studies print of their data: statements by language, form, bias type and region (SHADES,
-Tables 4 and 6, Figures 3, 4, 8, 9), pairs by domain and subdomain (Aqbileq, Table 1), by axis
-or identity (AfriStereo, Table 5), choices by category and template (PBBQ, Table 1); and what
-is missing, doubled or odd.
+The counts are those that the studies print about their data: statements by language, form, bias
+type and region (SHADES, Tables 4 and 6, Figures 3, 4, 8, 9), pairs by domain and subdomain
+(Aqbileq, Table 1), by axis or identity (AfriStereo, Table 5), choices by category and template
+(PBBQ, Table 1); and what is missing, duplicated or odd.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SHOWN = 40  # values of a column that are listed
 
 @dataclass(frozen=True)
 class Count:
-    """How many items have a value. table: what is counted; of: how many items there are."""
+    """How many items have a value. table: what is counted; of: total number of items."""
 
     table: str
     value: str
@@ -144,7 +144,7 @@ def _regions(item: Statement) -> list[str]:
 
 
 def _odd(kind: str, items: Sequence[Statement]) -> list[str]:
-    """Note what a careful reader would ask about."""
+    """Note oddities of a data set."""
     notes = []
     same: dict[tuple[str, str], list[str]] = {}
     for item in items:

@@ -1,4 +1,4 @@
-"""How choices are put to a model that answers: frames, orders of the options, examples.
+"""Write questions with options for a model that answers: frames, orders of options, examples.
 
 A frame is a table of `prompts/choosing/<lang>.toml`: `bare` options, `letters` of the language's
 script, `numbers`, and `shades` in Russian, as SHADES' Figure 28 prints it. (PBBQ prints no
@@ -31,7 +31,7 @@ ORDERS = ("all", "balanced", "given")
 
 @dataclass(frozen=True)
 class Frame:
-    """One way to put a choice. marks: what numbers the options; empty where nothing does."""
+    """One way to write a choice. marks: labels of the options; empty if they have none."""
 
     name: str
     text: str
@@ -99,9 +99,9 @@ def wordings() -> tuple[str, ...]:
 
 
 def worded(probe: str, ways: Sequence[panel.Way]) -> list[tuple[panel.Way, Frame]]:
-    """Put a frame in each of the ways that were drawn: the way as it is asked, and the frame.
+    """Yield a frame in each of the given ways: the way, and the frame in it.
 
-    A frame without further wordings is put as it was published, once.
+    A frame without further wordings is used once, as published.
     """
     found: dict[panel.Way, Frame] = {}
     for way in ways:
@@ -209,12 +209,12 @@ def put(frame: Frame, statement: Statement, order: Sequence[int]) -> str:
 
 
 def said(frame: Frame, statement: Statement, order: Sequence[int], number: int) -> str:
-    """Return what names option `number` in this frame and order: its mark, else its text."""
+    """Return the name of option `number` in this frame and order: its mark, else its text."""
     return frame.marks[list(order).index(number)] if frame.marks else options(statement)[number]
 
 
 def shown(request: Request) -> tuple[str, ...]:
-    """List the marks that numbered the options of a planned choice; none in a bare frame."""
+    """List the marks of the options of a planned choice; none in a bare frame."""
     if request.pack != PACK:
         return ()
     marks = frames(request.lang)[request.probe].marks
@@ -228,7 +228,7 @@ def options(statement: Statement) -> list[str]:
 
 
 def turns(frame: Frame, shots: Sequence[Statement]) -> list[dict[str, str]]:
-    """Examples as turns of a chat: each question in the order of the data, and its right answer."""
+    """Write examples as turns of a chat: each question in the order of the data, and its answer."""
     found = []
     for shot in shots:
         order = tuple(range(len(options(shot))))

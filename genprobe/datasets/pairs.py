@@ -1,4 +1,4 @@
-"""Pairs of sentences to be scored, and choices: as the studies publish them, and one plain table.
+"""Load pairs of sentences and choices: tables as the studies publish them, or a plain table.
 
     builtin, shades, a SHADES table, a table of statements    originals and contrasts (statements)
     templates, or a table of templates with fillers           Aqbileq: prototypical and counter
@@ -10,7 +10,7 @@
     context, question, …                                      BBQ, PBBQ (choices)
 
 Everything becomes `Statement`s: an original and its contrasts share `pair`; a third, `unrelated`
-sentence (StereoSet) has that role. All other columns come along.
+sentence (StereoSet) has that role. All other columns are kept.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ MIXED = "kk-x-ru"
 class _Layout:
     """A published table: the columns of its two sentences, and its language if no column says it.
 
-    identity: the column of the group, where the two say only what is said of it.
+    identity: the column of the group, if the two columns contain only what is said about it.
     """
 
     pro: str
@@ -77,10 +77,10 @@ Found = tuple[list[Statement], list[str]]  # statements, notes
 def load(source: str, langs: Sequence[str] | None = None, prefix: str = "") -> Found:
     """Read the statements of `DATA`, or of a file in one of the layouts above.
 
-    langs: limits the languages; each must have a pair. prefix: a word that is put before every
-    identity, or sentence, of a table of pairs, as AfriStereo's "African": what is scored has it.
-    Returns the statements, (id, lang) unique, and notes, one line each, on what was left out or
-    changed. InputError for what cannot be used.
+    langs: limits the languages; each must have a pair. prefix: a word put before every identity, or
+    sentence, of a table of pairs, such as AfriStereo's "African". Returns the statements, (id,
+    lang) unique, and notes of one line on what was left out or changed. Raises InputError for
+    unusable data.
     """
     wanted = list(dict.fromkeys(_language(lang, None) for lang in langs or ())) or None
     path = Path(source)
@@ -192,7 +192,7 @@ def _language(name: str, notes: Notes | None, row: object = None) -> str:
 
 
 def _paired(found: Iterable[Statement], notes: Notes) -> list[Statement]:
-    """Those that have somebody to be paired with: an original and a contrast of one language."""
+    """Keep statements with a partner: an original and a contrast in one language."""
     found = list(found)
     sides: dict[tuple[str, str], set[str]] = {}
     for statement in found:

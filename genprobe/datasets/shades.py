@@ -1,7 +1,7 @@
-"""The SHADES table: as it is published, and where the hub keeps it.
+"""Read the SHADES table, from a file or from the hub.
 
 One row an item, three columns a language (`<lang>_biased_sentences`, `<lang>_templates`,
-`<lang>_expression`), annotations as text. What is normalised is data, in
+`<lang>_expression`), annotations as text. Normalisations are listed in
 `prompts/statements/shades.toml`; everything that is changed or not understood is noted.
 
 Source: Mitchell et al. 2025 (NAACL), https://huggingface.co/datasets/LanguageShades/BiasShades
@@ -36,7 +36,7 @@ def is_table(columns: Collection[str]) -> bool:
 
 @dataclass
 class _Item:
-    """One row: what its statements have in common."""
+    """One row: the data that its statements share."""
 
     row: int
     index: str
@@ -53,7 +53,7 @@ class _Item:
 
 @dataclass
 class _Reader:
-    """Reads rows; collects what is odd about them."""
+    """Reads rows and collects notes about oddities."""
 
     notes: Notes
     respelled: Counter[tuple[str, str, str]] = field(default_factory=Counter)

@@ -1,4 +1,4 @@
-"""Statements under test, from a named data set or from a file of one's own (docs/statements.md)."""
+"""Load statements from a named data set or from a file (docs/statements.md)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ COLUMNS = (
     "valid_in",
     "source",
 )
-# What people call the two columns that must be there.
+# Other names of the two required columns.
 _ALSO_CALLED = {
     "text": ("sentence", "statement", "sentences", "statements", "content", "prompt", "item"),
     "lang": ("language", "languages", "locale", "lang_code", "language_code", "code"),
@@ -53,8 +53,8 @@ def load(source: str, langs: Sequence[str] | None = None) -> tuple[list[Statemen
 
     A file is the SHADES table, told by its columns, or a plain table of JSONL, CSV or Parquet.
     `langs` limits the languages, in any spelling that `inputs.language_code` knows; each must
-    have a statement. Returns the statements, with (id, lang) unique, and notes: one line each on
-    what was normalised, or not understood, or looks wrong. InputError for what cannot be used.
+    have a statement. Returns the statements, with (id, lang) unique, and notes of one line on what
+    was normalised, not understood, or looks wrong. Raises InputError for unusable data.
     """
     wanted = list(dict.fromkeys(map(packs.language_code, langs))) if langs else None
     notes = Notes()
@@ -187,7 +187,7 @@ def _table(
 
 
 def _check_languages(path: Path, statements: Sequence[Statement], said: bool, notes: Notes) -> None:
-    """Tell where sentences are plainly in another language than they are said to be.
+    """Note sentences that are clearly in another language than the data say.
 
     said: a column says so; a language that only --lang gives is refused. Of a language with fewer
     than five sentences nothing is told: short ones are easily taken for another.
@@ -219,7 +219,7 @@ def _check_columns(path: Path, columns: list[str], lang: str | None) -> None:
 
 
 def _tell_lookalikes(path: Path, columns: list[str], notes: Notes) -> None:
-    """Note columns that are ours but for their spelling: without a `role` all are originals."""
+    """Note columns with a misspelled name of ours: without a `role`, all are originals."""
     for own in columns:
         name = own.strip().lower().replace(" ", "_").replace("-", "_")
         if name in COLUMNS and name not in columns:

@@ -1,8 +1,8 @@
-"""Templates: sentences with an open slot, for stories and for pairs (prompts/templates, docs).
+"""Load templates: sentences with an open slot, for stories and pairs (prompts/templates).
 
 A template is a `Statement` whose text holds `[PLACEHOLDER]`. Its `extra` has `domain`,
 `subdomain`, and `prototypical` and `counter`: the sentence with the slot filled by what people
-expect, and by what they do not. They are empty where a file has them not.
+expect, and by what they do not. They are empty if a file does not have them.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Scores as text: terminal tables, CSV, JSON, LaTeX, and what a notebook shows."""
+"""Write scores as text: terminal tables, CSV, JSON, LaTeX, and HTML for notebooks."""

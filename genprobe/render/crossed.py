@@ -1,7 +1,7 @@
-"""Correlations of every two measures as a matrix for a terminal: traits by methods.
+"""Print the correlations of every two measures as a matrix: traits by methods.
 
-A row and a column for each measure, of which the lower half is filled. What is wider than the
-terminal comes in blocks of columns, one below the other.
+Each measure has a row and a column, and the lower half is filled. A matrix that is wider than the
+terminal is printed in blocks of columns.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from genprobe.render.formats import WIDTH
 from genprobe.render.grid import interval_text, notes_below, value_text
 from genprobe.text.display import clean, label, pad, shorten, wide
 
-# How the three kinds of pairs are marked, and what one hopes of each.
+# How the three kinds of pairs are marked, and what to expect of each.
 _MARKS = {
     "same thing, other method": ("*", "should be high: the ways agree"),
     "other thing, same method": ("=", "should be low: if it is high, the way of measuring decides"),

@@ -1,7 +1,7 @@
-"""Scores as text: a table for a terminal, CSV, JSON, HTML for a notebook; LaTeX is latex.py's.
+"""Write scores as a table for a terminal, CSV, JSON, or HTML for a notebook (LaTeX: latex.py).
 
-Names of models, columns and groups come from files and from strangers. None of them may move a
-cursor, run as a formula or end a LaTeX group, so each format cleans and escapes every cell.
+Names of models, columns and groups come from files of others. They must not move a cursor, run as a
+formula or end a LaTeX group, so each format cleans and escapes every cell.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _GAP = "  "
 
 
 def render(scores: Sequence[Score], form: str, width: int = WIDTH) -> str:
-    """Scores as one of `FORMATS`, ending in a newline. width: columns of the terminal.
+    """Write scores in one of `FORMATS`, ending in a newline. width: columns of the terminal.
 
     InputError for an unknown format.
     """
@@ -87,13 +87,13 @@ def _table(scores: Sequence[Score], width: int) -> list[str]:
 
 
 def _cells(scores: Sequence[Score], width: int) -> tuple[str, list[list[list[str]]]]:
-    """Return what all rows share, and blocks of rows that fit the width, each with its titles.
+    """Return the cells that all rows share, and blocks of rows that fit the width, with titles.
 
     Cells that a block lacks are left out.
     """
     cells, columns = grid(scores)
     names = cell_names(cells)
-    # What is the same in all rows is said once, above.
+    # Cells that are the same in all rows are written once, above the table.
     labels = [dict(cell) for cell in cells]
     fixed = [n for n in names if len({c.get(n) for c in labels}) == 1]
     head = [f"{clean(n)} {label(labels[0].get(n))}" for n in fixed]
@@ -315,7 +315,7 @@ def _text(text: str) -> str:
 
 
 def table_csv(scores: Sequence[Score], more: Sequence[Mapping[str, JSON]] = ()) -> str:
-    """One score a row; numbers in full, null as an empty cell, `excluded` as `reason=count;…`.
+    """Write one score per row: numbers in full, null as an empty cell, `excluded` as `reason=n;…`.
 
     more: further columns of each score, which stand before the signature."""
     extra = list(dict.fromkeys(name for row in more for name in row))

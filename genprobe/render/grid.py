@@ -1,6 +1,6 @@
 """The cells and columns of a table of scores, how a figure is written, and the notes below.
 
-Names of models, columns and groups come from files and from strangers: every cell is cleaned.
+Names of models, columns and groups come from files of others, so every cell is cleaned.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NOTHING = "–"  # where there was nothing to count
 
 
 def parts_of(scores: Sequence[Score]) -> list[list[Score]]:
-    """Scores of other cells than the rest, such as pairs of readings, are tables of their own."""
+    """Split scores into tables: those with other cells, such as pairs of readings, are separate."""
     parts: dict[tuple[str, ...], list[Score]] = {}
     for score in scores:
         parts.setdefault(tuple(score.by), []).append(score)
@@ -30,7 +30,7 @@ def parts_of(scores: Sequence[Score]) -> list[list[Score]]:
 
 
 def model_names(specs: Iterable[Spec]) -> dict[tuple[str, str], str]:
-    """Give names to show of what was asked (`Spec.who`), no two alike.
+    """Return unique names of models for display, from `Spec.who`.
 
     A name is the last part of a path or hub id (the last two where several share it), with what the
     revision is called or, where there are several of one model, the revision's beginning.
@@ -103,7 +103,7 @@ Cell = tuple[tuple[str, JSON], ...]
 
 @dataclass
 class Column:
-    """A column of figures: of one metric, or of some that never share a cell."""
+    """A column of figures: of one metric, or of several that never share a cell."""
 
     names: list[str]
     scores: dict[Cell, Score]
@@ -168,7 +168,7 @@ _ANOTHER = (
 
 
 def notes_below(scores: Sequence[Score], columns: Sequence[Column]) -> list[str]:
-    """Below a table: how to read it, what was left out, the signature."""
+    """Write the lines below a table: how to read it, what was left out, the signature."""
     measures = [metrics.shown(name) for name in dict.fromkeys(s.metric for s in scores)]
     scales = {measure.scale for measure in measures}
     units = ["Shares in %"] if scales & {"share", "points"} else []
@@ -196,7 +196,7 @@ def notes_below(scores: Sequence[Score], columns: Sequence[Column]) -> list[str]
     return notes
 
 
-# Readings that are no readers of the same replies.
+# Readings that ask again, instead of reading the same replies.
 _OTHERWISE = ("choice", "logprob")
 
 
@@ -221,16 +221,16 @@ def _band_notes(scores: Sequence[Score]) -> list[str]:
     return notes
 
 
-# Columns of the cells by which a figure is about other things, that are never added up: the measure
-# that is compared or corrected, the judge that is rated, the question that people answered, who
-# answered it; by scorer, by reading and by effect the same items come once more.
+# Columns by which figures are about different things, which are never added up: the measure that is
+# compared or corrected, the judge, the question to reviewers, the reviewer; by scorer, reading and
+# effect the same items are counted again.
 _APART = ("of", "rate", "judge", "question", "reviewer", "scorer", "decode", "effect")
 
 
 def alike(scores: Sequence[Score]) -> dict[str, list[Score]]:
-    """Group the scores of a metric whose n may be added up, by a word for what they are of.
+    """Group the scores of a metric whose n can be added up, by a word for what they are about.
 
-    A cell `all` is the others once more.
+    A cell `all` repeats the others.
     """
     parts: dict[str, list[Score]] = {}
     for score in [score for score in scores if "all" not in score.by.values()] or scores:

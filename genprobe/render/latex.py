@@ -1,4 +1,4 @@
-"""Scores as LaTeX tables for booktabs, and any text as LaTeX prints it."""
+"""Write scores as LaTeX tables for booktabs, and escape any text for LaTeX."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ _LONGEST_FLOAT = 50  # rows
 
 
 def tex(text: str) -> str:
-    """Any text as LaTeX prints it, pdfTeX without other scripts too."""
+    """Escape any text for LaTeX, also for pdfTeX without other scripts."""
     parts = [(known, "".join(chars)) for known, chars in itertools.groupby(clean(text), _printable)]
     return "".join(_escaped(part) if known else _elsewhere(part) for known, part in parts)
 
@@ -90,7 +90,7 @@ def _elsewhere(text: str) -> str:
 
 
 def short(signature: str) -> str:
-    """Shorten a signature to the fields that a reader asks for, and a hash of all of them."""
+    """Shorten a signature to its most important fields, and a hash of all."""
     asked = ("metric", "command", "model", "pack", "data", "decode", "version", "file")
     fields = [part for part in signature.split("|") if part.partition(":")[0] in asked]
     return "|".join([*fields, f"~{digest(signature, 8)}"])
@@ -215,7 +215,7 @@ def _strips(
 
 
 def _marked(texts: Sequence[str], values: Sequence[float | None]) -> list[str]:
-    """Write what is nearest to one half in bold, and what is furthest from it underlined.
+    """Set the value nearest to one half in bold, and the furthest from it underlined.
 
     As RuBia (Table 1) and Aqbileq (Tables 2 and 3, bold alone) print them. Within one column, and
     of values as they are printed: those that look the same are marked alike. Nothing where all are

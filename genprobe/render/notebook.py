@@ -1,4 +1,4 @@
-"""A run as Python and notebooks have it: the folder, with its table and how it shows itself."""
+"""A run in Python and notebooks: the folder, its table, and its display."""
 
 from __future__ import annotations
 
