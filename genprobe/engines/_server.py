@@ -286,7 +286,10 @@ class Server:
             raise EngineError(self.unreachable(error)) from None
 
     def unreachable(self, error: Exception) -> str:
-        why = self.scrub(str(error)) or type(error).__name__
+        cause = getattr(error, "os_error", None)  # aiohttp's words name SSL where there is none
+        number = getattr(cause, "errno", None) or 0
+        why = os.strerror(number) if number > 0 else getattr(cause, "strerror", None)
+        why = why or self.scrub(str(error)) or type(error).__name__
         return f"{self.url}: no server answers there ({why}); is it running, and the address right?"
 
     def refuse(self, reply: Answer) -> None:
