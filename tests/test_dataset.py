@@ -168,7 +168,7 @@ def test_a_language_is_not_guessed_in_silence(tmp_path):
     texts = ["Бабушки пекут пироги.", "Мужчины любят чай.", "Учителя приходят рано."]
     source = write(tmp_path / "t.csv", [{"sentence": text} for text in texts])
     told = run("extract", source, "-o", tmp_path / "o.csv", code=2)
-    assert "taken for en, and the sentences are plainly in ru; give a column 'lang'" in told
+    assert "assumed en, but the sentences are clearly in ru; give a column 'lang'" in told
     assert not (tmp_path / "o.csv").exists()
     run("extract", source, "--rules", "ru", "-o", tmp_path / "o.csv", "-q")
     write(source, [{"sentence": "Bakers are kind."}])

@@ -399,7 +399,7 @@ def test_aqbileq_with_its_code_switched_columns(tmp_path):
     assert notes[-1].startswith("no column gives the language: assumed kk")
     assert {s.lang for s in pairs.load(str(path), ["kk"])[0]} == {"kk"}
     assert {s.lang for s in pairs.load(str(path), ["kk-x-ru"])[0]} == {"kk-x-ru"}
-    with pytest.raises(InputError, match="plainly in kk; give --lang kk"):
+    with pytest.raises(InputError, match="clearly in kk; give --lang kk"):
         pairs.load(str(path), ["ru"])
 
 
@@ -424,7 +424,7 @@ def test_a_kazakh_table_in_rubia_s_columns_is_refused(tmp_path):
     path = tmp_path / "kk.csv"
     rows = [row.split(",")[1:3] for row in AQBILEQ.splitlines()[1:]]
     path.write_text("pro_trope,anti_trope\n" + "".join(f"{a},{b}\n" for a, b in rows), "utf-8")
-    with pytest.raises(InputError, match=r"taken for ru .* plainly in kk; give --lang kk"):
+    with pytest.raises(InputError, match=r"assumed ru .* clearly in kk; give --lang kk"):
         pairs.load(str(path))
     assert {s.lang for s in pairs.load(str(path), ["kk"])[0]} == {"kk"}
 
@@ -437,6 +437,6 @@ def test_persian_choices_are_not_read_as_english(tmp_path):
         "علی و رضا در ایستگاه منتظر اتوبوس بودند.,چه کسی دیر رسید؟,علی,رضا,1\n",
         "utf-8",
     )
-    with pytest.raises(InputError, match="plainly in fa; give --lang fa"):
+    with pytest.raises(InputError, match="clearly in fa; give --lang fa"):
         pairs.load(str(path))
     assert {s.lang for s in pairs.load(str(path), ["fa"])[0]} == {"fa"}

@@ -737,9 +737,7 @@ def test_statements_in_another_language_than_they_are_said_to_be_are_told(tmp_pa
     rows = "".join(f"s{at},{one}\n" for at, one in enumerate(ENGLISH))
     path = table(tmp_path, "id,text\n" + rows)
     assert statement_tables.load(str(path), ["en"])[1] == []
-    with pytest.raises(
-        InputError, match=r"taken for ru .--lang., and the sentences are plainly in"
-    ):
+    with pytest.raises(InputError, match=r"assumed ru .--lang., but the sentences are clearly in"):
         statement_tables.load(str(path), ["ru"])
 
 

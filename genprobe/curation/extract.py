@@ -285,7 +285,7 @@ def run(source: str | Path, rules_name: str = "") -> tuple[list[Row], list[str]]
         found_in = contradict.other(texts, "en")
         if found_in:
             raise InputError(
-                f"{source}: no language, so taken for en, and the sentences are plainly in "
+                f"{source}: no language, so assumed en, but the sentences are clearly in "
                 f"{found_in}; give a column 'lang', or --rules"
             )
     made: list[Row] = []

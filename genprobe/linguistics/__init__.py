@@ -1,1 +1,1 @@
-"""What is known of languages as such: sentences, and what else is no judgment."""
+"""Language tools that judge nothing: sentences, language identification, clauses, thoughts."""

@@ -1,4 +1,4 @@
-"""Splits sentences into the clauses that say one thing each, with the stems that they hold.
+"""Split sentences into clauses that say one thing each, with the stems in them.
 
 A clause is read by its stems (`stems`) and by the parity of the negations that govern them
 (`negation`): what it says of the statement is in `stances`, whether it calls it a stereotype in

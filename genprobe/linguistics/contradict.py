@@ -1,4 +1,4 @@
-"""Do the sentences of a table contradict the language that they are said to be in?"""
+"""Check whether the sentences of a table contradict their given language."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from genprobe.linguistics import identify
 from genprobe.resources import registry
 
 SAMPLE = 60  # sentences that are looked at, spread over the table
-LEAST, ALL = 2, 5  # that must tell a language; below ALL every one must tell the same
-MOST, FEW = 0.6, 0.2  # share of another language, and of the one said, by which it is refused
+LEAST, ALL = 2, 5  # sentences whose language must be clear; below ALL all must agree
+MOST, FEW = 0.6, 0.2  # share of another language, and of the given one, at which it is refused
 
 
 def other(texts: Sequence[str], lang: str) -> str:
-    """Return the language that most of the texts are plainly in, where it is not `lang`.
+    """Return the language in which most of the texts clearly are, if it is not `lang`.
 
-    Empty where it is `lang` or not clear, or where genprobe has no words of `lang`.
+    Empty if it is `lang` or unclear, or if genprobe has no words of `lang`.
     """
     if lang not in registry.names("languages"):
         return ""
@@ -35,11 +35,11 @@ def other(texts: Sequence[str], lang: str) -> str:
 
 
 def refuse(texts: Sequence[str], lang: str, source: str, why: str) -> None:
-    """InputError where the texts are plainly in another language. why: whence `lang` is known."""
+    """Raise InputError if the texts are clearly in another language. why: the source of `lang`."""
     found = other(texts, lang)
     if found:
         raise InputError(
-            f"{source}: taken for {lang} ({why}), and the sentences are plainly in {found}; "
+            f"{source}: assumed {lang} ({why}), but the sentences are clearly in {found}; "
             f"give --lang {found}, or a column 'lang'"
         )
 

@@ -1,4 +1,4 @@
-"""Which language is a text in? A BCP 47 code, `mixed`, or `und` where nothing tells.
+"""Identify the language of a text: a BCP 47 code, `mixed`, or `und` if unknown.
 
 How it decides, on the first 2,000 characters of the text:
 

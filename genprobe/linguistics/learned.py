@@ -1,4 +1,4 @@
-"""A small learned reader of sentences: what each says of a statement, where rules are silent.
+"""A small learned reader of sentences, used where the rules find no answer.
 
 A sentence is a row of words. A word is seen by its beginnings of 3 to 7 letters, whole, by its
 ending and with its neighbour, as far as these parts were learnt, and by the stems of `[clause]` in

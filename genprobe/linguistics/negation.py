@@ -1,4 +1,4 @@
-"""How often a stem is negated in its clause."""
+"""Count the negations of a stem in its clause."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a sentence ends, for counting them: `sentences(text, lang)`.
+"""Split a text into sentences, to count them: `sentences(text, lang)`.
 
 1. A line is looked at by itself; a line that starts in lower case goes on with the one before,
    unless that one had ended, and speech behind a colon and a line break with its frame. A line

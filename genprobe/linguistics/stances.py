@@ -1,4 +1,4 @@
-"""Whether a clause agrees or disagrees with the statement, or calls it true or false."""
+"""Find whether a clause agrees or disagrees with the statement, or calls it true or false."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stems of words that agree, disagree, negate or name the statement, and where a sentence has them.
+"""Find the stems of words that agree, disagree, negate or name the statement in a sentence.
 
 Instead of phrases by the thousand, a language gives stems (`[clause]` in prompts/languages/). Each
 group is one bit; a `Hit` says which groups were found at which words.

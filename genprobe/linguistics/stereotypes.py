@@ -1,4 +1,4 @@
-"""Whether a clause calls the statement a stereotype, or denies that."""
+"""Find whether a clause calls the statement a stereotype, or denies that."""
 
 from __future__ import annotations
 

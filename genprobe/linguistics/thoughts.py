@@ -1,4 +1,4 @@
-"""Sets a thought apart from the reply behind it: reasoning traces in the shapes that models write.
+"""Separate a thought (a reasoning trace) from the reply after it.
 
 A pure function of kept text: nothing is lost, and a run that was made before is read anew by
 `genprobe judge RUN`. The shapes are data (`prompts/thoughts.toml`): tags, a lone closing tag

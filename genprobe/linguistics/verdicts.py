@@ -1,4 +1,4 @@
-r"""Finds answers in the formats that models mark them by: JSON, `\boxed{}`, tags, ticked boxes.
+r"""Find answers that models mark by a format: JSON, `\boxed{}`, tags, ticked boxes.
 
 Only what is marked is found; what it means is for the reader (`judges/reading/marked.py`), who
 knows the language. Works on normalised text (`text.normalise`); linear in its length.

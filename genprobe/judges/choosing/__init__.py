@@ -1,4 +1,4 @@
-"""How `choice` finds the option that a reply chooses; each module uses those above it.
+"""The modules by which `choice` finds the chosen option; each uses those above it.
 
     spelling    how alike two words are; letters and figures that stand for options
     options     the options asked: their words, marks and places, and which of them a word names

@@ -1,4 +1,4 @@
-"""The steps in their order: the first one that finds an answer decides."""
+"""Apply the steps in order: the first one that finds an answer decides."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An answer that is marked by its format: in a box, a field, a tag, a ticked line or in bold."""
+"""Find an answer that is marked by a format: a box, a field, a tag, a ticked line or bold."""
 
 from __future__ import annotations
 

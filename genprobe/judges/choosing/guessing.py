@@ -1,4 +1,4 @@
-"""What is left where no answer was read: an option by its spelling, and words of not knowing."""
+"""Find an answer if no other step did: an option by its spelling, or words of not knowing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""How a reply to a yes/no question is read, a module a step. The judge is `judges/yesno.py`.
+"""The steps of reading a reply to a yes/no question; each is a module.
+
+The judge is `judges/yesno.py`.
 
 From the ground up; each imports only from those above it:
 

@@ -1,4 +1,4 @@
-"""An answer word that is announced as the answer: "So my verdict: yes", "«yes», I say".
+"""Find an answer word that is announced as the answer: "So my verdict: yes", "«yes», I say".
 
 It wins over whatever was said before it.
 """

@@ -1,4 +1,4 @@
-"""Whether an answer word that stands where an answer does is one, by what stands around it.
+"""Decide by its context whether an answer word in the position of an answer is one.
 
 "Yes" may be said to a question that the reply asked itself, be quoted, only oblige ("Yes, gladly")
 or explain a format ("'yes' if you agree"), and have the opposite beside it ("yes for some, no for

@@ -1,4 +1,4 @@
-"""How a reply ends: a last line or word that answers, a conclusion, a reading that is left open.
+"""Read the end of a reply: a last line or word that answers, a conclusion, an open ending.
 
 Models think aloud and answer in the end, so the end may correct what committed first.
 """

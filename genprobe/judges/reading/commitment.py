@@ -1,4 +1,4 @@
-"""The first commitment of a reply: the answer word, the clause or the phrase that answers first.
+"""Find the first commitment of a reply: the word, clause or phrase that answers first.
 
 Events and clauses are gone through in the order in which they stand. What does not commit is
 remembered, as it says why there is no answer where nothing does.

@@ -1,4 +1,4 @@
-"""Which of what a reply says is its answer: what is marked, what it commits to, how it ends."""
+"""Decide the answer of a reply: from marked answers, its first commitment and its end."""
 
 from __future__ import annotations
 

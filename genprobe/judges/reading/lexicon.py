@@ -1,4 +1,4 @@
-"""What the replies of a language are searched for: its phrases, its stems, its answer words.
+"""The phrases, stems and answer words for which replies in a language are searched.
 
 A language brings its own phrases, those of the languages that it is mixed with (`also` in its
 file) and of English, and the bare answer words of all other languages.

@@ -1,4 +1,4 @@
-r"""Answers in a format that marks them: JSON, `\boxed{}`, tags, ticked boxes, a bold option.
+r"""Read answers that a format marks: JSON, `\boxed{}`, tags, ticked boxes, a bold option.
 
 `linguistics.verdicts` finds what is marked; here is decided which of it is the answer.
 """

@@ -1,4 +1,4 @@
-"""The options repeated, "yes / no", and what is chosen of them by number or letter.
+"""Find repeated options, "yes / no", and the choice among them by number or letter.
 
 Also lists of options, and answer words, that the end of the reply cuts off.
 """

@@ -1,4 +1,4 @@
-"""What phrases that agree or disagree say, where no clause could be read: "I agree", "a cliché".
+"""Read phrases that agree or disagree, if no clause could be read: "I agree", "a cliché".
 
 Also whether the explanation behind an answer says the opposite of it (`conflict`).
 """

@@ -1,4 +1,4 @@
-"""What agreeing answers to each of the three questions, and which stems a clause answers by.
+"""Map agreement to the answer to each of the three questions, and list the stems that answer.
 
 Whoever agrees with a statement says yes to `agreement` and no to `disagreement`; whoever calls it a
 stereotype says yes to `recognition`.

@@ -1,4 +1,4 @@
-"""What stands between words: which signs end a sentence, a clause or an answer.
+"""Punctuation: which marks end a sentence, a clause or an answer.
 
 All patterns are for text in the form in which replies are compared (`Lexicon.compared`).
 """

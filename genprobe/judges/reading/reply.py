@@ -1,4 +1,4 @@
-"""One reply, cut into tokens and searched for phrases: what stands where, and whose words it is.
+"""A reply, cut into tokens and searched for phrases, with their positions and speakers.
 
 Each phrase found is an event, of the group of its language's file that it belongs to. What the
 events mean is for the modules above this one.

@@ -1,4 +1,4 @@
-"""What the clauses of a reply say to the probe: "I do not agree with it", "it is a cliché".
+"""Read what the clauses of a reply answer: "I do not agree with it", "it is a cliché".
 
 A sentence is cut into clauses, and each is read by its stems (`linguistics.clauses`). Left out are
 questions, quotations, the statement once more, conditions ("if I agreed"), reasons ("because not

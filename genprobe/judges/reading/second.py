@@ -1,4 +1,4 @@
-"""What the learned reader makes of a reply: it proposes where the rules are undecided, and doubts.
+"""Apply the learned reader: it proposes an answer if the rules find none, and can doubt a clause.
 
 It reads whole sentences (`linguistics.learned`), without questions, quotations and the statement.
 """
