@@ -222,6 +222,16 @@ def test_true_and_one_are_two_and_one_as_text_is_one(tmp_path):
     assert len(score(path, metrics="yes", by="own")) == 2
 
 
+def test_values_that_differ_only_in_capitals_are_told(tmp_path):
+    rows = [f"en,agreement,s{n},yes,{kind}" for n, kind in enumerate(("age", "Gender", "gender"))]
+    path = table(tmp_path, "lang,probe,statement,answer,bias_type\n" + "\n".join(rows))
+    notes: list[str] = []
+    score(path, metrics="yes", by="bias_type", note=notes.append)
+    assert [n for n in notes if "capital" in n] == [
+        "bias_type: 'Gender' and 'gender' differ only in capital letters and are counted apart"
+    ]
+
+
 def test_words_that_mean_something_else_in_other_tables(tmp_path):
     text = "lang,probe,statement,answer,kind,subset,type\n"
     text += "en,agreement,s1,yes,gender,train,Declaration\nen,agreement,s2,no,age,test,saying\n"

@@ -70,6 +70,8 @@ def score(
     tables = [_table(source, how) for source in sources_of(sources)]
     tables.sort(key=lambda one: one.run.spec.order if one.run else ("", []))
     columns = _columns(tables, how.by)
+    for line in _capitals(tables, how.by):
+        note(Caution(line))
     scores = {table.source: _counted(table, tables, columns, how) for table in tables}
     for table in tables:
         unread = _left_unread(table, scores[table.source])
@@ -355,6 +357,18 @@ def _values_of(tables: Sequence[_Table], column: str) -> set[Any]:
     if not all(column in table.outcomes for table in tables):
         return set()
     return {value for table in tables for value in set(table.outcomes[column])}
+
+
+def _capitals(tables: Sequence[_Table], by: Sequence[str]) -> Iterator[str]:
+    """Yield a line for values of a column that differ only in capital letters."""
+    for column in by:
+        alike: dict[str, list[str]] = {}
+        for value in sorted(v for v in _values_of(tables, column) if isinstance(v, str)):
+            alike.setdefault(value.casefold(), []).append(value)
+        for same in alike.values():
+            if len(same) > 1:
+                names = " and ".join(map(repr, same))
+                yield f"{column}: {names} differ only in capital letters and are counted apart"
 
 
 def _with_people(source: Path, outcomes: pd.DataFrame, people: Path) -> pd.DataFrame:
