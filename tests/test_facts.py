@@ -53,7 +53,7 @@ def test_what_regions_cannot_do(tmp_path):
     path = write(tmp_path, ROWS)
     with pytest.raises(InputError, match="known in atlantis; regions: FR, IT, KZ, RU"):
         score(path, regions=["Atlantis"])
-    with pytest.raises(InputError, match="name some"):
+    with pytest.raises(InputError, match="--by inside needs --region"):
         score(path, by="inside")
     bare = [{k: v for k, v in row.items() if "regions" not in k} for row in ROWS]
     with pytest.raises(InputError, match="stereotype_valid_regions"):
