@@ -667,7 +667,7 @@ def test_what_is_cut_in_the_thought_comes_first_and_ranks_nobody(tmp_path):
     (line,) = [note for note in notes if note.startswith("no ranking")]
     assert f"{cut} of 24 replies" in line and "--think-tokens" in line
     ((first, *_),) = words.cautions(sources.load([runs[0].folder])).values()
-    assert first.startswith(f"{cut} of its 24 replies") and "no ranking" in first
+    assert first.startswith(f"{cut} of its 24 replies") and "too many to rank" in first
 
 
 # --- the rest of the chain

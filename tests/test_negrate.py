@@ -219,7 +219,7 @@ def test_cells_and_what_cannot_be_paired():
     assert found == {"first": (2, 1), "second": (3, 1)}
     with pytest.raises(InputError, match="seeds is not a mean over templates"):
         paired.paired(a, b, "seeds")
-    with pytest.raises(InputError, match="the same templates are there twice"):
+    with pytest.raises(InputError, match="the same templates occur twice"):
         paired.paired(pd.concat([a, a.assign(model="n")]), b, "negrate")
     with pytest.raises(InputError, match="cannot be split by 'sample'"):
         paired.paired(a, b, "negrate", ["sample"])
