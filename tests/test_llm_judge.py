@@ -172,7 +172,7 @@ def test_what_it_refuses(tmp_path) -> None:
     good = (registry.PROMPTS / "rubrics" / "stance.toml").read_text(encoding="utf-8")
     for old, new, message in (
         ("{options}", "", "lacks {options}"),
-        ('neither = "', 'unclear = "', "judge's own word"),
+        ('neither = "', 'unclear = "', "reserved for the judge"),
         ("task = '''", "[more]\nx = '''", "unknown key"),
     ):
         path = tmp_path / "r.toml"
