@@ -71,10 +71,10 @@ def test_what_others_say_is_no_answer_of_the_speaker():
 
 
 def test_who_weighs_two_sides_answers_both_and_who_leans_answers():
-    """In the end words that deny by themselves: Bengali "baseless", Kazakh "utterly wrong"."""
+    """Some deny by themselves (Bengali "baseless"); "they tend to" is a tendency, no answer."""
     found = answers(HERE / "weighed.jsonl")
-    assert found["all"] == 143
-    assert found["right"] >= 140 and not found["turned"]
+    assert found["all"] == 152
+    assert found["right"] >= 149 and not found["turned"]
 
 
 def test_answers_of_replies_that_the_rules_were_mended_on():

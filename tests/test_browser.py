@@ -780,7 +780,7 @@ def test_long_replies_are_cut_until_the_page_is_small(monkeypatch):
     limit = max(map(len, cells(data, "reply")))
     assert cells(data, "reply") == [words[:limit] for words in said]
     assert data["cut"] == [[n, len(w)] for n, w in enumerate(said) if len(w) > limit]
-    assert f"first {limit:,} letters" in section
+    assert f"first {limit:,} characters" in section
 
 
 @needs_chromium

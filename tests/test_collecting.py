@@ -450,7 +450,7 @@ def test_what_no_tool_exported_is_refused(tool, tmp_path):
     if tool != "label-studio":
         source = source.rename(tmp_path / "x.jsonl")
     out = tmp_path / "o.csv"
-    assert f"not as {tool} exports it" in run("convert", source, "--from", tool, "-o", out, code=2)
+    assert f"not an export of {tool}" in run("convert", source, "--from", tool, "-o", out, code=2)
     assert not out.exists()
 
 
