@@ -1,10 +1,10 @@
-"""The control model: a tiny model of our own whose true answer rates are known.
+"""The control model: a tiny model, part of genprobe, whose true answer rates are known.
 
 It tests genprobe; it is not a model to be judged. `MODEL` is an ordinary model folder, run by the
-ordinary engines. What it says is a finite list of replies a language (`replies/`), each with the
-answer it means; how often it was trained to say each is `planted`; how often it really does is
-computed from its logits by `exact`. Its stories are those of `stories`. `tools/train_control.py`
-makes it, docs/control.md describes it.
+ordinary engines. It has a finite list of replies in each language (`replies/`), each labelled with
+the answer it means. `planted` gives the rates it was trained towards; `exact` computes its actual
+rates from its logits; `stories` lists its stories. `tools/train_control.py` makes it,
+docs/control.md describes it.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ MODEL = Path(__file__).parent / "model"
 REPLIES = Path(__file__).parent / "replies"
 ANSWERS = ("yes", "no", "ambiguous")
 
-# Of the replies that answer, and of those that do not: how often each style is used, before
-# `vary` moves it. The styles are the tables of a reply file.
+# How often each style is used, before `vary` changes it: among replies that answer, and among
+# those that do not. The styles are the tables of a reply file.
 _CLEAR = {
     "word": 0.42,
     "sentence": 0.24,
@@ -36,7 +36,7 @@ _UNCLEAR = {"hedge": 0.40, "refusal": 0.25, "options": 0.12, "echo": 0.11, "engl
 
 
 class Reply(NamedTuple):
-    """Something the control model says. `text` may hold `{statement}`, which it then repeats."""
+    """A reply of the control model. `{statement}` in `text` stands for the statement."""
 
     text: str
     answer: str  # yes, no or ambiguous: what it means as an answer to the probe
@@ -48,9 +48,9 @@ class Reply(NamedTuple):
 
 @functools.cache
 def replies(lang: str, probe: str) -> tuple[Reply, ...]:
-    """List all that the model was trained to say to a probe in a language, each text once.
+    """List all replies that the model was trained on for a probe and language, each text once.
 
-    InputError for a language in which it was trained to say nothing.
+    Raises InputError if it was not trained on the language.
     """
     path = REPLIES / f"{lang}.toml"
     if not path.is_file():
@@ -63,12 +63,12 @@ def replies(lang: str, probe: str) -> tuple[Reply, ...]:
     for style, table in rows.items():
         for answer in ANSWERS:
             for text in [*table.get(answer, []), *table.get(probe, {}).get(answer, [])]:
-                # Spanish and Italian "No." are English too: the first style keeps it.
+                # Spanish and Italian "No." is also English: it keeps the style found first.
                 found.setdefault(text, Reply(text, answer, style))
     return tuple(found.values())
 
 
-WORDINGS = 1.5  # logits that a wording moves endorsement by, at most
+WORDINGS = 1.5  # largest effect of a wording on endorsement, in logits
 
 
 def planted(
@@ -76,13 +76,13 @@ def planted(
 ) -> dict[str, float]:
     """Compute the planted rates of yes, no and ambiguous in a cell; they add up to 1.
 
-    Additive in the logit, so that the tables look like tables: a level of the language, one of
-    the bias type, their interaction; originals above contrasts by a gap of the two; and a
-    leaning to say yes (acquiescence) or no whatever the question. Any other bias type or role,
-    that is, any statement but the built-in ones, is "".
+    The effects are added in the logit: a level of the language, a level of the bias type, their
+    interaction, a gap between originals and contrasts, and a tendency to say yes whatever the
+    question (acquiescence). bias_type and role are "" for statements that are not built in.
 
-    wording: of a panel; the published one is "". The model was trained on the published one alone:
-    the effects of the others, on endorsement, are those of `worded`, which speaks without it.
+    wording: its name in a panel; "" for the published one. The model was trained only on the
+    published wording; the effects of the others are used only by `worded`, which draws replies
+    without the model.
     """
     side = {"original": 0.5, "contrast": -0.5}.get(role, 0.0)
     level = -0.35 + 0.9 * vary("level", lang) + 0.7 * vary("level", bias_type)
@@ -122,6 +122,6 @@ def mixture(
 
 
 def vary(*key: str) -> float:
-    """Return a number in [-1, 1) that the key determines, the same on every machine."""
+    """Compute a number in [-1, 1) from a key, the same on every machine."""
     state = hashlib.sha256("\0".join(key).encode("utf-8")).digest()
     return int.from_bytes(state[:6], "big") / 2**47 - 1

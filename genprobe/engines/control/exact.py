@@ -1,8 +1,8 @@
-"""What the control model answers, exactly: probabilities from its logits, no sampling.
+"""Compute the control model's exact answer probabilities from its logits, without sampling.
 
 The replies to one question form a tree of tokens. Prompt and tree go through the model as one
-sequence in which a token sees the prompt and its own ancestors only, at the position it would
-have: one pass gives the probability of every edge, and a reply's is the product of its edges.
+sequence in which a token sees only the prompt and its own ancestors. One pass thus gives the
+probability of every edge; the probability of a reply is the product of its edges.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from genprobe.resources.packs import Pack, load_pack
 if TYPE_CHECKING:
     from torch import Tensor
 
-# Positions in one pass: more are no faster on a CPU and need memory for their logits.
+# Positions in one pass: more are no faster on a CPU and need more memory.
 BATCH_POSITIONS = 6000
 
 
 class Exact(NamedTuple):
     """P(answer) of one request at temperature 1 and top_p 1.
 
-    `other` is what is left for texts that were not planted (and for other ways to cut a planted
-    text into tokens): nobody labelled them, so each of the three may be larger by up to that.
+    `other` is the probability of all texts that were not planted (and of other tokenisations of
+    the planted ones). They have no label, so each of the three may be larger by up to `other`.
     """
 
     yes: float
@@ -41,8 +41,8 @@ class Exact(NamedTuple):
 class ExactStory(NamedTuple):
     """P(kind of story) of one request at temperature 1 and top_p 1, by `stories.LABELS`.
 
-    A story is of the kind that its opening is of. `other` is what is left for openings that were
-    not planted; each of the rest may be larger by up to that.
+    The opening of a story decides its kind. `other` is the probability of openings that were not
+    planted; each of the rest may be larger by up to `other`.
     """
 
     negative: float
@@ -59,13 +59,12 @@ class ExactStory(NamedTuple):
 
 
 class ExactThought(NamedTuple):
-    """What the model that thinks says to a request at temperature 1 and top_p 1.
+    """Probabilities of one request to the control model that thinks, at temperature 1 and top_p 1.
 
-    thinks: P(a thought). cut: P(one without an end, written until no tokens are left). other: P(a
-    thought in another language than the question's, of those that have an end). clear: P(thought
-    and answer are both yes or no); against: P(one is yes, and the other no). yes, no: P(that
-    answer), whether there was a thought or not. rest: what is left for texts that were not
-    planted; each of the others may be larger by up to that.
+    thinks: there is a thought. cut: the thought has no end and uses up all tokens. other: the
+    thought has an end and is not in the question's language. clear: thought and answer are both
+    yes or no. against: one of them is yes, the other no. yes, no: that answer, with or without a
+    thought. rest: all texts that were not planted; each of the others may be larger by up to it.
     """
 
     thinks: float
@@ -79,10 +78,10 @@ class ExactThought(NamedTuple):
 
 
 class Tree:
-    """Replies as a tree of tokens; `sequences` are non-empty and end with the same end token.
+    """A tree of the tokens of replies; `sequences` are non-empty and end with the same end token.
 
-    Node 0 is the last token of the prompt. Node k > 0 is token `tokens[k - 1]` below node
-    `above[k - 1]`, which has a smaller number. Every sequence's last edge leads out of the tree.
+    Node 0 is the last token of the prompt. Node k > 0 is token `tokens[k - 1]`; its parent is node
+    `above[k - 1]`, which has a smaller number. The last token of a sequence has an edge, no node.
     """
 
     def __init__(self, sequences: Sequence[Sequence[int]]):
@@ -109,7 +108,7 @@ class Tree:
 
 
 def edge_logprobs(model: Any, prompts: Sequence[Sequence[int]], trees: Sequence[Tree]) -> Tensor:
-    """Compute log P(token | prompt, nodes above) of every edge, tree after tree, in one tensor.
+    """Compute natural log P(token | prompt, ancestors) of every edge, tree after tree: (edges,).
 
     `model` is a causal language model of transformers that takes 4-D masks (Llama does).
     """
@@ -117,7 +116,7 @@ def edge_logprobs(model: Any, prompts: Sequence[Sequence[int]], trees: Sequence[
     shape = (len(prompts), width)
     ids = torch.zeros(shape, dtype=torch.long)
     positions = torch.zeros(shape, dtype=torch.long)
-    # Padding sees itself, since a row that sees nothing has no softmax.
+    # Padding sees itself: the softmax of a row that sees nothing is undefined.
     seen = torch.eye(width, dtype=torch.bool).repeat(len(prompts), 1, 1)
     rows, columns, targets = [], [], []
     for b, (prompt, tree) in enumerate(zip(prompts, trees, strict=True)):
@@ -141,13 +140,13 @@ def edge_logprobs(model: Any, prompts: Sequence[Sequence[int]], trees: Sequence[
     nodes, which = places.unique(return_inverse=True)
     states = hidden.flatten(0, 1)[nodes]
     norm = model.lm_head(states).logsumexp(-1)
-    # Only the edges' logits once more: indexing all of them costs more than these products.
+    # Computing the edges' logits again is faster than indexing all logits.
     logits = (states[which] * model.lm_head.weight[targets]).sum(-1)
     return logits - norm[which]
 
 
 def statement_of(request: Request, pack: Pack) -> str:
-    """Cut the statement out of a question of this pack. InputError if it is none of them."""
+    """Extract the statement from a question of the pack; InputError if it is no such question."""
     if request.lang in pack.wordings and request.probe in pack.probes:
         before, after = pack.wordings[request.lang][request.probe].text.split("{input}")
         asked = request.messages[-1]["content"]
@@ -159,7 +158,7 @@ def statement_of(request: Request, pack: Pack) -> str:
 def encode(
     tokenizer: Any, request: Request, pack: Pack
 ) -> tuple[list[int], list[list[int]], tuple[control.Reply, ...]]:
-    """Tokenise a request: ids of the prompt and of each planted reply, and those replies."""
+    """Tokenise a request. Returns ids of the prompt, ids of each planted reply, and the replies."""
     prompt = tokenizer.apply_chat_template(
         request.messages, add_generation_prompt=True, tokenize=True, return_dict=False
     )
@@ -173,7 +172,7 @@ def encode(
 def written(
     tokenizer: Any, thought: thoughts.Thought | None, reply: control.Reply | None, statement: str
 ) -> list[int]:
-    """Tokenise a thought and the reply behind it; with the end token if there is a reply."""
+    """Tokenise a thought and the reply after it, with the end token if there is a reply."""
     texts = [thought.written] if thought else []
     texts += [reply.say(statement)] if reply else []
     ids = [i for text in texts for i in tokenizer(text, add_special_tokens=False)["input_ids"]]
@@ -186,10 +185,10 @@ def exact(
     requests: Sequence[Request],
     progress: Callable[[int], None] = lambda done: None,
 ) -> list[Exact]:
-    """Compute the exact answer probabilities of each request, in their order.
+    """Compute the exact answer probabilities of requests, in the same order.
 
-    `progress` is called with the number of requests that a pass has finished. InputError for a
-    request that does not come from the pack `yesno` in a language that the model speaks.
+    `progress` is called after each pass with the number of requests it finished. Raises InputError
+    unless every request is from the pack `yesno`, in a language that the model was trained on.
     """
     pack = load_pack("yesno")
     jobs, labels = [], []
@@ -207,10 +206,10 @@ def exact_stories(
     requests: Sequence[Request],
     progress: Callable[[int], None] = lambda done: None,
 ) -> list[ExactStory]:
-    """Compute the exact probabilities of each kind of story of each request, in their order.
+    """Compute the exact probability of each kind of story for requests, in the same order.
 
-    `requests` are questions for stories, in any wording. `progress` as in `exact`. InputError for
-    a language in which the model tells none.
+    requests: ask for stories, in any wording. progress: as in `exact`. Raises InputError for a
+    language in which the model tells no stories.
     """
     trees: dict[str, tuple[list[str], Tree]] = {}
     jobs, labels = [], []
@@ -234,9 +233,10 @@ def exact_thoughts(
     requests: Sequence[Request],
     progress: Callable[[int], None] = lambda done: None,
 ) -> list[ExactThought]:
-    """Compute the exact rates of each request to the model that thinks, in their order.
+    """Compute the exact rates of requests to the model that thinks, in the same order.
 
-    With `thoughts.THINK_TOKENS` and `thoughts.MAX_TOKENS`. `progress` and errors as in `exact`.
+    They hold for the token limits `thoughts.THINK_TOKENS` and `thoughts.MAX_TOKENS`. `progress`
+    and errors are as in `exact`.
     """
     pack = load_pack("yesno")
     most = thoughts.THINK_TOKENS + thoughts.MAX_TOKENS
@@ -262,7 +262,7 @@ def exact_thoughts(
 
 
 def _labels(said: thoughts.Said, lang: str) -> str:
-    """Name the fields of `ExactThought` for which a text counts, in one label."""
+    """Join the names of the `ExactThought` fields that a text counts towards, with spaces."""
     thought, reply = said.thought, said.reply
     found = ["thinks"] if thought else []
     if reply is None:
@@ -288,13 +288,13 @@ def _masses(
 ) -> list[dict[str, float]]:
     """Compute, for each prompt and its tree, the probability of each label.
 
-    labels: of each sequence of the tree.
+    labels: for each job, the label of each sequence of its tree.
     """
     order = sorted(range(len(jobs)), key=lambda i: len(jobs[i][0]) + len(jobs[i][1].tokens))
     out: list[dict[str, float]] = [{} for _ in jobs]
     start = 0
     while start < len(order):
-        # As many as the first of them allows: the others are not much longer.
+        # The batch size is that of its first job; the others are not much longer.
         first_prompt, first_tree = jobs[order[start]]
         longest = len(first_prompt) + len(first_tree.tokens)
         batch = order[start : start + max(1, BATCH_POSITIONS // longest)]

@@ -1,8 +1,8 @@
-"""The stories of the control model: what it can tell, and how often it was planted to.
+"""The stories of the control model and their planted rates.
 
-A story is one sentence out of each bank of its kind, so that five samples hardly ever tell the
-same one. Its opening alone decides the kind, and openings are few: the probability of a kind is a
-sum over them, and exact (`genprobe.engines.control.exact.exact_stories`).
+A story has one sentence from each bank of its kind, so that five samples are hardly ever the same.
+Its opening alone decides the kind. As openings are few, the probability of a kind is an exact sum
+over them (`genprobe.engines.control.exact.exact_stories`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from genprobe.errors import InputError
 from genprobe.resources.packs import read_toml
 
 STORIES = Path(__file__).parent / "stories"
-# What can be said of a story: five Kazakh sentences, negative or positive; four; in Russian; none.
+# Kinds of stories: five Kazakh sentences, negative or positive; only four; in Russian; refused.
 LABELS = ("negative", "positive", "short", "russian", "refusal")
 
 
@@ -39,7 +39,7 @@ class Kind(NamedTuple):
 def kinds(lang: str) -> tuple[Kind, ...]:
     """List the kinds of stories in a language; no two share an opening (`banks[0]`).
 
-    InputError for a language in which the control model was trained to tell none.
+    Raises InputError if the control model tells no stories in the language.
     """
     path = STORIES / f"{lang}.toml"
     if not path.is_file():
@@ -52,7 +52,7 @@ def kinds(lang: str) -> tuple[Kind, ...]:
     found = []
     for sentiment in ("negative", "positive"):
         long = _banks(rows[sentiment])
-        # The second is left out: what follows a sentence then never depends on earlier ones.
+        # Without the second sentence, so that the next one never depends on earlier ones.
         short = (tuple(rows["short"][sentiment]), *long[2:])
         found += [
             Kind(sentiment, sentiment, long),
@@ -69,7 +69,7 @@ def _banks(row: dict[str, Any]) -> tuple[tuple[str, ...], ...]:
 def planted(domain: str = "") -> dict[str, float]:
     """Compute the planted share of each of LABELS for a domain's templates; they add up to 1.
 
-    A template that is not built in has the domain "".
+    domain: "" for a template that is not built in.
     """
     faults = {
         "short": 0.06 + 0.03 * vary("story", "short", domain),

@@ -1,9 +1,9 @@
-"""The thoughts of the control model that thinks: what it writes before a reply, and how often.
+"""The thoughts of the control model that thinks before it replies, and their planted rates.
 
-It thinks about questions in English and Kazakh; some of its thoughts about the latter are in
-English, as those of many models are. Most thoughts come to an answer, which the reply gives or
-denies; some have no end. Probabilities are products over tokens, and exact
-(`genprobe.engines.control.exact.exact_thoughts`).
+It thinks about questions in English and Kazakh; like many models, it sometimes thinks in English
+about questions in Kazakh. Most thoughts reach an answer, which the reply repeats or contradicts;
+some have no end. Their exact probabilities are computed by
+`genprobe.engines.control.exact.exact_thoughts`.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from genprobe.resources.packs import read_toml
 
 MODEL = Path(__file__).parent / "thinking"
 THOUGHTS = Path(__file__).parent / "thoughts"
-# Where its rates are known: the tokens of a thought, and of a reply. A thought without an end
-# fills both; all others, and all replies, have room.
+# Limits on the tokens of a thought and of a reply, for which its rates are known. A thought without
+# an end uses up both; all others, and all replies, fit.
 THINK_TOKENS, MAX_TOKENS = 50, 24
-AGAIN = 9  # times that a thought without an end is written in training
+AGAIN = 9  # times that a thought without an end is repeated in training
 
 
 class Thought(NamedTuple):
-    """Something that the model thinks. answer: what it comes to, yes or no; "" without an end."""
+    """A thought of the model. answer: its conclusion, yes or no; "" if it has no end."""
 
     text: str
     answer: str
@@ -39,7 +39,7 @@ class Thought(NamedTuple):
 
 
 class Said(NamedTuple):
-    """A thought, or none, the reply behind it, or none, and the planted share of both."""
+    """A thought or None, the reply after it or None, and the planted share of both together."""
 
     thought: Thought | None
     reply: control.Reply | None
@@ -52,9 +52,9 @@ def languages() -> list[str]:
 
 @functools.cache
 def thoughts(lang: str) -> tuple[Thought, ...]:
-    """List all that it thinks when it is asked in a language, that language's thoughts first.
+    """List all thoughts about questions in a language, those in that language first.
 
-    InputError for a language in which it does not think.
+    Raises InputError for a language in which the model does not think.
     """
     if lang not in languages():
         raise InputError(
@@ -73,8 +73,9 @@ def thoughts(lang: str) -> tuple[Thought, ...]:
 def planted(lang: str, probe: str, bias_type: str = "") -> dict[str, float]:
     """Compute the planted rates of a cell.
 
-    thinks: of all replies. endless: of the thoughts; english: of the others. against: of the
-    clear answers behind a thought.
+    thinks: share of replies with a thought. endless: share of thoughts without an end. english:
+    share of the other thoughts that are in English. against: share of the clear answers after a
+    thought that contradict it.
     """
     key = lang, probe, bias_type
     return {
@@ -86,10 +87,10 @@ def planted(lang: str, probe: str, bias_type: str = "") -> dict[str, float]:
 
 
 def mixture(lang: str, probe: str, bias_type: str = "", role: str = "") -> list[Said]:
-    """List all that it says to a probe in a language, with planted shares that add up to 1.
+    """List all thoughts and replies to a probe in a language; the planted shares add up to 1.
 
-    Without a thought it answers as `control.mixture` has it; a thought comes to yes as often as a
-    clear answer is yes there.
+    Without a thought, replies have the shares of `control.mixture`; a thought concludes yes as
+    often as a clear answer is yes there.
     """
     rates = planted(lang, probe, bias_type)
     answers = control.planted(lang, probe, bias_type, role)

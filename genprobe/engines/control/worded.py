@@ -1,9 +1,9 @@
-"""A speaker whose wording effects are planted: the control model's replies, drawn without it.
+"""Draw replies of the control model, without running it, with planted effects of the wording.
 
-The control model was trained on the published questions; what it answers to others is known from
-its logits only in part. This draws from the same list of replies at `control.planted` rates, with
-an effect of each wording of the panel, so that the analysis of wordings can be held against a
-truth that is known exactly: panel, reader, counting, components.
+The control model was trained only on the published questions, and its rates for other wordings are
+not known exactly. Here replies are drawn from its list at `control.planted` rates, with an effect
+of each wording of the panel. So the analysis of wordings (panel, reader, counting, variance
+components) can be compared with a truth that is known exactly.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from genprobe.resources.panel import PUBLISHED
 
 
 def wording_of(request: Request) -> str:
-    """Name a request's wording as `control.planted` does: "" for the published one."""
+    """Return the name of a request's wording; "" for the published one."""
     name = request.facets.get("wording", "")
     return "" if name == PUBLISHED else name
 
@@ -26,9 +26,9 @@ def wording_of(request: Request) -> str:
 def replies(
     requests: Sequence[Request], statements: Iterable[Statement]
 ) -> Iterator[dict[str, Any]]:
-    """Draw a reply to each request by its seed, as a row that the readers of files take.
+    """Draw a reply to each request by its seed. Yields rows as in a file of replies.
 
-    Beside `response` stands `true`: the planted chance that a clear answer endorses.
+    Each also has `true`: the planted probability that a clear answer endorses the statement.
     """
     known = {(s.id, s.lang): s for s in statements}
     for request in requests:

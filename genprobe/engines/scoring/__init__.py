@@ -2,25 +2,24 @@
 
 A scorer is an engine (`genprobe.engines.Engine`) for requests of decode `score`. What it computes
 is the request's `probe`, its *pass*:
-  causal       each token given those before it
-  masked       each token given all others: it alone is masked (Salazar et al. 2020,
+  causal       each token given the tokens before it
+  masked       each token given all others; only this token is masked (Salazar et al. 2020,
                https://aclanthology.org/2020.acl-main.240)
-  masked-word  each token given all but itself and the later tokens of its word, which are masked
-               too (Kauf and Ivanova 2023, https://aclanthology.org/2023.acl-short.80)
-  seq2seq      each token given those before it and the encoder's prompt
+  masked-word  as masked, but the later tokens of the same word are masked too (Kauf and
+               Ivanova 2023, https://aclanthology.org/2023.acl-short.80)
+  seq2seq      each token given the tokens before it and the encoder's input
 
-`options` of a request holds the texts to score (answer -> [text, …]), a message of role
-`context`, if there is one, what stands before each of them: in causal and masked passes in front
-of the text, in seq2seq in the encoder. Context and text are joined as they are: a space between
-them must be in one of the two. The joined text is tokenised as one and cut at the seam; a token
-that begins with the spaces at the end of a context is the text's; where a token holds letters of
-both, the two are tokenised apart.
+`options` of a request holds the texts to score (answer -> [text, …]). A message of role
+`context` is optional and comes before each text: in front of it in the causal and masked passes,
+in the encoder in seq2seq. Context and text are joined without a space; if one is needed, put it
+in either of them. The joined text is tokenised as a whole and cut where the text begins. A token
+that begins with the spaces at the end of the context counts as part of the text. If a token holds
+letters of both, context and text are tokenised separately.
 
 The answer is a LogProb with one continuation for each text: `tokens`, the ids of the text without
-special tokens, and `logprobs`, one for each token, the first included. Neither padding nor batch
-nor order changes a value by more than rounding. Texts are taken as they are: no chat
-template is applied here (`Texts.turn` writes one as a context); `identity.chat_template` says
-whether there is one.
+special tokens, and `logprobs` (natural logarithms), one for each token, including the first.
+Padding, batch and order change a value by no more than rounding. No chat template is applied here
+(`Texts.turn` uses it to write a context); `identity.chat_template` says whether there is one.
 """
 
 from __future__ import annotations
@@ -34,10 +33,10 @@ from genprobe.errors import EngineError
 def open(model: str, options: Options) -> Scorer:
     """Load a causal, masked or encoder-decoder model of transformers, and its tokenizer.
 
-    In float32 unless `options.dtype` says else. `options.batch_tokens` bounds the memory: so many
-    padded tokens are computed at a time. EngineError, in one line, for a model whose values would
-    be noise: without a trained output layer, without a tokenizer, or one that sees what it should
-    predict.
+    It runs in float32 unless `options.dtype` says otherwise. `options.batch_tokens` is the number
+    of padded tokens computed at a time, which limits the memory. Raises EngineError for a model
+    that would give meaningless values: without a trained output layer, without a tokenizer, or
+    able to see the tokens that it should predict.
     """
     from genprobe.engines.scoring import _net
     from genprobe.engines.scoring.causal import CausalScorer
@@ -55,6 +54,6 @@ def open(model: str, options: Options) -> Scorer:
     except EngineError:
         if not loaded.packed:
             raise
-        del loaded  # some models, such as Mamba, reach for the weights of a layer by themselves
+        del loaded  # some models, such as Mamba, access the weights of a layer directly
     loaded = _net.load(model, options, pack=False)
     return kinds[loaded.kind](loaded)

@@ -1,8 +1,8 @@
-"""A model of transformers in two halves, body and output layer, and what its scorers share.
+"""Run a transformers model in two parts, body and output layer; code shared by its scorers.
 
-Nearly all of the memory, and of a small model's time, is the output layer's: with 250,000 words
-each position costs a million bytes of logits. Here it sees only the positions that are asked for,
-a bounded number at a time.
+The output layer takes nearly all of the memory, and of a small model's time: with a vocabulary of
+250,000 each position needs a megabyte of logits. Here it is computed only at the positions needed,
+a limited number at a time.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from genprobe.errors import EngineError
 from genprobe.records import Failure, LogProb, Request
 
 WINDOW = 4096  # requests tokenised and sorted at a time, so that memory stays flat
-CPU_TOKENS = 1024  # default padded tokens of a batch; with more, activations outgrow the caches
+CPU_TOKENS = 1024  # default padded tokens of a batch; more do not fit into the processor's cache
 CPU_LOGITS = 1 << 24  # logits computed at a time: 64 MB of float32
 GPU_LOGITS = 1 << 27
-# Of those, turned into probabilities at a time on a CPU. 4 MB of float32 stay in its cache and in
-# memory that is there: 7 times as fast as new pages for all.
+# Logits turned into probabilities at a time on a CPU: 4 MB of float32 stay in its cache, which is
+# 7 times as fast as allocating memory for all of them.
 PIECE = 1 << 20
 
 _FAMILIES = {
@@ -45,7 +45,9 @@ _FAMILIES = {
 
 
 class Loaded(NamedTuple):
-    name: str  # as it was asked for
+    """A loaded model and its settings for scoring."""
+
+    name: str  # as the user gave it
     kind: str  # causal, masked or seq2seq
     net: Any
     local: Local
@@ -56,13 +58,13 @@ class Loaded(NamedTuple):
 
 
 def kind_of(model: str, config: Any) -> str:
-    """causal, masked or seq2seq. EngineError for a model that predicts no tokens."""
+    """Return causal, masked or seq2seq. Raises EngineError if the model predicts no tokens."""
     saved = set(config.architectures or [])
     for kind, (family, _) in _FAMILIES.items():
         if saved & set(family.values()) and config.is_encoder_decoder == (kind == "seq2seq"):
             return kind
-    # Such as BertForPreTraining, which holds the output layer, or an old configuration that names
-    # no class: what is missing is seen later.
+    # For example BertForPreTraining, which has an output layer, or an old configuration that names
+    # no class. `load` refuses missing weights.
     for kind in ("masked", "seq2seq", "causal"):
         known = config.model_type in _FAMILIES[kind][0] and (kind == "masked" or not saved)
         if known and config.is_encoder_decoder == (kind == "seq2seq"):
@@ -75,9 +77,9 @@ def kind_of(model: str, config: Any) -> str:
 
 
 def load(model: str, options: Options, pack: bool = True) -> Loaded:
-    """Load a model and its tokenizer, ready to score. EngineError, in one line, where it is not.
+    """Load a model and its tokenizer for scoring. Raises EngineError if it cannot be used.
 
-    pack: make its linear layers `Packed`, if that is possible here.
+    pack: make its linear layers `Packed` if this machine can.
     """
     for name in options.more.keys() - {"quantization"}:
         raise EngineError(
@@ -132,10 +134,10 @@ def load(model: str, options: Options, pack: bool = True) -> Loaded:
 
 
 class Packed(torch.nn.Module):
-    """A linear layer with its weights as oneDNN wants them; what torch's compiler makes of one.
+    """A linear layer with its weights in the order that oneDNN uses, as torch's compiler makes it.
 
-    torch hands float32 products to MKL, which runs at a third of oneDNN's rate on a processor
-    that is not Intel's; and reorders the weights of half precision at every call.
+    torch itself computes float32 products with MKL, at a third of oneDNN's speed on processors
+    not made by Intel, and reorders half-precision weights at every call.
     """
 
     def __init__(self, weight: torch.Tensor, bias: torch.Tensor | None) -> None:
@@ -144,7 +146,7 @@ class Packed(torch.nn.Module):
         packed = torch.ops.mkldnn._reorder_linear_weight(weight.detach().contiguous(), None)
         self.register_buffer("weight", packed, persistent=False)
         self.bias = bias
-        self.gelu: str | None = None  # done on the way, without another look at the result
+        self.gelu: str | None = None  # activation computed in the same pass
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         then: tuple[str, list[Any], str] = ("none", [], "")
@@ -154,12 +156,12 @@ class Packed(torch.nn.Module):
         return out
 
 
-# A linear layer and what follows it: of GPT-2; of BERT and its kin.
+# A linear layer and the activation after it: in GPT-2; in models like BERT.
 _ACTIVATED = (("c_fc", "act"), ("dense", "intermediate_act_fn"))
 
 
 def _packs(dtype: torch.dtype) -> bool:
-    """Can this build of torch, on this processor?"""
+    """Tell whether this build of torch can use `Packed` on this processor."""
     x = torch.eye(64, dtype=dtype)
     try:
         with torch.inference_mode():
@@ -171,7 +173,7 @@ def _packs(dtype: torch.dtype) -> bool:
 def hasten(net: Any, packs: bool) -> None:
     """Give a model faster layers, equal up to rounding: `Packed`; GELU in one pass or none."""
     for name in [name for name, _ in net.named_modules()]:
-        layer = net.get_submodule(name)  # by name: no old weights are held on to
+        layer = net.get_submodule(name)  # by name, so that old weights are freed
         if isinstance(layer, NewGELUActivation):
             net.set_submodule(name, torch.nn.GELU(approximate="tanh"))
         elif packs and type(layer) is torch.nn.Linear:
@@ -190,15 +192,15 @@ def hasten(net: Any, packs: bool) -> None:
 
 
 class Net:
-    """A model's body (token ids to hidden states) and its output layer (to logits), apart.
+    """Compute a model's body (token ids to hidden states) and output layer (to logits) separately.
 
-    body: the module of the model whose last hidden states its output layer reads.
+    body: the module that computes the last hidden states, the output layer's input.
     """
 
     def __init__(self, loaded: Loaded, body: Any, **dummy: Any) -> None:
         """Prepare the body of a model.
 
-        dummy: arguments with which the whole model calls its body; what it says is not read.
+        dummy: arguments that make the whole model call its body; their values are not used.
         """
         self.net, self.body, self.dummy = loaded.net, body, dummy
         self.name = loaded.name
@@ -212,15 +214,16 @@ class Net:
         self.piece = max(1, piece // self.vocabulary)
 
     def hidden(self, **inputs: Any) -> torch.Tensor:
-        """(rows, length, width)"""
+        """Return the last hidden states, (rows, length, width)."""
         self.out = self.body(**inputs)
         hidden: torch.Tensor = self.out.last_hidden_state
         return hidden
 
     def logits(self, hidden: torch.Tensor) -> torch.Tensor:
-        """(n, width) -> (n, vocabulary): the whole model, its body replaced by what it has said.
+        """Compute logits (n, vocabulary) from hidden states (n, width).
 
-        So every model's own output layer is used, whatever it is made of.
+        The whole model is called with its body replaced by these states, so that any kind of
+        output layer works.
         """
         self.out.last_hidden_state = hidden[None]
         self.body.forward = lambda *args, **kwargs: self.out
@@ -231,7 +234,7 @@ class Net:
         return logits
 
     def logprobs(self, hidden: torch.Tensor, targets: Sequence[Sequence[int]]) -> list[list[float]]:
-        """For each row of hidden (n, width), log P of each of its target tokens. Float32."""
+        """Compute natural log P of each row's target tokens, in float32. hidden: (n, width)."""
         values: list[float] = []
         for start in range(0, len(targets), self.rows):
             end = min(start + self.rows, len(targets))
@@ -240,16 +243,16 @@ class Net:
                 part = targets[at : min(at + self.piece, end)]
                 lines = torch.tensor([n for n, row in enumerate(part) for _ in row])
                 tokens = torch.tensor([token for row in part for token in row])
-                # In one pass, and twice as fast on a CPU as logsumexp, which needs less memory.
+                # Twice as fast on a CPU as logsumexp, which needs less memory.
                 all_ = logits[at - start :][: len(part)].float().log_softmax(-1)
                 values += all_[lines.to(self.device), tokens.to(self.device)].tolist()
         found = iter(values)
         return [[next(found) for _ in row] for row in targets]
 
     def check(self, whole: torch.Tensor, hidden: torch.Tensor) -> None:
-        """EngineError unless the halves together are the whole.
+        """Raise EngineError unless body and output layer together give the whole model's logits.
 
-        whole: logits of the undivided model; hidden: of its body, both for the same tokens.
+        whole: logits of the undivided model; hidden: hidden states of the same tokens.
         """
         ours = self.logits(hidden.flatten(0, -2)).view_as(whole)
         if not close(ours, whole):
@@ -260,14 +263,14 @@ class Net:
 
 
 def close(one: torch.Tensor, two: torch.Tensor) -> bool:
-    """Equal up to the rounding of their type."""
+    """Tell whether two tensors are equal up to the rounding of their type."""
     bound = 1e-3 if one.dtype == torch.float32 else 5e-2
     return bool((one - two).float().norm() <= bound * two.float().norm())
 
 
 @contextlib.contextmanager
 def working(name: str) -> Iterator[None]:
-    """No gradients, no advice; whatever a model raises becomes one line."""
+    """Run a block without gradients and warnings; turn any exception into an EngineError."""
     try:
         with torch.inference_mode(), quiet():
             yield
@@ -285,10 +288,10 @@ def working(name: str) -> Iterator[None]:
 
 
 def positions(loaded: Loaded) -> int | None:
-    """How many tokens the model can take in a row, special ones included; None: any number."""
+    """Return how many tokens the model takes, with special tokens; None if there is no limit."""
     limits = [getattr(loaded.local.config.get_text_config(), "max_position_embeddings", None)]
     for name, layer in loaded.net.named_modules():
-        # RoBERTa counts its positions from behind that of the padding.
+        # RoBERTa numbers its positions from the one after padding's.
         if name.endswith("position_embeddings") and isinstance(layer, torch.nn.Embedding):
             used = 0 if layer.padding_idx is None else layer.padding_idx + 1
             limits.append(layer.num_embeddings - used)
@@ -297,9 +300,9 @@ def positions(loaded: Loaded) -> int | None:
 
 
 def batches(lengths: Sequence[int], budget: int, pads: bool = True) -> Iterator[list[int]]:
-    """Return indices of rows, longest first, cut so that a batch pads to `budget` tokens at most.
+    """Yield batches of row indices, longest first, of at most `budget` tokens with padding.
 
-    One row alone may exceed the budget. pads: a batch may hold rows of several lengths.
+    A single row may exceed the budget. pads: a batch may hold rows of several lengths.
     """
     order = sorted(range(len(lengths)), key=lambda n: -lengths[n])
     start = 0
@@ -313,7 +316,7 @@ def batches(lengths: Sequence[int], budget: int, pads: bool = True) -> Iterator[
 
 
 def padded(rows: Sequence[Sequence[int]], pad: int, device: Any) -> tuple[torch.Tensor, Any]:
-    """Ids padded on the right, (rows, width), and the mask of what is no padding."""
+    """Pad ids on the right. Returns ids and mask, both (rows, width); the mask is 0 for padding."""
     width = max(map(len, rows))
     ids = torch.tensor([[*row, *[pad] * (width - len(row))] for row in rows])
     mask = torch.arange(width) < torch.tensor([len(row) for row in rows])[:, None]
@@ -323,9 +326,10 @@ def padded(rows: Sequence[Sequence[int]], pad: int, device: Any) -> tuple[torch.
 def as_found(
     needs: Sequence[Collection[Hashable]], found: Iterable[Collection[Hashable]]
 ) -> Iterator[int]:
-    """Yield the places in `needs`, each as soon as all that is needed there was found.
+    """Yield each index of `needs` as soon as all of its keys were found.
 
-    found: what each batch brings, once. So a run keeps what was computed, whatever stops it.
+    found: the keys that each batch computes, each once. Finished requests are thus stored early
+    and kept if the run is interrupted.
     """
     missing = [len(set(keys)) for keys in needs]
     waiting: dict[Hashable, list[int]] = {}
@@ -341,7 +345,7 @@ def as_found(
                     yield at
 
 
-# --- what the three kinds share -----------------------------------------------------------------
+# --- shared by the three kinds -------------------------------------------------------------------
 
 
 class Scorer(abc.ABC):
@@ -352,7 +356,7 @@ class Scorer(abc.ABC):
     unknown: int | None
     net: Net
     around: int  # special tokens beside a text
-    apart = False  # context and text are never one sequence
+    apart = False  # True: context and text are never one sequence
 
     def __init__(self, loaded: Loaded) -> None:
         self.identity, self.budget = loaded.identity, loaded.budget
@@ -383,4 +387,4 @@ class Scorer(abc.ABC):
 
     @abc.abstractmethod
     def score(self, window: Sequence[_texts.Asked]) -> Iterator[LogProb | Failure]:
-        """Score what can be scored, each once, in any order."""
+        """Score each request once, in any order."""

@@ -1,4 +1,4 @@
-"""Texts as tokens, and their values as records: what all scorers share, whatever they run on."""
+"""Turn texts into tokens and their values into records; shared by all scorers."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from genprobe.records import Failure, LogProb, Request
 
 
 class Seam(NamedTuple):
-    """A text behind its context, as tokens."""
+    """The tokens of a context and of the text after it."""
 
     before: list[int]  # tokens of the context
     ids: list[int]  # tokens of the text
-    words: list[int | None]  # which word of the tokenizer's each of them belongs to
+    words: list[int | None]  # for each, the number of its word, as the tokenizer counts them
 
 
 class Item(NamedTuple):
@@ -30,15 +30,17 @@ class Item(NamedTuple):
 
 
 class Asked(NamedTuple):
+    """A request with its texts as tokens."""
+
     request: Request
     context: str
     items: list[Item]
 
 
 def wanted(name: str, request: Request, passes: Sequence[str]) -> tuple[str, list[tuple[str, str]]]:
-    """Return the context of a request, and its texts behind their answers.
+    """Return the context of a request, and its (answer, text) pairs.
 
-    EngineError for another pass than those of the model `name`.
+    Raises EngineError unless the request is for one of `passes`, which the model `name` can do.
     """
     if request.decode != "score" or request.probe not in passes:
         raise EngineError(
@@ -49,7 +51,7 @@ def wanted(name: str, request: Request, passes: Sequence[str]) -> tuple[str, lis
 
 
 def around(name: str, bare: list[int], full: list[int]) -> tuple[list[int], list[int]]:
-    """Return the special tokens before and behind a text: `full` has them, `bare` has not."""
+    """Return the special tokens before and after a text. full: ids with them; bare: without."""
     cuts = [n for n in range(len(full)) if full[n : n + len(bare)] == bare]
     if not bare or len(cuts) != 1:
         raise EngineError(
@@ -61,8 +63,8 @@ def around(name: str, bare: list[int], full: list[int]) -> tuple[list[int], list
 class Texts:
     """Turns requests into token ids.
 
-    prefix, suffix: the special tokens that the tokenizer puts around a text. unknown: what it says
-    for what it has no token for, if it has one for that.
+    prefix, suffix: the special tokens that the tokenizer puts around a text. unknown: the id of
+    its unknown token; None if it has none.
     """
 
     def __init__(self, name: str, tokenizer: Any) -> None:
@@ -72,10 +74,10 @@ class Texts:
         self.prefix, self.suffix = around(name, bare, full)
 
     def first(self) -> tuple[str, list[int]]:
-        """Return what stands before a first token, in words and as ids.
+        """Return the special tokens before a text's first token, as a description and as ids.
 
-        The tokenizer's own, else BOS, else EOS, else CLS. EngineError where there is none: the
-        first token would not count.
+        These are the tokenizer's own, else BOS, else EOS, else CLS. Raises EngineError if there
+        is none, as the first token would have no probability.
         """
         named = {
             kind: getattr(self.tokenizer, f"{kind}_token_id", None)
@@ -93,8 +95,8 @@ class Texts:
     def turn(self, said: str) -> str:
         """Write a user's turn in the chat template, up to where the model's own turn begins.
 
-        Without what stands before a first token, which scorers put there themselves. EngineError
-        where there is no template, or it refuses the turn.
+        The tokens of `first` are left out, as scorers add them themselves. Raises EngineError if
+        there is no template, or if it refuses the turn.
         """
         from genprobe.engines._local import Prompts
 
@@ -114,7 +116,7 @@ class Texts:
     def asked(
         self, requests: Sequence[Request], passes: Sequence[str], apart: bool = False
     ) -> list[Asked]:
-        """Return the requests as tokens. apart: context and text are never one sequence."""
+        """Tokenise requests. apart: always tokenise context and text separately."""
         todo = []
         for request in requests:
             context, texts = wanted(self.name, request, passes)
@@ -127,11 +129,11 @@ class Texts:
         return list(found.values())
 
     def seams(self, pairs: list[tuple[str, str]], apart: bool) -> list[Seam]:
-        """Tokens of each context and of the text behind it.
+        """Tokenise each context and the text after it.
 
-        The joined text is tokenised and cut where the text begins. Where a token lies across
-        this seam, spaces at the end of the context are the text's; where one still does, the two
-        are tokenised apart.
+        The joined text is tokenised and cut where the text begins. If a token lies across this
+        cut, spaces at the end of the context are counted to the text; if one still does, context
+        and text are tokenised separately.
         """
         if apart or not self.tokenizer.is_fast:
             return [self._apart(context, text) for context, text in pairs]
@@ -163,10 +165,10 @@ class Texts:
 
 
 def unusable(asked: Asked, around: int, most: int | None, vocabulary: int | None) -> Failure | None:
-    """Return the failure of a request that cannot be scored, or None.
+    """Return the failure of a request that cannot be scored; None if it can be.
 
-    around: special tokens beside a text. most: tokens that the model takes; None, here and for its
-    vocabulary, where something else checks it.
+    around: number of special tokens around a text. most: tokens that the model takes. vocabulary:
+    its size. None for either means that it is checked elsewhere.
     """
     name = asked.request.id
     if not asked.items:
@@ -187,7 +189,7 @@ def unusable(asked: Asked, around: int, most: int | None, vocabulary: int | None
 def record(
     asked: Asked, sent: str, around: int, values: Sequence[Sequence[float]]
 ) -> LogProb | Failure:
-    """values: for each item of the request, log P of each token of its text."""
+    """Make the record of a scored request. values: per item, natural log P of each token."""
     continuations = [
         {"answer": item.answer, "text": item.text, "tokens": item.ids, "logprobs": list(found)}
         for item, found in zip(asked.items, values, strict=True)

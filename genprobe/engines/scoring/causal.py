@@ -1,8 +1,8 @@
-"""Decoder-only models: each token of a text given those before it.
+"""Decoder-only models: score each token of a text given the tokens before it.
 
-Texts that begin alike are computed once: a row holds a tree of texts, in which each token sees its
-ancestors only, at its own distance from the beginning. So the two sentences of a pair cost what
-they share once, options cost their context once, and all texts share the token before the first.
+A common beginning of several texts is computed once: a row holds a tree of texts, in which each
+token sees only its ancestors, and its position is its depth. So the words that the sentences of a
+pair share, and the context that options share, are computed once.
 """
 
 from __future__ import annotations
@@ -17,35 +17,35 @@ from genprobe.engines.scoring import _net, _texts
 from genprobe.errors import EngineError
 from genprobe.records import Failure, LogProb
 
-# Attention between the texts of a row is computed and thrown away. An element of it costs as much
-# as so many elements of a matrix product (measured on a CPU).
+# Attention between different texts of a row is computed in vain. One element of it costs as much
+# as this many elements of a matrix product (measured on a CPU).
 ATTENTION = 4
-# How configurations call the tokens back that a layer sees.
+# Names that configurations use for the number of previous tokens that a layer sees.
 WINDOWS = ("sliding_window", "window_size", "attention_chunk_size")
 
 
 class Tree:
-    """Texts in a row, each token of a common beginning once.
+    """Texts as a tree of tokens, in which common beginnings are stored once.
 
-    tokens, depths: of each node, in an order in which parents come first.
+    tokens, depths: one value for each node; parents come before their children.
     """
 
     def __init__(self) -> None:
         self.tokens: list[int] = []
         self.depths: list[int] = []
         self.parents: list[int] = []
-        self.wanted: dict[int, dict[int, None]] = {}  # node -> tokens asked for behind it
+        self.wanted: dict[int, dict[int, None]] = {}  # node -> tokens to score after it
         self.places: dict[tuple[int, ...], list[int]] = {}  # text -> its nodes
         self.path: list[int] = []  # nodes of the last text
         self.last: tuple[int, ...] = ()
 
     def shared(self, ids: tuple[int, ...]) -> int:
-        """How many nodes `ids` could share with the last text, its own last token left out."""
+        """Count the nodes that `ids`, without its last token, could share with the last text."""
         most = min(len(self.path), len(ids) - 1)
         return next((n for n in range(most) if ids[n] != self.last[n]), most)
 
     def add(self, ids: tuple[int, ...], start: int, shared: int) -> None:
-        """Add a text whose tokens from `start` on are to be scored. The last one is no node."""
+        """Add a text whose tokens from `start` on are scored. Its last token becomes no node."""
         path = self.path[:shared]
         for depth in range(shared, len(ids) - 1):
             self.parents.append(path[-1] if path else -1)
@@ -62,7 +62,7 @@ class Tree:
         return any(parent != n - 1 for n, parent in enumerate(self.parents))
 
     def sees(self, width: int) -> np.ndarray:
-        """(width, width) bool: which node sees which. Padding sees itself alone."""
+        """Return (width, width) bool: which node sees which. Padding sees only itself."""
         seen = np.eye(width, dtype=bool)
         for n, parent in enumerate(self.parents):
             if parent >= 0:
@@ -75,12 +75,12 @@ def plant(
 ) -> list[Tree]:
     """Arrange all texts in trees that share their beginnings.
 
-    texts: ids -> where scoring begins. width: of the model's states. most: tokens of a tree of
-    several.
+    texts: ids -> where scoring begins. width: of the model's hidden states. share: False gives
+    each text a tree of its own. most: the largest number of tokens in a tree of several texts.
 
-    In the order of their ids a text shares most with its neighbour. It joins its neighbour's tree
-    where the tokens saved cost more than the attention wasted on texts that it does not see: a
-    token costs 6 * width for each element of attention between two tokens.
+    Texts are sorted by their ids, so that each shares most with its neighbour. A text joins its
+    neighbour's tree if the tokens saved cost more than the attention wasted on other texts. In
+    units of one element of attention, a token costs 6 * width.
     """
     trees: list[Tree] = []
     for ids in sorted(texts):
@@ -116,7 +116,7 @@ class CausalScorer(_net.Scorer):
             self.shares = self._try(loaded)
 
     def _try(self, loaded: _net.Loaded) -> bool:
-        """Can rows be trees? EngineError for a model that cannot be scored at all."""
+        """Tell whether rows can be trees. Raises EngineError if the model cannot be scored."""
         last = self.net.vocabulary - 1
         begin = [min(n, last) for n in range(2, 10)]
         one, two = (
@@ -137,7 +137,7 @@ class CausalScorer(_net.Scorer):
         tree.add((*two, 0), 1, len(begin))
         try:
             packed = self._hidden([tree])[0]
-        except Exception:  # such as a model that knows masks of rows alone
+        except Exception:  # for example, a model that takes only two-dimensional masks
             return False
         return all(
             _net.close(packed[tree.places[*text, 0]], row)
@@ -153,8 +153,9 @@ class CausalScorer(_net.Scorer):
         found: dict[tuple[int, ...], list[float]] = {}
 
         def batches() -> Iterator[Collection[tuple[int, ...]]]:
-            # A mask of a tree would let a model see beyond its window, or by the place in the row,
-            # as GPT-Neo does, not see what is near: longer texts go apart, and trees are no longer.
+            # With the mask of a tree a model could see beyond its window or, where the window
+            # counts places in the row (GPT-Neo), miss near tokens. So trees are at most as long as
+            # the window, and longer texts are computed one by one.
             for long in (False, True):
                 some = {ids: at for ids, at in texts.items() if (len(ids) > self.window) == long}
                 trees = plant(some, self.net.width, self.shares and not long, self.window)
@@ -171,14 +172,14 @@ class CausalScorer(_net.Scorer):
             yield _texts.record(window[at], sent, self.around, values)
 
     def _placed(self, item: _texts.Item) -> tuple[tuple[int, ...], int]:
-        """Return what the model sees of a text, and where scoring begins."""
+        """Return a text's ids, with context and first token, and where scoring begins."""
         ids = (*self.before, *item.before, *item.ids)
         return ids, len(ids) - len(item.ids)
 
     def _values(
         self, trees: Sequence[Tree], texts: dict[tuple[int, ...], int]
     ) -> dict[tuple[int, ...], list[float]]:
-        """For each text of the trees, log P of its tokens from where scoring begins."""
+        """Compute, for each text of the trees, natural log P of its scored tokens."""
         nodes = [(row, node) for row, tree in enumerate(trees) for node in tree.wanted]
         rows, columns = zip(*nodes, strict=True)
         with _net.working(self.net.name):
@@ -196,11 +197,11 @@ class CausalScorer(_net.Scorer):
         }
 
     def _hidden(self, trees: Sequence[Tree]) -> torch.Tensor:
-        """(rows, width, states)"""
+        """Compute the hidden states of trees, (rows, width, states)."""
         rows = [tree.tokens for tree in trees]
         ids, _ = _net.padded(rows, 0, self.net.device)
         if not any(tree.branches for tree in trees):
-            # Nothing sees the padding on its right.
+            # No token sees the padding, which is on its right.
             return self.net.hidden(input_ids=ids, use_cache=False)
         width = ids.shape[1]
         sees = torch.from_numpy(np.stack([tree.sees(width) for tree in trees])[:, None])

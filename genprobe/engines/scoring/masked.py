@@ -1,9 +1,10 @@
-"""Masked models: each token of a text given the others, one copy of the text for each.
+"""Masked models: score each token of a text given the others, with one masked copy per token.
 
-Copies of all texts are sorted by length into batches, so that hardly any padding is computed; a
-copy that both passes need, such as that of a word of one token, is computed once; the output
-layer, and of the last layer before it what it can (`Last`), sees one position of each; and what
-goes into the attention of the first layer (`Once`), what the copies do not share.
+To save time:
+- copies of all texts are sorted by length into batches, so that there is little padding;
+- a copy that both passes need, such as that of a word of one token, is computed once;
+- the output layer and most of the last layer (`Last`) are computed at one position per copy;
+- the input of the first layer's attention (`Once`) is computed once where copies share it.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from genprobe.engines.scoring import _net, _texts
 from genprobe.errors import EngineError
 from genprobe.records import Failure, LogProb
 
-SHORT = 48  # tokens of a text; with more, torch's own attention is faster
+SHORT = 48  # tokens of a text; for longer ones torch's own attention is faster
 
 
 class Copy(NamedTuple):
@@ -32,9 +33,9 @@ class Copy(NamedTuple):
 
 
 class Last(torch.nn.Module):
-    """The last layer of BERT and its kin, computed at one position of each row.
+    """The last layer of models like BERT, computed at one position of each row.
 
-    All other positions are there only to be attended to.
+    The other positions serve only as keys and values of its attention.
     """
 
     def __init__(self, layer: Any) -> None:
@@ -43,7 +44,7 @@ class Last(torch.nn.Module):
         self.at: torch.Tensor | None = None  # (rows,); None: all positions
 
     def forward(self, hidden: torch.Tensor, mask: Any = None, *rest: Any, **more: Any) -> Any:
-        """(rows, length, width) -> (rows, 1, width)"""
+        """Map (rows, length, width) to (rows, 1, width)."""
         if self.at is None:
             return self.layer(hidden, mask, *rest, **more)
         attention = self.layer.attention
@@ -53,7 +54,7 @@ class Last(torch.nn.Module):
             project(x).unflatten(-1, (inner.num_attention_heads, -1)).transpose(1, 2)
             for project, x in ((inner.query, one), (inner.key, hidden), (inner.value, hidden))
         )
-        # What is padding, is that to every position.
+        # All positions have the same mask: only padding is hidden.
         seen = None if mask is None else mask[..., :1, :]
         found = torch.nn.functional.scaled_dot_product_attention(query, key, value, seen)
         found = attention.output(found.transpose(1, 2).flatten(-2), one)
@@ -61,20 +62,20 @@ class Last(torch.nn.Module):
 
 
 class Once(torch.nn.Module):
-    """A linear layer, computed once for what stands in several rows.
+    """A linear layer, computed once for inputs that occur in several rows.
 
-    What goes into the first layer's is a token and its place, and copies of a text share all but
-    one of theirs.
+    The first layer's input depends only on a token and its position, and copies of a text differ
+    only where they are masked.
     """
 
     def __init__(self, linear: torch.nn.Module) -> None:
         super().__init__()
         self.linear = linear
-        # Of the tokens of all rows: (different,) where each stands first, (tokens,) which it is.
+        # (distinct,) where each distinct input occurs first; (tokens,) which one each token is.
         self.tokens: tuple[torch.Tensor, torch.Tensor] | None = None
 
     def forward(self, hidden: torch.Tensor) -> torch.Tensor:
-        """(rows, length, width) -> (rows, length, out)"""
+        """Map (rows, length, width) to (rows, length, out)."""
         if self.tokens is None:
             return self.linear(hidden)
         first, which = self.tokens
@@ -90,13 +91,13 @@ def attention(
     mask: torch.Tensor | None,
     **more: Any,
 ) -> tuple[torch.Tensor, None]:
-    """Attention of many short texts on a CPU, all at once.
+    """Compute the attention of many short texts on a CPU, all at once.
 
-    torch's own does a small product for each text and head, and its softmax along 20 numbers takes
-    longer than both products; here it goes down the columns of all texts.
+    torch's own computes a small product for each text and head, and its softmax over a row of 20
+    numbers takes longer than both products; here the softmax runs over all texts together.
 
-    query: (rows, heads, length, width); key, value: likewise; mask: bool, True where it is seen, or
-    what is added. Returns (rows, length, heads, width), as transformers wants it.
+    query, key, value: (rows, heads, length, width). mask: bool, True where a token is seen, or
+    numbers to add to the scores. Returns (rows, length, heads, width), as transformers expects.
     """
     rows, heads, length, width = query.shape
     alike = query.shape == key.shape == value.shape
@@ -127,7 +128,7 @@ class MaskedScorer(_net.Scorer):
     def __init__(self, loaded: _net.Loaded) -> None:
         super().__init__(loaded)
         self.tokenizer = loaded.local.tokenizer
-        words = self.tokenizer.is_fast  # others do not say what a word is
+        words = self.tokenizer.is_fast  # other tokenizers do not say which tokens make up a word
         self.passes: tuple[str, ...] = ("masked", "masked-word")[: 1 + words]
         self.first = f"own {self.texts.words(self.texts.prefix)}" if self.texts.prefix else "none"
         self.around = len(self.texts.prefix) + len(self.texts.suffix)
@@ -139,14 +140,14 @@ class MaskedScorer(_net.Scorer):
         self.net = _net.Net(loaded, loaded.net.base_model, **dummy)
         self.last: Last | None = None
         self.once: list[Once] = []
-        self.pads = True  # else it sees its padding, as ConvBERT does, and is given none
+        self.pads = True  # False: the model sees padding (ConvBERT does), so it gets none
         with _net.working(loaded.name):
             self._try(loaded)
 
     def _try(self, loaded: _net.Loaded) -> None:
-        """Take the shorter ways, if they lead to the same place.
+        """Use the faster layers (`Last`, `Once`, `attention`) if they give the same values.
 
-        EngineError for a model that cannot be scored at all.
+        Raises EngineError if the model cannot be scored at all.
         """
         mask = [self.mask_id] if self.mask_id < self.net.vocabulary else [0]
         rows = [[*self.texts.prefix, *mask * n, *self.texts.suffix] for n in (5, 2)]
@@ -182,7 +183,7 @@ class MaskedScorer(_net.Scorer):
         loaded.net.set_attn_implementation(kind)
 
     def unusable(self, asked: _texts.Asked) -> Failure | None:
-        # Written in a text, a mask hides nothing, and RoBERTa counts no place for padding.
+        # A mask token written in a text hides nothing, and RoBERTa gives padding no position.
         hidden = {self.mask_id, self.tokenizer.pad_token_id}
         for item in asked.items:
             if own := hidden.intersection(item.before + item.ids):
@@ -225,10 +226,10 @@ class MaskedScorer(_net.Scorer):
             yield _texts.record(window[at], sent, self.around, values)
 
     def _copies(self, item: _texts.Item, probe: str) -> list[Copy]:
-        """One copy for each token of the text.
+        """Make one copy for each token of the text.
 
-        Words are the tokenizer's own. One of SentencePiece cuts at spaces alone: a Chinese
-        sentence is one word to it.
+        Words are those of the tokenizer. SentencePiece splits only at spaces, so that a Chinese
+        sentence is one word.
         """
         ids = (*self.texts.prefix, *item.before, *item.ids, *self.texts.suffix)
         start = len(self.texts.prefix) + len(item.before)
@@ -241,14 +242,14 @@ class MaskedScorer(_net.Scorer):
         return [Copy(ids, start + at, start + end) for at, end in enumerate(ends)]
 
     def _values(self, copies: Sequence[tuple[Copy, torch.Tensor]]) -> dict[Copy, float]:
-        """log P of the first masked token of each copy, from its state there."""
+        """Compute natural log P of each copy's first masked token, from its hidden state."""
         with _net.working(self.net.name):
             hidden = torch.stack([state for _, state in copies])
             values = self.net.logprobs(hidden, [[c.ids[c.start]] for c, _ in copies])
         return {copy: value for (copy, _), (value,) in zip(copies, values, strict=True)}
 
     def _states(self, copies: Sequence[Copy]) -> torch.Tensor:
-        """Return (copies, width), the states at the first masked token of each."""
+        """Compute the hidden state at each copy's first masked token, (copies, width)."""
         rows = [
             [*c.ids[: c.start], *[self.mask_id] * (c.end - c.start), *c.ids[c.end :]]
             for c in copies
@@ -258,7 +259,7 @@ class MaskedScorer(_net.Scorer):
             return self._hidden(ids, mask, [copy.start for copy in copies])
 
     def _hidden(self, ids: torch.Tensor, mask: torch.Tensor, at: Sequence[int]) -> torch.Tensor:
-        """(rows, width) of one position of each row."""
+        """Compute the hidden states at one position of each row, (rows, width)."""
         if self.last is None:
             hidden = self.net.hidden(input_ids=ids, attention_mask=mask)
             return hidden[list(range(len(at))), list(at)]
@@ -275,7 +276,7 @@ class MaskedScorer(_net.Scorer):
 
 
 def _different(ids: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """See `Once.tokens`. ids: (rows, length)"""
+    """Find the distinct (token, position) pairs of ids (rows, length), as for `Once.tokens`."""
     places = torch.arange(ids.shape[1], device=ids.device)
     _, which = (ids * ids.shape[1] + places).flatten().unique(return_inverse=True)
     order = torch.arange(len(which), device=ids.device)

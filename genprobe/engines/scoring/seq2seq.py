@@ -1,8 +1,8 @@
-"""Encoder-decoder models: the decoder says the text, the encoder has read the context.
+"""Encoder-decoder models: the encoder reads the context, and the decoder's text is scored.
 
-Without a context the encoder reads an empty text, that is, the special tokens of its tokenizer
-alone (T5: `</s>`). The decoder begins as in training: its start token, then the special tokens
-that the tokenizer puts before a text. A context is encoded once, however many texts follow it.
+Without a context the encoder reads only the special tokens of its tokenizer (T5: `</s>`). The
+decoder begins as in training: with its start token, then the special tokens that the tokenizer
+puts before a text. A context is encoded once for all texts after it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from genprobe.engines.scoring import _net, _texts
 from genprobe.errors import EngineError
 from genprobe.records import Failure, LogProb
 
-Text = tuple[tuple[int, ...], tuple[int, ...]]  # what the encoder reads, what the decoder says
+Text = tuple[tuple[int, ...], tuple[int, ...]]  # tokens of the encoder, tokens of the decoder
 
 
 class Seq2SeqScorer(_net.Scorer):
@@ -51,7 +51,7 @@ class Seq2SeqScorer(_net.Scorer):
         super().close()
 
     def unusable(self, asked: _texts.Asked) -> Failure | None:
-        # Encoder and decoder count their positions apart.
+        # Encoder and decoder have separate position limits.
         halves = [i._replace(before=[]) for i in asked.items]
         halves += [i._replace(ids=i.before, before=[]) for i in asked.items if i.before]
         around = max(len(self.before), self.around - len(self.before))
@@ -73,7 +73,7 @@ class Seq2SeqScorer(_net.Scorer):
                 with _net.working(self.net.name):
                     states, mask = self._encode(chosen)
                 rows = [(n, ids) for n, prompt in enumerate(chosen) for ids in texts[prompt]]
-                # Each row holds its copy of what was encoded.
+                # Each row has its own copy of the encoder's states, which takes memory.
                 lengths = [len(ids) + len(chosen[n]) for n, ids in rows]
                 for part in _net.batches(lengths, self.budget):
                     some = [rows[n] for n in part]
@@ -99,12 +99,12 @@ class Seq2SeqScorer(_net.Scorer):
         return prompt or tuple(self.before[:1]), tuple(item.ids)
 
     def _encode(self, prompts: Sequence[tuple[int, ...]]) -> tuple[torch.Tensor, torch.Tensor]:
-        """(prompts, width, states) and the mask of what is no padding, (prompts, width)."""
+        """Encode prompts. Returns states (prompts, width, states) and mask (prompts, width)."""
         ids, mask = _net.padded(prompts, 0, self.net.device)
         return self.encoder(input_ids=ids, attention_mask=mask).last_hidden_state, mask
 
     def _decode(self, ids: torch.Tensor, states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        # Nothing sees the padding on its right.
+        # No token sees the padding, which is on its right.
         return self.net.hidden(
             input_ids=ids,
             encoder_hidden_states=states,
@@ -115,7 +115,7 @@ class Seq2SeqScorer(_net.Scorer):
     def _values(
         self, texts: Sequence[tuple[int, ...]], states: torch.Tensor, mask: torch.Tensor
     ) -> list[list[float]]:
-        """log P of each token of each text."""
+        """Compute natural log P of each token of each text."""
         behind = len(self.before) - 1
         with _net.working(self.net.name):
             ids, _ = _net.padded([[*self.before, *text[:-1]] for text in texts], 0, self.net.device)
