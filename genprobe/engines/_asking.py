@@ -1,8 +1,8 @@
 """Ask an OpenAI-compatible server: find its dialect first, then send many requests at a time.
 
-The number of requests at a time is adapted to the server. Requests are repeated after temporary
-trouble (a busy server, a broken connection), but never after an answer was read. What the server
-supports is found out by test requests, before any request of the run.
+The number of requests at a time is adapted to the server. A request is repeated after temporary
+trouble (a busy server, a broken connection), but never once an answer was read. Test requests find
+out what the server supports before any request of the run.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from genprobe.files import bodies
 from genprobe.linguistics import thoughts
 from genprobe.records import Failure, LogProb, Request, Response
 
-# A choice that no model makes by itself.
+# An answer that no model gives unless forced to.
 RARE = "zyzzyva quokka"
-# The test request to a server: nothing that a filter could block.
+# The test request to a server; harmless, so that no filter blocks it.
 PLAIN = "Is water wet? Answer with one word, yes or no."
 DECODES = ("free", "choice", "logprob")
-FEW, MANY = 32, 1024  # tokens of the replies from which thinking is told
-TOGETHER = 16  # replies that are handed over at a time
-SOON = 0.01  # seconds after which those that are there are handed over
+FEW, MANY = 32, 1024  # tokens of the test replies that show whether a model thinks
+TOGETHER = 16  # replies handed over at a time
+SOON = 0.01  # seconds after which fewer are handed over
 
 
 class OpenAIEngine:
@@ -42,15 +42,15 @@ class OpenAIEngine:
         self.server, self.identity, self.note = server, identity, options.note
         self.asked = options.thinking
         self.most = options.concurrency or _http.MOST
-        self._ids: dict[str, list[int]] = {}  # tokens of the forms, as the server cuts them
-        self._learned: set[str] = set()  # decodes
+        self._ids: dict[str, list[int]] = {}  # tokens of each form, from the server's tokenizer
+        self._learned: set[str] = set()  # decodes already tested
         self._names: Counter[tuple[str, str]] = Counter()  # (model, fingerprint) of the replies
         self._told: set[str] = set()
 
     def prepare(self, requests: Sequence[Request], sampling: Sampling) -> None:
-        """Find the server's dialect, and how its model thinks, before anything that counts.
+        """Find the server's dialect, and how its model thinks, before the run begins.
 
-        EngineError for what the server cannot do.
+        Raises EngineError if the server cannot answer the requests.
         """
 
         async def learn() -> None:
@@ -65,21 +65,21 @@ class OpenAIEngine:
     def generate(
         self, requests: Sequence[Request], sampling: Sampling
     ) -> Iterator[Response | LogProb | Failure]:
-        """Answer every request once, each as it comes. EngineError where nothing more can come."""
+        """Answer every request once, as replies arrive. Raises EngineError if the run must end."""
         answers = self._generate(requests, sampling)
         try:
             asyncio.get_running_loop()
         except RuntimeError:
             return answers
-        return _elsewhere(answers)  # a notebook has a loop of its own, and two do not mix
+        return _elsewhere(answers)  # a notebook's thread already runs an event loop
 
     def _generate(
         self, requests: Sequence[Request], sampling: Sampling
     ) -> Generator[Response | LogProb | Failure, None, None]:
-        """As `generate`, in this thread.
+        """Do the work of `generate`, in this thread.
 
-        The event loop runs only while answers are waited for: storing one takes a fraction of a
-        millisecond, in which the replies wait in the system's buffers.
+        The event loop runs only while waiting for answers. Storing one takes less than a
+        millisecond; replies that arrive meanwhile stay in the system's buffers.
         """
         tasks: set[asyncio.Task[Response | LogProb | Failure]] = set()
         done: list[asyncio.Task[Response | LogProb | Failure]] = []
@@ -95,7 +95,7 @@ class OpenAIEngine:
                 some.set()
 
             async def gather() -> None:
-                """Wait for answers: until TOGETHER are there, or for the time of SOON."""
+                """Wait for an answer, then until there are TOGETHER of them or SOON has passed."""
                 await some.wait()
                 until = loop.time() + SOON
                 while len(done) < min(TOGETHER, len(tasks)) and loop.time() < until:
@@ -105,7 +105,7 @@ class OpenAIEngine:
             try:
                 runner.run(self._learn(work, requests, sampling))
                 while True:
-                    # More than are in flight: some are waiting to be asked again.
+                    # More tasks than requests in flight: some wait before a retry.
                     while len(tasks) < 4 * self.most and (request := next(waiting, None)):
                         task = loop.create_task(self._answer(work, request, sampling))
                         task.add_done_callback(finish)
@@ -120,7 +120,7 @@ class OpenAIEngine:
                     while ready:
                         task = ready.pop()
                         if error := task.exception():
-                            ended = ended or error  # once the others are stored
+                            ended = ended or error  # raised once the others are stored
                         else:
                             yield self._noted(task.result())
                     if ended:
@@ -142,7 +142,7 @@ class OpenAIEngine:
             return found
         found = await work.persist(request.id, lambda: self._say(work, request, sampling))
         if isinstance(found, Response) and found.finish == "length" and not found.text.strip():
-            # All went into a thought. Once more with more room: what is then cut is cut.
+            # The thought used all tokens. Ask once more, with more tokens, and keep that reply.
             more = dataclasses.replace(
                 sampling, max_tokens=sampling.max_tokens + max(3 * self.server.room, THINK_TOKENS)
             )
@@ -161,7 +161,7 @@ class OpenAIEngine:
         found = await work.post(f"{self.server.url}{self.server.path}", sent)
         return self.server.response(request, sent, body, found)
 
-    # -- what is said to a person -------------------------------------------------------------
+    # -- notes to the user --------------------------------------------------------------------
 
     def _say_once(self, line: str) -> None:
         if line not in self._told:
@@ -174,7 +174,7 @@ class OpenAIEngine:
         return record
 
     def _tell_names(self) -> None:
-        """Note it if the replies name more than one model or fingerprint."""
+        """Tell the user if the replies name more than one model or fingerprint."""
         if len(self._names) > 1:
             said = "; ".join(
                 f"{model or 'no name'}{f' ({mark})' if mark else ''}: {n}"
@@ -214,9 +214,9 @@ class OpenAIEngine:
     async def _probe(
         self, work: Work, request: Request, sampling: Sampling, tokens: int, **more: Any
     ) -> dict[str, Any] | Trouble:
-        """Ask something harmless. Returns the body of the reply, or the Trouble instead of one.
+        """Send a harmless test request. Returns the body of the reply, or why it was refused.
 
-        tokens: of the reply at most.
+        tokens: the most tokens of the reply; more: further fields of the request.
         """
         few = dataclasses.replace(sampling, max_tokens=tokens)
         messages = [{**m, "content": PLAIN} for m in request.messages]
@@ -241,7 +241,7 @@ class OpenAIEngine:
 
     @staticmethod
     def _no_answer(found: Failure) -> str:
-        """Say what came in place of a first reply."""
+        """Describe what came instead of a first reply."""
         if not found.detail.startswith("status 200"):
             return f"does not answer ({found.kind}: {found.detail})"
         return (
@@ -252,9 +252,9 @@ class OpenAIEngine:
     async def _dialect(
         self, work: Work, request: Request, sampling: Sampling
     ) -> dict[str, Any] | None:
-        """Learn from refusals which of our settings the server does not know.
+        """Learn from refusals which of our settings the server does not accept.
 
-        Returns the first reply that it gives; None if it gives none even to so short a prompt.
+        Returns its first reply; None if even this prompt is too long for it.
         """
         names = self.server.names
         for _ in range(10):
@@ -300,7 +300,7 @@ class OpenAIEngine:
             self._say_once("the server ignores seeds: the same run again will give other replies")
 
     async def _constraint(self, work: Work, request: Request, sampling: Sampling) -> None:
-        """Find a constraint that the server follows. It may ignore unknown ones with status 200."""
+        """Find a constraint that the server obeys; it may ignore unknown ones with status 200."""
         for name, choice in CHOICES.items():
             if name and await self._constrains(work, request, sampling, choice):
                 self.server.choice = name
@@ -391,8 +391,8 @@ class OpenAIEngine:
 
         Returns `opens`, `thinks`, `hidden` or `none`; "" if no reply comes.
 
-        A reply that goes on and on may be a thought that the template has opened, in which no
-        mark stands before its end: then a longer one is looked at.
+        A reply that is cut off may be inside a thought that the template opened, where only the
+        end is marked. A longer reply is then requested.
         """
         if self.server.vllm and await self._opens(work, request):
             return "opens"
@@ -429,9 +429,9 @@ class OpenAIEngine:
     # -- probabilities --------------------------------------------------------------------------
 
     async def _read(self, work: Work, request: Request) -> LogProb:
-        """Score each form behind the prompt, by the log-probabilities of a given text.
+        """Score each form after the prompt, by the log-probabilities of a given text.
 
-        A form with which another one begins is read off that one.
+        If one form is the beginning of another, both are read from the longer one.
         """
         ids = await self._tokens(work, request)
         forms = [
@@ -500,7 +500,7 @@ def asked(thinking: Thinking, room: int) -> str:
 
 
 def _elsewhere(answers: Generator[Response | LogProb | Failure, None, None]) -> Iterator[Any]:
-    """Yield the same answers, made in a thread of its own."""
+    """Yield the same answers, computed in a thread of their own."""
     with ThreadPoolExecutor(1) as thread:
         try:
             while (record := thread.submit(next, answers, None).result()) is not None:

@@ -1,6 +1,6 @@
 """Send many requests at a time to one server, adapted to its speed; retry after temporary trouble.
 
-Not an engine (the name begins with an underscore). Nothing here knows what is asked.
+Not an engine (the name begins with an underscore). It does not depend on what is asked.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from genprobe.errors import EngineError
 from genprobe.records import Failure
 
 MOST = 512  # requests in flight
-BEGIN = 16  # of them at first
+BEGIN = 16  # requests in flight at first
 ATTEMPTS = 8
 BACKOFF = 0.5  # seconds before the second attempt; doubles, with jitter, up to 30
-GAIN = 1.05  # more in flight must bring so many times the replies a second to be kept
-AGAIN = 32  # rounds of replies after which more in flight is tried once more
-KEEP = 15.0  # seconds for which a connection that rests is kept
+GAIN = 1.05  # a higher limit is kept if it multiplies the replies a second by this
+AGAIN = 32  # rounds of replies after which a higher limit is tried again
+KEEP = 15.0  # seconds for which an idle connection is kept open
 
 T = TypeVar("T")
 
@@ -37,7 +37,8 @@ T = TypeVar("T")
 class Times(NamedTuple):
     """Time limits in seconds.
 
-    To connect, between two bytes of an answer, and of a request with all its attempts.
+    connect_timeout: to connect. read_timeout: between two bytes of an answer. total_timeout: for
+    a request with all its attempts.
     """
 
     connect_timeout: float = 10.0
@@ -46,14 +47,14 @@ class Times(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What a server said."""
+    """A server's answer."""
 
     status: int
     headers: Mapping[str, str]
     content: bytes
 
     def json(self) -> Any:
-        """Parse the body as JSON. Raises ValueError where it is none.
+        """Parse the body as JSON. Raises ValueError if it is not JSON.
 
         Lines that begin with a colon, sent to keep the connection alive, are skipped.
         """
@@ -73,8 +74,8 @@ class Answer(NamedTuple):
 class Trouble(Exception):
     """A request that went wrong.
 
-    passes: it may succeed later; lowers: fewer at a time would help; down: the server is not
-    available yet; wait: seconds that the server asked for.
+    passes: it may succeed later; lowers: fewer requests at a time would help; down: the server is
+    not available yet; wait: seconds that the server asked to wait.
     """
 
     def __init__(
@@ -108,7 +109,7 @@ def retry_after(value: str | None) -> float | None:
 
 @functools.cache
 def _trust() -> ssl.SSLContext:
-    """Load the system's certificates and, where it is installed, those of certifi.
+    """Load the system's certificates and, if it is installed, those of certifi.
 
     A container may have none of its own. Loading takes a tenth of a second, so it is done once.
     """
@@ -133,7 +134,7 @@ def session(url: str, times: Times) -> aiohttp.ClientSession:
     """Make a session for requests to one server. Call it inside a running event loop."""
     return aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(
-            limit=0,  # the gate's business
+            limit=0,  # `Gate` limits them
             keepalive_timeout=KEEP,
             ssl=_trust() if url.startswith("https:") else False,
         ),
@@ -160,7 +161,7 @@ def get(url: str, headers: Mapping[str, str], times: Times) -> Answer:
 
 
 def apart(work: Callable[[], T]) -> T:
-    """Run a function in a thread of its own, as a notebook's thread already has an event loop."""
+    """Run a function in a new thread, since a notebook's thread already has an event loop."""
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(1) as thread:
@@ -170,10 +171,10 @@ def apart(work: Callable[[], T]) -> T:
 class Gate:
     """Limit how many requests are in flight.
 
-    As long as all goes well, twice as many are let in after each round of replies, until that
-    brings no more replies a second (a server that answers four at a time would only queue them);
-    now and then that is tried again. Trouble halves them, and from there on each round of good
-    answers lets in one more (AIMD, as TCP does).
+    As long as all goes well, the limit doubles after each round of replies, until that brings no
+    more replies a second (a server that answers four at a time would only queue the rest); every
+    AGAIN rounds a higher limit is tried again. Trouble halves the limit; after that, each round of
+    good answers raises it by one (AIMD, as in TCP).
     """
 
     def __init__(self, most: int) -> None:
@@ -183,10 +184,10 @@ class Gate:
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._cut_at = self._open_at = 0.0
         self._troubled = False
-        self._best = (0.0, self.limit)  # replies a second, with so many in flight
-        self._rounds = 0  # since more were last tried
+        self._best = (0.0, self.limit)  # replies a second, and the limit at which they came
+        self._rounds = 0  # rounds since a higher limit was last tried
         self._doubts = 0
-        self._count, self._seconds, self._changed = 0, 0.0, 0.0  # of this round
+        self._count, self._seconds, self._changed = 0, 0.0, 0.0  # in this round
 
     async def enter(self) -> float:
         """Wait until one more request may be sent. Returns the time of `time.monotonic()`."""
@@ -218,12 +219,12 @@ class Gate:
         """Count a good answer to a request that was let in at `since`."""
         if self._troubled:
             self.limit = min(self.most, self.limit + 1 / self.limit)
-        elif self._waiting and since >= self._changed:  # let in at this level, which is full
+        elif self._waiting and since >= self._changed:  # let in at this limit, which is used up
             self._count += 1
             if self._count > 0:
                 self._seconds += time.monotonic() - since
             if self._count >= max(8, self.limit):
-                # So many in flight, each for so long, are so many a second (Little's law).
+                # Little's law: replies a second = requests in flight / mean seconds of each.
                 self._judge(self.limit * self._count / max(1e-9, self._seconds))
 
     def _judge(self, rate: float) -> None:
@@ -232,14 +233,14 @@ class Gate:
         higher = self.limit > level
         if higher and rate < GAIN * best:
             self._doubts += 1
-            if self._doubts > 1:  # once more: a round can be slow for another reason
+            if self._doubts > 1:  # twice, as a round can be slow for another reason
                 self.limit, self._rounds, self._doubts = level, 0, 0
         else:
             self._rounds = 0 if higher else self._rounds + 1
             self._best, self._doubts = (rate, self.limit), 0
             if best == 0.0 or higher or self._rounds >= AGAIN:
                 self.limit, self._rounds = min(self.most, 2 * self.limit), 0
-        # The first of a new level still find the server as full as the old one left it.
+        # The first replies at a new limit still come from a server loaded at the old one.
         self._count = -int(self.limit)
         self._seconds, self._changed = 0.0, time.monotonic()
         self._admit()
@@ -252,7 +253,7 @@ class Gate:
             self._cut_at = time.monotonic()
 
     def pause(self, seconds: float) -> None:
-        """Let no request in for so many seconds."""
+        """Let no request in for `seconds`."""
         self._open_at = max(self._open_at, time.monotonic() + seconds)
 
 
@@ -269,7 +270,7 @@ class Speaker(Protocol):
 
 
 class Work:
-    """What the requests of one call share. most: of them in flight together."""
+    """What the requests of one call share. most: the largest number of them in flight."""
 
     def __init__(self, server: Speaker, most: int) -> None:
         self.server, self.gate = server, Gate(most)
@@ -282,7 +283,7 @@ class Work:
     async def post(self, url: str, body: str) -> dict[str, Any]:
         """Send a request once and return the body of a good answer.
 
-        Raises Trouble where another attempt may help, EngineError where the run must end.
+        Raises Trouble if the request failed, EngineError if the run must end.
         """
         if self._session is None:
             self._session = session(self.server.url, self.server.times)
@@ -303,7 +304,7 @@ class Work:
             self.heard = time.monotonic()
             found = self.server.check(Answer(reply.status, reply.headers, content))
         except EngineError as error:
-            self._over = error  # of no use to ask on
+            self._over = error  # no other request can succeed
             raise
         except Trouble as trouble:
             if trouble.lowers:
@@ -331,7 +332,7 @@ class Work:
         return found
 
     async def persist(self, request: str, once: Callable[[], Awaitable[Any]]) -> Any:
-        """Call `once` until it succeeds and return its result; a Failure if no attempt does."""
+        """Call `once` until it succeeds. Returns its result, or a Failure if none succeeds."""
         begun = time.monotonic()
         try:
             return await once()
@@ -343,7 +344,7 @@ class Work:
             trouble = state.outcome.exception() if state.outcome else None
             late = time.monotonic() - begun > self.server.times.total_timeout
             if isinstance(trouble, Trouble) and trouble.down:
-                # `post` ends the run when it has been too long for all.
+                # `post` ends the run if the server stays unreachable for too long.
                 return late and trouble.kind != "unreachable"
             return late or attempts - refusals >= ATTEMPTS
 
@@ -364,7 +365,7 @@ class Work:
                 with attempt:
                     attempts += 1
                     try:
-                        if first is not None:  # it has happened already
+                        if first is not None:  # the failure above counts as the first attempt
                             again, first = first, None
                             raise again
                         return await once()

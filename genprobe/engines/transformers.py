@@ -1,11 +1,11 @@
 """Models of the transformers library on this machine, decoder-only or encoder-decoder.
 
-A reply depends on its request alone, not on the order or the batch that it ran in (up to the
-rounding of the arithmetic: none seen in float32, now and then a near-tie in half precision).
-Greedy replies see their padding masked; a draw uses noise computed from the request's own seed.
+A reply depends only on its request, not on the order or the batch that it ran in, up to rounding
+(no difference seen in float32; in half precision near-ties may differ). Padding is masked, and
+sampling uses noise computed from the request's own seed.
 
-`generation_config.json` of a model may hold penalties, temperatures and forced tokens, with
-which two models would no longer be asked under the same conditions: only its end tokens count.
+Of a model's `generation_config.json` only the end tokens are used. Its penalties, temperatures and
+forced tokens would make conditions differ between models.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ WINDOW = 4096  # requests tokenised and sorted at a time, so that memory stays f
 def open(model: str, options: Options) -> TransformersEngine:
     """Load a model and its tokenizer from a folder or, by its id, from the hub or its cache.
 
-    Runs in bfloat16 on a GPU that has it, float16 on other GPUs, float32 on a CPU, unless
-    `options` says else. EngineError where the model cannot be used as it is.
+    It runs in bfloat16 on a GPU that supports it, float16 on other GPUs, float32 on a CPU, unless
+    `options` says otherwise. Raises EngineError if the model cannot be used.
     """
     for name in options.more.keys() - {"quantization"}:
         raise EngineError(
@@ -137,7 +137,7 @@ _ASKED = ("on", "low", "medium", "high")
 
 
 def tokenizer_of(model: str, revision: str | None = None) -> Any:
-    """Load the tokenizer of a folder or the hub, without the weights; None where there is none."""
+    """Load the tokenizer of a folder or hub model, without the weights; None if there is none."""
     with quiet(), contextlib.suppress(Exception):
         return transformers.AutoTokenizer.from_pretrained(
             model, revision=revision, trust_remote_code=False
@@ -146,14 +146,14 @@ def tokenizer_of(model: str, revision: str | None = None) -> Any:
 
 
 def open_scorer(model: str, options: Options) -> Scorer:
-    """Open what scores texts instead of answering: `engines.scoring`."""
+    """Open a scorer of texts; see `engines.scoring`."""
     from genprobe.engines import scoring
 
     return scoring.open(model, options)
 
 
 class _Kind(NamedTuple):
-    """How requests of a decode are answered; new: tokens of a reply, 0 for those of an option."""
+    """How requests of a decode are answered. new: tokens of a reply; 0: as long as the options."""
 
     new: int
     run: _Run
@@ -181,14 +181,14 @@ class TransformersEngine:
         self.decoder_start = own.decoder_start_token_id
         if self.decoder_start is None:
             self.decoder_start = getattr(config, "decoder_start_token_id", None)
-        # generate() falls back on the model's own settings wherever ours are silent.
+        # generate() uses the model's own settings where ours say nothing.
         net.generation_config = self._settings(1)
         self.positions = positions_of(config)
 
     def generate(
         self, requests: Sequence[Request], sampling: Sampling
     ) -> Iterator[Response | LogProb | Failure]:
-        """Answer every request once, batch by batch. EngineError if the model breaks down."""
+        """Answer every request once, batch by batch. Raises EngineError if the model fails."""
         kinds: dict[str, _Kind] = {
             "free": _Kind(
                 sampling.max_tokens + self.how.room, lambda batch: self._reply(batch, sampling)
@@ -223,12 +223,12 @@ class TransformersEngine:
             torch.cuda.empty_cache()
 
     def _longest(self, row: Row) -> int:
-        """Return the tokens of a request's longest option; it needs no end token."""
+        """Count the tokens of a request's longest option; it needs no end token."""
         return max((len(f.ids) for f in self.prompts.forms(row.request.options)), default=0)
 
     def _unusable(self, row: Row, new: int) -> Failure | None:
         vocabulary = self.net.get_input_embeddings().weight.shape[0]
-        # An encoder-decoder model counts the reply apart from the prompt.
+        # An encoder-decoder model has separate limits for prompt and reply.
         apart = self.net.config.is_encoder_decoder
         return unusable(row, 0 if apart else new, self.positions, vocabulary)
 
@@ -242,7 +242,7 @@ class TransformersEngine:
             if answers is not None:
                 yield from answers
                 return
-            # Outside the except clause, whose traceback would hold on to the tensors.
+            # Outside the except clause, whose traceback would keep the tensors in memory.
             if torch.cuda.is_available():
                 torch.cuda.empty_cache()
             if len(batch) == 1:
@@ -274,9 +274,9 @@ class TransformersEngine:
         ]
 
     def prepare(self, requests: Sequence[Request], sampling: Sampling) -> None:
-        """Raise EngineError for a choice or probabilities of a model that thinks unasked.
+        """Raise EngineError for choices or probabilities of a model that thinks by default.
 
-        With `--thinking on` they are taken behind a thought, which is another question.
+        With `--thinking on` they are taken after the thought, which measures something else.
         """
         forced = {r.decode for r in requests} - {"free"}
         if forced and self.how.thinks and self.identity.thinking.split(" ")[0] not in _ASKED:
@@ -286,9 +286,9 @@ class TransformersEngine:
             )
 
     def _think(self, rows: list[Row], sampling: Sampling) -> tuple[list[Row], list[Failure]]:
-        """Have each row think first, drawn by its seed. Returns the longer rows, and failures.
+        """Generate a thought for each row, by its seed. Returns rows with thoughts, and failures.
 
-        A thought without an end within its tokens is a failure: nothing is asked inside it.
+        A thought that does not end within its tokens is a failure, as no answer follows it.
         """
         room = self.how.room + sampling.max_tokens
         behind: list[Row] = []
@@ -325,7 +325,7 @@ class TransformersEngine:
             detail = f"the thought did not end within {self.how.room} tokens; --think-tokens"
             return Failure(row.request.id, "unfinished", detail, 1)
         before, thought = found
-        low, high = 0, len(ids)  # the fewest tokens that hold all of it
+        low, high = 0, len(ids)  # find the fewest tokens whose text includes all of `before`
         while low < high:
             middle = (low + high) // 2
             if len(written(self.tokenizer, ids[:middle], self.marks)) >= len(before):
@@ -335,7 +335,7 @@ class TransformersEngine:
         return Row(row.request, row.sent + before, [*row.ids, *ids[:low]], thought, low)
 
     def _choose(self, batch: list[Row], sampling: Sampling) -> list[Response]:
-        """Force replies that are one of the options of their request."""
+        """Generate replies restricted to the options of their request."""
         forms = [self.prompts.forms(row.request.options) for row in batch]
         longest = max(len(f.ids) for row in forms for f in row)
         ends = self.stop_ids or [self.pad_id]
@@ -352,10 +352,10 @@ class TransformersEngine:
         return chosen
 
     def _read(self, batch: list[Row]) -> list[LogProb]:
-        """Compute the probabilities of the answer words, each token once.
+        """Compute the probabilities of the answer words.
 
-        The prompts are computed once; every beginning that forms share, level by level, on top of
-        the keys and values of the beginning before it.
+        Prompts, and beginnings that several forms share, are computed once: level by level, each
+        from the cached keys and values of the level before.
         """
         forms = [self.prompts.forms(row.request.options) for row in batch]
         tries = [Trie(row) for row in forms]
@@ -387,7 +387,7 @@ class TransformersEngine:
         ids = torch.full((len(batch), width), self.pad_id)
         mask = torch.zeros((len(batch), width), dtype=torch.long)
         for i, row in enumerate(batch):
-            # Decoders continue at the right edge; encoders were trained with padding there.
+            # Decoders are padded on the left, as they continue on the right; encoders on the right.
             n = len(row.ids)
             span = slice(0, n) if self.net.config.is_encoder_decoder else slice(width - n, width)
             ids[i, span] = torch.tensor(row.ids)
@@ -395,7 +395,7 @@ class TransformersEngine:
         return ids.to(self.net.device), mask.to(self.net.device)
 
     def _draw(self, batch: list[Row], sampling: Sampling) -> list[transformers.LogitsProcessor]:
-        """Return the logits processor that draws by each row's seed; none for greedy replies."""
+        """Return the logits processors that sample by each row's seed; none for greedy replies."""
         steps: list[transformers.LogitsProcessor] = []
         if sampling.temperature > 0:
             if sampling.temperature != 1:
@@ -422,7 +422,7 @@ class TransformersEngine:
     def _settings(self, new: int) -> transformers.GenerationConfig:
         return transformers.GenerationConfig(
             max_new_tokens=new,
-            do_sample=False,  # Draw has drawn already; what is left is to take the highest
+            do_sample=False,  # Draw has added its noise; taking the highest completes it
             num_beams=1,
             eos_token_id=self.stop_ids or None,
             pad_token_id=self.pad_id,
@@ -432,9 +432,9 @@ class TransformersEngine:
 
 
 class _Steps:
-    """A model that goes on token by token from its own keys and values.
+    """A model run token by token with a cache of keys and values.
 
-    `logits` is (lines, vocabulary): what follows each line, at first each row of the batch.
+    logits: (lines, vocabulary), for the token after each line; at first, the batch's rows.
     """
 
     def __init__(
@@ -452,7 +452,7 @@ class _Steps:
         self.logits = self._run(ids)
 
     def forward(self, lines: Sequence[int], tokens: Sequence[int]) -> None:
-        """Go on behind the old line `lines[n]` with `tokens[n]`: the new line n."""
+        """Make new lines: line n is the old line `lines[n]` with `tokens[n]` appended."""
         which = torch.tensor(lines, device=self.mask.device)
         self.cache.batch_select_indices(which)
         if self.encoded is not None:
@@ -468,7 +468,7 @@ class _Steps:
             inputs |= {"decoder_input_ids": ids, "decoder_attention_mask": self.mask}
             inputs |= {"encoder_outputs": self.encoded, "attention_mask": self.encoder_mask}
         else:
-            # Padding is on the left: positions count what is seen.
+            # Padding is on the left: positions count only the tokens that are not padding.
             positions = (self.mask.cumsum(-1) - 1).clamp_(min=0)[:, -ids.shape[1] :]
             inputs |= {"input_ids": ids, "attention_mask": self.mask, "position_ids": positions}
             inputs["logits_to_keep"] = 1
@@ -484,15 +484,15 @@ class _Steps:
 
 
 class Only(transformers.LogitsProcessor):
-    """Lets each row go on only towards one of its options, and end behind one."""
+    """Restrict each row to tokens that continue one of its options, or end after one."""
 
     def __init__(self, tries: Sequence[Trie], ends: Sequence[int]) -> None:
         self.tries = tries
-        self.ends = ends  # all of them: a chat model's turn ends otherwise than its texts
+        self.ends = ends  # all: a chat model ends its turn and a text with different tokens
         self.width: int | None = None
 
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        """scores: [rows, vocabulary] logits."""
+        """Mask all other tokens. scores: logits (rows, vocabulary)."""
         if self.width is None:
             self.width = input_ids.shape[1]
         kept = torch.full_like(scores, float("-inf"))
@@ -508,7 +508,7 @@ class Only(transformers.LogitsProcessor):
 
 
 class Draw(transformers.LogitsProcessor):
-    """Draws each row's next token by that row's seed: Gumbel noise on the logits, then the highest.
+    """Draw each row's next token by that row's seed: add Gumbel noise to logits, take the highest.
 
     argmax(logits + Gumbel noise) is a draw from softmax(logits) (Gumbel 1954; Maddison et al.
     2014, https://arxiv.org/abs/1411.0030). The noise is a function of (seed, step, token id), so
@@ -517,18 +517,18 @@ class Draw(transformers.LogitsProcessor):
     """
 
     def __init__(self, seeds: Sequence[int]) -> None:
-        self.seeds = seeds  # one of 31 bits for each row
+        self.seeds = seeds  # one 31-bit number for each row
         self.step = 0
 
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        """scores: [rows, vocabulary] logits, -inf where a token is out of the question."""
+        """Add noise. scores: logits (rows, vocabulary), -inf for tokens that are excluded."""
         states = torch.tensor(self.seeds, device=scores.device) * 2**32 + self.step
         self.step += 1
         return scores + gumbel(states, scores.shape[-1])
 
 
 def gumbel(states: torch.Tensor, n: int) -> torch.Tensor:
-    """[rows, n] float32 of standard Gumbel noise, a pure function of the int64 `states` [rows].
+    """Compute standard Gumbel noise (rows, n), float32, from `states` (rows,), int64.
 
     SplitMix64 (Steele, Lea, Flood 2014), counter-based: the same numbers on every device.
     """

