@@ -1,6 +1,6 @@
 """Find an answer word that is announced as the answer: "So my verdict: yes", "«yes», I say".
 
-It wins over whatever was said before it.
+It overrides everything said before it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from genprobe.judges.reading.reply import Event, Found, Reply
 from genprobe.linguistics import stems
 from genprobe.linguistics.stems import Hit, bits_of
 
-# A new turn that the model writes for somebody else.
+# The model goes on by writing the next turn of the user.
 _NEW_TURN = re.compile(
     r"\n\s*(?:#+\s*)?(?:user|human|question|q|statement|prompt|instruction)\s*\d*\s*:"
 )
@@ -23,7 +23,10 @@ _REACH, _REACH_HAN = 8, 14  # tokens before the answer word in which it is annou
 
 
 def find(reply: Reply) -> Found | None:
-    """Return the last announced answer, or the first of two before the model asks itself more."""
+    """Return the last announced answer.
+
+    The first one if a later one differs and the model asked itself another question in between.
+    """
     found: list[int] = []
     skip = -1
     for k, event in enumerate(reply.events):
@@ -46,7 +49,7 @@ def find(reply: Reply) -> Found | None:
 
 
 def _is_announced(reply: Reply, k: int) -> bool:
-    """Whether words for a verdict lead up to event k in its sentence, or end it."""
+    """Whether words that announce a verdict come before event k in its sentence, or end it."""
     event = reply.events[k]
     if _said_behind(reply, event):
         return True
@@ -71,10 +74,10 @@ def _is_announced(reply: Reply, k: int) -> bool:
 
 
 def _ends_sentence(reply: Reply, event: Event) -> bool:
-    """Whether an answer word ends its sentence, which does not ask."""
+    """Whether an answer word ends its sentence, and the sentence is not a question."""
     last = event.last
     if not ends_of_answer(reply.norm, event.start).match(reply.norm, event.end):
-        # "My answer no is": the copula of a language whose verb comes last
+        # "My answer no is": in a language whose verb comes last, the copula may follow
         if reply.lexicon.grammar.negation != "both":
             return False
         if last == len(reply.tokens) or not ENDS.match(reply.norm, reply.spans[last][1]):
@@ -84,7 +87,7 @@ def _ends_sentence(reply: Reply, event: Event) -> bool:
 
 
 def _announcement_begins(reply: Reply, event: Event) -> int:
-    """Return the first token of what may announce an answer word, a heading above it included."""
+    """Return the first token of the words that may announce an answer, with a heading above it."""
     first = event.first
     low = first - (_REACH_HAN if HAN.match(reply.norm, event.start) else _REACH)
     gap = reply.gaps[first]
@@ -94,7 +97,7 @@ def _announcement_begins(reply: Reply, event: Event) -> int:
 
 
 def _leads_up(reply: Reply, first: int, event: Event, word: Hit, hits: list[Hit]) -> bool:
-    """Whether nothing between a word for a verdict and the answer word says something else."""
+    """Whether nothing between a word for a verdict and the answer word changes the meaning."""
     if _negates_verb(reply, event, word):
         return False
     wrong = stems.NOT | stems.OTHERS | stems.STANCES
@@ -107,7 +110,7 @@ def _leads_up(reply: Reply, first: int, event: Event, word: Hit, hits: list[Hit]
 
 
 def _negates_verb(reply: Reply, event: Event, word: Hit) -> bool:
-    """Whether a no that stands behind its verb negates it, and answers nothing.
+    """Whether a "no" after a verb only negates that verb and is not an answer.
 
     Bengali "I could come to no decision" ends in the word for no.
     """
@@ -119,7 +122,7 @@ def _negates_verb(reply: Reply, event: Event, word: Hit) -> bool:
 
 
 def _said_behind(reply: Reply, event: Event) -> bool:
-    """Whether a verb of answering stands behind an answer word: Kazakh "«yes», I say"."""
+    """Whether a verb of answering follows an answer word: Kazakh "«yes», I say"."""
     tokens, gaps, gram = reply.tokens, reply.gaps, reply.lexicon.grammar
     if gram.negation != "both" or event.last >= len(tokens):
         return False

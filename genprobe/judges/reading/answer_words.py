@@ -1,8 +1,7 @@
-"""Decide by its context whether an answer word in the position of an answer is one.
+"""Decide by its context whether an answer word is really the answer.
 
-"Yes" may be said to a question that the reply asked itself, be quoted, only oblige ("Yes, gladly")
-or explain a format ("'yes' if you agree"), and have the opposite beside it ("yes for some, no for
-others").
+"Yes" may answer a question that the reply asked itself, be quoted, only be polite ("Yes, gladly"),
+explain a format ("'yes' if you agree"), or come with its opposite ("yes for some, no for others").
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from genprobe.linguistics import clauses, stances, stems
 from genprobe.linguistics.stems import bits_of
 
 _LONGEST_QUESTION = 60  # tokens of a question that the reply asks itself
-_LONGEST_OFFER = 16  # tokens of a sentence that only obliges
+_LONGEST_OFFER = 16  # tokens of a sentence that only offers help
 _CLAUSE_ENDS = re.compile(r"[\n.!?。！？।؟;；؛…|:]")
 _CLOSE = re.compile(r"[\"'”’»」』,，، ]*\Z")
 
@@ -45,7 +44,7 @@ def is_explained(reply: Reply, k: int) -> bool:
 
 
 def is_refusal(reply: Reply, k: int) -> bool:
-    """Whether a no begins a refusal: "No, I cannot answer that"."""
+    """Whether a "no" begins a refusal: "No, I cannot answer that"."""
     if k + 1 >= len(reply.events) or POLARITY[reply.events[k].group] != "no":
         return False
     one, two = reply.events[k], reply.events[k + 1]
@@ -57,7 +56,7 @@ def is_refusal(reply: Reply, k: int) -> bool:
 
 
 def only_opens(reply: Reply, k: int) -> bool:
-    """Whether a yes only opens a sentence about the question or of help.
+    """Whether a "yes" only opens a comment on the question or an offer of help.
 
     "Yes, that is a difficult question", "Yes, of course, I'd be happy to answer!".
     """
@@ -79,7 +78,7 @@ def only_opens(reply: Reply, k: int) -> bool:
 def polite_is_yes(reply: Reply, event: Event) -> bool:
     """Whether a polite word ("of course", "sure") is the answer.
 
-    It is where nothing stronger follows, and no service is announced.
+    It is if nothing stronger follows and no help is offered.
     """
     behind = reply.norm[event.end :]
     if not behind.strip(AROUND):
@@ -95,7 +94,7 @@ def polite_is_yes(reply: Reply, event: Event) -> bool:
 
 
 def is_cited(reply: Reply, event: Event) -> bool:
-    """Whether an answer word begins what is quoted of somebody, and more sentences follow.
+    """Whether an answer word begins somebody else's quoted words, and more sentences follow.
 
     "A cynic would reply: 'Yes, it costs time!' But …".
     """
@@ -113,10 +112,10 @@ def is_cited(reply: Reply, event: Event) -> bool:
 
 
 def to_own_question(reply: Reply, k: int) -> str | None:
-    """Return what answer word k answers, where it is said to the reply's own question or point.
+    """Return what answer word k means if it answers the reply's own question or list item.
 
-    "Do I agree? No." and "- I agree: no" answer our question too: returns yes or no. "Is it common?
-    Yes." does not: returns "". None where the word is said to our question.
+    "Do I agree? No." and "- I agree: no" also answer our question: returns yes or no. "Is it
+    common? Yes." does not: returns "". Returns None if the word answers our question directly.
     """
     event = reply.events[k]
     if event.first == 0:
@@ -145,7 +144,7 @@ def to_own_question(reply: Reply, k: int) -> str | None:
 
 
 def _is_our_question(reply: Reply, first: int, last: int) -> bool:
-    """Whether tokens `first` to `last` are our question once more, or "Yes or no?"."""
+    """Whether tokens `first` to `last` repeat our question, or ask "Yes or no?"."""
     asked = reply.norm[reply.spans[first][0] : reply.spans[last - 1][1]].strip()
     if len(asked) > 3 and asked in reply.asked:
         return True
@@ -154,7 +153,7 @@ def _is_our_question(reply: Reply, first: int, last: int) -> bool:
 
 
 def _is_point_of_list(reply: Reply, first: int, last: int) -> bool:
-    """Whether tokens `first` to `last` stand behind a bullet, and are no label of the answer."""
+    """Whether tokens `first` to `last` follow a bullet and are not a label such as "Answer"."""
     low, high = reply.spans[first][0], reply.spans[last - 1][1]
     before = reply.gaps[first] if first else reply.norm[:low]
     listed = first > 0 and BULLET.match(reply.tokens[first - 1]) is not None
@@ -164,7 +163,7 @@ def _is_point_of_list(reply: Reply, first: int, last: int) -> bool:
 
 
 def is_qualified(reply: Reply, k: int) -> bool:
-    """Whether only words such as "to some extent," stand before event k in its sentence."""
+    """Whether only words such as "to some extent," come before event k in its sentence."""
     event = reply.events[k]
     ends = ends_of_answer(reply.norm, event.start)
     if not ends.match(reply.norm, event.end) or reply.asks(event.last):
@@ -188,7 +187,7 @@ def is_qualified(reply: Reply, k: int) -> bool:
 
 
 def is_divided(reply: Reply, k: int) -> bool:
-    """Whether the opposite of answer word k stands behind it: "yes for some, no for others"."""
+    """Whether the opposite of answer word k follows it: "yes for some, no for others"."""
     tokens, one = reply.tokens, reply.events[k]
     other = OPPOSITE[POLARITY[one.group]]
     for two in reply.events[k + 1 : k + 6]:
@@ -208,7 +207,7 @@ def is_divided(reply: Reply, k: int) -> bool:
 
 
 def _is_other_side(reply: Reply, event: Event) -> bool:
-    """Whether an answer word ends a clause of a few words that stands beside another.
+    """Whether an answer word ends a short clause that follows another clause.
 
     "yes for some, for others no", "yes, and also no".
     """
@@ -225,7 +224,7 @@ def _is_other_side(reply: Reply, event: Event) -> bool:
 
 
 def opposite_before(reply: Reply, k: int) -> bool:
-    """Whether the opposite of answer word k stands before it in its sentence.
+    """Whether the opposite of answer word k comes before it in its sentence.
 
     "In part yes and in part no".
     """

@@ -1,6 +1,6 @@
 """Read the end of a reply: a last line or word that answers, a conclusion, an open ending.
 
-Models think aloud and answer in the end, so the end may correct what committed first.
+Models may think aloud before they answer, so the end may correct the first commitment.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _STOP = re.compile(r"[.!。！।]\s*[\"”»」]?\s*\Z")
 
 
 def last_line(reply: Reply) -> Found | None:
-    """Return a last line that is nothing but an answer word, below other lines."""
+    """Return the answer if the last of several lines is nothing but an answer word."""
     norm = reply.norm
     at = norm.rstrip().rfind("\n")
     if at < 0 or not norm[:at].strip():
@@ -40,7 +40,7 @@ def last_line(reply: Reply) -> Found | None:
 
 
 def last_word(reply: Reply) -> Found | None:
-    """Return a last sentence that is nothing but an answer word, behind other sentences."""
+    """Return the answer if the last of several sentences is nothing but an answer word."""
     if not reply.events or reply.events[-1].group not in POLARITY:
         return None
     event = reply.events[-1]
@@ -54,10 +54,10 @@ def last_word(reply: Reply) -> Found | None:
 
 
 def last_sentence(reading: Reading, found: Found | str) -> Found | str:
-    """Return the answer, or that of the last sentence.
+    """Return the answer found so far, or that of the last sentence.
 
-    The last sentence wins where it says "I" or "therefore" and the answer found is none of
-    the speaker's own; `both` where the speaker said the opposite before.
+    The last sentence wins if it says "I" or "therefore" and the answer found is not the speaker's
+    own view. `both` if the speaker said the opposite before.
     """
     if found in ("both", "refusal"):
         return found
@@ -79,7 +79,7 @@ def last_sentence(reading: Reading, found: Found | str) -> Found | str:
 
 
 def _answer_of_end(reading: Reading, first: int) -> Found | None:
-    """Return what the last sentence, from token `first` on, plainly answers."""
+    """Return the clear answer of the last sentence, which begins at token `first`."""
     low = reading.spans[first][0]
     said = [s for s in reading.said if s.start >= low]
     if not said:
@@ -119,13 +119,13 @@ def _concludes(reading: Reading, first: int) -> bool:
 
 
 def _is_quoted(reply: Reply, at: int) -> bool:
-    """Whether the word at a character is in a quotation or of the statement."""
+    """Whether the word at this character is part of a quotation or of the statement."""
     k = bisect.bisect_left(reply.spans, (at, at))
     return bool(reply.quoted and k < len(reply.spans) and reply.quoted[k])
 
 
 def _is_retort(reply: Reply, said: Said) -> bool:
-    """Whether a clause stands right behind a quotation, which it is about.
+    """Whether a clause directly follows a quotation and comments on it.
 
     "Some answer: 'They have holidays.' That does not convince me".
     """
@@ -133,10 +133,10 @@ def _is_retort(reply: Reply, said: Said) -> bool:
 
 
 def left_open(reading: Reading, found: Found | str) -> Found | str:
-    """Return the answer, or `hedge` where the reply leaves open which of two readings holds.
+    """Return the answer, `hedge` if the reply leaves it open, or `both` if it weighs two sides.
 
-    That is so where a clause is all that the answer rests on, and its sentence or the next one
-    says "it depends on the context". `both` where its sentence weighs two sides.
+    It is left open if the answer rests on a clause alone, and the sentence of that clause or the
+    next one says "it depends on the context".
     """
     if isinstance(found, str):
         return found
@@ -160,7 +160,7 @@ def left_open(reading: Reading, found: Found | str) -> Found | str:
 def _weighs(reading: Reading, found: Found) -> bool:
     """Whether an answer is the first of two sides: "On the one hand I agree, on the other …".
 
-    Not where the second says the same, or a conclusion follows in the sentence.
+    Not if the second side says the same, or a conclusion follows in the sentence.
     """
     if found.rule not in ("clause", "agree", "disagree", "stereotype", "not-stereotype"):
         return False
@@ -192,16 +192,16 @@ def _weighs(reading: Reading, found: Found) -> bool:
 
 
 def _denied(hits: Sequence[Hit], one: Hit) -> bool:
-    """Whether a negation stands right before a stem."""
+    """Whether a negation comes directly before a stem."""
     return any(
         h.bits & stems.NOT and h.last <= one.first <= h.last + 2 and h is not one for h in hits
     )
 
 
 def conclusion(reading: Reading, found: Found) -> Found | None:
-    """Return the last conclusion of the clauses behind an answer, where it says the opposite.
+    """Return the last conclusion drawn after an answer, if it says the opposite.
 
-    Not where the answer is the first word of the reply, or a conclusion of the same sentence.
+    None if the answer is the first word of the reply, or itself a conclusion in the same sentence.
     """
     if 0 <= found.event < len(reading.events) and reading.events[found.event].first == 0:
         return None
@@ -216,7 +216,7 @@ def conclusion(reading: Reading, found: Found) -> Found | None:
 
 
 def _concludes_itself(reading: Reading, found: Found, behind: int) -> bool:
-    """Whether an answer is a conclusion itself, and its sentence goes on to a character."""
+    """Whether an answer is itself a conclusion, and its sentence reaches character `behind`."""
     if SENTENCE_ENDS.search(reading.norm, found.end, behind):
         return False
     return any(s.therefore and s.shown == (found.start, found.end) for s in reading.said)

@@ -1,7 +1,7 @@
 """Find the first commitment of a reply: the word, clause or phrase that answers first.
 
-Events and clauses are gone through in the order in which they stand. What does not commit is
-remembered, as it says why there is no answer where nothing does.
+Events and clauses are read in order. Those that do not commit are remembered: if nothing commits,
+they explain why there is no answer.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _BEGINNING = 120  # tokens that are looked through where nothing was understood
 
 @dataclass(slots=True)
 class _Seen:
-    """What was met on the way to a commitment."""
+    """Things found before the first commitment."""
 
     chosen: dict[str, str] = field(default_factory=dict)  # bullet -> the option behind it
     echoed: bool = False  # the options, repeated
@@ -35,15 +35,15 @@ class _Seen:
 
 
 def first(reading: Reading) -> Found | str:
-    """Return the first clear commitment, or where there is none the kind of the reply.
+    """Return the first clear commitment or, if there is none, the kind of the reply.
 
-    The kind is both, refusal, hedge, echo or undecided; "" where nothing was understood.
+    The kind is both, refusal, hedge, echo or undecided; "" if nothing was understood.
     """
     seen = _Seen()
     k = j = 0  # the next event, and the next clause that says something
     while True:
         event = reading.events[k] if k < len(reading.events) else None
-        # Clauses before the event come first, but for an answer word that begins the reply.
+        # Clauses before the event come first, except before an answer word that begins the reply.
         if event is None or event.first > 0 or event.group not in POLARITY or _runs_on(reading, k):
             said = reading.said_until(event.first if event else len(reading.tokens))
             if j < len(said) and (event is None or said[j].start <= event.start):
@@ -68,7 +68,7 @@ def first(reading: Reading) -> Found | str:
 
 
 def _runs_on(reading: Reading, k: int) -> bool:
-    """Whether an answer of several words runs on into a sentence that says more.
+    """Whether an answer of several words continues into a longer sentence.
 
     Polish "zdecydowanie nie zgadzam się", "I don't, however charming it is, agree".
     """
@@ -83,7 +83,7 @@ def _runs_on(reading: Reading, k: int) -> bool:
 
 
 def _left_to_event(reading: Reading, k: int, said: Said) -> bool:
-    """Whether a clause is left to the first event inside it that is a hedge or an answer word."""
+    """Whether the first hedge or answer word inside a clause decides instead of the clause."""
     while k < len(reading.events) and reading.events[k].start < said.end:
         event = reading.events[k]
         if event.group in UNCLEAR:
@@ -100,7 +100,7 @@ def _left_to_event(reading: Reading, k: int, said: Said) -> bool:
 
 
 def _behind(reading: Reading, k: int, said: Said) -> int:
-    """Index of the next event that is no part of a clause."""
+    """Return the index of the next event after a clause."""
     events = reading.events
     while k < len(events) and events[k].start < said.end:
         late = events[k].group in POLARITY and events[k].start > said.start + 3
@@ -111,7 +111,7 @@ def _behind(reading: Reading, k: int, said: Said) -> int:
 
 
 def _has_other_half(reading: Reading, one: Said) -> bool:
-    """Whether the next clause that says something says the opposite in the same sentence.
+    """Whether the next clause with an answer says the opposite in the same sentence.
 
     "I agree with the first half and disagree with the second".
     """
@@ -128,7 +128,7 @@ def _has_other_half(reading: Reading, one: Said) -> bool:
 
 
 def _by_event(reading: Reading, k: int, seen: _Seen) -> tuple[Found | str | None, int]:
-    """Return what event k decides, None if nothing, and the event to go on with."""
+    """Return the decision of event k (None if it decides nothing) and the next event to read."""
     event = reading.events[k]
     if event.group in POLARITY:
         return _by_word(reading, k, seen)
@@ -161,7 +161,7 @@ def _by_phrase(reading: Reading, k: int, answer: str) -> Found | str:
 
 
 def _by_word(reading: Reading, k: int, seen: _Seen) -> tuple[Found | str | None, int]:
-    """As `_by_event`, of an answer word."""
+    """Do the same as `_by_event` for an answer word."""
     event = reading.events[k]
     if options.are_options(reading, k):
         seen.echoed = True
@@ -189,7 +189,7 @@ def _by_word(reading: Reading, k: int, seen: _Seen) -> tuple[Found | str | None,
 
 
 def _by_standing_word(reading: Reading, k: int, seen: _Seen) -> Found | str | None:
-    """As `_by_word`, of one that stands where an answer does."""
+    """Return the decision of an answer word in the position of an answer; None if it has none."""
     event = reading.events[k]
     answer = POLARITY[event.group]
     if answer == "yes" and seen.polite is None and answer_words.only_opens(reading, k):
@@ -214,7 +214,7 @@ def _by_standing_word(reading: Reading, k: int, seen: _Seen) -> Found | str | No
 
 
 def _uncommitted(reading: Reading, seen: _Seen) -> Found | str:
-    """Return what a reply comes to in which nothing committed."""
+    """Return the result for a reply in which nothing committed."""
     if reading.opener and reading.opener == len(reading.tokens):
         return seen.unclear  # "All right, here is my answer", and no more
     cut = options.word_cut_off(reading, seen.chosen)
@@ -234,8 +234,7 @@ def _uncommitted(reading: Reading, seen: _Seen) -> Found | str:
 def _may_answer(reading: Reading) -> bool:
     """Whether the reply may answer in words that were not understood.
 
-    It speaks of the speaker, of the statement or of agreeing, and neither asks nor sets
-    conditions.
+    It may if it mentions the speaker, the statement or agreement, without questions or conditions.
     """
     wanted = probes.MAY_ANSWER[reading.probe] | stems.ME | stems.STATEMENT | stems.HERE
     conditions = reading.lexicon.conditions

@@ -12,7 +12,8 @@ from genprobe.judges.reading.said import Reading
 def read(reading: Reading) -> Found | str:
     """Return the answer of a reply, or why there is none.
 
-    Why is a kind of reply: both, refusal, hedge, echo, undecided; "" where nothing was understood.
+    The reason is a kind of reply: both, refusal, hedge, echo, undecided; "" if nothing was
+    understood.
     """
     plain = marked.find(reading) or announced.find(reading)
     if plain is not None:
@@ -26,8 +27,8 @@ def read(reading: Reading) -> Found | str:
         last = closing.last_word(reading)  # "... Yes."
     if last is not None and found.answer != last.answer:
         if _is_first_line(reading, found):
-            return found  # a bare answer first, and the model drifts
-        # A word that begins the whole reply and its opposite in the end: nobody can tell.
+            return found  # a bare answer first, then the model drifts
+        # One word begins the reply and its opposite ends it: the answer cannot be determined.
         return last if found.start > 0 or found.rule not in WORD_RULES else "undecided"
     return closing.conclusion(reading, found) or found
 
@@ -41,7 +42,7 @@ def _is_first_line(reply: Reply, found: Found) -> bool:
 
 
 def comes_to(reading: Reading) -> str:
-    """Return what a thought comes to: its last commitment, where a reply's first one counts."""
+    """Return the answer of a thought: its last commitment (in a reply, the first one counts)."""
     plain = marked.find(reading) or announced.find(reading)
     if plain is not None:
         return plain.answer
@@ -55,13 +56,13 @@ def comes_to(reading: Reading) -> str:
 def why_not(reply: Reply, had_echo: bool, found: str) -> str:
     """Return the kind of a reply without an answer.
 
-    What `read` found, else `empty`, `echo`, `undecided` or `offtopic`.
+    This is what `read` found, else `empty`, `echo`, `undecided` or `offtopic`.
     """
     if found and found != "undecided":
         return found
     if not reply.tokens:
         return "echo" if had_echo else "empty"
-    # The head of the reply is the statement or the question once more.
+    # The beginning of the reply repeats the statement or the question.
     head = " ".join(reply.tokens[:5])
     asked = " ".join(text.tokens(reply.asked))
     if f" {head}" in f" {asked}":

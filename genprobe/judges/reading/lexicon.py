@@ -1,7 +1,7 @@
-"""The phrases, stems and answer words for which replies in a language are searched.
+"""Load the phrases, stems and answer words to look for in the replies of a language.
 
-A language brings its own phrases, those of the languages that it is mixed with (`also` in its
-file) and of English, and the bare answer words of all other languages.
+Each language uses its own phrases, those of languages that it is mixed with (`also` in its file)
+and of English, and the single answer words of all other languages.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from genprobe import text
 from genprobe.linguistics import stems
 from genprobe.resources import packs, registry
 
-# Group of phrases -> the answer, where its phrases are answer words.
+# Group of phrases -> yes or no, for the groups that hold answer words.
 POLARITY = {
     f"{before}{answer}{behind}": answer
     for answer in packs.ANSWERS
     for before, behind in (("", ""), ("", "_alone"), ("foreign_", ""))
 }
-# Groups of answer words that also mean something else, and count where they stand alone.
+# Groups of answer words that also mean something else, so they count only when they stand alone.
 ALONE = frozenset(("yes_alone", "no_alone", "foreign_yes", "foreign_no"))
-# Groups whose phrases may go over a comma.
+# Groups whose phrases may contain a comma.
 OVER_COMMAS = frozenset(
     (
         *("agree", "disagree", "stereotype", "not_stereotype", "both", "label"),
@@ -31,12 +31,12 @@ OVER_COMMAS = frozenset(
 )
 UNCLEAR = ("hedge", "both", "refusal")  # groups whose phrases give no clear answer
 
-# What may stand around an answer word without changing it.
+# Characters that may surround an answer word without changing it.
 AROUND = " \t\r\n\"'“”„‘’«»「」『』【】()[]{}*_`~.。।!！،,，:;$\\❌✅🚫👍👎➡️→-–—>#=🙅"
 
-# The groups in the order in which they win where two phrases are as long.
+# The groups by priority, for two phrases of the same length.
 _ORDER = (
-    "condition",  # before the answer words, of which some are conditions too
+    "condition",  # before the answer words, because some of them are also conditions
     *(
         group
         for table in ("answer", "sentence", "unclear", "explanation")
@@ -47,7 +47,7 @@ _ORDER = (
 
 
 class Lexicon(NamedTuple):
-    """What the replies of one language are searched for; words in the form of `compared`."""
+    """The words to look for in replies of one language, in the form that `compared` returns."""
 
     code: str
     phrases: text.Phrases  # of all languages but English: see `english`
@@ -57,7 +57,7 @@ class Lexicon(NamedTuple):
     conditions: frozenset[str]
     words: dict[str, frozenset[str]]  # yes/no -> its single words
     answers: frozenset[str]  # the single words of both
-    bare: dict[str, str]  # what is an answer where it is the whole reply -> yes or no
+    bare: dict[str, str]  # a text that answers if it is the whole reply -> yes or no
     grammar: stems.Grammar
     latin: bool  # whether the language is written in Latin letters
 
@@ -72,7 +72,7 @@ class Lexicon(NamedTuple):
 
 @functools.cache
 def lexicon(code: str) -> Lexicon:
-    """Return what one language's replies are searched for."""
+    """Return the lexicon of a language."""
     own, in_english = packs.load_language(code), packs.load_language("en")
     near = [own, *(packs.load_language(c) for c in own.also)]
     groups = (
@@ -104,12 +104,12 @@ def lexicon(code: str) -> Lexicon:
 
 @functools.cache
 def english() -> text.Phrases:
-    """Return the English phrases, shared by all languages: plain ASCII, which no fold changes."""
+    """Return the English phrases, shared by all languages: ASCII, so that no fold changes them."""
     return text.compile_phrases(_groups(packs.load_language("en")))
 
 
 def _groups(language: packs.Language) -> list[tuple[str, Sequence[str]]]:
-    """Return the phrases of one language. One with a full stop counts only as a whole sentence."""
+    """Return a language's phrases; one with a full stop counts only as a whole sentence."""
     groups: list[tuple[str, Sequence[str]]] = [("polite", language.clause["polite"])]
     for group in _ORDER:
         whole = [p for p in language.words[group] if p.endswith((".", "。"))]
@@ -119,14 +119,14 @@ def _groups(language: packs.Language) -> list[tuple[str, Sequence[str]]]:
 
 
 def plain(patterns: Sequence[str], fold: dict[str, str]) -> Iterator[tuple[str, int]]:
-    """Yield every phrase that the patterns stand for, folded, and its number of words."""
+    """Yield every phrase that the patterns describe, folded, with its number of words."""
     for pattern in patterns:
         for phrase, split in text.plain_phrases(pattern):
             yield text.replace(phrase, fold), len(split)
 
 
 def _single(languages: Sequence[packs.Language], *groups: str) -> frozenset[str]:
-    """Return the one-word entries of some groups, in the form of the first language."""
+    """Return the one-word entries of some groups, folded as in the first language."""
     return frozenset(
         word
         for language in languages
@@ -137,7 +137,7 @@ def _single(languages: Sequence[packs.Language], *groups: str) -> frozenset[str]
 
 
 def _bare(near: Sequence[packs.Language]) -> dict[str, str]:
-    """Return the phrases that answer on their own, in the first language's form; none polite."""
+    """Return phrases that answer alone, without polite ones, folded as in the first language."""
     fold = near[0].fold
     found: dict[str, str] = {}
     for language in near:

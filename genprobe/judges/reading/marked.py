@@ -1,6 +1,6 @@
 r"""Read answers that a format marks: JSON, `\boxed{}`, tags, ticked boxes, a bold option.
 
-`linguistics.verdicts` finds what is marked; here is decided which of it is the answer.
+`linguistics.verdicts` finds the marked values; this module decides which of them is the answer.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from genprobe.linguistics import clauses, stances, stems, verdicts
 
 
 def find(reply: Reply) -> Found | None:
-    """Return an answer in a format that marks it; of several the last."""
+    """Return the last answer that a format marks."""
     norm, means = reply.norm, reply.lexicon.means
     if not verdicts.ANY.search(norm):
         return None
@@ -32,7 +32,7 @@ def find(reply: Reply) -> Found | None:
 
 
 def as_found(reply: Reply, answer: str, mark: verdicts.Marked) -> Found:
-    """Return an answer that is marked, with the first event inside the mark."""
+    """Return a marked answer as `Found`, with the first event inside the mark."""
     k = next((k for k, e in enumerate(reply.events) if e.start >= mark.start), -1)
     if k >= 0 and reply.events[k].end > mark.end:
         k = -1
@@ -40,9 +40,10 @@ def as_found(reply: Reply, answer: str, mark: verdicts.Marked) -> Found:
 
 
 def _in_json(reply: Reply, pairs: list[verdicts.Marked]) -> Found | None:
-    """Return the answer of an object: of its key for the answer, else of the probe's own.
+    """Return the answer of a JSON object.
 
-    Of several keys of one kind all must answer the same.
+    It is read from the keys named "answer" or the like, else from keys that name the probe. If
+    several keys of one kind are present, they must all give the same answer.
     """
     named, stated, other = [], [], []
     for mark in pairs:
@@ -66,7 +67,7 @@ def _in_json(reply: Reply, pairs: list[verdicts.Marked]) -> Found | None:
 
 
 def _sentence(reply: Reply, value: str) -> str | None:
-    """Return what a value answers that is a reply of its own: `{"answer": "I do not agree"}`."""
+    """Return the answer of a value that is a sentence: `{"answer": "I do not agree"}`."""
     inner = Reading(reply.lexicon, reply.probe, reply.prompt, value)
     found = commitment.first(inner)
     return None if isinstance(found, str) else found.answer

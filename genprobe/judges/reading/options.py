@@ -1,6 +1,6 @@
-"""Find repeated options, "yes / no", and the choice among them by number or letter.
+"""Find options that a reply repeats ("yes / no"), and a choice among them by number or letter.
 
-Also lists of options, and answer words, that the end of the reply cuts off.
+Also find lists of options and answer words that are cut off at the end of the reply.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ _LONGEST_LINE = 300  # characters behind a number that are looked at
 
 
 def following(reply: Reply, k: int) -> int:
-    """Index of the next event that is no condition ("yes czy no": `czy` is both)."""
+    """Return the index of the next event that is not a condition.
+
+    Polish "yes czy no": `czy` means both "or" and "whether".
+    """
     k += 1
     while k < len(reply.events) and reply.events[k].group == "condition":
         k += 1
@@ -30,7 +33,7 @@ def following(reply: Reply, k: int) -> int:
 
 
 def are_options(reply: Reply, k: int) -> bool:
-    """Whether event k and the one that follows are the two options repeated: "yes / no"."""
+    """Whether event k and the next one repeat the two options: "yes / no"."""
     second = following(reply, k)
     if second >= len(reply.events):
         return False
@@ -59,7 +62,7 @@ def are_options(reply: Reply, k: int) -> bool:
 
 
 def _only_join(reply: Reply, between: list[str]) -> bool:
-    """Whether words are nothing but "or" and bullets."""
+    """Whether the words are only "or" and bullets."""
     return all(word in reply.lexicon.ors or BULLET.match(word) for word in between)
 
 
@@ -90,9 +93,9 @@ def numbered(reply: Reply, k: int, chosen: dict[str, str]) -> None:
 
 
 def by_number(reply: Reply, chosen: dict[str, str], first: int, k: int) -> Found | None:
-    """Return the choice by number or letter behind a list of options: "Answer: 2".
+    """Return the choice by number or letter after a list of options: "Answer: 2".
 
-    chosen: bullet -> the option behind it. first: the token behind the list. k: the next event.
+    chosen: bullet -> the option after it. first: the token after the list. k: the next event.
     """
     events, tokens = reply.events, reply.tokens
     while k < len(events) and events[k].group in ("hedge", "refusal", "condition"):
@@ -112,7 +115,7 @@ def by_number(reply: Reply, chosen: dict[str, str], first: int, k: int) -> Found
 
 
 def are_cut_off(reply: Reply, k: int) -> bool:
-    """Whether event k is the first of two options, and the reply ends before the second."""
+    """Whether event k is the first of two options, and the reply is cut off before the second."""
     return k + 1 == len(reply.events) and (_list_cut_off(reply, k) or _choice_cut_off(reply, k))
 
 
@@ -130,7 +133,7 @@ def _list_cut_off(reply: Reply, k: int) -> bool:
 
 
 def _choice_cut_off(reply: Reply, k: int) -> bool:
-    """Whether only a slash or an "or" follows event k to the end: "yes or"."""
+    """Whether the reply ends in event k and a slash or "or": "yes or"."""
     rest, end = reply.tokens[reply.events[k].last :], reply.gaps[-1].strip()
     if rest:
         return len(rest) == 1 and rest[0] in reply.lexicon.ors and end == ""
@@ -138,9 +141,9 @@ def _choice_cut_off(reply: Reply, k: int) -> bool:
 
 
 def word_cut_off(reply: Reply, chosen: dict[str, str]) -> Found | None:
-    """Return an answer word at the start of a line that the end of the reply cuts in two.
+    """Return an answer word at the start of the last line that is cut off within the word.
 
-    chosen: bullet -> the option behind it, which the word must not contradict.
+    chosen: bullet -> the option after it, which the word must not contradict.
     """
     if not reply.tokens or not reply.starts(len(reply.tokens) - 1):
         return None

@@ -1,4 +1,4 @@
-"""Other readers of yes/no replies, for comparison: `strict`, and that of the SHADES study."""
+"""Other readers of yes/no replies, for comparison: `strict` and the SHADES study's."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from genprobe.resources import packs, registry
 
 PARSERS = ("strict", "shades2025")
 
-# Tokens that nothing stands between (Chinese has no spaces) or only a hyphen ("non-binaire").
+# Tokens with nothing between them (Chinese has no spaces) or only a hyphen ("non-binaire").
 _FIRST_WORD = re.compile(rf"(?:{text.TOKEN.pattern})(?:[-‐]?(?:{text.TOKEN.pattern}))*")
-_HEAD = 1000  # characters of a reply in which a first word that answers must stand
+_HEAD = 1000  # characters at the start of a reply that must hold a first word that answers
 
 
 class Strict:
-    """The least that reads an answer: the first word of the reply is one, or there is none.
+    """Read a reply by its first word alone.
 
-    The echo of the prompt is removed as for `YesNo`, and the text compared in the same form (NFKC,
-    case-folded, without what cannot be seen, with the language's `[fold]`). The first word is what
-    stands between the first letter or digit and the next character that is neither that, nor a mark
-    or apostrophe in a word, nor a hyphen between two; in Chinese, so, a whole run of ideographs. It
-    answers where it is one of the words of one word in `[answer]` `yes` and `yes_alone`, or `no`
-    and `no_alone`, of the file of the language that was asked in: no phrase, no other language,
-    not English either. Everything else is ambiguous, of kind `empty` where there is no word.
+    The echo of the prompt is removed as for `YesNo`, and the text is compared in the same form
+    (NFKC, case-folded, without invisible characters, with the language's `[fold]`). The first word
+    begins at the first letter or digit; it goes on over letters, digits, combining marks,
+    apostrophes inside it and hyphens between two words. In Chinese it is thus a whole run of
+    ideographs. It answers if it is a one-word entry of `yes` or `yes_alone`, or of `no` or
+    `no_alone`, in `[answer]` of the language of the question. Phrases and other languages, English
+    included, do not count. Any other reply is ambiguous; its kind is `empty` if it has no word.
     """
 
     name = "yesno"
@@ -58,7 +58,7 @@ class Strict:
 
 
 def _answer_words(language: packs.Language) -> dict[str, str]:
-    """Word -> yes or no, of the entries that are one word; of one that is both, neither."""
+    """Return word -> yes or no for the one-word entries; words that mean both are left out."""
     found: dict[str, set[str]] = {}
     for answer in packs.ANSWERS:
         for group in (answer, f"{answer}_alone"):
@@ -69,11 +69,12 @@ def _answer_words(language: packs.Language) -> dict[str, str]:
 
 
 class Shades2025:
-    """The reader of the SHADES study (Appendix H), exactly, with its faults: for comparison.
+    """Read replies exactly as the SHADES study does (Appendix H), faults included, for comparison.
 
-    `response.replace(prompt, "").lower()`, then substrings of all languages' words pooled, any
-    yes-word before any no-word, else ambiguous. Labels are the literal answer, before the study's
-    swap of yes and no for its third experiment. Source: prompts/parsers/shades2025.toml.
+    After `response.replace(prompt, "").lower()` the words of all languages are looked for as
+    substrings: any yes-word gives yes, else any no-word gives no, else the reply is ambiguous.
+    Labels are the literal answers, before the study swaps yes and no for its third experiment.
+    Source: prompts/parsers/shades2025.toml.
     """
 
     name = "yesno"

@@ -1,6 +1,6 @@
 """Read phrases that agree or disagree, if no clause could be read: "I agree", "a cliché".
 
-Also whether the explanation behind an answer says the opposite of it (`conflict`).
+Also check whether the explanation after an answer contradicts it (`conflict`).
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from genprobe.linguistics import stems
 # Groups of phrases that answer the probe -> whether they agree (or call it a stereotype). Those
 # that answer another probe are no events of the reply (`probes.MUTE`).
 _AGREES = {"agree": True, "disagree": False, "stereotype": True, "not_stereotype": False}
-# The same of phrases that count in an explanation alone.
+# The same for phrases that count only in an explanation.
 _EXPLAINS = {"right": True, "wrong": False}
 
-_LONGEST_CLAUSE = 300  # characters that are looked through, which keeps hostile replies linear
-_WINDOW = 400  # characters behind the answer in which an explanation is looked for
-_BESIDE = 12  # tokens beside a phrase in which a negation may stand
+_LONGEST_CLAUSE = 300  # characters that are searched; keeps the cost of hostile replies linear
+_WINDOW = 400  # characters after the answer that may hold an explanation
+_BESIDE = 12  # tokens around a phrase that may hold a negation
 _BEGINNING = re.compile(r"(?:\A|[\n.:!?。।])[\s\"'“”„«»「」¿¡(]*\Z")
 
 
 def says(reply: Reply, event: Event) -> str | None:
-    """Return the answer to the probe that a phrase amounts to, or None."""
+    """Return the answer that a phrase gives to the probe, or None."""
     agrees = _AGREES.get(event.group)
     if agrees is None or _conditional(reply, event):
         return None
@@ -50,7 +50,7 @@ def _answer(reply: Reply, event: Event, agrees: bool) -> str:
 
 
 def _conditional(reply: Reply, event: Event) -> bool:
-    """Whether "whether" or "if" stands before a phrase in its clause."""
+    """Whether "whether" or "if" comes before a phrase in its clause."""
     k = bisect.bisect_left(reply.conditions, event.start) - 1
     if k < 0 or event.start - reply.conditions[k] > _LONGEST_CLAUSE:
         return False
@@ -58,7 +58,7 @@ def _conditional(reply: Reply, event: Event) -> bool:
 
 
 def _negated(reply: Reply, event: Event) -> bool:
-    """Whether one of the two words before, in the same clause, negates a phrase."""
+    """Whether one of the two words before a phrase, in the same clause, negates it."""
     for back in (1, 2):
         i = event.first - back
         if i < 0 or reply.gaps[i + 1].strip(" -‐"):  # Romanian "n-aș"
@@ -69,12 +69,12 @@ def _negated(reply: Reply, event: Event) -> bool:
 
 
 def asserted(reply: Reply, event: Event) -> bool:
-    """Whether a phrase is neither in a question nor our question once more."""
+    """Whether a phrase is not part of a question and does not repeat ours."""
     return not QUESTION.match(reply.norm, event.end) and not _of_our_question(reply, event)
 
 
 def _of_our_question(reply: Reply, event: Event) -> bool:
-    """Whether a phrase is of the question once more, cut off before its question mark."""
+    """Whether a phrase belongs to our question, repeated but cut off before its question mark."""
     start = max(0, event.start - _LONGEST_CLAUSE)
     for match in BREAKS.finditer(reply.norm, start, event.start):
         start = match.end()
@@ -88,7 +88,7 @@ def _of_our_question(reply: Reply, event: Event) -> bool:
 
 
 def beside_negation(reply: Reply, event: Event) -> bool:
-    """Whether a negation that no rule has placed stands beside a phrase in its clause."""
+    """Whether a negation that no rule has interpreted is near a phrase in its clause."""
     first, last = event.first, event.last
     gram = reply.lexicon.grammar
     while first > 0 and event.first - first < _BESIDE:
@@ -113,14 +113,14 @@ def beside_negation(reply: Reply, event: Event) -> bool:
 
 
 def hedge_goes_on(reply: Reply, event: Event) -> bool:
-    """Whether a hedge says what cannot be said: "It cannot be said that this is not…"."""
+    """Whether a hedge goes on with its object: "It cannot be said that this is not…"."""
     if event.group != "hedge" or event.last >= len(reply.tokens):
         return False
     return bool(reply.lexicon.grammar.look(reply.tokens[event.last]).bits & stems.THAT)
 
 
 def conflict(reply: Reply, found: Found) -> bool:
-    """Whether the explanation behind an answer says the opposite of it."""
+    """Whether the explanation after an answer contradicts it."""
     k = found.event
     if not 0 <= k < len(reply.events):
         return False

@@ -1,7 +1,7 @@
 """Map agreement to the answer to each of the three questions, and list the stems that answer.
 
-Whoever agrees with a statement says yes to `agreement` and no to `disagreement`; whoever calls it a
-stereotype says yes to `recognition`.
+Agreeing with a statement means yes to `agreement` and no to `disagreement`; calling it a stereotype
+means yes to `recognition`.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from genprobe.linguistics import clauses, stances, stems, stereotypes
 
 PROBES = ("recognition", "agreement", "disagreement")
 OPPOSITE = {"yes": "no", "no": "yes"}
-# What a reply answers that agrees or, to `recognition`, calls the statement a stereotype.
+# Answer of a reply that agrees with the statement or, for `recognition`, calls it a stereotype.
 AFFIRMED = {"recognition": "yes", "agreement": "yes", "disagreement": "no"}
 
-# Groups of phrases that answer another question than the probe's. They are not looked for, as
-# they would hide a phrase inside them that does.
+# Groups of phrases that answer another question than the probe's. They are not looked for, because
+# they could hide a shorter phrase inside them that answers the probe.
 MUTE = {
     "recognition": frozenset(("agree", "disagree", "wrong", "right")),
     "agreement": frozenset(("stereotype", "not_stereotype")),
     "disagreement": frozenset(("stereotype", "not_stereotype")),
 }
-# Stems of which a clause needs one to answer the probe.
+# A clause needs at least one of these stems to answer the probe.
 CORE = {
     "recognition": stems.STEREOTYPE_CORE,
     "agreement": stems.STANCE_CORE,
@@ -29,7 +29,7 @@ CORE = {
 # Stems that judge a statement, whatever the probe.
 JUDGES = stems.STANCES | stems.STEREOTYPE | stems.FINE | stems.FAULTY
 _JUDGES_AGREEING = stems.STANCES | stems.FINE | stems.FAULTY | stems.OWN
-# Stems by which a reply may answer the probe in words that the rules do not know.
+# Stems that suggest an answer to the probe in words that the rules do not know.
 MAY_ANSWER = {
     "recognition": stems.STEREOTYPE,
     "agreement": _JUDGES_AGREEING,
@@ -38,11 +38,11 @@ MAY_ANSWER = {
 
 
 def sign(probe: str, clause: clauses.Clause, mode: str, me: bool) -> int | None:
-    """Return what a clause says to the probe.
+    """Return the sign of a clause for the probe.
 
-    mode: where the language negates (`Grammar.negation`). me: whether "I" was said before. Returns
-    +1 (agrees, or calls it a stereotype), -1 (the reverse), 0 (cannot be placed), `stances.BOTH`,
-    or None (says nothing to the probe).
+    mode: where negations stand in the language (`Grammar.negation`). me: whether "I" was said
+    before. Returns +1 (agrees, or calls it a stereotype), -1 (the reverse), 0 (unclear),
+    `stances.BOTH`, or None (no answer to the probe).
     """
     if not stems.bits_of(clause.hits) & CORE[probe]:
         return None
@@ -52,7 +52,7 @@ def sign(probe: str, clause: clauses.Clause, mode: str, me: bool) -> int | None:
 
 
 def answer_of(probe: str, sign: int) -> str | None:
-    """Return the answer of a clause of this sign: yes, no, both; None where it cannot be placed."""
+    """Return the answer for a sign: yes, no or both; None if it is unclear."""
     if sign == stances.BOTH:
         return "both"
     yes = AFFIRMED[probe]
@@ -60,6 +60,6 @@ def answer_of(probe: str, sign: int) -> str | None:
 
 
 def answer_to_point(probe: str, sign: int, word: str) -> str:
-    """Return what "yes" or "no" to a question of this sign answers: "Do I agree? No."."""
+    """Return the answer of a "yes" or "no" to a question with this sign: "Do I agree? No."."""
     yes = AFFIRMED[probe]
     return yes if (sign > 0) == (word == "yes") else OPPOSITE[yes]

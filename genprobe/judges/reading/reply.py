@@ -1,7 +1,7 @@
-"""A reply, cut into tokens and searched for phrases, with their positions and speakers.
+"""Cut a reply into tokens and find its phrases, with their positions and speakers.
 
-Each phrase found is an event, of the group of its language's file that it belongs to. What the
-events mean is for the modules above this one.
+Each phrase found is an event; its group is the list of the language file that holds the phrase.
+Other modules interpret the events.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from genprobe.linguistics import stems, verdicts
 from genprobe.resources import packs
 
 READ = 6000  # tokens of a reply that are read sentence by sentence
-LONGEST_RUN = 30  # tokens that are looked through for the end of something
+LONGEST_RUN = 30  # tokens that are searched for the end of a sentence or the like
 
-# Words of which one stands in nearly every English sentence that answers.
+# Nearly every English sentence that answers holds one of these words.
 _ENGLISH = frozenset(
     ["i", "my", "this", "the", "that", "it", "is", "of", "to", "answer", "verdict", "yes", "no"]
 )
@@ -51,21 +51,21 @@ class Event(NamedTuple):
 
 
 class Found(NamedTuple):
-    """An answer found in a reply, by which rule, and the words that it rests on."""
+    """An answer found in a reply: the rule that found it and the words it is based on."""
 
     answer: str  # yes or no
     rule: str
     start: int  # in the normalised reply
     end: int
-    event: int = -1  # index of the event that answers, -1 where something else does
+    event: int = -1  # index of the event that answers, -1 if no event does
 
 
-# Rules by which an answer word answers where it stands.
+# Rules that take an answer word as the answer because of its position.
 WORD_RULES = frozenset(("word", "word-alone", "foreign-word"))
 
 
 class Reply:
-    """A reply to one probe. Events are in the order in which they stand, and do not overlap."""
+    """A reply to one probe. Events are in the order of the text and do not overlap."""
 
     def __init__(self, words: lexicon.Lexicon, probe: str, prompt: str, norm: str):
         """norm: the reply in the form in which it is compared (`Lexicon.compared`)."""
@@ -75,7 +75,7 @@ class Reply:
         self.norm = norm = verdicts.unstruck(norm)
         self.tokens: list[str] = []
         self.spans: list[tuple[int, int]] = []
-        self.gaps: list[str] = []  # what stands before each token, and behind the last
+        self.gaps: list[str] = []  # the text before each token, and after the last
         at = 0
         for match in text.TOKEN.finditer(norm):
             span = match.span()
@@ -113,7 +113,7 @@ class Reply:
             i += step
 
     def _add(self, event: Event) -> bool:
-        """Take a phrase that was found; False where it is none, and a shorter one may be."""
+        """Add a phrase as an event; False if it is none, so that a shorter one may be tried."""
         group, start, end, first, last = event
         if group in probes.MUTE[self.probe]:
             return False
@@ -137,9 +137,9 @@ class Reply:
         return True
 
     def _goes_on(self, event: Event) -> bool:
-        """Whether a word opens what goes on behind it: Polish "No, …", "well, …".
+        """Whether a word is only a filler that opens a sentence: Polish "No, …", "well, …".
 
-        Alone in its line or behind "Answer:" it is the answer word of another language.
+        Alone on its line or after "Answer:" it is the answer word of another language.
         """
         label = self.events and self.events[-1].group == "label"
         if label and self.events[-1].last == event.first:
@@ -158,7 +158,7 @@ class Reply:
         return ")" in gap and BULLET.match(self.tokens[index - 1]) is not None
 
     def stands(self, k: int) -> bool:
-        """Whether the answer word of event k stands where an answer does."""
+        """Whether the answer word of event k is in the position of an answer."""
         event = self.events[k]
         behind_label = (
             k > 0 and self.events[k - 1].group == "label" and self.events[k - 1].last == event.first
@@ -176,7 +176,7 @@ class Reply:
         return event.group in packs.ANSWERS or self._stands_alone(event)
 
     def _stands_alone(self, event: Event) -> bool:
-        """Whether an answer word is followed by an end, itself once more or another script."""
+        """Whether an answer word is followed by an end, by itself repeated or by another script."""
         ends = ends_of_answer(self.norm, event.start)
         if ends.match(self.norm, event.end):
             return True
@@ -190,7 +190,7 @@ class Reply:
         return last > event.last and ends.match(self.norm, self.spans[last - 1][1]) is not None
 
     def is_sentence(self, first: int, last: int) -> bool:
-        """Whether these tokens are a whole sentence, or one behind "Yes, "."""
+        """Whether these tokens are a whole sentence, or the rest of one after "Yes, "."""
         if not WHOLE_ENDS.match(self.norm, self.spans[last - 1][1]):
             return False
         if self.starts(first):
@@ -201,9 +201,9 @@ class Reply:
     def sentence_begins(
         self, index: int, low: int = 0, ends: re.Pattern[str] = SENTENCE_ENDS
     ) -> int:
-        """Return the first token of the sentence of a token; `low` where it begins before that.
+        """Return the first token of a token's sentence; `low` if the sentence begins earlier.
 
-        ends: what a gap has before the sentence.
+        ends: pattern of the gap before a sentence.
         """
         low = max(low, 0)
         while index > low and (self.gaps[index] == " " or not ends.search(self.gaps[index])):
@@ -211,14 +211,14 @@ class Reply:
         return index
 
     def sentence_ends(self, first: int, stop: int) -> int:
-        """Return the token behind the sentence that begins at a token; `stop` where it goes on."""
+        """Return the token after the sentence that begins at `first`; `stop` if it goes on."""
         gaps, last = self.gaps, first + 1
         while last < stop and (gaps[last] == " " or not SENTENCE_ENDS.search(gaps[last])):
             last += 1
         return last
 
     def sentences(self, stop: int) -> Iterator[tuple[int, int]]:
-        """Yield the first token of each sentence before token `stop`, and the one behind it."""
+        """Yield (first, last) for each sentence before token `stop`; `last` is exclusive."""
         first = 0
         while first < stop:
             last = self.sentence_ends(first, stop)
@@ -226,7 +226,7 @@ class Reply:
             first = last
 
     def asks(self, index: int) -> bool:
-        """Whether a question mark stands before token `index`."""
+        """Whether the gap before token `index` has a question mark."""
         gap = self.gaps[index]
         return "?" in gap or "؟" in gap
 
@@ -239,7 +239,7 @@ class Reply:
 
     @functools.cached_property
     def quoted(self) -> list[bool] | None:
-        """Which tokens are no words of the speaker: quotations, the statement once more."""
+        """Which tokens are not the speaker's own: quotations and the statement repeated."""
         spans = []
         if QUOTE.search(self.norm):
             longest = len(self.norm.strip()) - 6  # a reply all in quotes is the speaker's own
@@ -259,7 +259,7 @@ class Reply:
         return found
 
     def _statement(self) -> list[tuple[int, int]]:
-        """Where sentences of the prompt are repeated word by word."""
+        """Ranges of tokens that repeat sentences of the prompt word by word."""
         found = []
         for part in _SENTENCES.split(self.asked):
             piece = part.strip(" \"'“”„«»「」*")
@@ -274,14 +274,14 @@ class Reply:
         return self.quoted is not None and all(self.quoted[first:last])
 
     def grammars(self, first: int, last: int) -> tuple[stems.Grammar, ...]:
-        """Return the language's stems, and the English ones for a sentence that may be English."""
+        """Return the language's grammar, and the English one if the sentence may be English."""
         own, english = self.lexicon.grammar, stems.grammar("en")
         if own is english or _ENGLISH.isdisjoint(self.tokens[first:last]):
             return (own,)
         return own, english
 
     def stems(self, first: int, last: int) -> Iterator[tuple[stems.Grammar, list[stems.Hit]]]:
-        """Yield the stems among tokens `first` to `last`, of each language they may be of."""
+        """Yield the stems among tokens `first` to `last`, for each possible language."""
         for gram in self.grammars(first, last):
             yield gram, gram.hits(self.tokens, first, last)
 

@@ -1,8 +1,8 @@
 """Read what the clauses of a reply answer: "I do not agree with it", "it is a cliché".
 
-A sentence is cut into clauses, and each is read by its stems (`linguistics.clauses`). Left out are
-questions, quotations, the statement once more, conditions ("if I agreed"), reasons ("because not
-all are alike") and words that are only mentioned.
+A sentence is cut into clauses, and each is read by its stems (`linguistics.clauses`). Questions,
+quotations, repetitions of the statement, conditions ("if I agreed"), reasons ("because not all are
+alike") and words that are only mentioned are left out.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ _SHORT = 24  # tokens of a sentence whose reading is kept
 _KEPT = 20_000  # sentences of a language whose reading is kept
 
 _THAT = frozenset(["that"])  # "I would not say that I disagree" is no condition
-# What may stand beside "on the contrary", and beside "and it is not", without saying more.
+# Stems that add nothing to "on the contrary", and to "and it is not".
 _BESIDE_CONTRARY = stems.OPPOSITE | stems.AND | stems.EXTENT | stems.STATEMENT | stems.AGAINST
 _BESIDE_NOT = stems.AND | stems.STATEMENT | stems.HERE | stems.VERBS | stems.NOT
 
 
 class Said(NamedTuple):
-    """What a clause says to the probe: its answer, None where that cannot be placed."""
+    """The answer of a clause to the probe; None if it is unclear."""
 
     answer: str | None  # yes, no, both
     start: int  # in the normalised reply
     end: int
     therefore: bool  # whether it draws a conclusion
-    shown: tuple[int, int]  # the words that it rests on
+    shown: tuple[int, int]  # the words that it is based on
     mine: bool = False  # whether the speaker says it of themselves: "I agree"
 
     def moved(self, by: int) -> Said:
-        """Return the same of a sentence that stands so many characters further on."""
+        """Return a copy with all positions moved by so many characters."""
         answer, start, end, therefore, (low, high), mine = self
         return Said(answer, start + by, end + by, therefore, (low + by, high + by), mine)
 
@@ -52,7 +52,7 @@ class Said(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """A sentence to be read by its clauses: tokens `first` to `last` of lists."""
+    """A sentence to be read by its clauses: tokens `first` to `last` of these lists."""
 
     tokens: Sequence[str]
     gaps: Sequence[str]  # one before each token, and one behind the last
@@ -64,12 +64,12 @@ class _Part(NamedTuple):
 
 @functools.cache
 def _kept(code: str) -> dict[tuple[str, str, str, str], list[Said]]:
-    """Return what short sentences of a language were read as. Models repeat themselves."""
+    """Return the kept readings of a language's short sentences, because models repeat them."""
     return {}
 
 
 class Reading(Reply):
-    """A reply, and what its clauses say, which is read as far as it is asked for."""
+    """A reply with the answers of its clauses, which are read only as far as needed."""
 
     def __init__(self, words: Lexicon, probe: str, prompt: str, norm: str):
         """As `Reply`."""
@@ -79,13 +79,13 @@ class Reading(Reply):
 
     @property
     def said(self) -> list[Said]:
-        """What all clauses of the reply say to the probe, in their order."""
+        """The answers of all clauses of the reply, in order."""
         return self.said_until(len(self.tokens))
 
     def said_until(self, index: int) -> list[Said]:
-        """Return what is said in the sentences that begin at or before token `index`.
+        """Return the answers in the sentences that begin at or before token `index`.
 
-        And in later ones, as far as they were read before.
+        Later sentences are included if they were already read.
         """
         stop = min(len(self.tokens), READ)
         while self._read < stop and self._read <= index:
@@ -97,9 +97,9 @@ class Reading(Reply):
 
     @functools.cached_property
     def opener(self) -> int:
-        """Number of tokens of a first sentence that only obliges: "All right, let us see".
+        """Number of tokens of a first sentence that only opens: "All right, let us see".
 
-        Its first clause is a word or two that agree, and the rest says what will be done.
+        Its first clause is one or two words of consent, and the rest says what will be done.
         """
         if not self.tokens:
             return 0
@@ -117,7 +117,7 @@ class Reading(Reply):
         return last if serves and agrees and not head & (stems.ME | stems.NOT) else 0
 
     def _sentence(self, first: int, last: int) -> list[Said]:
-        """Return what a sentence says, quotations and the statement itself left out."""
+        """Return the answers in a sentence, without quotations and the statement."""
         if self.asks(last) or (first == 0 and self.opener):
             return []
         found = self._as_it_stands(first, last)
@@ -126,9 +126,9 @@ class Reading(Reply):
         return found
 
     def _as_it_stands(self, first: int, last: int) -> list[Said]:
-        """Return what a sentence says, quotations included.
+        """Return the answers in a sentence, quotations included.
 
-        What a short one says is kept by its text, and by what stands before and behind it.
+        Readings of short sentences are kept by their text and the text before and after it.
         """
         if last - first > _SHORT:
             return self._by_clauses(first, last, None)
@@ -154,7 +154,7 @@ class Reading(Reply):
         return []
 
     def _joined(self, gram: Grammar, part: _Part) -> _Part:
-        """Return the sentence without what is put into a clause that goes on behind it."""
+        """Return the sentence without insertions: "I cannot, however hard I try, agree"."""
         tokens, gaps, spans, quoted, first, last = part
         known = self.lexicon.answers, self.lexicon.conditions
         inserted = clauses.inserts(gram, tokens, gaps, first, last, *known)
@@ -198,7 +198,7 @@ class Reading(Reply):
         return found
 
     def _sign(self, gram: Grammar, part: _Part, clause: Clause, me: bool) -> int | None:
-        """Return the sign of a clause (`probes.sign`); None also where it asserts nothing."""
+        """Return the sign of a clause (`probes.sign`); None also if it asserts nothing."""
         sign = probes.sign(self.probe, clause, gram.negation, me)
         if sign is None or _is_reason(clause):
             return None
@@ -209,7 +209,7 @@ class Reading(Reply):
         return sign
 
     def _placed(self, part: _Part, clause: Clause, sign: int, therefore: bool) -> Said:
-        """Return what a clause of this sign says, with the words that it rests on."""
+        """Return the answer of a clause with this sign, and the words that it is based on."""
         core, spans = probes.CORE[self.probe], part.spans
         bits, first_core = bits_of(clause.hits), self._core(clause).first
         where = [h for h in clause.hits if h.bits & (core | stems.NEGATIONS)]
@@ -228,7 +228,7 @@ class Reading(Reply):
         return next(h for h in clause.hits if h.bits & probes.CORE[self.probe])
 
     def _is_condition(self, part: _Part, clause: Clause) -> bool:
-        """Whether a condition begins in a clause before its core, or asks behind it.
+        """Whether a clause has a word of condition before its core or directly after it.
 
         A condition that is part of a negation ("I would lie if I said so") does not count.
         """
@@ -261,10 +261,10 @@ class Reading(Reply):
         )
 
     def _is_cut_off(self, gram: Grammar, part: _Part, clause: Clause) -> bool:
-        """Whether the reply is cut off behind a core whose verb, and negation, stands last.
+        """Whether the reply is cut off after a core, before a verb or negation that comes last.
 
-        A word or two may be all that was said, and a verb or a negation before the core makes it
-        whole (Dutch "dit is geen stereotype").
+        A clause of one or two words counts as complete, and so does one with a verb or a negation
+        before the core (Dutch "dit is geen stereotype").
         """
         end = self._core(clause).last
         if gram.negation != "both" or end < part.last or clause.last - clause.first <= 2:
@@ -275,12 +275,12 @@ class Reading(Reply):
 
 
 def _follows(part: _Part, said: Said, clause: Clause) -> bool:
-    """Whether a clause stands right behind what was said."""
+    """Whether a clause directly follows an answer."""
     return clause.first > part.first and said.end == part.spans[clause.first - 1][1]
 
 
 def _says_who(clause: Clause) -> bool:
-    """Whether a clause only tells whose words stand before it: Hindi "…, ऐसा लोग मानते हैं"."""
+    """Whether a clause only says whose words came before it: Hindi "…, ऐसा लोग मानते हैं"."""
     return any(
         h.bits & stems.REPORTED and h.first == clause.first and h.last >= clause.last - 1
         for h in clause.hits
@@ -288,7 +288,7 @@ def _says_who(clause: Clause) -> bool:
 
 
 def _told(said: Said, clause: Clause, probe: str) -> Said:
-    """Return what was said where the clause behind it tells whose words it is (`_says_who`).
+    """Return an answer corrected by the clause after it, which says whose view it is (`_says_who`).
 
     "It is right, I do not think" denies. "It is wrong, I do not think" can be meant either way.
     """
@@ -298,24 +298,24 @@ def _told(said: Said, clause: Clause, probe: str) -> Said:
         affirmed = probes.AFFIRMED[probe]
         denied = probes.OPPOSITE[affirmed] if said.answer == affirmed else None
         return said._replace(answer=denied)
-    # What is widely called a stereotype is one.
+    # If people call it a stereotype, it is one.
     return said if probe == "recognition" else said._replace(answer=None)
 
 
 def _is_reason(clause: Clause) -> bool:
-    """Whether a clause gives a reason of what was said: "because not all people are alike"."""
+    """Whether a clause gives a reason for an answer: "because not all people are alike"."""
     return any(h.bits & stems.BECAUSE and h.first == clause.first for h in clause.hits)
 
 
 def _is_contrary(clause: Clause) -> bool:
-    """Whether a clause is no more than "on the contrary"."""
+    """Whether a clause says only "on the contrary"."""
     if clause.last - clause.first > 3 or bits_of(clause.hits) & stems.THEREFORE:
         return False  # "…, so I disagree"
     return bool(clause.hits) and all(h.bits & _BESIDE_CONTRARY for h in clause.hits)
 
 
 def _is_mentioned(part: _Part, clause: Clause) -> bool:
-    """Whether a clause is a word or two that are only mentioned: "(cliché", "Stereotype:"."""
+    """Whether a clause is one or two words that are only mentioned: "(cliché", "Stereotype:"."""
     if clause.last - clause.first > 2:
         return False
     behind = part.gaps[clause.last] if clause.last < len(part.gaps) else ""
@@ -328,7 +328,7 @@ def _is_mentioned(part: _Part, clause: Clause) -> bool:
 
 
 def _takes_back(clause: Clause, bits: int) -> bool:
-    """Whether a clause is no more than "and it is not"."""
+    """Whether a clause says only "and it is not"."""
     return (
         bool(bits & stems.NOT and bits & (stems.AND | stems.STATEMENT))
         and clause.last - clause.first <= 4
@@ -340,8 +340,8 @@ def _takes_back(clause: Clause, bits: int) -> bool:
 def _denies(clause: Clause, bits: int, says: bool) -> bool:
     """Whether a clause without a stance denies that something can be said.
 
-    says: the clause before it ends in a verb of saying. A word that it begins with may also mean
-    "because": Marathi कारण.
+    says: whether the clause before it ends in a verb of saying. The first word of the clause does
+    not count as one if it can also mean "because": Marathi कारण.
     """
     said = says or any(
         h.bits & (stems.SAY | stems.TELL) and h[:2] != (clause.first, clause.first + 1)

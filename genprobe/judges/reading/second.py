@@ -1,6 +1,6 @@
 """Apply the learned reader: it proposes an answer if the rules find none, and can doubt a clause.
 
-It reads whole sentences (`linguistics.learned`), without questions, quotations and the statement.
+It reads whole sentences (`linguistics.learned`), except questions, quotations and the statement.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from genprobe.judges.reading.reply import READ, Found, Reply
 from genprobe.linguistics import clauses, learned, stems
 from genprobe.resources import packs
 
-_SENTENCES = 12  # of a reply, that the learned reader sees
-_DOUBT = 0.05  # what a clause answers is undecided where it gives that less in every sentence
+_SENTENCES = 12  # sentences of a reply that the learned reader sees
+_DOUBT = 0.05  # a clause's answer is undecided if its probability is lower in every sentence
 
-# What the learned reader reads in a sentence -> yes and no to each probe.
+# Reading of a sentence -> probabilities of yes and no, for each probe.
 _YES_NO: dict[str, Callable[[learned.Reading], tuple[float, float]]] = {
     "recognition": lambda r: (r.stereotype, r.no_stereotype),
     "agreement": lambda r: (r.agrees, r.disagrees),
@@ -25,7 +25,7 @@ _YES_NO: dict[str, Callable[[learned.Reading], tuple[float, float]]] = {
 
 
 class Sentence(NamedTuple):
-    """A sentence of the speaker's own, and where it stands in the normalised reply."""
+    """A sentence of the speaker's own, and its position in the normalised reply."""
 
     text: str
     start: int
@@ -35,7 +35,7 @@ class Sentence(NamedTuple):
 def own_sentences(reply: Reply) -> list[Sentence]:
     """Return the first sentences of the reply that are the speaker's own.
 
-    Without questions, quotations, the statement, and what ends in "people say".
+    Questions, quotations, the statement and sentences that end in "people say" are left out.
     """
     found: list[Sentence] = []
     gram = reply.lexicon.grammar
@@ -53,16 +53,15 @@ def own_sentences(reply: Reply) -> list[Sentence]:
 def second_reading(
     probe: str, code: str, sentences: Sequence[Sentence]
 ) -> tuple[str, Sentence] | None:
-    """Say what the learned reader makes of a reply in which the rules find no answer.
+    """Return the answer that the learned reader finds in a reply if the rules find none.
 
-    It is not asked about single words ("Exactly."), nor about two kinds of sentences: those about
-    such statements in general ("Such remarks are unfair") in which the speaker does not appear,
-    and, where the question is whether something is a stereotype, those that speak of stereotypes,
-    which the rules know better.
+    It does not read single words ("Exactly."), nor sentences about such statements in general
+    ("Such remarks are unfair") without the speaker. For `recognition` it does not read sentences
+    that mention stereotypes either: the rules read those better.
 
-    probe: one of `probes.PROBES`. code: the language that was asked in. sentences: of
-    `own_sentences`. Returns `yes` or `no`, with the first sentence that says so; None where it
-    reads none firmly, or two that contradict each other.
+    probe: one of `probes.PROBES`. code: the language of the question. sentences: as returned by
+    `own_sentences`. Returns `yes` or `no` and the first sentence that says so; None if no answer
+    reaches the model's threshold, or if both do.
     """
     model = learned.model()
     if code not in model.languages:
@@ -77,7 +76,7 @@ def second_reading(
 
 
 def _is_for_it(probe: str, code: str, sentence: Sentence) -> bool:
-    """Whether the learned reader is asked about a sentence."""
+    """Whether the learned reader reads a sentence."""
     bits = learned.groups(code, sentence.text)
     if probe == "recognition" and bits & stems.STEREOTYPE:
         return False
@@ -87,7 +86,7 @@ def _is_for_it(probe: str, code: str, sentence: Sentence) -> bool:
 
 
 def proposed(reply: Reply, kind: str) -> Found | None:
-    """Return what the learned reader proposes for a reply without an answer of this kind."""
+    """Return the learned reader's answer for a reply of kind `undecided`; None for other kinds."""
     if kind != "undecided":
         return None
     second = second_reading(reply.probe, reply.lexicon.code, own_sentences(reply))
@@ -102,7 +101,7 @@ def proposed(reply: Reply, kind: str) -> Found | None:
 
 
 def doubted(reply: Reply, found: Found) -> bool:
-    """Whether the learned reader is firm that no sentence of the reply says what the rules read."""
+    """Whether the learned reader gives the rules' answer a very low probability everywhere."""
     if found.rule != "clause":
         return False
     model, code = learned.model(), reply.lexicon.code
