@@ -1,9 +1,8 @@
 """Split sentences into clauses that say one thing each, with the stems in them.
 
-A clause is read by its stems (`stems`) and by the parity of the negations that govern them
-(`negation`): what it says of the statement is in `stances`, whether it calls it a stereotype in
-`stereotypes`. What cannot be placed is left undecided: a sentence turned round is worse than one
-that was not read.
+A clause is read by its stems (`stems`) and by whether the number of their negations is odd or even
+(`negation`). `stances` finds whether it agrees with the statement, `stereotypes` whether it calls
+it a stereotype. Unclear clauses stay undecided: reading the opposite is worse than reading nothing.
 """
 
 from __future__ import annotations
@@ -36,10 +35,10 @@ from genprobe.linguistics.stems import (
     Hit,
 )
 
-# Raised whenever a reading by these modules can change without a change of a language file.
+# Increase it whenever a change of these modules (not of a language file) can change a reading.
 VERSION = 9
 _CORE = STANCES | STEREOTYPE | FINE | FAULTY
-_LONGEST = 400  # tokens of a sentence in which words of others are looked for
+_LONGEST = 400  # tokens of the longest sentence that is searched for reported speech
 
 
 class Clause(NamedTuple):
@@ -51,7 +50,7 @@ class Clause(NamedTuple):
 
 
 def leads_up(hits: Sequence[Hit], low: int, high: int, first: int) -> bool:
-    """Tell whether what follows decides: "That it is a cliché, I do not see", "to call it so"."""
+    """Tell whether the next part decides: "That it is a cliché, I do not see", "to call it so"."""
     return any(
         (h.bits & THAT and h.first == low == first and (h.last > low + 1 or _only_that(hits, low)))
         or (h.bits & SAY and h.last == high and high - h.first > 1)
@@ -60,7 +59,7 @@ def leads_up(hits: Sequence[Hit], low: int, high: int, first: int) -> bool:
 
 
 def _only_that(hits: Sequence[Hit], at: int) -> bool:
-    """Whether the word is no pronoun too, as English "that" is."""
+    """Whether the word is only a conjunction, not also a pronoun as English "that" is."""
     return not any(h.bits & STATEMENT and h.first == at for h in hits)
 
 
@@ -76,10 +75,9 @@ def inserts(
     answers: Container[str] = (),
     conditions: Container[str] = (),
 ) -> list[tuple[int, int]]:
-    """Return token ranges put into a clause that goes on behind them.
+    """Return the token ranges of insertions, after which the clause goes on.
 
-    "I cannot, however hard I try, agree". Nothing is put into an answer word alone, or into a
-    condition.
+    "I cannot, however hard I try, agree". A single answer word and a condition have no insertions.
     """
     bounds = [first]
     bounds += [i for i in range(first + 1, last) if gaps[i] != " " and _COMMAS.search(gaps[i])]
@@ -117,10 +115,11 @@ def clauses(
     last: int,
     answers: Container[str] = (),
 ) -> list[Clause]:
-    """Return the clauses of a sentence `tokens[first:last]`; `gaps[i]` stands before token i.
+    """Return the clauses of a sentence `tokens[first:last]`; `gaps[i]` is the text before token i.
 
-    A clause that ends in a negation ("I do not, however, agree") goes on in the next one, unless
-    that is an answer word (`answers`); one that begins with *that* belongs to the one before.
+    A part that ends in a negation ("I do not, however, agree") is joined to the next one, unless
+    the negation is an answer word (`answers`). A part that begins with *that* is joined to the one
+    before.
     """
     bounds = [first]
     reported = {h.last for h in reports(gram, tokens, gaps, first, last) if h.last < last}
@@ -135,7 +134,7 @@ def clauses(
         elif gram.reaches(tokens, i - 1, i + 1, BECAUSE) and any(
             h.bits & BECAUSE and h.last == i + 1 for h in gram.hits(tokens, i - 1, i + 1)
         ):
-            bounds.append(i)  # a negation in the reason is none of what it is the reason for
+            bounds.append(i)  # a negation in the reason does not negate the main clause
     bounds.append(last)
     found: list[Clause] = []
     start = first
@@ -147,14 +146,14 @@ def clauses(
             and high - low > 1
             and not any(h.bits & _CORE for h in hits)
         ):
-            # Where a lone "not" may stand behind its verb, a longer phrase is needed: "there is
+            # In languages where "not" may follow its verb, a longer phrase is needed: "there is
             # nothing, …", "no reason, …".
             few = 1 if gram.negation == "before" else 2
             ended = tokens[high - 1] not in answers
             if ended and any(
                 h.bits & NOT and h.last == high and high - h.first >= few for h in hits
             ):
-                continue  # the negation is of what follows
+                continue  # the negation belongs to the next part
         aside = start < low and high - low <= 3  # "Stereotypes, in this, I see none"
         if high < last and (start == low or aside) and _bare(gram, tokens, hits, start, high, last):
             continue
@@ -172,7 +171,7 @@ def clauses(
 def reports(
     gram: Grammar, tokens: Sequence[str], gaps: Sequence[str], first: int, last: int
 ) -> list[Hit]:
-    """Return the verbs of saying of others that stand behind what they say: "… деп ойлайды"."""
+    """Return verbs of saying that follow the words of others: Kazakh "… деп ойлайды"."""
     if last - first > _LONGEST or not gram.reaches(tokens, first, last, REPORTED):
         return []
     hits = gram.hits(tokens, first, last)
@@ -187,9 +186,9 @@ def reports(
 
 
 def _goes_over_comma(hits: Sequence[Hit], gaps: Sequence[str], verb: Hit) -> bool:
-    """Whether a comma parts a verb of saying from what is judged, or its own words.
+    """Whether a comma separates a verb of saying from the judged words, or splits the verb's own.
 
-    One right before it does not: "…, sagen manche".
+    A comma directly before the verb does not: "…, sagen manche".
     """
     judged = [h.last for h in hits if h.bits & _CORE and not h.gap and h.first <= verb.first]
     within = [*range(max(judged, default=verb.first), verb.first)]
@@ -198,10 +197,10 @@ def _goes_over_comma(hits: Sequence[Hit], gaps: Sequence[str], verb: Hit) -> boo
 
 
 def _answers_first(hits: Sequence[Hit], start: int) -> bool:
-    """Tell whether the answer word that a clause begins with is no part of it.
+    """Tell whether the answer word at the start of a clause is a separate answer.
 
-    "No I do not agree". A word that also negates must stand before a subject or another negation:
-    Arabic لا.
+    "No I do not agree". A word that can also negate, such as Arabic لا, must come before a subject
+    or another negation.
     """
     if any(h.bits & (SAY | THAT) and h.first < start + 3 for h in hits):
         return False
@@ -227,7 +226,7 @@ def _answers_first(hits: Sequence[Hit], start: int) -> bool:
 def _bare(
     gram: Grammar, tokens: Sequence[str], hits: Sequence[Hit], low: int, high: int, last: int
 ) -> bool:
-    """Whether a noun alone stands before a negation of it: "Stereotypes, in this, I see none"."""
+    """Whether a noun alone comes before its negation: "Stereotypes, in this, I see none"."""
     cores = [h for h in hits if h.bits & STEREOTYPE]
     if not cores or cores[0].last - low > 3 or high - low > 6:
         return False

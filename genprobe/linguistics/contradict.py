@@ -9,15 +9,16 @@ from genprobe.errors import InputError
 from genprobe.linguistics import identify
 from genprobe.resources import registry
 
-SAMPLE = 60  # sentences that are looked at, spread over the table
-LEAST, ALL = 2, 5  # sentences whose language must be clear; below ALL all must agree
-MOST, FEW = 0.6, 0.2  # share of another language, and of the given one, at which it is refused
+SAMPLE = 60  # sentences that are checked, spread over the table
+LEAST, ALL = 2, 5  # sentences that must be clear; of fewer than ALL, all must agree
+# Refused if another language has at least the share MOST, and the given one at most FEW.
+MOST, FEW = 0.6, 0.2
 
 
 def other(texts: Sequence[str], lang: str) -> str:
-    """Return the language in which most of the texts clearly are, if it is not `lang`.
+    """Return the language of most of the texts if it is clear and not `lang`.
 
-    Empty if it is `lang` or unclear, or if genprobe has no words of `lang`.
+    Empty if it is `lang` or unclear, or if genprobe has no language file for `lang`.
     """
     if lang not in registry.names("languages"):
         return ""
@@ -35,7 +36,10 @@ def other(texts: Sequence[str], lang: str) -> str:
 
 
 def refuse(texts: Sequence[str], lang: str, source: str, why: str) -> None:
-    """Raise InputError if the texts are clearly in another language. why: the source of `lang`."""
+    """Raise InputError if the texts are clearly in another language.
+
+    source: the name of the table, for the message. why: where `lang` comes from, for the message.
+    """
     found = other(texts, lang)
     if found:
         raise InputError(

@@ -1,33 +1,36 @@
 """Identify the language of a text: a BCP 47 code, `mixed`, or `und` if unknown.
 
-How it decides, on the first 2,000 characters of the text:
+Only the first 2,000 characters of the text are read. "The asked language" is the one in which the
+text should be. The steps:
 
-1. Words are sorted by script; two ideographs make a word. A script that one language writes
-   (Bengali, Greek, Thai, …) tells it from a single word on; all else needs two different words.
-2. Within a script every word speaks for languages: 1 for a frequent word, 0.5 for an ending, 1
-   for a distinctive letter (`[text]` in prompts/languages/, and prompts/neighbours.toml), divided
-   by the number of languages that claim it. A clear lead decides (rule `words`).
-3. Without one, langdetect's n-gram profiles decide among the languages of that script, with the
-   words' evidence as the prior (rule `langdetect`). In texts of fewer than 10 words the asked
-   language, where it is known, and English start 3 times as likely: their only privilege, which
-   breaks ties and overturns nothing. Texts of fewer than 3 different words stay `und`, as do
-   those of fewer than 5 unless the probability reaches 0.9. A language that langdetect does not
-   know (Kazakh, above all) needs only to lead the evidence.
-   Where the asked language is one that nothing here describes and langdetect does not know, its
-   nearest relative would be told with great certainty. So this step is left out, and step 2 tells
-   a language only by frequent words: three different ones, a quarter of all. Else the text is
-   `und` (rule `undescribed`).
-4. Chinese is Simplified or Traditional by the characters that only one of GB 2312 and Big5 has;
-   without any it is taken for the asked one of the two, else for Simplified.
-5. Words are counted script by script; within a script by sentences of at least 4 words that step
-   2 clearly gives to another language. Latin words inside another script count only where step 2
-   knows their language: names and option letters mix nothing. Wherever more than one language
-   has words, their shares are given; `mixed`: a second one has at least 3 words and 20 %.
-6. Kazakh and Russian, which people mix within a sentence, are told word by word. A word that
-   speaks for neither is taken for Russian, or for Kazakh where that is the main language, if it
-   is made of such letters as that one's frequent words. What is left, loanwords and short words
-   that both write alike (телефон, минут, да, не), goes with the told words around it where those
-   agree, else with the main language.
+1. Words are sorted by script; two ideographs count as one word. A script that belongs to one
+   language (Bengali, Greek, Thai, …) identifies it from a single word; any other script needs two
+   different words.
+2. Within a script each word counts for one or more languages: 1 for a frequent word, 0.5 for an
+   ending, 1 for a distinctive letter (`[text]` in prompts/languages/, and prompts/neighbours.toml),
+   divided by the number of languages that share it. A clear lead decides (rule `words`).
+3. Without a clear lead, langdetect's n-gram profiles decide among the languages of that script,
+   with the evidence of step 2 as the prior (rule `langdetect`). In texts of fewer than 10 words the
+   asked language, if it is known, and English start 3 times as likely; this only breaks ties. Texts
+   of fewer than 3 different words stay `und`, and so do texts of fewer than 5 unless the
+   probability reaches 0.9. A language that langdetect does not know (mainly Kazakh) needs only to
+   lead the evidence.
+   If the asked language is described neither in prompts/ nor by langdetect, a related language
+   would be reported with great certainty. Then this step is skipped, and step 2 needs at least
+   three different frequent words of one language, a quarter of all words; else the text is `und`
+   (rule `undescribed`).
+4. Chinese is Simplified or Traditional by the characters that only one of GB 2312 and Big5 has.
+   If there are none, it is the one that was asked for, else Simplified.
+5. Words are counted by script, and within a script by sentence: a sentence of at least 4 words that
+   step 2 clearly gives to another language counts for that one. Latin words inside another script
+   count only if step 2 identifies their language, so that names and option letters do not count.
+   Shares are reported if more than one language has words. The text is `mixed` if a second
+   language has at least 3 words and 20 %.
+6. Kazakh and Russian are often mixed within a sentence, so they are identified word by word. A word
+   without evidence is taken for Russian (or for Kazakh if that is the main language) if its letters
+   are typical of that language's frequent words. The rest, loanwords and short words that both
+   languages share (телефон, минут, да, не), takes the language of the identified words around it
+   if they agree, else the main language.
 """
 
 from __future__ import annotations
@@ -50,18 +53,18 @@ from genprobe.text import FORM, normalise, tokens
 
 VERSION = "2.2"
 
-LIMIT = 2000  # characters of the reply that are looked at
+LIMIT = 2000  # characters of the text that are read
 MIXED_SHARE, MIXED_WORDS = 0.2, 3
-SHORT, TIE = 10, 3.0  # below so many words, the asked language and English are so much likelier
-BRIEF, SURE = 5, 0.9  # below so many words, langdetect must be so sure
-WEIGHT = 1.5  # of a word's voice in the log odds
+SHORT, TIE = 10, 3.0  # below SHORT words, the asked language and English start TIE times as likely
+BRIEF, SURE = 5, 0.9  # below BRIEF different words, langdetect must be this sure
+WEIGHT = 1.5  # weight of the evidence of step 2 in the log odds
 GROUPS = ("frequent", "letters", "endings")
-LIKE = 1.0  # nats a letter by which a word must sound Russian or Kazakh
-LONGEST = 40  # letters of a word that are looked at
+LIKE = 1.0  # nats per letter by which a word's n-grams must favour Russian or Kazakh
+LONGEST = 40  # letters of a word that are read
 FLOOR = 5e-5  # probability of an n-gram that a profile lacks, as in langdetect
-ALONE = 0.6  # evidence that a language needs which langdetect does not know
+ALONE = 0.6  # evidence needed for a language that langdetect does not know
 ENOUGH = 3  # different words that langdetect needs
-SENTENCE = 4  # words that a sentence needs to speak for itself
+SENTENCE = 4  # words that a sentence needs to count for a language of its own
 
 # Scripts, by the first word of their characters' Unicode names. Written by one language:
 _ONE = {
@@ -71,7 +74,7 @@ _ONE = {
     "MYANMAR": "my", "ORIYA": "or", "SINHALA": "si", "TAMIL": "ta", "TELUGU": "te",
     "THAI": "th", "TIBETAN": "bo",
 }  # fmt: skip
-# Written by several, with those that langdetect knows; the rest of its 55 are Latin.
+# Scripts of several languages, with those that langdetect knows; the rest of its 55 are Latin.
 _SEVERAL: dict[str, tuple[str, ...]] = {
     "ARABIC": ("ar", "fa", "ur"),
     "CYRILLIC": ("bg", "mk", "ru", "uk"),
@@ -85,12 +88,12 @@ _BY_WORD = frozenset({"kk", "ru"})  # the pair that people mix within a sentence
 _URL = re.compile(r"https?://\S+|www\.\S+|\S+@\S+")
 _SENTENCE_END = re.compile(r"[.!?:;\n।؟۔。]+")
 
-Voices = tuple[tuple[str, float], ...]  # language -> how loudly a word speaks for it
+Voices = tuple[tuple[str, float], ...]  # language -> how much a word counts for it
 
 
 @functools.lru_cache(1 << 14)
 def _script(char: str) -> str:
-    """Name of a letter's script, `HAN`, or empty where it tells no language."""
+    """Return the name of a letter's script or `HAN`; empty if it does not identify a language."""
     name = unicodedata.name(char, "").split(" ", 1)[0] if char.isalpha() else ""
     if name == "CJK":
         return "HAN"
@@ -98,7 +101,7 @@ def _script(char: str) -> str:
 
 
 class _Lexicon:
-    """What the words of all languages say, from `prompts/`."""
+    """The evidence that words give for languages, from `prompts/`."""
 
     def __init__(self, tables: Mapping[str, Mapping[str, Sequence[str]]]) -> None:
         self.hash = digest(tables)
@@ -120,7 +123,7 @@ class _Lexicon:
         return {w: tuple((c, loud / len(codes)) for c in codes) for w, codes in claims.items()}
 
     def _speak(self, word: str) -> Voices:
-        """For which languages a normalised word speaks, at most 1 for each."""
+        """Return the languages that a normalised word counts for, at most 1 for each."""
         voices = dict(self.words.get(word, ()))
         if not voices:
             for size in range(min(self.longest, len(word) - 2), 1, -1):
@@ -133,7 +136,7 @@ class _Lexicon:
         return tuple(sorted(voices.items()))
 
     def _spelled(self, word: str) -> Iterator[tuple[str, float]]:
-        """Return the languages that have all of its distinctive letters, else any of them."""
+        """Yield the languages that have all of the word's distinctive letters, else any of them."""
         found = [self.letters[char] for char in sorted(set(word)) if char in self.letters]
         claims = [{code for code, _ in voices} for voices in found]
         if common := set.intersection(*claims) if claims else set():
@@ -141,9 +144,9 @@ class _Lexicon:
         return itertools.chain.from_iterable(found)
 
     def _sounds(self, word: str) -> float:
-        """How much likelier the n-grams of a word are in Russian words than in Kazakh ones.
+        """Return how much likelier a word's n-grams are in Russian words than in Kazakh ones.
 
-        In nats a letter. It knows the frequent words of both, and tells words of their kind.
+        In nats per letter; the n-grams are those of the frequent words of both languages.
         """
         odds = self._odds
         return sum(odds.get(gram, 0.0) for gram in _ngrams(f" {word} ", 2, 4)) / len(word)
@@ -168,10 +171,10 @@ class _Lexicon:
         }
 
     def common(self, words: Collection[str]) -> str:
-        """Tell whose frequent words many of these different words are, without a doubt, else "".
+        """Return the language that clearly has many of these words as frequent words, else "".
 
-        What a relative of a language would need to be told for it: three of them, a quarter of the
-        words. Letters and endings do not count, which relatives share.
+        At least three words and a quarter of all are needed. Letters and endings do not count,
+        because related languages share them.
         """
         total: dict[str, float] = {}
         heard: Counter[str] = Counter()
@@ -183,7 +186,7 @@ class _Lexicon:
         return code if heard[code] >= max(ENOUGH, len(words) / 4) else ""
 
     def evidence(self, words: Iterable[str]) -> list[tuple[str, float]]:
-        """Sum up what the words say, by language, the loudest first."""
+        """Sum up the evidence of the words by language, the strongest first."""
         total: dict[str, float] = {}
         for word in words:
             for code, loud in self.speak(word):
@@ -198,7 +201,7 @@ def _ranked(amounts: Mapping[str, float]) -> list[tuple[str, float]]:
 def _clear(
     evidence: Sequence[tuple[str, float]], n: int, least: float = 1.4, lead: float = 1.6
 ) -> str:
-    """Return the language that clearly leads the evidence of `n` words, or an empty text."""
+    """Return the language that clearly leads the evidence of `n` words, or an empty string."""
     (code, best), (_, second) = [*evidence[:2], ("", 0.0), ("", 0.0)][:2]
     return code if best >= max(least, 0.12 * n) and best >= lead * second else ""
 
@@ -216,13 +219,13 @@ def _profiles() -> Any:
 class _Detector:
     """langdetect's n-gram profiles.
 
-    langdetect itself draws n-grams at random, with replacement, until it believes itself sure;
-    here every n-gram of the words counts once, and each letter once for its three n-grams. That
-    needs no seed, is faster, and leaves probabilities that a prior can still move.
+    langdetect itself draws n-grams at random, with replacement, until it is sure. Here every n-gram
+    of the words counts once, and each letter once for its three n-grams. This needs no seed, is
+    faster, and leaves probabilities that a prior can still change.
     """
 
     def codes(self, script: str) -> tuple[str, ...]:
-        """Languages of the script that langdetect knows, by their codes here."""
+        """Return genprobe's codes of the script's languages that langdetect knows."""
         return tuple(_OURS.get(c, c) for c in self._columns(script))
 
     @functools.cache  # noqa: B019  # one detector lives as long as its judge
@@ -257,7 +260,7 @@ def _ngrams(padded: str, least: int = 1, most: int = 3) -> Iterator[str]:
 
 
 class _Told(NamedTuple):
-    """What the words of one script are: words by language (empty: not told) and how we know."""
+    """The languages of one script's words: words by language (empty: unknown), and why."""
 
     shares: dict[str, float]
     rule: str
@@ -270,8 +273,8 @@ _UNTOLD = _Told({}, "too-short")
 class Identified(NamedTuple):
     """The language of a text.
 
-    A code, `mixed` or `und`; the rule that decided, the words it rests on, the detector's
-    probability where it decided, and the shares of words by language where there are several.
+    A code, `mixed` or `und`; the rule that decided; the words that it is based on; langdetect's
+    probability if it decided; and the shares of words by language if there are several.
     """
 
     code: str
@@ -282,7 +285,7 @@ class Identified(NamedTuple):
 
 
 class Identifier:
-    """Tells the language of texts: see the module's docstring."""
+    """Identify the language of texts, as the docstring of the module describes."""
 
     def __init__(self, lexicon: _Lexicon) -> None:
         self._lexicon = lexicon
@@ -291,9 +294,9 @@ class Identifier:
         self.signature = f"{VERSION}.{FORM}+{lexicon.hash[:8]}+langdetect-{detector}"
 
     def __call__(self, text: str, asked: str = "") -> Identified:
-        """Tell the language of a text.
+        """Identify the language of a text.
 
-        asked: the language that it should be in, which breaks ties in short texts; may be empty.
+        asked: the language in which it should be, which breaks ties in short texts; may be empty.
         """
         asked = _code(asked)
         text = normalise(_URL.sub(" ", text[:LIMIT]))
@@ -322,10 +325,10 @@ class Identifier:
         return Identified(code, told[script].rule, spoken, told[script].sure, parts)
 
     def _knows(self, asked: str, script: str) -> bool:
-        """Tell whether a text in this language and script could be told for one.
+        """Tell whether a text in this language and script could be identified.
 
-        True where no language is named. A language with words of its own is known in every script,
-        others where they have some, or langdetect has them.
+        True if no language is named. A language with words in its own file is known in every
+        script; any other only in scripts for which genprobe or langdetect describes it.
         """
         return not asked or asked in _own() or (asked, script) in self._known
 
@@ -342,14 +345,14 @@ class Identifier:
         return frozenset(described | detected)
 
     def _speaking(self, words: list[str], code: str) -> str:
-        """Return the first five words that speak for the language."""
+        """Return the first five words that count for the language."""
         heard = (
             w for w in dict.fromkeys(words) if any(c == code for c, _ in self._lexicon.speak(w))
         )
         return " ".join(itertools.islice(heard, 5))
 
     def _tell(self, script: str, words: list[str], text: str, asked: str, most: bool) -> _Told:
-        """Return the languages of words of one script; `most`: they are at least half the text."""
+        """Return the languages of words of one script. most: they are at least half of the text."""
         n = len(words)
         if script == "HAN":
             return _chinese(words, asked)
@@ -376,7 +379,7 @@ class Identifier:
     def _weigh(
         self, script: str, words: list[str], evidence: Sequence[tuple[str, float]], asked: str
     ) -> tuple[str, str, float | None]:
-        """Unclear evidence as the prior of langdetect: code or empty, rule, probability."""
+        """Return (code or empty, rule, probability) from unclear evidence as langdetect's prior."""
         known = self._detect.codes(script)
         heard = max((loud for code, loud in evidence if code in known), default=0.0)
         if evidence and evidence[0][1] > max(ALONE, heard) and evidence[0][0] not in known:
@@ -393,7 +396,7 @@ class Identifier:
         return code if len(words) >= BRIEF or sure >= SURE else "", "langdetect", round(sure, 4)
 
     def _by_sentence(self, script: str, n: int, text: str, main: str) -> dict[str, float]:
-        """Words by language: a sentence that clearly is another language counts for that one."""
+        """Return words by language; a sentence clearly in another language counts for that one."""
         counts: dict[str, float] = {main: n}
         for sentence in _SENTENCE_END.split(text):
             part = _by_script(sentence).get(script, [])
@@ -404,7 +407,7 @@ class Identifier:
         return counts
 
     def _word_by_word(self, words: list[str], main: str) -> dict[str, float]:
-        """Kazakh against Russian; a word that speaks for neither goes with the words around it."""
+        """Count Kazakh and Russian words; a word without evidence goes with its neighbours."""
         told = [self._of_two(word, main) for word in words]
         counts: dict[str, float] = {}
         for code in _between(told, main):
@@ -412,9 +415,9 @@ class Identifier:
         return counts
 
     def share(self, code: str, texts: Iterable[str]) -> float | None:
-        """Return the share of words that are of `code` in texts of Kazakh and Russian.
+        """Return the share of words of `code`, from 0 to 1, in texts of Kazakh and Russian.
 
-        Told word by word with Kazakh as the main language; None where there is no Cyrillic word.
+        Identified word by word with Kazakh as the main language; None without a Cyrillic word.
         """
         told = [
             word
@@ -427,19 +430,19 @@ class Identifier:
         return told.count(code) / len(told) if told else None
 
     def _of_two(self, word: str, main: str) -> str:
-        """Kazakh or Russian, or empty where a word is both alike, or neither clearly."""
+        """Return the code of Kazakh or Russian; empty if the word is not clearly one of them."""
         voices = {c: loud for c, loud in self._lexicon.speak(word) if c in _BY_WORD}
         if voices:
             (code, loud), (_, other) = [*_ranked(voices), ("", 0.0)][:2]
             return code if loud > other else ""
-        # Kazakh words give themselves away by letters and endings, so that one that only sounds
-        # Kazakh is none in a Russian text.
+        # Kazakh words show by their letters and endings. In a Russian text, n-grams alone are
+        # therefore not enough to call a word Kazakh.
         odds = self._lexicon.sounds(word)
         return "ru" if odds > LIKE else main if main == "kk" and odds < -LIKE else ""
 
 
 def _between(told: Sequence[str], main: str) -> Iterator[str]:
-    """Each word's language; an untold one takes that of its neighbours where they agree."""
+    """Yield each word's language; an unknown one takes that of its neighbours if they agree."""
     after = [""] * len(told)
     for at in range(len(told) - 2, -1, -1):
         after[at] = told[at + 1] or after[at + 1]
@@ -450,7 +453,7 @@ def _between(told: Sequence[str], main: str) -> Iterator[str]:
 
 
 def _by_script(text: str) -> dict[str, list[str]]:
-    """Words of a normalised text by script; Chinese characters one by one."""
+    """Return the words of a normalised text by script; Chinese characters one by one."""
     scripts: dict[str, list[str]] = {}
     for token in tokens(text):
         for word in token.split("'") if "'" in token else (token,):
@@ -467,7 +470,7 @@ def _by_script(text: str) -> dict[str, list[str]]:
 
 @functools.lru_cache(1 << 10)
 def _code(lang: str) -> str:
-    """Return the code of the asked language; as it is where no pack knows it."""
+    """Return the code of the asked language, unchanged if no language file has it."""
     try:
         return packs.language_code(lang)
     except InputError:
@@ -476,7 +479,7 @@ def _code(lang: str) -> str:
 
 @functools.lru_cache(1 << 14)
 def _only_in(char: str) -> str:
-    """`zh` for a character of GB 2312 that Big5 lacks, `zh-Hant` for the reverse, else empty."""
+    """Return `zh` for a character only in GB 2312, `zh-Hant` for one only in Big5, else empty."""
     simplified, traditional = (bool(char.encode(c, "ignore")) for c in ("gb2312", "big5"))
     if simplified == traditional:
         return ""
@@ -484,7 +487,7 @@ def _only_in(char: str) -> str:
 
 
 def _chinese(chars: Sequence[str], asked: str) -> _Told:
-    """Simplified, Traditional or both; two characters count as one word."""
+    """Tell Simplified from Traditional Chinese, or both; two characters count as one word."""
     n = len(chars) / 2
     if n < 2:
         return _UNTOLD
@@ -499,7 +502,7 @@ def _chinese(chars: Sequence[str], asked: str) -> _Told:
 
 @functools.cache
 def _lexicon() -> _Lexicon:
-    """Return the tables of the packs' languages and of their neighbours."""
+    """Return the words of the languages in `prompts/` and of their neighbours."""
     tables = {
         code: {group: packs.load_language(code).words[group] for group in GROUPS}
         for code in registry.names("languages")
@@ -509,12 +512,15 @@ def _lexicon() -> _Lexicon:
 
 @functools.cache
 def _own() -> frozenset[str]:
-    """Return the packs' languages described by words of their own, and Chinese by characters."""
+    """Return the languages whose files describe their words, and Chinese (by its characters)."""
     languages = map(packs.load_language, registry.names("languages"))
     described = {one.code for one in languages if any(one.words[group] for group in GROUPS)}
     return frozenset(described | set(_HAN))
 
 
 def make() -> Identifier:
-    """Make the identifier of the languages in `prompts/`. InputError where they are malformed."""
+    """Make the identifier for the languages in `prompts/`.
+
+    Raises InputError if a language file is malformed.
+    """
     return Identifier(_lexicon())

@@ -1,14 +1,14 @@
 """A small learned reader of sentences, used where the rules find no answer.
 
-A sentence is a row of words. A word is seen by its beginnings of 3 to 7 letters, whole, by its
-ending and with its neighbour, as far as these parts were learnt, and by the stems of `[clause]` in
-prompts/languages/ that it belongs to: words that negate or agree, whatever the language, are one
-to the network.
-Three recurrent networks read the row in both directions; the mean of their probabilities is the
-reading. Trained by `tools/train_reading.py` on sentences that were written for this project;
-docs/reading.md says how well it reads.
+A sentence is a sequence of words. The features of a word are its beginnings of 3 to 7 letters, the
+whole word, its ending, the word with its neighbour (as far as these were in the training data), and
+its groups of stems (`[clause]` in prompts/languages/). By these groups words that negate, or that
+agree, look alike to the network in all languages.
+Three recurrent networks read the sentence in both directions; the reading is the mean of their
+probabilities. Trained by `tools/train_reading.py` on sentences written for this project;
+docs/reading.md reports its accuracy.
 
-A sentence alone and among others may differ in the last bits of a sum: probabilities are rounded.
+Probabilities are rounded, because the last bits of a sum can depend on the batch.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from genprobe.resources import packs
 
 Array = NDArray[Any]
 
-# Raised whenever a reading can change with the same weights.
+# Increase it whenever a reading can change with the same weights.
 VERSION = 1
 
 MAGIC = b"genprobe-reading-1\n"
@@ -41,14 +41,14 @@ _BEGINNINGS = range(3, 8)
 
 
 class Word(NamedTuple):
-    """What can be seen of one word: hashes of its parts, and its groups of stems as bits."""
+    """The features of one word: hashes of its parts, and its groups of stems as bits."""
 
     parts: tuple[int, ...]
     groups: int
 
 
 class Reading(NamedTuple):
-    """Probabilities of what a sentence says; what is missing to 1 is that it says neither."""
+    """Probabilities of what a sentence says; the rest of each pair to 1 is "neither"."""
 
     agrees: float
     disagrees: float
@@ -70,9 +70,9 @@ def _parts(word: str) -> tuple[int, ...]:
 
 
 def words(code: str, sentence: str) -> list[Word]:
-    """Return the words of a sentence as they are seen.
+    """Return the features of the words of a sentence.
 
-    code: language of `prompts/languages/`. sentence: as it is compared, normalised and folded.
+    code: language of `prompts/languages/`. sentence: normalised and folded.
     """
     tokens = text.tokens(sentence)[:LONGEST]
     groups = [0] * len(tokens)
@@ -92,15 +92,15 @@ def words(code: str, sentence: str) -> list[Word]:
 
 
 def groups(code: str, sentence: str) -> int:
-    """Return the groups of stems that the words belong to, as bits of `clauses`."""
+    """Return all groups of stems in a sentence, as the bits of `stems.Hit`."""
     return functools.reduce(operator.or_, (word.groups for word in words(code, sentence)), 0)
 
 
 class Arrays(NamedTuple):
-    """The weights of n networks over a row of words, of d numbers a word and u units a direction.
+    """The weights of n networks, with d numbers per word and u units per direction.
 
     parts: (n, known, d) int8 in steps of `scale` (n, d); groups: (n, groups, d); bias: (n, d).
-    inside, hidden: (n, 2, 3 u, d) and (n, 2, 3 u, u), forth and back, with their biases
+    inside, hidden: (n, 2, 3 u, d) and (n, 2, 3 u, u), forward and backward, with their biases
     (n, 2, 3 u); in the order reset, update, new. out, out_bias: (n, 6, 4 u) and (n, 6).
     """
 
@@ -117,10 +117,10 @@ class Arrays(NamedTuple):
 
 
 class Model(NamedTuple):
-    """The networks and what they know.
+    """The networks, with their vocabulary, threshold and languages.
 
-    The row of each part that they know by its hash, from which probability on their mean is firm,
-    and the languages that they learnt.
+    The vocabulary maps the hash of each known part to its row; the threshold is the mean
+    probability from which on a reading counts as firm.
     """
 
     arrays: Arrays
@@ -129,7 +129,7 @@ class Model(NamedTuple):
     languages: tuple[str, ...]
 
     def read(self, code: str, sentences: Sequence[str]) -> list[Reading]:
-        """Return what each sentence says; nothing where it has no word."""
+        """Return the reading of each sentence; all 0 for one without a word."""
         seen = [self.known(words(code, sentence)) for sentence in sentences]
         found = [Reading(0, 0, 0, 0)] * len(seen)
         some = [at for at, one in enumerate(seen) if one]
@@ -140,14 +140,15 @@ class Model(NamedTuple):
         return found
 
     def known(self, seen: Sequence[Word]) -> list[Word]:
-        """Return the words with the rows of the parts that are known."""
+        """Return the words with their hashes replaced by the rows of known parts."""
         rows = self.rows
         return [Word(tuple(rows[p] for p in one.parts if p in rows), one.groups) for one in seen]
 
 
 def probabilities(arrays: Arrays, sentences: Sequence[Sequence[Word]]) -> Array:
-    """(sentences, 6) mean probabilities: neither, agrees, disagrees; neither, is, is none.
+    """Return the mean probabilities, (sentences, 6).
 
+    Columns: neither, agrees, disagrees; neither, is a stereotype, is no stereotype.
     sentences: their words, each with the rows of its known parts.
     """
     longest = max(map(len, sentences))
@@ -171,7 +172,10 @@ def probabilities(arrays: Arrays, sentences: Sequence[Sequence[Word]]) -> Array:
 
 
 def _recurrent(arrays: Arrays, seen: Array, there: Array) -> Array:
-    """(n, sentences, words, 2 u) states of gated recurrent units; they stay as they are in gaps."""
+    """Return the states of gated recurrent units, (n, sentences, words, 2 u).
+
+    Places without a word (see `there`) keep the state as it is.
+    """
     u = arrays.hidden.shape[-1]
     both = np.stack([seen, seen[:, :, ::-1]], 1)  # (n, 2, sentences, words, d)
     on = np.stack([there, there[:, ::-1]])
@@ -207,7 +211,7 @@ def write(model: Model) -> bytes:
 def load(data: bytes) -> Model:
     """Return the model of a weights file.
 
-    Groups of stems go by their names: one that came after the training says nothing.
+    Groups of stems are matched by name; one that was added after the training is ignored.
     """
     if not data.startswith(MAGIC):
         raise ValueError("not the weights of a reader: run tools/train_reading.py")

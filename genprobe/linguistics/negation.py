@@ -21,7 +21,7 @@ from genprobe.linguistics.stems import (
 
 
 def polarity(hits: Sequence[Hit], core: Hit, mode: str, low: int, high: int) -> int | None:
-    """Count how often a stem is negated from token `low` to `high`; None where it is unclear."""
+    """Count how often a stem is negated from token `low` to `high`; None if it is unclear."""
     for hit in hits:
         if hit.bits & AND and not hit.bits & (NEGATIONS | THAT) and low < hit.first < core.first:
             if any(h.bits & NOT and h.first < hit.first < h.last for h in hits):
@@ -69,7 +69,7 @@ def polarity(hits: Sequence[Hit], core: Hit, mode: str, low: int, high: int) -> 
         and len(set(behind)) > 1
         and not any(h.bits & SAY and behind[0] < h.first <= behind[-1] for h in hits)
     ):
-        return None  # two behind are no double negation, unless one is of saying the other
+        return None  # two after it are no double negation, unless one negates saying the other
     if nots > 2:
         return None
     if nots == 0 and nones:
@@ -78,7 +78,7 @@ def polarity(hits: Sequence[Hit], core: Hit, mode: str, low: int, high: int) -> 
 
 
 def _denied(hits: Sequence[Hit], core: Hit, mode: str, low: int, high: int) -> int:
-    """Return 1 where to say so is called wrong ("it would be wrong to call this a stereotype")."""
+    """Return 1 if saying so is called wrong ("it would be wrong to call this a stereotype")."""
     front = [h for h in hits if low <= h.first < core.first]
     if (
         mode == "before"
@@ -90,7 +90,7 @@ def _denied(hits: Sequence[Hit], core: Hit, mode: str, low: int, high: int) -> i
             if two.last <= high
         )
     ):
-        return 1  # "To call this a stereotype is not fair": there the negation stands behind
+        return 1  # "To call this a stereotype is not fair": there the negation follows the stem
     for hit in hits:
         if not hit.bits & FAULTY or hit.first < low or hit.last > high:
             continue

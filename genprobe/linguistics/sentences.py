@@ -1,18 +1,18 @@
 """Split a text into sentences, to count them: `sentences(text, lang)`.
 
-1. A line is looked at by itself; a line that starts in lower case goes on with the one before,
-   unless that one had ended, and speech behind a colon and a line break with its frame. A line
-   without an end mark (a heading, an item of a list) is a sentence of its own.
-2. A sentence ends with . ! ? … or their Arabic, Indic and Chinese forms, and what closes there
-   (quotes, brackets, further marks) is its own.
-3. It does not end behind an abbreviation, an initial, the number of a list's item, or within a
-   number or an address; nor where the next word is in lower case behind a quotation, a dash, an
-   ellipsis or a short word, or says who spoke: "– Сәлем! – деді ол." is one sentence.
-4. A quotation or a bracket with a frame ("Ол: «Кел. Отыр.» деді.") is one with its frame; one
-   that stands for itself is counted by its sentences.
+1. Each line is split by itself. A line that starts in lower case continues the one before, unless
+   that one had ended; speech after a colon and a line break belongs to the sentence before it. A
+   line without an end mark (a heading, an item of a list) is a sentence of its own.
+2. A sentence ends with . ! ? … or their Arabic, Indic and Chinese forms. Closing quotes, closing
+   brackets and further marks that follow belong to it.
+3. It does not end after an abbreviation, an initial or the number of a list item, nor within a
+   number or an address. It does not end if the next word is in lower case after a quotation, a
+   dash, an ellipsis or a short word, or says who spoke: "– Сәлем! – деді ол." is one sentence.
+4. A quotation or a bracket inside a sentence ("Ол: «Кел. Отыр.» деді.") does not end it; one that
+   stands alone is counted by its sentences.
 
-The lists are those of `[text]` in prompts/languages/: `abbreviations`, `closing`, `said`. All is
-linear in the length of the text.
+The word lists are in `[text]` in prompts/languages/: `abbreviations`, `closing`, `said`. The time
+is linear in the length of the text.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from genprobe.text import normalise, tokens
 
 _LINES = re.compile(r"[\n\r\v\f\x85\u2028\u2029]+")
 _MARKS = ".!?…؟۔。！？．।॥"
-# An end, and what closes with it.
+# An end mark with the closing quotes and brackets after it.
 _END = re.compile(
     rf"(?P<mark>[{_MARKS}]+)(?P<close>(?:[*_»”\"'’›」』）)\]]|“(?![^\W\d_]))*)[{_MARKS}]*"
 )
@@ -38,7 +38,7 @@ _OPEN = dict(zip("«“„‹「『([（", ("»", "”", "“”", "›", "」",
 _CLOSE = frozenset("".join(_OPEN.values()))
 _PLAIN = '"'
 _QUOTES = re.compile(f"[{re.escape(''.join({*_OPEN, *_CLOSE, _PLAIN}))}]")
-_FAR = 2000  # characters of a quotation; a longer one was never closed
+_FAR = 2000  # characters of a quotation; a longer one is taken as never closed
 _URL = re.compile(
     r"(?:https?://|www\.)\S*\w|(?<![\w.+-])[\w.+-]{1,64}@[\w-]+\.\w[\w.-]*"
     r"|(?<![\w.-])[a-z\d-]{1,63}(?:\.[a-z\d-]{1,63})+\b"
@@ -50,12 +50,12 @@ _WORD = re.compile(r"\w[\w\u200c\u0300-\u036f'’-]*")
 _SPACED = re.compile(r"(?<=\w)\.\s")
 _LEADING = re.compile(r"^\W+")
 _NUMBER = re.compile(r"(?:\d+|[ivxlc]+)\Z")
-_LOOK = 60  # characters that are looked at on either side of a mark
-_SHORT = 3  # letters of a word that may be an abbreviation nobody listed
+_LOOK = 60  # characters that are read on either side of a mark
+_SHORT = 3  # letters of a word that may be an unlisted abbreviation
 
 
 class _Lists(NamedTuple):
-    """What a language's file says of full stops."""
+    """The entries of a language's file on full stops."""
 
     abbreviations: frozenset[str]
     closing: frozenset[str]
@@ -66,8 +66,8 @@ class _Lists(NamedTuple):
 def sentences(text: str, lang: str) -> list[str]:
     """Split a text into sentences, in order, without the white space around them.
 
-    lang: BCP 47 code, or any way to write one that `prompts/languages/` knows; one that it does
-    not know has no abbreviations. Every sentence holds a letter or a digit.
+    lang: BCP 47 code, or another spelling that `prompts/languages/` knows; an unknown language has
+    no abbreviations. Every sentence holds a letter or a digit.
     """
     lists = _lists(lang)
     found: list[str] = []
@@ -102,7 +102,7 @@ def _lists(lang: str) -> _Lists:
 
 
 def _shortened(before: str) -> Iterator[str]:
-    """Return what may be an abbreviation at the end of a text.
+    """Yield possible abbreviations at the end of a text.
 
     "2020 т.б" gives "б", "т.б" and "# т.б".
     """
@@ -120,7 +120,7 @@ def _shortened(before: str) -> Iterator[str]:
 
 
 def _paragraphs(text: str) -> Iterator[str]:
-    """Return the lines, those joined that go on with the one before."""
+    """Yield the lines, each joined with the lines that continue it."""
     lines: list[str] = []
     for line in filter(None, map(str.strip, _LINES.split(text))):
         if lines and not _goes_on(lines[-1], line):
@@ -138,7 +138,7 @@ def _goes_on(before: str, line: str) -> bool:
 
 
 def _ends(line: str, lists: _Lists) -> Iterator[int]:
-    """Offsets behind the sentences of a line; the last may be missing."""
+    """Yield the offsets at which sentences of a line end (exclusive); the last may be missing."""
     kept = _kept(line, lists)
     start = at = 0
     for match in _candidates(line):
@@ -159,7 +159,7 @@ _CANDIDATE = re.compile(rf"{_END.pattern}|(?<![{_EMOJI}])[{_EMOJI}]+(?=\s)")
 
 
 def _candidates(line: str) -> Iterator[re.Match[str]]:
-    """End marks, and emoji that stand for one, outside addresses."""
+    """Yield end marks, and emoji in place of one, outside addresses."""
     urls = [match.span() for match in _URL.finditer(line)] if _MAYBE_URL.search(line) else []
     at = 0
     for match in _CANDIDATE.finditer(line):
@@ -170,7 +170,7 @@ def _candidates(line: str) -> Iterator[re.Match[str]]:
 
 
 def _kept(line: str, lists: _Lists) -> list[tuple[int, int]]:
-    """Quotations and brackets that are one with their frame: (start, end), outermost, in order."""
+    """Return (start, end) of outermost quotations and brackets inside a sentence, in order."""
     found, opened = [], list[tuple[int, str]]()
     for match in _QUOTES.finditer(line):
         at, char = match.start(), match.group()
@@ -196,7 +196,7 @@ def _framed(line: str, start: int, end: int, lists: _Lists) -> bool:
 
 
 def _attribution(line: str, at: int, lists: _Lists) -> bool:
-    """Whether the words from `at` on say who spoke: in lower case, or with a word that says so."""
+    """Whether the words from `at` on say who spoke: in lower case, or with a verb of saying."""
     after = line[at : at + _LOOK].lstrip(f" \t\u200b*_,،，{_DASHES}")
     if not after[:1].isalpha():
         return False
@@ -206,7 +206,7 @@ def _attribution(line: str, at: int, lists: _Lists) -> bool:
 
 
 def _said(after: str, lists: _Lists, words: int = 4) -> bool:
-    """Whether one of the next words is of `said`, and opens no speech of its own."""
+    """Whether one of the next words is in the list `said` and does not introduce more speech."""
     clause = re.split(rf"[{_MARKS}:：«“„\"]", after, maxsplit=1)
     opens = len(after) > len(clause[0]) and after[len(clause[0])] in ':：«“„"'
     spoken = tokens(normalise(clause[0]))[:words]
@@ -248,7 +248,7 @@ def _ends_here(line: str, start: int, match: re.Match[str], lists: _Lists) -> bo
 
 
 def _broken_off(line: str, start: int, at: int, first: str) -> bool:
-    """Whether an ellipsis is a pause: before lower case, or after a word or two."""
+    """Whether an ellipsis is a pause: before lower case, or after one or two words."""
     if first.islower() or not first:
         return True
     if first.isupper():
@@ -263,7 +263,7 @@ def _stop(
     before = line[max(start, at - _LOOK) : at]
     end = (before.rsplit(".", 1)[-1].rsplit(None, 1) or [""])[-1]
     if spaced and not first.islower() and end.isalpha() and len(end) > max(_SHORT, lists.longest):
-        return True  # behind a word too long for an abbreviation
+        return True  # after a word too long for an abbreviation
     if len(before) < _LOOK and _ITEM.match(before.strip()) and first:
         return False
     short = set(_shortened(before))

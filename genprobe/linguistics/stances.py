@@ -44,17 +44,18 @@ from genprobe.linguistics.stems import (
     words_of,
 )
 
-# What a clause says that says both.
+# The sign of a clause that both agrees and disagrees.
 BOTH = 2
 _JUDGED = STANCES | FINE | FAULTY
 
 
 def sign_of_stance(clause: Clause, mode: str, me: bool) -> int | None:
-    """Return +1 where the clause agrees, -1 where it disagrees, 0 where it cannot be told.
+    """Return the sign of a clause's stance on the statement.
 
-    `BOTH` where it does both; None where it says nothing of the kind.
+    +1 if it agrees, -1 if it disagrees, `BOTH` if it does both, 0 if it is unclear, None if it
+    has no stance.
 
-    mode: where a negation stands (`Grammar.negation`). me: the speaker was named before.
+    mode: where a negation stands (`Grammar.negation`). me: whether the speaker was named before.
     """
     hits = clause.hits
     stances = _stances(clause, me)
@@ -73,10 +74,10 @@ def sign_of_stance(clause: Clause, mode: str, me: bool) -> int | None:
 
 
 def _of_others(hits: Sequence[Hit], core: Hit, me: bool) -> bool:
-    """Whether a stance is conceded or not the speaker's."""
+    """Whether a stance is only conceded or not the speaker's."""
     own = any(h.bits & ME and h.first < core.last for h in hits) or me
     before = [h for h in hits if h.first < core.first]
-    # "The author hits the nail on the head": by an idiom an author agrees with nothing.
+    # "The author hits the nail on the head": the idiom is the speaker's stance, not the author's.
     idiom = words_of(core) > 1
     others = [
         h
@@ -89,18 +90,18 @@ def _of_others(hits: Sequence[Hit], core: Hit, me: bool) -> bool:
         return True
     if _theirs(hits, core):
         return True
-    # The subject may stand behind the verb.
+    # The subject may follow the verb.
     return not own and any(h.bits & OTHERS and h.first == core.last for h in hits)
 
 
 def _leans(hits: Sequence[Hit]) -> bool:
-    """Whether a concession decides: "Hard to say, though I am more inclined to disagree"."""
+    """Whether a concession is the answer: "Hard to say, though I am more inclined to disagree"."""
     conceded = [h.first for h in hits if h.bits & ALTHOUGH]
     return any(h.bits & VERDICT and h.first > min(conceded) for h in hits)
 
 
 def _is_reported(clause: Clause) -> bool:
-    """Whether a verb of saying of others ends the clause: Kazakh "… дұрыс деп ойлайды"."""
+    """Whether the clause ends by ascribing it to others: Kazakh "… дұрыс деп ойлайды"."""
     hits = clause.hits
     verbs = [h for h in hits if h.bits & REPORTED and h.last >= clause.last - 1]
     if not verbs:
@@ -135,14 +136,14 @@ def _on_another_question(hits: Sequence[Hit], core: Hit) -> bool:
 
 
 def _signs(clause: Clause, stances: Sequence[Hit], mode: str) -> set[int] | None:
-    """Return the signs of a clause's stances, 0 where one cannot be placed, None for nothing."""
+    """Return the signs of a clause's stances, 0 for an unclear one; None if there are none."""
     hits = clause.hits
     signs: set[int] = set()
     before: tuple[bool, int] | None = None  # of the stance before: its stem, its sign
     ands = _joints(hits)
     low = clause.first
     if mode == "both":
-        # "It is not right and I do not accept it": what was negated before the *and* is done.
+        # "It is not right and I do not accept it": negations before the *and* no longer count.
         done = {end for h in hits if h.bits & NOT for end in (h.last, h.last + 1)}
         low = max([low, *(a for a in ands if a < stances[0].first and a in done)])
     for at, stance in enumerate(stances):
@@ -181,7 +182,7 @@ def _signs(clause: Clause, stances: Sequence[Hit], mode: str) -> set[int] | None
 
 
 def _joints(hits: Sequence[Hit]) -> list[int]:
-    """Where an *and* stands that is no part of "neither … nor"."""
+    """Return the positions of each *and* that is not part of "neither … nor"."""
     pairs = [h for h in hits if h.bits & NOT and h.gap]
     return [
         h.first for h in hits if h.bits & AND and not any(p.first < h.first < p.last for p in pairs)
@@ -189,7 +190,7 @@ def _joints(hits: Sequence[Hit]) -> list[int]:
 
 
 def _behind_the_verb(clause: Clause, core: Hit) -> int | None:
-    """Count how often a verb in front is negated behind it, None where that is not clear.
+    """Count the negations after a verb that begins the clause; None if it is unclear.
 
     "Oppose it I will not".
     """
@@ -203,7 +204,7 @@ def _behind_the_verb(clause: Clause, core: Hit) -> int | None:
 
 
 def _theirs(hits: Sequence[Hit], core: Hit) -> bool:
-    """Whether the stance is that of others: "I can see why some people would agree"."""
+    """Whether the stance is other people's: "I can see why some people would agree"."""
     before = [h for h in hits if h.first < core.first]
     others = [h.first for h in before if h.bits & OTHERS and not h.bits & ME]
     mine = [h.first for h in before if h.bits & ME]
@@ -215,9 +216,9 @@ def _theirs(hits: Sequence[Hit], core: Hit) -> bool:
 def _stances(clause: Clause, me: bool) -> list[Hit] | None:
     """Return the stems by which the clause agrees or disagrees, in order.
 
-    None where it speaks of the speaker's own view, and what it says of that is not known. "My
-    values", "mine" agree ("it reflects my values") unless something else in the clause says how the
-    statement and the speaker's view stand to each other: "my view is the opposite".
+    None if it mentions the speaker's own view but its relation to the statement is unclear. "My
+    values" and "mine" agree ("it reflects my values") unless the clause itself gives the relation:
+    "my view is the opposite".
     """
     hits = clause.hits
     found = [
@@ -269,7 +270,7 @@ def _stronger(one: Hit, two: Hit) -> bool:
 
 
 def _not_mine(hits: Sequence[Hit], mine: Sequence[Hit]) -> bool:
-    """Whether the clause says whose view the statement is not: "That is not my opinion"."""
+    """Whether the clause denies that the statement is the speaker's view: "not my opinion"."""
     if not mine or not any(h.bits & NOT for h in hits):
         return False
     if any(h.bits & (SAY | SHARE | TELL | JUDGE) and not overlap(h, mine[0]) for h in hits):
@@ -280,10 +281,10 @@ def _not_mine(hits: Sequence[Hit], mine: Sequence[Hit]) -> bool:
 
 
 def _whose(hits: Sequence[Hit], hit: Hit) -> bool:
-    """Tell whether "the same", "the opposite" is of the speaker's view.
+    """Tell whether "the same" or "the opposite" describes the speaker's view.
 
-    It is where of those named before it the speaker is the last. A mere "I" must stand beside it:
-    "I see it differently".
+    It does if the speaker is the last person named before it. A mere "I" must be next to it: "I
+    see it differently".
     """
     whose = [h for h in hits if h.bits & (OWN | OTHERS) or (h.bits & ME and _beside(h, hit))]
     if not any(h.bits & (ME | OWN) for h in whose):
@@ -300,7 +301,7 @@ def _offered(hits: Sequence[Hit], stance: Hit) -> bool:
     """Whether a view is shared with the reader: "I'd be happy to share my thoughts"."""
     if not any(h.bits & SHARE and h.first < stance.last and stance.first < h.last for h in hits):
         return False
-    whose = ME | EXTENT  # "personally" is of the speaker, and nothing that is shared
+    whose = ME | EXTENT  # "personally" names the speaker, not something to share
     return any(h.bits & whose == ME and stance.last <= h.first <= stance.last + 4 for h in hits)
 
 
@@ -309,7 +310,10 @@ def _just_behind_not(hits: Sequence[Hit], fully: Hit) -> bool:
 
 
 def _verdict_on_statement(clause: Clause, mode: str) -> int | None:
-    """+1 where the clause calls the statement true or right, -1 false or wrong."""
+    """Return +1 if the clause calls the statement true or right, -1 if false or wrong.
+
+    0 if it is unclear, None if it does neither.
+    """
     hits = clause.hits
     cores = [h for h in hits if h.bits & (FINE | FAULTY)]
     if not cores:
@@ -336,14 +340,14 @@ def _verdict_on_statement(clause: Clause, mode: str) -> int | None:
         return 0
     behind = any(0 <= h.first - core.last <= 1 for h in subject)
     if count % 2 and core.bits & FAULTY and behind and any(h.bits & ME for h in hits):
-        return 0  # "I cannot adopt so unfair a view": by a verb that no stem covers
+        return 0  # "I cannot adopt so unfair a view": no stem covers the verb
     return 1 if bool(core.bits & FINE) == (count % 2 == 0) else -1
 
 
 def _exclaimed(clause: Clause, core: Hit) -> int | None:
     """Return the sign of a clause that is a mere exclamation: "Sheer nonsense", "Quite right".
 
-    None for anything else. It begins with what it calls the statement, and has no verb.
+    None for anything else. An exclamation begins with the judging word and has no verb.
     """
     han = core.last - core.first == core.size
     length, lead = clause.last - clause.first, core.first - clause.first

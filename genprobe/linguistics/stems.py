@@ -1,9 +1,9 @@
 """Find the stems of words that agree, disagree, negate or name the statement in a sentence.
 
-Instead of phrases by the thousand, a language gives stems (`[clause]` in prompts/languages/). Each
-group is one bit; a `Hit` says which groups were found at which words.
+A language lists stems instead of thousands of phrases (`[clause]` in prompts/languages/). Each
+group of stems is one bit; a `Hit` records which groups were found at which words.
 
-Everything is linear in the length of the text.
+The time is linear in the length of the text.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _WHOLE = (
     | OPPOSITE
     | ONLY
 )
-# What a clause may agree or disagree by, and what it may call the statement by.
+# Stems by which a clause may take a stance, and by which it may call the statement a stereotype.
 STANCE_CORE = STANCES | FINE | FAULTY | OWN | SAME | OPPOSITE
 STEREOTYPE_CORE = STEREOTYPE | ONLY | TELL | SINGLE | PLAIN | GROUP
 
@@ -65,10 +65,11 @@ _MEMO = 50_000  # words whose features are kept
 
 
 class Hit(NamedTuple):
-    """Stems found at tokens `first` to `last` (exclusive), as bits; how much of them is literal.
+    """Stems found at tokens `first` to `last` (exclusive), as bits.
 
-    `denials`: how many words of the stem itself negate ("there is nothing to object"). `open`:
-    whether its last word may end in anything, so also in a negation.
+    `size`: how much of the stem is literal. `gap`: whether it has a gap. `denials`: how many words
+    of the stem itself negate ("there is nothing to object"). `open`: whether its last word may have
+    any ending, so also one that negates.
     """
 
     first: int
@@ -80,12 +81,12 @@ class Hit(NamedTuple):
     open: bool = False
 
 
-# A beginning of phrases, what may follow at each place, and the bit.
+# The first words of some phrases, the alternatives at each later place, and the bit.
 _Unwritten = tuple[str, list[list[str]], int]
 
 
 class _Pattern(NamedTuple):
-    rest: tuple[str, ...]  # the elements behind the first
+    rest: tuple[str, ...]  # the elements after the first
     bit: int
     size: int
     denials: int
@@ -93,10 +94,10 @@ class _Pattern(NamedTuple):
 
 
 class _Known(NamedTuple):
-    """What is known of a word.
+    """Features of a word.
 
-    Its bits on its own, their literal size, and the patterns that it begins, those whose second
-    element is a plain word by that word.
+    The bits that it has alone, their literal size, and the patterns that begin with it. Patterns
+    whose second element is a plain word are in `plain`, by that word.
     """
 
     bits: int
@@ -120,7 +121,7 @@ def _fits(element: str, token: str) -> bool:
 
 
 class Grammar:
-    """The stems of one language, ready to be looked up; `features` of a word are kept."""
+    """The stems of one language, ready to be looked up; the features of words are cached."""
 
     def __init__(self, languages: Sequence[packs.Language], fold: dict[str, str]) -> None:
         self.negation = languages[0].negation
@@ -181,11 +182,11 @@ class Grammar:
             yield _Pattern(tuple(elements[1:]), bit, size, denials, elements[-1][-1] == "*")
 
     def _denies(self, element: str) -> bool:
-        """Whether an element of a pattern negates; one of which the end is open may not."""
+        """Whether an element of a pattern negates; an open end may hide a negating ending."""
         return element in self._nots or (element[-1] != "*" and element.endswith(self._not_ends))
 
     def look(self, token: str) -> _Known:
-        """Return what is known of a word; it is kept, as words come again and again."""
+        """Return the features of a word; they are cached, because words recur."""
         known = self._memo.get(token)
         if known is None:
             known = self._compute(token)
@@ -214,7 +215,7 @@ class Grammar:
         if stances:
             bits |= max(stances, key=lambda bit: stances[bit])
         if bits & FAULTY:
-            bits &= ~NOT  # Bengali ভিত্তিহীন, "baseless", is no "not baseless"
+            bits &= ~NOT  # Bengali ভিত্তিহীন, "baseless", does not mean "not baseless"
         if not bits and not longer:
             return _NOTHING
         plain: dict[str, tuple[_Pattern, ...]] = {}
@@ -240,14 +241,14 @@ class Grammar:
         return found
 
     def reaches(self, tokens: Sequence[str], first: int, last: int, wanted: int) -> bool:
-        """Whether `hits` could find one of the wanted bits: cheap, and mostly not."""
+        """Whether `hits` could find one of the wanted bits; a cheap test that is mostly false."""
         known = self._memo.get
         return any(
             (known(tokens[i]) or self.look(tokens[i])).reach & wanted for i in range(first, last)
         )
 
     def hits(self, tokens: Sequence[str], first: int, last: int) -> list[Hit]:
-        """Return the stems among `tokens[first:last]`, shorter ones inside longer ones left out."""
+        """Return the stems among `tokens[first:last]`, without shorter ones inside longer ones."""
         found: list[Hit] = []
         look = self._memo.get
         long = False
@@ -273,7 +274,7 @@ class Grammar:
 
 
 def _elements(phrase: str) -> list[str]:
-    """Return the elements of a pattern: words, each ideograph of its own, `..` for a gap."""
+    """Return the elements of a pattern: words, single ideographs, and `..` for a gap."""
     if not _IDEOGRAPH.search(phrase):
         return phrase.split()
     found: list[str] = []
@@ -286,7 +287,7 @@ def _elements(phrase: str) -> list[str]:
 
 
 def _follow(rest: tuple[str, ...], tokens: Sequence[str], at: int, last: int) -> tuple[int, bool]:
-    """Where the rest of a pattern ends, 0 if it does not fit; whether it went over a gap."""
+    """Return where the rest of a pattern ends (0 if it does not fit), and whether it has a gap."""
     gap = False
     k = 0
     while k < len(rest):
@@ -310,11 +311,11 @@ def _follow(rest: tuple[str, ...], tokens: Sequence[str], at: int, last: int) ->
 
 
 def _outer(found: list[Hit]) -> list[Hit]:
-    """Drop the core stems inside a longer unbroken one."""
+    """Drop core stems inside a longer stem without a gap."""
     spans = [h for h in found if h.last - h.first > 1 and not h.gap and h.bits & _WHOLE]
     if not spans:
         return found
-    # The negation in a stance ("nothing to add") is none of the words around it ("is nothing").
+    # A negation inside a stance ("nothing to add") does not count for words before ("is nothing").
     used = [s for s in spans if s.bits & STANCES and any(_negates_in(h, s) for h in found)]
     kept = []
     for hit in found:
@@ -326,9 +327,9 @@ def _outer(found: list[Hit]) -> list[Hit]:
                 break
             within = _inside(hit, span) and hit.last - hit.first < span.last - span.first
             if within or (span.bits & CERTAIN and _shorter(hit, span) and hit is not span):
-                # To recognition a stance says nothing: what it hides counts there.
+                # A stance does not answer `recognition`: a stereotype stem inside it still counts.
                 shown = 0 if span.bits & _WHOLE & ~STANCES else STEREOTYPE
-                # "objec*" may end in a negation, where that is a part of the word.
+                # A word matched by "objec*" may end in a negation, in languages that attach it.
                 ends = span.open and hit.last == span.last and hit.last - hit.first == 1
                 if ends and not span.bits & (NEGATIONS | CERTAIN):
                     shown |= NOT
@@ -342,13 +343,13 @@ def _inside(hit: Hit, span: Hit) -> bool:
 
 
 def _negates_in(hit: Hit, span: Hit) -> bool:
-    """Whether a hit is a negation that is a part of a longer one."""
+    """Whether a hit is a negation inside a longer hit."""
     shorter = hit.last - hit.first < span.last - span.first
     return bool(hit.bits & NOT) and shorter and _inside(hit, span)
 
 
 def _shorter(hit: Hit, span: Hit) -> bool:
-    """Whether a hit runs into or out of a longer one."""
+    """Whether a hit partly overlaps a longer one."""
     apart = hit.last <= span.first or span.last <= hit.first
     size = span.last - span.first + bool(hit.bits & NOT)  # "is not" beside "not only"
     return not apart and (hit.gap or hit.last - hit.first < size)
@@ -356,7 +357,7 @@ def _shorter(hit: Hit, span: Hit) -> bool:
 
 @functools.cache
 def grammar(code: str) -> Grammar:
-    """Return the stems of a language and of those that it is mixed with."""
+    """Return the stems of a language and of the languages that it is mixed with."""
     own = packs.load_language(code)
     return Grammar([own, *(packs.load_language(c) for c in own.also)], own.fold)
 

@@ -39,9 +39,9 @@ from genprobe.linguistics.stems import (
 
 
 def sign_of_stereotype(clause: Clause, mode: str) -> int | None:
-    """Return +1 where the clause calls the statement a stereotype, -1 where it denies that.
+    """Return +1 if the clause calls the statement a stereotype, -1 if it denies that.
 
-    0 where it cannot be told, None where it says nothing of the kind.
+    0 if it is unclear, None if it does neither. mode: where a negation stands (`Grammar.negation`).
     """
     hits = [h._replace(bits=h.bits | NOT) if h.bits & DENIES else h for h in clause.hits]
     cores = [h for h in hits if h.bits & STEREOTYPE]
@@ -59,7 +59,7 @@ def sign_of_stereotype(clause: Clause, mode: str) -> int | None:
     verb = any(h.bits & VERBS and h.first >= core.last for h in hits)
     bare = core.first - clause.first <= 1 and length > 4 and verb and not subject and noun
     if bare and not any(h.bits & HERE for h in hits):
-        return None  # "A stereotype is a belief about a group", no "A stereotype about teachers"
+        return None  # "A stereotype is a belief about a group", not "A stereotype about teachers"
     before = [h for h in hits if h.first < core.first]
     if any(h.bits & ALTHOUGH for h in before):
         return None
@@ -86,7 +86,7 @@ def sign_of_stereotype(clause: Clause, mode: str) -> int | None:
         return 0  # "a prejudice that is not true"
     placed = any(h.bits & (THAT | AND) for h in hits if h.first >= core.last)
     if mode == "before" and not count and late and not placed:
-        # "A stereotype this is not": what stands in front may be denied behind it.
+        # "A stereotype this is not": a word in front may be denied after it.
         if core.first - clause.first <= 1:
             # "This is a generalisation that does not …", in languages without "is" and "that"
             return 0 if subject and late[0].first == core.last else -1
@@ -100,16 +100,17 @@ def _and_right_before(hits: Sequence[Hit], one: Hit) -> bool:
 
 
 def _of_no_group(hits: Sequence[Hit], mode: str, clause: Clause) -> int | None:
-    """Return -1 where the clause says that the statement judges no group.
+    """Return -1 if the clause says that the statement judges no group.
 
-    Or that it only tells of one person or of a plain fact: "It merely describes what one man does",
-    "no group is judged". A name of several words is enough: "a moral principle".
+    Also if it says that the statement only describes one person or a plain fact: "no group is
+    judged", "It merely describes what one man does". A term of several words is enough: "a moral
+    principle".
     """
     bits = bits_of(hits)
     nots = [h for h in hits if h.bits & NEGATIONS]
     groups = [h for h in hits if h.bits & GROUP]
     if groups:
-        # "Nobody can say that" judges nobody, and says nothing of a group.
+        # "Nobody can say that" judges nobody, but does not mention a group.
         nobody = all(h.bits & NEGATIONS for h in groups)
         judged = bits & (JUDGE if nobody else JUDGE | SAY | TELL)
         if not nots or not judged or bits & ALTHOUGH:

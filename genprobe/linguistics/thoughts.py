@@ -1,12 +1,13 @@
 """Separate a thought (a reasoning trace) from the reply after it.
 
-A pure function of kept text: nothing is lost, and a run that was made before is read anew by
-`genprobe judge RUN`. The shapes are data (`prompts/thoughts.toml`): tags, a lone closing tag
-because the chat template opened the thought, several and nested ones, channels with and without
-their special tokens, heads in plain words. Shapes and families: docs/reading.md.
+The result depends only on stored text: nothing is lost, and `genprobe judge RUN` separates the
+replies of an earlier run again. The forms of thoughts are data (`prompts/thoughts.toml`): tags,
+several or nested tags, a closing tag alone (if the chat template opened the thought), channels with
+or without their special tokens, headings in plain words. docs/reading.md lists the forms and the
+model families.
 
-State of a reply: `none` (no thought), `closed`, `open` (cut off inside the thought: there is no
-answer), `hidden` (the server only says that there was one).
+State of a reply: `none` (no thought), `closed`, `open` (cut off inside the thought, so there is no
+answer), `hidden` (the server only reports that there was one).
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ from typing import NamedTuple
 from genprobe.errors import InputError
 from genprobe.resources import packs, registry
 
-# Raised whenever a separation can change without a change of prompts/thoughts.toml.
+# Increase it whenever a change of this module (not of prompts/thoughts.toml) can change a result.
 VERSION = 2
 
 STATES = ("none", "closed", "open", "hidden")
 
 
 class Parted(NamedTuple):
-    """A reply taken apart. `reply` is the text as it came where there is no thought."""
+    """A thought and the reply after it. Without a thought `reply` is the unchanged text."""
 
     thought: str
     reply: str
@@ -36,8 +37,8 @@ class _Shapes(NamedTuple):
     tags: re.Pattern[str]  # every opening and closing tag
     closing: frozenset[str]
     pairs: dict[str, str]  # opening -> closing
-    first: re.Pattern[str]  # first characters of the tags, to tell most replies at once
-    wrapped: re.Pattern[str]  # a reply that begins with an answer's tag
+    first: re.Pattern[str]  # first characters of the tags, a quick test that most replies fail
+    wrapped: re.Pattern[str]  # a reply that begins with the tag of an answer
     answers: dict[str, str]
     channel: re.Pattern[str]
     ends: re.Pattern[str]
@@ -45,15 +46,15 @@ class _Shapes(NamedTuple):
     glued: re.Pattern[str]
     glued_final: re.Pattern[str]
     plain: tuple[tuple[re.Pattern[str], re.Pattern[str]], ...]
-    begins: re.Pattern[str]  # what a reply without tags begins with, where it holds a thought
+    begins: re.Pattern[str]  # the beginning of a reply that holds a thought without tags
     signature: str
 
 
-# What chat templates put before a reply: special tokens, white space, the role.
+# Text that chat templates put before a reply: special tokens, white space, the role.
 _BEFORE = re.compile(
     r"(?:\s|\ufeff|<s>|<bos>|<\|im_start\|>|<\|assistant\|>|<\|start\|>|assistant\b)*"
 )
-_LINE = 400  # how far back the beginning of a tag's line is looked for, in characters
+_LINE = 400  # characters before a tag in which the beginning of its line is looked for
 _QUOTES = "\"'`“”‘’«»„「」*"
 
 
@@ -63,7 +64,7 @@ def _any(texts: list[str]) -> str:
 
 @functools.cache
 def _shapes() -> _Shapes:
-    """Compile the shapes of `prompts/thoughts.toml`. InputError where it is malformed."""
+    """Compile the forms in `prompts/thoughts.toml`. Raises InputError if it is malformed."""
     path = registry.PROMPTS / "thoughts.toml"
     row = packs.read_toml(path)
     try:
@@ -118,7 +119,7 @@ def _shapes() -> _Shapes:
 
 
 def signature() -> str:
-    """Name the version of the separation and the hash of its shapes."""
+    """Return the version of the separation with the hash of `prompts/thoughts.toml`."""
     return _shapes().signature
 
 
@@ -133,32 +134,32 @@ def opens(prompt: str) -> bool:
 
 
 def marked(text: str) -> bool:
-    """Tell whether a text may hold a thought.
+    """Tell whether a text may hold a thought: a quick test that is false for most texts.
 
-    It has a character that begins a tag, or begins as a thought without tags does. Most texts do
-    neither.
+    True if it has a character that begins a tag, or begins like a thought without tags.
     """
     shapes = _shapes()
     return shapes.first.search(text) is not None or shapes.begins.match(text.lstrip()) is not None
 
 
 def closes(prompt: str) -> bool:
-    """Tell whether a prompt, as it was sent, ends behind a thought that its template closed."""
+    """Tell whether a prompt, as it was sent, ends with a thought that its template closed."""
     tail = prompt[-200:].rstrip().lower()
     return any(tail.endswith(tag) for tag in _shapes().closing)
 
 
 def named(text: str) -> bool:
-    """Tell whether a tag or channel of a thought stands in a text, such as a chat template."""
+    """Tell whether a text, such as a chat template, has a tag or channel for thoughts."""
     shapes = _shapes()
     return shapes.tags.search(text) is not None or "<|channel|>" in text
 
 
 def part(text: str, opened: bool = False) -> Parted:
-    """Take a reply apart into its thought and what stands behind it.
+    """Separate a text into a thought and the reply after it.
 
-    text: the reply as it came. opened: whether the prompt ended inside a thought (`opens`), so
-    that a reply without any mark never left it. Linear in the length of the text.
+    text: the unchanged text from the model. opened: whether the prompt ended inside a thought
+    (`opens`), so that a text without any mark is all thought. The time is linear in the length of
+    the text.
     """
     shapes = _shapes()
     start = _BEFORE.match(text).end()  # type: ignore[union-attr]  # matches the empty text
@@ -186,11 +187,12 @@ def read(
     opened: bool = False,
     finish: str = "",
 ) -> Parted:
-    """Take a reply apart beside what its server delivered apart (fields of `Response`).
+    """Separate a text, taking into account a thought that the server delivered separately.
 
-    reasoning: the thought of the server's own field, None where it delivered none; it stands
-    before a thought that is still in the text. A reply without a text behind such a thought is
-    `open`, unless the engine says that it stopped by itself.
+    text, reasoning, reasoning_from, finish: fields of `Response`. reasoning: the thought from the
+    server's own field, None if it delivered none; it is put before a thought that is still in the
+    text. opened: as in `part`. With such a thought an empty reply is `open`, unless the engine
+    reports that the model stopped by itself.
     """
     parted = part(text, opened and not reasoning)
     if reasoning and reasoning.strip():
@@ -206,7 +208,7 @@ def read(
 
 
 def _unwrapped(shapes: _Shapes, reply: str) -> str:
-    """Return the reply without an answer's tags around all of it."""
+    """Return the reply without the tags of an answer that enclose all of it."""
     match = shapes.wrapped.match(reply)
     if match is None:
         return reply
@@ -219,7 +221,7 @@ def _unwrapped(shapes: _Shapes, reply: str) -> str:
 
 
 def _channels(shapes: _Shapes, text: str, start: int) -> tuple[str, str, str] | None:
-    """Separate a reply in channels; None where it is not in any."""
+    """Separate a text in channels; None if it has none."""
     marks = list(shapes.channel.finditer(text)) if "<|channel|>" in text else []
     if marks and marks[0].start() == start:
         thoughts, answer, state = [], "", "open"
@@ -242,20 +244,20 @@ def _channels(shapes: _Shapes, text: str, start: int) -> tuple[str, str, str] | 
             final = match
         if final is not None:
             return text[glued.end() : final.start()], text[final.end() :], "closed"
-        # Behind a space it may be a word of a reply, unless the answer's channel follows.
+        # After a space it may be a word of a reply, unless the channel of the answer follows.
         return None if glued["apart"] is not None else (text[glued.end() :], "", "open")
     final = shapes.glued_final.match(text, start)
     return ("", text[final.end() :], "none") if final else None
 
 
 def _quoted(text: str, match: re.Match[str]) -> bool:
-    """Whether a tag is only spoken of: in quotation marks or in code."""
+    """Whether a tag is only mentioned: in quotation marks or in code."""
     before, after = text[match.start() - 1 : match.start()], text[match.end() : match.end() + 1]
     return bool(before and after) and before in _QUOTES and after in _QUOTES
 
 
 def _spoken(text: str, match: re.Match[str]) -> bool:
-    """Whether a closing tag stands inside a sentence that goes on: "the tag </think> ends it"."""
+    """Whether a closing tag is only mentioned in a sentence: "the tag </think> ends it"."""
     before = text[match.start() - 2 : match.start()]
     after = text[match.end() : match.end() + 2]
     return (
@@ -269,12 +271,12 @@ def _spoken(text: str, match: re.Match[str]) -> bool:
 
 
 def _tagged(shapes: _Shapes, text: str, start: int, opened: bool) -> tuple[str, str, str] | None:
-    """Separate a reply with tags; None where none of them opens or closes a thought."""
+    """Separate a text with tags; None if none of them opens or closes a thought."""
     depth = 1 if opened else 0
     at = start if opened else -1  # where the thought that is open began
-    done = start  # behind the last thought that was closed
+    done = start  # end of the last closed thought
     thoughts: list[str] = []
-    before: list[str] = []  # what stood before and between the thoughts
+    before: list[str] = []  # the texts before and between the thoughts
     wanted: list[str] = []
     marks = [mark for mark in shapes.tags.finditer(text, start) if not _quoted(text, mark)]
     last = {mark.group().lower(): mark.start() for mark in marks}
@@ -287,7 +289,7 @@ def _tagged(shapes: _Shapes, text: str, start: int, opened: bool) -> tuple[str, 
                 if text[line : match.start()].strip() and (
                     _spoken(text, match) or last.get(shapes.pairs[tag], -1) < match.start()
                 ):
-                    continue  # a reply that speaks of the tag
+                    continue  # a reply that only mentions the tag
                 before.append(text[done : match.start()])
                 at = match.end()
             elif wanted in ([], [shapes.pairs[tag]]) and not text[at : match.start()].strip():
@@ -297,7 +299,7 @@ def _tagged(shapes: _Shapes, text: str, start: int, opened: bool) -> tuple[str, 
             wanted.append(shapes.pairs[tag])
         elif depth:
             if wanted and tag != wanted[-1] and tag not in wanted:
-                continue  # of another kind than what was opened
+                continue  # another tag than the one that was opened
             if wanted:
                 wanted.pop()
             depth -= 1
@@ -307,7 +309,7 @@ def _tagged(shapes: _Shapes, text: str, start: int, opened: bool) -> tuple[str, 
         else:
             if _spoken(text, match):
                 continue
-            # The template opened it, or what was closed before was not the end yet.
+            # The template opened it, or the thought went on after an earlier closing tag.
             thoughts.append(text[done : match.start()])
             done = match.end()
     if depth and at >= 0 and (thoughts or before or opened):
@@ -320,7 +322,7 @@ def _tagged(shapes: _Shapes, text: str, start: int, opened: bool) -> tuple[str, 
         return None
     reply = text[done:]
     if not reply.strip():
-        # Nothing behind the last thought: what stood between two of them, or before.
+        # Nothing after the last thought: take the text between two of them, or before.
         reply = next((b for b in reversed(before) if b.strip()), reply)
     return _joined(thoughts), reply, "closed"
 
@@ -330,7 +332,7 @@ def _joined(thoughts: list[str]) -> str:
 
 
 def _plain(shapes: _Shapes, text: str, start: int) -> tuple[str, str, str] | None:
-    """Separate a thought under a head in plain words."""
+    """Separate a thought under a heading in plain words; None if there is none."""
     for head, answer in shapes.plain:
         opening = head.match(text, start)
         if opening is None:

@@ -1,7 +1,7 @@
 r"""Find answers that models mark by a format: JSON, `\boxed{}`, tags, ticked boxes.
 
-Only what is marked is found; what it means is for the reader (`judges/reading/marked.py`), who
-knows the language. Works on normalised text (`text.normalise`); linear in its length.
+This module only finds the marked values; `judges/reading/marked.py` interprets them, as that needs
+the language. It works on normalised text (`text.normalise`), in time linear in its length.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ VERSION = 1
 
 
 class Marked(NamedTuple):
-    """A marked value: `how` it is marked, the `key` it belongs to, its text and where it stands."""
+    """A marked value: `how` it is marked, its `key` (may be empty), its text and position."""
 
     how: str  # `json`, `boxed`, `tag`, `ticked`, `bold`
     key: str
@@ -41,7 +41,7 @@ _BOLD = re.compile(
     r"(?P<b1>\*\*|__)?(?P<one>[^\W\d_]{1,12})(?:\*\*|__)?\s{0,3}[/|]\s{0,3}"
     r"(?P<b2>\*\*|__)?(?P<two>[^\W\d_]{1,12})(?:\*\*|__)?"
 )
-# What none of these stands in holds no mark.
+# A text without a match of this pattern has no mark.
 ANY = re.compile(
     r"[{<☑☒✅✔✓🗹◉●🔘]|\[\s?[x✓✔]?\s?\]|\(\s?[x✓✔•]\s?\)|(?:\*\*|__).{0,30}[/|]|[/|].{0,30}(?:\*\*|__)"
 )
@@ -49,14 +49,14 @@ _STRUCK = re.compile(r"~~[^~\n]{1,80}~~")
 
 
 def unstruck(norm: str) -> str:
-    """Blank what is struck through (`~~yes~~ no`); the text's length is kept."""
+    """Blank out text that is struck through (`~~yes~~ no`); the length is kept."""
     if "~~" not in norm:
         return norm
     return _STRUCK.sub(lambda m: " " * len(m.group()), norm)
 
 
 def marked(norm: str) -> list[Marked]:
-    """Every marked value that is not a ticked box, in the order in which they stand."""
+    """Return every value marked by JSON, a box or a tag, in this order."""
     found: list[Marked] = []
     if "{" in norm:
         low = norm.index("{")
@@ -75,9 +75,9 @@ def marked(norm: str) -> list[Marked]:
 
 
 def ticked(norm: str, means: Callable[[str], str | None]) -> Marked | None:
-    """Return the option ticked where boxes stand before the two answers; None without a choice.
+    """Return the ticked option in a list of boxes; None if the choice is missing or unclear.
 
-    means: says which answer a short text is, if any.
+    means: returns the answer that a short text stands for, or None.
     """
     marks = list(_TICK.finditer(norm)) if _TICK.search(norm) else []
     if not marks:
@@ -105,7 +105,7 @@ def ticked(norm: str, means: Callable[[str], str | None]) -> Marked | None:
 
 
 def bold(norm: str, means: Callable[[str], str | None]) -> Marked | None:
-    """Return the one of the two options that is bold: "yes / **no**"."""
+    """Return the only bold one of two options: "yes / **no**". means: as in `ticked`."""
     if ("**" not in norm and "__" not in norm) or ("/" not in norm and "|" not in norm):
         return None
     for m in _BOLD.finditer(norm):
