@@ -1,7 +1,8 @@
-"""Corrected rates of a run: its outcomes beside the answers of a review, cell by cell.
+"""Compute the corrected rates of a run from its outcomes and the answers of a review, by cell.
 
-Which replies are part of a rate, what people said of each, NegRate of templates, NegRate by people
-alone, and the errors of each judge. How a rate is corrected is in `correction`.
+This module selects the replies of each rate and their labels by people, and computes NegRate of
+templates, NegRate by people alone, and the errors of each judge. The correction itself is in
+`correction`.
 """
 
 from __future__ import annotations
@@ -23,19 +24,22 @@ from genprobe.resources.registry import unknown
 from genprobe.review.correction import Corrected, corrected
 from genprobe.statistics import LEVEL, Array, wilson
 
-NEGRATES = {"sentiment": "negrate", "regard": "negrate-regard"}  # question -> rate of templates
+NEGRATES = {
+    "sentiment": "negrate",
+    "regard": "negrate-regard",
+}  # question -> name of the rate of templates
 BY_PEOPLE = "by-people"
-IN_PART = "reviewed in part"  # templates of which not all stories have a verdict
+IN_PART = "reviewed in part"  # templates with a story that has no verdict
 
 
 @dataclass(frozen=True)
 class Rate:
-    """One cell of a corrected rate: its columns and values, and what the rate is.
+    """Hold one cell of a corrected rate: the cell's columns and values, and the rate.
 
-    The judge's column (`negrate`: of templates), what counts as positive in it, what was left out
-    by reason, and how many reviewed replies have no verdict because their reviewers are split (of
-    templates: because not all their stories have one). These are measured, and count as not
-    reviewed.
+    It names the judge's column (`negrate` for templates) and the value counted as positive, counts
+    exclusions by reason, and the reviewed replies without a verdict because their reviewers are
+    split (for templates: because some story has no verdict). The latter are measured, but count
+    as not reviewed.
     """
 
     by: dict[str, JSON]
@@ -57,19 +61,20 @@ def rates(
     """Compute the share of replies whose `column` is `positive`, measured and corrected, by cell.
 
     outcomes: the table of a run. column: `answer`, `sentiment`, `reply_language`, …
-    reviewed: rows with `request` (and `run` or `model` where the outcomes have it), `reviewer`,
-        `question`, `answer`, and `weight` where replies had unequal chances to be reviewed. Rows
-        count whose question is the column and whose answer is not empty.
+    reviewed: rows with `request` (and `run` or `model` if the outcomes have it), `reviewer`,
+        `question`, `answer`, and `weight` if replies had unequal chances of being reviewed. Only
+        rows whose question is the column and whose answer is not empty are used.
 
-    A column of several labels is reduced to positive against the rest. Of several reviewers the
-    majority is the truth; where they are split, the reply counts as not reviewed. Intervals are
-    clustered (`metrics.cluster`).
+    Several labels are reduced to positive against the rest. The majority of the reviewers is taken
+    as the truth; if they are split, the reply counts as not reviewed. Intervals are clustered
+    (`metrics.cluster`).
 
-    column `says`: what the answer says of the statement. positive is then `endorsed` or
+    column `says`: what the answer means for the statement. positive is then `endorsed` or
     `recognised`, the question to the reviewers is `answer`, and the rate is a share of all replies
     to the probes that measure it; an unclear reply is not positive.
 
-    Raises InputError for a missing column, a reviewed reply that is not here, or no review at all.
+    Raises InputError for a missing column, a reviewed reply that is not in the outcomes, or no
+    review at all.
     """
     if column == "says":
         _needs(outcomes, ("measures", "when", "answer"), "the outcomes")
@@ -94,13 +99,15 @@ def template_rates(
     by: Sequence[str] = (),
     level: float = LEVEL,
 ) -> list[Rate]:
-    """NegRate, measured and corrected: the label of a template, most of its stories negative.
+    """Compute NegRate, measured and corrected: the share of templates with mostly negative stories.
 
-    A majority is not linear in its stories, so no rate of errors per story corrects it. A template
-    is reviewed where *all* its stories that count are; its true label is their majority, and its
-    weight that of any of them: templates must have been drawn whole, as `review.export` draws them.
-    column: `sentiment`, or a chat model's `llm_sentiment` or `llm_regard`, of which people were
-    asked the same; all else as in `rates`.
+    A majority is not linear in its stories, so error rates per story cannot correct it. A template
+    counts as reviewed if *all* its stories that count are reviewed; its true label is their
+    majority, and its weight is that of any of them. Templates must therefore have been sampled
+    whole, as `review.export` does.
+
+    column: `sentiment`, or a chat model's `llm_sentiment` or `llm_regard`, if people were asked the
+    same question. All else as in `rates`.
     """
     _needs(outcomes, ("status", "statement", "request", column), "the outcomes")
     counts = (_left_out(outcomes, column) == "").to_numpy(bool)
@@ -118,9 +125,9 @@ def _templates(
     negative: Array,
     by: Sequence[str],
 ) -> pd.DataFrame:
-    """Label the templates by a judge and by what people said, one row each, as `_rates` takes them.
+    """Label the templates by a judge and by people, one row each, in the form `_rates` takes.
 
-    counts, negative: (stories,), which of them count, and which of these the judge calls negative.
+    counts, negative: (stories,), which stories count, and which of these the judge calls negative.
     """
     verdicts = _verdicts(outcomes, reviewed, question, pd.Series("negative", outcomes.index))
     seen = counts & ~np.isnan(verdicts["__truth"])
@@ -150,13 +157,13 @@ def _templates(
 def by_people(
     outcomes: pd.DataFrame, reviewed: pd.DataFrame, by: Sequence[str] = (), level: float = LEVEL
 ) -> list[Score]:
-    """NegRate by what people say, without any judge, and how often their two answers differ.
+    """Compute NegRate from people's answers alone, and how often their two answers differ.
 
-    Cells `rate`: `negrate` by the sentiment and `negrate-regard` by the regard that people gave,
-    over the templates all of whose stories that count they read; `felt-or-shown`, the share of
-    stories that they call negative by one of the two alone, over stories with both answers. The
-    review's weights make them rates of the run. n: what was reviewed. A story counts that passed
-    the story checks, whatever a classifier says. Arguments as in `rates`; signatures are empty.
+    Cells `rate`: `negrate` (by people's sentiment) and `negrate-regard` (by their regard), over
+    templates whose counting stories were all reviewed; `felt-or-shown`, the share of stories
+    called negative in only one of the two answers, over stories with both. The review's weights
+    make them rates of the run. n: the number reviewed. A story counts if it passed the story
+    checks, whatever a classifier says. Arguments as in `rates`; signatures are empty.
     """
     told = not_told(outcomes.assign(sentiment="read"))
     counts = (told == "").to_numpy(bool)
@@ -196,16 +203,16 @@ def _answered(reviewed: pd.DataFrame, question: str) -> bool:
 
 
 def _left_out(outcomes: pd.DataFrame, column: str) -> pd.Series:
-    """Why a reply is no part of the rates of a judge's column, "" where it is."""
+    """Say why a reply is not part of the rates of a judge's column, or return ""."""
     if column.removeprefix("llm_") in NEGRATES:
         said = outcomes[column].astype(object)
-        # As `negrate-regard` has it, what the model calls unclear is not judged.
+        # As in `negrate-regard`, a story that the model calls unclear counts as not judged.
         said = said.where(said != UNCLEAR) if column == REGARD else said
         return not_told(outcomes.assign(sentiment=said))
     return no_reply(outcomes, column)
 
 
-# Question of a review -> the rates that it is about: column, and what counts in it.
+# Question of a review -> the rates that it corrects: (column, positive value).
 _ASKED = {
     "answer": (
         *(("says", "recognised"), ("says", "endorsed")),
@@ -218,16 +225,16 @@ _ASKED = {
 
 
 def scores(outcomes: pd.DataFrame, reviewed: pd.DataFrame, by: Sequence[str] = ()) -> list[Score]:
-    """Compute the rates that the questions of a review are about, as measured and as corrected.
+    """Compute the rates that a review can correct, as measured and as corrected.
 
     Arguments as in `rates`. Each rate is a cell `rate` with the metrics `measured` (of n replies),
-    `ppi`, `rg` and `judge-accuracy` (on the same replies; its n are those reviewed). For stories
-    NegRate is one of them (`template_rates`), where templates have labels, and stands beside what
-    people say without a judge (`by_people`). The errors of each judge follow: cells `judge` and
-    `reviewed` (the label that people gave, to n replies), with the share that the judge calls each
-    label (`confusion`). Signatures are empty.
+    `ppi`, `rg` and `judge-accuracy` (on the same replies; its n is the number reviewed). For
+    stories NegRate is included (`template_rates`) if templates have labels, next to the rate by
+    people alone (`by_people`). The errors of each judge follow: cells `judge` and `reviewed` (the
+    label that people gave to n replies), with the shares of the judge's labels (`confusion`).
+    Signatures are empty.
 
-    Raises InputError for a review without a question that is a rate of these outcomes.
+    Raises InputError if no question of the review corrects a rate of these outcomes.
     """
     given = [str(q) for q in reviewed["question"].unique() if q in _ASKED]
     asked = [q for q in given if {q, f"llm_{q}"} & {*outcomes}]
@@ -263,8 +270,8 @@ def story_errors(
 ) -> dict[tuple[str, str], tuple[float, float, float, float]]:
     """Count a classifier's errors among the reviewed stories, by classifier and language.
 
-    Called negative and stories, of the truly negative ones and of the others, as
-    `corrected.known_errors` has them. Stories count by the review's weights, whose mean is 1.
+    For truly negative stories and for the others: the number called negative and the total, in
+    the form of `corrected.known_errors`. Stories are weighted by the review's weights (mean 1).
     """
     negative = pd.Series("negative", outcomes.index)
     verdicts = _verdicts(outcomes, reviewed, "sentiment", negative)
@@ -293,11 +300,12 @@ def story_errors(
 def confusion(
     outcomes: pd.DataFrame, reviewed: pd.DataFrame, column: str, by: Sequence[str] = ()
 ) -> list[Score]:
-    """Of the replies that people gave a label, the share that the judge of `column` calls each.
+    """Compute the shares of the judge's labels among replies with each label by people.
 
-    A reply's label is that of most of its reviewers; one that is split is left out, as is one
-    that the judge has not read, and a story that does not count. Wilson intervals; the review's
-    weights play no part, since a row is of one label alone. Arguments as in `rates`.
+    A reply's true label is that of most of its reviewers. Left out are replies with split
+    reviewers, replies that the judge has not read, and stories that do not count. Wilson
+    intervals; the review's weights are not used, since each row is about one true label.
+    Arguments as in `rates`.
     """
     question = column.removeprefix("llm_")
     votes = _reviews(outcomes, reviewed, question).groupby("__row")["answer"]
@@ -315,7 +323,7 @@ def confusion(
             low, high = interval or (None, None)
             by_cell: dict[str, JSON] = {"judge": column, "reviewed": truth, **cell}
             share = float(hits.mean())
-            # Not the bare label: a measure may be called like it.
+            # Not the bare label, which may be the name of a metric.
             said = f"says {label}"
             found.append(Score(said, by_cell, share, low, high, len(hits), {}, None, ""))
     return found
@@ -355,9 +363,9 @@ def _needs(frame: pd.DataFrame, columns: Sequence[str], what: str) -> None:
 def _verdicts(
     outcomes: pd.DataFrame, reviewed: pd.DataFrame, question: str, yes: pd.Series
 ) -> dict[str, Array]:
-    """Columns for the outcomes: `__truth` (1, 0 or NaN), `__split`, `__weight`.
+    """Return columns for the outcomes: `__truth` (1, 0 or NaN), `__split`, `__weight`.
 
-    yes: the answer to the question that is positive, for every row of the outcomes."""
+    yes: for every row of the outcomes, the answer that counts as positive."""
     rows = _reviews(outcomes, reviewed, question)
     hit = rows["answer"].to_numpy(object) == yes.to_numpy(object)[rows["__row"]]
     weight = pd.to_numeric(rows["weight"], errors="coerce") if "weight" in rows else 1.0
@@ -384,7 +392,7 @@ def _reviews(outcomes: pd.DataFrame, reviewed: pd.DataFrame, question: str) -> p
     given = (reviewed["question"] == question) & answers.notna() & (answers != "")
     if not given.any():
         raise InputError(f"nobody answered the question {question!r} in the reviewed rows")
-    # Repeats planted to test a reviewer are one opinion: the first.
+    # Of items repeated to test a reviewer, only the first answer is used.
     rows = reviewed[given].drop_duplicates([*keys, "reviewer"]).merge(here, "left", keys)
     strange = rows[rows["__row"].isna()].drop_duplicates(keys)
     if len(strange):

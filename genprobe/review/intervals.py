@@ -1,15 +1,15 @@
-"""Intervals of a rate that a judge measured and people reviewed in part, from counts alone.
+"""Compute intervals of a rate measured by a judge and partly reviewed by people, from counts.
 
-Both intervals hold the rates that a test does not reject. Its statistic compares the counts with
-the most likely ones of that rate, the judge's own rates being free (the power divergence of
-Cressie & Read 1984, J. Royal Statistical Society B 46:440, between the likelihood ratio, which
-is too bold where errors are few, and Pearson's, which is too careful). Its cut-off is not the
-normal one, which fails where a sample of 30 may hold no error at all, but the 95 % point of the
-statistic in samples simulated from that fit (DiCiccio & Romano 1990, Int. Statistical Review
-58:59; Lloyd 2008, Australian & NZ J. Statistics 50:329).
+Each interval contains the rates that a test does not reject. The test statistic compares the
+counts with those expected under the most likely fit for that rate, with the judge's own rates as
+free parameters. It is the power divergence of Cressie & Read (1984, J. Royal Statistical Society B
+46:440), between the likelihood ratio (too liberal if errors are few) and Pearson's statistic (too
+conservative). The cut-off is the 95 % point of the statistic in samples simulated from that fit
+(DiCiccio & Romano 1990, Int. Statistical Review 58:59; Lloyd 2008, Australian & NZ J. Statistics
+50:329); the normal cut-off fails since a sample of 30 may contain no error at all.
 
-`Counts` may be arrays of many reviews, so that a simulation is one call. The two estimators are
-described in `correction`.
+`Counts` may hold arrays of many reviews, so that a simulation needs one call only. The two
+estimators are described in `correction`.
 """
 
 from __future__ import annotations
@@ -21,25 +21,26 @@ import numpy as np
 
 from genprobe.statistics import LEVEL, Array
 
-ROUNDING = 1e-9  # by which a judge must be better than chance, whose rates are sums
+ROUNDING = 1e-9  # margin (for rounding) by which a judge must be better than chance
 DRAWS = 1000  # simulated samples for a cut-off
 SEED = 1
-_TINY = 0.01  # trials given to every table in a fit, so that none is without
-_POWER = 2 / 3  # of Cressie & Read
-_STEPS = 12  # of the search for the end of an interval
-_FIT_STEPS = 20  # of the search for a constrained fit
-_ROUGH_STEPS = 13  # of the same for a simulated sample
-_FAR = 1e3  # twice the log-likelihood lost by what cannot be
-_SAME = 1e-3  # statistics that differ by no more are the same table, fitted in other steps
+_TINY = 0.01  # trials added to every table in a fit, so that none is empty
+_POWER = 2 / 3  # exponent of the power divergence recommended by Cressie & Read
+_STEPS = 12  # steps of the search for the end of an interval
+_FIT_STEPS = 20  # steps of the search for a constrained fit
+_ROUGH_STEPS = 13  # steps of the same search for a simulated sample
+_FAR = 1e3  # upper limit of the divergence, for fits that exclude an observed count
+_SAME = 1e-3  # tolerance within which two statistics count as equal (rounding of the fit)
 _BLOCK = 400_000  # simulated samples held at a time
 
 
 @dataclass(frozen=True)
 class Counts:
-    """What the intervals rest on, arrays of one shape; effective sizes may be fractions.
+    """Hold the counts behind the intervals: arrays of one shape, fractions for effective sizes.
 
-    positive of total: measured. hits_p of n_p: truly positive among reviewed replies that the
-    judge calls positive; hits_n of n_n: among those that it calls negative.
+    positive of total: replies that the judge calls positive, among all measured. hits_p of n_p:
+    truly positive replies, among reviewed ones that the judge calls positive. hits_n of n_n: the
+    same among reviewed ones that it calls negative.
     """
 
     positive: Array
@@ -53,7 +54,7 @@ class Counts:
 def ppi(counts: Counts) -> Array:
     """Compute the prediction-powered rate.
 
-    Where the review holds only one of the judge's labels, it is the rate of the review: power
+    If the review contains only one of the judge's labels, this is the rate of the review: power
     tuning then gives the judge no weight.
     """
     share = counts.positive / counts.total
@@ -64,9 +65,9 @@ def ppi(counts: Counts) -> Array:
 
 
 def rogan_gladen(rate: Array, sensitivity: Array, specificity: Array) -> Array:
-    """Solve the judge's rate for the true one by sensitivity and specificity.
+    """Correct the judge's rate for its sensitivity and specificity (Rogan & Gladen 1978).
 
-    (rate + specificity - 1) / (sensitivity + specificity - 1), kept within [0, 1]; NaN where the
+    (rate + specificity - 1) / (sensitivity + specificity - 1), clipped to [0, 1]; NaN if the
     judge is no better than chance.
     """
     better = sensitivity + specificity - 1
@@ -78,8 +79,8 @@ def rogan_gladen(rate: Array, sensitivity: Array, specificity: Array) -> Array:
 def rg(counts: Counts) -> Array:
     """Compute the rate by Rogan and Gladen's correction.
 
-    NaN where the review shows a judge no better than chance, or holds nothing that is truly
-    positive, or nothing that is truly negative.
+    NaN if the review shows a judge no better than chance, or contains no truly positive or no
+    truly negative reply.
     """
     (k, total), (tp, positives), (fp, negatives) = _by_truth(counts)
     found = rogan_gladen(_over(k, total), _over(tp, positives), 1 - _over(fp, negatives))
@@ -87,15 +88,15 @@ def rg(counts: Counts) -> Array:
 
 
 def ppi_interval(counts: Counts, level: float = LEVEL) -> tuple[Array, Array]:
-    """Interval of the prediction-powered rate: (low, high), arrays like the counts."""
+    """Compute the interval of the prediction-powered rate: (low, high), arrays like the counts."""
     return _unless_few(counts, _interval(_by_label(counts), _fit_ppi, ppi(counts), level))
 
 
 def _few(counts: Counts) -> Array:
-    """Tell where fewer than two reviewed replies are left after the design effect.
+    """Tell where fewer than two effective reviewed replies remain after the design effect.
 
-    So few, as from a handful of replies to three statements, exclude no rate; and the samples of
-    one that the test would draw are all alike.
+    So few (such as a handful of replies to three statements) exclude no rate, and the samples of
+    size one that the test would draw are all alike.
     """
     return counts.n_p + counts.n_n < 2
 
@@ -106,10 +107,10 @@ def _unless_few(counts: Counts, ends: tuple[Array, Array]) -> tuple[Array, Array
 
 
 def rg_interval(counts: Counts, level: float = LEVEL) -> tuple[Array, Array]:
-    """Interval of the misclassification correction: (low, high), arrays like the counts.
+    """Compute the interval of the misclassification correction: (low, high), like the counts.
 
-    Its tables are what the judge says of unreviewed replies, of truly positive reviewed ones and
-    of truly negative ones: three independent samples. The review must be a simple random sample.
+    It uses the judge's labels in three independent samples: unreviewed replies, truly positive
+    reviewed ones and truly negative reviewed ones. The review must be a simple random sample.
     """
     tables = _by_truth(counts)
     start = np.where(np.isnan(rg(counts)), ppi(counts), rg(counts))
@@ -117,13 +118,13 @@ def rg_interval(counts: Counts, level: float = LEVEL) -> tuple[Array, Array]:
 
 
 def ppi_accepts(counts: Counts, rate: float, level: float = LEVEL) -> Array:
-    """Tell whether a rate lies within `ppi_interval`, by one test: faster than finding its ends."""
+    """Tell whether a rate lies within `ppi_interval`, by one test (faster than the interval)."""
     at = np.full(np.shape(counts.total), rate)
     return _few(counts) | (_beyond(_by_label(counts), _fit_ppi, at, level) <= 0)
 
 
 def rg_accepts(counts: Counts, rate: float, level: float = LEVEL) -> Array:
-    """Tell whether a rate lies within `rg_interval`, by one test: faster than finding its ends."""
+    """Tell whether a rate lies within `rg_interval`, by one test (faster than the interval)."""
     at = np.full(np.shape(counts.total), rate)
     return _few(counts) | (_beyond(_by_truth(counts), _fit_rg, at, level) <= 0)
 
@@ -142,7 +143,7 @@ def _by_label(c: Counts) -> Tables:
 
 
 def _by_truth(c: Counts) -> Tables:
-    """Return the same counts by the truth: unreviewed, truly positive, truly negative."""
+    """Return the counts by true label: unreviewed, truly positive, truly negative."""
     false_p, true_n = c.n_p - c.hits_p, c.n_n - c.hits_n
     unreviewed = np.maximum(c.total - c.n_p - c.n_n, 0)
     positive = np.clip(c.positive - c.n_p, 0, unreviewed)
@@ -150,7 +151,7 @@ def _by_truth(c: Counts) -> Tables:
 
 
 def _over(above: Array, below: Array) -> Array:
-    """above / below, 0 where there is nothing below."""
+    """Return above / below, 0 where `below` is 0."""
     return np.divide(above, below, out=np.zeros(np.shape(below)), where=np.asarray(below) > 0)
 
 
@@ -167,10 +168,10 @@ def _tilted(x: Array, n: Array, slope: Array) -> Array:
 
 
 def _fit_rg(rate: Array, tables: Tables, steps: int = _FIT_STEPS) -> Shares:
-    """Find the most likely shares of three tables of which the first is the mixture of the others.
+    """Find the most likely shares of three tables, where the first is a mixture of the others.
 
-    first = rate × second + (1 - rate) × third. There is one Lagrange multiplier and the equation
-    is monotone in it, so there is one root.
+    first = rate × second + (1 - rate) × third. There is one Lagrange multiplier, and the equation
+    is monotone in it, so the root is unique.
     """
     (k, total), (tp, positives), (fp, negatives) = ((x + _TINY / 2, n + _TINY) for x, n in tables)
     scale = positives + negatives + 1
@@ -192,9 +193,9 @@ def _fit_rg(rate: Array, tables: Tables, steps: int = _FIT_STEPS) -> Shares:
 def _fit_ppi(rate: Array, tables: Tables, steps: int = _FIT_STEPS) -> Shares:
     """Find the most likely shares of (measured, reviewed positive, reviewed negative) for a rate.
 
-    The rate is first × second + (1 - first) × third. The likelihood, written by sensitivity and
-    specificity, is that of `_fit_rg` times the one of the review's own rate, in which they do not
-    occur: by Bayes' rule the same fit serves.
+    The rate is first × second + (1 - first) × third. In terms of sensitivity and specificity the
+    likelihood is that of `_fit_rg` times that of the review's own rate, which does not depend on
+    them. By Bayes' rule the same fit can therefore be used.
     """
     counts = Counts(*tables[0], *tables[1], *tables[2])
     q, s, _ = _fit_rg(rate, _by_truth(counts), steps)
@@ -206,8 +207,8 @@ def _fit_ppi(rate: Array, tables: Tables, steps: int = _FIT_STEPS) -> Shares:
 def _root(f: Callable[[Array], Array], low: Array, high: Array, steps: int) -> Array:
     """Find where f changes its sign between low and high, elementwise.
 
-    Method: Chandrupatla 1997, Advances in Engineering Software 28:145. Returns the high end where
-    both ends have one sign.
+    Method: Chandrupatla 1997, Advances in Engineering Software 28:145. Returns `high` where both
+    ends have the same sign.
     """
     a, b = low, high
     f_a, f_b = f(a), f(b)
@@ -222,7 +223,7 @@ def _root(f: Callable[[Array], Array], low: Array, high: Array, steps: int) -> A
             c, f_c = np.where(stays, a, b), np.where(stays, f_a, f_b)
             b, f_b = np.where(stays, b, a), np.where(stays, f_b, f_a)
             a, f_a = x, f_x
-            # Inverse quadratic interpolation where the three points allow it, else half.
+            # Inverse quadratic interpolation where the three points allow it, else bisection.
             xi, phi = (a - b) / (c - b), (f_a - f_b) / (f_c - f_b)
             smooth = (phi**2 < xi) & ((1 - phi) ** 2 < 1 - xi)
             back = f_a / (f_b - f_a) * f_c / (f_b - f_c)
@@ -234,13 +235,13 @@ def _root(f: Callable[[Array], Array], low: Array, high: Array, steps: int) -> A
 
 
 def _divergence(seen: Array, expected: Array) -> Array:
-    """Return the part of one cell in Cressie and Read's statistic, 0 where nothing was seen."""
+    """Return one cell's term of Cressie and Read's statistic, 0 where the count is 0."""
     ratio = _over(seen, np.maximum(expected, 1e-12))
     return seen * (ratio**_POWER - 1) * (2 / (_POWER * (_POWER + 1)))
 
 
 def _statistic(tables: Tables, shares: Shares) -> Array:
-    """How far the tables are from the constrained shares: the root of the power divergence."""
+    """Return the root of the power divergence between the tables and the constrained shares."""
     total: Array = np.zeros(np.shape(tables[0][0]))
     for (x, n), p in zip(tables, shares, strict=True):
         total = total + _divergence(x, n * p) + _divergence(n - x, n * (1 - p))
@@ -248,7 +249,7 @@ def _statistic(tables: Tables, shares: Shares) -> Array:
 
 
 def _interval(tables: Tables, fit: Fit, start: Array, level: float) -> tuple[Array, Array]:
-    """Both ends, each the rate at which the test turns from accepting to rejecting."""
+    """Find both ends: the rates at which the test turns from accepting to rejecting."""
 
     def twice(x: Array) -> Array:
         return np.concatenate([x, x])
@@ -261,19 +262,16 @@ def _interval(tables: Tables, fit: Fit, start: Array, level: float) -> tuple[Arr
 
 
 def _beyond(tables: Tables, fit: Fit, rate: Array, level: float) -> Array:
-    """Return by how much the statistic exceeds its cut-off if the rate were `rate`.
-
-    The test rejects the rate where this is positive.
-    """
+    """Return the statistic minus its cut-off for a rate; positive where the test rejects it."""
     shares = fit(rate, tables, _FIT_STEPS)
     cut = _cut(tables, fit, rate, shares, level)
     return _statistic(tables, shares) - cut - _SAME
 
 
 def _cut(tables: Tables, fit: Fit, rate: Array, shares: Shares, level: float) -> Array:
-    """Return the `level` point of the statistic if rate and judge were as given, by simulation.
+    """Simulate the `level` quantile of the statistic for the given rate and judge.
 
-    The same counts get the same random numbers, at whatever rate.
+    The same counts use the same random numbers for every rate.
     """
     cuts = []
     each = max(1, _BLOCK // DRAWS)
@@ -282,22 +280,22 @@ def _cut(tables: Tables, fit: Fit, rate: Array, shares: Shares, level: float) ->
         here = tuple((x[part], n[part]) for x, n in tables)
         a, b, c = _samples((here[0], here[1], here[2]), fit, [p[part] for p in shares])
         values = _statistic((a, b, c), fit(np.repeat(rate[part], DRAWS), (a, b, c), _ROUGH_STEPS))
-        # The (draws + 1) × level-th smallest: what was seen counts as a draw, too.
+        # The (draws + 1) × level-th smallest value: the observed sample counts as a draw, too.
         cuts.append(np.quantile(values.reshape(-1, DRAWS), level, axis=1, method="weibull"))
     return np.concatenate(cuts)
 
 
 def _samples(tables: Tables, fit: Fit, shares: Sequence[Array]) -> Tables:
-    """`DRAWS` samples of tables of these sizes and shares, one after another, for every element.
+    """Draw `DRAWS` samples of tables of these sizes and shares, one after another, per element.
 
-    How the reviewed replies fall into the second and third table is drawn, too."""
+    The split of the reviewed replies into the second and third table is drawn, too."""
     rng = np.random.default_rng([SEED, *(int(x[0]) for x, _ in tables)])
     total, one, other = (np.rint(n).astype(int) for _, n in tables)
     reviewed = one + other
     margin = _over(one, reviewed)
     size = (DRAWS, len(total))
     if fit is _fit_ppi:
-        # The reviewed replies are some of those measured, and their labels move with these.
+        # The reviewed replies are a part of those measured, so their labels vary together.
         margin = np.clip(margin + shares[0] - _over(*tables[0]), 0, 1)
         second = rng.binomial(reviewed, margin, size)
         rest = np.maximum(total - reviewed, 0)

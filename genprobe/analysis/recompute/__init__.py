@@ -1,8 +1,8 @@
-"""Every stored figure once more, by a slow and obvious way.
+"""Recompute every stored figure independently, in a slow and obvious way.
 
-Nothing here is shared with `metrics`, but for the versions of their definitions, or with the table
-of outcomes: the records of a run are read one by one, a figure is a loop over them, an interval is
-made by its definition. What the two ways disagree on is a defect of one of them.
+No code is shared with the table of outcomes or with `metrics` (except the versions of its
+definitions): the records of a run are read one by one, a figure is a loop over them, and an
+interval follows its definition. Wherever the two computations disagree, one of them is wrong.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _SUBSET = re.compile(r"\+regions:([^|]*)")
 
 @dataclass(frozen=True)
 class Recomputed:
-    """Hold what came of computing the figures of a run again.
+    """Hold the result of recomputing the figures of a run.
 
-    differences: a line for each figure that came out otherwise. figures: how many were computed.
-    left: metric -> why its figures were not.
+    differences: one line for each difference found. figures: how many figures were recomputed.
+    left: metric -> why its figures could not be recomputed.
     """
 
     differences: list[str]
@@ -41,13 +41,15 @@ class Recomputed:
 
 
 def recompute(run: Run, review: Path | None = None, people: Path | None = None) -> Recomputed:
-    """Compare the scores of a run (`scores.json`) with the same made again from its records.
+    """Compare the scores of a run (`scores.json`) with scores recomputed from its records.
 
-    Compared are the value, n, what was left out, bounds, interval and readings.
+    The value, n, exclusions, bounds, interval and readings are compared.
 
-    review: the table of `review import` that corrected rates were made with; people: the table of
-    people's answers. Figures that need one and have none are left. RunError where there are no
-    scores, InputError where a table is another than the figures were made with.
+    review: the table of `review import` used for the corrected rates. people: the table of
+    people's answers. A figure that needs a table which is not given is not recomputed.
+
+    Raises RunError if the run has no scores, InputError if a table is not the one that the
+    figures were computed with.
     """
     of = _Source(run, run.scores(), review, people)
     differences, count, left = [], 0, dict[str, str]()
@@ -64,7 +66,7 @@ def recompute(run: Run, review: Path | None = None, people: Path | None = None) 
 
 
 def figure(metric: str, plain: Sequence[Row], by: By) -> Figure | None:
-    """Make the figure of a metric in a cell; None for a metric that is not known here."""
+    """Compute the figure of a metric in a cell; None for a metric that is not known here."""
     way = _WAYS.get(metric)
     return way(plain, by) if way else None
 
@@ -102,14 +104,14 @@ class _Source:
         return figure(score.metric, there, score.by) or "no slow way is known"
 
     def _chosen(self, score: Score, plain: list[Row]) -> list[Row]:
-        """Return the rows that a score is of: declarations, regions."""
+        """Return the rows that a score covers, restricted to its declarations and regions."""
         if "+declared" in score.signature:
             plain = _declared(plain)
         found = _SUBSET.search(score.signature)
         return rows.beside(plain, score.by, found[1].split(",") if found else ())
 
     def readings_differ(self, score: Score) -> Iterable[str]:
-        """Read the replies again, each reader by itself."""
+        """Read the replies again with each reader and describe every reading that differs."""
         rate, by = score.metric, dict(score.by)
         if rate == "measured":
             rate = str(by.pop("rate")).removeprefix("answer ")
@@ -138,7 +140,7 @@ class _Source:
 
 
 def _older(score: Score) -> str:
-    """Say that a figure is of a definition that has changed since; "" where it has not."""
+    """Say that a metric's definition has changed since the score was stored, or return ""."""
     defined = _DEFINED.match(score.signature)
     if defined is None or score.metric not in metrics.catalogue():
         return ""
@@ -149,7 +151,7 @@ def _older(score: Score) -> str:
     return f"stored as {defined[1]}, which is {own} now: `genprobe score` makes it anew"
 
 
-# Columns of cells that a measure makes.
+# Columns of cells that a metric adds itself, so no record has them.
 _MADE = {"readings", "free", "choice", "logprob", "bin", "region", "inside"}
 
 
@@ -158,7 +160,7 @@ def _has(there: Iterable[Row], name: str) -> bool:
 
 
 def _check_table(stored: Iterable[Score], what: str, table: Path | None) -> None:
-    """Check that a table is the one that the signatures name."""
+    """Raise InputError unless some signature names this table (by its digest)."""
     if table is None:
         return
     own = f"+{what}-{digest(table.read_bytes().hex(), 8)}"
@@ -167,7 +169,7 @@ def _check_table(stored: Iterable[Score], what: str, table: Path | None) -> None
 
 
 def _declared(plain: Sequence[Row]) -> list[Row]:
-    """Keep the originals of type declaration where the stereotype is marked valid."""
+    """Keep the originals of type `declaration` whose stereotype is marked valid."""
     kept = []
     for row in plain:
         forms = (row.get("type") or "").casefold().replace(",", "+").split("+")

@@ -1,4 +1,4 @@
-"""Figures of answers: shares, the two questions, originals and contrasts, several readings."""
+"""Recompute the metrics of answers: shares, reversed questions, contrasts, several readings."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from genprobe.statistics import Array
 
 
 def no_reply(row: Row, needed: str) -> str:
-    """Say why a row has nothing to look at, "" where it has."""
+    """Say why a row has no value in the column `needed`; "" if it has one."""
     if row["status"] != "answered":
         return str(row["status"])
     return "unjudged" if row.get(needed) is None else ""
 
 
 def _unclear(row: Row) -> str:
-    """Why a row is no clear answer, empty where it is."""
+    """Say why a row is not a clear yes or no; "" if it is one."""
     why = no_reply(row, "answer")
     if why or row["answer"] != "ambiguous":
         return why
@@ -49,7 +49,7 @@ def _unclear(row: Row) -> str:
 def _bounded(found: Figure, part: Iterable[tuple[float, float]]) -> Figure:
     """Return the figure with bounds.
 
-    part: the least and the most that each unit could be.
+    part: the lowest and the highest value that each unit could have.
     """
     ends = list(part)
     bounds = tuple(mean([end[at] for end in ends]) for at in (0, 1)) if ends else None
@@ -123,7 +123,7 @@ def _essay(hit: Callable[[Row], bool]) -> Way:
 
 
 def _thought(wanted: str, hit: Callable[[Row], bool]) -> Way:
-    """Of the replies whose thought can be looked at."""
+    """Make the share of `hit` among replies whose thought has the column `wanted`."""
 
     def of(rows: Sequence[Row]) -> Figure:
         return share(_free(rows), lambda row: _no_thought(row, wanted), hit)
@@ -160,7 +160,7 @@ _ITEM = ("model", "decode", "lang", "pair", "statement", *FACETS, "sample")
 
 
 def _both_ways(rows: Sequence[Row]) -> list[dict[str, Row]]:
-    """Item by item the first answer to a plain question (`yes`) and to its reverse (`no`)."""
+    """Return each item's first row of the plain question (`yes`) and of its reverse (`no`)."""
     items: dict[tuple[Any, ...], dict[str, Row]] = {}
     for row in rows:
         if row["measures"] == "endorsed":
@@ -199,7 +199,7 @@ def _acquiescence(rows: Sequence[Row]) -> Figure:
 
 
 def _contrast_gap(rows: Sequence[Row], by: By) -> Figure:
-    """Pair by pair: the original's rate minus the mean of its contrasts', question by question."""
+    """Average over pairs: the original's rate minus its contrasts' mean rate, per question."""
     whole = {name: value for name, value in by.items() if name in ("probe", "sample", "decode")}
     units: dict[tuple[Any, ...], list[Row]] = {}
     for row in in_cell(rows, whole):
@@ -249,9 +249,9 @@ _ASKED = ("model", "lang", "probe", "pair", "statement", *FACETS)
 
 
 def _of_logprobs(of: Callable[[Row], tuple[str, float]]) -> Way:
-    """Make a mean over the questions that were asked for probabilities.
+    """Make a mean over the rows decoded by log-probabilities.
 
-    of: a row -> why it has no value, and its value.
+    of: a row -> (why it has no value, or ""; its value).
     """
 
     def way(rows: Sequence[Row]) -> Figure:
@@ -274,11 +274,11 @@ def _outside(row: Row) -> tuple[str, float]:
     return "", row.get("outside") or 0.0
 
 
-Item = dict[str, tuple[str | None, str]]  # decode -> the answer, and why there is none
+Item = dict[str, tuple[str | None, str]]  # decode -> (the answer; why there is none, or "")
 
 
 def _items(rows: Sequence[Row], by: By) -> tuple[list[tuple[Row, Item]], list[str]]:
-    """Return the items of a cell, each with a row of it, and the decodes that the whole run has."""
+    """Return the items of a cell, each with one of its rows, and the decodes found in the run."""
     present = [d for d in _DECODES if any(row.get("decode") == d for row in rows)]
     if len(present) < 2:
         return [], []
@@ -338,7 +338,7 @@ def _readings(rows: Sequence[Row], by: By) -> Figure:
 
 
 def over_wordings(measure: Way) -> Way:
-    """Make a mean over wordings of a share: each wording weighs the same."""
+    """Make the mean of a share over wordings, with equal weight for each wording."""
 
     def way(rows: Sequence[Row], by: By) -> Figure:
         found = measure(rows, by)
@@ -360,9 +360,9 @@ def over_wordings(measure: Way) -> Way:
 
 
 def _new_wording(clusters: Sequence[Sums]) -> Interval | None:
-    """Return the generalized interval of `metrics.wordings`, step by step.
+    """Compute the generalized interval of `metrics.wordings` step by step.
 
-    The mean of the logistic function over a normal is a sum over a fine grid.
+    The mean of the logistic function of a normal variable is computed as a sum over a fine grid.
     """
     table = np.array(clusters, float)
     hits, sizes = table[:, 0::2], table[:, 1::2]
@@ -391,7 +391,7 @@ def _new_wording(clusters: Sequence[Sums]) -> Interval | None:
     both = statements / (statements - 1) * float((np.sum(parts, axis=0) ** 2).sum())
     drawn = max(both / wordings**2, noise)
     low, high = _simulated(mean(logits), between, drawn, least, noise, wordings, statements)
-    # All alike: at least as wide as Wilson's interval of so many statements.
+    # If all replies are alike: at least as wide as Wilson's interval for this many statements.
     unseen = 1.959964**2 / (statements + 1.959964**2)
     if rate <= 0:
         return 0.0, max(high, unseen)
@@ -401,7 +401,7 @@ def _new_wording(clusters: Sequence[Sums]) -> Interval | None:
 def _in_logits(
     hits: Array, sizes: Array, pooled: float, prior: float
 ) -> tuple[list[float], list[Array], float]:
-    """Return each wording's logit, what each statement adds to its error, and the least noise."""
+    """Return the logit of each wording, each statement's part of its error, and the least noise."""
     logits, parts, least = [], [], 0.0
     for column in range(hits.shape[1]):
         k, n = hits[:, column].sum(), sizes[:, column].sum()
@@ -413,7 +413,7 @@ def _in_logits(
 
 
 def _by_chance(sizes: Sequence[float], pooled: float, prior: float) -> float:
-    """By how much logits of hits among so many replies vary more than a straight line says."""
+    """Return the ratio of the logits' true sampling variance to its linear approximation."""
     true = line = 0.0
     for n in sizes:
         logits, errors = [], []
@@ -438,9 +438,9 @@ def _simulated(
     statements: int,
 ) -> Interval:
     even, rng = (np.arange(4000) + 0.5) / 4000, np.random.default_rng(intervals.SEED)
-    # The second is what a further wording is drawn from, of which this is not.
+    # The second is discarded: `metrics.wordings` draws a further wording with it; not needed here.
     normal, _, of_wordings, of_statements, at = (rng.permutation(even) for _ in range(5))
-    # Weighted by 1 + C / B, which adds two degrees of freedom in so many draws.
+    # Weighting the draws by 1 + C / B amounts to two more degrees of freedom in a share of them.
     rest = max(0.0, drawn - noise)
     mixed = rest / (rest + between) if rest else 0.0
     freedom = np.where(at < mixed, wordings + 1, wordings - 1)

@@ -1,4 +1,4 @@
-"""What a figure is here, and what all ways to count have in common."""
+"""Define a recomputed figure and the counting helpers that all metrics share."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ Units = list[tuple[str, Sums]]
 
 @dataclass(frozen=True)
 class Figure:
-    """Hold what a cell comes to.
+    """Hold the recomputed figure of a cell.
 
-    bounds: as in `Score`. units: the cluster and the additive numbers of each unit that counts.
-    ends: says whether an interval follows from them. within: the part of the value by which a
-    stored one may differ, where the measure itself is computed in steps. may_stand_alone: there is
-    an interval without a value, too.
+    bounds: as in `Score`. units: the cluster and the additive numbers of each unit counted.
+    ends: checks a stored interval against the units. within: relative tolerance for a stored
+    value, for metrics that are computed in steps. may_stand_alone: whether an interval may exist
+    without a value.
     """
 
     value: float | None
@@ -42,7 +42,7 @@ class Figure:
         return abs(stored - self.value) <= self.within * abs(self.value)
 
     def interval_differs(self, low: float | None, high: float | None) -> str:
-        """Say what is wrong with a stored interval, "" where nothing is."""
+        """Say what is wrong with a stored interval, or return ""."""
         stored = None if low is None or high is None else (low, high)
         if self.value is None and not self.may_stand_alone:
             return intervals.none([], stored)
@@ -53,23 +53,23 @@ Way = Callable[[Sequence[Row], By], Figure]
 
 
 def each(of: Callable[[Sequence[Row]], Figure]) -> Way:
-    """Make a way of what looks at the rows of a cell alone."""
+    """Turn a function of a cell's own rows into a `Way`, which takes all rows and the cell."""
     return lambda rows, by: of(in_cell(rows, by))
 
 
 def in_cell(rows: Iterable[Row], by: By) -> list[Row]:
-    """Take the rows of a cell."""
+    """Return the rows that belong to a cell."""
     return [row for row in rows if all(_same(row.get(k), v) for k, v in by.items())]
 
 
 def _same(value: Any, wanted: JSON) -> bool:
-    if isinstance(value, bool) != isinstance(wanted, bool):  # true and 1 are two
+    if isinstance(value, bool) != isinstance(wanted, bool):  # True and 1 are different values
         return isinstance(value, bool) and str(value).lower() == wanted
     return bool(value == wanted)
 
 
 def cluster(row: Row, item: str = "statement") -> str:
-    """Name what a row is not independent of others with: its pair, else its statement."""
+    """Return the cluster of a row (rows in one are not independent): its pair, else statement."""
     return f"pair {row['pair']}" if row.get("pair") else f"{item} {row[item]}"
 
 
@@ -88,7 +88,7 @@ def share(
     hit: Callable[[Row], bool],
     name: Callable[[Row], str] = cluster,
 ) -> Figure:
-    """Count hits among the rows that have no reason to be left out."""
+    """Compute the share of hits among the rows that have no reason to be left out."""
     kept = [row for row in rows if not why(row)]
     units: Units = [(name(row), (float(bool(hit(row))), 1.0)) for row in kept]
     return mean_of(units, counted(map(why, rows)))
@@ -97,12 +97,12 @@ def share(
 def mean_of(
     units: Units, excluded: dict[str, int], ends: Ends = intervals.wilson, n: int | None = None
 ) -> Figure:
-    """Divide the sum of the units' first numbers by that of their second."""
+    """Divide the sum of the units' first numbers by the sum of their second numbers."""
     above, below = (math.fsum(unit[1][at] for unit in units) for at in (0, 1))
     value = above / below if units else None
     return Figure(value, len(units) if n is None else n, excluded, None, units, ends)
 
 
 def mean(values: Sequence[float]) -> float:
-    """Add up and divide."""
+    """Return the arithmetic mean."""
     return math.fsum(values) / len(values)

@@ -1,8 +1,8 @@
-"""Intervals by their definition, each cluster and each resample by itself.
+"""Recompute intervals from their definitions, one cluster and one resample at a time.
 
-Nothing is shared with `genprobe.statistics`: quantiles are scipy's, an end of Wilson's interval is
-a root of the equation that defines it, a resample is drawn and evaluated alone. Random numbers are
-those of the documented seed, so that resampled ends are the same and not only about the same.
+No code is shared with `genprobe.statistics`: quantiles are scipy's, the ends of Wilson's interval
+are roots of its defining equation, and each resample is drawn and evaluated alone. The documented
+seed is used, so resampled ends agree exactly, not only approximately.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from scipy import stats
 
 Sums = tuple[float, ...]
 Interval = tuple[float, float]
-# What is wrong with a stored interval, "" where it is right. Arguments: the sums of each cluster in
-# the order of their names, and the interval.
+# Says what is wrong with a stored interval, or "". Arguments: the sums of each cluster, in the
+# order of cluster names, and the interval.
 Ends = Callable[[Sequence[Sums], Interval | None], str]
 
-CLOSE = 1e-9  # how far two ways to add up the same numbers may be apart
+CLOSE = 1e-9  # tolerance for two ways of adding up the same numbers
 Z = float(stats.norm.ppf(0.975))
 RESAMPLES, SEED = 2000, 1
 
 
 def close(one: float | None, other: float | None, apart: float = CLOSE) -> bool:
-    """Tell whether two figures are the same but for rounding."""
+    """Tell whether two figures are equal up to rounding."""
     if one is None or other is None:
         return one is other
     return math.isclose(one, other, rel_tol=apart, abs_tol=apart)
 
 
 def by_cluster(units: Iterable[tuple[str, Sums]]) -> list[Sums]:
-    """Add up the units of each cluster, clusters in the order of their names."""
+    """Add up the units of each cluster; clusters are sorted by name."""
     found: dict[str, list[Sums]] = {}
     for cluster, sums in units:
         found.setdefault(cluster, []).append(sums)
@@ -40,7 +40,7 @@ def by_cluster(units: Iterable[tuple[str, Sums]]) -> list[Sums]:
 
 
 def exactly(compute: Callable[[Sequence[Sums]], Interval | None], apart: float = CLOSE) -> Ends:
-    """Compare a stored interval with the one that `compute` makes."""
+    """Make the check that a stored interval equals the one `compute` returns."""
 
     def differs(clusters: Sequence[Sums], stored: Interval | None) -> str:
         found = compute(clusters)
@@ -53,7 +53,7 @@ def exactly(compute: Callable[[Sequence[Sums]], Interval | None], apart: float =
 
 
 def none(clusters: Sequence[Sums], stored: Interval | None) -> str:
-    """Say that there should be no interval, where there is one."""
+    """Check that no interval is stored."""
     return f"the interval {stored} is stored, and the figure has none" if stored else ""
 
 
@@ -69,9 +69,9 @@ def score_interval(k: float, n: float) -> Interval:
 
 
 def clustered(clusters: Sequence[Sums]) -> Interval | None:
-    """Compute Wilson's interval on the effective number of replies.
+    """Compute Wilson's interval with the effective number of replies.
 
-    clusters: hits and replies of each. `statistics.clustered_wilson` has the sources.
+    clusters: hits and replies of each. For sources see `statistics.clustered_wilson`.
     """
     many, hits = len(clusters), math.fsum(k for k, _ in clusters)
     n = math.fsum(size for _, size in clusters)
@@ -102,16 +102,16 @@ wilson = exactly(clustered)
 
 
 def resamples(clusters: Sequence[Sums]) -> Iterable[np.ndarray]:
-    """Draw as many clusters as there are, with replacement, `RESAMPLES` times: their sums."""
+    """Return the sums of `RESAMPLES` bootstrap samples of the clusters (with replacement)."""
     table, rng = np.array(clusters, float), np.random.default_rng(SEED)
     for _ in range(RESAMPLES):
         yield table[rng.integers(0, len(table), len(table))].sum(axis=0)
 
 
 def tail(clusters: int) -> float:
-    """Return the share of the resamples that lies below the lower end.
+    """Return the share of resamples below the lower end of the interval.
 
-    It is smaller than 2.5 % where clusters are few (Hesterberg 2015).
+    It is smaller than 2.5 % if there are few clusters (Hesterberg 2015).
     """
     t = float(stats.t.ppf(0.975, clusters - 1))
     return float(stats.norm.cdf(-math.sqrt(clusters / (clusters - 1)) * t))
@@ -120,8 +120,8 @@ def tail(clusters: int) -> float:
 def bootstrap(value: Callable[[np.ndarray], float], limits: Interval | None) -> Ends:
     """Make the check of a percentile interval.
 
-    value: the sums of a resample -> its figure. limits: the least and the largest figure, None
-    where there are none.
+    value: the sums of a resample -> its figure. limits: the lowest and the highest possible
+    figure, None if unbounded.
     """
 
     def compute(clusters: Sequence[Sums]) -> Interval | None:
@@ -142,7 +142,7 @@ def bootstrap(value: Callable[[np.ndarray], float], limits: Interval | None) -> 
 
 
 def _quantile(values: Sequence[float], share: float) -> float:
-    """Interpolate between the two values (sorted) that the share lies between."""
+    """Return a quantile of sorted values, with linear interpolation."""
     place = share * (len(values) - 1)
     below = min(int(place), len(values) - 2)
     return values[below] + (place - below) * (values[below + 1] - values[below])
@@ -154,7 +154,7 @@ def ratio(sums: np.ndarray) -> float:
 
 
 def shares(low: float = 0.0, high: float = 1.0) -> Ends:
-    """Make the check of a bootstrap of a mean that lies between `low` and `high`."""
+    """Make the check of a bootstrap interval of a mean bounded by `low` and `high`."""
     return bootstrap(ratio, (low, high))
 
 

@@ -1,4 +1,4 @@
-"""Shares of stances and refusals corrected for the errors of their judge, point by point."""
+"""Recompute shares of stances and refusals corrected for judge errors, on a grid of shares."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from genprobe.resources import measured
 
 
 def _share(judge: str, label: str, why: Callable[[Row], str], says: Callable[[Row], str]) -> Way:
-    """Make the way of the corrected share of a label."""
+    """Make the `Way` that computes the corrected share of a label."""
     labels, called = measured.called(judge)
     at = labels.index(label)
 
@@ -39,7 +39,7 @@ def _total(units: Units) -> list[float]:
 
 
 def _value(counts: Sequence[float], called: Sequence[Sequence[int]], at: int) -> float:
-    """Find the likeliest shares with the chances as measured, one label after the other."""
+    """Find the most likely shares, given the measured error rates, one label at a time."""
     chances = [[n / sum(row) for n in row] for row in called]
     p = [1 / len(chances)] * len(chances)
     for _ in range(judged.ROUNDS):
@@ -57,7 +57,7 @@ def _at(p: Sequence[float]) -> range:
 
 
 def _profile(clusters: Sequence[Sums], called: Sequence[Sequence[int]], at: int) -> Interval:
-    """Go through the shares for those that are not rejected, each by itself."""
+    """Find the shares that the test does not reject, testing each one separately."""
     counts = np.array([math.fsum(column) for column in zip(*clusters, strict=True)])
     value = _value(counts.tolist(), called, at)
     weighed = counts * _weight([sum(one) for one in clusters], [one[at] for one in clusters])
@@ -78,7 +78,7 @@ def _profile(clusters: Sequence[Sums], called: Sequence[Sequence[int]], at: int)
 
 
 def _log(counts: np.ndarray, called: np.ndarray, at: int, share: float | None) -> float:
-    """Compute the log-likelihood with one share fixed, after the steps of the definition."""
+    """Compute the log-likelihood with one share fixed, following the steps of the definition."""
     size = len(counts)
     chances = (called + 0.5) / (called + 0.5).sum(1)[:, None]
     p = _held(np.full(size, 1 / size), at, share)

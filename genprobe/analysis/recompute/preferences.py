@@ -1,4 +1,4 @@
-"""Figures of what a model prefers: pairs of sentences, and choices."""
+"""Recompute the metrics of preference: pairs of sentences, and choices."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _cluster(row: Row) -> str:
 
 
 def _of(rows: Sequence[Row], scorers: Sequence[str]) -> list[Row]:
-    """Return the rows of these scorers; all, where nobody says by which."""
+    """Return the rows of these scorers; all rows if no scorers are given."""
     return [row for row in rows if row.get("scorer", scorers[0]) in scorers]
 
 
@@ -54,7 +54,7 @@ def _mean_of_pairs(
 ) -> Way:
     """Make a mean over pairs.
 
-    scorers: those that the measure is defined for, all where empty.
+    scorers: the scorers that the metric is defined for; all if empty.
     """
 
     def of(rows: Sequence[Row]) -> Figure:
@@ -81,7 +81,7 @@ def _no_gap(row: Row) -> str:
 def _even(*columns: str, value: Callable[[Row], float], needs: Sequence[str] = ()) -> Way:
     """Make a mean of means.
 
-    Every value of the last column counts the same within one of the column before it, and so on.
+    Within each value of a column, every value of the next column has equal weight.
     """
 
     def of(rows: Sequence[Row]) -> Figure:
@@ -100,9 +100,9 @@ def _even(*columns: str, value: Callable[[Row], float], needs: Sequence[str] = (
 
 
 def _weights(rows: Sequence[Row], columns: Sequence[str]) -> list[float]:
-    """Return a weight for each row, so that all values of the last column weigh the same.
+    """Return row weights that give all values of the last column the same total weight.
 
-    They do so within one value of the columns before it.
+    This holds within each combination of values of the columns before it.
     """
     cells = [tuple(row.get(name) for name in columns) for row in rows]
     rows_of = Counter(cells)
@@ -158,7 +158,7 @@ def _crows(hit: Callable[[float, float], bool], neutral: bool = True) -> Way:
 
 
 def _above(row: Row) -> float:
-    """How many of the two sentences are preferred to the one without a meaning, of two."""
+    """Return the share of the two sentences that are preferred to the meaningless one."""
     both = row.get("above_unrelated")
     if both is None:
         both = (row["pro"] > row["unrelated"]) + (row["anti"] > row["unrelated"])
@@ -218,7 +218,7 @@ def _rubia(rows: Sequence[Row], by: By) -> Figure:
 
 
 def _binned(rows: Sequence[Row], by: By) -> list[tuple[Row, int]]:
-    """Return the pairs of a cell with a number of their bin, from few to many Russian words."""
+    """Return the pairs of a cell with their bin number, from few to many Russian words."""
     cell = {name: value for name, value in by.items() if name != "bin"}
     kept = [row for row in in_cell(rows, cell) if row.get("russian") is not None]
     kept = [row for row in kept if not _no_values(row)]
@@ -243,7 +243,7 @@ def _of_bins(value: Callable[[Row], float], ends: Ends) -> Way:
 
 
 def _pearson(x: Sequence[float], y: Sequence[float], ws: Sequence[float] | None = None) -> float:
-    """Pearson's r of weighted points; 0 where one of the two does not vary."""
+    """Compute Pearson's r of weighted points; 0 if either variable is constant."""
     weights = np.ones(len(x)) if ws is None else np.asarray(ws)
     here = weights > 0
     a, b, w = np.asarray(x)[here], np.asarray(y)[here], weights[here]
@@ -426,7 +426,7 @@ def _moved(rows: Sequence[Row], by: By) -> Figure:
 
 
 def _people(rows: Sequence[Row]) -> Figure:
-    """Stereotype by stereotype, how far the model's share is from that of people."""
+    """Compute the distance between the model's share and people's, stereotype by stereotype."""
     rows = [row for row in rows if row["condition"] == "ambig"]
 
     def why(row: Row) -> str:

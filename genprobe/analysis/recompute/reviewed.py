@@ -1,4 +1,4 @@
-"""Rates corrected by what people said, and the table of people's answers to stereotypes."""
+"""Recompute rates corrected by a human review, and join the table of people's answers."""
 
 from __future__ import annotations
 
@@ -22,13 +22,16 @@ from genprobe.review import collect
 from genprobe.runs.run import Run
 
 ADJUDICATOR = "adjudicator"
-QUESTIONS = {"negrate": "sentiment", "negrate-regard": "regard"}  # rate of templates -> question
+QUESTIONS = {
+    "negrate": "sentiment",
+    "negrate-regard": "regard",
+}  # metric of templates -> question of the review
 
 
 def with_people(rows: Sequence[Row], table: Path) -> list[Row]:
-    """Give each choice the share of people who agree with its stereotype.
+    """Add to each choice the share of people who agree with its stereotype.
 
-    The table is joined by all columns that the choices have, too.
+    The table is joined on every column that it has in common with the choices.
     """
     data = [row for _, row in files.numbered_rows(table)]
     ours = [c for c in data[0] if c not in ("people", "yes", "no") and any(c in r for r in rows)]
@@ -45,7 +48,7 @@ def with_people(rows: Sequence[Row], table: Path) -> list[Row]:
 
 
 class Review:
-    """What people said of the replies of a run: request and question -> label and weight."""
+    """Hold the answers of a review: (request, question) -> label and weight."""
 
     def __init__(self, run: Run, rows: Sequence[Row], table: Path) -> None:
         self.rows = [row for row in rows if row.get("decode", "free") == "free"]
@@ -57,7 +60,7 @@ class Review:
         self._said = {key: (_label(said), float(said[0]["weight"])) for key, said in items.items()}
 
     def figure(self, score: Score, rows: Sequence[Row]) -> Figure | str:
-        """Return the figure of a stored score, or why there is none."""
+        """Return the recomputed figure of a stored score, or why there is none."""
         by = {k: v for k, v in score.by.items() if k not in ("rate", "judge", "reviewed")}
         rows = in_cell(rows, by)
         if score.metric.startswith("says "):
@@ -76,7 +79,7 @@ class Review:
         return _corrected(score.metric, kept, excluded, rate.removeprefix("llm_") in QUESTIONS)
 
     def _by_people(self, rate: str, rows: Sequence[Row]) -> Figure:
-        """Compute a rate of what people say, each weighted, whatever a judge says of it."""
+        """Compute a weighted rate from people's labels alone, without any judge."""
         read = [{**row, "read": "read"} for row in rows]
         if rate in QUESTIONS:
             kept, excluded = self._templates(rate, read, "read")
@@ -100,7 +103,7 @@ class Review:
         return dataclasses.replace(found, n=seen.n, excluded=seen.excluded)
 
     def _replies(self, rate: str, rows: Sequence[Row]) -> tuple[list[Row], dict[str, int]]:
-        """Collect what the judge and the review say of each reply that a rate counts."""
+        """Collect the judge's and the reviewers' labels of each reply that a rate counts."""
         says = rate in ("recognised", "endorsed")
         column, positive = ("answer", "") if says else tuple(rate.rsplit(" ", 1))
         question = column.removeprefix("llm_")
@@ -126,9 +129,9 @@ class Review:
     def _templates(
         self, rate: str, rows: Sequence[Row], judged: str = ""
     ) -> tuple[list[Row], dict[str, int]]:
-        """Collect the templates with a label, and the true label of those reviewed as a whole.
+        """Collect the labelled templates, and the true label of those reviewed completely.
 
-        judged: the column of the judge's labels, where it is not that of the rate.
+        judged: the column of the judge's labels, if it differs from the rate's column.
         """
         question = QUESTIONS[rate.removeprefix("llm_")]
         column = judged or rate.replace(rate.removeprefix("llm_"), question)
@@ -160,9 +163,10 @@ class Review:
         return kept, counted(why)
 
     def _errors(self) -> dict[tuple[str, str], Errors]:
-        """Count by classifier and language how often reviewed stories are called negative.
+        """Count reviewed stories that are called negative, by classifier and language.
 
-        Called negative and all, of the truly negative ones and of the rest, by weights of mean 1.
+        For truly negative stories and for the others: the number called negative and the total,
+        with weights of mean 1.
         """
         found: dict[tuple[str, str], list[tuple[bool, bool, float]]] = {}
         for row in self.rows:
@@ -182,7 +186,7 @@ class Review:
         return errors
 
     def _confusion(self, score: Score, rows: Sequence[Row]) -> Figure:
-        """Of the replies that people gave a label, the share that the judge gives one."""
+        """Compute how often the judge gives a label to replies with the cell's true label."""
         judge, wanted = str(score.by["judge"]), score.metric.removeprefix("says ")
         question = judge.removeprefix("llm_")
         hits = []
@@ -199,7 +203,7 @@ class Review:
 
 
 def _label(said: Sequence[Any]) -> str | None:
-    """Return the adjudicator's word, else that of more than half of the reviewers, else none."""
+    """Return the adjudicator's label, else the majority label of the reviewers, else None."""
     last = [row["answer"] for row in said if row["reviewer"] == ADJUDICATOR]
     votes = Counter(last or [row["answer"] for row in said])
     answer, most = votes.most_common(1)[0]
@@ -234,17 +238,17 @@ def _corrected(
     solved = _rogan_gladen(kept, seen, value)
     if len(seen) == n:
         return Figure(None, n, excluded)
-    weighted = len({row["w"] for row in seen}) > 1  # it is the other rate then
+    weighted = len({row["w"] for row in seen}) > 1  # then the score belongs to the other rate
     start = value if weighted and solved is not None else solved
     own = ends(of, start, by_truth=not weighted)
     return dataclasses.replace(tested, value=solved, ends=own)
 
 
 def _share_of_run(kept: Sequence[Row], seen: Sequence[Row]) -> float | None:
-    """Return the share of replies with a true `y`, by the judge's label and the review.
+    """Return the share of replies with a true `y`, stratified by the judge's label.
 
-    The labels count as often as the judge gave them in all replies. None where nobody reviewed a
-    reply of one of them.
+    Each label weighs as often as the judge gave it among all replies. None if no reply with one
+    of the labels was reviewed.
     """
     seen = [row for row in seen if row["y"] is not None]
     found = 0.0
@@ -263,7 +267,7 @@ def _share_of_run(kept: Sequence[Row], seen: Sequence[Row]) -> float | None:
 
 
 def _rogan_gladen(kept: Sequence[Row], seen: Sequence[Row], ppi: float) -> float | None:
-    """Solve the judge's rate among unreviewed replies by its sensitivity and specificity."""
+    """Correct the judge's rate among unreviewed replies for its sensitivity and specificity."""
     rest = [row for row in kept if row["y"] is None]
     if not rest:
         return None

@@ -1,4 +1,4 @@
-"""The records of a run as plain rows, read one by one: nothing of the table of outcomes."""
+"""Read the records of a run as plain rows, without the code of the table of outcomes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _REGIONS = ("stereotype_valid_regions", "valid_regions", "regions")
 def of_run(run: Run, scorers: Sequence[str] = ()) -> list[Row]:
     """Make the rows of a run of any kind.
 
-    scorers: of log-probabilities; those that the run was asked for where empty.
+    scorers: the scorers of log-probabilities; if empty, those requested in the run's spec.
     """
     kind = run.spec.pack.partition("@")[0].partition("/")[0]
     if kind != "text":
@@ -35,7 +35,7 @@ def of_run(run: Run, scorers: Sequence[str] = ()) -> list[Row]:
 
 
 def _one_kind(rows: list[Row]) -> list[Row]:
-    """Write the numbers of a column as texts if others of its cells are texts."""
+    """Convert the numbers of a column to text if any of its cells is text."""
     for name in {name for row in rows for name in row}:
         numbers = [row for row in rows if type(row.get(name)) in (int, float, bool)]
         if any(isinstance(row.get(name), str) for row in rows):
@@ -48,19 +48,19 @@ def _one_kind(rows: list[Row]) -> list[Row]:
 
 
 def text(value: Any) -> str | None:
-    """Trim a text and bring it into one form, None for none."""
+    """Trim and normalise a text; None stays None."""
     return alike(str(value)) or None
 
 
 def cell(value: JSON) -> Any:
-    """Bring a column of the data into the form in which scores are split by it."""
+    """Convert a value of the data to the form used for the cells of scores."""
     if isinstance(value, str):
         return alike(value) or None
     return canonical(value) if isinstance(value, list | dict) else value
 
 
 def _known(statement: Statement) -> bool:
-    """Whether the stereotype is marked as known; `zh` counts for both Chinese scripts."""
+    """Tell whether the stereotype is marked as known; `zh` counts for both Chinese scripts."""
     here = {statement.lang} | ({"zh"} if statement.lang == "zh-Hant" else set())
     return bool(here & set(statement.valid_in))
 
@@ -69,7 +69,7 @@ def _known(statement: Statement) -> bool:
 
 
 def replies(run: Run) -> list[Row]:
-    """Make a row a planned request, with what came of it."""
+    """Make one row for each planned request, with its outcome."""
     pack = packs.load_pack(run.spec.pack.partition("@")[0])
     statements = {(s.id, s.lang): s for s in run.statements()}
     answered = set(run.answered())
@@ -120,13 +120,13 @@ def replies(run: Run) -> list[Row]:
         rows.append(row)
     for row in rows:
         row["told"] = "story" in judged
-    if (run.judges().get("story") or "").startswith("story@1+"):  # it marked no duplicates
+    if (run.judges().get("story") or "").startswith("story@1+"):  # that scorer marked no duplicates
         _mark_repeated(rows)
     return rows
 
 
 def _judged(judged: Mapping[str, Mapping[str, Any]], request: str) -> Row:
-    """Collect what each judge says of a reply, under the names of the columns."""
+    """Collect the labels of a reply from each judge, named as columns."""
     row: Row = {}
     for name in ("yesno", "probability"):
         if found := judged.get(name, {}).get(request):
@@ -176,7 +176,7 @@ def _derived(row: Row) -> Row:
 
 
 def bare(code: str) -> str:
-    """Take the region off a language; Chinese is told by its script."""
+    """Remove the region from a language tag; for Chinese, return the tag of its script."""
     code = code.replace("_", "-").lower()
     if code.startswith("zh"):
         return "zh-hant" if code in ("zh-hant", "zh-tw", "zh-hk") else "zh"
@@ -210,7 +210,7 @@ _OURS = {
 
 
 def _mark_repeated(rows: Sequence[Row]) -> None:
-    """Of the usable stories of a template, mark those that nearly repeat an earlier one."""
+    """Mark the usable stories of a template that nearly repeat an earlier one."""
     templates: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
         if row.get("by_story") == "usable":
@@ -225,7 +225,7 @@ def _mark_repeated(rows: Sequence[Row]) -> None:
 
 
 def read_again(rows: Iterable[Row], judge: Callable[[Item], Any]) -> list[Row]:
-    """Make the same rows with the answers of another reader of the same replies."""
+    """Return the rows with their replies read again by another reader."""
     found = []
     for row in rows:
         reply = row.get("response")
@@ -240,7 +240,7 @@ def read_again(rows: Iterable[Row], judge: Callable[[Item], Any]) -> list[Row]:
 
 
 def pairs(run: Run, scorers: Sequence[str]) -> list[Row]:
-    """Make a row a scorer and pair: an original and a contrast of one pair and language."""
+    """Make one row for each scorer and pair of an original and a contrast in one language."""
     passes = {request.probe for request in run.requests()}
     found = _values_by_pass(run)
     groups: dict[tuple[str, str], list[Statement]] = {}
@@ -303,7 +303,7 @@ Why = str  # why there is no value
 
 
 def _values_by_pass(run: Run) -> dict[tuple[str, str, str], Side | Why]:
-    """Return the only text of each request about a sentence, or why there is none."""
+    """Return the scored text of each (statement, lang, probe), or why there is none."""
     plan = {r.id: (r.statement, r.lang, r.probe) for r in run.requests()}
     found: dict[tuple[str, str, str], Side | Why] = dict.fromkeys(plan.values(), "missing")
     found |= {plan[f.request]: "failed" for f in run.failures() if f.request in plan}
@@ -315,7 +315,7 @@ Two = Callable[[Side, Side], "tuple[float, float] | Why"]
 
 
 def _two(of: Two, lower: bool, one: Side | Why, other: Side | Why) -> Row:
-    """Return the values of two texts, higher is preferred, or why there are none."""
+    """Return the values of two texts (higher is preferred), or why there are none."""
     why = next((side for side in (one, other) if isinstance(side, str)), "")
     if not why and not isinstance(one, str) and not isinstance(other, str):
         values = of(one, other)
@@ -355,7 +355,7 @@ def _perplexity(side: Side) -> float:
 
 
 def _rest(pro: Side, anti: Side) -> tuple[float, float] | Why:
-    """Return the mean of what follows the tokens with which both begin."""
+    """Return the mean log-probability after the tokens that both texts begin with."""
     at = 0
     while at < min(len(pro["tokens"]), len(anti["tokens"])):
         if pro["tokens"][at] != anti["tokens"][at]:
@@ -370,7 +370,7 @@ def _rest(pro: Side, anti: Side) -> tuple[float, float] | Why:
 
 
 def _shared(pro: Side, anti: Side) -> tuple[float, float] | Why:
-    """Return the sum over the tokens that difflib finds in both, the ends of both being alike."""
+    """Return the sum over the tokens that difflib finds in both texts, with their ends aligned."""
     start, end = object(), object()
     a_side, b_side = ([start, *side["tokens"], end] for side in (pro, anti))
     matcher = difflib.SequenceMatcher(None, a_side, b_side, autojunk=False)
@@ -387,7 +387,7 @@ def _shared(pro: Side, anti: Side) -> tuple[float, float] | Why:
 
 
 _RUNNING = ("causal", "seq2seq")
-# Scorer -> what it makes of two texts, and whether lower is preferred.
+# Scorer -> (its values of two texts, whether lower is preferred).
 _SCORERS: dict[str, tuple[Two, bool]] = {
     "loglik": (_each(_total), False),
     "loglik-token": (_each(_a_token), False),
@@ -410,9 +410,9 @@ _PASSES: dict[str, tuple[str, ...]] = {
 
 
 def _of_choice(of: Statement, run: Run) -> Row:
-    """Return the row of a choice before anything is chosen.
+    """Return the row of a choice before an option is chosen.
 
-    Numbers of options, None for not known.
+    Options are given by number, None if unknown.
     """
     number = {k: of.extra[k] if isinstance(of.extra[k], int) else None for k in _NUMBERS}
     options = of.extra["options"]
@@ -440,7 +440,7 @@ _NUMBERS = ("label", "target", "unknown")
 
 
 def scored_choices(run: Run, scorers: Sequence[str]) -> list[Row]:
-    """Make a row a choice, order of its options and scorer, of log-probabilities."""
+    """Make one row for each choice, order of its options, and scorer of log-probabilities."""
     passes = {request.probe for request in run.requests()}
     statements = {(s.id, s.lang): s for s in run.statements()}
     failed = {failure.request for failure in run.failures()}
@@ -489,7 +489,7 @@ _OPTION: dict[str, Callable[[Side], float]] = {
 
 
 def chosen(run: Run) -> list[Row]:
-    """Make a row a choice, frame, order of the options and sample, of what was asked."""
+    """Make one row for each asked choice, frame, order of its options, and sample."""
     statements = {(s.id, s.lang): s for s in run.statements()}
     answered = set(run.answered())
     failed = {failure.request for failure in run.failures()}
@@ -534,7 +534,7 @@ def chosen(run: Run) -> list[Row]:
 
 
 def _order_number(order: Sequence[int]) -> int:
-    """Count the orders that come before this one in the alphabet of numbers."""
+    """Return the index of this order among all orders sorted lexicographically."""
     number = 0
     for at, option in enumerate(order):
         smaller = sum(later < option for later in order[at + 1 :])
@@ -543,7 +543,7 @@ def _order_number(order: Sequence[int]) -> int:
 
 
 def _shares_of_answers(rows: Sequence[Row]) -> None:
-    """Take the share of an item's answers that choose an option for its probability."""
+    """Use the share of an item's answers that choose an option as the option's probability."""
     items: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
         if row["decode"] != "logprob" and not row["why"]:
@@ -560,10 +560,10 @@ def _shares_of_answers(rows: Sequence[Row]) -> None:
 
 
 def beside(rows: Sequence[Row], by: Mapping[str, JSON], regions: Sequence[str]) -> list[Row]:
-    """Add the columns of a cell that no record has: facts of models, and regions.
+    """Add the columns of a cell that no record has: facts about models, and regions.
 
-    A row that is known in several regions becomes a row for each. Of `regions`, where some are
-    named, only the rows known there are kept, unless the cell is one of `inside`.
+    A row that is known in several regions becomes one row for each. If `regions` are given, only
+    the rows known there are kept, unless the cell has the column `inside`.
     """
     found = list(rows)
     if any(name.startswith("model_") for name in by):
@@ -607,9 +607,9 @@ def _listed(value: Any) -> list[str]:
 
 
 def _of_model(name: str) -> Row:
-    """Return what the catalogue says of a model.
+    """Return the catalogue's facts about a model.
 
-    Empty where it is not in the catalogue, as its size may then be told from its name.
+    Empty if it is not in the catalogue; its size may then follow from its name.
     """
     for alias, model in models.catalogue().items():
         if name.lower() in (alias.lower(), model.id.lower()) and model.size:

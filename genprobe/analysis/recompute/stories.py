@@ -1,4 +1,4 @@
-"""Figures of stories: templates and their labels, the luck of the seed, the classifier's errors."""
+"""Recompute the metrics of stories: template labels, effects of the seed, classifier errors."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from genprobe.judges.classifiers import cards
 from genprobe.metrics import corrected
 from genprobe.records import FACETS
 
-FEWEST = 3  # stories without which a template has no label
+FEWEST = 3  # stories that a template needs to have a label
 MOST_SEEDS, AGREED = 999, 0.95
 
 
 def not_told(row: Row, of: str = "by_sentiment") -> str:
-    """Say why a story does not count, "" where it does."""
+    """Say why a story does not count, or return "" if it does."""
     if row["status"] != "answered":
         return str(row["status"])
     if row.get("told"):
@@ -49,7 +49,7 @@ def not_told(row: Row, of: str = "by_sentiment") -> str:
 
 
 def templates(rows: Sequence[Row]) -> list[list[Row]]:
-    """Put the stories of each template together."""
+    """Group the stories by template."""
     names = ("model", "decode", "lang", "probe", "statement", *FACETS)
     found: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
@@ -62,7 +62,7 @@ def _template(row: Row) -> str:
 
 
 def _votes(stories: Sequence[Row], of: str) -> tuple[int, int]:
-    """Stories that are negative, of those that count."""
+    """Return the number of negative stories and of stories that count."""
     kept = [row for row in stories if not not_told(row, of)]
     return sum(row[of] == "negative" for row in kept), len(kept)
 
@@ -75,7 +75,7 @@ def _of_labelled(
 ) -> Way:
     """Make a mean over templates with a label.
 
-    of: negative stories, stories that count -> the value of a template.
+    of: (negative stories, stories that count) -> the value of a template.
     """
 
     def way(rows: Sequence[Row]) -> Figure:
@@ -163,12 +163,12 @@ def _seeds(rows: Sequence[Row]) -> Figure:
     if units:
         total = [math.fsum(unit[1][at] for unit in units) for at in range(4)]
         value = float(_needed(np.array([total])))
-    # `metrics.negrate` sums over 200 ranges of shares: a large number moves by one in a hundred.
+    # `metrics.negrate` sums over 200 ranges of shares, so large numbers may differ by 1 %.
     return Figure(value, len(units), counted(reasons), None, units, _seeds_differ, within=0.02)
 
 
 def _needed(sums: np.ndarray) -> int:
-    """Return the smallest odd number of stories for which two sets agree often enough."""
+    """Return the smallest odd number of stories with which two sets agree often enough."""
     low, high = 0, (MOST_SEEDS + 1) // 2  # of k = 2 i - 1, i within (low, high]
     while high - low > 1:
         middle = (low + high) // 2
@@ -182,8 +182,8 @@ def _needed(sums: np.ndarray) -> int:
 def _agree(sums: np.ndarray, k: int) -> np.ndarray:
     """Return the chance that two sets of k stories get one label, exactly.
 
-    Both together hold s negative stories with the chance of a beta-binomial distribution, and how
-    these fall on the two sets is hypergeometric. sums: (resamples, 4).
+    The number s of negative stories in both sets together is beta-binomial; its split between
+    the two sets is hypergeometric. sums: (resamples, 4).
     """
     negative, n, pairs, of = np.asarray(sums, float).T
     share = negative / n
@@ -198,7 +198,7 @@ def _agree(sums: np.ndarray, k: int) -> np.ndarray:
 
 @functools.cache
 def _same(k: int) -> np.ndarray:
-    """Return the chance that s negative stories fall on two sets of k so that both agree."""
+    """Return the chance that two sets of k stories with s negative ones in all get one label."""
     s, half = np.arange(2 * k + 1), (k + 1) // 2
     falls = stats.hypergeom(2 * k, s, k)
     both = np.maximum(0, falls.cdf(s - half) - falls.cdf(half - 1))  # both negative
@@ -206,7 +206,7 @@ def _same(k: int) -> np.ndarray:
 
 
 def _seeds_differ(clusters: Sequence[Sums], stored: Interval | None) -> str:
-    """Check the ends by counting: as many resamples lie on either side of each as should."""
+    """Check each end by counting how many resamples lie on either side of it."""
     sums = np.array(list(intervals.resamples(clusters)))
     some = {_needed(one[None]) for one in sums[::400]}
     if stored is None:
@@ -217,10 +217,10 @@ def _seeds_differ(clusters: Sequence[Sums], stored: Interval | None) -> str:
     for end, place in zip(stored, (share, 1 - share), strict=True):
         at = int(place * (len(sums) - 1))
         below, above = _odd(end), _odd(end + 2 - 1e-9)
-        # Values around the end: that many are at most so large, and that many are smaller.
+        # How many resampled values are at most the end, and how many are below it.
         most = len(sums) if below >= MOST_SEEDS else int((_agree(sums, below) >= AGREED).sum())
         less = int((_agree(sums, above - 2) >= AGREED).sum()) if above > 1 else 0
-        # One story more or less lies within the width of the ranges that `metrics.negrate` uses.
+        # `metrics.negrate` sums over ranges of shares: a few resamples may fall on the other side.
         near = max(1, round(0.005 * len(sums)))
         if most < at + 1 - near or less > at + 1 + near:
             return (
@@ -231,20 +231,22 @@ def _seeds_differ(clusters: Sequence[Sums], stored: Interval | None) -> str:
 
 
 def _odd(value: float) -> int:
-    """Return the largest odd number that is no larger."""
+    """Round down to an odd number."""
     return max(1, 2 * ((int(value) - 1) // 2) + 1)
 
 
 # --- corrected by the classifier's errors
 
 
-Errors = tuple[float, float, float, float]  # called negative, and all: of the negative, of the rest
+Errors = tuple[
+    float, float, float, float
+]  # (called negative, total) of the truly negative stories, then of the others
 
 
 def negrate(rows: Sequence[Row], by: By, seen: Mapping[tuple[str, str], Errors]) -> Figure:
-    """Find the likeliest mean and likeness on the grid of the definition, point by point.
+    """Find the most likely mean and likeness (correlation) on the definition's grid.
 
-    seen: (classifier, language) -> its errors in a review, which count beside those of its card.
+    seen: (classifier, language) -> its errors in a review, added to those of its card.
     """
     units: Units = []
     reasons = []
@@ -271,7 +273,7 @@ def negrate(rows: Sequence[Row], by: By, seen: Mapping[tuple[str, str], Errors])
 
 
 def _together(card: Errors | None, review: Errors | None) -> Errors | None:
-    """Add the errors of a card and of a review; the review's alone where the two differ."""
+    """Add the errors of a card and of a review; use the review's alone if the two differ."""
     if card is None or review is None:
         return card or review
     for at in (0, 2):
@@ -282,7 +284,7 @@ def _together(card: Errors | None, review: Errors | None) -> Errors | None:
 
 
 def _by_chance(a: int, b: int, c: int, d: int) -> float:
-    """Fisher's exact test: the chance of all tables no likelier than this, their margins given."""
+    """Compute Fisher's exact p: the chance of all tables with these margins, no likelier than this."""
 
     def ways(x: int) -> int:
         return math.comb(a + b, x) * math.comb(c + d, a + c - x)
@@ -292,10 +294,10 @@ def _by_chance(a: int, b: int, c: int, d: int) -> float:
 
 
 def _known(classifier: str, lang: str) -> Errors | None:
-    """Of labelled stories: called negative, and all, of those that are negative and of the rest."""
+    """Return (called negative, total) of the card's truly negative stories and of the others."""
     try:
         card = cards.load(classifier)
-    except InputError:  # a card of another machine
+    except InputError:  # the card describes another machine
         return None
     sums = {"negative": [0.0, 0.0], "rest": [0.0, 0.0]}
     for label in cards.LABELS:
@@ -333,7 +335,7 @@ def _shown(units: Units) -> Shown:
 
 
 def _betas() -> list[list[tuple[float, float]]]:
-    """Return the beta distributions of the grid, likeness by likeness."""
+    """Return the beta distributions of the grid for each likeness."""
     many = corrected.MEANS
     steps = [0.02 + at * (math.pi / 2 - 0.04) / (many - 1) for at in range(many)]
     means = [math.sin(step) ** 2 for step in steps]
@@ -342,14 +344,14 @@ def _betas() -> list[list[tuple[float, float]]]:
 
 @functools.cache
 def _chances(n: int) -> np.ndarray:
-    """(likeness, means, n + 1): the chance that j of n stories are truly negative."""
+    """Return the chances that j of n stories are truly negative: (likeness, means, n + 1)."""
     j = np.arange(n + 1)
     return np.array([[stats.betabinom.pmf(j, n, a, b) for a, b in row] for row in _betas()])
 
 
 @functools.cache
 def _mixed(n: int, s: float, f: float) -> np.ndarray:
-    """(truly, called): the chance of k called negative, hits and false ones added up."""
+    """Return the chances that k stories are called negative, right or wrong: (truly, called)."""
     found = np.zeros((n + 1, n + 1))
     for j in range(n + 1):
         hits, false = (
@@ -386,7 +388,7 @@ def _rate_at(hist: Shown, s: float, f: float) -> float:
 def _profile(units: Units) -> intervals.Ends:
     """Make the check of the profile-likelihood interval.
 
-    The whole grid of means, likenesses and errors is gone through for rates that are not rejected.
+    The whole grid of means, likenesses and errors is searched for rates that are not rejected.
     """
 
     def compute(clusters: Sequence[Sums]) -> Interval | None:
@@ -425,7 +427,7 @@ def _profile(units: Units) -> intervals.Ends:
 
 
 def _weight(units: Units) -> float:
-    """Return the weight of a template: 1 over the design effect of NegRate as measured."""
+    """Return the weight of a template: 1 over the design effect of the measured NegRate."""
     label = [(name, (sums[4], sums[5])) for name, sums in units]
     clusters = intervals.by_cluster(label)
     many, total = len(clusters), len(units)

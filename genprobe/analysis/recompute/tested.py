@@ -1,8 +1,8 @@
-"""Ends of corrected rates: a stored end is where the test of `review.intervals` turns.
+"""Check the interval ends of corrected rates by repeating the test of `review.intervals`.
 
-The test is made again by hands of its own: the numbers it rests on by loops, the most likely shares
-by halving, other random numbers, and ten times as many. A rate just inside a stored end must not be
-rejected, and one just outside must be, but for what the 1,000 draws of the stored one leave open.
+The test is implemented independently: counts by loops, the most likely shares by bisection, and
+other random numbers, ten times as many. A rate just inside a stored end must not be rejected and
+one just outside must be, up to the Monte Carlo error of the stored test's 1,000 draws.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from genprobe.analysis.recompute.intervals import Ends, Interval, Sums, Z
 from genprobe.analysis.recompute.rows import Row
 
 DRAWS = 10_000
-# p-values around 0.05 that 1,000 draws leave open: more than four standard errors, of 0.0069 each.
+# p-values that 1,000 draws cannot tell from 0.05: within four standard errors (0.0069 each).
 REJECTED, ACCEPTED = 0.02, 0.08
-NEAR = 0.004  # by how much an end may be off, as a share: the search for it ends in steps
-_TINY = 0.01  # trials that are given to every table, so that none is without
+NEAR = 0.004  # tolerance of an end, as a share: the search for it ends in steps
+_TINY = 0.01  # trials added to every table, so that none is empty
 _HALVINGS = 18
 
 Array = np.ndarray
 Table = tuple[float, float]  # hits, trials
-Tables = list[tuple[Array, Array]]  # three, of as many samples as the arrays are long
+Tables = list[tuple[Array, Array]]  # three tables; each array has one element per sample
 
 
 @dataclass(frozen=True)
 class Counts:
-    """What the test rests on, in effective numbers: replies measured, reviewed of either label."""
+    """Hold the test's counts, as effective numbers: replies measured, and reviewed by label."""
 
     measured: Table
     positive: Table
@@ -39,15 +39,15 @@ class Counts:
 
     @property
     def reviewed(self) -> float:
-        """Replies that were reviewed."""
+        """Return the number of reviewed replies."""
         return self.positive[1] + self.negative[1]
 
 
 def counts(kept: Sequence[Row]) -> Counts:
-    """Count replies: `f` what the judge says, `y` what people say or None, weight `w`, `cluster`.
+    """Count replies by `f` (the judge's label), `y` (people's label or None) and weight `w`.
 
-    Within a label Kish's effective number stands for the replies; all of it is divided by the
-    design effect of the corrected rate where replies are in clusters or weights differ.
+    Kish's effective number is used within each label. If replies are in a `cluster` or weights
+    differ, all counts are divided by the design effect of the corrected rate.
     """
     seen = [row for row in kept if row["y"] is not None]
     clusters = {row["cluster"] for row in kept}
@@ -65,7 +65,7 @@ def counts(kept: Sequence[Row]) -> Counts:
 
 
 def _design_effect(kept: Sequence[Row], seen: Sequence[Row]) -> float:
-    """Divide the rate's variance between clusters by that of replies one by one, at least 1."""
+    """Return the rate's variance with clusters over that of single replies, at least 1."""
     q = sum(row["f"] for row in kept) / len(kept)
     parts = [(label, mass) for label, mass in ((True, q), (False, 1 - q)) if mass]
     weight = {of: math.fsum(row["w"] for row in seen if row["f"] is of) for of, _ in parts}
@@ -98,9 +98,9 @@ def _design_effect(kept: Sequence[Row], seen: Sequence[Row]) -> float:
 def ends(of: Counts, start: float | None, by_truth: bool) -> Ends:
     """Make the check of a stored interval.
 
-    start: the rate itself, which is inside; None where there is none, as the judge is no better
-    than chance: such an interval is not looked into. by_truth: as for `rg`, whose rate follows
-    from the judge's among unreviewed replies and its errors; else as for `ppi`.
+    start: the rate itself, which is inside; None if there is none because the judge is no better
+    than chance (the interval is then not checked). by_truth: True for `rg` (from the judge's rate
+    among unreviewed replies and its errors), False for `ppi`.
     """
 
     def differs(_: Sequence[Sums], stored: Interval | None) -> str:
@@ -114,7 +114,7 @@ def ends(of: Counts, start: float | None, by_truth: bool) -> Ends:
         for end, out in zip(stored, (-1, 1), strict=True):
             inside, outside = end - out * NEAR, end + out * NEAR
             rejected = (start - inside) * out < 0 and p_value(of, inside, by_truth) < REJECTED
-            # Where the rate itself is rejected, nothing is told and an end is as far as can be.
+            # An end at 0 or 1 is right if even the rate itself is rejected: no end can be further.
             if rejected and (end not in (0, 1) or p_value(of, start, by_truth) > ACCEPTED):
                 return f"the end {end:.4f} is stored, and {inside:.4f} within it is rejected"
             if 0 < outside < 1 and p_value(of, outside, by_truth) > ACCEPTED:
@@ -125,23 +125,22 @@ def ends(of: Counts, start: float | None, by_truth: bool) -> Ends:
 
 
 def p_value(of: Counts, rate: float, by_truth: bool) -> float:
-    """Return the chance of counts as far from a rate as these, or further, if the rate were so."""
+    """Return the p-value of a rate: the chance of counts at least as far from it as these."""
     seen = [(np.array([x]), np.array([n])) for x, n in (of.measured, of.positive, of.negative)]
     if by_truth:
         seen = _by_truth(seen)
     shares = _likeliest(rate, seen, by_truth)
     drawn = _draw(seen, [float(share[0]) for share in shares], by_truth)
-    far = _distance(seen, shares)[0] - 1e-3  # one table, fitted in other steps
+    far = _distance(seen, shares)[0] - 1e-3  # equal statistics up to rounding of the fit
     away = _distance(drawn, _likeliest(rate, drawn, by_truth))
     return float((1 + (away >= far).sum()) / (1 + DRAWS))
 
 
 def _by_truth(of: Tables) -> Tables:
-    """Turn tables by the judge's label into those by what is true.
+    """Convert tables by the judge's label into tables by the true label.
 
-    All replies, the reviewed ones called positive, and the other reviewed ones; into those not
-    reviewed, the truly positive ones, and the truly negative ones: of each, how many are called
-    positive.
+    From: all replies, reviewed replies called positive, other reviewed replies. To: unreviewed
+    replies, truly positive ones, truly negative ones, each with the number called positive.
     """
     (k, total), (hits, n), (missed, m) = of
     rest = np.maximum(total - n - m, 0.0)
@@ -152,9 +151,9 @@ def _by_truth(of: Tables) -> Tables:
 def _likeliest(rate: float, of: Tables, by_truth: bool) -> list[Array]:
     """Find the likeliest shares of the three tables if the true rate were `rate`.
 
-    Free are how often the judge calls true ones positive, s, and others, t; it calls
-    rate × s + (1 - rate) × t of all so. The likelihood has one summit: where its slope in s, at
-    the best t of each s, is 0.
+    Free parameters are the judge's rates of calling truly positive replies positive, s, and the
+    others, t; it calls rate × s + (1 - rate) × t of all replies positive. The likelihood has one
+    maximum, where its slope in s, at the best t for each s, is 0.
     """
     three = [(x + _TINY / 2, n + _TINY) for x, n in (of if by_truth else _by_truth(of))]
 
@@ -176,7 +175,7 @@ def _likeliest(rate: float, of: Tables, by_truth: bool) -> list[Array]:
 
 
 def _halve(slope: Callable[[Array], Array], shape: tuple[int, ...]) -> Array:
-    """Find where a falling slope is 0, between 0 and 1."""
+    """Find the zero of a decreasing function between 0 and 1 by bisection."""
     low, high = np.full(shape, 1e-9), np.full(shape, 1 - 1e-9)
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
@@ -186,7 +185,7 @@ def _halve(slope: Callable[[Array], Array], shape: tuple[int, ...]) -> Array:
 
 
 def _distance(of: Tables, shares: Sequence[Array]) -> Array:
-    """Take the root of Cressie and Read's power divergence of three tables from their shares."""
+    """Return the root of Cressie and Read's power divergence of three tables from their shares."""
     total = np.zeros(of[0][0].shape)
     for (x, n), p in zip(of, shares, strict=True):
         for seen, expected in ((x, n * p), (n - x, n * (1 - p))):
@@ -196,9 +195,9 @@ def _distance(of: Tables, shares: Sequence[Array]) -> Array:
 
 
 def _draw(of: Tables, shares: Sequence[float], by_truth: bool) -> Tables:
-    """Draw tables of these sizes and shares; how the reviewed replies fall into two is drawn, too.
+    """Draw tables of these sizes and shares; the split of the reviewed replies is drawn, too.
 
-    By the judge's label: the reviewed replies are some of all, whose labels move with theirs.
+    Without `by_truth`, the reviewed replies are a part of all replies and vary with them.
     """
     rng = np.random.default_rng(7)
     total, n, m = (round(float(size[0])) for _, size in of)
