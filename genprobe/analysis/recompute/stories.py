@@ -284,7 +284,7 @@ def _together(card: Errors | None, review: Errors | None) -> Errors | None:
 
 
 def _by_chance(a: int, b: int, c: int, d: int) -> float:
-    """Compute Fisher's exact p: the chance of all tables with these margins, no likelier than this."""
+    """Compute Fisher's exact p: the chance of all tables that are no likelier, margins fixed."""
 
     def ways(x: int) -> int:
         return math.comb(a + b, x) * math.comb(c + d, a + c - x)
