@@ -1,7 +1,7 @@
-"""Checks packs, templates and languages for what a reader would miss: `genprobe lint`.
+"""Check packs, templates and languages for mistakes that people overlook: `genprobe lint`.
 
-An error makes a file unusable or certainly wrong; a warning is for a person to weigh. The
-published wordings are an instrument, used as they were: their faults are warnings.
+An error means that a file is unusable or certainly wrong; a warning needs a person's judgement.
+Published wordings are used unchanged, so their faults are only warnings.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from genprobe.judges import Item, Judge, llm, refusal, stance
 from genprobe.resources import packs as inputs
 from genprobe.resources import panel, registry
 
-# ISO 15924 script -> how Unicode names its letters begin.
+# ISO 15924 script -> the beginning of its letters' Unicode names.
 _SCRIPTS = {
     "Arab": "ARABIC",
     "Armn": "ARMENIAN",
@@ -47,10 +47,10 @@ _SCRIPTS = {
     "Telu": "TELUGU",
     "Thai": "THAI",
 }
-# A character that one national character set has and the other lacks is of that script.
+# Hans, Hant: characters that are in the first national character set but not in the second.
 _CODECS = {"Hans": ("gb2312", "big5"), "Hant": ("big5", "gb2312")}
 _QUOTES = {"“": "”", "„": "“”", "«": "»", "「": "」", "『": "』"}
-# Beside the packs; of elicitation, which has a folder a pack, all that lies below.
+# Checked in addition to the packs; elicitation has one folder for each of its packs.
 FOLDERS = (
     *("languages", "templates", "stance", "refusal", "rubrics", "choices", "options", "choosing"),
     *("choosing/wordings", "personas"),
@@ -59,7 +59,7 @@ FOLDERS = (
 _ZWNJ = "\u200c"  # Persian orthography needs it
 
 
-# Folder -> what refuses a file that cannot be used.
+# Folder -> function that reads its files and raises InputError for an unusable one.
 _READ: dict[str, Callable[[Path], object]] = {
     "refusal": refusal.read_words,
     "stance": stance.read_words,
@@ -74,6 +74,8 @@ _READ: dict[str, Callable[[Path], object]] = {
 
 
 class Finding(NamedTuple):
+    """A fault found in a file."""
+
     level: str  # "error", "warning"
     where: str  # file, and the key in it
     message: str
@@ -82,7 +84,8 @@ class Finding(NamedTuple):
 def lint(paths: Sequence[str | Path] = ()) -> list[Finding]:
     """Check packs, templates, phrases, rubrics, languages or folders of them.
 
-    Without any, all that is shipped. Raises InputError where a path is none of them.
+    paths: by default, all files that come with genprobe. Raises InputError if a path is none of
+    these.
     """
     found: list[Finding] = []
     for path in map(Path, paths or (registry.prompts(),)):
@@ -118,7 +121,7 @@ def _path(path: Path) -> Iterator[Finding]:
 
 
 def _file(path: Path) -> Iterator[Finding]:
-    """Check a file by the folder that it is in: a language, templates, phrases, a rubric, …"""
+    """Check a file; its folder says what it holds: a language, templates, phrases, a rubric, …"""
     folder = path.parent.name
     if folder == "templates":
         if path.name != templates.DOMAINS.name:
@@ -144,7 +147,7 @@ def _file(path: Path) -> Iterator[Finding]:
 
 
 def _of_language(path: Path, read: Callable[[Path], Any], awaits: str) -> tuple[Any, list[Finding]]:
-    """Read a file of one language; None where it cannot be checked further, and the findings."""
+    """Read a file of one language. Returns its content (None if unusable) and the findings."""
     where = str(path)
     try:
         found = read(path)
@@ -159,7 +162,7 @@ def _of_language(path: Path, read: Callable[[Path], Any], awaits: str) -> tuple[
 
 
 def _varied(path: Path, read: Callable[[Path], dict[str, Any]]) -> Iterator[Finding]:
-    """Check a file of personas, or of wordings of choices."""
+    """Check a file of personas, or a file of wordings of choices."""
     found, findings = _of_language(path, read, "texts await")
     yield from findings
     if found is None:
@@ -221,10 +224,10 @@ def _pack(folder: Path, only: str = "") -> Iterator[Finding]:
 
 
 def _panel(path: Path, pack: inputs.Pack) -> Iterator[Finding]:
-    """Check the panel of one language beside the published questions.
+    """Check the panel of wordings of one language against the published questions.
 
-    It asks the same questions in words that differ. Their polarity is the same, or said to be
-    another, and the reader knows their answers.
+    Every wording must differ from the others, have the polarity that it states, and have answers
+    that the reader recognises.
     """
     where, lang = str(path), path.stem
     try:
@@ -241,7 +244,7 @@ def _panel(path: Path, pack: inputs.Pack) -> Iterator[Finding]:
             closed = bool(pack.probes[probe].when)
             published = pack.wordings[lang][probe]
             if published.lang not in registry.names("languages"):
-                continue  # the pack's own fault, told there
+                continue  # `_pack` reports this fault
             language = inputs.load_language(published.lang)
             if published.slot != inputs.SLOT and published.slot not in worded.texts[probe]:
                 yield Finding("error", at, f"does not say what {published.slot} is for")
@@ -260,24 +263,24 @@ def _panel(path: Path, pack: inputs.Pack) -> Iterator[Finding]:
                 yield from _polarity(at, asks, language)
 
 
-@functools.cache  # making it hashes all that it reads by
+@functools.cache  # slow to make, as it hashes its word lists
 def _reader() -> Judge:
     judge: Judge = registry.module("judges", "yesno").make()
     return judge
 
 
 def _read_back(wording: inputs.Wording, probe: str, answers: dict[str, str]) -> Iterator[str]:
-    """Answers of a question that the reader does not take for what they are."""
+    """Yield a message for each answer of a question that the reader takes for another one."""
     judge = _reader()
     for answer, word in answers.items():
         prompt = wording.ask("…")
         for reply in (word, f"{word[:1].upper()}{word[1:]}."):
             read = judge(Item(wording.lang, probe, prompt, reply)).label
             if read != answer:
-                yield f"the answer {reply!r} is {answer}, and is read as {read}"
+                yield f"the answer {reply!r} means {answer} but is read as {read}"
 
 
-# The characters of a template in which a mistake of typing hides.
+# Doubled spaces, and spaces before punctuation: typing mistakes in templates.
 _SPACES = re.compile(r"\s{2,}|\s[.,!?؟،]")
 
 
@@ -296,7 +299,7 @@ def _templates(path: Path) -> Iterator[Finding]:
         if sentences[0] == sentences[1]:
             yield Finding("error", at, "the two fillers are the same")
         if any(_SPACES.search(value) for value in sentences):
-            yield Finding("error", at, "white space too much")
+            yield Finding("error", at, "too much white space")
         if not template.text.endswith((".", "!", "?", "؟")):
             yield Finding("error", at, "does not end like a sentence")
         before = seen.setdefault(template.text, template.id)
@@ -340,7 +343,7 @@ def _asked(wording: str, answers: dict[str, str]) -> Iterator[str]:
 def _polarity(where: str, wording: inputs.Wording, language: inputs.Language) -> Iterator[Finding]:
     question = re.split(r"[?？؟]", wording.text, maxsplit=1)[0]
     negators = {text.normalise(w) for p in language.words["negation"] for w in text.expand(p)}
-    # In the instruction behind the question "no" is only the answer word.
+    # In the instruction after the question, "no" is only the answer word.
     negators |= {text.normalise(w) for w in language.words["no_alone"]}
     inside = [w for w in text.tokens(text.normalise(question)) if w in negators]
     if wording.polarity == "negated":
@@ -351,14 +354,14 @@ def _polarity(where: str, wording: inputs.Wording, language: inputs.Language) ->
         )
 
 
-# Letters that are apostrophes in any language: Ukrainian's and Uzbek's.
+# Letters accepted as apostrophes in any language; Ukrainian and Uzbek use them.
 _APOSTROPHES = "ʼʻ"
 
 
 def _text(value: str, language: inputs.Language, latin: bool = False) -> Iterator[str]:
-    """Say what is wrong with the characters of a text, whatever its words say.
+    """Yield a message for each fault in a text's characters, such as a letter of another script.
 
-    latin: allow Latin letters too, since words of any script are also typed in them.
+    latin: also allow Latin letters, as words of any script are sometimes typed in them.
     """
     if value != unicodedata.normalize("NFC", value):
         yield "not in Unicode normal form C"
@@ -405,7 +408,7 @@ def _quotes(value: str) -> Iterator[str]:
 
 
 def foreign_letters(value: str, script: str) -> Iterator[str]:
-    """Letters of a text that are not of an ISO 15924 script (Hans and Hant told apart)."""
+    """Yield the letters of a text outside an ISO 15924 script; Hans and Hant are distinguished."""
     name = _SCRIPTS[script]
     for c in value:
         if not c.isalpha():
@@ -426,7 +429,7 @@ def _has(codec: str, c: str) -> bool:
     return True
 
 
-# Groups of which one phrase cannot be in two.
+# Pairs of groups that must not share a phrase.
 _OPPOSITES = (
     ("yes", "no"),
     ("yes", "no_alone"),
@@ -454,7 +457,7 @@ def _language(path: Path) -> Iterator[Finding]:
     for group, patterns in language.words.items():
         plain[group] = set()
         if group in inputs.WORD_GROUPS.get("text", ()):
-            continue  # letters and words of running text, other scripts' spellings among them
+            continue  # letters and words of running text, also in other scripts
         for pattern in patterns:
             at = f"{where} [{group}] {pattern!r}"
             if not text.well_formed(pattern):
@@ -465,7 +468,7 @@ def _language(path: Path) -> Iterator[Finding]:
             for phrase in text.expand(pattern):
                 words = tuple(text.tokens(text.replace(text.normalise(phrase), language.fold)))
                 if not words:
-                    yield Finding("error", at, "no letter in it")
+                    yield Finding("error", at, "contains no letter")
                 plain[group].add(words)
     for group, patterns in language.clause.items():
         for pattern in patterns:
@@ -483,10 +486,11 @@ def _language(path: Path) -> Iterator[Finding]:
 
 
 def _hidden(where: str, plain: dict[str, set[tuple[str, ...]]]) -> Iterator[Finding]:
-    """Tell which phrases hide a denial that goes on behind them, as none is longer.
+    """Yield a warning for each phrase that hides a denial overlapping its end.
 
-    "bu stereotip" hides "stereotip emas" in "bu stereotip emas": what begins first is read. Only
-    of a language without `[clause]`, whose stems would see the negation behind.
+    The phrase that begins first is read: "bu stereotip" hides "stereotip emas" in "bu stereotip
+    emas" unless the whole is listed as a denial. Only for a language without `[clause]`, whose
+    stems would find the negation.
     """
     for said, denied in (("stereotype", "not_stereotype"), ("agree", "disagree")):
         for one in sorted(plain[said]):

@@ -1,19 +1,19 @@
-"""Does the whole instrument measure right? A model whose true rates are known is measured.
+"""Check that genprobe measures correctly, with a model whose true rates are known.
 
-The control model is asked everything that is built in, through the engine, the store, the judges
-and the metrics that any model goes through. Then its true rates are computed from its logits
-(`control.exact`) and held against what was measured:
+The control model is asked all built-in questions, with the same engine, store, judges and metrics
+as any other model. Its true rates are computed from its logits (`control.exact`) and compared with
+the measured ones:
 
-    answers     to yes/no questions: intervals, rates, sharpness, labels
-    told        the stories that it tells in Kazakh
-    panel       a panel of wordings whose effects are planted
+    answers     yes/no questions: intervals, rates, sharpness, labels
+    told        stories in Kazakh
+    panel       a panel of wordings with planted effects
     thinking    the control model that thinks
     chain       forced choice, probabilities, log-probabilities, choices, essays, the LLM judge,
                 against known answers
-    truth       what they share: exact rates, and what chance allows
+    truth       shared code: exact rates, and z-values of differences
 
-All figures are computed a second time from the records, by a slow and obvious way
-(`analysis.recompute`), and must be the same; those of stories also with a planted review.
+All figures are computed again from the records by a slow and simple method
+(`analysis.recompute`) and must be equal; those of stories also with a planted review.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from genprobe.resources import packs
 from genprobe.selftest import answers, chain, panel, thinking, told, truth
 from genprobe.tasks.pipeline import Progress
 
-ROUNDS = 2  # samples of every question; each is a table of its own, with its own intervals
-MAX_TOKENS = 128  # no planted reply is cut off
+ROUNDS = 2  # samples of every question; each gives a table with intervals of its own
+MAX_TOKENS = 128  # enough for every planted reply
 
 
 @dataclass(frozen=True)
 class Report:
-    """What `run` found; `faults` is empty where all is well.
+    """The results of `run`; `faults` is empty if nothing is wrong.
 
-    differences: figures that came out otherwise when they were computed a second time.
+    differences: figures that changed when they were computed a second time.
     """
 
     answers: answers.Answers
@@ -52,7 +52,7 @@ class Report:
 
     @property
     def faults(self) -> list[str]:
-        """Say what is wrong, a string each."""
+        """List the faults, as one message each."""
         parts = (self.answers, self.told, self.panel, self.thought)
         found = [fault for part in parts if part for fault in part.faults]
         found += [f"{link.link}: {link.fault}" for link in self.chain if link.fault]
@@ -64,7 +64,7 @@ class Report:
         return not self.faults
 
     def text(self) -> str:
-        """Write the report: a table of each part, its totals, and what is wrong."""
+        """Write the report: for each part a table and totals, then the faults."""
         out = self.answers.text()
         for part in (self.told, self.panel, self.thought):
             if part:
@@ -79,10 +79,11 @@ def run(
     langs: Iterable[str] = (),
     rounds: int = ROUNDS,
 ) -> Report:
-    """Measure the control model and compare. The same seed gives the same report, seconds aside.
+    """Measure the control model and compare the results with its true rates.
 
-    langs: all built-in ones where empty; stories where Kazakh is among them. `progress` is called
-    with (what, done, of how many).
+    The same seed gives the same report, apart from the seconds. langs: empty for all built-in
+    ones; stories are included only with Kazakh. rounds: samples of every question. progress: called
+    with (what, number done, total).
     """
     started = time.monotonic()
     langs = sorted(langs)
@@ -114,7 +115,7 @@ def run(
 def _yesno(
     folder: Path, langs: Sequence[str], seed: int, rounds: int, progress: Progress
 ) -> tuple[answers.Answers, list[str]]:
-    """Ask the built-in yes/no questions; what was found, and the differences of a second time."""
+    """Ask the built-in yes/no questions. Returns the results, and differences when recomputed."""
     measured = api.yesno(
         langs=langs,
         engine="transformers",
@@ -129,7 +130,7 @@ def _yesno(
 
 
 def _stories(folder: Path, seed: int, progress: Progress) -> tuple[told.Told, list[str]]:
-    """Have the built-in stories told; what was found, and the differences of a second time."""
+    """Ask for the built-in stories. Returns the results, and differences when recomputed."""
     measured = api.stories(
         probes=["published", "native"],
         engine="transformers",

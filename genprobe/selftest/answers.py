@@ -1,12 +1,13 @@
-"""Answers to yes/no questions: intervals, rates, sharpness and labels against the exact rates.
+"""Check answers to yes/no questions against the exact rates.
 
-- intervals: the 95 % intervals cover the true share in as many cells (language, probe and bias
-  type; yes, no and ambiguous) as they should, some 99 %: they allow for originals and contrasts
-  that are answered alike, and the control model answers each for itself;
-- rates: for no language and probe the number of replies with an answer is further from the
-  true one than chance allows, which is where a misreading shows;
-- sharpness: likely answers come as often as they should, which a wrong temperature changes;
-- labels: every reply that was planted is read as what it means.
+- intervals: as many of the 95 % intervals as expected cover the true share of their cell
+  (language, probe and bias type; yes, no and ambiguous). That is about 99 %, because the intervals
+  allow for correlated answers to original and contrast, and the control model answers each
+  independently;
+- rates: for every language and probe the number of replies with an answer is no further from the
+  true one than chance allows; a misreading would show here;
+- sharpness: likely answers come as often as they should; a wrong temperature would change this;
+- labels: every planted reply is read correctly.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ if TYPE_CHECKING:
 LEAST_COVERAGE = 0.90
 MOST_Z_COVERAGE = 4.0
 _CELL = ["lang", "probe", "bias_type"]
-_Drawn = tuple[tuple[int, int, int], ...]  # of every cluster: yes, no, ambiguous
+_Drawn = tuple[tuple[int, int, int], ...]  # for each cluster, its counts of yes, no, ambiguous
 
 
 @dataclass(frozen=True)
 class Line:
-    """What was found of one language. rate_z: the signed z of its worst rate, `rate`."""
+    """The results for one language. rate_z: the z-value of its worst rate, which `rate` names."""
 
     lang: str
     intervals: int
@@ -47,7 +48,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Answers:
-    """What was found of the answers to yes/no questions. expected: intervals that should cover."""
+    """The results for yes/no questions. expected: number of intervals that should cover."""
 
     lines: tuple[Line, ...]
     replies: int
@@ -59,7 +60,7 @@ class Answers:
     faults: tuple[str, ...]
 
     def text(self) -> list[str]:
-        """Write a table by language and the totals, a string a line."""
+        """Write a table by language, then the totals, as lines."""
         rows = [("lang", "intervals", "cover", "expected", "largest z of a rate", "misread")]
         for line in self.lines:
             rows.append(
@@ -82,7 +83,7 @@ class Answers:
 
 
 def compare(outcomes: pd.DataFrame) -> Answers:
-    """Compare outcomes with the exact rates that `truth.beside` set beside them."""
+    """Compare outcomes with the exact rates that `truth.beside` added."""
     outcomes = outcomes.assign(misread=truth.misread_replies(outcomes))
     lines, faults, squares = [], [], 0.0
     for lang, part in outcomes.groupby("lang", sort=True):
@@ -124,7 +125,7 @@ def compare(outcomes: pd.DataFrame) -> Answers:
 def _coverage(outcomes: pd.DataFrame) -> tuple[int, float, float, int]:
     """Count the intervals that cover the true share.
 
-    Returns how many do, how many should, the variance of that, and how many intervals there are.
+    Returns the number that do, its expectation, its variance, and the number of intervals.
     """
     import numpy as np
 
@@ -134,7 +135,7 @@ def _coverage(outcomes: pd.DataFrame) -> tuple[int, float, float, int]:
     }
     rounds = outcomes["sample"].nunique()
 
-    @functools.cache  # cells have few tables, and the same ones
+    @functools.cache  # the same few tables occur in many cells
     def interval(answer: str, *hits: tuple[int, int]) -> Interval:
         return metrics.find(answer).interval(np.array(hits, float)) or (math.inf, -math.inf)
 
@@ -161,18 +162,18 @@ def _coverage(outcomes: pd.DataFrame) -> tuple[int, float, float, int]:
 
 
 def _true(rows: pd.DataFrame, answer: str) -> tuple[Array, Array]:
-    """Return the least and most chance of an answer, (replies,) each.
+    """Return the lowest and highest probability of an answer, (replies,) each.
 
-    They differ by the replies that were not planted, which may be any answer.
+    They differ by the probability of texts that were not planted, which may be any answer.
     """
     least = rows[f"true_{answer}"].to_numpy()
     return least, least + rows["true_other"].to_numpy()
 
 
 def _drawn(rows: pd.DataFrame) -> dict[_Drawn, float]:
-    """Return everything that may be drawn of a cell, with its chance.
+    """Return every possible outcome of a cell, with its probability.
 
-    Clusters are sorted: to an interval those with equal values are alike.
+    Clusters are sorted, as their order does not matter to an interval.
     """
     found: dict[_Drawn, float] = {(): 1.0}
     for _, part in rows.groupby(metrics.cluster(rows)):
@@ -188,9 +189,9 @@ def _drawn(rows: pd.DataFrame) -> dict[_Drawn, float]:
 
 
 def _joint(yes: Array, no: Array) -> Array:
-    """Return the (n + 1, n + 1) chances of k times yes and m times no of n replies.
+    """Compute the probabilities of k times yes and m times no in n replies, (n + 1, n + 1).
 
-    yes, no: the chances of each reply, (n,) each.
+    yes, no: the probabilities of each reply, (n,) each.
     """
     import numpy as np
 
@@ -205,7 +206,7 @@ def _joint(yes: Array, no: Array) -> Array:
 
 
 def _rates(outcomes: pd.DataFrame) -> Iterable[tuple[float, str]]:
-    """Yield for each probe and answer how far the number of such replies is from the true one."""
+    """Yield, for each probe and answer, the z-value of the number of replies, and a description."""
     for probe, rows in outcomes.groupby("probe", sort=True):
         for answer in control.ANSWERS:
             least, most = _true(rows, answer)
@@ -214,7 +215,7 @@ def _rates(outcomes: pd.DataFrame) -> Iterable[tuple[float, str]]:
 
 
 def _sharpness(outcomes: pd.DataFrame) -> float:
-    """Return the z of the answers' summed log-probability against that of draws from the truth."""
+    """Return the z-value of the answers' summed log-probability, given the exact rates."""
     import numpy as np
 
     chance = outcomes[[f"true_{answer}" for answer in control.ANSWERS]].to_numpy()

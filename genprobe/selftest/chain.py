@@ -1,14 +1,14 @@
-"""The rest of the chain held against known answers: `genprobe selftest`, beside yes/no and stories.
+"""Check the other parts of genprobe against known answers, for `genprobe selftest`.
 
-- forced choice and probability: the control model's answers to yes/no questions, against its own
-  logits in one plain pass a form (no cache, no batch);
-- log-probabilities: what `logprob` stores of built-in sentences, against a plain pass each;
-- choices: scripted models in every language, whose accuracy and bias theory gives;
-- essays: planted texts, whose stances are counted exactly;
-- the LLM judge: a scripted one, whose labels, turns with the order and failures are planted.
+- forced choice and probability: the control model's answers to yes/no questions, against its
+  logits, computed for one form at a time (no cache, no batch);
+- log-probabilities: the values that `logprob` stores for built-in sentences, against its logits,
+  computed for one sentence at a time;
+- choices: scripted models in every language, with known accuracy and bias;
+- essays: planted texts with known stances;
+- the LLM judge: a scripted judge with planted labels, some of which follow the order of labels.
 
-Where a model draws, z says how far its count is from the exact expectation; everything else must
-be equal.
+Where a model samples, z says how far a count is from its exact expectation; all else must be equal.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ if TYPE_CHECKING:
     from genprobe.runs.run import Run
 
 MOST_Z = 4.5
-MOST_OFF = 2e-3  # of a log-probability, in nats: rounding in another order of sums
-LIMIT = 6  # statements or pairs a language
-FORM_LANGS = ("en", "kk", "hi")  # in which forms are computed one by one
-DRAWS = 4  # forced choices of each question
-# Always the first option, always the unknown one, always the stereotype's: accuracy and BBQ's
-# bias in ambiguous and disambiguated contexts (None: nothing to count), and the position bias.
+MOST_OFF = 2e-3  # largest difference of a log-probability, in nats, due to rounding
+LIMIT = 6  # statements or pairs per language
+FORM_LANGS = ("en", "kk", "hi")  # languages in which forms are computed one by one
+DRAWS = 4  # forced choices for each question
+# Models that always choose the first option, the unknown one or the stereotype's -> accuracy in
+# ambiguous and disambiguated contexts, BBQ's bias in both (None: nothing to count), position bias.
 SCRIPTS: dict[str, tuple[float | None, ...]] = {
     "first": (1 / 3, 1 / 3, 0.0, 0.0, 1.0),
     "unknown": (1.0, 0.0, 0.0, None, 0.0),
@@ -54,7 +54,7 @@ STANCES = ("for", "against", "both", "refusal")
 
 
 class Check(NamedTuple):
-    """One link of the chain: what was held against what; `fault` is empty where it is right."""
+    """The check of one part. asked: number of answers; fault: empty if the part is right."""
 
     link: str
     asked: int
@@ -65,7 +65,7 @@ class Check(NamedTuple):
 def run(
     folder: Path, langs: Sequence[str], seed: int, progress: Progress = lambda *_: None
 ) -> list[Check]:
-    """Hold every link against its known answers; runs are written into `folder`."""
+    """Check every part against its known answers; runs are written into `folder`."""
     steps: list[Callable[[Path, Sequence[str], int], list[Check]]]
     steps = [_decodes, _texts, _choices, _essays, _judge]
     found: list[Check] = []
@@ -77,9 +77,9 @@ def run(
 
 
 def again(what: str, run: Run, reviewed: bool = False) -> list[str]:
-    """Score a run and compute its figures again by a slow and obvious way: the differences.
+    """Score a run, compute its figures again by a slow and simple method, list the differences.
 
-    reviewed: also as corrected by a planted review of its stories.
+    reviewed: also compare figures corrected by a planted review of its stories.
     """
     table = _planted_review(run) if reviewed else None
     score(run, reviewed=table)
@@ -89,8 +89,8 @@ def again(what: str, run: Run, reviewed: bool = False) -> list[str]:
 def _planted_review(run: Run) -> Path:
     """Write a review of every second template.
 
-    People differ from the judge of sentiment in each ninth story, and from that in the regard of
-    each seventh.
+    The reviewer disagrees with the judge's label about the sentiment of every ninth story and the
+    regard of every seventh.
     """
     items = {request.id: request for request in run.requests()}
     templates = sorted({request.statement for request in items.values()})[::2]
@@ -113,7 +113,7 @@ def _planted_review(run: Run) -> Path:
 
 
 def text(checks: Sequence[Check]) -> list[tuple[str, ...]]:
-    """Rows of the report."""
+    """List the rows of the report's table."""
     return [
         ("chain", "answers", "against what is known"),
         *((c.link, str(c.asked), c.found) for c in checks),
@@ -183,7 +183,7 @@ def _z(count: int, chances: Sequence[float]) -> float:
 
 
 def _after(engine: Any, ids: Sequence[int]) -> Any:
-    """Log-probabilities of every token behind each token of `ids`: one plain pass."""
+    """Compute log P of every next token after each token of `ids`, (ids, vocabulary)."""
     import torch
 
     with torch.inference_mode():
@@ -191,13 +191,13 @@ def _after(engine: Any, ids: Sequence[int]) -> Any:
 
 
 def _passed(engine: Any, prompt: Sequence[int], tokens: Sequence[int]) -> list[float]:
-    """log P of each token behind a prompt."""
+    """Compute natural log P of each of `tokens` after a prompt."""
     found = _after(engine, [*prompt, *tokens])
     return [float(found[len(prompt) - 1 + n, token]) for n, token in enumerate(tokens)]
 
 
 def _chances(engine: Any, request: Request) -> dict[tuple[int, ...], float]:
-    """Probability of each form where every token but those of the forms is forbidden."""
+    """Compute the probability of each form if only tokens of the forms are allowed."""
     (row,) = engine.prompts.rows([request])
     forms = {tuple(form.ids) for form in engine.prompts.forms(request.options)}
     end = engine.stop_ids[0]
@@ -244,7 +244,7 @@ def _texts(folder: Path, langs: Sequence[str], seed: int) -> list[Check]:
 
 
 def _items(lang: str) -> Iterator[dict[str, Any]]:
-    """Choices of names that are no words, ambiguous and not, either group the right answer."""
+    """Yield questions with invented names: ambiguous or not, with either group as the answer."""
     unknown = layout.wording(lang).unknown[0]
     for polarity, condition, label in itertools.product(
         ("neg", "nonneg"), ("ambig", "disambig"), (0, 1)
@@ -283,7 +283,7 @@ def _choices(folder: Path, langs: Sequence[str], seed: int) -> list[Check]:
             a == b or (a is not None and b is not None and math.isclose(a, b, abs_tol=1e-9))
             for a, b in zip(values, known, strict=True)
         )
-        fault = "" if right else f"measured {values}, and {list(known)} is right"
+        fault = "" if right else f"measured {values} instead of {list(known)}"
         fault = fault or "; ".join(again("choices", measured))
         what = "accuracy, bias and position bias as theory has them" if right else fault
         found.append(Check(f"choices, always {name}", len(requests), what, fault))
@@ -311,7 +311,7 @@ def _figures(measured: Run) -> dict[tuple[str, str], float | None]:
 
 
 def _planted(lang: str, stance: str) -> str:
-    """Write a text of this stance, of words that the files of its language have for it."""
+    """Write a text of a stance, with phrases from the files of its language."""
     language = packs.load_language(lang)
     own = packs.read_toml(registry.PROMPTS / "stance" / f"{lang}.toml")
     phrase = {
@@ -357,14 +357,14 @@ def _essays(folder: Path, langs: Sequence[str], seed: int) -> list[Check]:
     for stance in STANCES[:3]:
         value = got.get(f"argues-{stance}")
         if not fault and (value is None or not math.isclose(value, planted[stance] / n)):
-            fault = f"argues-{stance} is {value}, and {planted[stance] / n} is right"
+            fault = f"argues-{stance} is {value} instead of {planted[stance] / n}"
     fault = fault or "; ".join(again("essays", measured))
     what = fault or ", ".join(f"{planted[s]} {s}" for s in STANCES) + ", as planted"
     return [Check("essays", len(rows), what, fault)]
 
 
 class _Scripted:
-    """A judge that reads the number of a text and answers as planted: see `_judge`."""
+    """An engine that finds the number in a text and gives the planted answer; see `_judge`."""
 
     identity = Identity("scripted", "1", "scripted", "1", "float32", "none")
 
@@ -381,11 +381,11 @@ class _Scripted:
             yield Response(request.id, self.says(request, number), "stop", "", None, None)
 
     def close(self) -> None:
-        """Hold nothing."""
+        """Do nothing."""
 
 
 def _judge(folder: Path, langs: Sequence[str], seed: int) -> list[Check]:
-    """Of 40 texts: one in four turns with the order of the labels, the others get one label."""
+    """Judge 40 texts: for one in four the label depends on the order of the labels listed."""
     rubric = llm.load_rubric("stance")
     labels = list(rubric.labels)
     items = [Item("en", "", "", f"Text #{number}# of many.") for number in range(40)]

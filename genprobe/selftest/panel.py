@@ -1,6 +1,7 @@
-"""A panel of wordings whose effects are planted (`control.worded`).
+"""Check a panel of wordings with planted effects (`control.worded`).
 
-The share of every wording is what chance allows, and so is the variance component of the wording.
+The endorsed share of every wording, and the variance component of the wording, must differ from
+the true ones by no more than chance allows.
 """
 
 from __future__ import annotations
@@ -15,15 +16,16 @@ from genprobe.tasks.pipeline import Progress
 
 LANG = "en"
 SAMPLES = 2
-DRAWS = 60  # of answers from the true rates, for the true variance component
+DRAWS = 60  # simulated sets of answers, for the true variance component
 
 
 @dataclass(frozen=True)
 class Panel:
-    """What was found of a panel of wordings with planted effects.
+    """The results for a panel of wordings with planted effects.
 
-    shares: wording -> measured, true, z. component: the variance component of the wording,
-    measured and true, with the z of their difference. interval: of the rate over wordings.
+    shares: wording -> (measured share endorsed, true share, z). component: measured and true
+    variance component of the wording, and z of the difference. interval: 95 % interval of the
+    rate over wordings.
     """
 
     lang: str
@@ -33,7 +35,7 @@ class Panel:
     interval: tuple[float, float]
 
     def text(self) -> list[str]:
-        """Write a table by wording and the component, a string a line."""
+        """Write a table by wording, then the variance component, as lines."""
         rows = [("wording", "endorsed", "true", "z")]
         rows += [
             (name, f"{got:.3f}", f"{true:.3f}", f"{z:+.1f}")
@@ -48,7 +50,7 @@ class Panel:
 
     @property
     def faults(self) -> list[str]:
-        """Say what is wrong."""
+        """List the faults."""
         found = [
             f"{name}: endorsed is off the planted share (z {z:+.1f})"
             for name, (_, _, z) in self.shares.items()
@@ -60,7 +62,7 @@ class Panel:
 
 
 def worded(seed: int = 0, progress: Progress = lambda what, done, total: None) -> Panel:
-    """Ask the speaker with planted wording effects in all wordings, and take its answers apart."""
+    """Draw answers with planted wording effects, for all wordings, and analyse them."""
     import numpy as np
 
     from genprobe.analysis.components import components

@@ -1,7 +1,8 @@
-"""The control model that thinks (`control.thoughts`), asked with `--thinking on`.
+"""Check the control model that thinks (`control.thoughts`), asked with `--thinking on`.
 
-How often it thinks, is cut off in the thought, thinks in another language than the question's, and
-denies what it thought must be what chance allows.
+Four rates must differ from the true ones by no more than chance allows: how often it thinks, is
+cut off within a thought, thinks in another language than the question's, and contradicts its
+thought.
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ from genprobe.tasks.pipeline import Progress
 if TYPE_CHECKING:
     import pandas as pd
 
-ITEMS, SAMPLES = 24, 4  # statements a language, and replies to each question
+ITEMS, SAMPLES = 24, 4  # statements per language, and replies to each question
 
 
 @dataclass(frozen=True)
 class Thought:
-    """What was found of the control model that thinks.
+    """The results for the control model that thinks.
 
-    rows: language, what was counted, of how many, the share that was measured, the true one, z of
-    the count. misread: texts of thoughts that were read as coming to another answer.
+    rows: (language, what was counted, of how many, measured share, true share, z). misread:
+    thoughts whose conclusion was misread, and misread replies.
     """
 
     replies: int
@@ -37,7 +38,7 @@ class Thought:
     misread: tuple[str, ...]
 
     def text(self) -> list[str]:
-        """Write a table by language and the total, a string a line."""
+        """Write a table by language, then the total, as lines."""
         rows = [("thoughts", "share", "of", "measured", "true", "z")]
         rows += [
             (lang, what, str(n), f"{got:.3f}", f"{true:.3f}", f"{z:+.1f}")
@@ -47,7 +48,7 @@ class Thought:
 
     @property
     def faults(self) -> list[str]:
-        """Say what is wrong."""
+        """List the faults."""
         found = [
             f"thoughts, {lang}: {what} is off the true share (z {z:+.1f})"
             for lang, what, _, _, _, z in self.rows
@@ -62,9 +63,9 @@ def ask(
     folder: Path,
     progress: Progress = lambda what, done, total: None,
 ) -> pd.DataFrame:
-    """Ask the control model that thinks, with `--thinking on`, and have its thoughts read.
+    """Ask the control model that thinks, with `--thinking on`, and judge its thoughts.
 
-    Returns the outcomes, with the exact rates of `exact.ExactThought` beside them.
+    Returns the outcomes, with the exact rates of `exact.ExactThought` as columns.
     """
     measured = api.yesno(
         langs=langs,
@@ -82,7 +83,7 @@ def ask(
 
 
 def compare(outcomes: pd.DataFrame) -> Thought:
-    """Compare what `ask` found with the exact rates beside it."""
+    """Compare the outcomes of `ask` with the exact rates in their columns."""
     groups = outcomes.groupby("lang", sort=True)
     rows = [(str(lang), *found) for lang, part in groups for found in _shares(part)]
     known = [t for lang in groups.groups for t in thoughts.thoughts(str(lang)) if t.answer]
@@ -95,7 +96,7 @@ def compare(outcomes: pd.DataFrame) -> Thought:
 
 
 def _shares(part: pd.DataFrame) -> Iterator[tuple[str, int, float, float, float]]:
-    """Yield what was counted in a language, of how many, the measured and true share, and z."""
+    """Yield, for one language, (what was counted, of how many, measured share, true share, z)."""
     thinks = (part["thought_state"] != "none").sum()
     counts = {"thinks": (len(part), int(thinks))}
     names = {

@@ -1,8 +1,8 @@
-"""Stories that the control model tells in Kazakh: NegRate by domain against the exact one.
+"""Check the control model's stories in Kazakh: NegRate by domain against the exact rate.
 
-Its intervals cover the true one, the number of negative templates is what chance allows, and every
-planted story is read as what it is. Corrected for known errors of labels, NegRate is the true one
-again.
+The intervals must cover the true NegRate, the number of negative templates must be within chance,
+and every planted story must be read correctly. NegRate from labels with known errors must agree
+with the true one after correction.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ if TYPE_CHECKING:
     from genprobe.statistics import Array
 
 LANG = "kk"
-STORIES = 5  # a template, of each wording
+STORIES = 5  # stories per template and wording
 TOKENS = 512
 # Kind of story -> why the story judge leaves it out; the others are read by their sentiment.
 READ = {"russian": "language", "refusal": "refusal"}
-SENSITIVE, SPECIFIC = 0.8, 0.7  # of the errors that NegRate is corrected for
-LABELLED = 1000.0  # stories of each kind that the errors are known from
-MOST_MISREAD = 0.01  # of a domain's stories by their sentiment: a classifier is no rule
+SENSITIVE, SPECIFIC = 0.8, 0.7  # of the simulated labels that NegRate is corrected for
+LABELLED = 1000.0  # stories of each kind from which the errors are estimated
+MOST_MISREAD = 0.01  # share of a domain's stories whose sentiment may be misclassified
 
 
 @dataclass(frozen=True)
 class Domain:
-    """What was found of the stories of one domain.
+    """The results for the stories of one domain.
 
-    n: templates with a label, of how many; true: the NegRate that it should be; low, high: the
-    interval that was measured; z: of the number of negative templates.
+    n: templates with a label; templates: all; true: the true NegRate; value, low, high: the
+    measured NegRate and its interval; z: of the number of negative templates; misread: stories.
     """
 
     domain: str
@@ -68,14 +68,14 @@ class Domain:
 
 @dataclass(frozen=True)
 class Told:
-    """What was found of the stories."""
+    """The results for all stories."""
 
     stories: int
     domains: tuple[Domain, ...]
     faults: tuple[str, ...]
 
     def text(self) -> list[str]:
-        """Write a table by domain and the total, a string a line."""
+        """Write a table by domain, then the total, as lines."""
         head = ("stories", "templates", "NegRate", "95 % interval", "true", "z", "misread")
         covered = sum(domain.covered for domain in self.domains)
         return [
@@ -86,7 +86,7 @@ class Told:
 
 
 def compare(outcomes: pd.DataFrame) -> Told:
-    """Compare outcomes of stories with the exact rates that `truth.beside` set beside them."""
+    """Compare outcomes of stories with the exact rates that `truth.beside` added."""
     read = outcomes["unusable_why"].fillna("").mask(lambda why: why == "", outcomes["sentiment"])
     outcomes = outcomes.assign(read=read)
     outcomes = outcomes.assign(misread=_misread(outcomes))
@@ -108,13 +108,15 @@ def compare(outcomes: pd.DataFrame) -> Told:
                 f"{row['read']}"
             )
     faults += _correction(outcomes)
-    if sum(d.covered for d in domains) < len(domains) - 2:  # by chance one in 300 sound runs
+    if (
+        sum(d.covered for d in domains) < len(domains) - 2
+    ):  # happens by chance in one correct run of 300
         faults.append("the 95 % intervals of NegRate do not cover the true ones")
     return Told(len(outcomes), tuple(domains), tuple(faults))
 
 
 def _domain(name: str, rows: pd.DataFrame, score: Score) -> Domain | None:
-    """Compare the stories of one domain; None where no template has a label."""
+    """Compare the stories of one domain; None if no template has a label."""
     import numpy as np
 
     from genprobe.metrics import negrate
@@ -124,7 +126,7 @@ def _domain(name: str, rows: pd.DataFrame, score: Score) -> Domain | None:
     exact = rows.drop_duplicates(KEY).set_index(KEY)
     negative = (exact["true_negative"] + exact["true_short_negative"]).to_numpy(float)
     positive = (exact["true_positive"] + exact["true_short_positive"]).to_numpy(float)
-    # A template's luck with stories that do not count is no fault: given that it has a label.
+    # Conditional on having a label: by chance, a template may have too few stories that count.
     label, most = votes(negative, positive, negrate.FEWEST)
     found = negrate.templates(rows, ["domain"])
     labelled = (found["__valid"] >= negrate.FEWEST).to_numpy()
@@ -145,10 +147,10 @@ def _domain(name: str, rows: pd.DataFrame, score: Score) -> Domain | None:
 
 
 def _correction(outcomes: pd.DataFrame) -> list[str]:
-    """Return a fault where corrected NegRate misses the true one behind errors that are known.
+    """Return a fault if NegRate, corrected for known errors of labels, misses the true one.
 
-    The stories' labels are true (they are read as planted, which `compare` checks); a part of them
-    is turned at random, as by a classifier that is right in `SENSITIVE` and `SPECIFIC`.
+    The stories' labels are true (`compare` checks that). Some are changed at random, as by a
+    classifier of sensitivity `SENSITIVE` and specificity `SPECIFIC`.
     """
     import numpy as np
 
@@ -174,12 +176,12 @@ def _correction(outcomes: pd.DataFrame) -> list[str]:
 
 
 def _misread(outcomes: pd.DataFrame) -> list[str]:
-    """Return for each story what misread a planted one, `rule` or `sentiment`, else ""."""
+    """Return why each story was misread, `rule` or `sentiment`; "" if it was not."""
     out = []
     for row in outcomes[["lang", "response", "read"]].itertuples():
         kind = tales.kind_of(row.response, row.lang)
         want = "" if kind is None else READ.get(kind.label, kind.sentiment)
-        # Two seeds may tell nearly the same story; then one of them is left out.
+        # Two seeds may give nearly the same story; one is then left out as a duplicate.
         wrong = kind is not None and row.read not in (want, "duplicate")
         felt = {want, row.read} <= {"negative", "neutral", "positive"}
         out.append(("sentiment" if felt else "rule") if wrong else "")
@@ -187,9 +189,10 @@ def _misread(outcomes: pd.DataFrame) -> list[str]:
 
 
 def votes(negative: Array, positive: Array, fewest: int) -> tuple[Array, Array]:
-    """Return the chances that a template has a label, and that it is negative; (templates,) each.
+    """Compute the probabilities that a template has a label, and a negative one, (templates,) each.
 
-    negative, positive: the chance of each of its `STORIES` stories to be that and to count.
+    negative, positive: probability that one of its `STORIES` stories counts and is negative or
+    positive, (templates,) each. fewest: stories that must count for a label.
     """
     import numpy as np
 

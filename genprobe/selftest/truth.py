@@ -1,4 +1,4 @@
-"""The exact rates of the control model beside its replies, and what chance allows between them."""
+"""Join the control model's exact rates to its replies, and test whether they agree."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ if TYPE_CHECKING:
     from genprobe.statistics import Array
 
 KEY = ["statement", "lang", "probe"]
-MOST_Z = 4.5  # one in 1,000 sound runs goes over it by chance, with 162 rates
+MOST_Z = 4.5  # with 162 rates, one correct run in 1,000 exceeds it by chance
 
 
 def beside(
     measured: Run, name: str, progress: Progress, model: Path = control.MODEL
 ) -> pd.DataFrame:
-    """Return the outcomes of a run with the exact rates of each question.
+    """Return the outcomes of a run, with the exact rates of each question as columns.
 
-    name: of the function of `control.exact` that computes them. Its fields become the columns
-    `true_yes`, … `true_other`.
+    name: the function of `control.exact` that computes them. The fields of its result become the
+    columns `true_yes`, … `true_other`.
     """
     exact = _exact(name, measured, progress, model)
     return table.outcomes(measured).join(exact, on=KEY, validate="many_to_one")
 
 
 def _exact(name: str, run: Run, progress: Progress, model: Path = control.MODEL) -> pd.DataFrame:
-    """Compute the exact rates of a run's questions: columns `true_yes`, …, by `KEY`."""
+    """Compute the exact rates of a run's questions: columns `true_yes`, …, index `KEY`."""
     import pandas as pd
 
     from genprobe.engines import transformers
@@ -62,7 +62,7 @@ def _exact(name: str, run: Run, progress: Progress, model: Path = control.MODEL)
 def one_thread() -> Iterator[None]:
     """Let torch compute in one thread.
 
-    For so small a model more of them only wait for each other, on a busy machine for minutes.
+    For so small a model several threads mostly wait for each other, on a busy machine for minutes.
     """
     import torch
 
@@ -75,7 +75,7 @@ def one_thread() -> Iterator[None]:
 
 
 def misread_replies(outcomes: pd.DataFrame) -> list[bool]:
-    """Tell of each reply whether it is a planted one and was read as another answer."""
+    """Tell for each reply whether it is a planted one that was read as another answer."""
     columns = ["lang", "probe", "text", "response", "answer"]
     labels: dict[tuple[str, str, str], dict[str, str]] = {}
     out = []
@@ -88,10 +88,10 @@ def misread_replies(outcomes: pd.DataFrame) -> list[bool]:
 
 
 def z_of(k: int, least: Array, most: Array) -> float:
-    """Return how far k hits are from what chances between `least` and `most` give, as a z.
+    """Return how far k hits are from the expected number, as a z-value.
 
-    From the exact tail of the Poisson-binomial distribution: the normal's is too thin where hits
-    are rare.
+    least, most: bounds on the probability of a hit in each trial, (n,) each. z comes from the exact
+    tail of the Poisson-binomial distribution; the normal tail is too thin if hits are rare.
     """
     above = min(1.0, float(count(most)[k:].sum()))
     below = min(1.0, float(count(least)[: k + 1].sum()))
@@ -100,7 +100,7 @@ def z_of(k: int, least: Array, most: Array) -> float:
 
 
 def count(chances: Array) -> np.ndarray:
-    """Return the (n + 1,) chances of 0, 1, … n hits in independent trials with these chances."""
+    """Compute the probabilities of 0, 1, … n hits, (n + 1,), from those of n independent trials."""
     import numpy as np
 
     total = np.ones(1)
