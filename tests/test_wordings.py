@@ -253,7 +253,7 @@ def test_lint_finds_what_a_panel_lacks(tmp_path):
     assert any("must hold {first}" in m for m in errors(text.replace("'{first}'", "yes", 1)))
     assert any("unknown key" in m for m in errors(text.replace("[plain]", "[pl]", 1)))
     unread = text.replace('yes = "I agree", no = "I disagree"', 'yes = "green", no = "red"')
-    assert any("is yes, and is read as ambiguous" in m for m in errors(unread))
+    assert any("means yes but is read as ambiguous" in m for m in errors(unread))
     twice = text.replace("Just say '{first}' or '{second}'.", "Answer '{first}' or '{second}'.")
     twice = twice.replace(
         "Do you agree? Answer", "Do you agree with what this statement says? Answer"

@@ -58,7 +58,7 @@ class Options:
     concurrency: int | None = None  # most requests in flight to a server
     thinking: Thinking = Thinking()
     template_args: Mapping[str, Any] = field(default_factory=dict)  # of the chat template
-    # To a server: further headers, of which `$NAME` in a value is read from the environment and
+    # To a server: further headers, where `$NAME` in a value is read from the environment and
     # never kept; further parameters of each request; the variable that holds the key.
     headers: Mapping[str, str] = field(default_factory=dict)
     request_args: Mapping[str, Any] = field(default_factory=dict)

@@ -286,7 +286,7 @@ class Server:
             raise EngineError(self.unreachable(error)) from None
 
     def unreachable(self, error: Exception) -> str:
-        cause = getattr(error, "os_error", None)  # aiohttp's words name SSL where there is none
+        cause = getattr(error, "os_error", None)  # aiohttp's message names SSL even without it
         number = getattr(cause, "errno", None) or 0
         why = os.strerror(number) if number > 0 else getattr(cause, "strerror", None)
         why = why or self.scrub(str(error)) or type(error).__name__
@@ -390,7 +390,7 @@ class Server:
     def check(self, reply: Answer) -> dict[str, Any]:
         """Return the body of a good answer; {"filtered": message} if a filter rejected the prompt.
 
-        Raises Trouble where another attempt may help, EngineError where the run must end.
+        Raises Trouble if another attempt may help, EngineError if the run must end.
         """
         status = reply.status
         if status == 200:

@@ -44,7 +44,7 @@ def tell(
 
     render: a short prompt with arguments. template: its source, "" for none. given: arguments that
     the user names, which come last. positions: tokens that the model has, None where unknown.
-    Raises EngineError where the template has no switch for it.
+    Raises EngineError if the template has no switch for it.
     """
     mode = thinking.mode
     if not template:

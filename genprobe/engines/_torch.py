@@ -11,7 +11,7 @@ import torch
 from genprobe.engines._local import refusing
 from genprobe.errors import EngineError
 
-CPU_TOKENS = 4096  # default padded tokens of a batch; with more, activations outgrow the caches
+CPU_TOKENS = 4096  # default padded tokens of a batch; more do not fit into the processor's cache
 GPU_TOKENS = 65536
 DTYPES = {
     "float32": torch.float32,
@@ -24,7 +24,7 @@ DTYPES = {
 
 
 def device_of(name: str | None) -> torch.device:
-    """Find the device of a name; None is the best that is here. EngineError if it is of no use."""
+    """Find a device by name; None: the best available. Raises EngineError if it is unusable."""
     if name is None:
         if torch.cuda.is_available():
             return torch.device("cuda")
@@ -36,7 +36,7 @@ def device_of(name: str | None) -> torch.device:
 
 
 def dtype_of(name: str | None, device: torch.device) -> torch.dtype:
-    """Find the number format of a name; None is what suits the device."""
+    """Find a number format by name; None: the one that suits the device."""
     if name is not None:
         if name not in DTYPES:
             raise EngineError(f"unknown dtype {name!r}; known: {', '.join(DTYPES)}")
@@ -102,7 +102,7 @@ def token_budget(net: Any, device: torch.device) -> int:
 
 
 def out_of_memory(error: BaseException) -> bool:
-    """Say whether an error is that of a full memory."""
+    """Tell whether an error means that memory ran out."""
     if isinstance(error, MemoryError | torch.cuda.OutOfMemoryError):
         return True
     # A CPU and Apple's GPUs raise a plain RuntimeError.

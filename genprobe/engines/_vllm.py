@@ -14,14 +14,14 @@ from genprobe.engines._local import Form, Row, line, reply
 from genprobe.errors import EngineError
 from genprobe.records import Failure, Response
 
-# These change where a model lies and how much fits, and not what it says.
+# These change where a model is placed and how much fits, not its replies.
 PLACE_ONLY = ("gpu_memory_utilization", "kv_cache_memory_bytes", "swap_space", "cpu_offload_gb")
-# On a CPU: bytes for keys and values, of which vLLM left to itself takes nearly all; and whole
+# On a CPU: bytes for keys and values, as vLLM by default takes nearly all memory; and whole
 # prompts, since one in two chunks breaks seeded draws ("CPU Generator does not use offset").
 CPU_CACHE = 1 << 30
 ON_CPU: dict[str, Any] = {"enforce_eager": True, "enable_chunked_prefill": False}
 
-# Of SamplingParams, what is the same for all: nothing is left to a default or the model's own.
+# SamplingParams that are the same for all requests; none is left to a default of vLLM or a model.
 NEUTRAL: dict[str, Any] = {
     "n": 1,
     "top_p": 1.0,
@@ -44,7 +44,7 @@ NEUTRAL: dict[str, Any] = {
 def arguments(options: Options, own: Collection[str] = ()) -> dict[str, Any]:
     """Collect the arguments of vLLM's EngineArgs, with those of `Options.more` except `own`.
 
-    EngineError where vLLM is not installed, or would not understand one.
+    Raises EngineError if vLLM is not installed or does not know an argument.
     """
     if importlib.util.find_spec("vllm") is None:
         raise EngineError(
@@ -56,7 +56,7 @@ def arguments(options: Options, own: Collection[str] = ()) -> dict[str, Any]:
     os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
     try:
         from vllm.engine.arg_utils import EngineArgs
-    except Exception as error:  # such as a library of CUDA that is of another version, or not there
+    except Exception as error:  # for example, a CUDA library that is missing or of another version
         raise EngineError(f"vLLM is installed and cannot be imported ({line(error)})") from error
 
     known = {f.name for f in dataclasses.fields(EngineArgs)}
@@ -101,7 +101,7 @@ def saying(
     }
     if forms:
         texts = [text for options in row.request.options.values() for text in options]
-        # A grammar of texts: the model may cut a word into other tokens than we do.
+        # A grammar of texts: the model may split a word into other tokens than our tokenizer.
         params["max_tokens"] = max(len(t.encode("utf-8")) for t in texts) + 1
         params["structured_outputs"] = {"choice": texts}
     return params

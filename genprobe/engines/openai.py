@@ -95,15 +95,14 @@ def _served(url: str, model: str, served: Sequence[str]) -> str:
 
 
 def open_scorer(model: str, options: Options) -> Scorer:
-    """Open what scores texts by a running vLLM server: each token given those before it.
+    """Open a scorer of texts by a running vLLM server: each token given the tokens before it.
 
-    The server says how it cuts a text (`/tokenize`), so that no tokenizer is needed here, and gives
-    the probability of each token (`prompt_logprobs`, or `echo` with `logprobs`). Before a first
-    token stands what the server's tokenizer puts there; where it puts nothing, its end of a text.
-    Arguments (`Options.more`): the times of `open`, and tokenizer, a folder or hub id, which is
-    asked instead of the server.
-    EngineError, too, for a server that does not score texts, or of which it cannot be known what
-    stands before a first token.
+    The server tokenises a text (`/tokenize`), so that no tokenizer is needed here, and returns the
+    probability of each token (`prompt_logprobs`, or `echo` with `logprobs`). The token before the
+    first is the one that the server's tokenizer adds, else its end-of-text token. Arguments
+    (`Options.more`): the times of `open`, and tokenizer, a folder or hub id to use instead of the
+    server's. Raises EngineError as `open` does, if the server does not score texts, or if the token
+    before the first cannot be found out.
     """
     for name in options.more:
         if name not in ("tokenizer", *Times._fields):
