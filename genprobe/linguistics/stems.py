@@ -349,7 +349,7 @@ def _negates_in(hit: Hit, span: Hit) -> bool:
 
 
 def _shorter(hit: Hit, span: Hit) -> bool:
-    """Whether a hit partly overlaps a longer one."""
+    """Whether a hit overlaps a longer one, or overlaps it with a gap in its own words."""
     apart = hit.last <= span.first or span.last <= hit.first
     size = span.last - span.first + bool(hit.bits & NOT)  # "is not" beside "not only"
     return not apart and (hit.gap or hit.last - hit.first < size)

@@ -10,10 +10,10 @@ from genprobe.judges.choosing.taking import Found
 
 
 class Decision(NamedTuple):
-    """What a reply comes to.
+    """The decision on a reply.
 
-    option: its number, or None. kind: `answer`, or why there is none. rule: the step that decided.
-    evidence: the words that it rests on.
+    option: the number of the chosen option, or None. kind: `answer`, or the reason why there is
+    none. rule: the step that decided. evidence: the words that it is based on.
     """
 
     option: int | None
@@ -60,7 +60,7 @@ def _in_words(reading: Reading) -> Found | None:
 
 
 def _is_of_another_question(reading: Reading, begins: Found, said: Found) -> bool:
-    """Tell whether a later answer is to another question, which the model asks itself."""
+    """Tell whether a later answer belongs to another question that the model asks itself."""
     behind = [m for m in reading.mentions if m.first >= begins.at.last]
     asked = next((m.first for m in behind if m.kind == "question"), None)
     return asked is not None and asked < said.at.first

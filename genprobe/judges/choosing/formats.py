@@ -45,7 +45,7 @@ def bold(reading: Reading) -> Found | None:
 
 
 def _matched(reading: Reading, pattern: re.Pattern[str]) -> list[range]:
-    """Return the words in the first group of each match that holds something."""
+    """Return the words of each match, from its first group that is not empty."""
     found = []
     for match in pattern.finditer(reading.reply.text):
         group = next(g for g in range(1, 3) if match.group(g))

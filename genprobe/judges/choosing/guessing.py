@@ -1,4 +1,4 @@
-"""Find an answer if no other step did: an option by its spelling, or words of not knowing."""
+"""Find an answer if no other step did: an option by its spelling, or words for "not known"."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from genprobe.judges.choosing.taking import Found, one
 
 
 def misspelt(reading: Reading) -> Found | None:
-    """Find a reply or a sentence that is an option, misspelt or shortened, and no more."""
+    """Find a reply or a sentence that is only an option, misspelt or shortened."""
     if reading.repeats():
         return None
     reply, wanted = reading.reply, reading.options.without_small()
@@ -21,7 +21,7 @@ def misspelt(reading: Reading) -> Found | None:
         word = "".join(reply.words[i] for i in held)
         if not (3 if han else 5) <= len(word) <= 200:
             continue
-        # In Chinese a title may be cut off: its end is compared, too.
+        # In Chinese a title may be left out, so the end of the option is compared, too.
         forms = [
             (want, want[-len(word) :] if han else spelling.without_accents(want)) for want in wanted
         ]
@@ -33,7 +33,7 @@ def misspelt(reading: Reading) -> Found | None:
 
 
 def _stem(reading: Reading) -> Found | None:
-    """Find the option with which the only word of a reply begins: "the youngest"."""
+    """Find the option with a word that begins like the only word of a reply: "the youngest"."""
     held = reading.reply.without_small(range(len(reading.reply.words)))
     if len(held) != 1:
         return None
@@ -49,9 +49,10 @@ def _stem(reading: Reading) -> Found | None:
 
 
 def untold(reading: Reading) -> Found | None:
-    """Find words that deny beside words of knowing or of the text: "the story keeps it quiet".
+    """Find negating words together with words for knowing or for the text.
 
-    In one clause where options are named, else in one sentence.
+    "The story keeps it quiet". Both must be in one clause if options are named, else in one
+    sentence.
     """
     if reading.repeats():
         return None

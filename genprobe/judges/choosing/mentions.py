@@ -1,7 +1,7 @@
-"""What a reply mentions, from left to right: options, and words like "not", "because", "unknown".
+"""Find what a reply mentions, in order: options, and words like "not", "because", "unknown".
 
-An option is mentioned by the mark that numbered it, its letter, its number, its place, or words of
-its text. The other words are the groups of `prompts/options` (`phrasing.GROUPS`).
+An option is mentioned by its mark in the question, a letter, a number, its place, or words of its
+text. The other words are the groups of `prompts/options` (`phrasing.GROUPS`).
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from genprobe.judges.choosing import spelling
 from genprobe.judges.choosing.options import Options
 from genprobe.judges.choosing.reply import CLAUSE, NOUNS, SENTENCE, Reply
 
-WHOLE = ("unknown", "neither", "both", "none")  # groups that answer for all options together
+WHOLE = ("unknown", "neither", "both", "none")  # groups that answer about all options together
 
 
 class Mention(NamedTuple):
-    """Something said in the words first <= i < last of a reply.
+    """A mention in the words first <= i < last of a reply.
 
-    kind: `option`, or one of `phrasing.GROUPS`. option: which, -1 for another kind. weak: it may be
-    a word of another meaning.
+    kind: `option`, or one of `phrasing.GROUPS`. option: its number, -1 for another kind. weak:
+    whether the words may also mean something else.
     """
 
     kind: str
@@ -33,7 +33,7 @@ class Mention(NamedTuple):
 
 
 def find(options: Options, reply: Reply) -> list[Mention]:
-    """List what a reply mentions, in its order; no two overlap."""
+    """List the mentions of a reply in order, without overlaps."""
     scan = _Scan(options, reply)
     at = 0
     while at < len(reply.words):
@@ -47,7 +47,7 @@ def find(options: Options, reply: Reply) -> list[Mention]:
 
 
 class _Scan:
-    """A reply read from left to right: what stands before a word is known to it."""
+    """Reads a reply from left to right; a mention may depend on those before it."""
 
     def __init__(self, options: Options, reply: Reply) -> None:
         self.options = options
@@ -56,16 +56,16 @@ class _Scan:
         self.mentions: list[Mention] = []
 
     def add(self, mention: Mention) -> None:
-        """Add a mention; one just before it that says nothing beside it is dropped."""
+        """Add a mention, and drop the one just before it if the new one includes its meaning."""
         before = self.mentions[-1:] if mention.kind == "option" else []
         if any(self._numbers(one, mention) or self._belongs(one, mention) for one in before):
             self.mentions.pop()
         self.mentions.append(mention)
 
     def _numbers(self, mark: Mention, option: Mention) -> bool:
-        """Tell whether a mark numbers the text behind it: "B) the grandson".
+        """Tell whether a mark numbers the text after it: "B) the grandson".
 
-        The text says which option is meant, however it is numbered.
+        Then the text decides which option is meant, whatever its number.
         """
         return (
             mark.kind == "option"
@@ -78,7 +78,7 @@ class _Scan:
     def _belongs(self, before: Mention, option: Mention) -> bool:
         """Tell whether a word just before an option belongs to it.
 
-        The "both" of "both bakers", or a word of the option's text that may also be a "because".
+        The "both" of "both bakers", or a word of the option's text that may also mean "because".
         """
         if before.last != option.first or self.reply.gap(option.first).strip():
             return False
@@ -90,7 +90,7 @@ class _Scan:
         return before.kind in ("because", "although", "not", "other") and set(said) <= own
 
     def longest(self, at: int) -> Mention | None:
-        """Find the longest mention that begins at this word; None where none does."""
+        """Find the longest mention that begins at this word; None if there is none."""
         whole = self._whole(at)
         phrase = self._phrase(at)
         if whole is not None and (phrase is None or whole.last >= phrase.last):
@@ -102,7 +102,7 @@ class _Scan:
     # --- an option's text, and phrases
 
     def _whole(self, at: int) -> Mention | None:
-        """Find the whole text of an option; the longest of several."""
+        """Find the whole text of an option; the longest one if several match."""
         best = None
         small = self.reply.lexicon.small
         for number, words in enumerate(self.options.words):
@@ -115,12 +115,12 @@ class _Scan:
                         best = Mention("option", at, at + size, number)
                     break
         if best and best.last - at == 1 and len(self.words[at]) == 1:
-            # An option that is a letter or a figure is named where a mark would be.
+            # An option that is itself a letter or a figure counts only where a mark would.
             return best if self.reply.stands_apart(at, best.last) else None
         return best
 
     def _phrase(self, at: int) -> Mention | None:
-        """Find a phrase of `prompts/options`; one for a place or "both" may name an option."""
+        """Find a phrase of `prompts/options`; a place or "both" may name an option."""
         for group, size in text.matches(self.reply.lexicon.phrases, self.words, at):
             last = at + size
             if group not in ("unknown", "label") and self._parted(SENTENCE, at, last):
@@ -150,7 +150,7 @@ class _Scan:
     # --- places: "the first one", "the latter"
 
     def _place(self, place: str, at: int, last: int) -> Mention | None:
-        """Read "the first option", or "the second" at the end of a clause or behind a label."""
+        """Read "the first option", or "the second" at the end of a clause or after a label."""
         number = self._spoken_of(place, at) if place in ("former", "latter") else None
         number = self.options.placed(place) if number is None else number
         if number is None:
@@ -172,7 +172,7 @@ class _Scan:
         return None
 
     def _spoken_of(self, place: str, at: int) -> int | None:
-        """Return the former or latter of the last two options that were named; None if fewer."""
+        """Return the former or the latter of the last two options named; None if fewer were."""
         named = (m.option for m in reversed(self.mentions) if m.kind == "option" and m.last <= at)
         last = next(named, None)
         before = next((option for option in named if option != last), None)
@@ -188,10 +188,10 @@ class _Scan:
         return None
 
     def _fills_clause(self, at: int, last: int, more: int = 0) -> bool:
-        """Tell whether a clause ends here, and nothing but small words stands before in it.
+        """Tell whether a clause ends here and has only small words (articles, …) before this.
 
-        more: words that may follow before it ends; where they are allowed and none follows, other
-        words may stand before. What was mentioned before counts as small.
+        more: number of words that may follow before the clause ends; if some may and none follows,
+        other words may come before. Earlier mentions count as small words.
         """
         stop = last
         while stop < len(self.words) and not CLAUSE.search(self.reply.gap(stop)):
@@ -255,7 +255,7 @@ class _Scan:
     # --- parts of an option's text
 
     def _part(self, at: int) -> Mention | None:
-        """Read a word, or two written apart, that only one option has, perhaps misspelt."""
+        """Read a word (or one split in two) that only one option has, perhaps misspelt."""
         for size in (2, 1):
             last = at + size
             if last > len(self.words) or (size == 2 and self.reply.gap(at + 1).strip()):

@@ -1,4 +1,4 @@
-"""The options that a question was asked with: which of them a mark, a place or a word names."""
+"""The options of a question, and which of them a mark, a place or a word names."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _LATIN = "abcdef"
 class Options:
     """The options of one question, numbered from 0 as they were listed.
 
-    lexicon: words of the language by which replies name options. words: of each option. keys: the
-    words of each that no other has. unknown: the option that says that it cannot be known, or
-    None. meant: the options that say "both" and "neither", by these names.
+    lexicon: words of the language by which replies name options. words: the words of each option.
+    keys: the words of each that no other has. unknown: the option for "cannot be known", or None.
+    meant: the options for "both" and "neither", by these names.
     """
 
     def __init__(self, lang: str, options: Sequence[str], marks: Sequence[str]) -> None:
-        """Prepare options in their order. marks: what numbered them, where it is known."""
+        """Prepare options in their order. marks: their letters or numbers, if known."""
         self.lexicon = phrasing.lexicon(lang)
         self.count = len(options)
         self.words = [phrasing.tokens(option, self.lexicon.fold) for option in options]
@@ -33,7 +33,7 @@ class Options:
     def _keys(self) -> list[list[str]]:
         """List the words of each option that no other has.
 
-        None of the unknown one: many reasons say that something is not known.
+        The unknown option has none, because many reasons say that something is not known.
         """
         small = self.lexicon.small
         content = [[word for word in words if word not in small] or words for words in self.words]
@@ -55,7 +55,7 @@ class Options:
     # --- by mark and by place
 
     def marked(self, token: str) -> int | None:
-        """Return the option that a letter or a number stands for; None where it is no mark.
+        """Return the option that a letter or a number stands for; None if it is no mark.
 
         The marks that were shown come first, then numbers from 1, then letters in the order of
         the language's script and of the Latin one.
@@ -72,7 +72,7 @@ class Options:
         return at if 0 <= at < self.count else None
 
     def placed(self, place: str) -> int | None:
-        """Return the option in a place of `phrasing.PLACES`; None where there is none such."""
+        """Return the option in a place of `phrasing.PLACES`; None if there is none."""
         if place == "last":
             at = self.count - 1
         elif place == "middle":
@@ -87,10 +87,10 @@ class Options:
     # --- by a word
 
     def named(self, word: str, joined: bool) -> tuple[int, bool] | None:
-        """Return (option, whether it is a guess) for a word that one option has; else None.
+        """Return (option, whether it is a guess) for a word that only one option has; else None.
 
-        The word may be inflected or misspelt. joined: it is written as two words in the reply;
-        then it has to be the option's word but for its ending.
+        The word may be inflected or misspelt. joined: whether the reply writes it as two words;
+        then only its ending may differ from the option's word.
         """
         key = (word, joined)
         if key not in self._claimed:
@@ -110,7 +110,7 @@ class Options:
         best, second = likes[0], likes[1] if len(likes) > 1 else (0.0, -1)
         if joined and best[0] < 0.9:
             return None
-        # A word that is as much like one that options share names none.
+        # A word that is just as similar to a word that options share names no option.
         known = [words for at, words in enumerate(self.words) if at != self.unknown]
         shared = {w for words in known for w in words} - {w for keys in self.keys for w in keys}
         small = self.lexicon.small
@@ -120,7 +120,7 @@ class Options:
         return best[1], best[0] < spelling.LIKE
 
     def _misspelt(self, word: str, shared: set[str]) -> tuple[int, bool] | None:
-        """Find the option with the nearest spelling of a word, where no other is as near."""
+        """Find the option with the most similar word, if no other is as similar."""
         far = [
             min((spelling.distance(word, key) for key in keys if len(key) > 5), default=99)
             for keys in self.keys
@@ -133,12 +133,12 @@ class Options:
         return far.index(near), False
 
     def is_of(self, word: str, option: int) -> bool:
-        """Tell whether a word is one of an option's own, but for its ending."""
+        """Tell whether a word is one of an option's own words, whatever its ending."""
         own = self.keys[option] or self.words[option]
         return any(self._like(word, key) >= 0.9 for key in own)
 
     def _like(self, one: str, other: str) -> float:
-        """Tell from 0 to 1 how alike two words are, with or without prefixes of the language."""
+        """Return from 0 to 1 how similar two words are, with or without the language's prefixes."""
         best = 0.0
         for a in self._bare(one):
             for b in self._bare(other):
@@ -146,7 +146,7 @@ class Options:
         return best
 
     def _bare(self, word: str) -> list[str]:
-        """Return a word, and what is left of it behind each prefix that it has."""
+        """Return a word, and the word without each prefix that it has."""
         cut = [
             word[len(p) :]
             for p in self.lexicon.prefixes
@@ -155,9 +155,9 @@ class Options:
         return [word, *cut]
 
     def part_named(self, words: Sequence[str]) -> tuple[int, int, bool] | None:
-        """Find the option that has the first of these words and no other option has.
+        """Find the only option whose text has the first of these words, as many as possible.
 
-        For Chinese, where every character is a word. Returns (option, how many words, whether it
+        For Chinese, where every character is a word. Returns (option, number of words, whether it
         is a guess), or None.
         """
         for number, own in enumerate(self.words):

@@ -1,4 +1,4 @@
-"""A reply being read: what it mentions, in its sentences and their clauses."""
+"""Hold a reply while it is read: its mentions, sentences and clauses."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BEHIND_MARK = re.compile(r"[*_]{0,2}[.):\]）、：][*_]{0,2}\s*")
 class Reading:
     """One reply read against its options.
 
-    mentions: all, in order. sentences: ranges of words that cover the reply.
+    mentions: all mentions, in order. sentences: ranges of words that cover the reply.
     """
 
     def __init__(self, options: Options, text: str) -> None:
@@ -39,9 +39,9 @@ class Reading:
         return self._clauses[words]
 
     def _split(self, ends: re.Pattern[str], words: range) -> list[range]:
-        """Split words where something between them ends a sentence or clause.
+        """Split words where the text between them ends a sentence or clause.
 
-        Nothing ends within a mention, nor behind a mark such as "B." or "2)" whose line goes on.
+        No split within a mention, nor after a mark such as "B." or "2)" if its line goes on.
         """
         held = self.within(words)
         inside = {i for m in held for i in range(m.first + 1, m.last)}
@@ -62,7 +62,7 @@ class Reading:
         return found
 
     def within(self, words: range) -> list[Mention]:
-        """Return what these words mention."""
+        """Return the mentions in these words."""
         first = bisect.bisect_left(self._starts, words.start)
         stop = bisect.bisect_left(self._starts, words.stop)
         return [m for m in self.mentions[first:stop] if m.last <= words.stop]
@@ -85,12 +85,12 @@ class Reading:
         return next(c for c in self.clauses(sentence) if c.stop > at)
 
     def is_only(self, words: range, more: Sequence[Mention] = ()) -> bool:
-        """Tell whether words are mentions (their own and `more`) and small words, nothing else."""
+        """Tell whether words are only mentions (their own and `more`) and small words."""
         held = {i for m in (*self.within(words), *more) for i in range(m.first, m.last)}
         return all(i in held or self.reply.is_small(i) for i in words)
 
     def asks(self, sentence: range) -> bool:
-        """Tell whether a sentence asks and others stand beside it: "The nurse? It says so." """
+        """Tell whether a sentence is a question with others around it: "The nurse? It says so." """
         end = self.reply.gap(sentence.stop).lstrip("\"'»”*_) ")
         return len(self.sentences) > 1 and end.startswith(("?", "？", "؟"))
 
@@ -120,14 +120,14 @@ class Reading:
     # --- options that are only repeated
 
     def repeats(self) -> bool:
-        """Tell whether all options stand there in the order they were listed, one a line."""
+        """Tell whether the reply lists all options in their order, one per line."""
         _, numbers = self._listed()
         lines = [line for line in self.reply.text.split("\n") if line.strip()]
         count = self.options.count
         return list(dict.fromkeys(numbers)) == list(range(count)) and len(lines) >= count
 
     def behind_list(self) -> str:
-        """Return what follows the options where a reply first lists them, one a line; "" else."""
+        """Return the text after an opening list of all options, one per line; "" without one."""
         order, numbers = self._listed()
         count = self.options.count
         if list(dict.fromkeys(numbers))[:count] != list(range(count)):
@@ -141,6 +141,6 @@ class Reading:
         return text[line:].strip() if line >= 0 else ""
 
     def _listed(self) -> tuple[list[Mention], list[int | None]]:
-        """Return the options that are named, in order, and their numbers."""
+        """Return the mentions of options, in order, and their option numbers."""
         named = [m for m in self.mentions if m.kind in ("option", "unknown")]
         return named, [self.options.unknown if m.kind == "unknown" else m.option for m in named]

@@ -1,4 +1,4 @@
-"""A refusal that comes before what was read: "I would rather not compare people"."""
+"""Decide whether a refusal overrides the decision: "I would rather not compare people"."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class _Refusal(NamedTuple):
 
 
 def may_come_first(reading: Reading, decision: Decision) -> bool:
-    """Tell whether a refusal would count for more than this decision.
+    """Tell whether a refusal could override this decision.
 
-    What is marked, said to be the answer or concluded stands; and so does an option that says
-    itself "cannot answer".
+    It cannot if the answer is marked, announced or a conclusion, or if the option itself says
+    "cannot answer".
     """
     if not (
         _is_told(reading, decision)
@@ -37,10 +37,10 @@ def may_come_first(reading: Reading, decision: Decision) -> bool:
 
 
 def weighed(reading: Reading, decision: Decision, reply: str, refused: Verdict) -> Decision:
-    """Return the refusal that comes before a decision; else the decision.
+    """Return the refusal if one overrides the decision; else the decision.
 
-    "I cannot answer that" declines; "sorry, the text does not say" tells why not. refused: what the
-    judge of refusals says of `reply`.
+    "I cannot answer that" is a refusal; "sorry, the text does not say" is a reason. refused: the
+    verdict of the refusal judge on `reply`.
     """
     found = []
     if refused.label == "yes":
@@ -62,7 +62,7 @@ def weighed(reading: Reading, decision: Decision, reply: str, refused: Verdict) 
 
 
 def _is_told(reading: Reading, decision: Decision) -> bool:
-    """Tell whether a decision is for the unknown option because something is not known."""
+    """Tell whether a decision is for the unknown option and gives as reason what is not known."""
     return (
         decision.option is not None
         and decision.option == reading.options.unknown
@@ -71,10 +71,10 @@ def _is_told(reading: Reading, decision: Decision) -> bool:
 
 
 def _declines(reading: Reading) -> Iterator[_Refusal]:
-    """Yield where a reply declines; a clause on what the text says does not.
+    """Yield the refusals in a reply; clauses about what the text says are not refusals.
 
-    "I would rather not", or a word that denies beside one for what is not done: "I cannot compare
-    peoples". Words of the refusal judge are looked for apart.
+    "I would rather not", or a negation with a verb such as "compare": "I cannot compare peoples".
+    The phrases of the refusal judge are looked for separately.
     """
     lexicon, reply = reading.lexicon, reading.reply
     spans = []
@@ -99,7 +99,7 @@ def _declines(reading: Reading) -> Iterator[_Refusal]:
 
 
 def _cites(reading: Reading, place: int) -> bool:
-    """Tell whether a clause of the sentence at this character denies that the text tells."""
+    """Tell whether a clause of the sentence at this character says that the text does not tell."""
     reply, lexicon = reading.reply, reading.lexicon
     at = next((k for k, m in enumerate(reply.found) if m.end() > place), 0)
     sentence = next((s for s in reading.sentences if s.stop > at), range(0))

@@ -1,6 +1,6 @@
-"""A reply as words, and what stands around each of them.
+"""Hold a reply as words, with the text and punctuation around each.
 
-A word is known by its number, from 0. Several are a range, or first and last: first <= i < last.
+Words are numbered from 0. Several words are a range, or first and last: first <= i < last.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from genprobe import text
 from genprobe.datasets.phrasing import Lexicon
 from genprobe.judges.choosing import spelling
 
-# What ends a sentence or a clause between two words.
+# Text between two words that ends a sentence or a clause.
 SENTENCE = re.compile(r"[\n.!?。！？।؟…]")
 CLAUSE = re.compile(r"[\n.!?。！？।؟…,;:，；：،؛、()（）\[\]|>]|\s[-–—]+\s|[–—]|->|=")
 NOUNS = ("noun", "label")  # groups of words for an option, and for "the answer is"
@@ -21,7 +21,7 @@ _BEFORE_MARK = re.compile(r"([(（\[【:：*\"“«„「'‘`_→={]|->)\Z")
 
 
 class Reply:
-    """A reply as words. raw: as they are written. words: as they are compared."""
+    """A reply as words. raw: as written. words: in the form in which they are compared."""
 
     def __init__(self, reply: str, lexicon: Lexicon) -> None:
         self.lexicon = lexicon
@@ -31,30 +31,30 @@ class Reply:
         self.words = [text.replace(text.normalise(token), lexicon.fold) for token in self.raw]
 
     def gap(self, at: int) -> str:
-        """Return what stands between word `at - 1` and word `at`."""
+        """Return the text between word `at - 1` and word `at`."""
         before = self.found[at - 1].end() if at else 0
         behind = self.found[at].start() if at < len(self.found) else len(self.text)
         return self.text[before:behind]
 
     def quote(self, first: int, last: int) -> str:
-        """Return words as they stand in the reply, with what is between them."""
+        """Return words as written in the reply, with the text between them."""
         return self.text[self.found[first].start() : self.found[last - 1].end()]
 
     def inside(self, start: int, end: int) -> range:
-        """Return the words between two places, counted in characters."""
+        """Return the words between two positions, counted in characters."""
         inside = [i for i, m in enumerate(self.found) if m.start() >= start and m.end() <= end]
         return range(inside[0], inside[-1] + 1) if inside else range(0)
 
     def is_small(self, at: int) -> bool:
-        """Tell whether a word is an article or the like, by which no option is known."""
+        """Tell whether a word is an article or the like, which identifies no option."""
         return self.words[at] in self.lexicon.small
 
     def without_small(self, words: range) -> list[int]:
-        """Return those of some words that are no articles or the like."""
+        """Return the words that are not articles or the like."""
         return [i for i in words if not self.is_small(i)]
 
     def holds(self, words: range, stems: tuple[str, ...]) -> bool:
-        """Tell whether one of these words begins with a stem; in Chinese, whether they hold it."""
+        """Tell whether one of these words begins with a stem; in Chinese, whether they have it."""
         said = [self.words[i] for i in words]
         if any(word.startswith(stems) for word in said):
             return True
@@ -68,13 +68,13 @@ class Reply:
         return at >= len(self.words) or bool(SENTENCE.search(self.gap(at)))
 
     def group(self, at: int) -> tuple[str, int]:
-        """Return the group of the phrase that begins here, and its size; ("", 0) for none."""
+        """Return the group of the phrase that begins here and its number of words; else ("", 0)."""
         known = self.lexicon.phrases
         found = text.matches(known, self.words, at) if at < len(self.words) else []
         return found[0] if found else ("", 0)
 
     def noun(self, at: int) -> int:
-        """Count the words from here on that are a name for options ("option", "of the two")."""
+        """Count the words from here on that are a noun for options ("option", "of the two")."""
         if at >= len(self.words):
             return 0
         for group, size in text.matches(self.lexicon.phrases, self.words, at):
@@ -89,7 +89,7 @@ class Reply:
         )
 
     def noun_before(self, at: int) -> str:
-        """Return which of `NOUNS` ends just before this word, articles aside; "" for none."""
+        """Return which of `NOUNS` ends just before this word, ignoring articles; "" for none."""
         stops = [at]
         while stops[-1] > max(0, at - 2) and self.is_small(stops[-1] - 1):
             stops.append(stops[-1] - 1)
@@ -100,7 +100,7 @@ class Reply:
         return ""
 
     def begins_question(self, first: int, last: int) -> bool:
-        """Tell whether these words begin a line as "Question:" does."""
+        """Tell whether these words begin a line like "Question:"."""
         return "\n" in self.gap(first) and self.gap(last).lstrip("* ").startswith((":", "："))
 
     # --- letters and figures
@@ -119,8 +119,8 @@ class Reply:
     def stands_apart(self, first: int, last: int) -> bool:
         """Tell whether a mark is set off from the words around it.
 
-        It begins a line or a sentence, or stands behind a bracket, a quote, a colon or the like;
-        and a full stop, a bracket, the end of the line or the like is behind it.
+        It begins a line or a sentence, or follows a bracket, a quote, a colon or the like; and it
+        is followed by a full stop, a bracket, the end of the line or the like.
         """
         before, behind = self.gap(first), self.gap(last)
         if not (first == 0 or SENTENCE.search(before) or _BEFORE_MARK.search(before.rstrip(" "))):
@@ -134,5 +134,5 @@ class Reply:
         )
 
     def is_quoted(self, last: int) -> bool:
-        """Tell whether a closing quote or the like stands just behind these words."""
+        """Tell whether a closing quote or the like directly follows these words."""
         return bool(re.match(r"[\"'”“’»」』*_`)）]", self.gap(last)))

@@ -1,4 +1,4 @@
-"""An answer that is called one: "the answer is B", "I choose the second one", "B is correct"."""
+"""Find an answer announced as such: "the answer is B", "I choose the second", "B is correct"."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from genprobe.judges.choosing.mentions import Mention
 from genprobe.judges.choosing.reading import Reading
 from genprobe.judges.choosing.taking import Found, answer, lone_mark
 
-_FAR = 8  # words from "the answer is" to the answer, where a clause ends between
+_FAR = 8  # words from "the answer is" to the answer if a clause ends between them
 
 
 def said(reading: Reading) -> Found | None:
-    """Find the last answer that is called one; those that name one option come first."""
+    """Find the last announced answer; answers that name a single option are preferred."""
     results = []
     for mention in reading.mentions:
         if mention.kind == "label":
@@ -32,7 +32,7 @@ def _closes(reading: Reading, label: Mention) -> bool:
 
 
 def _behind(reading: Reading, label: Mention) -> Found | None:
-    """Find what a label announces: in its sentence, else in the next one."""
+    """Find the answer that a label announces: in its sentence, else in the next one."""
     sentence = reading.sentence(label.first)
     rest = range(label.last, sentence.stop)
     at = reading.sentences.index(sentence)

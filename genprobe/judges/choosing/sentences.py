@@ -1,4 +1,4 @@
-"""An answer by where it stands: at the beginning, in a conclusion, at the end, or alone."""
+"""Find an answer by its position: at the beginning, in a conclusion, at the end, or alone."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from genprobe.judges.choosing.mentions import Mention
 from genprobe.judges.choosing.reading import Reading
 from genprobe.judges.choosing.taking import Found, answer, take
 
-_LEAD = 6  # words before the clause with which an answer begins
+_LEAD = 6  # words that may come before the first clause of an answer
 _FEW = 6  # words of a last sentence that is little more than an option
 
 
@@ -33,13 +33,13 @@ def begins(reading: Reading) -> Found | None:
 
 
 def _closes(reading: Reading, end: Mention, begin: Mention) -> bool:
-    """Tell whether an option at the end of a sentence is the one at its beginning, or denied."""
+    """Tell whether the option at the end of a sentence is the same as at its start, or rejected."""
     _, down = take(reading, reading.sentence(begin.first))
     return end.option == begin.option or end.option in down
 
 
 def is_plain(reading: Reading, found: Found) -> bool:
-    """Tell whether an answer's clause is an option and no more, beside a reason."""
+    """Tell whether an answer's clause is only an option, apart from a reason."""
     sentence = reading.sentence(found.at.first)
     clause = reading.clause(sentence, found.at.first)
     if len(found.taken) != 1:
@@ -75,7 +75,11 @@ def last(reading: Reading) -> Found | None:
 
 
 def sole(reading: Reading) -> Found | None:
-    """Find the one option that any sentence takes; else whatever else is said."""
+    """Find the one option that is taken in any sentence and rejected in none.
+
+    If no sentence takes one: an answer without an option ("neither"), or the option that is left
+    when the others are rejected.
+    """
     unknown = reading.options.unknown
     taken: dict[int, Found] = {}
     other: list[Found] = []
@@ -109,7 +113,7 @@ def sole(reading: Reading) -> Found | None:
 
 
 def _in_reason(reading: Reading, down: set[int]) -> Found | None:
-    """Find the one option that the reason for turning another down names."""
+    """Find the one option that is named in the reason for rejecting another."""
     found: dict[int, Mention] = {}
     for sentence in reading.sentences:
         held = reading.within(sentence)

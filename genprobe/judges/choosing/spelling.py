@@ -1,4 +1,4 @@
-"""How alike two words are, and which single letters and figures may stand for an option."""
+"""Compare the spelling of words, and read letters and figures that may stand for an option."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ import unicodedata
 
 from genprobe import text
 
-LIKE = 0.75  # share of letters that two spellings of a word have in common
+LIKE = 0.75  # least share of letters that two spellings of a word have in common
 HAN = re.compile(rf"[{text.HAN}]")
 _LOOKS = str.maketrans("авсе", "abce")
 
 
 def looks(mark: str) -> str:
-    """Write a mark as it looks: Cyrillic letters that look like Latin ones become those."""
+    """Return a mark with Cyrillic letters replaced by Latin ones that look the same."""
     return text.normalise(mark).translate(_LOOKS) if len(mark) == 1 else text.normalise(mark)
 
 
 def is_mark(token: str) -> bool:
-    """Tell whether a token is one character or a figure, as marks of options are."""
+    """Tell whether a token is one character or a figure, and so may be the mark of an option."""
     return len(token) == 1 or figure(token) is not None
 
 
@@ -31,7 +31,7 @@ def figure(token: str) -> int | None:
 
 
 def without_accents(word: str) -> str:
-    """Leave out the accents of Latin letters."""
+    """Remove the accents of Latin letters."""
     bare = re.sub(r"(?<=[a-z])[\u0300-\u036f]+", "", unicodedata.normalize("NFD", word))
     return unicodedata.normalize("NFC", bare)
 
@@ -57,13 +57,13 @@ def distance(a: str, b: str) -> int:
 
 
 def same_beginning(a: str, b: str) -> int:
-    """Count the letters with which two words begin alike."""
+    """Count the letters in the common beginning of two words."""
     pairs = enumerate(zip(a, b, strict=False))
     return next((i for i, (x, y) in pairs if x != y), min(len(a), len(b)))
 
 
 def alike(a: str, b: str, ending: int) -> float:
-    """Tell how alike two words are, from 0 to 1.
+    """Return how similar two words are, from 0 to 1.
 
     1 for the same word; up to 0.9 for words that differ in their endings, of at most `ending`
     letters; else the share of letters in common order (difflib), or 0 where it is below `LIKE`.

@@ -1,4 +1,4 @@
-"""What a sentence or a clause takes as its answer, and which options it turns down."""
+"""Find the options that a sentence or a clause takes as its answer, and those that it rejects."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import NamedTuple
 from genprobe.judges.choosing.mentions import WHOLE, Mention
 from genprobe.judges.choosing.reading import Reading
 
-_NEAR = 4  # words between "not" and the option that it turns down
+_NEAR = 4  # words between "not" and the option that it rejects
 
 
 class Found(NamedTuple):
-    """An answer: the options taken (none, one or several), by which rule, resting on what.
+    """An answer: the options taken (none, one or several), the rule, and the words it is based on.
 
-    Where none is taken, the rule says why: `hedge` (it cannot be told, and no option says so),
-    `neither` or `several` ("both").
+    If none is taken, the rule gives the reason: `hedge` (it cannot be known, and no option says
+    so), `neither` or `several` ("both").
     """
 
     taken: frozenset[int]
@@ -30,10 +30,10 @@ def one(option: int, rule: str, first: int, last: int) -> Found:
 
 
 def answer(reading: Reading, words: range, rule: str) -> Found | None:
-    """Return what these words take as their answer; None where they take nothing.
+    """Return the answer that these words give; None if they give none.
 
-    "Unknown" and "neither" take the option that says so; `-unknown` or `-neither` is added to the
-    rule then.
+    "Unknown" and "neither" take the option with that meaning; then `-unknown` or `-neither` is
+    added to the rule.
     """
     options = reading.options
     taken, _ = take(reading, words)
@@ -65,7 +65,7 @@ def answer(reading: Reading, words: range, rule: str) -> Found | None:
 
 
 def lone_mark(reading: Reading, words: range, rule: str) -> Found | None:
-    """Return the option of a letter or number that is all these words are."""
+    """Return the answer if these words are nothing but the letter or number of an option."""
     if len(words) != 1:
         return None
     number = reading.options.marked(reading.reply.raw[words.start])
@@ -73,7 +73,7 @@ def lone_mark(reading: Reading, words: range, rule: str) -> Found | None:
 
 
 def _without_places(reading: Reading, taken: list[Mention]) -> list[Mention]:
-    """Leave out places beside the text of another option: "the last is Vera's"."""
+    """Leave out places next to the text of another option: "the last is Vera's"."""
     named = {m.option for m in taken if m.kind == "option" and reading.is_text(m)}
     if len(named) != 1:
         return taken
@@ -85,14 +85,14 @@ def _without_places(reading: Reading, taken: list[Mention]) -> list[Mention]:
 
 
 def take(reading: Reading, words: range) -> tuple[list[Mention], set[int]]:
-    """Return the mentions that answer in these words, and the options that are turned down.
+    """Return the mentions that answer in these words, and the options that are rejected.
 
-    One clause decides; clauses that are an option and no more add theirs.
+    One clause decides; clauses that are only an option add theirs.
     """
     down: set[int] = set()
     taken: list[Mention] = []
     before = words
-    reason = False  # whether a reason is being given, whose options are no answer
+    reason = False  # whether a reason is being given; its options are no answer
     for clause in reading.clauses(words):
         if taken and not reading.within(clause):
             continue
@@ -125,15 +125,15 @@ def take(reading: Reading, words: range) -> tuple[list[Mention], set[int]]:
 def _take_clause(
     reading: Reading, clause: range, down: set[int], reason: bool
 ) -> tuple[list[Mention], bool]:
-    """Return what one clause takes, and whether a reason is being given at its end.
+    """Return the mentions that one clause takes, and whether it ends within a reason.
 
-    down: the options that are turned down; those of this clause are added.
-    reason: whether a reason was being given before it.
+    down: the options rejected so far; those that this clause rejects are added.
+    reason: whether the clause begins within a reason.
     """
     words, ors = reading.reply.words, reading.lexicon.ors
     held = reading.within(clause)
     own: list[Mention] = []
-    aside = False  # behind "although", "one would expect"
+    aside = False  # after "although", "one would expect"
     denied = -99  # where the last "not" ends
     for k, mention in enumerate(held):
         before = own[-1] if own else None
@@ -158,7 +158,7 @@ def _take_clause(
                 down.add(before.option)
                 own.pop()
             else:
-                denied = mention.last  # "it was not" may stand before, too
+                denied = mention.last  # "it was not" may also come before
         elif reason or aside:
             continue
         elif mention.kind == "option" and mention.first - denied <= _NEAR:
@@ -173,7 +173,7 @@ def _take_clause(
 
 
 def _means_or(reading: Reading, held: Sequence[Mention], k: int) -> bool:
-    """Tell whether a word for "whether" means "or": it stands between two options (Dutch "of")."""
+    """Tell whether a word for "whether" means "or": it is between two options (Dutch "of")."""
     if not 0 < k < len(held) - 1:
         return False
     one, word, other = held[k - 1 : k + 2]
@@ -189,7 +189,7 @@ def _means_or(reading: Reading, held: Sequence[Mention], k: int) -> bool:
 
 
 def _other_follows(held: Sequence[Mention], k: int) -> bool:
-    """Tell whether another option or "but" follows mention k at once: "A no B yes"."""
+    """Tell whether another option or "but" directly follows mention k: "A no B yes"."""
     return (
         k + 1 < len(held)
         and held[k + 1].kind in ("option", "but")
@@ -201,7 +201,7 @@ def _other_follows(held: Sequence[Mention], k: int) -> bool:
 
 
 def _turn_down_list(reading: Reading, clause: range, down: set[int]) -> None:
-    """Turn down the marks by which a list goes on: "without A, B and D"."""
+    """Reject the marks that continue a list of rejected ones: "without A, B and D"."""
     marks = [m for m in reading.within(clause) if m.kind == "option"]
     end = reading.before(clause.start)
     if end is None or len(marks) < 2 or marks[0].first != clause.start:
@@ -214,7 +214,7 @@ def _turn_down_list(reading: Reading, clause: range, down: set[int]) -> None:
 
 
 def _dismisses(reading: Reading, clause: range) -> bool:
-    """Tell whether a clause turns down what was named before it, and says no more."""
+    """Tell whether a clause only rejects the option named before it."""
     kinds = {m.kind for m in reading.within(clause)}
     return "wrong" in kinds and kinds <= {"wrong", "so"} and reading.is_only(clause)
 
@@ -226,14 +226,14 @@ def _begins_with_reason(reading: Reading, clause: range) -> bool:
 
 
 def _narrows(taken: list[Mention], own: list[Mention]) -> bool:
-    """Tell whether a clause takes one of several before it: "of A and B, only B had the key"."""
+    """Tell whether a clause takes one of several options before it: "of A and B, only B had …"."""
     several = {m.option for m in taken if m.kind == "option"}
     one = {m.option for m in own if m.kind == "option"}
     return len(several) > 1 and len(one) == 1 and one < several
 
 
 def _goes_on(reading: Reading, clause: range, own: list[Mention], before: range) -> bool:
-    """Tell whether a clause only adds an option, alone or in the words of the clause before.
+    """Tell whether a clause only adds an option, alone or worded like the clause before.
 
     "The nurse, the pilot"; "it could be A, it could be B".
     """
@@ -249,7 +249,7 @@ def _leaves_open(
 ) -> bool:
     """Tell whether a clause about another option leaves open which of them is meant.
 
-    "The nurse washed up, but the pilot …"; not where an option and no more comes first.
+    "The nurse washed up, but the pilot …"; not if the clause before is only an option.
     """
     if {m.option for m in own} <= {m.option for m in taken}:
         return False
