@@ -1,4 +1,4 @@
-"""Cards of classifiers: what is known of each, which one is the default, and what to say of it.
+"""Read the cards of classifiers, choose the default one, and write cautions.
 
 A card is a file of `classifiers/` (README.md there).
 """
@@ -17,18 +17,19 @@ from genprobe.resources.packs import file_hash, no_more, read_toml, string, stri
 
 LABELS = ("negative", "neutral", "positive")
 ENGINES = ("linear", "story", "transformers", "vader")
-KINDS = ("stories", "reviews", "essays", "tweets")  # of texts that a figure is measured on
+KINDS = ("stories", "reviews", "essays", "tweets")  # kinds of texts on which figures are measured
 NOT_MEASURED = "not measured"
 MACRO_F1 = "macro F1"
-CALLED = "called negative"  # of the texts of one true class, the share that is called so
-SOUND = 0.8  # macro F1 whose lower end lets a figure stand without a caution
+CALLED = "called negative"  # metric: share of the texts of one true class that are called negative
+SOUND = 0.8  # no caution if the lower end of the interval of the macro F1 is at least this
 
 
 @dataclass(frozen=True)
 class Measured:
     """A figure that was measured with this project; (low, high) is its 95 % interval.
 
-    kind: of texts, one of `KINDS`; lang: their language; empty where a card does not say.
+    on: the data. n: number of texts. kind: kind of texts, one of `KINDS`; lang: their language;
+    both are empty if the card does not give them.
     """
 
     on: str
@@ -43,7 +44,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Card:
-    """What is known of a classifier. See classifiers/README.md for each field."""
+    """The card of a classifier. See classifiers/README.md for each field."""
 
     name: str
     path: Path
@@ -70,9 +71,9 @@ class Card:
     hash: str
 
     def check(self, lang: str) -> str:
-        """Find the code of a language.
+        """Return the code of a language.
 
-        Raises InputError where the card is not for it.
+        Raises InputError if the classifier does not read that language.
         """
         code = packs.language_code(lang)
         if "*" not in self.languages and code not in self.languages:
@@ -83,9 +84,9 @@ class Card:
         return code
 
     def figures(self) -> str:
-        """Write the macro F1 by kind of text and language in a line.
+        """Return one line with the macro F1 by kind of text and language.
 
-        It says so where stories were not measured.
+        The line also says if it was not measured on stories.
         """
         shown = [
             f"{m.kind or m.on} {m.lang} {m.value:.2f} ({m.low:.2f} to {m.high:.2f}, n {m.n})"
@@ -97,19 +98,19 @@ class Card:
         return f"{MACRO_F1}: {'; '.join(shown)}"
 
     def accuracy(self, lang: str, kind: str) -> Measured | None:
-        """Find the macro F1 on texts of a kind in a language; None where it was not measured."""
+        """Return the macro F1 on texts of a kind in a language; None if it was not measured."""
         fitting = [m for m in self.measured if (m.metric, m.kind, m.lang) == (MACRO_F1, kind, lang)]
         return max(fitting, key=lambda m: m.n, default=None)
 
     def caution(self, lang: str, kind: str = "stories") -> str:
-        """Say what a reader must know before any figure of this classifier; "" where it is sound.
+        """Return the caution to print with the figures of this classifier; "" if none is needed.
 
-        A classifier that was never measured on such texts, or whose macro F1 on them is not
-        surely above `SOUND`, brings a caution.
+        A caution is needed if the classifier was never measured on such texts, or if the 95 %
+        interval of its macro F1 on them reaches below `SOUND`.
         """
         try:
             found = self.accuracy(packs.language_code(lang), kind)
-        except InputError:  # a language that nothing describes
+        except InputError:  # a language without a language file
             found = None
         if found is None:
             return (
@@ -139,7 +140,7 @@ def names() -> list[str]:
 def load(name: str) -> Card:
     """Load the card of a name, or of a path that ends in .toml.
 
-    Raises InputError where it is unknown or malformed.
+    Raises InputError if it is unknown or malformed.
     """
     if name.endswith(".toml"):
         return read_card(Path(name))
@@ -218,7 +219,7 @@ def _number(row: Mapping[str, Any], key: str, path: Path, default: Any, kind: ty
 
 
 def _measured(row: Mapping[str, Any], path: Path) -> tuple[Measured, ...]:
-    """Read the figures; a card without any says so: measured = "not measured"."""
+    """Read the figures; a card without any must have measured = "not measured"."""
     value = row.get("measured")
     if value == NOT_MEASURED:
         return ()
@@ -237,11 +238,11 @@ def _measured(row: Mapping[str, Any], path: Path) -> tuple[Measured, ...]:
 
 
 def default(lang: str, kind: str = "stories") -> str:
-    """Choose the card for texts of a kind in a language.
+    """Return the name of the default card for texts of a kind in a language.
 
-    Of those that name the language in `default_for`, the one with the best macro F1 on such texts;
-    one that was never measured on them comes last. Raises InputError where no card names the
-    language.
+    Among the cards with the language in `default_for`, this is the one with the best macro F1 on
+    such texts; cards that were never measured on them come last. Raises InputError if no card has
+    the language in `default_for`.
     """
     code = packs.language_code(lang)
     cards = [card for card in map(load, names()) if code in card.default_for]

@@ -1,23 +1,22 @@
-"""The embedded classifier: one weight for each hashed n-gram, a sigmoid, nothing else.
+"""The embedded classifier of short texts: one weight per hashed n-gram, then a sigmoid.
 
-A text is folded (case, spelling of a language without its own letters, Latin for Cyrillic: the
-card's `[fold]`), and its character n-grams, which may run over words, its words, pairs of words
-and pairs of stems (endings cut off) are hashed into buckets. With the integer weights w of these
-n-grams g_1 … g_n
+A text is folded: case, and by the card's `[fold]` substitute spellings such as Latin for Cyrillic
+letters. Its character n-grams (also across words), words, pairs of words and pairs of stems
+(without endings) are hashed into buckets. With the integer weights w of these n-grams g_1 … g_n
 
     logit = a · (w[g_1] + … + w[g_n]) / sqrt(n) + b
     P(negative) = c + (1 - c) / (1 + exp(-logit))
 
 Training (`train`) is logistic regression, L2, on counts that are scaled by the absolute log-count
 ratio of the classes (Wang & Manning 2012, "Baselines and Bigrams", ACL, the NB-SVM), divided by
-sqrt(n); the scaling is then folded into the weights. It is done twice: on all texts, and without
-those that are called negative though a model that did not see them takes them for positive
-(`DOUBT`); the weights of both are added and rounded to 8 bits. a, b and c come from Platt's
-regression on held-out folds, weighted to the mix of classes of the card; c is the share of texts
-that are called negative whatever they say: no praise is so high that P(negative) is 0.
+sqrt(n); the scaling is then multiplied into the weights. There are two rounds: on all texts, and
+without texts labelled negative that a model trained without them finds positive (`DOUBT`). The
+weights of both rounds are added and rounded to 8 bits. a, b and c come from Platt's regression on
+held-out folds, weighted to the class shares of the card. c is the share of texts that are labelled
+negative whatever they say, so that P(negative) is never 0.
 
-Weights are stored as the signed square root of their size, one byte each, so that small ones keep
-their precision. The sum is one of integers: a text has the same probability alone and in any
+Each weight is stored in one byte as the signed square root of its size, so that small weights keep
+their precision. The sum is over integers, so a text has the same probability alone and in any
 batch, on any machine.
 """
 
@@ -44,43 +43,44 @@ CHARACTERS = 6  # longest character n-gram
 WORDS = 2  # longest word n-gram
 STEM = 4  # letters of a word that stand for its stem
 GAPS = (1, 2)  # pairs of stems: of a word and the next, and of a word and the one after that
-WORD_COUNT = 3  # a word n-gram or a pair of stems counts as many as this of characters
+WORD_COUNT = 3  # a word n-gram or a pair of stems counts as much as so many character n-grams
 BITS = 21  # log2 of the number of buckets
 BATCH = 400_000  # code points that are hashed at a time
 FOLDS = 5
 STRENGTH = 3.0  # inverse of the L2 penalty; by cross-validation
-RARE = 2  # n-grams of fewer training texts have no weight
-# A text called negative is doubtful below this P(negative), were both classes equally common. Many
-# customers praise and give one star: one in eight negative reviews of KazSAnDRA is left out. The
-# other way round (complaint and five stars) is rare, and leaving it out gained nothing.
+RARE = 2  # n-grams in fewer training texts have no weight
+# A text labelled negative is doubtful if its P(negative), for classes of equal size, is below this.
+# Many customers praise but give one star: one in eight negative reviews of KazSAnDRA is left out.
+# The reverse (complaint and five stars) is rare, and leaving it out gained nothing.
 DOUBT = 0.4
 
 _SPACE, _END, _START, _STOP, _DROP = 32, 10, 2, 3, 0
-_CODES = 0x20000  # letters and emoji; what lies above is a space
+_CODES = 0x20000  # letters and emoji; code points from here on count as spaces
 _KEPT = "!?()"
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _PAIR = np.uint64(0xBF58476D1CE4E5B9)
 
 
 class Folder:
-    """Text -> code points that count as the same. `fold`: letter or pair of letters -> letter.
+    """Folds texts to code points. fold: letter or pair of letters -> letter (may be empty).
 
-    Letters in lower case, digits, emoji and ! ? ( ) are kept; marks, joiners and what `fold` maps
-    to nothing are dropped; all else is a space. A run of one sign counts once: "керемееет".
+    Letters in lower case, digits, emoji and ! ? ( ) are kept; combining marks, joiners and letters
+    that `fold` maps to nothing are dropped; everything else becomes a space. A repeated character
+    counts once: "керемееет".
     """
 
     def __init__(self, fold: Mapping[str, str]) -> None:
         singles = {old: new for old, new in fold.items() if len(old) == 1}
         self._pairs = [(ord(o[0]), ord(o[1]), ord(n)) for o, n in fold.items() if len(o) == 2]
         self._table = np.array([_folded(code, singles) for code in range(_CODES)], np.uint32)
-        # Pairs are looked for in what is typed, before single letters are folded.
+        # Pairs are looked for in the unfolded text, before single letters are folded.
         self._lower = np.array([_lower(code) for code in range(_CODES)], np.uint32)
 
     def __call__(self, texts: Sequence[str]) -> Array:
-        """One array for all texts, each within signs of its own: space, start … stop, space, end.
+        """Return one array for all texts, each between markers: space, start … stop, space, end.
 
-        The start and the stop are letters of the first and the last word: the end of a Kazakh
-        sentence says most.
+        The start and stop markers count as letters of the first and the last word, because the end
+        of a Kazakh sentence is the most informative part.
         """
         sizes = np.array([len(text) + 5 for text in texts])
         ends = np.cumsum(sizes) - 1
@@ -121,10 +121,10 @@ def _folded(code: int, fold: Mapping[str, str]) -> int:
 
 
 class Hasher:
-    """The n-grams of folded texts as numbers of buckets.
+    """Hashes the n-grams of folded texts into buckets.
 
-    Hashes are those of a polynomial over code points, so that any stretch of text costs one
-    subtraction and one multiplication.
+    The hash is a polynomial over code points, so that any substring costs one subtraction and one
+    multiplication.
     """
 
     def __init__(self) -> None:
@@ -137,9 +137,9 @@ class Hasher:
             self._powers, self._inverse = _powers(_MULTIPLIER, size), _powers(inverse, size)
 
     def __call__(self, codes: Array) -> Iterator[tuple[Array | slice, Array, Array]]:
-        """For each kind of n-gram: where they begin, their buckets, how often each counts.
+        """Yield for each kind of n-gram: where they begin, their buckets, how often each counts.
 
-        codes: as of `Folder`. Those that would run over the end of a text count 0 times.
+        codes: as returned by `Folder`. N-grams across the end of a text count 0 times.
         """
         size = len(codes)
         while len(self._powers) < size + 1:
@@ -182,7 +182,7 @@ def _bucket(hashes: Array, kind: int) -> Array:
 
 
 def batches(texts: Sequence[str]) -> Iterator[slice]:
-    """Cut texts into runs of at most `BATCH` characters together, or one longer text."""
+    """Yield slices of the texts with at most `BATCH` characters together, or one longer text."""
     start = size = 0
     for at, text in enumerate(texts):
         if size and size + len(text) > BATCH:
@@ -209,7 +209,7 @@ class Linear:
     _hasher: Hasher = None  # type: ignore[assignment]
 
     def negative(self, texts: Sequence[str]) -> list[float | None]:
-        """P(negative) of each text; None for one without a letter, digit or emoji."""
+        """Return P(negative) of each text; None for one without a letter, digit or emoji."""
         found: list[float | None] = []
         for part in batches(texts):
             found += self._batch(texts[part])
@@ -225,7 +225,7 @@ class Linear:
         ends = np.flatnonzero(codes == _END)
         starts = np.concatenate(([0], ends[:-1] + 1))
         totals, counts = np.add.reduceat(total, starts), np.add.reduceat(count, starts)
-        bare = np.diff(ends, prepend=-1) <= 5  # the signs that every text has
+        bare = np.diff(ends, prepend=-1) <= 5  # the markers that every text has
         return [
             None if empty else self._probability(self.slope * t / math.sqrt(n) + self.offset)
             for t, n, empty in zip(totals.tolist(), counts.tolist(), bare.tolist(), strict=True)
@@ -241,7 +241,7 @@ class Linear:
 
 
 def write(model: Linear) -> bytes:
-    """Write the bytes of a weights file: magic, a, b and c (little-endian float64), weights."""
+    """Return the bytes of a weights file: magic, a, b and c (little-endian float64), weights."""
     roots = np.sqrt(np.abs(model.weights.astype(float))).round()
     stored = (np.sign(model.weights) * roots).astype(np.int8)
     return MAGIC + struct.pack("<3d", model.slope, model.offset, model.floor) + stored.tobytes()
@@ -250,7 +250,7 @@ def write(model: Linear) -> bytes:
 def read(path: Path, folder: Folder, sha256: str = "") -> Linear:
     """Read the classifier of a weights file.
 
-    Raises InputError where it is not one, or not that of the card.
+    Raises InputError if it is not such a file, or not the one for which the card was written.
     """
     try:
         data = path.read_bytes()
@@ -272,10 +272,11 @@ def read(path: Path, folder: Folder, sha256: str = "") -> Linear:
 def train(
     texts: Sequence[str], negative: Array, folder: Folder, share: float
 ) -> tuple[Linear, Array]:
-    """Train a classifier, and find P(negative) of each text by folds that did not see it.
+    """Train a classifier, and compute P(negative) of each text by a model that did not see it.
 
-    negative: (n,) of 0 and 1. share: of negative texts where the classifier will be used; the
-    calibration is weighted to it. Deterministic: fixed order, no BLAS, folds by position.
+    negative: (n,) of 0 and 1. share: expected share of negative texts in use, from 0 to 1; the
+    calibration is weighted to it. Deterministic: fixed order, no BLAS, folds by hash. Returns the
+    classifier and P(negative), (n,).
     """
     y = np.asarray(negative, float)
     matrix = _matrix(texts, folder)
@@ -284,20 +285,20 @@ def train(
     found: dict[frozenset[int], Array] = {}
 
     def first(without: frozenset[int]) -> Array:
-        """Weights of all texts but those of some folds; each set of folds is fitted once."""
+        """Return the weights without some folds; each set of folds is fitted once."""
         if without not in found:
             learn = ~np.isin(fold, list(without))
             found[without] = _weights(matrix[learn], y[learn], mix[learn])
         return found[without]
 
     def both(without: frozenset[int]) -> Array:
-        """Sum both rounds; what is doubtful is found without the same folds, too."""
+        """Sum the weights of both rounds; doubtful texts are also found without these folds."""
         learn = ~np.isin(fold, list(without))
         held = np.zeros(len(y))
         for k in set(range(FOLDS)) - without:
             held[fold == k] = matrix[fold == k] @ first(without | {k})
         slope, offset = _platt(held[learn], y[learn], mix[learn])
-        # Log odds of the mix, less those of the mix itself: as if the classes were equally common.
+        # Log odds minus the prior log odds: as if the classes were equally common.
         odds = slope * held + offset - math.log(share / (1 - share))
         sure = learn & ~((y == 1) & (odds < math.log(DOUBT / (1 - DOUBT))))
         return first(without) + _weights(matrix[sure], y[sure], mix[sure])
@@ -317,19 +318,19 @@ def train(
 
 
 def _short(value: float) -> float:
-    """Six significant digits: what rounding errors cannot reach."""
+    """Round to six significant digits, which rounding errors do not reach."""
     return float(f"{value:.6g}")
 
 
 def _folds(texts: Sequence[str]) -> Array:
-    """Choose the fold of each text by its hash, so that equal texts are in one fold."""
+    """Return the fold of each text by its hash, so that equal texts are in one fold."""
     return np.array(
         [hashlib.sha256(t.encode("utf-8", "surrogatepass")).digest()[0] % FOLDS for t in texts]
     )
 
 
 def _matrix(texts: Sequence[str], folder: Folder) -> Any:
-    """(texts, buckets) CSR of counts divided by the root of the number of n-grams."""
+    """Return a (texts, buckets) CSR matrix of counts divided by sqrt(number of n-grams)."""
     from scipy.sparse import csr_matrix, vstack
 
     hasher, parts = Hasher(), []
@@ -350,12 +351,12 @@ def _matrix(texts: Sequence[str], folder: Folder) -> Any:
 
 
 def _weights(matrix: Any, y: Array, mix: Array) -> Array:
-    """(buckets,) weights of the NB-SVM, its scaling folded in."""
+    """Return the weights of the NB-SVM, (buckets,), multiplied by its scaling."""
     common = np.bincount(matrix.indices, minlength=matrix.shape[1]) >= RARE
     kept = np.flatnonzero(common)
     seen = matrix[:, kept]
     ones = seen.copy()
-    # Texts that hold the n-gram, of each class: counts in whole numbers add up without rounding.
+    # Number of texts of each class with the n-gram: whole numbers add up without rounding.
     ones.data = np.ones_like(ones.data)
     with_n, without = ones.T @ y + 1, ones.T @ (1 - y) + 1
     ratio = np.abs(np.log(with_n / with_n.sum()) - np.log(without / without.sum()))
@@ -366,10 +367,11 @@ def _weights(matrix: Any, y: Array, mix: Array) -> Array:
 
 
 def _logistic(x: Any, y: Array, weight: Array, tolerance: float = 1e-5) -> Array:
-    """argmin_w |w|^2 / 2 + STRENGTH · weighted log loss of x w + constant: truncated Newton.
+    """Minimise |w|^2 / 2 + STRENGTH · weighted log loss of (x w + constant) by truncated Newton.
 
-    Newton's method ends at the one minimum of this convex function, to `tolerance` of the first
-    gradient; dot products are numpy's pairwise sums, the same with any number of threads.
+    The function is convex, so there is one minimum; the search ends when the gradient is below
+    `tolerance` times the first one. Dot products are numpy's pairwise sums, which are the same with
+    any number of threads.
     """
     xt = x.T.tocsr()
     n = x.shape[1]
@@ -431,8 +433,8 @@ def _conjugate(apply: Any, target: Array, tolerance: float, steps: int = 100) ->
 def _calibration(score: Array, y: Array, weight: Array) -> tuple[float, float, float]:
     """Fit (a, b, c) of c + (1 - c) · sigmoid(a · score + b) by weighted maximum likelihood.
 
-    Expectation and maximisation in turn: `blind` is the probability that a text is one of the
-    share c, which are negative whatever they say; a and b are Platt's regression on the others.
+    By expectation maximisation: `blind` is the probability that a text belongs to the share c,
+    which is negative whatever it says; a and b are Platt's regression on the other texts.
     """
     blind, floor = np.zeros_like(score), 0.0
     for _ in range(300):

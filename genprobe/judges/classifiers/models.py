@@ -1,12 +1,12 @@
-"""Classifiers at work: the engines that cards name, and how a label follows from probabilities.
+"""Run classifiers: the engines that cards name, and the labels from their probabilities.
 
     classifier = models.open("kk-linear")
     classifier.predict(["Өте жақсы кітап."], "kk")    ->  [Prediction("positive", …)]
 
 Engines: `linear` and `story` (embedded: `linear.py`, `story.py`), `transformers` (a folder or a
-model of the hub; nothing but what the card names is downloaded), `vader` (English rules, the extra
-`vader`). A text beyond a classifier's limit is cut into windows at white space (`linear`, `vader`)
-or between tokens (`transformers`); their probabilities are averaged, weighted by their size.
+model of the hub; only the model that the card names is downloaded), `vader` (English rules, the
+extra `vader`). A text over a classifier's limit is cut into windows at white space (`linear`,
+`vader`) or between tokens (`transformers`); their probabilities are averaged, weighted by size.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from typing import Any, NamedTuple, Protocol
 from genprobe.errors import EngineError
 from genprobe.judges.classifiers.cards import Card, load
 
-_PLACES = 4  # of a transformer's probabilities: the next ones depend on the batch
+_PLACES = 4  # decimal places of a transformer's probabilities; further ones depend on the batch
 
 
 class Prediction(NamedTuple):
-    """What a classifier says of a text.
+    """The label of a text and its probabilities.
 
-    label: of `LABELS`, or `unscored` where the text holds nothing to score (then all None), or
-    where no label is as likely as the card's `sure`.
-    negative, neutral, positive: probabilities; `neutral` is None where the classifier knows two
-    classes, whose uncertain band the card calls neutral.
+    label: one of `LABELS`, or `unscored` if the text has nothing to score (then all are None) or if
+    no label reaches the card's probability `sure`.
+    negative, neutral, positive: probabilities; `neutral` is None for a classifier of two classes,
+    which is neutral within a band of probabilities that the card gives.
     """
 
     label: str
@@ -45,17 +45,20 @@ class Classifier(Protocol):
     """An opened card."""
 
     card: Card
-    signature: str  # name and hash of all that a prediction depends on
+    signature: str  # name, and hash of everything that a prediction depends on
 
     def predict(self, texts: Sequence[str], lang: str) -> list[Prediction]:
-        """One prediction a text, in their order. InputError for a language not on the card."""
+        """Return one prediction per text, in order.
+
+        Raises InputError if the card does not have the language.
+        """
         ...
 
 
 def open(name: str) -> Classifier:
     """Open the classifier of a card.
 
-    Raises EngineError where its model cannot be had.
+    Raises EngineError if its model cannot be loaded.
     """
     return _open(load(name))
 
@@ -78,7 +81,7 @@ def _open(card: Card) -> Classifier:
 
 
 def decide(card: Card, negative: float, neutral: float | None, positive: float) -> Prediction:
-    """Choose the label: of three classes the likeliest; of two, neutral inside the card's band."""
+    """Choose the label: the likeliest of three classes; of two, neutral within the card's band."""
     if neutral is not None:
         best = max((negative, "negative"), (positive, "positive"), (neutral, "neutral"))
         label = best[1] if best[0] >= card.sure else UNSCORED.label
@@ -89,7 +92,7 @@ def decide(card: Card, negative: float, neutral: float | None, positive: float) 
 
 
 def _windows(text: str, most: int) -> list[str]:
-    """Cut a text into pieces of at most `most` characters, behind white space where there is."""
+    """Cut a text into pieces of at most `most` characters, after white space if there is any."""
     if not most or len(text) <= most:
         return [text]
     pieces = []
@@ -102,7 +105,7 @@ def _windows(text: str, most: int) -> list[str]:
 
 
 class _InCharacters:
-    """What engines have in common whose limits are characters."""
+    """The common part of engines with limits in characters."""
 
     card: Card
 
@@ -131,7 +134,7 @@ class _InCharacters:
 
 
 def _enough(text: str, least: int) -> bool:
-    """Say whether a text has so many letters, digits and emoji; looks no further than needed."""
+    """Tell whether a text has at least so many letters, digits and emoji."""
     if text[:least].isalnum() and len(text) >= least:
         return True
     found = (c for c in text if c.isalnum() or unicodedata.category(c) == "So")
@@ -155,7 +158,7 @@ def _mean(parts: Sequence[tuple[int, Sequence[float | None]]]) -> tuple[float, f
 
 
 class LinearClassifier(_InCharacters):
-    """Engine `linear`. The weights lie beside the card, and are those that it was written for."""
+    """Engine `linear`. The weights are next to the card; their hash must be the card's."""
 
     def __init__(self, card: Card) -> None:
         from genprobe.judges.classifiers import linear
@@ -215,8 +218,8 @@ class Vader(_InCharacters):
 class Transformer:
     """Engine `transformers`: AutoModelForSequenceClassification on a GPU or the CPU.
 
-    model: a folder (absolute, or beside the card) or a hub id; limits count tokens. The revision
-    that was really loaded is in the signature, also where the card could not pin one.
+    model: a folder (absolute, or next to the card) or a hub id; limits count tokens. The signature
+    has the revision that was actually loaded, even if the card does not fix one.
     """
 
     def __init__(self, card: Card, batch: int = 32) -> None:
@@ -249,14 +252,14 @@ class Transformer:
         self._columns = self._map(self._net.config.id2label)
         config = self._net.config
         room = getattr(config, "max_position_embeddings", None) or 512
-        # RoBERTa's positions begin behind the padding index.
+        # RoBERTa's positions begin after the padding index.
         room -= (config.pad_token_id or 0) + 1 if "roberta" in config.model_type else 0
         self._room = min(card.max_size or room, room)
         loaded = getattr(config, "_commit_hash", None) or card.revision or "local"
         self.signature = f"{card.name}+{card.hash}+{loaded[:12]}"
 
     def _map(self, id2label: Mapping[int, str]) -> dict[str, list[int]]:
-        """Our label -> the outputs that the card maps to it; each output has one."""
+        """Return our label -> the outputs that the card maps to it; every output must be mapped."""
         ours = {theirs.casefold(): label for theirs, label in self.card.labels.items()}
         columns: dict[str, list[int]] = {}
         for index, theirs in id2label.items():

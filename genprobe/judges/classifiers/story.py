@@ -1,19 +1,19 @@
-"""The embedded classifier of stories: what happens, sentence by sentence, and how it ends.
+"""The embedded classifier of stories: it scores each sentence, then the story as a whole.
 
-A story is folded (case, marks) and cut into sentences at their end marks. Each word is seen by
-its beginnings of 3 to 9 letters, whole, and by its ending; each pair of neighbours, and each
-pair with one word between, by their first four letters: so that an inflected word that was never
-seen is known by its stem. Hashed, each of these has three weights, for negative, neutral,
-positive. A sentence of n words has
+A story is folded (case, marks) and cut into sentences at end marks. The features of a word are its
+beginnings of 3 to 9 letters, the whole word and its ending; the features of two neighbours, or of
+two words with one between, are their first four letters. So a new inflected form is known by its
+stem. Each hashed feature has three weights, for negative, neutral and positive. A sentence of n
+words has
 
     z = (sum of the weights) / sqrt(n)
 
-and the story the softmax of a small network (one layer of tanh, the mean of five starts) of z of
-its last sentence, of the one before, of the first, of the mean of all, and of the lowest and
-highest positive - negative.
-Both parts are learnt by `tools/train_stories.py` from stories that this project wrote.
+and the probabilities of a story are the softmax of a small network (one layer of tanh, the mean of
+five starts). Its inputs are z of the last sentence, of the one before it, of the first and of the
+mean of all, and the lowest and highest value of positive - negative.
+Both parts are trained by `tools/train_stories.py` on stories written for this project.
 
-The cost is linear in the length of a text. All sums are of whole numbers: a story has the same
+The time is linear in the length of a text. All sums are of whole numbers, so a story has the same
 probabilities alone and in any batch.
 """
 
@@ -40,7 +40,7 @@ MAGIC = b"genprobe-story-1\n"
 BITS = 19  # log2 of the number of buckets
 CLASSES = 3  # negative, neutral, positive
 BEGINNINGS = range(3, 10)  # letters
-ENDING = 4  # letters of a word's ending, of words of at least 6
+ENDING = 4  # letters of a word's ending, for words of at least 6
 PAIR = 4  # letters that stand for a word in a pair
 FEATURES = 17
 
@@ -56,7 +56,7 @@ _SAME = {"ё": "е", "ي": "ی", "ك": "ک", "ى": "ی", "ة": "ه", "أ": "ا",
 
 @cache
 def _table() -> Array:
-    """Tabulate what each code point counts as."""
+    """Return the table of code points after folding."""
     return np.array([_folded(code) for code in range(_CODES)], np.uint32)
 
 
@@ -98,8 +98,8 @@ def _bucket(hashes: Array, kind: int) -> Array:
 class Words:
     """The words of some texts.
 
-    begin, end: places in the sums of the hash; sentence: (words,) number of the sentence, counted
-    over all texts; text: (sentences,) to which text it belongs.
+    begin, end: positions in the cumulative sums of the hash; sentence: (words,) number of the
+    sentence, counted over all texts; text: (sentences,) number of the text.
     """
 
     sums: Array
@@ -113,7 +113,7 @@ class Words:
         return (self.sums[stop] - self.sums[start]) * self.inverse[start]
 
     def features(self) -> Iterator[tuple[int, Array | slice, Array]]:
-        """For each kind: its number, which words have it, their buckets."""
+        """Yield for each kind of feature: its number, the words that have it, their buckets."""
         size = self.end - self.begin
         for n in BEGINNINGS:
             at = np.flatnonzero(size >= n)
@@ -129,7 +129,7 @@ class Words:
 
 
 def words(texts: Sequence[str]) -> Words:
-    """Fold texts and find their words and sentences. A sentence without a word is none."""
+    """Fold texts and find their words and sentences; a sentence has at least one word."""
     joined = "\0".join(t.replace("\0", " ") for t in texts) + "\0"
     raw = np.frombuffer(joined.encode("utf-32-le", "surrogatepass"), np.uint32)
     codes = _table()[np.minimum(raw, _CODES - 1)]
@@ -148,10 +148,7 @@ def words(texts: Sequence[str]) -> Words:
 
 
 def hashes(word: str, kind: int) -> int:
-    """Find the bucket of one stem as the classifier sees it, for training.
-
-    kind: as of `features`.
-    """
+    """Return the bucket of one stem, for training. kind: as yielded by `features`."""
     for number, _, buckets in words([word]).features():
         if number == kind and len(buckets):
             return int(buckets[0])
@@ -159,9 +156,10 @@ def hashes(word: str, kind: int) -> int:
 
 
 def summary(z: Array, text: Array, count: int) -> tuple[Array, Array]:
-    """Sum up for the network (texts, FEATURES), and say which texts have a sentence.
+    """Return the inputs of the network, (texts, FEATURES), and which texts have a sentence.
 
-    z: (sentences, 3), text: (sentences,) in order.
+    z: (sentences, 3). text: (sentences,), the text of each sentence, in order. count: number of
+    texts.
     """
     first = np.searchsorted(text, np.arange(count))
     stop = np.searchsorted(text, np.arange(count), "right")
@@ -194,8 +192,8 @@ def summary(z: Array, text: Array, count: int) -> tuple[Array, Array]:
 class StoryModel:
     """A trained classifier.
 
-    weights: (2**BITS, 3) int8; scale: of one step; the network's `hidden` (FEATURES + 1, units) and
-    `out` (units + 1, 3), their last rows constants.
+    weights: (2**BITS, 3) int8, in steps of `scale`. hidden: (FEATURES + 1, units) and out:
+    (units + 1, 3), the layers of the network, with the constants in the last row.
     """
 
     weights: Array
@@ -217,7 +215,7 @@ class StoryModel:
         return np.add.reduceat(total, starts) * self.scale / np.sqrt(n), found.text
 
     def probabilities(self, texts: Sequence[str]) -> list[tuple[float, float, float] | None]:
-        """Give each text (negative, neutral, positive), None to one without a word."""
+        """Return (negative, neutral, positive) of each text; None for one without a word."""
         found: list[tuple[float, float, float] | None] = []
         for part in batches(texts):
             some = texts[part]
@@ -233,7 +231,7 @@ class StoryModel:
 
 
 def network(x: Array, hidden: Array, out: Array) -> Array:
-    """Compute logits (texts, 3) by sums, not products of matrices, which differ by batch."""
+    """Compute logits (texts, 3) by sums: products of matrices would depend on the batch."""
     units = np.tanh((x[:, :, None] * hidden[None, :-1]).sum(1) + hidden[-1])
     return np.asarray((units[:, :, None] * out[None, :-1]).sum(1) + out[-1])
 
@@ -245,7 +243,7 @@ def softmax(x: Array) -> Array:
 
 
 def write(model: StoryModel) -> bytes:
-    """Write the bytes of a weights file: magic, sizes, scale, network (float64), weights."""
+    """Return the bytes of a weights file: magic, sizes, scale, network (float64), weights."""
     parts = (model.hidden, model.out)
     head = struct.pack("<4id", *model.hidden.shape, *model.out.shape, model.scale)
     return (
@@ -256,7 +254,7 @@ def write(model: StoryModel) -> bytes:
 def read(path: Path, sha256: str = "") -> StoryModel:
     """Read the classifier of a weights file.
 
-    Raises InputError where it is not one, or not that of the card.
+    Raises InputError if it is not such a file, or not the one for which the card was written.
     """
     try:
         data = path.read_bytes()

@@ -1,4 +1,4 @@
-"""Training of a linear classifier: its weights, the threshold of its labels, and its card."""
+"""Train a linear classifier: its weights, the threshold of its labels, and its card."""
 
 from __future__ import annotations
 
@@ -24,11 +24,13 @@ def train(
 ) -> Card:
     """Train a linear classifier on a table, and write its weights and card.
 
-    path: CSV, JSONL or Parquet with the columns `text` and `label` (0 negative, 1 positive, or
-    the words; other rows, such as neutral ones, are an error). out_card: FILE.toml; the weights
-    lie beside it. like: the card whose languages, fold and limits are taken. share: of negative
-    texts where it will be used; that of the card `like` without one.
-    The same file gives the same bytes. InputError, with the row, for what cannot be used.
+    path: CSV, JSONL or Parquet. text, label: names of its columns; labels are 0 or negative, 1 or
+    positive, and any other label, such as neutral, is an error. out_card: FILE.toml; the weights
+    are written next to it. like: the card whose languages, fold and limits are used. share:
+    expected share of negative texts in use, from 0 to 1; by default that of the card `like`. note:
+    called with each message. The same file gives the same bytes.
+
+    Raises InputError, with the row, if the table or an argument cannot be used.
     """
     import hashlib
 
@@ -73,7 +75,7 @@ def train(
 
 
 def _class(value: object, where: str) -> int:
-    """1 for negative, 0 for positive."""
+    """Return 1 for negative, 0 for positive."""
     known = {"0": 1, "negative": 1, "1": 0, "positive": 0}
     key = str(value).strip().lower().removesuffix(".0")
     if key not in known:
@@ -84,7 +86,8 @@ def _class(value: object, where: str) -> int:
 def best_threshold(negative: Any, y: Any, weight: Any) -> float:
     """Find the threshold of P(negative), in hundredths, with the best weighted macro F1.
 
-    Of several the middle one, so that texts that are easy to tell apart leave room for all labels.
+    If several are best, the middle one: for texts that are easy to separate, this leaves room on
+    both sides.
     """
     found = {t: macro_f1(negative, y, weight, t / 100) for t in range(5, 96)}
     best = [t for t, f1 in found.items() if f1 == max(found.values())]
@@ -92,7 +95,7 @@ def best_threshold(negative: Any, y: Any, weight: Any) -> float:
 
 
 def macro_f1(negative: Any, y: Any, weight: Any, threshold: float) -> float:
-    """Mean of the F1 of both classes. negative: P(negative); y: 1 where it is true."""
+    """Compute the mean F1 of both classes of weighted texts. y: 1 if negative, 0 if positive."""
     said, true = negative >= threshold, y == 1
     hit, miss = weight[said & true].sum(), weight[~said & true].sum()
     false, right = weight[said & ~true].sum(), weight[~said & ~true].sum()
@@ -102,7 +105,7 @@ def macro_f1(negative: Any, y: Any, weight: Any, threshold: float) -> float:
 def _card_text(
     base: Card, out: Path, data: str, n: int, sha256: str, share: float, threshold: float
 ) -> str:
-    """Write a card for new weights; what was measured on others is not taken over."""
+    """Return the text of a card for new weights, without figures measured on other weights."""
     import json
 
     def quote(value: Any) -> str:
