@@ -1,12 +1,12 @@
-"""Published tables derived again, cell by cell. One file a name; `genprobe reproduce NAME`.
+"""Recompute published tables cell by cell. One file per study; `genprobe reproduce NAME`.
 
-A module has `FILES`, what the user's folder has to hold, and `cells(folder, printed)`. What a
-study printed lies in published/NAME.toml, as text, so that the number of its digits is known;
-figures only, no statement and no reply.
+A module has `FILES` (the files that the user's folder must contain) and `cells(folder, printed)`.
+The printed figures are in published/NAME.toml, as text, to keep the number of digits; no
+statements and no replies.
 
-A cell agrees if ours, rounded to the digits that are printed, is the printed figure. A value that
-lies exactly between two may go either way (half up, half to even). Where ours is derived from
-figures that are printed themselves, it is a range, and a cell agrees if some value of it does.
+A cell agrees if our value, rounded to the printed digits, equals the printed figure. A value
+exactly halfway may be rounded either way (half up, half to even). If our value is derived from
+rounded printed figures, it is a range, and the cell agrees if any value in the range does.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ if TYPE_CHECKING:
 PUBLISHED = Path(__file__).parent / "published"
 VERDICTS = ("agrees", "known", "differs", "missing")
 _FIGURE = re.compile(r"([<≤]?)([+-]?\d+(?:\.(\d+))?)")
-_DUST = 1e-9  # what binary fractions leave of a half
+_DUST = 1e-9  # tolerance for a half in binary floating point
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One published figure, and what it comes to.
+    """Hold one published figure and its recomputed value.
 
-    table: where it is printed, and of what; cells of a table are shown together. name: the cell in
-    it. published: as printed. ours: the value, in the unit that is printed; None where the data
-    have nothing for the cell. slack: by how much ours may be off, because what it is derived from
-    is printed with few digits. beside: other values for the same cell, by what they are.
-    verdict: one of `VERDICTS`. why: the reason of a known difference, or what is missing.
+    table: where the figure is printed, and its subject; cells of a table are shown together. name:
+    the cell in the table. published: as printed. ours: our value in the printed unit; None if the
+    data have nothing for the cell. slack: possible error of ours, if derived from rounded printed
+    figures. beside: further values for the cell, by name. verdict: one of `VERDICTS`. why: the
+    reason for a known difference, or what is missing.
     """
 
     table: str
@@ -55,16 +55,16 @@ class Cell:
     beside: dict[str, float] = field(default_factory=dict)
 
     def row(self) -> dict[str, Any]:
-        """As a flat row; `beside` makes columns of its own."""
+        """Return the cell as a flat row; each value in `beside` becomes a column."""
         row: dict[str, Any] = {"table": self.table, "cell": self.name}
         row |= {"published": self.published, "ours": self.ours, "slack": self.slack}
         return row | self.beside | {"verdict": self.verdict, "why": self.why}
 
 
 def figure(text: str) -> tuple[str, float, float]:
-    """Read a printed figure: sign of comparison or "", value, half a unit of its last digit.
+    """Read a printed figure: comparison sign or "", value, and half a unit of its last digit.
 
-    InputError for what is no figure. `1,163` has a comma for thousands, `<0.0001` is a bound.
+    `1,163` has a thousands separator, `<0.0001` is a bound. Raises InputError for other text.
     """
     match = _FIGURE.fullmatch(text.replace(",", "").replace("−", "-").strip())
     if match is None:
@@ -73,12 +73,12 @@ def figure(text: str) -> tuple[str, float, float]:
 
 
 def digits(text: str) -> int:
-    """How many digits after the point a figure is printed with."""
+    """Count the digits after the decimal point of a printed figure."""
     return round(-math.log10(2 * figure(text)[2]))
 
 
 def agrees(published: str, ours: float, slack: float = 0.0) -> bool:
-    """Whether ours rounds to what is printed. slack: ours may be as much more or less."""
+    """Tell whether our value rounds to the printed one. slack: possible error of our value."""
     sign, value, half = figure(published)
     if sign == "<":
         return ours - slack < value
@@ -86,16 +86,16 @@ def agrees(published: str, ours: float, slack: float = 0.0) -> bool:
     return ours <= value + half + slack and (sign == "≤" or ours >= value - half - slack)
 
 
-# --- what is printed
+# --- printed figures
 
 
 class Printed:
-    """What a study printed: published/NAME.toml.
+    """Hold the printed figures of a study, from published/NAME.toml.
 
-    `title`, `source`, `faults` (what is wrong and shows in no cell), and under [tables.KEY]
-    `where` it is printed and `rows`, one a line, cells between `|`, the first line the names of
-    the columns; [[known]] has a reason (`why`) and `cells` (columns table, cell, ours): the
-    difference is known where ours is as it says.
+    The file has `title`, `source` and `faults` (errors that no cell shows). Each [tables.KEY] has
+    `where` (the place in print) and `rows`: one per line, cells separated by `|`, column names in
+    the first line. Each [[known]] has a reason (`why`) and `cells` (columns table, cell, ours): a
+    difference counts as known if our value is the one given there.
     """
 
     def __init__(self, path: Path) -> None:
@@ -125,7 +125,7 @@ class Printed:
         slack: float = 0.0,
         **beside: float,
     ) -> Cell:
-        """Return the cell with its verdict."""
+        """Make a cell and determine its verdict."""
         if ours is None or math.isnan(ours):
             why = "the data have no row for it"
             return Cell(table, name, published, None, "missing", why, beside=beside)
@@ -138,7 +138,7 @@ class Printed:
 
 
 def _grid(text: str, path: Path) -> list[dict[str, str]]:
-    """Rows of a table that is written with `|` between its cells, the columns' names first."""
+    """Return the rows of a table written with `|` between cells and column names first."""
     head, *lines = [
         [cell.strip() for cell in line]
         for line in csv.reader(text.split("\n"), delimiter="|")
@@ -150,14 +150,14 @@ def _grid(text: str, path: Path) -> list[dict[str, str]]:
     return [dict(zip(head, line, strict=True)) for line in lines]
 
 
-# --- what the user has
+# --- the user's files
 
 
 @dataclass(frozen=True)
 class File:
-    """A file that is read: its name, where it is published, and the columns needed.
+    """Describe a file to read: its name, where it is published, and the columns needed.
 
-    also: a further name that it goes by. rename: columns as published -> as needed.
+    also: an alternative name. rename: published column name -> the name used here.
     """
 
     name: str
@@ -169,7 +169,7 @@ class File:
 
 
 class Folder:
-    """The user's folder. Files are found by their name, under any suffix that can be read."""
+    """Read files from the user's folder, by name with any suffix that can be read."""
 
     def __init__(self, path: Path | None) -> None:
         self.path = path
@@ -184,10 +184,10 @@ class Folder:
         return next((self.path / name for name in names if (self.path / name).is_file()), None)
 
     def read(self, file: File) -> pd.DataFrame:
-        """Return the columns needed of a file; an empty frame where it is optional and not there.
+        """Return the needed columns of a file; an empty frame if it is optional and missing.
 
-        InputError, one line: it is missing (with where it is published, and its columns), a column
-        is missing or there twice, a cell holds a list or an object.
+        Raises InputError if the file is missing (naming its source and columns), a column is
+        missing or occurs twice, or a cell holds a list or an object.
         """
         import pandas as pd
 
@@ -222,7 +222,7 @@ class Folder:
 
     @contextlib.contextmanager
     def at(self, file: File, what: str = "") -> Iterator[None]:
-        """Errors about rows get the name of the file in front, and what is read from it."""
+        """Put the name of the file, and what is read from it, in front of errors about rows."""
         try:
             yield
         except InputError as error:
@@ -232,15 +232,15 @@ class Folder:
             raise InputError(": ".join(filter(None, (str(path), what, str(error))))) from None
 
 
-# --- the verb
+# --- the command
 
 
 @dataclass(frozen=True)
 class Found:
-    """What `run` returns.
+    """Hold the result of `run`.
 
-    present: the files of the user's that the cells rest on; absent: those that would have added
-    cells. faults: of the study, none of which shows in a cell.
+    present: the user's files that were used; absent: files that would have added cells. faults:
+    errors of the study that no cell shows.
     """
 
     title: str
@@ -252,12 +252,12 @@ class Found:
 
     @property
     def ok(self) -> bool:
-        """Every cell agrees, or differs for a known reason."""
+        """Tell whether every cell agrees or differs for a known reason."""
         return all(cell.verdict in ("agrees", "known") for cell in self.cells)
 
     @property
     def summary(self) -> str:
-        """`120 of 125 cells agree, 3 differ for a known reason, …`"""
+        """Summarise: `120 of 125 cells agree, 3 differ for a known reason, …`"""
         count = Counter(cell.verdict for cell in self.cells)
         parts = [f"{count['agrees']} of {len(self.cells)} cells agree"]
         words = {"known": "for a known reason", "differs": "without a known reason"}
@@ -270,9 +270,9 @@ class Found:
 
 
 def run(name: str, folder: str | Path | None = None) -> Found:
-    """Derive a published table again. folder: where the published raw data lie.
+    """Recompute the published tables of a study. folder: the folder with the published raw data.
 
-    InputError, one line: an unknown name, a file that is missing or broken, data of other kinds.
+    Raises InputError for an unknown name, a missing or broken file, or data of another kind.
     """
     module = registry.module("reproduce", name)
     path = None if folder is None else Path(folder)
@@ -291,7 +291,7 @@ def run(name: str, folder: str | Path | None = None) -> Found:
 
 
 def _check(path: Path) -> None:
-    """InputError unless the path is a folder that can be read."""
+    """Raise InputError unless the path is a folder that can be read."""
     try:
         next(path.iterdir(), None)
     except (OSError, ValueError) as error:

@@ -1,8 +1,8 @@
 """AfriStereo: p from t, BPR from counts, and its tables from the log of its evaluation.
 
-The study publishes no values of single pairs. Its code printed, for every model and type of
-stereotype, n, BPR, the mean difference, t and p; these figures come with genprobe, so no folder is
-needed. A BPR is a whole number of n pairs; p follows from t and n - 1 degrees of freedom; the
+The study publishes no values of single pairs. Its code printed n, BPR, the mean difference, t and
+p for every model and type of stereotype; these figures come with genprobe, so no folder is needed.
+n times a BPR must be a whole number of pairs; p follows from t and n - 1 degrees of freedom; the
 figures of all pairs follow from those of the types.
 """
 
@@ -39,7 +39,7 @@ def cells(folder: Folder, printed: Printed) -> Iterator[Cell]:
 
 
 def _bpr(rows: Sequence[_Row]) -> float:
-    """Compute the share of pairs, from the counts that the rows' shares are of: whole numbers."""
+    """Compute the share of pairs from the whole-number counts behind the rows' shares."""
     return sum(_wins(row) for row in rows) / sum(int(row["n"]) for row in rows)
 
 
@@ -48,10 +48,7 @@ def _wins(row: _Row) -> int:
 
 
 def _p(row: _Row) -> tuple[float, float]:
-    """Compute p of a two-sided t-test, and how far the digits of t let it be off.
-
-    The degrees of freedom are n - 1.
-    """
+    """Compute p of a two-sided t-test (n - 1 degrees of freedom), and its error from rounding t."""
     from scipy.stats import t
 
     _, value, half = figure(row["t"])
@@ -63,7 +60,7 @@ def _p(row: _Row) -> tuple[float, float]:
 def _claims(
     printed: Printed, results: Sequence[_Row], log: dict[str, list[_Row]]
 ) -> Iterator[Cell]:
-    """Check what the text says of all models, from Table 8."""
+    """Check the text's claims about all models against Table 8."""
     significant = [row for row in results if figure(row["p"])[1] <= _SIGNIFICANT]
     shares = [figure(row["bpr"])[1] for row in significant]
     ours = (
@@ -82,7 +79,7 @@ def _totals(printed: Printed) -> Iterator[Cell]:
 
 
 def _logged(printed: Printed, model: str, whole: _Row, types: Sequence[_Row]) -> Iterator[Cell]:
-    """Set the log against itself: types of one model, then all pairs from the types."""
+    """Check the log against itself: the types of one model, then all pairs from the types."""
     table = f"the log, {model}"
     for row in types:
         yield printed.cell(table, f"{row['type']}: BPR of {row['n']}", row["bpr"], _bpr([row]))
@@ -95,7 +92,7 @@ def _logged(printed: Printed, model: str, whole: _Row, types: Sequence[_Row]) ->
 
 
 def _mean(types: Sequence[_Row]) -> tuple[float, float]:
-    """Compute the mean difference of all pairs, and what its types' digits leave open."""
+    """Compute the mean difference of all pairs, and its error from the rounding of its types."""
     n = [int(row["n"]) for row in types]
     values = [figure(row["diff"]) for row in types]
     total = sum(n)
@@ -104,11 +101,11 @@ def _mean(types: Sequence[_Row]) -> tuple[float, float]:
 
 
 def _t(whole: _Row, types: Sequence[_Row]) -> tuple[float, float]:
-    """t of all pairs, from n, mean and t of the types: their sums of squares add up to its own."""
+    """Compute t of all pairs from n, mean and t of the types, whose sums of squares add up."""
     _, mean, off = figure(whole["diff"])
     n = int(whole["n"])
     ends = []
-    for side in (1, -1):  # every rounding to the side that makes t larger, then smaller
+    for side in (1, -1):  # assume the rounding errors that make t largest, then smallest
         squares = 0.0
         for row in types:
             k, (_, diff, half) = int(row["n"]), figure(row["diff"])

@@ -56,7 +56,7 @@ def cells(folder: Folder, printed: Printed) -> Iterator[Cell]:
 
 
 def _of(pairs: pd.DataFrame, part: str) -> pd.Series:
-    """Which pairs a line of the table is about."""
+    """Select the pairs that a line of the table is about."""
     if part == "all":
         return pairs["bias_type"].notna()
     return pairs["stereo_antistereo" if part in _DIRECTIONS else "bias_type"] == part
@@ -75,7 +75,7 @@ def _sums(printed: Printed, rows: dict[str, dict[str, str]], model: str) -> Iter
 def _scores(
     printed: Printed, rows: dict[str, dict[str, str]], model: str, values: pd.DataFrame
 ) -> Iterator[Cell]:
-    """Every score of a model, from the values of its pairs."""
+    """Compute every score of a model from the values of its pairs."""
     from genprobe import metrics
     from genprobe.outcomes import table
 

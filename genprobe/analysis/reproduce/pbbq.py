@@ -4,11 +4,12 @@ The study's items and its models' answers are not public at this time, so no fol
 Tables 5 to 10 have a value for each model and category; Table 3 is their mean over the 16
 categories (its caption), Table 4 that over the eight models.
 
-Table 2's diversity cannot be what Appendix C defines. NGD is a sum over n = 1 to 4 of distinct over
-all n-grams (C.3): a longer n-gram is no less often distinct, so a sum of 0.75 would mean that at
-most 19 % of the words are; what is printed is a mean. The homogenisation score divides the sum over
-all ordered pairs by |D| - 1 (C.4), and so is |D| times the mean over pairs, of which it prints the
-mean. Beside the averages stands what the formulas give, |D| being the samples of Table 1.
+Table 2's diversity does not follow the definitions in Appendix C. NGD is defined as a sum over
+n = 1 to 4 of distinct over all n-grams (C.3). Longer n-grams are at least as often distinct, so a
+sum of 0.75 would mean that at most 19 % of the words are distinct; the printed value is a mean. The
+homogenisation score is defined as the sum over all ordered pairs divided by |D| - 1 (C.4), which is
+|D| times the mean over pairs; the printed value is the mean. The values by the formulas are shown
+beside the averages, with |D| the number of samples in Table 1.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def cells(folder: Folder, printed: Printed) -> Iterator[Cell]:
         yield printed.cell(printed.where("counts"), f"{column}, sum", total[column], summed)
     samples = sum(figure(row["samples"])[1] for row in counts)
     templates = sum(figure(row["templates"])[1] for row in counts)
-    # Of stereotypes no table has a count: the two that the text gives stand beside each other.
+    # No table counts the stereotypes: the two counts in the text are compared with each other.
     claims = {row["claim"]: row["figure"] for row in printed.rows("claims")}
     told = figure(claims["stereotypes (3.2, 3.5)"])[1]
     ours = (samples, templates, len(counts), told, told)
@@ -64,6 +65,6 @@ def cells(folder: Folder, printed: Printed) -> Iterator[Cell]:
 
 
 def _mean(texts: Sequence[str]) -> tuple[float, float]:
-    """Mean of printed figures, and by how much it may be off since they are rounded."""
+    """Compute the mean of printed figures, and its error from their rounding."""
     values = [figure(text) for text in texts]
     return sum(v for _, v, _ in values) / len(values), sum(h for _, _, h in values) / len(values)

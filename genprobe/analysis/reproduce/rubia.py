@@ -1,7 +1,7 @@
 """RuBia: 125 win rates of five models on Russian pairs, from their perplexities.
 
 The study publishes scored_data.tsv, with the perplexities of thirteen models in columns such as
-`ppl-pro-XGLM`; a pairs.csv may call them `ppl_pro:XGLM`. A tie is no win.
+`ppl-pro-XGLM`; a pairs.csv may call them `ppl_pro:XGLM`. A tie does not count as a win.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """SHADES: counts of its statements, by role, form and region, from the public table.
 
 Section 2 and Tables 4 and 6. A form counts every row that has it; "declaration" and
-"conversational" hold the forms that are annotated besides. Table 6 is headed "stereotypes
-recognized by at least 2 regions", but its figures are larger than the number of stereotypes: they
-are near the number of pairs of such a stereotype and a region that it is known in, which is what
-is counted here. Table 13 (F statistics) needs the scores of base models, which are not public.
+"conversational" include the annotated forms that Table 4 does not list. Table 6 is headed
+"stereotypes recognized by at least 2 regions", but its figures exceed the number of stereotypes.
+They are close to the number of pairs of such a stereotype and a region where it is known, which is
+counted here. Table 13 (F statistics) needs the scores of base models, which are not public.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ STATEMENTS = File(
     ("subset", "bias_type", "type", "stereotype_valid_regions"),
 )
 FILES = (STATEMENTS,)
-# What Table 4 counts together, and what it names in brackets.
+# Forms that Table 4 counts together, and the forms it names in brackets.
 _FORMS = {
     "declaration": ("declaration", "obligation", "aspiration"),
     "conversational": ("conversational", "question"),
@@ -33,7 +33,7 @@ _NAMES = {"region person": "regional person"}
 def cells(folder: Folder, printed: Printed) -> Iterator[Cell]:
     rows = folder.read(STATEMENTS)
     originals = rows[rows["subset"] == "_original"]
-    marked = int((rows["subset"].fillna("") != "").sum())  # six rows say neither
+    marked = int((rows["subset"].fillna("") != "").sum())  # six rows have neither value
     ours = {"stereotypes": len(originals), "contrasts": marked - len(originals)}
     for row in printed.rows("counts"):
         yield printed.cell(printed.where("counts"), row["what"], row["figure"], ours[row["what"]])
@@ -45,7 +45,9 @@ def cells(folder: Folder, printed: Printed) -> Iterator[Cell]:
     pairs = zip(originals["bias_type"], originals["stereotype_valid_regions"], strict=True)
     for types, regions in pairs:
         names = listed(regions)
-        for name in listed(types) if len(names) > 1 else ():  # a mixed type is one of its own
+        for name in (
+            listed(types) if len(names) > 1 else ()
+        ):  # a mixed type counts as a separate type
             known[_NAMES.get(name, name.replace("-", " "))] += len(names)
     for row in printed.rows("regions"):
         yield printed.cell(printed.where("regions"), row["bias"], row["figure"], known[row["bias"]])

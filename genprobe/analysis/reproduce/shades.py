@@ -1,9 +1,9 @@
 """SHADES: the labels of the recorded yes/no replies, and their shares by model, probe, language.
 
-Every label is derived again by the study's own reader (`judge --parser shades2025`); beside stand
-the shares that genprobe's reader gives. The study prints them as Figures 16 to 21, without
-numbers, so its labels are what ours are compared with. `published` holds the literal answer,
-before the study swaps yes and no for its third experiment.
+Every label is derived again with the study's own reader (`judge --parser shades2025`); the shares
+by genprobe's reader are shown beside. The study shows the shares only as Figures 16 to 21, without
+numbers, so our labels are compared with its labels. `published` is the literal answer, before the
+study swaps yes and no for its third experiment.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ def cells(folder: Folder, printed: Printed) -> Iterator[Cell]:
     with folder.at(REPLIES):
         _check(replies)
         replies = replies.assign(
-            model=replies["model"].map(clean),  # pandas has no groups of half a character
+            model=replies["model"].map(clean),  # pandas cannot group by lone surrogates
             theirs=_read(replies, "shades2025"),
             reader=_read(replies, ""),
         )
     same = int((replies["theirs"] == replies["published"]).sum())
     yield printed.cell("all replies", "labels", f"{len(replies):,}", same)
-    # The order of models and probes is that of the file; languages by name.
+    # Models and probes keep the order of the file; languages are sorted by name.
     for (model, probe), block in replies.groupby(["model", "probe"], sort=False):
         for lang, rows in block.groupby("lang"):
             table = f"{model}, {probe}, % of replies"
@@ -59,7 +59,7 @@ def cells(folder: Folder, printed: Printed) -> Iterator[Cell]:
 
 
 def _check(replies: pd.DataFrame) -> None:
-    """InputError for a cell that is empty or no label, with its row."""
+    """Raise InputError, with the row, for a cell that is empty or not a label."""
     for column in REPLIES.columns:
         labels = column == "published"
         for row, cell in replies[column].items():
@@ -71,7 +71,7 @@ def _check(replies: pd.DataFrame) -> None:
 
 
 def _read(replies: pd.DataFrame, parser: str) -> list[str]:
-    """Read every reply with a reader; their labels."""
+    """Read every reply with a reader and return the labels."""
     from genprobe.judges import Item, yesno
 
     judge = yesno.make(parser)

@@ -1,8 +1,8 @@
-"""Figures for papers: `draw` makes every figure that the runs allow.
+"""Draw figures for papers: `draw` makes every figure that the runs allow.
 
-One file a family of figures; `registry.module("figures", name)`. A file has `figures(data)`, which
-yields a `Figure` for each one that the data allow. What is drawn are scores, of the same measures
-and intervals as `genprobe score`: a figure shows nothing that its CSV does not say.
+Each file is a family of figures (`registry.module("figures", name)`) and has `figures(data)`, which
+yields every `Figure` that the data allow. Figures show scores, with the metrics and intervals of
+`genprobe score`; everything shown is also in the figure's CSV.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ FORMS = ("svg", "pdf", "csv", "tex")
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure before it is drawn.
+    """Describe a figure before it is drawn.
 
-    name: of its files, and what it shows. scores: all that is drawn, and no more. plot: draws it.
-    title: what it shows in a phrase, for a caption. across: the columns of `by` that head the
-    columns of the table. more: further numbers of each score that are drawn, such as quartiles.
+    name: base name of its files, saying what it shows. scores: exactly the scores drawn. plot:
+    draws it. title: a phrase for a caption. across: the columns of `by` that become columns of
+    the table. more: further numbers drawn for each score, such as quartiles.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Figure:
     plot: Callable[[], Canvas]
     across: tuple[str, ...] = ()
     more: Sequence[Mapping[str, JSON]] = field(default=())
-    tests: bool = False  # of statistics of tests, which have p-values and no intervals
+    tests: bool = False  # False for test statistics, which have p-values instead of intervals
 
 
 def found(
@@ -57,11 +57,11 @@ def found(
 ) -> list[Figure]:
     """Return the figures that these runs allow, by name.
 
-    What a figure leaves out is told to `note`. reviewed: a table of `review import`, of which the
-    corrected rates are a figure, too.
+    note: called with a line about anything a figure leaves out. reviewed: a table of
+    `review import`; its corrected rates become a figure. redact: omit figures by entity, since
+    entity names are words of the data.
 
-    redact: none by the entities that statements are about, which are words of the data.
-    RunError and InputError for a run that cannot be read or counted.
+    Raises RunError or InputError for a run that cannot be read or counted.
     """
     from genprobe.report.figures._data import Data
 
@@ -74,7 +74,7 @@ def found(
     figures: dict[str, Figure] = {}
     for name in registry.names("figures"):
         for figure in registry.module("figures", name).figures(data):
-            # What tells two names apart may be in a script that file names here do without.
+            # Two names may differ only in characters that file names leave out.
             names = itertools.chain(
                 [figure.name], (f"{figure.name}-{n}" for n in itertools.count(2))
             )
@@ -91,11 +91,12 @@ def draw(
     reviewed: str | Path | None = None,
     note: Note = quiet,
 ) -> list[Path]:
-    """Draw every figure that these runs allow into the folder `out`; the files, by name.
+    """Draw every figure that these runs allow into the folder `out`; return the files by name.
 
-    Of each figure NAME.svg, NAME.pdf, NAME.csv (exactly what is drawn) and NAME.tex (a table of
-    it, for booktabs). The same runs give the same bytes. Each file is whole or not there.
-    RunError where nothing can be drawn, or a file not be written; else as `found`.
+    Writes for each figure NAME.svg, NAME.pdf, NAME.csv (exactly what is drawn) and NAME.tex (a
+    table for booktabs). The same runs give the same bytes, and no file is written in part.
+
+    Raises RunError if nothing can be drawn or a file cannot be written; else as `found`.
     """
     figures = found(folders, redact=redact, reviewed=reviewed, note=note)
     if not figures:
@@ -120,14 +121,14 @@ def draw(
 
 
 def rendered(figure: Figure) -> Iterator[tuple[str, bytes]]:
-    """Return the form and the bytes of each file of a figure, by `FORMS`."""
+    """Return the bytes of each file of a figure, by file format (`FORMS`)."""
     from genprobe.report.figures import _plot
 
     with _plot.style():
         canvas = figure.plot()
         for form in FORMS[:2]:
             file = io.BytesIO()
-            # No date and no version: the same figure is the same file.
+            # No date and no version: the same figure must give the same bytes.
             gone = ("Date", "Creator") if form == "svg" else ("CreationDate", "Producer", "Creator")
             title = {"Title": re.sub("[\ufffe\uffff]", "", clean(figure.title))}  # no XML
             canvas.savefig(file, format=form, metadata={**dict.fromkeys(gone), **title})
@@ -138,6 +139,6 @@ def rendered(figure: Figure) -> Iterator[tuple[str, bytes]]:
 
 
 def stem(*parts: JSON) -> str:
-    """Return a name for a file from any words: lower case, letters, digits and hyphens."""
+    """Turn any words into a file name of lower-case letters, digits and hyphens."""
     words = [re.sub(r"[^a-z0-9]+", "-", str(part).lower()).strip("-") for part in parts if part]
     return "-".join(word for word in words if word)[:80]

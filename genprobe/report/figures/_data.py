@@ -1,4 +1,4 @@
-"""The runs of a set of figures: tables side by side, each with its name, and their scores."""
+"""Collect the runs of a set of figures as named tables, and compute their scores."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from genprobe.text.display import clean, label
 if TYPE_CHECKING:
     import pandas as pd
 
-# What makes a row of a table: two runs of one model that share one asked the same twice.
+# Columns that identify a row: runs of one model that share such a row asked the same thing twice.
 _ROW = (
     *("decode", "scorer", "lang", "probe", "statement", *FACETS, "sample"),
     *("item", "contrast", "condition"),
@@ -30,7 +30,7 @@ _ROW = (
 
 @dataclass(frozen=True)
 class Series:
-    """What one model said or preferred: its runs of one kind. name: unlike any other's."""
+    """Hold the runs of one model and one kind. name: unique among the series."""
 
     name: str
     runs: tuple[Run, ...]
@@ -39,7 +39,7 @@ class Series:
     def sign(self, metric: str) -> str:
         """Return the signature of a score of this metric.
 
-        Its name, or what else says its own version.
+        metric: its name, or another text that states its version.
         """
         known = metric if "/" in metric else metrics.find(metric).id
         signs = []
@@ -51,10 +51,10 @@ class Series:
 
 @dataclass(frozen=True)
 class Data:
-    """Hold the series of each command, and those of `choices` apart.
+    """Hold the series of each command, and those of `choices` separately.
 
-    They stand in the order they were given. redact: no text of the data may be drawn. corrected:
-    rates that people's review corrects, as corrected and as measured.
+    Series keep the order in which they were given. redact: no text of the data may be drawn.
+    corrected: rates corrected by a review, each also as measured.
     """
 
     kinds: dict[str, list[Series]]
@@ -91,9 +91,9 @@ class Data:
         by: Sequence[str],
         chosen: Callable[[pd.DataFrame], pd.DataFrame] | None = None,
     ) -> list[Score]:
-        """Scores of each series by itself, `model` being its name; of those that have the columns.
+        """Score each series that has the columns, separately; `model` is the series' name.
 
-        chosen: which rows of a table count. Scorers are told apart.
+        chosen: selects the rows of a table. Scorers are kept separate.
         """
         rows = []
         for one in series:
@@ -108,7 +108,7 @@ class Data:
 
 
 def _series(found: dict[tuple[str, str], list[tuple[Run, pd.DataFrame]]]) -> list[Series]:
-    """One series a model; where its runs ask the same twice, one a run."""
+    """Make one series per model, or one per run if a model's runs ask the same thing twice."""
     import pandas as pd
 
     names = model_names(run.spec for parts in found.values() for run, _ in parts)
@@ -120,7 +120,7 @@ def _series(found: dict[tuple[str, str], list[tuple[Run, pd.DataFrame]]]) -> lis
         key = [column for column in _ROW if column in whole]
         if len(parts) > 1 and whole.duplicated(key).any():
             folders = [run.folder.resolve() for run, _ in parts]
-            # As much of the path as tells them apart.
+            # As much of the path as makes the names unique.
             depth = next(
                 d
                 for d in itertools.count(1)
@@ -136,10 +136,7 @@ def _series(found: dict[tuple[str, str], list[tuple[Run, pd.DataFrame]]]) -> lis
 
 
 def shown(column: str, value: JSON) -> str:
-    """Return a value of a column of the cells in words.
-
-    A language by its English name and its code.
-    """
+    """Return a cell's value in words; a language as its English name and code."""
     from genprobe.report.sources import language
 
     text = label(value)
@@ -148,15 +145,15 @@ def shown(column: str, value: JSON) -> str:
 
 
 def values(scores: Sequence[Score], column: str) -> list[str]:
-    """Return the values of a column of the cells, as text, each once, in their order."""
+    """Return the distinct values of a column of the cells as text, in their order."""
     return list(dict.fromkeys(str(s.by[column]) for s in scores if column in s.by))
 
 
 def split(scores: Sequence[Score], columns: Sequence[str]) -> list[tuple[list[str], list[Score]]]:
-    """Split the scores by what is never drawn in one figure.
+    """Split the scores by columns that are never drawn in one figure.
 
-    For each combination of these columns: the values that tell it from the others (none of a column
-    that has but one), and its scores.
+    For each combination of values: the values that distinguish it (columns with a single value
+    are omitted), and its scores.
     """
     several = [c for c in columns if len(values(scores, c)) > 1]
     parts: dict[tuple[str, ...], list[Score]] = {}

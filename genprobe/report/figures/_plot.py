@@ -1,10 +1,10 @@
-"""How figures look: one style, and the few kinds of plot that they are made of.
+"""Define the common style of figures and the few kinds of plot that they use.
 
-The colours are those of Okabe & Ito (2008, "Color Universal Design"), in an order in which
-neighbours also differ in lightness; each goes with a marker of its own, so that nothing rests on
-colour alone. Text is text in SVG, and in PDF a font that is embedded. A label in another script is
-set in an installed font that has it (matplotlib shapes it with HarfBuzz); where none has, its
-characters are written as U+0928, never as boxes.
+The colours are those of Okabe & Ito (2008, "Color Universal Design"), ordered so that neighbours
+also differ in lightness; each has its own marker, so nothing depends on colour alone. SVG keeps
+text as text, and PDF embeds the fonts. A label in another script is set in an installed font that
+supports it (matplotlib shapes it with HarfBuzz); without one, its characters are written as code
+points such as U+0928, never as boxes.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
-COLUMN, PAGE = 3.3, 6.9  # inches: the column, and the width, of a page of the ACL or the ACM
+COLUMN, PAGE = 3.3, 6.9  # inches: one column, and the full text width, of an ACL or ACM page
 TALLEST = 9.0
-_FONT = "DejaVu Sans"  # comes with matplotlib, so that it is everywhere the same
+_FONT = "DejaVu Sans"  # comes with matplotlib, so figures look the same on every machine
 _SIZE = 7.0
 _INK, _GREY, _BAND = "#222222", "#767676", "#f3f3f3"
 
 
 @dataclass(frozen=True)
 class Look:
-    """How a series is drawn. hollow: the marker is filled with white; hatch: of a box."""
+    """Describe how a series is drawn. hollow: the marker is white inside; hatch: of its box."""
 
     colour: str
     marker: str
@@ -53,7 +53,7 @@ ANSWERS = {
 
 
 def looks(names: Sequence[str]) -> dict[str, Look]:
-    """Return a look for each name; after the eighth they come again with hollow markers."""
+    """Return a look for each name; after the eighth, looks repeat with hollow markers."""
     n = len(_COLOURS)
     return {
         name: Look(
@@ -69,9 +69,9 @@ def looks(names: Sequence[str]) -> dict[str, Look]:
 
 @contextlib.contextmanager
 def style() -> Iterator[None]:
-    """Return the settings in which a figure is made and saved.
+    """Return the matplotlib settings with which a figure is drawn and saved.
 
-    No setting outside is changed or heeded.
+    The user's own settings are neither used nor changed.
     """
     import matplotlib
 
@@ -82,7 +82,7 @@ def style() -> Iterator[None]:
             {
                 "font.family": [_FONT],
                 "font.size": _SIZE,
-                "text.parse_math": False,  # a name may have two dollars
+                "text.parse_math": False,  # a name with two dollar signs is not a formula
                 "axes.titlesize": _SIZE,
                 "axes.titleweight": "bold",
                 "axes.titlelocation": "left",
@@ -114,7 +114,7 @@ def style() -> Iterator[None]:
                 "savefig.facecolor": "white",
             }
         )
-        # What PDF fonts leave out of a subset is no news to anybody.
+        # Messages about tables dropped from font subsets are of no use to the user.
         logger = logging.getLogger("fontTools.subset")
         level = logger.level
         stack.callback(logger.setLevel, level)
@@ -127,22 +127,22 @@ def style() -> Iterator[None]:
 
 @functools.cache
 def _covers(path: str) -> frozenset[int]:
-    """Return the characters that a font file has; none for one that cannot be read."""
+    """Return the characters that a font file supports; none if it cannot be read."""
     from fontTools.ttLib import TTFont
 
     try:
         with TTFont(path, fontNumber=0, lazy=True) as font:
             return frozenset(font.getBestCmap() or ())
-    except Exception:  # other people's font files are broken in any way
+    except Exception:  # installed font files can be broken in many ways
         return frozenset()
 
 
 @functools.cache
 def _fonts() -> tuple[tuple[str, str], ...]:
-    """List the installed fonts that may set what DejaVu lacks: name and file.
+    """List the installed fonts (name and file) that may supply characters missing in DejaVu.
 
-    Upright and regular ones, those called `Sans` first, then by name. Matplotlib's stand-in for
-    missing letters is none.
+    Upright regular fonts, those called `Sans` first, then by name. Matplotlib's placeholder font
+    for missing characters is excluded.
     """
     from matplotlib import font_manager
 
@@ -157,10 +157,7 @@ def _fonts() -> tuple[tuple[str, str], ...]:
 
 @functools.cache
 def _font_for(char: str) -> str | None:
-    """Return the font that has a character: DejaVu, else an installed one.
-
-    None where none has it.
-    """
+    """Return a font that supports a character: DejaVu, else an installed one, else None."""
     from matplotlib import font_manager
 
     if ord(char) in _covers(font_manager.findfont(_FONT)):
@@ -169,18 +166,16 @@ def _font_for(char: str) -> str | None:
 
 
 def label(text: str, width: int = 28) -> str:
-    """Return a name as a figure shows it.
+    """Return a name as figures show it: one line, shortened, with characters that can be drawn.
 
-    On one line, shortened, every character one that can be drawn.
-
-    Adds the fonts that it takes to the current settings.
+    Adds the fonts it needs to the current settings.
     """
     import matplotlib
 
     shown = ""
     for char in shorten(clean(text), width):
         font = _font_for(char) if char.isprintable() or char in "\u200c\u200d" else None
-        if char in "\u200c\u200d":  # joiners are drawn by no font
+        if char in "\u200c\u200d":  # joiners have no glyph
             shown += char
             continue
         shown += char if font else f"U+{ord(char):04X}"
@@ -191,7 +186,7 @@ def label(text: str, width: int = 28) -> str:
 
 
 def counts(numbers: Sequence[int]) -> str:
-    """`102`, or `98–102`."""
+    """Write a set of counts as one number or as a range: `102` or `98–102`."""
     low, high = min(numbers), max(numbers)
     return f"{low}" if low == high else f"{low}–{high}"
 
@@ -201,10 +196,10 @@ def counts(numbers: Sequence[int]) -> str:
 
 @dataclass(frozen=True)
 class Scale:
-    """Hold the axis of values.
+    """Describe the axis of values.
 
-    percent: shares, drawn in %. limits: None is as the data are. middle: where a line stands for no
-    preference.
+    percent: draw shares in %. limits: of the axis; None to fit the data. middle: position of the
+    line for "no preference".
     """
 
     title: str
@@ -222,7 +217,7 @@ Key = tuple[str, str, str]  # panel, row, series
 def canvas(width: float, height: float, names: Iterable[str]) -> Canvas:
     """Return an empty figure.
 
-    names: all that it will show, whose fonts it must know from the start.
+    names: all labels that it will show, because their fonts must be set in advance.
     """
     from matplotlib.figure import Figure
 
@@ -241,10 +236,10 @@ def dots(
     across: int = 3,
     draw: Callable[[Axes, float, Score, Look, float], None] | None = None,
 ) -> Canvas:
-    """Small multiples of rows (from top to bottom), a point with its interval for each series.
+    """Draw panels of rows (top to bottom) with a point and its interval for each series.
 
-    points: (panel, row, series) -> score; what is not there, or has no value, is a gap. draw: what
-    is drawn at a height instead of a point.
+    points: (panel, row, series) -> score; a missing score or value leaves a gap. draw: a function
+    that draws something other than a point at a given height.
     """
     panels, rows, series = (list(dict.fromkeys(key[at] for key in points)) for at in range(3))
     series = [name for name in shown if name in series]
@@ -329,7 +324,7 @@ def _legend_columns(series: Sequence[str], width: float) -> int:
 
 
 def _counts(ax: Axes, numbers: Sequence[str]) -> None:
-    """n at the right of each row; above them all where it is the same."""
+    """Write n to the right of each row, or once above all rows if it is the same."""
     same = len(set(numbers)) == 1
     at = ax.get_yaxis_transform()
     size = _SIZE - 1
@@ -414,7 +409,7 @@ def boxes(
     shown: Mapping[str, Look],
     across: int = 3,
 ) -> Canvas:
-    """As `dots`, over a box of quartiles with whiskers from the 5th to the 95th percentile."""
+    """Draw `dots` over boxes of quartiles, with whiskers from the 5th to the 95th percentile."""
     of = {id(points[key]): spread for key, spread in spreads.items()}
 
     def draw(ax: Axes, y: float, score: Score, look: Look, room: float) -> None:
@@ -456,8 +451,8 @@ def lines(
 ) -> Canvas:
     """Draw curves of points with their intervals.
 
-    The intervals stand on both axes where x is a score; else the curves are moved apart a little. A
-    point without a value interrupts its curve.
+    If x is a score, intervals are drawn on both axes; else the curves are shifted slightly so that
+    they do not overlap. A point without a value interrupts its curve.
     """
     figure = canvas(COLUMN, 2.5 + 0.14 * len(curves), curves)
     ax = figure.subplots()
@@ -473,7 +468,7 @@ def panels(
     y: Scale,
     shown: Mapping[str, Look],
 ) -> Canvas:
-    """Draw curves as `lines` does, a panel for each part, side by side on one axis of values."""
+    """Draw curves as in `lines`, one panel per part, side by side with a common value axis."""
     names = list(dict.fromkeys(name for curves in parts.values() for name in curves))
     rows, columns = _shape(len(parts), 3)
     figure = canvas(PAGE, 2.3 * rows + 0.14 * len(names), [*parts, *names])
@@ -498,7 +493,9 @@ def _curves(
     shown: Mapping[str, Look],
 ) -> None:
     every = [at for points in curves.values() for at, _ in points if not isinstance(at, Score)]
-    aside = 0.015 * (max(every) - min(every)) if every else 0.0  # intervals side by side
+    aside = (
+        0.015 * (max(every) - min(every)) if every else 0.0
+    )  # shift the intervals sideways, so that they do not overlap
     for order, (name, points) in enumerate(curves.items()):
         look = shown[name]
         shift = aside * (order - (len(curves) - 1) / 2)
@@ -530,9 +527,8 @@ def heat(
 ) -> Canvas:
     """Draw the lower triangles of square tables.
 
-    (panel, row, column) -> value, 0 to `top`, and text.
-
-    The colours are viridis' sister for colour-blind readers, cividis, which is also even in grey.
+    Cells: (panel, row, column) -> value (0 to `top`) and text. The colour map is cividis, which
+    suits colour-blind readers and is uniform in grey.
     """
     import matplotlib
     import numpy as np
@@ -574,7 +570,7 @@ def heat(
 def crosses(
     points: Mapping[tuple[str, str, str], Score], x: tuple[str, Scale], y: tuple[str, Scale]
 ) -> Canvas:
-    """Small multiples of points with both their intervals, each with its name.
+    """Draw panels of named points with their intervals on both axes.
 
     points: (panel, name, metric) -> score; x, y: the metric of each axis."""
     panels = list(dict.fromkeys(key[0] for key in points))
@@ -620,7 +616,7 @@ def crosses(
 def _name_points(ax: Axes, named: Sequence[tuple[str, float, float]], points: float) -> None:
     """Write names beside their points, each where it covers the fewest others.
 
-    points: typographic points of a unit of both axes."""
+    points: typographic points per unit, for both axes."""
     size = _SIZE - 1
     taken = [(x - 1, y - 1, x + 1, y + 1) for _, x, y in named]  # the markers
     for text, x, y in named:

@@ -1,4 +1,4 @@
-"""The spread of a value over its units, which a box shows beside the mean."""
+"""Compute the spread of a value over its units, drawn as a box beside the mean."""
 
 from __future__ import annotations
 

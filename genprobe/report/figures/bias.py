@@ -1,7 +1,7 @@
-"""SHADES' bias scores by language, bias type and entity (SHADES, Figures 5, 13 and 14).
+"""Draw bias scores by language, bias type and entity (SHADES, Figures 5, 13 and 14).
 
-A box is the spread over pairs of an original and a contrast; the diamond is the mean, `bias-score`,
-with its bootstrap interval over originals.
+A box shows the spread over pairs of an original and a contrast; the diamond is the mean,
+`bias-score`, with its bootstrap interval over originals.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from genprobe.report.figures._spread import spread
 
 _NAMES = {"lang": "language", "bias_type": "bias type", "entity": "entity"}
 MOST = 40  # rows of a figure
-SEPARATE = 4  # languages that have a panel each; more of them are one
+SEPARATE = 4  # most languages that get a panel each; more share one panel
 SCALE = Scale("bias score (nats a token); above 0: the stereotype is likelier", False, None, 0.0)
 
 
@@ -82,7 +82,7 @@ def _figure(
 
 
 def _spread(series: Sequence[Series], score: Score) -> dict[str, float]:
-    """Return the percentiles of the pairs that a score counts."""
+    """Return the percentiles of the values of the pairs that a score counts."""
     table = next(s.table for s in series if s.name == score.by["model"])
     here = table["scorer"] == "bias"
     for column, value in score.by.items():

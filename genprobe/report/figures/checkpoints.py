@@ -1,10 +1,8 @@
-"""Win rate over the checkpoints of one model, by language: Aqbileq, Figure 5.
+"""Draw the win rate over the checkpoints of a model, by language (Aqbileq, Figure 5).
 
-Where there are checkpoints of several models (one a corpus), a panel each stands side by side in
-one figure besides: Aqbileq, Figures 8, 11 and 12.
-
-Where the pairs have subdomains, the mean of their win rates (S_D), which the study plots, has a
-figure of its own.
+If there are checkpoints of several models (one per corpus), a further figure shows them in panels
+side by side (Aqbileq, Figures 8, 11 and 12). If the pairs have subdomains, the mean of the
+subdomains' win rates (S_D), which the study plots, has its own figure.
 """
 
 from __future__ import annotations
@@ -107,10 +105,10 @@ def _beside(
 
 
 def checkpoint(series: Series) -> tuple[str, int | None]:
-    """Tell which model a series is a checkpoint of, and its step.
+    """Return the model that a series is a checkpoint of, and its step.
 
-    As the revision is called, or the last part of a served model's path, or the run's folder; no
-    step where none of them says one.
+    The step is read from the name of the revision, the last part of a served model's path, or the
+    run's folder; None if none of them contains one.
     """
     run = series.runs[0]
     model = run.spec.model.rstrip("/")

@@ -1,4 +1,4 @@
-"""Win rate over the share of Russian words in code-mixed pairs, in five bins: Aqbileq, Figure 6."""
+"""Draw the win rate by share of Russian words in code-mixed pairs (five bins; Aqbileq, Fig. 6)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def figures(data: Data) -> Iterator[Figure]:
         curves = {
             model: [
                 (points[model, at, "mixing-share"], points[model, at, "mixing"])
-                # What is in no bin is left out, and only told.
+                # Pairs in no bin are left out; only their number is reported.
                 for at in sorted({b for m, b, _ in points if m == model and b is not None}, key=str)
             ]
             for model in values(part, "model")

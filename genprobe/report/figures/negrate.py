@@ -1,7 +1,7 @@
-"""How many templates have mostly negative stories, by domain and model: Aqbileq, Figure 7.
+"""Draw the share of templates with mostly negative stories, by domain and model (Aqbileq, Fig. 7).
 
-Corrected for the errors that the classifier makes on labelled stories, where its card has them, and
-beside it as measured.
+Shown as measured and, if the classifier's card has its errors on labelled stories, also corrected
+for these.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _TITLES = {corrected.NAME: "corrected", "negrate": "as measured"}
 
 
 def figures(data: Data) -> Iterator[Figure]:
-    """Draw NegRate by domain, one figure a language."""
+    """Draw NegRate by domain, one figure per language."""
     series = data.of_kind("stories", ("sentiment", "domain"))
     known = [one for one in series if {"classifier", "lang"} <= set(one.table)]
     scores = [

@@ -1,6 +1,7 @@
-"""What models say against what they prefer, of the same statements (docs/paradigms.md).
+"""Compare what models say with what they prefer, for the same statements (docs/paradigms.md).
 
-`say-prefer`: a point a language, a panel a model. `say-prefer-table`: the four cells of the 2 x 2.
+`say-prefer`: one point per language, one panel per model. `say-prefer-table`: the four cells of
+the 2 x 2 table.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rates as people's review corrects them, and beside them as the judge measured them."""
+"""Draw rates as corrected by a review, beside the rates as the judge measured them."""
 
 from __future__ import annotations
 

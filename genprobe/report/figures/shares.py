@@ -1,7 +1,7 @@
-"""What is answered: shares of yes, no and ambiguous, by model and by language.
+"""Draw the shares of yes, no and ambiguous answers, by model and by language.
 
-As SHADES, Figures 16 to 21, but shares of replies in all of them, with intervals, and never pooled
-over models. `-declared`: recognised declarations alone, the statements of those figures.
+Like SHADES, Figures 16 to 21, but always as shares of replies, with intervals, and never pooled
+over models. `-declared`: only recognised declarations, the statements of those figures.
 """
 
 from __future__ import annotations
@@ -80,5 +80,5 @@ def _models(name: str, title: str, scores: Sequence[Score]) -> Figure:
 
 
 def _sorted(scores: Sequence[Score], row: str) -> Sequence[Score]:
-    """Languages by their names; else as they came. The answers keep their order."""
+    """Sort languages by name and leave all else, including the answers, in the given order."""
     return sorted(scores, key=lambda s: shown("lang", s.by[row])) if row == "lang" else scores

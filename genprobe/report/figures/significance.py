@@ -1,10 +1,11 @@
-"""Which distributions of bias scores differ, pair by pair: SHADES, Figures 6 and 15.
+"""Show which distributions of bias scores differ, pair by pair (SHADES, Figures 6 and 15).
 
-Two-sample Kolmogorov-Smirnov tests of the bias scores of originals (the mean over their contrasts)
-under one model, in one language where bias types are compared; p-values resample statements
-(`inference.pairwise_ks`) and are corrected by Holm over all tests of the figure. One stratum: the
-statistic D, with a star where p < 0.05. Several: in how many of those that could be tested p is
-below. SHADES joined the two samples before the test, which makes pure noise significant.
+Two-sample Kolmogorov-Smirnov tests compare the bias scores of originals (the mean over their
+contrasts) under one model, and in one language when bias types are compared. p-values come from
+resampling statements (`inference.pairwise_ks`), with Holm's correction over all tests of the
+figure. With one stratum the figure shows the statistic D, with a star if p < 0.05; with several,
+the share of tested strata where p < 0.05. SHADES joined the two samples before the test, which
+makes pure noise significant.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from genprobe.report.figures._data import Data, Series
 from genprobe.report.figures._plot import heat
 from genprobe.statistics import ALPHA, adjusted, resampled, wilson
 
-LEAST = 5  # originals that a sample needs
-# What is compared -> what is held fixed.
+LEAST = 5  # minimum number of originals in a sample
+# Column compared -> columns held fixed.
 _WITHIN = {"lang": ["model"], "bias_type": ["model", "lang"], "model": ["lang"]}
 _NAMES = {"lang": "language", "bias_type": "bias-type", "model": "model"}
 
@@ -46,7 +47,7 @@ def figures(data: Data) -> Iterator[Figure]:
 
 
 def _values(series: Series) -> pd.DataFrame:
-    """One row an original: model, lang, bias_type, statement, value, its mean bias score."""
+    """Return one row per original: model, lang, bias_type, statement, value (mean bias score)."""
     rows = series.table[series.table["scorer"] == "bias"]
     rows = rows.assign(value=rows["pro"] - rows["anti"], statement=cluster(rows, "item"))
     rows = rows[(rows["left_out"] == "") & np.isfinite(rows["value"])].assign(model=series.name)
@@ -55,10 +56,10 @@ def _values(series: Series) -> pd.DataFrame:
 
 
 def pairwise(found: pd.DataFrame, column: str, within: Sequence[str]) -> pd.DataFrame:
-    """Test every two groups of a column in every stratum.
+    """Test every pair of groups of a column in every stratum.
 
-    Columns: a, b, the columns `within`, n, statistic, p and p_adjusted, by Holm over all rows.
-    Groups of fewer than `LEAST` originals are not tested.
+    Returns the columns a, b, those in `within`, n, statistic, p and p_adjusted (Holm, over all
+    rows). Groups of fewer than `LEAST` originals are not tested.
     """
     strata = []
     for names, stratum in found.groupby(list(within), observed=True):
@@ -84,7 +85,7 @@ def _signed(series: Sequence[Series], version: str) -> str:
 
 
 def _figure(table: pd.DataFrame, column: str, sign: str) -> Figure:
-    """table: of `pairwise`."""
+    """Make the figure from the table that `pairwise` returns."""
     strata = len(table[_WITHIN[column]].drop_duplicates())
     scores, more, cells = [], [], {}
     for (a, b), tests in table.groupby(["a", "b"], sort=True, observed=True):
@@ -107,7 +108,7 @@ def _figure(table: pd.DataFrame, column: str, sign: str) -> Figure:
         more.append({"largest_p_adjusted": float(tests["p_adjusted"].max())})
     names = sorted({name for _, a, b in cells for name in (a, b)})
     words = _NAMES[column].replace("-", " ")
-    # Samples may all be alike, and a scale of colours must have a length.
+    # All statistics may be 0, but the colour scale needs a positive length.
     top = 1.0 if strata > 1 else max(v for v, _ in cells.values()) or 1.0
     what = "D; *: p < 0.05 (Holm)"
     if strata > 1:

@@ -1,6 +1,6 @@
-"""How sure a model is of what it chooses, by condition: PBBQ, Figure 3.
+"""Draw the uncertainty of a model's choices, by condition (PBBQ, Figure 3).
 
-A box is the spread over choices; the diamond is the mean, `uncertainty`, with its interval.
+A box shows the spread over choices; the diamond is the mean, `uncertainty`, with its interval.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What the wording does, of runs that asked a panel: its dots, and what an answer depends on.
+"""Draw the effect of the wording in runs that asked a panel of wordings.
 
-`wordings-by-model`: the share of each wording, and the mean over wordings with its interval for one
-not yet written (docs/wordings.md). `components-by-model`: of the variance of one answer, the share
-that each effect has (`analysis.components`). Of stories, essays and choices the names begin with
+`wordings-by-model`: the share for each wording, and the mean over wordings with its interval for a
+new wording (docs/wordings.md). `components-by-model`: the share of each effect in the variance of
+one answer (`analysis.components`). Names of figures of stories, essays and choices begin with
 these words.
 """
 
@@ -25,10 +25,10 @@ OVER = "over wordings"
 
 @dataclasses.dataclass(frozen=True)
 class _Kind:
-    """A kind of run that may ask in several wordings.
+    """Describe a kind of run that may ask in several wordings.
 
-    measures: what is drawn. share: of what they are shares. one: a single one of these. apart:
-    columns over which the measures are never averaged; each value has a panel.
+    measures: the metrics drawn. share: what they are shares of (plural). one: the same in the
+    singular. apart: columns that the metrics are never averaged over; each value has a panel.
     """
 
     measures: tuple[str, ...]
@@ -37,7 +37,7 @@ class _Kind:
     apart: tuple[str, ...] = ()
 
     def panel(self, measure: str, score: Score) -> str:
-        """Name the panel in which a score stands."""
+        """Return the name of the panel that a score belongs to."""
         here = [label(score.by[name]) for name in self.apart if score.by.get(name) is not None]
         return ", ".join([measure, *here])
 
@@ -66,7 +66,7 @@ def _dots(data: Data, series: Sequence[Series], kind: _Kind, before: str) -> Ite
     apart = [name for name in kind.apart if all(name in one.table for one in series)]
     points: dict[Key, Score] = {}
     for measure in kind.measures:
-        bare = [  # each is one draw, and has no interval
+        bare = [  # a single wording is one draw and gets no interval
             dataclasses.replace(score, low=None, high=None)
             for score in data.scores(series, [measure], [*apart, "wording"])
         ]
@@ -77,7 +77,7 @@ def _dots(data: Data, series: Sequence[Series], kind: _Kind, before: str) -> Ite
         panels = [kind.panel(measure, score) for score in bare]
         for score in (*bare, *over):
             panel = kind.panel(measure, score)
-            if panels.count(panel) > 1:  # a frame of essays may have one wording alone
+            if panels.count(panel) > 1:  # an essay frame may have only one wording
                 points[panel, str(score.by["model"]), str(score.by["wording"])] = score
     scores = list(points.values())
     if not scores:
@@ -96,7 +96,7 @@ def _components(series: Sequence[Series], kind: _Kind, before: str) -> Iterator[
         for measure in kind.measures:
             try:
                 made = components.of_outcomes(one.table, measure, apart, [], one.sign)
-            except InputError:  # nothing of it was asked, or nothing varies
+            except InputError:  # nothing of this kind was asked, or nothing varies
                 continue
             found += [dataclasses.replace(s, by={"model": one.name, **s.by}) for s in made]
     if not found:
