@@ -1,4 +1,4 @@
-"""The records of a run: frozen dataclasses, one JSON object a line, unknown fields refused.
+"""Define the records of a run: frozen dataclasses, one JSON object per line, no unknown fields.
 
 `runs/README.md` is generated from the field comments below (`python -m genprobe.runs.run`).
 """
@@ -20,7 +20,7 @@ JSON = str | int | float | bool | None | list["JSON"] | dict[str, "JSON"]
 
 
 def canonical(value: Any) -> str:
-    """JSON text of `value` that is the same for equal values: sorted keys, no spaces, ASCII.
+    """Write `value` as JSON text that is the same for equal values: sorted keys, no spaces, ASCII.
 
     ASCII escapes keep lone surrogates, which models do produce, readable and writable.
     """
@@ -28,12 +28,12 @@ def canonical(value: Any) -> str:
 
 
 def digest(value: Any, length: int = 16) -> str:
-    """First `length` hex digits of the SHA-256 of `canonical(value)`."""
+    """Return the first `length` hex digits of the SHA-256 of `canonical(value)`."""
     return hashlib.sha256(canonical(value).encode("ascii")).hexdigest()[:length]
 
 
 class Record:
-    """What every record can do: become a line of JSON and come back from one."""
+    """Convert a record to a line of JSON and back (base class of all records)."""
 
     def to_json(self) -> str:
         # One pass over the fields in their order; ASCII, so that U+2028 or a lone surrogate
@@ -42,9 +42,9 @@ class Record:
 
     @classmethod
     def from_json(cls, line: str | bytes) -> Self:
-        """Parse one line. RunError for anything that is not exactly this record."""
+        """Parse one line. Raises RunError for anything that is not exactly this record."""
         try:
-            # Of bytes, json would first look which encoding they are in.
+            # Given bytes, json would first detect their encoding.
             text = line.decode("ascii") if isinstance(line, bytes) and line.isascii() else line
             row = json.loads(text)
         except (ValueError, RecursionError) as error:
@@ -55,17 +55,21 @@ class Record:
 
     @classmethod
     def from_dict(cls, row: dict[str, Any]) -> Self:
-        """Make a record of its fields. RunError for others, and for values of another type."""
+        """Make a record from its fields. Raises RunError for other fields or types of values."""
         shape = (cls, *row, *map(type, row.values()))
         if shape not in _WHOLE:
             kinds = _kinds(cls)
             values = _checked(cls, kinds, row)
-            if list(values) != list(kinds):  # by hand, or from before a field with a default
+            if list(values) != list(
+                kinds
+            ):  # written by hand, or before a field with a default was added
                 return cls(**values)
-            if all(map(operator.is_, values.values(), row.values())):  # 1 is no 1.0 here
+            if all(
+                map(operator.is_, values.values(), row.values())
+            ):  # 1 is not accepted as 1.0 here
                 _WHOLE.add(shape)
             row = values
-        # A frozen dataclass sets its fields one by one, which takes longer than to parse the line.
+        # Faster than the constructor: a frozen dataclass sets its fields one by one.
         made = object.__new__(cls)
         made.__dict__.update(row)
         return made
@@ -100,7 +104,7 @@ def _checked(
     return values
 
 
-# Class, names and types of rows that were found to be whole records as they stand.
+# (class, names, types) of rows already known to be valid records without conversion.
 _WHOLE: set[tuple[Any, ...]] = set()
 _KINDS: dict[type, dict[str, tuple[tuple[type, ...], bool]]] = {}
 
@@ -121,12 +125,12 @@ def _kinds(cls: type) -> dict[str, tuple[tuple[type, ...], bool]]:
 
 
 def described(doc: str, **more: Any) -> Any:
-    """Make a field of a record, with what it holds in words."""
+    """Make a field of a record, with a description of its content."""
     return field(metadata={"doc": doc}, **more)
 
 
-# What the asking of one question about one statement may vary in: keys of `Request.facets`, and
-# columns of the outcomes.
+# Ways in which requests for one question about one statement may differ: keys of
+# `Request.facets`, and columns of the outcomes.
 FACETS = ("wording", "order", "persona", "instruction")
 
 
@@ -191,9 +195,9 @@ class Request(Record):
         options: dict[str, list[str]] | None = None,
         facets: dict[str, str] | None = None,
     ) -> Request:
-        """Make a request, with the id and the seed that follow from what it asks.
+        """Make a request and derive its id and seed from its content.
 
-        base: the seed of the run. The other arguments are the fields of these names.
+        base: the seed of the run. The other arguments are the fields of the same names.
         """
         name = request_id(statement, lang, pack, probe, messages, sample, decode, options)
         seed = derive_seed(base, name, sample)
@@ -201,7 +205,7 @@ class Request(Record):
         return cls(name, *what, options or {}, facets or {})
 
     def to_json(self) -> str:
-        # Without a panel a request is the line that it was before there were any.
+        # Without a panel, a request gives the same line as before panels were introduced.
         row = vars(self) if self.facets else {k: v for k, v in vars(self).items() if k != "facets"}
         return json.dumps(row, separators=(",", ":"), ensure_ascii=True)
 
@@ -324,7 +328,7 @@ class Score(Record):
 
     @property
     def band(self) -> tuple[float, float] | None:
-        """Lowest and highest of the readings: no interval. None where no reader has a figure."""
+        """Return the lowest and highest reading (no interval); None if no reader has a figure."""
         values = [value for value in (self.readings or {}).values() if value is not None]
         return (min(values), max(values)) if values else None
 
@@ -355,11 +359,11 @@ def request_id(
     decode: str = "free",
     options: Any = None,
 ) -> str:
-    """16 hex digits from the content of a request, so that runs of different models pair."""
+    """Hash the content of a request to 16 hex digits, equal in runs of different models."""
     content = [statement, lang, pack, probe, messages, sample]
     return digest([*content, decode, options] if options else content)
 
 
 def derive_seed(base: int, request: str, sample: int) -> int:
-    """Derive a 31-bit seed of base seed, request id and sample number, and nothing else."""
+    """Derive a 31-bit seed from the base seed, the request id and the sample number only."""
     return int(digest([base, request, sample], 8), 16) & 0x7FFFFFFF

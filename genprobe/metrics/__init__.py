@@ -1,8 +1,8 @@
-"""Metrics turn outcomes into scores. Each file has a family; `registry.module("metrics", name)`.
+"""Turn outcomes into scores. Each file is a family; `registry.module("metrics", name)`.
 
 A metric file has `METRICS: tuple[Metric, ...]`. A metric defines its units (replies, items, pairs)
-and gives each unit additive statistics; its value is a function of their sum. So counting, cells,
-exclusions and intervals are written only once, here and in `statistics`.
+and gives each unit additive statistics; its value is a function of their sum. Counting, cells,
+exclusions and intervals are therefore written only once, here and in `statistics`.
 """
 
 from __future__ import annotations
@@ -320,7 +320,7 @@ def no_reply(outcomes: pd.DataFrame, judged: str) -> pd.Series:
 
 
 def once(rows: pd.DataFrame, keys: Sequence[str], metric: str) -> None:
-    """Check that no item stands twice. InputError, with the columns that could tell them apart."""
+    """Raise InputError if an item occurs twice, naming columns that could distinguish the rows."""
     twice = rows.duplicated(list(keys), keep=False)
     if not twice.any():
         return
@@ -341,7 +341,7 @@ def spoken(outcomes: pd.DataFrame) -> pd.DataFrame:
 
 
 def not_clear(outcomes: pd.DataFrame) -> pd.Series:
-    """Say why a planned reply is no clear answer, "" if it is: as `no_reply`, else its kind."""
+    """Say why a planned reply is no clear answer (as `no_reply`, else its kind), or return ""."""
     reason = no_reply(outcomes, "answer")
     unclear = (reason == "") & (outcomes["answer"] == "ambiguous")
     why: Any = "unclear"

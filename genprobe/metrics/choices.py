@@ -1,9 +1,9 @@
-"""What a model chooses: accuracy, and which group it chooses when it is wrong (BBQ, PBBQ).
+"""Measure choices: accuracy, and which group a model chooses when it is wrong (BBQ, PBBQ).
 
 The unit is a choice: one question in one order of its options, from one model, by one scorer.
 Orders of one question, and questions made of one template, are one cluster. Ambiguous and
 disambiguated contexts are never pooled: right is "unknown" in one, a group in the other.
-`target` is the option that the stereotype would have, `counter` the other group (choices.py).
+`target` is the option that fits the stereotype, `counter` the other group (choices.py).
 `docs/preferences.md` says when to use which.
 """
 
@@ -67,7 +67,7 @@ def _no_answer(rows: pd.DataFrame) -> pd.Series:
 
 
 def _not_known(rows: pd.DataFrame, reason: pd.Series) -> pd.Series:
-    """As `reason`, and `no target` where it is not known which option is the target."""
+    """Say why a row is left out: as `reason`, or `no target` if the target option is unknown."""
     unknown = rows[["target", "counter"]].isna().any(axis=1)
     return reason.mask((reason == "") & unknown, "no target")
 

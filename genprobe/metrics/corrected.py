@@ -1,9 +1,10 @@
 """Correct NegRate for the errors of the classifier, with an interval that includes them.
 
-A template is negative where more than half of its stories *truly* are. What is seen is how many
-the classifier calls negative, k of n. It errs at the rates that its card has from labelled
-stories of the language: it calls a truly negative story so with chance s, another one with chance
-f. The correction is for the majority: for a template with share p of negative stories,
+A template is negative if more than half of its stories *truly* are. Observed is only how many
+the classifier calls negative, k of n. Its error rates are those on its card, from labelled stories
+in the language: it calls a truly negative story negative with probability s, and any other story
+with probability f. The correction is for the majority: for a template with share p of negative
+stories,
 
     P(k) = sum over j of P(j truly negative of n) × P(k called so | j, s, f)
 
@@ -12,8 +13,8 @@ stories about one template. The most likely mean and likeness of that beta, with
 measured, give the corrected rate: the share of templates of which more than half are truly
 negative.
 
-The interval holds the rates that a likelihood-ratio test does not reject, with mean, likeness, s
-and f free: the labelled stories are part of the likelihood, so a small set of them widens it.
+The interval contains the rates that a likelihood-ratio test does not reject, with mean, likeness,
+s and f free: the labelled stories are part of the likelihood, so a small set widens the interval.
 Templates of one statement (wordings, languages) count for less, by their design effect.
 `benchmarks/negrate.py` says how often it covers the truth. The errors are assumed to be the same in
 every template of a language; if they are not, only a review of the run helps (`score --reviewed`),
@@ -41,12 +42,12 @@ from genprobe.records import Score
 from genprobe.statistics import LEVEL, Array, Interval, wilson
 
 NAME = "negrate-corrected"
-Errors = tuple[float, float, float, float]  # as `known_errors`
+Errors = tuple[float, float, float, float]  # in the form of `known_errors`
 MOST = 15  # stories of a template that are counted; more are an even sample of them
 LIKENESS = (0.001, 0.03, 0.08, 0.15, 0.25, 0.35, 0.5, 0.65, 0.8, 0.93)  # of two seeds' labels
-MEANS = 81  # shares of negative stories that are looked at
-ERRORS = 11  # values of s and of f that are looked at
-DIFFER = 0.01  # chance below which a card and a review have other errors
+MEANS = 81  # grid of shares of negative stories
+ERRORS = 11  # grid of values of s and of f
+DIFFER = 0.01  # p-value below which the errors of a card and of a review count as different
 WIDE = 0.5  # an interval from here on says that the classifier cannot tell
 
 # The columns of the statistics: called negative and stories, of those labelled negative and of the
@@ -185,7 +186,7 @@ def interval(units: Array, level: float = LEVEL) -> Interval | None:
 
 
 def design_weight(sizes: Array, hits: Array) -> float:
-    """Return what one unit counts for, where several are of one cluster.
+    """Return the weight of one unit if several units share a cluster.
 
     sizes, hits: (clusters,) units, and those of them that count as a hit. 1 over the design effect
     of the share of hits (Kish 1965), never more than 1.
@@ -221,8 +222,8 @@ def statistics(called: Array, stories: Array, known: Array) -> Array:
 def known_errors(classifier: str, lang: str) -> Errors | None:
     """Return how often a classifier calls labelled stories of a language negative.
 
-    Called negative and stories, of the truly negative ones and of the others. None where the card
-    does not say.
+    For truly negative stories and for the others: the number called negative and the total. None
+    if the card does not have them.
     """
     try:
         card = cards.load(classifier)
@@ -246,10 +247,10 @@ def known_errors(classifier: str, lang: str) -> Errors | None:
 
 
 def both_errors(card: Errors | None, review: Errors | None) -> Errors | None:
-    """Pool the errors of a card and of a review of the run, which are counts of labelled stories.
+    """Pool the errors of a card and of a review of the run (counts of labelled stories).
 
-    They are added. Where they surely differ (Fisher's exact test of either rate, p < 0.01), the
-    review alone counts: it is of these stories.
+    The counts are added. If they differ significantly (Fisher's exact test of either rate,
+    p < 0.01), only the review is used, because it is about these stories.
     """
     from scipy.stats import fisher_exact
 
@@ -286,7 +287,7 @@ def _corrected(
     Left out: those with fewer than three stories that count, and those whose classifier was never
     measured on stories in the language (`unmeasured`).
     """
-    # A story that was not read has no classifier; its template has that of the others.
+    # A story that was not read has no classifier; its template has that of its other stories.
     same = [c for c in TEMPLATE if c in outcomes]
     whole = outcomes.groupby(same, dropna=False, observed=True)["classifier"].transform("first")
     keys = [*by, *(c for c in ("classifier", "lang") if c not in by)]
@@ -316,7 +317,7 @@ def cautions(outcomes: pd.DataFrame) -> list[str]:
     for name, lang in sorted(used.itertuples(index=False, name=None)):
         try:
             found.append(cards.load(name).caution(lang))
-        except InputError:  # a card of another machine
+        except InputError:  # the card describes another machine
             found.append(
                 f"the card of the classifier {name} is missing, so its accuracy in {lang} is "
                 "unknown"

@@ -1,4 +1,4 @@
-"""Measures that compare replies: to two questions, or about two groups."""
+"""Compare replies: to a question and its reverse, or about two groups."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _acquiescence(outcomes: pd.DataFrame, by: list[str]) -> Units:
     same = (both["answer_1"] == both["answer_2"]).to_numpy(bool, na_value=False)
     counted = (reason == "").to_numpy(bool)
     hits = (same & counted).astype(float)
-    # What was asked on both sides, and came or failed, could be either.
+    # Items asked on both sides, with replies or failed requests, could count either way.
     unread = both[["__reason_1", "__reason_2"]].isin(["missing", "unjudged"])
     asked = (reason != "one question only") & ~unread.any(axis=1)
     possible = np.column_stack([hits, np.where(counted, hits, 1.0)])
@@ -67,7 +67,7 @@ def _contrast_gap(outcomes: pd.DataFrame, by: list[str]) -> Units:
     """
     rows = outcomes[outcomes["measures"] == "endorsed"]
     pair = rows["pair"].astype(object)
-    # A statement without a pair stands alone, and is counted as that.
+    # A statement without a pair forms a unit alone and is counted as an exclusion.
     pair = pair.where(pair.notna() & (pair != ""), "\0" + rows["statement"].astype(str))
     rows = rows.assign(__pair=pair, __other=rows["role"] != "original")
     rows = rows.sort_values(["__other", "statement"], kind="stable")
@@ -75,7 +75,7 @@ def _contrast_gap(outcomes: pd.DataFrame, by: list[str]) -> Units:
     keys += [c for c in by if c in ("probe", "sample")]
     grouped = rows.groupby([*keys, "__pair"], sort=True, dropna=False, observed=True)
     rows = rows.assign(__unit=grouped.ngroup())
-    # The first row of a pair, of its original if it has one, says to which cell it belongs.
+    # A pair belongs to the cell of its first row (of the original, if it has one).
     units = rows.drop_duplicates("__unit").set_index("__unit").sort_index()
     planned = rows.groupby(["__unit", "role"], observed=True).size().unstack(fill_value=0)
     planned = planned.reindex(index=units.index, columns=SIDES, fill_value=0)

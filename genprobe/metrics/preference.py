@@ -1,4 +1,4 @@
-"""Which of two sentences a model prefers: win rates, bias scores, and the studies' own measures.
+"""Measure which of two sentences a model prefers: win rates, bias scores, published metrics.
 
 The unit is a pair: one original and one contrast, in one language, from one model, by one scorer
 (logprob.py; the scorer is not known of values from elsewhere). Models and scorers are never
@@ -49,7 +49,7 @@ def _no_interval(sums: Array) -> Interval | None:
 
 
 def left_out(outcomes: pd.DataFrame, values: Collection[str]) -> pd.Series:
-    """Why a row is left out, "" where it is not: its own reason, or `missing`."""
+    """Say why a row is left out (its own reason, or `missing`), or return ""."""
     reason = pd.Series("", outcomes.index, dtype=object)
     if "left_out" in outcomes:
         reason = outcomes["left_out"].astype(object).fillna("")
@@ -57,7 +57,7 @@ def left_out(outcomes: pd.DataFrame, values: Collection[str]) -> pd.Series:
 
 
 def _by_scorer(outcomes: pd.DataFrame, scorers: Collection[str]) -> pd.DataFrame:
-    """Return the rows of these scorers; all, where the scorer is not known."""
+    """Return the rows of these scorers; all rows if the scorer is not known."""
     return outcomes[outcomes["scorer"].isin(list(scorers))] if "scorer" in outcomes else outcomes
 
 
@@ -79,7 +79,7 @@ def _win_rate(outcomes: pd.DataFrame, by: list[str]) -> Units:
 
 
 def _ties(outcomes: pd.DataFrame, by: list[str]) -> Units:
-    """Share of pairs with equal values, which no measure here counts as a preference."""
+    """Count the share of pairs with equal values, which no metric counts as a preference."""
     reason = left_out(outcomes, _NEEDS)
     return _units(outcomes, by, reason, outcomes["pro"] == outcomes["anti"], 1.0)
 
@@ -156,9 +156,9 @@ def _bpr(outcomes: pd.DataFrame, by: list[str]) -> Units:
 def _t_units(outcomes: pd.DataFrame, by: list[str]) -> Units:
     """Sum what the paired t-test of log P(S) against log P(AS) needs; its p is two-sided.
 
-    AfriStereo 5.5 holds it for the test of the ratio above. It is not: it tests the mean
-    difference, which a few long sentences can make; and it takes pairs for independent. No p where
-    all differences are equal.
+    AfriStereo 5.5 uses it as the test of the ratio above. It is not: it tests the mean difference,
+    which a few long sentences can dominate, and assumes that pairs are independent. No p if all
+    differences are equal.
     """
     rows, reason = _gaps(outcomes, SUMMED)
     gap = rows["__gap"]
@@ -181,9 +181,9 @@ def _t_test(sums: Array) -> Array:
 def _sign_units(outcomes: pd.DataFrame, by: list[str]) -> Units:
     """Count wins for the exact sign test: are as many pairs preferred one way as the other?
 
-    Two-sided. Ties say nothing and are left out (Dixon & Mood 1946, JASA 41:557). It is the test
-    that fits the ratio; it takes pairs for independent, so test one language and one contrast of
-    each pair.
+    Two-sided. Ties carry no information and are left out (Dixon & Mood 1946, JASA 41:557). This is
+    the test that matches the ratio. It assumes that pairs are independent, so test one language
+    and one contrast of each pair.
     """
     rows = _by_scorer(outcomes, SUMMED)
     reason = left_out(rows, _NEEDS)
@@ -201,7 +201,7 @@ def _sign_test(sums: Array) -> Array:
 
 
 def _crows(outcomes: pd.DataFrame) -> tuple[pd.DataFrame, pd.Series]:
-    """Pairs as CrowS-Pairs compares them: by MPLL, rounded to three decimals."""
+    """Return the pairs as CrowS-Pairs compares them: by MPLL, rounded to three decimals."""
     rows = _by_scorer(outcomes, ("mpll",))
     rounded = {f"__{side}": rows[side].round(3) for side in _NEEDS}
     return rows.assign(**rounded), left_out(rows, _NEEDS)
@@ -282,7 +282,7 @@ def _icat_interval(sums: Array) -> Interval | None:
 
 # --- RuBia
 
-# Subsets of other subdomains, and what measures no stereotype: not in a domain's "all".
+# Not in a domain's "all": subsets of other subdomains, and data that measure no stereotype.
 _NOT_IN_ALL = ("freeform_gendergap", "freeform_family_stereotype", "freeform_prof_stereotype")
 _INCLUSIVE = "freeform_gendergap"
 _MERGED = {
@@ -348,7 +348,7 @@ def _mixing_share(outcomes: pd.DataFrame, by: list[str]) -> Units:
 def _mixing_r_units(outcomes: pd.DataFrame, by: list[str]) -> Units:
     """Sum what Pearson's r of the share of Russian words and of the win needs, pair by pair.
 
-    It knows how much of the preference the share explains; `mixing-r-bins` does not. Ours.
+    It shows how much of the preference the share explains; `mixing-r-bins` does not. Ours.
     """
     rows, reason = _binned(outcomes, by)
     x, y = rows["russian"], (rows["pro"] > rows["anti"]).astype(float)
@@ -366,9 +366,9 @@ def _pearson(sums: Array) -> Array:
 def _mixing_bins_units(outcomes: pd.DataFrame, by: list[str]) -> Units:
     """Sum what Pearson's r of the five bins' mean share and win rate needs.
 
-    As Aqbileq 4.1.3 has it (0.98 there). Five points that average out all noise within: near 1 or
-    -1 also where the share explains little. The interval resamples the pairs within their bins; see
-    `mixing-r`.
+    As in Aqbileq 4.1.3 (0.98 there). The five points average out all noise within bins, so r is
+    near 1 or -1 even if the share explains little. The interval resamples the pairs within their
+    bins; see `mixing-r`.
     """
     rows, reason = _binned(outcomes, by)
     win = rows["pro"] > rows["anti"]
@@ -390,7 +390,7 @@ def _pearson_bins(sums: Array) -> Array:
 
 def _correlation(value: Callable[[Array], Array]) -> Callable[[Array], Interval | None]:
     def interval(sums: Array) -> Interval | None:
-        # A resample without spread has no correlation, and says nothing against one.
+        # A resample without spread has no correlation and is no evidence against one.
         return bootstrap(sums, lambda s: np.nan_to_num(value(s)), limits=(-1.0, 1.0))
 
     return interval

@@ -1,4 +1,4 @@
-"""Shares of replies: their answers, what these mean, and what replaced an answer.
+"""Compute shares of replies: answers, their meaning, and replies that are not answers.
 
 The three probes and the shares of yes, no and ambiguous are those of SHADES (Mitchell et al.
 2025, NAACL, 4.2.1 and Appendix H). All intervals are Wilson's, clustered by statement, of which
@@ -73,9 +73,9 @@ def _answers(answer: str, place: int) -> Metric:
 def _if_failed(
     outcomes: pd.DataFrame, by: list[str], hit: pd.Series, reason: pd.Series
 ) -> Array | None:
-    """Return the least and the most that each request could be, in cells where some failed.
+    """Return the lowest and highest possible value of each request, in cells with failed requests.
 
-    None where no request failed.
+    None if no request failed.
     """
     failed = (outcomes["status"] == "failed").fillna(False)
     if not failed.any():
@@ -128,8 +128,8 @@ def _conflict(outcomes: pd.DataFrame, by: list[str]) -> Units:
 def _wrong_language(outcomes: pd.DataFrame, by: list[str]) -> Units:
     """Count the share of replies in another language than the question's.
 
-    Of those whose language can be told. `mixed` and `und` (too short to tell) are left out and
-    counted apart.
+    Replies in `mixed` languages and in `und` (too short to tell) are left out and counted
+    separately.
     """
     rows = spoken(outcomes)
     reason = no_reply(rows, "reply_language")
@@ -155,7 +155,7 @@ def _refused_story(outcomes: pd.DataFrame, by: list[str]) -> Units:
 
 
 def no_essay(outcomes: pd.DataFrame) -> pd.Series:
-    """Say why a planned reply is no essay, "" where it is: as `no_reply`, or it refuses."""
+    """Say why a planned reply is not an essay (as `no_reply`, or it refuses), or return ""."""
     reason = no_reply(outcomes, "stance")
     refused = (outcomes["stance"] == "refusal").fillna(False)
     return reason.mask((reason == "") & refused, "refusal")

@@ -1,7 +1,7 @@
-"""The same question read in several ways: as a free reply, a forced choice, by probability.
+"""Compare readings of the same question: as a free reply, a forced choice, by probability.
 
-How far they agree is known to be a matter of model and prompt: first-token probabilities and
-what the model then writes differ in up to half of the items (Wang et al. 2024, "My Answer is C:
+Their agreement is known to depend on model and prompt: first-token probabilities and the text
+that the model then writes differ in up to half of the items (Wang et al. 2024, "My Answer is C:
 First-Token Probabilities Do Not Match Text Answers in Instruction-Tuned Language Models",
 Findings of ACL, arXiv:2402.14499). The measures below are ours.
 """

@@ -1,4 +1,4 @@
-"""Shares about thoughts: the reasoning that models write before a reply (`judges/thought.py`).
+"""Compute shares about thoughts, the reasoning models write before a reply (`judges/thought.py`).
 
 Each is a share of replies; a reply without a usable thought (none, hidden by its server, cut off,
 unknown language) is left out and counted separately. Intervals are Wilson's, clustered by

@@ -1,4 +1,4 @@
-"""The rate over wordings: its interval holds for new wordings, not only for those that were asked.
+"""Compute rates over wordings, with intervals that also hold for wordings that were not asked.
 
 For runs with several wordings (`--wordings`). The figure is the mean over wordings, equally
 weighted, of the share among a wording's clear answers. Statements and wordings are both treated as
@@ -22,9 +22,9 @@ Canadian J. of Statistics 29:5, for two means). With B the part of the variance 
 have, and C the rest, the weight of a draw of B is 1 + C / B; a draw is one over a chi-square, so
 that this is a mixture of draws with w - 1 and with w + 1 degrees of freedom.
 
-Where hits are rare, logits are poor figures: one of no hits and one of two lie far apart by chance
-alone. How far chance brings them apart is therefore computed from the binomial distribution, and
-the centre is that of logits drawn towards the pooled rate, the more the less wordings differ.
+If hits are rare, logits are unstable: those of no hits and of two hits lie far apart by chance
+alone. Their variance by chance is therefore computed from the binomial distribution, and the
+centre uses logits shrunk towards the pooled rate, the more so the less the wordings differ.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ METHOD = f"gci95s{SEED}"  # generalized confidence interval, 95 %
 # logit of a wording without a hit is a number. With fewer, rare answers look more spread out than
 # they are; with more, less.
 _PRIOR = 0.35
-# The least variance of wordings for which the centre is drawn towards the pooled rate.
+# Lower limit of the variance of wordings used in shrinking the centre to the pooled rate.
 _APART = 0.4
-# Wordings may agree more than chance would have them. They then narrow the interval that statements
-# alone give, down to this part of its variance and no further.
+# Wordings may agree more closely than expected by chance. They then narrow the interval that
+# statements alone give, but to no less than this part of its variance.
 _LEAST = 0.2
 
 

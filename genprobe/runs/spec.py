@@ -1,7 +1,7 @@
-"""What a run is (`Spec`), and the short signature that every number carries.
+"""Define a run (`Spec`) and the short signature that is stored with every number.
 
-The signature is made by iterating over the fields of `Spec`: a field added there is in every
-signature from then on.
+The signature is made by iterating over the fields of `Spec`, so a field added there appears in
+every later signature.
 """
 
 from __future__ import annotations
@@ -109,18 +109,18 @@ class Spec(Record):
 
     @property
     def not_taken(self) -> tuple[str, ...]:
-        """Settings of ours that the server refused, and was then asked without."""
+        """Name the settings that the server refused and that later requests left out."""
         left = self.engine_args.get("left_out")
         return tuple(map(str, left)) if isinstance(left, list | tuple) else ()
 
     @property
     def greedy(self) -> bool:
-        """Whether the likeliest token was always taken, also by the server."""
+        """Tell whether the most likely token was always taken, also by the server."""
         return self.temperature == 0 and "temperature" not in self.not_taken
 
     @property
     def drawn_otherwise(self) -> str:
-        """A line for a person where replies were drawn in another way than asked, else empty."""
+        """Return a message if replies were sampled in another way than requested, else ""."""
         asked = {"temperature": self.temperature, "top_p": self.top_p}
         names = [name for name in self.not_taken if name in asked and asked[name] != 1]
         if not names:
@@ -130,12 +130,12 @@ class Spec(Record):
 
     @property
     def who(self) -> tuple[str, str]:
-        """Model and revision."""
+        """Return the model with its revision."""
         return self.model, self.revision
 
     @property
     def shown(self) -> str:
-        """The name of the revision."""
+        """Return the name of the revision."""
         return self.checkpoint or self.revision
 
     @property
@@ -186,7 +186,7 @@ class Spec(Record):
         return lines
 
 
-# Fields in which runs that asked two models the same may differ.
+# Fields in which runs may differ although they asked two models the same questions.
 WHO = (
     *("model", "revision", "checkpoint", "engine", "engine_version", "dtype", "chat_template"),
     *("engine_args", "packages", "version"),
@@ -195,7 +195,7 @@ WHO = (
 
 
 def versions(packages: Iterable[str] = ()) -> dict[str, str]:
-    """Versions of Python and of packages, none of them imported."""
+    """Return the versions of Python and of packages, without importing them."""
     from importlib import metadata
 
     found = {"python": platform.python_version()}
@@ -216,11 +216,12 @@ def statements_hash(statements: Iterable[Record]) -> str:
 
 
 def signature(spec: Spec, judges: Mapping[str, str], metric: str) -> str:
-    """`metric:rates/1|judge.yesno:1|command:yesno|model:control|…|version:0.1.0`.
+    """Write `metric:rates/1|judge.yesno:1|command:yesno|model:control|…|version:0.1.0`.
 
-    judges: name -> `Judge.signature` of those whose judgments the number rests on; metric: name
-    and version. Equal arguments give equal signatures, and any difference shows. Empty fields
-    are left out; what is long, or would break the `key:value|` form, ends in `~` and a hash.
+    judges: name -> `Judge.signature`, for the judges that the number depends on. metric: name and
+    version. Equal arguments give equal signatures, and different ones different signatures. Empty
+    fields are left out; a value that is long or would break the `key:value|` form is shortened and
+    ends in `~` and a hash.
     """
     fields = {f.name: getattr(spec, f.name) for f in dataclasses.fields(spec)}
     return _join(metric, judges, fields)
@@ -240,10 +241,11 @@ def both_signatures(*signatures: str) -> str:
 
 
 def file_signer(paths: Sequence[str | Path], judges: Mapping[str, str]) -> Callable[[str], str]:
-    """Make a function from a metric to the signature of its numbers over files that are no runs.
+    """Make a function from a metric to its signature, for numbers from files that are not runs.
 
-    paths: the files, read once, which count by their bytes. judges: as in `signature`, or name ->
-    "given" for labels found in the file's columns. InputError where a file cannot be read.
+    paths: the files, which are read once and identified by their bytes. judges: as in `signature`,
+    or name -> "given" for labels found in the file's columns. Raises InputError if a file cannot
+    be read.
     """
     hashes = [_file_hash(Path(path)) for path in paths]
     fields = {"file": "+".join(hashes), "version": __version__}
