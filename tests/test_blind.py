@@ -74,7 +74,7 @@ def test_who_weighs_two_sides_answers_both_and_who_leans_answers():
     """Some deny by themselves (Bengali "baseless"); "they tend to" is a tendency, no answer."""
     found = answers(HERE / "weighed.jsonl")
     assert found["all"] == 152
-    assert found["right"] >= 149 and not found["turned"]
+    assert found["right"] >= 148 and not found["turned"]
 
 
 def test_answers_of_replies_that_the_rules_were_mended_on():

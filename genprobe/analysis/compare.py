@@ -325,14 +325,8 @@ def cut_short(tables: Mapping[str, pd.DataFrame]) -> str:
     """
     from genprobe.metrics import thoughts
 
-    for model, table in tables.items():
-        cut, replies = thoughts.cut_off(table)
-        if cut > thoughts.MOST_CUT * replies:
-            return (
-                f"{cut} of {many(replies, 'reply')} of {model} were cut off inside the thought, "
-                "so their answers are unknown; ask again with more --think-tokens"
-            )
-    return ""
+    told = (thoughts.too_many_cut(table, model) for model, table in tables.items())
+    return next(filter(None, told), "")
 
 
 def ranked(

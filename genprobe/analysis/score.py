@@ -60,6 +60,7 @@ def score(
     Returns the scores. Those of a run are also written to its `scores.json`, its outcomes to
     `outcomes.csv`, once all sources are counted. Raises InputError in one line.
     """
+    from genprobe.metrics import thoughts
     from genprobe.outcomes import columns as known_columns
 
     how = _How(
@@ -76,7 +77,7 @@ def score(
     for table in tables:
         unread = _left_unread(table, scores[table.source])
         drawn = table.run.spec.drawn_otherwise if table.run else ""
-        lines = (drawn, *_thoughts_cut(table.outcomes), *unread, *_changed(table.outcomes))
+        lines = (drawn, thoughts.too_many_cut(table.outcomes), *unread, *_changed(table.outcomes))
         for line in filter(None, lines):
             note(Caution(f"{table.source}: {line}"))
     if not any(scores.values()):
@@ -266,18 +267,6 @@ def _cut_off(source: Path, run: Run, note: Note) -> None:
     if answered and names and not run.judges().keys() & set(names):
         note(Caution(f"{source}: no judge has read these replies; now read by {', '.join(names)}"))
         tasks.judge_run(run, names)
-
-
-def _thoughts_cut(outcomes: pd.DataFrame) -> Iterator[str]:
-    """Yield a line if so many replies were cut off in the thought that models are not ranked."""
-    from genprobe.metrics import thoughts
-
-    cut, replies = thoughts.cut_off(outcomes)
-    if cut > thoughts.MOST_CUT * replies:
-        yield (
-            f"{cut} of {many(replies, 'reply')} were cut off inside the thought, so their answers "
-            "are unknown; ask again with more --think-tokens"
-        )
 
 
 def _changed(outcomes: pd.DataFrame) -> Iterator[str]:

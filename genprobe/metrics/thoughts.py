@@ -14,6 +14,7 @@ import pandas as pd
 
 from genprobe.metrics import Units, cluster, no_reply, spoken
 from genprobe.metrics.rates import share, units_of
+from genprobe.text import many
 
 
 def _reason(rows: pd.DataFrame, wanted: str) -> pd.Series:
@@ -43,6 +44,21 @@ def cut_off(outcomes: pd.DataFrame) -> tuple[int, int]:
         if column in rows:
             found |= (rows[column] == value).fillna(False).astype(bool)
     return int(found.sum()), len(rows)
+
+
+def too_many_cut(outcomes: pd.DataFrame, of: str = "") -> str:
+    """Say that models are not ranked because too many thoughts were cut off; "" if few were.
+
+    of: the model, to be named.
+    """
+    cut, replies = cut_off(outcomes)
+    if cut <= MOST_CUT * replies:
+        return ""
+    whose = f" of {of}" if of else ""
+    return (
+        f"{cut} of {many(replies, 'reply')}{whose} were cut off inside the thought, so their "
+        "answers are unknown; ask again with more --think-tokens"
+    )
 
 
 def _cut(outcomes: pd.DataFrame, by: list[str]) -> Units:

@@ -18,7 +18,7 @@ from io import FileIO
 from itertools import zip_longest
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, BinaryIO, Self, TypeVar
+from typing import BinaryIO, Self, TypeVar
 
 from genprobe import files
 from genprobe.errors import RunError
@@ -39,9 +39,6 @@ from genprobe.runs import card
 from genprobe.runs.spec import Spec, statements_hash
 from genprobe.runs.verify import verify
 from genprobe.text import many
-
-if TYPE_CHECKING:
-    pass
 
 R = TypeVar("R", bound=Record)
 

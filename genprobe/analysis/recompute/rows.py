@@ -35,10 +35,11 @@ def of_run(run: Run, scorers: Sequence[str] = ()) -> list[Row]:
 
 
 def _one_kind(rows: list[Row]) -> list[Row]:
-    """Convert the numbers of a column to text if any of its cells is text."""
+    """Convert the numbers of a column to text if any cell is text, or true beside a number."""
     for name in {name for row in rows for name in row}:
         numbers = [row for row in rows if type(row.get(name)) in (int, float, bool)]
-        if any(isinstance(row.get(name), str) for row in rows):
+        kinds = {type(row.get(name)) for row in rows}
+        if str in kinds or (bool in kinds and kinds & {int, float}):
             for row in numbers:
                 value = row[name]
                 whole = isinstance(value, float) and value.is_integer()
