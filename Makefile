@@ -10,6 +10,9 @@ VLLM ?= .venv-vllm
 LLAMA = .venv-llama
 BIN = $(VENV)/bin
 
+# Containers often set it; each start would compile torch again then, 5 s of a core.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test slow test-all engines llama check docs wheel clean
 
 demo: $(VENV)/ready

@@ -298,7 +298,8 @@ class RayEngine:
         environment = {
             "VLLM_LOGGING_LEVEL": "ERROR",
             "VLLM_NO_USAGE_STATS": "1",
-            "VLLM_ENABLE_V1_MULTIPROCESSING": "1",
+            # On a CPU, vLLM would start one more process a worker.
+            "VLLM_ENABLE_V1_MULTIPROCESSING": "1" if self.gpu else "0",
         }
         if not self.gpu and sys.platform == "linux":
             cores = ",".join(map(str, sorted(os.sched_getaffinity(0))))
@@ -318,13 +319,15 @@ class RayEngine:
             tokenize_stage=False,
             detokenize_stage=False,
         )
+        # One worker each, or all that are free would import vLLM to unpack a few rows.
+        alone = {"num_cpus": 0.5, "concurrency": 1}
         with quiet(), _hushed():
             processor = build_processor(
                 config,
                 preprocess=_unpacking(),
                 postprocess=_packing(),
-                preprocess_map_kwargs={"num_cpus": 0.5},
-                postprocess_map_kwargs={"num_cpus": 0.5},
+                preprocess_map_kwargs=alone,
+                postprocess_map_kwargs=alone,
             )
         processor.get_stage_by_name("vLLMEngineStage").map_batches_kwargs.update(
             max_restarts=RESTARTS, max_task_retries=RESTARTS

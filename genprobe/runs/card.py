@@ -52,6 +52,7 @@ Written by genprobe, and again whenever the folder changes; do not edit it.
 
 ```python
 import datasets
+
 replies = datasets.load_dataset("{folder}", "responses", split="train")
 ```
 

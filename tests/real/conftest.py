@@ -78,7 +78,13 @@ def serving(model: str, *arguments: str, name: str = "control") -> Iterator[str]
         "--kv-cache-memory-bytes",
         "256M",
     ]
-    environment = {**os.environ, "VLLM_LOGGING_LEVEL": "ERROR", "VLLM_NO_USAGE_STATS": "1"}
+    environment = {
+        **os.environ,
+        "VLLM_LOGGING_LEVEL": "ERROR",
+        "VLLM_NO_USAGE_STATS": "1",
+        # As on a GPU: no process more for each worker, which would import all of vLLM.
+        "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
+    }
     # A file, not a pipe: a server whose log nobody reads stops at the pipe's 64 KB.
     with tempfile.TemporaryFile() as log:
         # Its own session, so that it and the processes that it starts can be ended together.
