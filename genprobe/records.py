@@ -78,9 +78,10 @@ class Record:
 def _checked(
     cls: type[Record], kinds: dict[str, tuple[tuple[type, ...], bool]], row: dict[str, Any]
 ) -> dict[str, Any]:
-    """Give the fields of a record: lists as tuples, whole numbers as floats where it has those.
+    """Check the fields of a row and convert them to the types of the record.
 
-    Raises RunError for a field that is missing, unknown or of another type.
+    A list becomes a tuple, and a whole number a float, where the record has that type. Raises
+    RunError for a field that is missing, unknown or of another type.
     """
     values = {}
     for name, value in row.items():
@@ -110,7 +111,7 @@ _KINDS: dict[type, dict[str, tuple[tuple[type, ...], bool]]] = {}
 
 
 def _kinds(cls: type) -> dict[str, tuple[tuple[type, ...], bool]]:
-    """Field name -> (types allowed at run time, required?) of a record class."""
+    """Map each field of a record class to its types at run time and whether it is required."""
     if cls not in _KINDS:
         hints = typing.get_type_hints(cls)
         table = {}
@@ -136,47 +137,65 @@ FACETS = ("wording", "order", "persona", "instruction")
 
 @dataclass(frozen=True)
 class Statement(Record):
-    """A sentence under test."""
+    """A sentence that the model is asked about."""
 
-    id: str = described("Name of the item, the same in every language; intervals cluster on it.")
-    lang: str = described("BCP 47 code.")
-    text: str = described("The sentence, NFC.")
-    role: str = described(
-        "`original` (the stereotype), `contrast` (of another group), `unrelated` (StereoSet)."
+    id: str = described(
+        "Id of the statement, the same in every language. Intervals treat all rows with the same "
+        "id as one cluster."
     )
-    pair: str = described("What an original shares with its contrasts; empty where it has none.")
-    bias_type: str = described("Such as `gender`; several joined by `+`, sorted; empty if unknown.")
-    type: str = described("Linguistic form: `declaration`, `obligation`, …; empty if unknown.")
-    entity: str = described("Who the sentence is about.")
-    valid_in: tuple[str, ...] = described("Languages in which the stereotype is known (BCP 47).")
-    source: str = described("Data set it comes from, with its version or hash.")
+    lang: str = described("Language (BCP 47 code).")
+    text: str = described("The sentence, normalised to NFC.")
+    role: str = described(
+        "`original`: states the stereotype; `contrast`: says the same of another group; "
+        "`unrelated`: makes no sense (StereoSet)."
+    )
+    pair: str = described(
+        "Id shared by an original and its contrasts; empty if the statement has no contrast."
+    )
+    bias_type: str = described(
+        "Type of bias, such as `gender`; several are sorted and joined by `+`; empty if unknown."
+    )
+    type: str = described(
+        "Linguistic form, such as `declaration` or `obligation`; empty if unknown."
+    )
+    entity: str = described("The group that the sentence is about.")
+    valid_in: tuple[str, ...] = described(
+        "Languages (BCP 47 codes) whose speakers know the stereotype."
+    )
+    source: str = described("Dataset that the statement comes from, with its version or hash.")
     extra: dict[str, JSON] = described("Columns of the input that genprobe does not know.")
 
 
 @dataclass(frozen=True)
 class Request(Record):
-    """One question of a pack about one statement, as it is put to a model."""
+    """One question about one statement, as it is sent to the model."""
 
     id: str = described(
-        "Hash of statement, pack, probe, messages, sample number and options; not of a model."
+        "Hash of the statement id, pack, probe, messages, sample number and options. The model "
+        "does not enter it, so runs of different models have the same ids."
     )
-    statement: str = described("Statement id.")
-    lang: str = described("BCP 47 code of statement and wording.")
-    pack: str = described("Pack name and version.")
-    probe: str = described("`recognition`, `agreement`, `disagreement`.")
-    messages: list[dict[str, str]] = described("Chat messages: `role`, `content`.")
-    sample: int = described("0 for the first reply asked of this question, 1 for the second, …")
-    seed: int = described("Derived from base seed, id and sample: no other request changes it.")
+    statement: str = described("Id of the statement.")
+    lang: str = described("Language of the statement and of the question (BCP 47 code).")
+    pack: str = described("Name and version of the prompt pack.")
+    probe: str = described("Kind of question, such as `recognition`, `agreement`, `disagreement`.")
+    messages: list[dict[str, str]] = described(
+        "Messages of the chat, each with `role` and `content`."
+    )
+    sample: int = described("Number of the sample: 0 for the first reply to a question, then 1, …")
+    seed: int = described("Seed of this request, derived only from the base seed, id and sample.")
     decode: str = described(
-        "`free`, `choice` (only the options) or `logprob` (their probabilities).", default="free"
+        "`free`: any text; `choice`: the reply must be one of the options; `logprob`: no text, the "
+        "probabilities of the options.",
+        default="free",
     )
     options: dict[str, list[str]] = described(
-        "Answer -> the ways to write it; empty where the reply is free.", default_factory=dict
+        "For each answer, the words that express it; empty if `decode` is `free`.",
+        default_factory=dict,
     )
     facets: dict[str, str] = described(
-        "What varies besides the model: `wording`, by its name in the panel; `order`, in which "
-        "the question names the answers; `persona`, by its name; `instruction`, the language of "
-        "the question. Empty where the published questions alone are asked.",
+        "How this request differs from others of the same question: `wording` (its name), `order` "
+        "(in which the question names the answers), `persona` (its name), `instruction` (language "
+        "of the question). Empty if only the published wordings are asked.",
         default_factory=dict,
     )
 
@@ -212,82 +231,89 @@ class Request(Record):
 
 @dataclass(frozen=True)
 class Response(Record):
-    """What came back."""
+    """The reply to a request."""
 
-    request: str = described("Request id.")
+    request: str = described("Id of the request.")
     text: str = described("The reply exactly as the engine returned it.")
     finish: str = described(
-        "`stop`, `length`, `content_filter` (a filter of the server kept the prompt or the reply "
-        "back), `refusal` (the server says that it refuses), or the engine's own word."
+        "Why the reply ended: `stop`, `length` (token limit), `content_filter` (the server's "
+        "filter withheld the prompt or the reply), `refusal` (the server reports a refusal), or "
+        "another word of the engine."
     )
-    sent: str = described("What was really sent: the prompt after the chat template, or the JSON.")
-    tokens_in: int | None = described("Tokens of the prompt.")
-    tokens_out: int | None = described("Tokens of the reply.")
+    sent: str = described(
+        "What was sent: the prompt after the chat template, or the JSON body of the request."
+    )
+    tokens_in: int | None = described("Number of tokens of the prompt; null if unknown.")
+    tokens_out: int | None = described("Number of tokens of the reply; null if unknown.")
     reasoning: str | None = described(
-        "The thought, where the server delivers it apart; null where it does not. A thought inside "
-        "`text` stays there: what is separated is read from the kept text.",
+        "The model's thought, if the server returns it in a field of its own; otherwise null. A "
+        "thought inside `text` stays there and is separated when the reply is read.",
         default=None,
     )
     reasoning_from: str = described(
-        "Where the thought came from, such as `reasoning_content`; `hidden` where the server "
-        "only says that there was one; empty where nothing came apart.",
+        "Field in which the server returned the thought, such as `reasoning_content`; `hidden` if "
+        "it reports a thought without its text; empty if there was no such field.",
         default="",
     )
     reasoning_tokens: int | None = described(
-        "Tokens of the thought, null where nobody counted them.", default=None
+        "Number of tokens of the thought; null if unknown.", default=None
     )
-    model: str = described(
-        "The model that the reply itself names; empty: it names none.", default=""
-    )
+    model: str = described("Model named in the server's reply; empty if none is.", default="")
     fingerprint: str = described(
-        "The `system_fingerprint` that came with it; empty: none came.", default=""
+        "`system_fingerprint` of the server's reply; empty if there is none.", default=""
     )
     at: str = described(
-        "When it came, UTC, such as `2026-11-22T13:31:05Z`; empty: not recorded.", default=""
+        "Time at which the reply arrived (UTC), such as `2026-11-22T13:31:05Z`; empty if unknown.",
+        default="",
     )
 
 
 @dataclass(frozen=True)
 class LogProb(Record):
-    """What a model thinks of the answer words, each as the beginning of its reply."""
+    """The log-probabilities of the answer words, each as the beginning of the reply."""
 
-    request: str = described("Request id.")
+    request: str = described("Id of the request.")
     continuations: list[dict[str, Any]] = described(
-        "Each with `answer`, `text`, `tokens` (ids) and `logprobs`: natural log of the "
-        "probability of each token, given the prompt and the tokens before it."
+        "One object for each answer word: `answer`, `text`, `tokens` (ids) and `logprobs` (natural "
+        "logarithm of the probability of each token, given the prompt and the tokens before it)."
     )
-    sent: str = described("The prompt after the chat template, or the JSON.")
-    tokens_in: int | None = described("Tokens of the prompt.")
+    sent: str = described(
+        "What was sent: the prompt after the chat template, or the JSON body of the request."
+    )
+    tokens_in: int | None = described("Number of tokens of the prompt; null if unknown.")
     reasoning: str | None = described(
-        "The thought behind which they are read; null where there is none.", default=None
+        "The thought after which the answer words are scored; null if there is none.", default=None
     )
-    reasoning_tokens: int | None = described("Tokens of the thought.", default=None)
-    at: str = described("When they came, UTC; empty: not recorded.", default="")
+    reasoning_tokens: int | None = described(
+        "Number of tokens of the thought; null if unknown.", default=None
+    )
+    at: str = described("Time at which they arrived (UTC); empty if unknown.", default="")
 
 
 @dataclass(frozen=True)
 class Failure(Record):
-    """A request that has no response; never a text. The next run asks again."""
+    """A request without a reply. It is asked again when the run is resumed."""
 
-    request: str = described("Request id.")
-    kind: str = described("`too-long`, `missing`, `engine`, …")
-    detail: str = described("The reason in words.")
-    attempts: int = described("How often it was tried.")
-    at: str = described("When it was given up, UTC; empty: not recorded.", default="")
+    request: str = described("Id of the request.")
+    kind: str = described("Kind of failure, such as `too-long`, `missing`, `engine`.")
+    detail: str = described("The reason, for people to read.")
+    attempts: int = described("Number of attempts.")
+    at: str = described("Time of the last attempt (UTC); empty if unknown.", default="")
 
 
 @dataclass(frozen=True)
 class Judgment(Record):
-    """What a judge says of a response, and what it rests on."""
+    """The label that a judge gives to a reply, with its evidence."""
 
-    request: str = described("Request id.")
-    judge: str = described("Judge name.")
+    request: str = described("Id of the request.")
+    judge: str = described("Name of the judge.")
     label: str = described(
-        "yesno: `yes`, `no`, `ambiguous`; language: a code; refusal: `yes`, `no`."
+        "The label. Judge `yesno`: `yes`, `no` or `ambiguous`; `language`: a language code; "
+        "`refusal`: `yes` or `no`; and so on."
     )
-    score: float | None = described("A probability or share where the judge has one.")
-    rule: str = described("The rule that decided, by name.")
-    evidence: str = described("The words of the reply that it rests on.")
+    score: float | None = described("A probability or share; null if the judge gives none.")
+    rule: str = described("Name of the rule that decided.")
+    evidence: str = described("The words of the reply that decided.")
     fields: dict[str, JSON] = described(
         "Further columns of this judge, such as `kind`, `conflict`."
     )
@@ -295,34 +321,37 @@ class Judgment(Record):
 
 @dataclass(frozen=True)
 class Judged(Record):
-    """Which judge wrote a file of judgments, so that a score can name it."""
+    """The judge that wrote a file of judgments; signatures of scores name it."""
 
-    judge: str = described("Judge name.")
-    signature: str = described("Its version and the hashes of its data.")
+    judge: str = described("Name of the judge.")
+    signature: str = described("Version of the judge and hashes of its data.")
     hash: str = described("First 16 hex digits of the SHA-256 of the file of judgments.")
-    reads: list[str] = described("Decodes whose answers it reads, sorted.")
+    reads: list[str] = described(
+        "Values of `decode` whose replies the judge reads, such as `free`; sorted."
+    )
     only: str = described(
-        "The kind of replies that alone were given to it (`--only`); empty for all.", default=""
+        "Kind of replies that the judge was restricted to (`--only`); empty if it read all.",
+        default="",
     )
 
 
 @dataclass(frozen=True)
 class Score(Record):
-    """A number with what it needs to be defended."""
+    """A figure with its number of units, exclusions, confidence interval and signature."""
 
-    metric: str = described("Such as `yes`, `endorsed`, `contrast-gap`.")
-    by: dict[str, JSON] = described("The cell: column -> value.")
-    value: float | None = described("null where there is nothing to count; never 0 for that.")
-    low: float | None = described("95 % interval.")
-    high: float | None = described("95 % interval.")
-    n: int = described("What was counted.")
-    excluded: dict[str, int] = described("What was left out of n, by reason.")
+    metric: str = described("Name of the measure, such as `yes`, `endorsed`, `contrast-gap`.")
+    by: dict[str, JSON] = described("The cell of the table: for each column, its value.")
+    value: float | None = described("The figure; null (never 0) if there is nothing to count.")
+    low: float | None = described("Lower end of the 95 % confidence interval.")
+    high: float | None = described("Upper end of the 95 % confidence interval.")
+    n: int = described("Number of units counted.")
+    excluded: dict[str, int] = described("For each reason, the number of units left out of n.")
     bounds: list[float] | None = described(
-        "The share if everything unclear were no, and if it were yes."
+        "The share if all unclear replies were *no*, and if all were *yes*."
     )
-    signature: str = described("From which the number can be reproduced.")
+    signature: str = described("Everything that the figure depends on, to reproduce it.")
     readings: dict[str, float | None] | None = described(
-        "The same figure by each reader, `ours`, `strict`, …; null unless the band was asked for.",
+        "The figure by each reader (`ours`, `strict`, …); null unless `--band` was given.",
         default=None,
     )
 

@@ -23,79 +23,82 @@ from genprobe.text import natural
 
 @dataclass(frozen=True, kw_only=True)
 class Spec(Record):
-    """Everything that decides what a run is. Never a key or a token.
+    """All settings of a run. It never holds a key or a token.
 
     Two runs with equal specs ask the same model the same questions in the same way.
     """
 
-    command: str = described("The command that made the run: `yesno`.")
-    model: str = described("Model as the engine names it.")
+    command: str = described("Command that made the run, such as `yesno`.")
+    model: str = described("Name of the model, as the engine gives it.")
     checkpoint: str = described(
-        "What the revision is called: the branch or tag that was asked for, or the folder of a "
-        "training step; empty where it has no name.",
+        "Name of the revision: the branch or tag that was requested, or the folder of a training "
+        "step; empty if it has no name.",
         default="",
     )
-    revision: str = described("Hub commit, or a hash of the files of a folder.")
-    engine: str = described("Engine name.")
+    revision: str = described("Commit on the Hub, or a hash of the files of a local folder.")
+    engine: str = described("Name of the engine, such as `transformers`.")
     engine_version: str = described("Version of the engine.")
-    dtype: str = described("Number format that the weights were run in.")
-    chat_template: str = described("Hash of the chat template, or `none`.")
+    dtype: str = described("Number format of the weights, such as `bfloat16`.")
+    chat_template: str = described("Hash of the chat template; `none` if there is none.")
     engine_args: dict[str, JSON] = described(
-        "Further arguments of the engine that may change a reply."
+        "Further arguments of the engine that can change a reply."
     )
     server: str = described(
-        "Address of the server that answered: scheme, host, port and path, never credentials; "
-        "empty where there was none, or it was not recorded.",
+        "Address of the server (scheme, host, port and path, never credentials); empty if there "
+        "was no server or its address is unknown.",
         default="",
     )
     thinking: str = described(
-        "What was asked about thinking: `on`, `off`, `low`, `medium`, `high`, and the most tokens "
-        "of a thought; empty where nothing was asked.",
+        "Requested thinking: `on`, `off`, `low`, `medium` or `high`, and the token limit of a "
+        "thought; empty if nothing was requested.",
         default="",
     )
     thinking_put: str = described(
-        "How the model was told, such as `enable_thinking=false`; empty where it was not.",
+        "How thinking was requested, such as `enable_thinking=false`; empty if it was not.",
         default="",
     )
     thinking_seen: str = described(
-        "What was found: the prompt `opens` a thought, or ends behind a `closed` one; the model "
-        "`thinks` by itself; `none`; empty where nobody looked.",
+        "How the model thinks: the prompt `opens` a thought or has a `closed` one; the model "
+        "`thinks` without being told; `none`; empty if this was not tested.",
         default="",
     )
-    pack: str = described("Pack name and version.")
+    pack: str = described("Name and version of the prompt pack.")
     pack_hashes: dict[str, str] = described(
-        "Language -> version, if any, and hash of its wordings."
+        "For each language, the version (if any) and the hash of its prompts."
     )
-    data: str = described("Where the statements come from: `builtin`, `shades`, a file's name.")
-    statements: str = described("Hash over the content of the statements, in their order.")
-    languages: tuple[str, ...] = described("BCP 47 codes.")
-    probes: tuple[str, ...] = described("Questions asked of each statement.")
+    data: str = described("Source of the statements: `builtin`, `shades`, or the name of a file.")
+    statements: str = described("Hash of the statements, in their order.")
+    languages: tuple[str, ...] = described("Languages (BCP 47 codes).")
+    probes: tuple[str, ...] = described("Kinds of questions asked about each statement.")
     decode: tuple[str, ...] = described(
-        "`free`: in the model's own words; `choice`: an answer word; `logprob`: the probabilities "
-        "of the answer words; `recorded`: a reply that was there."
+        "`free`: the reply may be any text; `choice`: it must be an answer word; `logprob`: "
+        "probabilities of the answer words; `recorded`: replies read from a file."
     )
-    temperature: float | None = described("0 is greedy; null for recorded replies.")
-    top_p: float | None = described("Nucleus sampling; 1 leaves it off.")
-    max_tokens: int | None = described("Most tokens a reply may have.")
-    seed: int = described("Base seed, from which each request's seed is derived.")
-    samples: int = described("Replies asked of each question.")
-    limit: int | None = described("Statements per language at most; null is all.")
+    temperature: float | None = described(
+        "Sampling temperature; 0 is greedy; null for recorded replies."
+    )
+    top_p: float | None = described("Nucleus sampling; 1 means that it is off.")
+    max_tokens: int | None = described("Token limit of a reply.")
+    seed: int = described("Base seed, from which the seed of each request is derived.")
+    samples: int = described("Number of replies to each question.")
+    limit: int | None = described("Most statements per language; null means all.")
     wordings: str = described(
-        "Of a panel: `all`, or in how many each statement is asked; empty where the published "
-        "questions alone are.",
+        "Number of wordings in which each statement is asked, or `all`; empty if only the "
+        "published wordings are used.",
         default="",
     )
     personas: str = described(
-        "`all`, or how many each statement is asked as; empty where there are none.", default=""
+        "Number of personas as which each statement is asked, or `all`; empty if none are used.",
+        default="",
     )
     instruct: tuple[str, ...] = described(
-        "Languages of the question: `own`, that of the statement, or `en`; empty for `own` alone.",
+        "Languages of the questions: `own` (of the statement) or `en`; empty means `own` only.",
         default=(),
     )
     system: str = described(
-        "Hash of the system prompt that the user gave; empty where there was none.", default=""
+        "Hash of the user's system prompt; empty if there was none.", default=""
     )
-    packages: dict[str, str] = described("Package -> version, Python among them.")
+    packages: dict[str, str] = described("Versions of Python and of the packages.")
     version: str = described("Version of genprobe.")
 
     @property
