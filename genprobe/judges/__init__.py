@@ -1,4 +1,4 @@
-"""Judges read replies and label them. Each has a file; `registry.module("judges", name)`.
+"""Judges read replies and label them. Each is a module here: `registry.module("judges", name)`.
 
 A judge module has `make(**options) -> Judge`. Judging is a pure function of the item: the same
 item gets the same verdict on every machine, alone or in any batch.
@@ -21,7 +21,7 @@ from genprobe.resources import registry
 
 
 class Item(NamedTuple):
-    """What a judge sees. `prompt` and `probe` may be empty if they are unknown."""
+    """A reply and its request, as a judge sees them. `prompt` and `probe` are empty if unknown."""
 
     lang: str
     probe: str
@@ -41,10 +41,10 @@ class Item(NamedTuple):
 
     @property
     def parted(self) -> thoughts.Parted:
-        """The thought, the reply behind it, and whether there is one (`thoughts.STATES`).
+        """Return the thought, the reply after it, and the state of the thought (`thoughts.STATES`).
 
-        Every judge, sheet and page reads a reply through this. The echo of the prompt stays in a
-        reply without a thought.
+        All judges, review sheets and report pages split a reply in this way. If a reply has no
+        thought, the repeated prompt is not removed from it.
         """
         if not (self.reasoning or self.reasoning_from or self.opened) and not thoughts.marked(
             self.response
@@ -60,15 +60,15 @@ class Item(NamedTuple):
 
     @property
     def reply(self) -> str:
-        """The text after the thought; empty if the reply was cut off inside it."""
+        """Return the text after the thought; empty if the reply was cut off inside the thought."""
         return self.parted.reply
 
     @property
     def blocked(self) -> str:
-        """Tell whether the server blocked the reply.
+        """Return why the server blocked the reply.
 
-        Returns `filter` if a content filter did, `refusal` if the server says that it refuses; ""
-        for a reply to be read.
+        `filter`: its content filter removed the text. `refusal`: the server reports a refusal. "":
+        it is not blocked, and judges read its text.
         """
         if self.finish == "content_filter" and not self.response.strip():
             return "filter"
@@ -76,7 +76,7 @@ class Item(NamedTuple):
 
 
 def seen(lang: str, probe: str, prompt: str, response: Response) -> Item:
-    """Return the item that a judge sees of a response."""
+    """Return the item by which judges see a response."""
     return Item(
         lang,
         probe,
@@ -109,8 +109,8 @@ class Column:
 
     kind: `text`, `verbatim` (spaces and case unchanged), `boolean` or `number`. about: what it
     means, in one line. of: function from a judgment to its value; None for a column that
-    `outcomes.table` derives from others. reply: it describes a single reply, so scores cannot be
-    split by it. heading: title of its filter on a page, for a column with few values.
+    `outcomes.table` derives from others. reply: whether it describes a single reply, so that scores
+    cannot be split by it. heading: title of its filter on a page, for a column with few values.
     """
 
     name: str
@@ -135,31 +135,32 @@ def field_of(name: str) -> Callable[[Any], Any]:
 
 
 class Judge(Protocol):
-    """What reads replies.
+    """A judge: a function from an item to a verdict, with a name and a signature.
 
     Its module has `COLUMNS` (of `Column`), `PLACE` (their position in the table, low numbers first)
-    and `READS`, what it reads, in one word: `replies`, `stories`.
+    and `READS` (the kind of texts that it reads, to be shown: `replies`, `stories`).
     """
 
     name: str
     column: str  # the name of `label` in a table: "answer", "language", "refusal"
-    reads: frozenset[str]  # decodes whose answers it reads: `free`, `choice`, `logprob`
-    needs: tuple[str, ...]  # Item fields that must be there: ("lang", "response")
+    reads: frozenset[str]  # ways of decoding whose results it reads: `free`, `choice`, `logprob`
+    needs: tuple[str, ...]  # fields of Item that must not be empty: ("lang", "response")
     signature: str  # version and data hashes; changes whenever a verdict can change
 
     def __call__(self, item: Item) -> Verdict: ...
 
 
 T = TypeVar("T")
-_TOGETHER = 512  # items that a judge with `many` gets at a time
+_TOGETHER = 512  # items per call of `many`
 
 
 def verdicts(judge: Judge, items: Iterable[tuple[T, Item]]) -> Iterator[tuple[T, Verdict]]:
-    """Yield the verdict of each item, in order, each with the key it came with.
+    """Yield (key, verdict) for each (key, item), in order.
 
-    A judge that is faster on many items at a time has `many(items) -> list of Verdict` beside
-    `__call__`, with the same verdicts. One that reads some items together has `together(item)`
-    besides: items one after another with the same key are given to `many` as a whole.
+    A judge that is faster on many items at once also has `many(items) -> list of Verdict`, which
+    returns the same verdicts as `__call__`. A judge whose verdicts depend on neighbouring items
+    also has `together(item) -> group`: consecutive items with the same group are passed to `many`
+    in one call.
     """
     many, rest = getattr(judge, "many", None), iter(items)
     if many is None:
@@ -180,9 +181,9 @@ def make(
 ) -> list[Judge]:
     """Make judges by name, each with its own options.
 
-    names: `yesno` if empty. given: option -> value; None means not given. model: function that
-    opens the engine of a judge that needs one; `stack` closes it. Raises InputError for an option
-    that no judge takes.
+    names: of judges; empty means `yesno`. given: option -> value; None means not given. model:
+    function that opens the engine for judges that need one; `stack` closes it. Raises InputError
+    for an option that none of these judges takes.
     """
     given = {name: value for name, value in given.items() if value is not None}
     modules = {name: registry.module("judges", name) for name in names or ("yesno",)}

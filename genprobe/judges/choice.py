@@ -1,32 +1,35 @@
 """Find which option a reply chooses: by letter, number, place or text.
 
-`options` are the texts in the order in which they were listed. The reply is read without its
-thoughts and the echo of its prompt, in this order; the first step that names one option decides:
+`options` are the texts of the options in the order in which they were listed. The thought and the
+repeated prompt are removed from the reply. These steps are tried in order, and the first one that
+finds an answer decides:
 
 1. a marked answer: `\\boxed{B}`, `{"answer": "B"}`, `<answer>`, a ticked line;
-2. an answer that says so: "the answer is B", "I choose the second one", "B is correct";
+2. an announced answer: "the answer is B", "I choose the second one", "B is correct";
 3. a reply that begins with an option: "B. The grandson", "The grandson, because …";
-4. a conclusion ("so it was the grandson"), what is in bold, a last line that is an option and
-   no more;
-5. an option that is the only one named, and not turned down.
+4. a conclusion ("so it was the grandson"), an option in bold, or a last line that is only an
+   option;
+5. the only option that is named, if it is not rejected.
 
-What names an option: the mark that numbered it (`Item.marks`, where it is known), its letter in
-Latin or in the script of the language, its number in any digits, its place ("the last one"), its
-text, whole, shortened, inflected or misspelt (a word that no other option has), and whatever says
-that it cannot be known, in any wording, where one of the options says so. "Neither of them" counts
-as saying that, too; "both" names the option that says "both". "Not A" and "A is wrong" turn A down;
-where all others are turned down, the one that is left is chosen. A first impression ("one would
-expect A, but …") chooses nothing. Where two are named as the answer, or none, nothing is chosen. A
-refusal ("I would rather not compare people") is read as one where it comes before an answer that
-nothing marks, or instead of an answer that only says that it is not known. Words:
-`prompts/options`, a file a language; English ones are known in every language.
+An option is named by its mark in the list (`Item.marks`, if known), its letter in Latin or in the
+script of the language, its number in any digits, its place ("the last one"), or its text: all of
+it, or a part that no other option has, even inflected or misspelt. If one option says that the
+answer cannot be known, any wording of that names it, and so does "neither of them". "Both" names an
+option that says "both".
 
-label: the number of the option from 0, empty where none is chosen. `kind` says why: answer;
-several (two or more are chosen); neither (all are turned down); hedge (it cannot be told, and no
-option says so); refusal; echo (the options repeated); empty; unfinished (cut in its thought);
-undecided (options are named, and it is not clear which is meant); offtopic (none is named).
+"Not A" and "A is wrong" reject A; if all options but one are rejected, that one is chosen. A first
+impression ("one would expect A, but …") chooses nothing. If two options are named as the answer,
+or none, nothing is chosen. A refusal ("I would rather not compare people") overrides an unmarked
+answer after it, and an answer that only says that it is not known. The words are in
+`prompts/options`, one file per language; the English ones are used for every language.
 
-This module is the judge; how it reads is in `choosing/`, a module an idea.
+label: the number of the chosen option, from 0; empty if none is chosen. `kind` gives the reason:
+answer; several (two or more are chosen); neither (all are rejected); hedge (it cannot be known, and
+no option says so); refusal; echo (the options repeated); empty; unfinished (cut off inside the
+thought); undecided (options are named, but it is not clear which one is meant); offtopic (no option
+is named).
+
+This module is the judge; the steps of reading are the modules of `choosing/`.
 """
 
 from __future__ import annotations
@@ -49,11 +52,11 @@ COLUMNS = (
     Column("chosen", "the number of the option, from 0, as they were listed", LABEL),
     Column("kind", "why", field_of("kind"), heading="kind"),
 )
-HEAD, TAIL = 6_000, 14_000  # characters of a longer reply that are looked at
+HEAD, TAIL = 6_000, 14_000  # characters of a longer reply that are read: its beginning, its end
 
 
 class ChoiceJudge:
-    """`choice`: see the module's docstring. fields: `kind`."""
+    """The judge `choice`: see the module's docstring. fields: `kind`."""
 
     name = "choice"
     column = "chosen"
@@ -85,11 +88,11 @@ class ChoiceJudge:
 
 
 def _without_echo(item: Item) -> str:
-    """Return a reply without its thought, and without the prompt where it repeats that."""
+    """Return a reply without its thought and without the prompt, if it repeats the prompt."""
     said = item.parted.reply
     reply = said[text.strip_echo(item.prompt, said) :]
     if not reply.strip() and _bare(said) in map(_bare, item.options):
-        return said  # an option with which the prompt begins is no echo of it
+        return said  # an option repeats the beginning of the prompt by chance
     return reply
 
 
@@ -104,7 +107,10 @@ def _verdict(decision: Decision) -> Verdict:
 
 @functools.cache
 def make() -> ChoiceJudge:
-    """Make the judge; it takes no options. InputError where `prompts/` is malformed."""
+    """Make the judge; it takes no options.
+
+    Raises InputError if a file in `prompts/` is malformed.
+    """
     codes = registry.names("options")
     known = [
         [

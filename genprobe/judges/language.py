@@ -18,7 +18,10 @@ COLUMNS = (
 
 
 class LanguageJudge:
-    """`language`: see the module's docstring. Fields: `shares` of words, None with one language."""
+    """The judge `language`: see the module's docstring.
+
+    fields: `shares`, language -> share of the words; None if there is only one language.
+    """
 
     name = "language"
     column = "language"
@@ -39,5 +42,8 @@ class LanguageJudge:
 
 
 def make() -> LanguageJudge:
-    """Make the judge; it takes no options. InputError where `prompts/` is malformed."""
+    """Make the judge; it takes no options.
+
+    Raises InputError if a file in `prompts/` is malformed.
+    """
     return LanguageJudge(identify.make())

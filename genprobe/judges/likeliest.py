@@ -1,9 +1,11 @@
 """Find the likeliest option, by the probability that the reply begins with a name of it.
 
-P(option) is the probability that the reply begins with one of the ways to name it, as
-`probability` counts those of yes and no; `outside` is what is left for everything else.
+P(option) is the probability that the reply begins with one of the names of the option, computed as
+the judge `probability` computes it for yes and no. `outside` is the probability of all other
+replies.
 
-label: the number of the likeliest option among those listed, from 0; empty where two are equal.
+label: the number of the likeliest option, from 0 in the order of the list; empty if two are equally
+likely.
 """
 
 from __future__ import annotations

@@ -1,14 +1,15 @@
 """Read the answer from probabilities: which answer word is likelier to begin the reply?
 
-P(yes) and P(no) are the probabilities that the reply begins with one of the ways to write the
-answer (`Pack.options`), and `outside` is what is left for everything else. A form that begins
-with another form of the same answer is counted once, within the shorter; one that begins with a
-form of the other answer (Chinese 不是 behind 不) belongs to itself alone. The first token alone
-would not do: "yes" has several spellings, many of several tokens (Wang et al. 2024, "My Answer is
-C", ACL Findings, on how far first-token probabilities are from what models say).
+P(yes) and P(no) are the probabilities that the reply begins with one of the forms of the answer
+(`Pack.options`); `outside` is the probability of all other replies. A form that begins with another
+form of the same answer is counted once, as part of the shorter one. A form that begins with a form
+of the other answer (Chinese 不是, which begins with 不) counts only for its own answer. The
+probability of the first token is not enough: "yes" has several spellings, and many of them are
+several tokens (Wang et al. 2024, "My Answer is C", ACL Findings, on how far first-token
+probabilities are from what models say).
 
-A word at the beginning of a longer one ("no" of "nobody", where a tokenizer cuts it so) counts
-for the word: nothing was generated that could tell.
+A form at the beginning of a longer word ("no" in "nobody", if a tokenizer cuts the word there)
+counts for the form: nothing was generated that could tell the two apart.
 """
 
 from __future__ import annotations
@@ -39,10 +40,10 @@ def make() -> ProbabilityJudge:
 
 
 class ProbabilityJudge:
-    """The likelier of two answers.
+    """The judge `probability`: see the module's docstring.
 
-    label: that answer, `ambiguous` where they are equal. score: P(yes) / (P(yes) + P(no)).
-    fields: p_yes, p_no, outside.
+    label: the likelier answer; `ambiguous` if both are equally likely. score: P(yes) / (P(yes) +
+    P(no)). fields: p_yes, p_no, outside.
     """
 
     name = "probability"
@@ -70,7 +71,10 @@ class ProbabilityJudge:
 
 
 def masses(continuations: Sequence[Mapping[str, Any]], answers: Sequence[str]) -> dict[str, float]:
-    """Return for each answer the probability of a reply that begins with one of its forms."""
+    """Return answer -> probability that the reply begins with one of its forms.
+
+    continuations: one row per form, with its tokens, its answer and its log-probabilities.
+    """
     rows = {tuple(c["tokens"]): c for c in continuations}
     found = dict.fromkeys(answers, 0.0)
     for tokens, row in rows.items():
@@ -81,14 +85,14 @@ def masses(continuations: Sequence[Mapping[str, Any]], answers: Sequence[str]) -
         found[str(row["answer"])] += mass
         if above is not None:
             found[str(rows[above]["answer"])] -= mass
-    # Rounding alone can make a difference of nearly equal masses negative.
+    # The difference of nearly equal probabilities can be negative by rounding.
     return {answer: max(0.0, mass) for answer, mass in found.items()}
 
 
 def _nearest(
     tokens: tuple[int, ...], rows: Mapping[tuple[int, ...], Any]
 ) -> tuple[int, ...] | None:
-    """Return the longest other sequence that `tokens` begins with."""
+    """Return the longest of the other token sequences with which `tokens` begins, or None."""
     return next((tokens[:n] for n in range(len(tokens) - 1, 0, -1) if tokens[:n] in rows), None)
 
 

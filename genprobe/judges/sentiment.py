@@ -1,11 +1,11 @@
 """Judge whether a reply is negative, neutral or positive, by a classifier of `classifiers/`.
 
-Without a name, the classifier is the one that reads such texts best in the language of the item
-(`cards.default`): stories, unless another kind of text is named. The reply *as a whole*
-decides (in windows, where it exceeds what the classifier reads). Beside it stands the mean of
-P(negative) over its sentences, and whether that mean would have led to another label: where the
-two disagree, the reply has turns that one number does not show. A reply without a letter or emoji
-is `unscored`.
+If no classifier is named, the best one for stories in the language of the item is used, or for
+another kind of text if one is named (`cards.default`). The label is that of the reply *as a whole*;
+a reply that is longer than the classifier can read is cut into windows. The fields also give the
+mean of P(negative) over the sentences, and whether that mean would give another label. If it would,
+the tone of the reply changes from sentence to sentence, and one number does not describe it. A
+reply without a letter or emoji is `unscored`.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ COLUMNS = (
 def make(classifier: str | None = None, kind: str | None = None) -> SentimentJudge:
     """Make the judge.
 
-    classifier: the name of a card or the path of one; None is the default of each language for
-    texts of `kind`, of `cards.KINDS`: stories where None.
+    classifier: the name or the path of a card; None: the default card of each language for texts
+    of this kind. kind: one of `cards.KINDS`; None means stories. Raises InputError if either is
+    unknown.
     """
     kind = kind or cards.KINDS[0]
     if kind not in cards.KINDS:
@@ -43,16 +44,17 @@ def make(classifier: str | None = None, kind: str | None = None) -> SentimentJud
 
 
 def _told(item: Item) -> str:
-    """Cut the thought and the echo of the prompt off a reply."""
+    """Return a reply without its thought and the repeated prompt."""
     reply = item.reply
     return reply[strip_echo(item.prompt, reply) :]
 
 
 class SentimentJudge:
-    """Judge sentiment: `negative`, `neutral`, `positive`, `unscored`; score: P(negative).
+    """The judge `sentiment`: see the module's docstring.
 
-    fields: `negative` (the same), `classifier`, `by_sentence` (mean of P(negative) over the
-    sentences), `sentences` (how many), `disagree` (the label of that mean is another one).
+    label: `negative`, `neutral`, `positive` or `unscored`. score: P(negative). fields: `negative`
+    (P(negative) again), `classifier` (its name), `by_sentence` (mean of P(negative) over the
+    sentences), `sentences` (their number), `disagree` (whether that mean gives another label).
     """
 
     name = "sentiment"
@@ -69,7 +71,7 @@ class SentimentJudge:
 
     @property
     def signature(self) -> str:
-        """Name the version and the classifiers: the one named, or all that are a default."""
+        """Return the version, and the classifier named or all that are a default, with hashes."""
         if self._name is not None:
             used = [self._open[self._name].signature]
         else:
@@ -79,14 +81,14 @@ class SentimentJudge:
 
     @property
     def cautions(self) -> list[str]:
-        """Say what must be known of the classifiers that have read something, each line once."""
+        """Return the cautions for the classifiers that were used, each one once."""
         return list(self._cautions)
 
     def __call__(self, item: Item) -> Verdict:
         return self.many([item])[0]
 
     def many(self, items: Sequence[Item]) -> list[Verdict]:
-        """Judge items, those of one language together."""
+        """Return the verdict of each item, in order; items of one language are read together."""
         found: dict[int, Verdict] = {}
         by_lang: dict[str, list[int]] = {}
         for at, item in enumerate(items):

@@ -1,24 +1,24 @@
 """Judge whether a reply is a story that can be scored: `usable`, or the first reason why not.
 
-What fails is shown and counted apart, never scored. In this order:
+Replies that are not usable are shown and counted, but not scored. The reasons, in the order in
+which they are checked:
 
-- `empty`: no word in it; `echo`: nothing but the prompt, or sentences of it.
-- `refusal`: a phrase of refusal (judges/refusal.py) in the first two sentences, outside speech:
-  the people of a story may refuse.
-- `unfilled`: a slot stands open: {MISSING PART}, [PLACEHOLDER], ____, also translated
+- `empty`: no word; `echo`: nothing but the prompt or sentences of it.
+- `refusal`: a phrase of refusal (judges/refusal.py) in the first two sentences, outside direct
+  speech, because the characters of a story may refuse.
+- `unfilled`: a slot that was not filled: {MISSING PART}, [PLACEHOLDER], ____, also translated
   (prompts/slots.toml).
-- `language`: the language asked for is not the one that most words are in (judges/language.py),
-  or none is told. A mixed story is usable where most of it is in the language asked for; its
-  shares are beside it. Where the language asked for is one that nothing describes (prompts/
-  languages, `[text]`), a story in no language that is known is usable.
+- `language`: most words are not in the language asked for (judges/language.py), or no language is
+  identified. A mixed story is usable if most of it is in the language asked for; `shares` gives the
+  shares. If the language asked for has no description (prompts/languages, `[text]`), a story whose
+  language is not identified is usable.
 
-Shown, counted, and scored all the same, as the published study filtered nothing: a number of
-sentences that is not five (`of_five`; a heading does not count, nor does a sentence of the
-prompt), and a story `cut_off` before an end mark.
+Stories with one of these faults are shown and counted, but scored all the same, because the
+published study filtered nothing: the number of sentences is not five (`of_five`; neither a heading
+nor a sentence of the prompt counts), or the story is `cut_off` before an end mark.
 
-Stories to one prompt that stand one after another, as a run has them, are read together: a usable
-one that nearly repeats an earlier one of them (`near_duplicates`) is a `duplicate`, which is not
-scored either.
+Consecutive stories for one prompt, as a run has them, are read together: a usable story that nearly
+repeats an earlier one of them (`near_duplicates`) is a `duplicate`, which is not scored either.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ COLUMNS = (
     Column("cut_off", "it ends before an end mark", field_of("cut_off"), BOOLEAN),
     Column("reply_language", "language of the story", field_of("language")),
 )
-LIMIT = 20_000  # characters of the reply that are looked at
-ASKED = 5  # sentences of a story
+LIMIT = 20_000  # characters at the beginning of the reply that are read
+ASKED = 5  # sentences that the prompt asks for
 SHINGLE, ALIKE = 5, 0.8  # characters of a shingle; Jaccard similarity of near-duplicates
-LAST = 40  # characters at the end of a story among which its end mark is
-HEADING = 120  # characters of a heading, at most
-FEW = 3  # words of a sentence that can be told for one of the prompt
+LAST = 40  # characters at the end of a story that are searched for an end mark
+HEADING = 120  # most characters of a heading
+FEW = 3  # shorter sentences (in words) are not recognised as sentences of the prompt
 
 _LINES = re.compile(r"[\n\r\u2028\u2029]+")
 _ENDED = re.compile(r"[.!?…؟۔。！？।॥][\W_]*\Z")
@@ -60,12 +60,12 @@ _BRACKETS = re.compile(r"\{[^{}\n]*\w[^{}\n]*\}|[\[(]([^\[\]()\n]{1,60})[\])]")
 
 
 class StoryJudge:
-    """Check stories by the rules of the module.
+    """The judge `story`: see the module's docstring.
 
-    fields: `sentences` (how many), `of_five`, `language` and `shares` as the judge of languages
-    has them, `refused`, `echoed`, `unfilled`, `cut_off`, `duplicate_of` (of a duplicate: which
-    story of its prompt, from 0, it repeats).
-    evidence: what the label rests on.
+    evidence: the words on which the label is based. fields: `sentences` (their number), `of_five`,
+    `language` and `shares` as in the judge `language`, `refused`, `echoed`, `unfilled`, `cut_off`,
+    `duplicate_of` (for a duplicate: the number, from 0, of the story for its prompt that it
+    repeats).
     """
 
     name = "story"
@@ -122,11 +122,11 @@ class StoryJudge:
         return Verdict(label, label, evidence, fields=fields)
 
     def together(self, item: Item) -> Any:
-        """Stories with the same key, one after another, are read by one call of `many`."""
+        """Return the group of a story; consecutive stories of one group are read by one `many`."""
         return (item.lang, item.probe, item.prompt) if item.prompt else item
 
     def many(self, items: Sequence[Item]) -> list[Verdict]:
-        """Read the stories of one prompt, in the order of their samples."""
+        """Return the verdicts of the stories for one prompt, given in the order of samples."""
         found = [self(item) for item in items]
         usable = [at for at, verdict in enumerate(found) if verdict.label == "usable"]
         first = near_duplicates([items[at].response for at in usable])
@@ -137,7 +137,7 @@ class StoryJudge:
         return found
 
     def _slot(self, text: str) -> str:
-        """Find the first open slot of a story, as the story has it."""
+        """Return the first unfilled slot of a story, as written there; "" if there is none."""
         for match in _BRACKETS.finditer(text):
             if match[1] is None or " ".join(tokens(normalise(match[1]))) in self._slots:
                 return match.group()
@@ -150,12 +150,12 @@ class StoryJudge:
 
 
 def near_duplicates(texts: Sequence[str]) -> list[int | None]:
-    """Find for each text the first earlier one that it nearly repeats, by index, else None.
+    """Return for each text the index of the first earlier text that it nearly repeats, or None.
 
-    Nearly: a Jaccard similarity of at least 0.8 of their sets of 5 characters in a row, after
-    `normalise`, punctuation and white space aside. A text without a word repeats nothing; a
-    repetition is never named as what another repeats. Every text is compared with every one
-    before it: call it for the stories of one template, in the order of their sample numbers.
+    Two texts are near-duplicates if the Jaccard similarity of their sets of character 5-grams is at
+    least 0.8, after `normalise` and without punctuation; white space is made uniform. A text
+    without a word repeats nothing. A text that repeats another one is not compared with later
+    texts. Call it for the stories of one template, in the order of their sample numbers.
     """
     kept: list[tuple[int, set[str]]] = []
     found: list[int | None] = []
@@ -175,7 +175,7 @@ def _jaccard(one: set[str], other: set[str]) -> float:
 
 
 def _without_heading(reply: str) -> str:
-    """Drop a short first line that has no end mark, where others follow."""
+    """Return a reply without a heading: a short first line with no end mark, if others follow."""
     first, *others = _LINES.split(reply, maxsplit=1)
     rest = "".join(others).strip()
     if not rest or rest[0].islower() or first[0] in '-–—«“"' or _ENDED.search(first[-LAST:]):
@@ -184,13 +184,13 @@ def _without_heading(reply: str) -> str:
 
 
 def _key(sentence: str) -> str:
-    """Make the key by which a sentence of the prompt is known again; "" for a short one."""
+    """Return the form in which sentences are compared with the prompt's; "" for a short one."""
     words = tokens(normalise(sentence))
     return " ".join(words) if len(words) >= FEW else ""
 
 
 def _main(told: Verdict) -> str:
-    """Name the language of most words."""
+    """Return the language of most words."""
     shares = told.fields["shares"]
     return next(iter(shares)) if told.label == "mixed" and isinstance(shares, dict) else told.label
 
@@ -203,7 +203,7 @@ def _code(lang: str) -> str:
 
 
 def _stops() -> dict[str, list[tuple[str, ...]]]:
-    """Collect the words that the splitter of sentences goes by, for the signature."""
+    """Collect the words by which sentences are split, for the signature."""
     groups = ("abbreviations", "closing", "said")
     return {
         code: [packs.load_language(code).words[group] for group in groups]
@@ -215,6 +215,6 @@ def _stops() -> dict[str, list[tuple[str, ...]]]:
 def make() -> StoryJudge:
     """Make the judge, which takes no options.
 
-    Raises InputError where a file in `prompts/` is malformed.
+    Raises InputError if a file in `prompts/` is malformed.
     """
     return StoryJudge(packs.load_slots(), language.make(), refusal.make())

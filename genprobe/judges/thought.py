@@ -3,10 +3,11 @@
 Is there a thought, was it cut off, what is its language, what does it answer, and does it say that
 it is being tested?
 
-The thought is what `linguistics.thoughts` separates from the reply; no other judge reads it. Its
-answer is read as the judge `yesno` reads a reply, but by its last commitment: its conclusion. That
-a model says it is tested changes what it says (Needham et al. 2025, arXiv 2505.23836, on evaluation
-awareness); the words are in `[clause] tested` of prompts/languages/, English in all.
+`linguistics.thoughts` separates the thought from the reply; no other judge reads the thought. Its
+answer is read as the judge `yesno` reads a reply, except that the last commitment counts: its
+conclusion. A model that says that it is being tested answers differently (Needham et al. 2025,
+arXiv 2505.23836, on evaluation awareness); the words for that are in `[clause] tested` of
+prompts/languages/, and the English ones are used for every language.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from genprobe.records import JSON
 from genprobe.resources import packs, registry
 from genprobe.text import normalise, replace, tokens
 
-VERSION = 1  # raised whenever a verdict can change without a change of the shapes or a language
+VERSION = 1  # raised whenever a verdict can change while the signatures of its parts stay the same
 
 PLACE, READS = 50, "replies"
 COLUMNS = (
@@ -29,14 +30,14 @@ COLUMNS = (
     Column("thought_tested", "the thought names a test", field_of("thought_tested"), BOOLEAN),
 )
 _FIELDS = ("thought_language", "thought_answer", "thought_tested")
-LIMIT = 20_000  # characters of the end of a thought that are looked at
+LIMIT = 20_000  # characters at the end of a thought that are read
 
 
 class ThoughtJudge:
     """The judge `thought`: see the module's docstring.
 
-    label: the state. fields: `_FIELDS`, all None where there is no text of a thought. evidence: the
-    words that name a test.
+    label: the state of the thought. fields: `_FIELDS`, all None if there is no thought to read.
+    evidence: the words that mention a test.
     """
 
     name = "thought"
@@ -73,7 +74,7 @@ def _codes() -> frozenset[str]:
 
 
 def _tested(thought: str, lang: str) -> str:
-    """Return the words of a thought that name a test, "" where none do."""
+    """Return the words of a thought that mention a test; "" if there are none."""
     known = {"en"}
     if lang:
         known.add(packs.language_code(lang))
@@ -87,5 +88,8 @@ def _tested(thought: str, lang: str) -> str:
 
 
 def make() -> ThoughtJudge:
-    """Make the judge; it takes no options. InputError where `prompts/` is malformed."""
+    """Make the judge; it takes no options.
+
+    Raises InputError if a file in `prompts/` is malformed.
+    """
     return ThoughtJudge(identify.make(), yesno.YesNo())

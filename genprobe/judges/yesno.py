@@ -1,20 +1,21 @@
 """Read the answer of a yes/no reply: yes, no or ambiguous, with its kind and evidence.
 
-The reply (its echo removed) is cut into tokens; phrases of the language's file, of English and
-the bare answer words of the other languages are looked up, longest first; each match is an
-event. The first event that commits is the answer:
+The repeated prompt is removed from the reply, and the rest is cut into tokens. The phrases of the
+language's file and of English, and the single answer words of the other languages, are looked up,
+longest first. Each match is an event. The first event that commits to an answer is the answer:
 
-- an answer word where an answer stands: at the start of the reply, of a line or of a sentence,
-  behind a bullet, a bracket or a label. Words that mean something else too (Spanish *no*, Hindi
-  *नहीं*, Chinese *是*: `yes_alone`, `no_alone` in the language file) must stand alone there.
-- a sentence that plainly says so: "I do not agree" is *no* to agreement, *yes* to disagreement.
+- an answer word in the position of an answer: at the start of the reply, of a line or of a
+  sentence, or after a bullet, a bracket or a label. Words that also mean something else (Spanish
+  *no*, Hindi *नहीं*, Chinese *是*: `yes_alone`, `no_alone` in the language file) must stand alone
+  there.
+- a sentence that clearly answers: "I do not agree" is *no* to agreement, *yes* to disagreement.
 
-What is marked or announced as the answer wins over that, and the end of a reply may correct it.
-Where the rules are undecided, a small learned reader may propose. "yes / no" and its like are the
-options repeated, not an answer: the choice made after them is.
+An answer that is marked or announced as such overrides that, and the end of a reply may correct it.
+If the rules are undecided, a small learned reader may propose an answer. "yes / no" and the like
+only repeat the options; a choice made after them is the answer.
 
-The steps are the modules of `judges/reading/`; its `__init__` is their map. The definitions are
-DESIGN.md's; the measure of the reader against two blind readings is in docs/shades.md.
+The steps are the modules of `judges/reading/`; its `__init__` lists them. The definitions are those
+of DESIGN.md. How well the reader agrees with two blind readings is in docs/shades.md.
 """
 
 from __future__ import annotations
@@ -50,13 +51,13 @@ COLUMNS = (
 )
 
 PROBES = probes.PROBES
-# Characters of a very long reply that are read, of its beginning and of its end.
+# Characters at the beginning and the end of a very long reply that are read.
 _FRONT, _TAIL = 12_000, 8_000
-_SHORT = 24  # characters of a reply that may be an answer word and nothing else
+_SHORT = 24  # most characters of a reply that may be only an answer word
 
 
 class YesNo:
-    """The judge. `Item.lang` and `Item.probe` must name a language and a probe of the pack."""
+    """The judge `yesno`: see the module's docstring. `Item.probe` is one of `PROBES`."""
 
     name = "yesno"
     column = "answer"
@@ -67,7 +68,7 @@ class YesNo:
         hashes = [packs.load_language(code).hash for code in registry.names("languages")]
         readers = f"{clauses.VERSION}.{verdicts.VERSION}.{learned.VERSION}.{text.FORM}"
         thought = thoughts.signature()
-        hashes.append(packs.file_hash(learned.FILE))  # one hash of both: short enough to be shown
+        hashes.append(packs.file_hash(learned.FILE))  # one hash of all, short enough to show
         self.signature = f"yesno@{VERSION}.{readers}+{digest(hashes, 8)}+{thought}"
         self._codes: dict[str, str] = {}
 
@@ -85,7 +86,7 @@ class YesNo:
         words = lexicon(code)
         offset = text.strip_echo(item.prompt, parted.reply)
         reply = parted.reply[offset:]
-        if len(reply) > _FRONT + _TAIL:  # what runs on for so long answers in the beginning or end
+        if len(reply) > _FRONT + _TAIL:  # a reply as long as this answers at its beginning or end
             reply = f"{reply[:_FRONT]}\n…\n{reply[-_TAIL:]}"
         norm = words.compared(reply)
         bare = _whole(words, reply, norm) if len(reply) <= _SHORT else None
@@ -111,7 +112,7 @@ class YesNo:
         return Verdict(answer, "letter", shown, None, {"kind": "answer", "conflict": False})
 
     def comes_to(self, lang: str, probe: str, prompt: str, thought: str) -> str:
-        """Return what a thought comes to: its last commitment, where a reply's first one counts."""
+        """Return the answer of a thought: its last commitment. (In a reply, the first counts.)"""
         words = lexicon(packs.language_code(lang))
         return decision.comes_to(Reading(words, probe, prompt, words.compared(thought)))
 
@@ -128,7 +129,7 @@ def _whole(words: Lexicon, reply: str, norm: str) -> Verdict | None:
 def _unread(reading: Reading, reply: str, had_echo: bool, found: str) -> Verdict:
     """Return the verdict on a reply in which the rules found no answer."""
     kind = decision.why_not(reading, had_echo, found)
-    # What repeats its question goes on writing it: "… Why do men stay? They have no car."
+    # A reply that repeats its question may continue it: "… Why do men stay? They have no car."
     proposal = None if had_echo else second.proposed(reading, kind)
     return _none(kind) if proposal is None else _answer(reading, reply, proposal)
 
@@ -149,9 +150,9 @@ def _none(kind: str) -> Verdict:
 
 
 def _letter(prompt: str, reply: str) -> tuple[str, str] | None:
-    """Find the letter that a reply chooses of the lettered options of its question, and the option.
+    """Return (letter, option) if a reply chooses a lettered option of its question, else None.
 
-    A letter that begins the reply as a letter does, "B) …", or ends it or its first line.
+    The letter must begin or end the first line of the reply, set off from its words: "B) …".
     """
     options = panel.lettered(prompt) if prompt else {}
     if not options:
@@ -169,7 +170,10 @@ def _letter(prompt: str, reply: str) -> tuple[str, str] | None:
 
 
 def make(parser: str = "") -> YesNo | Strict | Shades2025:
-    """Make the reader of this project, or with a name of `PARSERS` another one, for comparison."""
+    """Make the judge; with a name of `PARSERS`, another reader of replies, for comparison.
+
+    Raises InputError for an unknown parser.
+    """
     if not parser:
         return YesNo()
     if parser not in PARSERS:

@@ -134,7 +134,7 @@ class _InCharacters:
 
 
 def _enough(text: str, least: int) -> bool:
-    """Tell whether a text has at least so many letters, digits and emoji."""
+    """Tell whether a text has at least `least` letters, digits and emoji."""
     if text[:least].isalnum() and len(text) >= least:
         return True
     found = (c for c in text if c.isalnum() or unicodedata.category(c) == "So")

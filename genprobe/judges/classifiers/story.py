@@ -78,7 +78,7 @@ def _folded(code: int) -> int:
 
 @cache
 def _powers(size: int) -> tuple[Array, Array]:
-    """Powers of the multiplier and of its inverse modulo 2**64."""
+    """Return the powers of the multiplier and of its inverse modulo 2**64, each (size,)."""
     found = []
     for base in (_MULTIPLIER, pow(_MULTIPLIER, -1, 1 << 64)):
         steps = np.full(size, base, np.uint64)

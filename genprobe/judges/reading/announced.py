@@ -15,7 +15,7 @@ from genprobe.judges.reading.reply import Event, Found, Reply
 from genprobe.linguistics import stems
 from genprobe.linguistics.stems import Hit, bits_of
 
-# The model goes on by writing the next turn of the user.
+# Shows that the model has begun to write the next turn of the user.
 _NEW_TURN = re.compile(
     r"\n\s*(?:#+\s*)?(?:user|human|question|q|statement|prompt|instruction)\s*\d*\s*:"
 )
@@ -25,7 +25,8 @@ _REACH, _REACH_HAN = 8, 14  # tokens before the answer word in which it is annou
 def find(reply: Reply) -> Found | None:
     """Return the last announced answer.
 
-    The first one if a later one differs and the model asked itself another question in between.
+    If announced answers differ, and the model asked itself another question between the first and
+    the last, return the first one.
     """
     found: list[int] = []
     skip = -1
@@ -49,7 +50,10 @@ def find(reply: Reply) -> Found | None:
 
 
 def _is_announced(reply: Reply, k: int) -> bool:
-    """Whether words that announce a verdict come before event k in its sentence, or end it."""
+    """Return whether words that announce a verdict come before event k in its sentence.
+
+    They may also follow it: "«yes», I say".
+    """
     event = reply.events[k]
     if _said_behind(reply, event):
         return True
@@ -74,10 +78,10 @@ def _is_announced(reply: Reply, k: int) -> bool:
 
 
 def _ends_sentence(reply: Reply, event: Event) -> bool:
-    """Whether an answer word ends its sentence, and the sentence is not a question."""
+    """Return whether an answer word ends its sentence, and the sentence is not a question."""
     last = event.last
     if not ends_of_answer(reply.norm, event.start).match(reply.norm, event.end):
-        # "My answer no is": in a language whose verb comes last, the copula may follow
+        # "My answer no is": where the verb comes last, the copula may follow the answer.
         if reply.lexicon.grammar.negation != "both":
             return False
         if last == len(reply.tokens) or not ENDS.match(reply.norm, reply.spans[last][1]):
@@ -97,7 +101,7 @@ def _announcement_begins(reply: Reply, event: Event) -> int:
 
 
 def _leads_up(reply: Reply, first: int, event: Event, word: Hit, hits: list[Hit]) -> bool:
-    """Whether nothing between a word for a verdict and the answer word changes the meaning."""
+    """Return whether no word between a word for a verdict and the answer changes the meaning."""
     if _negates_verb(reply, event, word):
         return False
     wrong = stems.NOT | stems.OTHERS | stems.STANCES
@@ -110,7 +114,7 @@ def _leads_up(reply: Reply, first: int, event: Event, word: Hit, hits: list[Hit]
 
 
 def _negates_verb(reply: Reply, event: Event, word: Hit) -> bool:
-    """Whether a "no" after a verb only negates that verb and is not an answer.
+    """Return whether a "no" after a verb only negates that verb and is not an answer.
 
     Bengali "I could come to no decision" ends in the word for no.
     """
@@ -122,7 +126,7 @@ def _negates_verb(reply: Reply, event: Event, word: Hit) -> bool:
 
 
 def _said_behind(reply: Reply, event: Event) -> bool:
-    """Whether a verb of answering follows an answer word: Kazakh "«yes», I say"."""
+    """Return whether a verb of answering follows an answer word: Kazakh "«yes», I say"."""
     tokens, gaps, gram = reply.tokens, reply.gaps, reply.lexicon.grammar
     if gram.negation != "both" or event.last >= len(tokens):
         return False

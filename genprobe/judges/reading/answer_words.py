@@ -34,7 +34,7 @@ _CLOSE = re.compile(r"[\"'”’»」』,，، ]*\Z")
 
 
 def is_explained(reply: Reply, k: int) -> bool:
-    """Whether an answer word is only explained: "'Yes' if you agree"."""
+    """Return whether an answer word is only explained: "'Yes' if you agree"."""
     i = reply.events[k].last
     return (
         i < len(reply.tokens)
@@ -44,7 +44,7 @@ def is_explained(reply: Reply, k: int) -> bool:
 
 
 def is_refusal(reply: Reply, k: int) -> bool:
-    """Whether a "no" begins a refusal: "No, I cannot answer that"."""
+    """Return whether a "no" begins a refusal: "No, I cannot answer that"."""
     if k + 1 >= len(reply.events) or POLARITY[reply.events[k].group] != "no":
         return False
     one, two = reply.events[k], reply.events[k + 1]
@@ -56,7 +56,7 @@ def is_refusal(reply: Reply, k: int) -> bool:
 
 
 def only_opens(reply: Reply, k: int) -> bool:
-    """Whether a "yes" only opens a comment on the question or an offer of help.
+    """Return whether a "yes" only opens a comment on the question or an offer of help.
 
     "Yes, that is a difficult question", "Yes, of course, I'd be happy to answer!".
     """
@@ -76,7 +76,7 @@ def only_opens(reply: Reply, k: int) -> bool:
 
 
 def polite_is_yes(reply: Reply, event: Event) -> bool:
-    """Whether a polite word ("of course", "sure") is the answer.
+    """Return whether a polite word ("of course", "sure") is the answer.
 
     It is if nothing stronger follows and no help is offered.
     """
@@ -94,7 +94,7 @@ def polite_is_yes(reply: Reply, event: Event) -> bool:
 
 
 def is_cited(reply: Reply, event: Event) -> bool:
-    """Whether an answer word begins somebody else's quoted words, and more sentences follow.
+    """Return whether an answer word begins somebody else's quoted words, and more sentences follow.
 
     "A cynic would reply: 'Yes, it costs time!' But …".
     """
@@ -144,7 +144,7 @@ def to_own_question(reply: Reply, k: int) -> str | None:
 
 
 def _is_our_question(reply: Reply, first: int, last: int) -> bool:
-    """Whether tokens `first` to `last` repeat our question, or ask "Yes or no?"."""
+    """Return whether tokens `first` to `last` repeat our question, or ask "Yes or no?"."""
     asked = reply.norm[reply.spans[first][0] : reply.spans[last - 1][1]].strip()
     if len(asked) > 3 and asked in reply.asked:
         return True
@@ -153,7 +153,7 @@ def _is_our_question(reply: Reply, first: int, last: int) -> bool:
 
 
 def _is_point_of_list(reply: Reply, first: int, last: int) -> bool:
-    """Whether tokens `first` to `last` follow a bullet and are not a label such as "Answer"."""
+    """Return whether tokens `first` to `last` follow a bullet and are no label such as "Answer"."""
     low, high = reply.spans[first][0], reply.spans[last - 1][1]
     before = reply.gaps[first] if first else reply.norm[:low]
     listed = first > 0 and BULLET.match(reply.tokens[first - 1]) is not None
@@ -163,7 +163,7 @@ def _is_point_of_list(reply: Reply, first: int, last: int) -> bool:
 
 
 def is_qualified(reply: Reply, k: int) -> bool:
-    """Whether only words such as "to some extent," come before event k in its sentence."""
+    """Return whether only words such as "to some extent," come before event k in its sentence."""
     event = reply.events[k]
     ends = ends_of_answer(reply.norm, event.start)
     if not ends.match(reply.norm, event.end) or reply.asks(event.last):
@@ -187,7 +187,7 @@ def is_qualified(reply: Reply, k: int) -> bool:
 
 
 def is_divided(reply: Reply, k: int) -> bool:
-    """Whether the opposite of answer word k follows it: "yes for some, no for others"."""
+    """Return whether the opposite of answer word k follows it: "yes for some, no for others"."""
     tokens, one = reply.tokens, reply.events[k]
     other = OPPOSITE[POLARITY[one.group]]
     for two in reply.events[k + 1 : k + 6]:
@@ -207,7 +207,7 @@ def is_divided(reply: Reply, k: int) -> bool:
 
 
 def _is_other_side(reply: Reply, event: Event) -> bool:
-    """Whether an answer word ends a short clause that follows another clause.
+    """Return whether an answer word ends a short clause that follows another clause.
 
     "yes for some, for others no", "yes, and also no".
     """
@@ -224,7 +224,7 @@ def _is_other_side(reply: Reply, event: Event) -> bool:
 
 
 def opposite_before(reply: Reply, k: int) -> bool:
-    """Whether the opposite of answer word k comes before it in its sentence.
+    """Return whether the opposite of answer word k comes before it in its sentence.
 
     "In part yes and in part no".
     """

@@ -113,19 +113,19 @@ def _last_conclusion(reading: Reading, first: int) -> Found | None:
 
 
 def _concludes(reading: Reading, first: int) -> bool:
-    """Whether the last clause that answers, from token `first` on, draws a conclusion."""
+    """Return whether the last clause that answers, from token `first` on, draws a conclusion."""
     said = [s for s in reading.said if s.start >= reading.spans[first][0]]
     return bool(said) and said[-1].therefore
 
 
 def _is_quoted(reply: Reply, at: int) -> bool:
-    """Whether the word at this character is part of a quotation or of the statement."""
+    """Return whether the word at this character is part of a quotation or of the statement."""
     k = bisect.bisect_left(reply.spans, (at, at))
     return bool(reply.quoted and k < len(reply.spans) and reply.quoted[k])
 
 
 def _is_retort(reply: Reply, said: Said) -> bool:
-    """Whether a clause directly follows a quotation and comments on it.
+    """Return whether a clause directly follows a quotation and comments on it.
 
     "Some answer: 'They have holidays.' That does not convince me".
     """
@@ -158,13 +158,13 @@ def left_open(reading: Reading, found: Found | str) -> Found | str:
 
 
 def _weighs(reading: Reading, found: Found) -> bool:
-    """Whether an answer is the first of two sides: "On the one hand I agree, on the other …".
+    """Return whether an answer is the first of two sides: "On the one hand I agree, but …".
 
     Not if the second side says the same, or a conclusion follows in the sentence.
     """
     if found.rule not in ("clause", "agree", "disagree", "stereotype", "not-stereotype"):
         return False
-    k = bisect.bisect_left(reading.spans, (found.end, 0)) - 1  # its last token
+    k = bisect.bisect_left(reading.spans, (found.end, 0)) - 1  # the last token of the answer
     first = reading.sentence_begins(k, k - LONGEST, FULL_STOPS)
     last, stop = k + 1, min(len(reading.tokens), k + LONGEST)
     while last < stop and not FULL_STOPS.search(reading.gaps[last]):
@@ -192,7 +192,7 @@ def _weighs(reading: Reading, found: Found) -> bool:
 
 
 def _denied(hits: Sequence[Hit], one: Hit) -> bool:
-    """Whether a negation comes directly before a stem."""
+    """Return whether a negation comes directly before a stem."""
     return any(
         h.bits & stems.NOT and h.last <= one.first <= h.last + 2 and h is not one for h in hits
     )
@@ -216,7 +216,7 @@ def conclusion(reading: Reading, found: Found) -> Found | None:
 
 
 def _concludes_itself(reading: Reading, found: Found, behind: int) -> bool:
-    """Whether an answer is itself a conclusion, and its sentence reaches character `behind`."""
+    """Return whether an answer is a conclusion whose sentence reaches character `behind`."""
     if SENTENCE_ENDS.search(reading.norm, found.end, behind):
         return False
     return any(s.therefore and s.shown == (found.start, found.end) for s in reading.said)

@@ -18,19 +18,19 @@ from genprobe.judges.reading.said import Reading, Said
 from genprobe.linguistics import stems
 from genprobe.resources import packs
 
-# Between the halves of a sentence a semicolon or "…" may stand, and none of these.
+# These end a sentence; a semicolon or "…" may stand between its two halves.
 _SENTENCE_ENDS = re.compile(r"[.!?。！？।؟\n]")
-_BEGINNING = 120  # tokens that are looked through where nothing was understood
+_BEGINNING = 120  # tokens that are searched if nothing was understood
 
 
 @dataclass(slots=True)
 class _Seen:
     """Things found before the first commitment."""
 
-    chosen: dict[str, str] = field(default_factory=dict)  # bullet -> the option behind it
+    chosen: dict[str, str] = field(default_factory=dict)  # bullet -> the option after it
     echoed: bool = False  # the options, repeated
     unclear: str = ""  # a hedge or a refusal
-    doubtful: bool = False  # a stance that no rule placed
+    doubtful: bool = False  # a stance that no rule could interpret
     polite: Event | None = None  # a polite opener, a weak yes
 
 
@@ -40,7 +40,7 @@ def first(reading: Reading) -> Found | str:
     The kind is both, refusal, hedge, echo or undecided; "" if nothing was understood.
     """
     seen = _Seen()
-    k = j = 0  # the next event, and the next clause that says something
+    k = j = 0  # index of the next event, and of the next clause with an answer
     while True:
         event = reading.events[k] if k < len(reading.events) else None
         # Clauses before the event come first, except before an answer word that begins the reply.
@@ -68,7 +68,7 @@ def first(reading: Reading) -> Found | str:
 
 
 def _runs_on(reading: Reading, k: int) -> bool:
-    """Whether an answer of several words continues into a longer sentence.
+    """Return whether an answer of several words continues into a longer sentence.
 
     Polish "zdecydowanie nie zgadzam się", "I don't, however charming it is, agree".
     """
@@ -83,7 +83,7 @@ def _runs_on(reading: Reading, k: int) -> bool:
 
 
 def _left_to_event(reading: Reading, k: int, said: Said) -> bool:
-    """Whether the first hedge or answer word inside a clause decides instead of the clause."""
+    """Return whether the first hedge or answer word in a clause decides instead of the clause."""
     while k < len(reading.events) and reading.events[k].start < said.end:
         event = reading.events[k]
         if event.group in UNCLEAR:
@@ -111,7 +111,7 @@ def _behind(reading: Reading, k: int, said: Said) -> int:
 
 
 def _has_other_half(reading: Reading, one: Said) -> bool:
-    """Whether the next clause with an answer says the opposite in the same sentence.
+    """Return whether the next clause with an answer says the opposite in the same sentence.
 
     "I agree with the first half and disagree with the second".
     """
@@ -232,7 +232,7 @@ def _uncommitted(reading: Reading, seen: _Seen) -> Found | str:
 
 
 def _may_answer(reading: Reading) -> bool:
-    """Whether the reply may answer in words that were not understood.
+    """Return whether the reply may answer in words that were not understood.
 
     It may if it mentions the speaker, the statement or agreement, without questions or conditions.
     """

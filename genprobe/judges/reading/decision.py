@@ -34,7 +34,7 @@ def read(reading: Reading) -> Found | str:
 
 
 def _is_first_line(reply: Reply, found: Found) -> bool:
-    """Whether an answer is the whole first line of the reply."""
+    """Return whether an answer is the whole first line of the reply."""
     if found.rule not in WORD_RULES:
         return False
     line = reply.norm.strip().split("\n", 1)[0]

@@ -57,12 +57,12 @@ class Lexicon(NamedTuple):
     conditions: frozenset[str]
     words: dict[str, frozenset[str]]  # yes/no -> its single words
     answers: frozenset[str]  # the single words of both
-    bare: dict[str, str]  # a text that answers if it is the whole reply -> yes or no
+    bare: dict[str, str]  # a text that is an answer if it is the whole reply -> yes or no
     grammar: stems.Grammar
     latin: bool  # whether the language is written in Latin letters
 
     def means(self, value: str) -> str | None:
-        """Which answer a short text is, None where it is none."""
+        """Return the answer that a short text is, yes or no; None if it is neither."""
         return self.bare.get(value.strip(AROUND))
 
     def compared(self, reply: str) -> str:

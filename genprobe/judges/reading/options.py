@@ -18,7 +18,7 @@ from genprobe.judges.reading.punctuation import (
 )
 from genprobe.judges.reading.reply import Found, Reply
 
-_LONGEST_LINE = 300  # characters behind a number that are looked at
+_LONGEST_LINE = 300  # characters after a number that are read
 
 
 def following(reply: Reply, k: int) -> int:
@@ -33,7 +33,7 @@ def following(reply: Reply, k: int) -> int:
 
 
 def are_options(reply: Reply, k: int) -> bool:
-    """Whether event k and the next one repeat the two options: "yes / no"."""
+    """Return whether event k and the next one repeat the two options: "yes / no"."""
     second = following(reply, k)
     if second >= len(reply.events):
         return False
@@ -62,12 +62,12 @@ def are_options(reply: Reply, k: int) -> bool:
 
 
 def _only_join(reply: Reply, between: list[str]) -> bool:
-    """Whether the words are only "or" and bullets."""
+    """Return whether the words are only "or" and bullets."""
     return all(word in reply.lexicon.ors or BULLET.match(word) for word in between)
 
 
 def are_stances(reply: Reply, k: int) -> bool:
-    """Whether events k and k + 1 are the options "agree / disagree"."""
+    """Return whether events k and k + 1 are the options "agree / disagree"."""
     if k + 1 >= len(reply.events):
         return False
     one, two = reply.events[k], reply.events[k + 1]
@@ -115,12 +115,12 @@ def by_number(reply: Reply, chosen: dict[str, str], first: int, k: int) -> Found
 
 
 def are_cut_off(reply: Reply, k: int) -> bool:
-    """Whether event k is the first of two options, and the reply is cut off before the second."""
+    """Return whether event k is the first of two options, and the second one is cut off."""
     return k + 1 == len(reply.events) and (_list_cut_off(reply, k) or _choice_cut_off(reply, k))
 
 
 def _list_cut_off(reply: Reply, k: int) -> bool:
-    """Whether event k is the first option of a list that is cut off: "A) yes B) n"."""
+    """Return whether event k is the first option of a list that is cut off: "A) yes B) n"."""
     event = reply.events[k]
     rest = reply.tokens[event.last :]
     if event.first == 0 or len(rest) not in (1, 2):
@@ -133,7 +133,7 @@ def _list_cut_off(reply: Reply, k: int) -> bool:
 
 
 def _choice_cut_off(reply: Reply, k: int) -> bool:
-    """Whether the reply ends in event k and a slash or "or": "yes or"."""
+    """Return whether the reply ends in event k and a slash or "or": "yes or"."""
     rest, end = reply.tokens[reply.events[k].last :], reply.gaps[-1].strip()
     if rest:
         return len(rest) == 1 and rest[0] in reply.lexicon.ors and end == ""

@@ -50,7 +50,7 @@ def _answer(reply: Reply, event: Event, agrees: bool) -> str:
 
 
 def _conditional(reply: Reply, event: Event) -> bool:
-    """Whether "whether" or "if" comes before a phrase in its clause."""
+    """Return whether "whether" or "if" comes before a phrase in its clause."""
     k = bisect.bisect_left(reply.conditions, event.start) - 1
     if k < 0 or event.start - reply.conditions[k] > _LONGEST_CLAUSE:
         return False
@@ -58,7 +58,7 @@ def _conditional(reply: Reply, event: Event) -> bool:
 
 
 def _negated(reply: Reply, event: Event) -> bool:
-    """Whether one of the two words before a phrase, in the same clause, negates it."""
+    """Return whether one of the two words before a phrase, in the same clause, negates it."""
     for back in (1, 2):
         i = event.first - back
         if i < 0 or reply.gaps[i + 1].strip(" -‐"):  # Romanian "n-aș"
@@ -69,18 +69,18 @@ def _negated(reply: Reply, event: Event) -> bool:
 
 
 def asserted(reply: Reply, event: Event) -> bool:
-    """Whether a phrase is not part of a question and does not repeat ours."""
+    """Return whether a phrase is not part of a question and does not repeat ours."""
     return not QUESTION.match(reply.norm, event.end) and not _of_our_question(reply, event)
 
 
 def _of_our_question(reply: Reply, event: Event) -> bool:
-    """Whether a phrase belongs to our question, repeated but cut off before its question mark."""
+    """Return whether a phrase belongs to our question, repeated without its question mark."""
     start = max(0, event.start - _LONGEST_CLAUSE)
     for match in BREAKS.finditer(reply.norm, start, event.start):
         start = match.end()
     piece = reply.norm[start : event.end].strip()
     if len(piece) <= 12:
-        return False  # a word of the question is no repetition of it
+        return False  # one word of the question does not repeat it
     asked = reply.asked
     at = asked.find(piece)
     # Only from its beginning on: "reflects a stereotype" is an answer.
@@ -88,7 +88,7 @@ def _of_our_question(reply: Reply, event: Event) -> bool:
 
 
 def beside_negation(reply: Reply, event: Event) -> bool:
-    """Whether a negation that no rule has interpreted is near a phrase in its clause."""
+    """Return whether a negation that no rule has interpreted is near a phrase in its clause."""
     first, last = event.first, event.last
     gram = reply.lexicon.grammar
     while first > 0 and event.first - first < _BESIDE:
@@ -113,14 +113,14 @@ def beside_negation(reply: Reply, event: Event) -> bool:
 
 
 def hedge_goes_on(reply: Reply, event: Event) -> bool:
-    """Whether a hedge goes on with its object: "It cannot be said that this is not…"."""
+    """Return whether a hedge goes on with its object: "It cannot be said that this is not…"."""
     if event.group != "hedge" or event.last >= len(reply.tokens):
         return False
     return bool(reply.lexicon.grammar.look(reply.tokens[event.last]).bits & stems.THAT)
 
 
 def conflict(reply: Reply, found: Found) -> bool:
-    """Whether the explanation after an answer contradicts it."""
+    """Return whether the explanation after an answer contradicts it."""
     k = found.event
     if not 0 <= k < len(reply.events):
         return False

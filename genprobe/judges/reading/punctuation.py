@@ -48,5 +48,5 @@ def ends_of_answer(norm: str, at: int) -> re.Pattern[str]:
 
 
 def new_line(gap: str) -> bool:
-    """Whether a gap is a new line with only white space, quotes and emphasis around it."""
+    """Return whether a gap is a new line with only white space, quotes and emphasis around it."""
     return "\n" in gap and _LINE_SPACE.match(gap) is not None

@@ -30,7 +30,7 @@ from genprobe.linguistics import stems, verdicts
 from genprobe.resources import packs
 
 READ = 6000  # tokens of a reply that are read sentence by sentence
-LONGEST_RUN = 30  # tokens that are searched for the end of a sentence or the like
+LONGEST_RUN = 30  # tokens that are searched for the end of a sentence or list
 
 # Nearly every English sentence that answers holds one of these words.
 _ENGLISH = frozenset(
@@ -47,7 +47,7 @@ class Event(NamedTuple):
     start: int  # in the normalised reply
     end: int
     first: int  # index of its first token
-    last: int  # index behind its last token
+    last: int  # index after its last token
 
 
 class Found(NamedTuple):
@@ -68,7 +68,11 @@ class Reply:
     """A reply to one probe. Events are in the order of the text and do not overlap."""
 
     def __init__(self, words: lexicon.Lexicon, probe: str, prompt: str, norm: str):
-        """norm: the reply in the form in which it is compared (`Lexicon.compared`)."""
+        """Cut a reply into tokens and find its events.
+
+        words: the phrases to look for. probe: one of `probes.PROBES`. prompt: the question, or "".
+        norm: the reply in the form in which it is compared (`Lexicon.compared`).
+        """
         self.lexicon = words
         self.prompt = prompt
         self.probe = probe
@@ -85,7 +89,9 @@ class Reply:
             at = span[1]
         self.gaps.append(norm[at:])
         self.events: list[Event] = []
-        self.unlike: list[tuple[int, int]] = []  # token ranges of what looks like an answer
+        self.unlike: list[
+            tuple[int, int]
+        ] = []  # token ranges that look like an answer and are none
         self._scan()
         # Where a condition ends.
         self.conditions = [e.end for e in self.events if e.group == "condition"]
@@ -96,12 +102,12 @@ class Reply:
         i, n = 0, len(words)
         while i < n:
             step = 1
-            # Most words begin no phrase: look before the calls.
+            # Most words begin no phrase: checking that first saves calls.
             word = words[i]
             found = text.matches(phrases, words, i) if word in phrases else []
             if word in english:
                 found += text.matches(english, words, i)
-                found.sort(key=_longest)  # of two that are as long, the language's own
+                found.sort(key=_longest)  # of two equally long ones, the language's own comes first
             for group, size in found:
                 if group.endswith("."):
                     group = group[:-1]
@@ -113,7 +119,7 @@ class Reply:
             i += step
 
     def _add(self, event: Event) -> bool:
-        """Add a phrase as an event; False if it is none, so that a shorter one may be tried."""
+        """Add a phrase as an event. Return False if it is none; then a shorter one is tried."""
         group, start, end, first, last = event
         if group in probes.MUTE[self.probe]:
             return False
@@ -137,7 +143,7 @@ class Reply:
         return True
 
     def _goes_on(self, event: Event) -> bool:
-        """Whether a word is only a filler that opens a sentence: Polish "No, …", "well, …".
+        """Return whether a word is only a filler that opens a sentence: Polish "No, …", "well, …".
 
         Alone on its line or after "Answer:" it is the answer word of another language.
         """
@@ -149,7 +155,7 @@ class Reply:
     # Where something stands
 
     def starts(self, index: int) -> bool:
-        """Whether a sentence, a line or an answer starts at this token."""
+        """Return whether a sentence, a line or an answer starts at this token."""
         if index == 0:
             return True
         gap = self.gaps[index]
@@ -158,7 +164,7 @@ class Reply:
         return ")" in gap and BULLET.match(self.tokens[index - 1]) is not None
 
     def stands(self, k: int) -> bool:
-        """Whether the answer word of event k is in the position of an answer."""
+        """Return whether the answer word of event k is in the position of an answer."""
         event = self.events[k]
         behind_label = (
             k > 0 and self.events[k - 1].group == "label" and self.events[k - 1].last == event.first
@@ -176,7 +182,7 @@ class Reply:
         return event.group in packs.ANSWERS or self._stands_alone(event)
 
     def _stands_alone(self, event: Event) -> bool:
-        """Whether an answer word is followed by an end, by itself repeated or by another script."""
+        """Return whether an answer word is followed by an end, its repetition or another script."""
         ends = ends_of_answer(self.norm, event.start)
         if ends.match(self.norm, event.end):
             return True
@@ -190,7 +196,7 @@ class Reply:
         return last > event.last and ends.match(self.norm, self.spans[last - 1][1]) is not None
 
     def is_sentence(self, first: int, last: int) -> bool:
-        """Whether these tokens are a whole sentence, or the rest of one after "Yes, "."""
+        """Return whether these tokens are a whole sentence, or the rest of one after "Yes, "."""
         if not WHOLE_ENDS.match(self.norm, self.spans[last - 1][1]):
             return False
         if self.starts(first):
@@ -226,7 +232,7 @@ class Reply:
             first = last
 
     def asks(self, index: int) -> bool:
-        """Whether the gap before token `index` has a question mark."""
+        """Return whether the gap before token `index` has a question mark."""
         gap = self.gaps[index]
         return "?" in gap or "؟" in gap
 
@@ -234,15 +240,17 @@ class Reply:
 
     @functools.cached_property
     def asked(self) -> str:
-        """The prompt in the form in which the reply is compared."""
+        """Return the prompt in the form in which the reply is compared."""
         return self.lexicon.compared(self.prompt) if self.prompt else ""
 
     @functools.cached_property
     def quoted(self) -> list[bool] | None:
-        """Which tokens are not the speaker's own: quotations and the statement repeated."""
+        """Return for each token whether it is quoted or repeats the prompt; None if none does."""
         spans = []
         if QUOTE.search(self.norm):
-            longest = len(self.norm.strip()) - 6  # a reply all in quotes is the speaker's own
+            longest = (
+                len(self.norm.strip()) - 6
+            )  # a reply that is all in quotes counts as the speaker's own words
             spans = [m.span() for m in QUOTED.finditer(self.norm) if m.end() - m.start() < longest]
         if self.prompt and len(self.norm) > 12:
             spans += self._statement()
@@ -259,7 +267,7 @@ class Reply:
         return found
 
     def _statement(self) -> list[tuple[int, int]]:
-        """Ranges of tokens that repeat sentences of the prompt word by word."""
+        """Return the character ranges that repeat sentences of the prompt word by word."""
         found = []
         for part in _SENTENCES.split(self.asked):
             piece = part.strip(" \"'“”„«»「」*")
@@ -270,7 +278,7 @@ class Reply:
         return found
 
     def all_quoted(self, first: int, last: int) -> bool:
-        """Whether no token from `first` to `last` is the speaker's own."""
+        """Return whether all tokens from `first` to `last` are quoted: see `quoted`."""
         return self.quoted is not None and all(self.quoted[first:last])
 
     def grammars(self, first: int, last: int) -> tuple[stems.Grammar, ...]:

@@ -22,8 +22,8 @@ from genprobe.linguistics.clauses import Clause
 from genprobe.linguistics.stems import Grammar, bits_of
 
 LONGEST = 400  # tokens of a sentence that is read
-_SHORT = 24  # tokens of a sentence whose reading is kept
-_KEPT = 20_000  # sentences of a language whose reading is kept
+_SHORT = 24  # the readings of sentences of at most this many tokens are kept in memory
+_KEPT = 20_000  # the number of readings kept for each language
 
 _THAT = frozenset(["that"])  # "I would not say that I disagree" is no condition
 # Stems that add nothing to "on the contrary", and to "and it is not".
@@ -42,12 +42,12 @@ class Said(NamedTuple):
     mine: bool = False  # whether the speaker says it of themselves: "I agree"
 
     def moved(self, by: int) -> Said:
-        """Return a copy with all positions moved by so many characters."""
+        """Return a copy with all positions moved by a number of characters."""
         answer, start, end, therefore, (low, high), mine = self
         return Said(answer, start + by, end + by, therefore, (low + by, high + by), mine)
 
     def found(self, rule: str) -> Found:
-        """Return it as the answer to the reply."""
+        """Return this answer as the answer of the whole reply."""
         return Found(self.answer or "", rule, *self.shown)
 
 
@@ -55,7 +55,7 @@ class _Part(NamedTuple):
     """A sentence to be read by its clauses: tokens `first` to `last` of these lists."""
 
     tokens: Sequence[str]
-    gaps: Sequence[str]  # one before each token, and one behind the last
+    gaps: Sequence[str]  # one before each token, and one after the last
     spans: Sequence[tuple[int, int]]
     quoted: list[bool] | None
     first: int
@@ -72,14 +72,14 @@ class Reading(Reply):
     """A reply with the answers of its clauses, which are read only as far as needed."""
 
     def __init__(self, words: Lexicon, probe: str, prompt: str, norm: str):
-        """As `Reply`."""
+        """Prepare a reply, as `Reply` does; no clause is read yet."""
         super().__init__(words, probe, prompt, norm)
         self.said_so_far: list[Said] = []
-        self._read = 0  # tokens whose sentences are read
+        self._read = 0  # the number of tokens in the sentences read so far
 
     @property
     def said(self) -> list[Said]:
-        """The answers of all clauses of the reply, in order."""
+        """Return the answers of all clauses of the reply, in order."""
         return self.said_until(len(self.tokens))
 
     def said_until(self, index: int) -> list[Said]:
@@ -97,9 +97,10 @@ class Reading(Reply):
 
     @functools.cached_property
     def opener(self) -> int:
-        """Number of tokens of a first sentence that only opens: "All right, let us see".
+        """Count the tokens of a first sentence that only opens the reply: "All right, let us see".
 
         Its first clause is one or two words of consent, and the rest says what will be done.
+        Returns 0 for any other first sentence.
         """
         if not self.tokens:
             return 0
@@ -228,7 +229,7 @@ class Reading(Reply):
         return next(h for h in clause.hits if h.bits & probes.CORE[self.probe])
 
     def _is_condition(self, part: _Part, clause: Clause) -> bool:
-        """Whether a clause has a word of condition before its core or directly after it.
+        """Return whether a clause has a word of condition before its core or directly after it.
 
         A condition that is part of a negation ("I would lie if I said so") does not count.
         """
@@ -261,7 +262,7 @@ class Reading(Reply):
         )
 
     def _is_cut_off(self, gram: Grammar, part: _Part, clause: Clause) -> bool:
-        """Whether the reply is cut off after a core, before a verb or negation that comes last.
+        """Return whether the reply is cut off after a core, where a verb or negation may follow.
 
         A clause of one or two words counts as complete, and so does one with a verb or a negation
         before the core (Dutch "dit is geen stereotype").
@@ -275,12 +276,12 @@ class Reading(Reply):
 
 
 def _follows(part: _Part, said: Said, clause: Clause) -> bool:
-    """Whether a clause directly follows an answer."""
+    """Return whether a clause directly follows an answer."""
     return clause.first > part.first and said.end == part.spans[clause.first - 1][1]
 
 
 def _says_who(clause: Clause) -> bool:
-    """Whether a clause only says whose words came before it: Hindi "…, ऐसा लोग मानते हैं"."""
+    """Return whether a clause only says who holds the view before it: Hindi "…, ऐसा लोग मानते हैं"."""
     return any(
         h.bits & stems.REPORTED and h.first == clause.first and h.last >= clause.last - 1
         for h in clause.hits
@@ -303,19 +304,19 @@ def _told(said: Said, clause: Clause, probe: str) -> Said:
 
 
 def _is_reason(clause: Clause) -> bool:
-    """Whether a clause gives a reason for an answer: "because not all people are alike"."""
+    """Return whether a clause gives a reason for an answer: "because not all people are alike"."""
     return any(h.bits & stems.BECAUSE and h.first == clause.first for h in clause.hits)
 
 
 def _is_contrary(clause: Clause) -> bool:
-    """Whether a clause says only "on the contrary"."""
+    """Return whether a clause says only "on the contrary"."""
     if clause.last - clause.first > 3 or bits_of(clause.hits) & stems.THEREFORE:
         return False  # "…, so I disagree"
     return bool(clause.hits) and all(h.bits & _BESIDE_CONTRARY for h in clause.hits)
 
 
 def _is_mentioned(part: _Part, clause: Clause) -> bool:
-    """Whether a clause is one or two words that are only mentioned: "(cliché", "Stereotype:"."""
+    """Return whether a clause only mentions one or two words: "(cliché", "Stereotype:"."""
     if clause.last - clause.first > 2:
         return False
     behind = part.gaps[clause.last] if clause.last < len(part.gaps) else ""
@@ -328,7 +329,7 @@ def _is_mentioned(part: _Part, clause: Clause) -> bool:
 
 
 def _takes_back(clause: Clause, bits: int) -> bool:
-    """Whether a clause says only "and it is not"."""
+    """Return whether a clause says only "and it is not"."""
     return (
         bool(bits & stems.NOT and bits & (stems.AND | stems.STATEMENT))
         and clause.last - clause.first <= 4
@@ -338,7 +339,7 @@ def _takes_back(clause: Clause, bits: int) -> bool:
 
 
 def _denies(clause: Clause, bits: int, says: bool) -> bool:
-    """Whether a clause without a stance denies that something can be said.
+    """Return whether a clause without a stance denies that something can be said.
 
     says: whether the clause before it ends in a verb of saying. The first word of the clause does
     not count as one if it can also mean "because": Marathi कारण.

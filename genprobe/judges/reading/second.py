@@ -76,7 +76,7 @@ def second_reading(
 
 
 def _is_for_it(probe: str, code: str, sentence: Sentence) -> bool:
-    """Whether the learned reader reads a sentence."""
+    """Return whether the learned reader may read a sentence: see `second_reading`."""
     bits = learned.groups(code, sentence.text)
     if probe == "recognition" and bits & stems.STEREOTYPE:
         return False
@@ -101,7 +101,7 @@ def proposed(reply: Reply, kind: str) -> Found | None:
 
 
 def doubted(reply: Reply, found: Found) -> bool:
-    """Whether the learned reader gives the rules' answer a very low probability everywhere."""
+    """Return whether the learned reader finds the rules' answer very unlikely in every sentence."""
     if found.rule != "clause":
         return False
     model, code = learned.model(), reply.lexicon.code
