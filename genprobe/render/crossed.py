@@ -24,7 +24,7 @@ _HEADS = {
     "true-correlation": "Correlation corrected for the noise of both",
 }
 _GAP = "  "
-_LEAST = 12  # columns of a terminal that a name keeps
+_LEAST = 12  # terminal columns that the name of a measure always keeps
 
 
 def crossed(scores: Sequence[Score], width: int = WIDTH) -> str:
@@ -64,7 +64,7 @@ def crossed(scores: Sequence[Score], width: int = WIDTH) -> str:
 
 
 def _matrix(names: list[str], pairs: dict[tuple[str, str], Score], width: int) -> list[str]:
-    """Write one matrix: two lines a measure, the figure and its interval; a blank line last."""
+    """Write one matrix: a line of figures and one of intervals per measure; a blank line last."""
     size = len(names)
     cells = [["", ""] for _ in range(size * size)]
     for at, row in enumerate(names):
@@ -84,7 +84,7 @@ def _matrix(names: list[str], pairs: dict[tuple[str, str], Score], width: int) -
         shown = range(begin, min(begin + fit, size))
         head = [pad(str(to + 1), column_width, right=True) for to in shown]
         lines.append(_GAP.join([" " * stub_width, *head]))
-        for at in range(begin, size):  # above there is nothing in these columns
+        for at in range(begin, size):  # the rows above have no figures in these columns
             for part, name in enumerate((stub[at], "")):
                 texts = [cells[at * size + to][part] for to in shown]
                 if not part or any(texts):
@@ -95,7 +95,7 @@ def _matrix(names: list[str], pairs: dict[tuple[str, str], Score], width: int) -
 
 
 def _cell(score: Score) -> list[str]:
-    """Write a figure with the mark of its kind, and its interval, as two lines."""
+    """Write the two lines of a cell: the figure with the mark of its kind, and the interval."""
     if score.by["kind"] == "itself":
         return [f"({value_text(score)}) " if score.value is not None else "", ""]
     mark = _MARKS[str(score.by["kind"])][0] or " "

@@ -1,7 +1,8 @@
 """Write scores as a table for a terminal, CSV, JSON, or HTML for a notebook (LaTeX: latex.py).
 
-Names of models, columns and groups come from files of others. They must not move a cursor, run as a
-formula or end a LaTeX group, so each format cleans and escapes every cell.
+Names of models, columns and groups come from files of others. They must not move the cursor of a
+terminal, run as a formula of a spreadsheet or end a LaTeX group, so each format cleans and escapes
+every cell.
 """
 
 from __future__ import annotations
@@ -39,9 +40,9 @@ _GAP = "  "
 
 
 def render(scores: Sequence[Score], form: str, width: int = WIDTH) -> str:
-    """Write scores in one of `FORMATS`, ending in a newline. width: columns of the terminal.
+    """Write scores in one of `FORMATS`, ending in a newline.
 
-    InputError for an unknown format.
+    width: columns of the terminal. Raises InputError for an unknown format.
     """
     if form not in FORMATS:
         raise registry.unknown("format", form, list(FORMATS))
@@ -65,9 +66,10 @@ def render(scores: Sequence[Score], form: str, width: int = WIDTH) -> str:
 
 
 def ranked(scores: Sequence[Score], rankings: Sequence[Mapping[str, Any]]) -> str:
-    """Write compared scores as a JSON object, with the rankings of the models beside them.
+    """Write compared scores and the rankings of the models as one JSON object.
 
-    The keys of a ranking stand on top where there is one cell; `rankings` has those of all.
+    `rankings` lists the ranking of every cell. If there is only one, its keys also stand at the top
+    level of the object.
     """
     only: dict[str, Any] = {"ranking": None}
     if len(rankings) == 1:
@@ -78,7 +80,7 @@ def ranked(scores: Sequence[Score], rankings: Sequence[Mapping[str, Any]]) -> st
 
 
 def _table(scores: Sequence[Score], width: int) -> list[str]:
-    """Write the lines of one table, a blank one last."""
+    """Write the lines of one table, the last one blank."""
     head, blocks = _cells(scores, width)
     lines = [head, ""] if head else []
     for rows in blocks:
@@ -87,13 +89,13 @@ def _table(scores: Sequence[Score], width: int) -> list[str]:
 
 
 def _cells(scores: Sequence[Score], width: int) -> tuple[str, list[list[list[str]]]]:
-    """Return the cells that all rows share, and blocks of rows that fit the width, with titles.
+    """Return a heading with the labels that all rows share, and blocks of rows that fit the width.
 
-    Cells that a block lacks are left out.
+    The first row of a block has the titles. Rows without a figure in a block are left out of it.
     """
     cells, columns = grid(scores)
     names = cell_names(cells)
-    # Cells that are the same in all rows are written once, above the table.
+    # Labels that are the same in all rows are written once, above the table.
     labels = [dict(cell) for cell in cells]
     fixed = [n for n in names if len({c.get(n) for c in labels}) == 1]
     head = [f"{clean(n)} {label(labels[0].get(n))}" for n in fixed]
@@ -121,10 +123,10 @@ _MARKS = re.compile(r"([\\`*_<>|#~]|\](?=[(\[:]))")
 
 
 def markdown(scores: Sequence[Score]) -> str:
-    """Write the table of a terminal as Markdown (GitHub's), safe whatever names hold."""
+    """Write the same table as for a terminal in GitHub's Markdown; any text in names is escaped."""
     lines: list[str] = []
     for part in parts_of(scores):
-        head, blocks = _cells(part, 1 << 20)  # one block
+        head, blocks = _cells(part, 1 << 20)  # so wide that there is only one block
         lines += [f"**{marked(head)}**", ""] if head else []
         for title, *rows in blocks:
             every = [title, ["---"] * len(title), *rows]
@@ -139,7 +141,7 @@ def markdown(scores: Sequence[Score]) -> str:
 
 
 def marked(text: str) -> str:
-    """Escape what Markdown would take for markup."""
+    """Escape the characters that Markdown would take for markup."""
     return _MARKS.sub(r"\\\1", " ".join(text.split()))
 
 
@@ -150,7 +152,10 @@ def _strip(cells: Sequence[str], right: bool) -> list[str]:
 
 
 def _blocks(cells: list[Cell], columns: list[Column], room: int) -> list[list[list[str]]]:
-    """Figures as strips, in blocks that fit the room; each begins with the n of what follows."""
+    """Arrange the columns of figures in blocks that are at most `room` wide.
+
+    Each block begins with a column of n. Another follows wherever the n of the figures changes.
+    """
     blocks: list[list[list[str]]] = []
     left, last = 0, None
     for column in columns:
@@ -179,7 +184,10 @@ def _taken(strips: Iterable[list[str]]) -> int:
 
 
 def _figures(column: Column, cells: list[Cell]) -> list[list[str]]:
-    """Make the strips of a column: the figures and, where it has them, its bounds."""
+    """Write a column as text: the figures with intervals, then the band and bounds if it has any.
+
+    Returns one list of equally wide texts for each of these, the title first.
+    """
     scores = [column.scores.get(cell) for cell in cells]
     values = _strip([value_text(s) for s in scores], right=True)
     intervals = _strip([interval_text(s) for s in scores], right=False)
@@ -199,7 +207,7 @@ def _figures(column: Column, cells: list[Cell]) -> list[list[str]]:
 # --- HTML, for a notebook
 
 _MOST = 200  # rows of a table that are shown
-# A notebook's own rules put every cell on the right, by more specific selectors.
+# `!important`, because a notebook's own, more specific rules align every cell to the right.
 _STYLE = """<style>
 .genprobe{overflow-x:auto}
 .genprobe table{border-collapse:collapse;margin:.5em 0}
@@ -215,7 +223,7 @@ font-variant-numeric:tabular-nums}
 
 
 def html(scores: Sequence[Score]) -> str:
-    """Write the table of a terminal for a notebook: HTML, safe whatever names hold."""
+    """Write the same table as for a terminal in HTML, for a notebook; any text is escaped."""
     if not scores:
         return "<p>no scores</p>"
     parts: dict[tuple[str, ...], list[Score]] = {}
@@ -234,7 +242,7 @@ def html(scores: Sequence[Score]) -> str:
 
 
 def html_facts(title: str, facts: Mapping[str, str]) -> str:
-    """Write a small table of names and what they are, for a notebook."""
+    """Write a small HTML table with a name and a value in each row, for a notebook."""
     rows = (
         f'<tr><th scope="row">{_text(name)}</th><td dir="auto">{_text(shorten(clean(value), 200))}'
         "</td></tr>"
@@ -307,7 +315,7 @@ def _number_cell(text: str) -> str:
 
 
 def _text(text: str) -> str:
-    """Any text as HTML shows it."""
+    """Escape any text for HTML, and clean it of control characters."""
     return escape_html(clean(text))
 
 
@@ -317,7 +325,7 @@ def _text(text: str) -> str:
 def table_csv(scores: Sequence[Score], more: Sequence[Mapping[str, JSON]] = ()) -> str:
     """Write one score per row: numbers in full, null as an empty cell, `excluded` as `reason=n;…`.
 
-    more: further columns of each score, which stand before the signature."""
+    more: further columns of each score; they stand before the signature."""
     extra = list(dict.fromkeys(name for row in more for name in row))
     first = ["metric"]
     last = ["value", "low", "high", "n", "excluded", "bound_low", "bound_high", *extra]
@@ -344,7 +352,11 @@ def table_csv(scores: Sequence[Score], more: Sequence[Mapping[str, JSON]] = ()) 
 
 
 def _csv_band(score: Score) -> list[JSON]:
-    """`reading=figure;…`, then each end of the band and the readings that make it."""
+    """Write the five cells of a band.
+
+    They are `reading=figure;…`, the lowest figure, the readings that give it, the highest figure
+    and the readings that give it; empty without a band.
+    """
     if score.band is None:
         return [""] * 5
     figures = ((n, "" if v is None else repr(v)) for n, v in (score.readings or {}).items())

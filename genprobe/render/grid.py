@@ -1,6 +1,7 @@
-"""The cells and columns of a table of scores, how a figure is written, and the notes below.
+"""Arrange scores as rows and columns, write figures as text, and write the notes below a table.
 
-Names of models, columns and groups come from files of others, so every cell is cleaned.
+Every format of a table uses this module. Names of models, columns and groups come from files of
+others, so every cell is cleaned.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from genprobe.text.display import clean, short_name
 if TYPE_CHECKING:
     from genprobe.runs.spec import Spec
 
-NOTHING = "–"  # where there was nothing to count
+NOTHING = "–"  # printed where there was nothing to count
 
 
 def parts_of(scores: Sequence[Score]) -> list[list[Score]]:
-    """Split scores into tables: those with other cells, such as pairs of readings, are separate."""
+    """Split scores into tables: scores whose cells have other columns get a table of their own."""
     parts: dict[tuple[str, ...], list[Score]] = {}
     for score in scores:
         parts.setdefault(tuple(score.by), []).append(score)
@@ -30,10 +31,11 @@ def parts_of(scores: Sequence[Score]) -> list[list[Score]]:
 
 
 def model_names(specs: Iterable[Spec]) -> dict[tuple[str, str], str]:
-    """Return unique names of models for display, from `Spec.who`.
+    """Return a unique name for display of each model and revision (`Spec.who`).
 
-    A name is the last part of a path or hub id (the last two where several share it), with what the
-    revision is called or, where there are several of one model, the revision's beginning.
+    A name is the last part of a path or hub id (the last two parts if several models share the
+    last). It ends with the name of the checkpoint, if it has one, or else, if the model has several
+    revisions, with the first characters of the revision.
     """
     called: dict[tuple[str, str], str] = {}
     for spec in specs:
@@ -48,7 +50,7 @@ def model_names(specs: Iterable[Spec]) -> dict[tuple[str, str], str]:
             name += f"@{short_name(called[model, revision], 9)}"
         elif sum(m == model for m, _ in who) > 1:
             name += f"@{clean(revision)[:12]}"
-        # Two may still end alike, or in what is not shown.
+        # Names can still be equal if models differ only in a part that is not shown.
         names = itertools.chain([name], (f"{name} {at}" for at in itertools.count(2)))
         found[model, revision] = next(n for n in names if n not in found.values())
     return found
@@ -92,7 +94,7 @@ def bounds_text(score: Score | None, to: str = " to ") -> str:
 
 
 def readers_text(score: Score | None) -> str:
-    """Write the band: the lowest and highest figure that a reader makes."""
+    """Write the band: the lowest and the highest figure over the readings."""
     if score is None or score.readings is None:
         return ""
     return NOTHING.join(map(_percent, score.band)) if score.band else NOTHING
@@ -103,7 +105,10 @@ Cell = tuple[tuple[str, JSON], ...]
 
 @dataclass
 class Column:
-    """A column of figures: of one metric, or of several that never share a cell."""
+    """A column of figures of one metric, or of several metrics that never occur in the same cell.
+
+    names: of the metrics. scores: cell -> score.
+    """
 
     names: list[str]
     scores: dict[Cell, Score]
@@ -127,9 +132,10 @@ class Column:
 
 
 def grid(scores: Sequence[Score]) -> tuple[list[Cell], list[Column]]:
-    """Find the cells, and the columns of figures, both in the order in which they come.
+    """Return the cells (rows) and the columns of figures, both in the order in which they occur.
 
-    `recognised` and `endorsed` belong to different probes: split by probe, they share a column.
+    Two metrics with bounds that never occur in the same cell share a column: `recognised` and
+    `endorsed` do so in a table by probe, because they belong to different probes.
     """
     cells = list(dict.fromkeys(_cell(s) for s in scores))
     columns: dict[str, Column] = {}
@@ -168,7 +174,7 @@ _ANOTHER = (
 
 
 def notes_below(scores: Sequence[Score], columns: Sequence[Column]) -> list[str]:
-    """Write the lines below a table: how to read it, what was left out, the signature."""
+    """Write the lines below a table: how to read it, what was left out, and the signatures."""
     measures = [metrics.shown(name) for name in dict.fromkeys(s.metric for s in scores)]
     scales = {measure.scale for measure in measures}
     units = ["Shares in %"] if scales & {"share", "points"} else []
@@ -196,12 +202,12 @@ def notes_below(scores: Sequence[Score], columns: Sequence[Column]) -> list[str]
     return notes
 
 
-# Readings that ask again, instead of reading the same replies.
+# Readings that ask the question again in another way; the others read the same replies.
 _OTHERWISE = ("choice", "logprob")
 
 
 def _band_notes(scores: Sequence[Score]) -> list[str]:
-    """Say what the bands of a table are, and which readings have no figure in some cells."""
+    """Explain the bands of a table, and say which readings have no figure in how many cells."""
     banded = [score for score in scores if score.readings]
     names = list(dict.fromkeys(name for score in banded for name in score.readings or {}))
     if not names:
@@ -221,16 +227,18 @@ def _band_notes(scores: Sequence[Score]) -> list[str]:
     return notes
 
 
-# Columns by which figures are about different things, which are never added up: the measure that is
-# compared or corrected, the judge, the question to reviewers, the reviewer; by scorer, reading and
-# effect the same items are counted again.
+# Columns whose values must not be added up. The measure that is compared or corrected, the judge,
+# the question to reviewers and the reviewer distinguish different things; for each scorer, reading
+# and effect, the same items are counted again.
 _APART = ("of", "rate", "judge", "question", "reviewer", "scorer", "decode", "effect")
 
 
 def alike(scores: Sequence[Score]) -> dict[str, list[Score]]:
-    """Group the scores of a metric whose n can be added up, by a word for what they are about.
+    """Group the scores of a metric so that n can be added up within each group.
 
-    A cell `all` repeats the others.
+    Returns a label of the group -> its scores. The label lists the values of the columns in
+    `_APART`, and is empty if the scores have none. Cells `all` repeat other cells: they are left
+    out unless there are no others.
     """
     parts: dict[str, list[Score]] = {}
     for score in [score for score in scores if "all" not in score.by.values()] or scores:
@@ -240,9 +248,10 @@ def alike(scores: Sequence[Score]) -> dict[str, list[Score]]:
 
 
 def _left_out(scores: Sequence[Score]) -> list[tuple[str, str]]:
-    """Say what all cells of each metric left out.
+    """Say for each metric what was left out, over all its cells.
 
-    Metrics that left out the same are named together, unlike things (`alike`) apart.
+    Returns (names of metrics, what they left out). Metrics that left out the same are named
+    together; the groups of `alike` are kept separate unless all left out the same.
     """
     told: dict[str, list[str]] = {}
     for metric in dict.fromkeys(s.metric for s in scores):
@@ -258,7 +267,7 @@ def _left_out(scores: Sequence[Score]) -> list[tuple[str, str]]:
 
 
 def _why(scores: Sequence[Score]) -> str:
-    """Say what some cells of one metric left out, and of how many; empty for nothing."""
+    """Say what these cells left out, by reason, and of how many planned; empty if nothing."""
     total: Counter[str] = Counter()
     for score in scores:
         total.update(score.excluded)
@@ -270,10 +279,11 @@ def _why(scores: Sequence[Score]) -> str:
 
 
 def signatures_of(scores: Sequence[Score]) -> list[tuple[str, str]]:
-    """Each signature once, with what it covers.
+    """List each signature once, as (what it covers, signature).
 
-    Signatures that differ in one field only are written as one, that field as `{a,b}`; where
-    they differ in the metric and in more, there is one for each of the rest, such as a model.
+    Signatures that differ in only one field are written as one, with `{a,b}` in that field. If
+    they differ in the metric and also in other fields, such as the model, there is one signature
+    for each combination of the other fields.
     """
     covers: dict[str, list[str]] = {}
     for score in scores:
@@ -290,7 +300,7 @@ def signatures_of(scores: Sequence[Score]) -> list[tuple[str, str]]:
     covered = [[name for text in texts for name in covers[text]] for texts in alike.values()]
     if len(found) < len(alike) or any(names != covered[0] for names in covered):
         return [(", ".join(names), text) for text, names in covers.items()]
-    # Named by the field that tells the most of them apart, the first of several.
+    # Name each by the field that distinguishes the most of them (the first such field).
     told = sorted(zip(*alike, strict=False), key=lambda row: -len(set(row)))
     named = next((row for row in told if len(set(row)) > 1), None)
     if named is None:
@@ -302,7 +312,7 @@ def signatures_of(scores: Sequence[Score]) -> list[tuple[str, str]]:
 
 
 def _as_one(texts: Sequence[str]) -> str | None:
-    """Signatures that differ in one field only as one; None where they differ in more."""
+    """Merge signatures that differ in only one field into one; None if they differ in more."""
     split = [text.split("|") for text in texts]
     if len({len(fields) for fields in split}) > 1:
         return None
@@ -313,7 +323,7 @@ def _as_one(texts: Sequence[str]) -> str | None:
     if len(differ) > 1 or len(keys) > 1:
         return None
     values = [fields[differ[0]].partition(":")[2] for fields in split]
-    # `{yes,no}/1-wilson95`: what follows the name is often the same, too.
+    # `{yes,no}/1-wilson95`: if the text after the name is the same too, it is written once.
     ends = {value.partition("/")[2] for value in values}
     end = f"/{ends.pop()}" if len(ends) == 1 and ends != {""} else ""
     choice = ",".join(value.removesuffix(end) for value in values)

@@ -55,18 +55,18 @@ _LATEX = {
 }
 
 
-# What every LaTeX can print: ASCII, and what it composes of a letter and an accent. It takes XeTeX
-# or LuaTeX, and a font, for what is in another script: elsewhere its code points are printed.
+# Every LaTeX can print ASCII, and letters that it composes of an ASCII letter and these accents.
+# Other scripts need XeTeX or LuaTeX, and a font: pdfTeX prints their code points instead.
 _ACCENTS = frozenset("\u0300\u0301\u0302\u0303\u0304\u0306\u0307\u0308\u030a\u030b\u030c\u0327")
 _LETTERS = frozenset("ßæÆœŒøØłŁı£§¶©·×÷±")
-_SHOWN = 12  # code points
-_FOOT = (0.5, 0.7, 0.9)  # of the width of a page, from which on a smaller size is taken
-_WIDEST = 128  # characters of a row, in the smallest size
-_LONGEST_FLOAT = 50  # rows
+_SHOWN = 12  # code points that pdfTeX prints of a text in another script
+_FOOT = (0.5, 0.7, 0.9)  # a table wider than these shares of the page gets a smaller font size
+_WIDEST = 128  # characters that fit in a row, in the smallest font size
+_LONGEST_FLOAT = 50  # most rows of a float
 
 
 def tex(text: str) -> str:
-    """Escape any text for LaTeX, also for pdfTeX without other scripts."""
+    """Escape any text for LaTeX; where pdfTeX cannot print a script, it prints code points."""
     parts = [(known, "".join(chars)) for known, chars in itertools.groupby(clean(text), _printable)]
     return "".join(_escaped(part) if known else _elsewhere(part) for known, part in parts)
 
@@ -90,7 +90,7 @@ def _elsewhere(text: str) -> str:
 
 
 def short(signature: str) -> str:
-    """Shorten a signature to its most important fields, and a hash of all."""
+    """Shorten a signature to its most important fields and a hash of the whole signature."""
     asked = ("metric", "command", "model", "pack", "data", "decode", "version", "file")
     fields = [part for part in signature.split("|") if part.partition(":")[0] in asked]
     return "|".join([*fields, f"~{digest(signature, 8)}"])
@@ -103,11 +103,12 @@ def latex(
     across: Sequence[str] = (),
     marked: bool = False,
 ) -> str:
-    """Write scores as tables for booktabs, each a float with its caption and notes.
+    """Write scores as LaTeX tables (package booktabs), each a float with a caption and notes.
 
-    across: columns of the cells whose values head columns of the table, as far as they differ.
-    title, name: of the caption, in a phrase, and of the label. marked: see `_marked`. The whole
-    signatures are comments.
+    title: a phrase for the caption. name: for the `tab:` label. across: columns of the cells whose
+    values become groups of table columns, if there are several values. marked: mark values nearest
+    to and furthest from one half (`_marked`). Notes have short signatures; the whole signatures are
+    in comments.
     """
     if not scores:
         return "% no scores\n"
@@ -119,7 +120,7 @@ def latex(
 
 @dataclass
 class _Strip:
-    """A column of a LaTeX table. group: what stands above it and its neighbours."""
+    """A column of a LaTeX table. group: the heading above it and its neighbours."""
 
     group: str
     head: str
@@ -183,7 +184,7 @@ def _strips(
     group: str,
     marked: bool,
 ) -> list[_Strip]:
-    """Make the columns of one group: n where it is another than before, values, bounds."""
+    """Make the columns of one group: values, bands and bounds, and n wherever it changes."""
     plain = [dataclasses.replace(s, by={n: s.by[n] for n in rows}) for s in scores]
     cells = [tuple(zip(rows, line, strict=True)) for line in lines]
     strips = []
@@ -197,7 +198,7 @@ def _strips(
         if marked and column.names[0] in preference.HALVES:
             texts = _marked(texts, [s.value if s else None for s in found])
         title = column.title
-        if len(column.names) > 1:  # as in a terminal: each cell names its measure
+        if len(column.names) > 1:  # as in a terminal, each cell names its measure
             title = "measure"
             texts = [
                 f"{tex(s.metric)} {text}" if s else text
@@ -217,9 +218,9 @@ def _strips(
 def _marked(texts: Sequence[str], values: Sequence[float | None]) -> list[str]:
     """Set the value nearest to one half in bold, and the furthest from it underlined.
 
-    As RuBia (Table 1) and Aqbileq (Tables 2 and 3, bold alone) print them. Within one column, and
-    of values as they are printed: those that look the same are marked alike. Nothing where all are
-    as far.
+    So print RuBia (Table 1) and Aqbileq (Tables 2 and 3, bold only). The values of one column are
+    compared, rounded as they are printed, so that values that look the same are marked alike.
+    Nothing is marked if all are equally far from one half.
     """
     far = [None if value is None else round(abs(value - 0.5), 3) for value in values]
     known = {distance for distance in far if distance is not None}
@@ -233,7 +234,10 @@ def _marked(texts: Sequence[str], values: Sequence[float | None]) -> list[str]:
 
 
 def _floats(stub: list[_Strip], blocks: list[list[_Strip]]) -> list[list[_Strip]]:
-    """Deal the columns to floats: as many whole groups as a width takes, one at least."""
+    """Divide the columns into floats: as many whole groups as fit side by side, at least one.
+
+    Each float begins with the columns of `stub`.
+    """
     left = sum(strip.width for strip in stub)
     found: list[list[_Strip]] = []
     used = _WIDEST
@@ -285,11 +289,11 @@ def _float(strips: Sequence[_Strip], caption: str, label: str, notes: Sequence[s
 
 
 def _notes_tex(scores: Sequence[Score], marked: bool) -> list[str]:
-    """Write the notes below a table, with the n of every metric and signatures in short."""
+    """Write the notes below a table, with the total n of every metric and short signatures."""
     columns = grid(scores)[1]
     totals: dict[int, list[str]] = {}
     every = [(name, column) for column in columns for name in column.names]
-    for metric, column in every:  # of a column with several, each by itself
+    for metric, column in every:  # the metrics that share a column are counted separately
         parts = alike([s for s in column.scores.values() if s.metric == metric])
         title = column.title if len(column.names) == 1 else metric
         for about, part in parts.items():
@@ -307,5 +311,5 @@ def _notes_tex(scores: Sequence[Score], marked: bool) -> list[str]:
 
 
 def _breakable(signature: str) -> str:
-    """Write a signature as LaTeX that may end a line after each field."""
+    """Write a signature as LaTeX that may break the line after each field."""
     return tex(signature).replace(r"\textbar{}", r"\textbar{}\allowbreak{}")

@@ -1,4 +1,4 @@
-"""A run in Python and notebooks: the folder, its table, and its display."""
+"""The class `Run` for Python and notebooks: a run folder, its table, its scores, its display."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 
 class Run(run.Run):
-    """A run folder. `Run.start` to write, `Run.open` to read; close it, or use `with`."""
+    """A run folder.
+
+    `Run.start` begins a new run, and `Run.open` reads an existing one. Close it, or use `with`.
+    """
 
     def __repr__(self) -> str:
         langs = " ".join(self.spec.languages)
@@ -34,11 +37,11 @@ class Run(run.Run):
         return formats.html_facts(f"{self.folder}: {spec.command}", facts)
 
     def outcomes(self) -> pd.DataFrame:
-        """Build the table that scores count: one row a planned request."""
+        """Build the table that scores are computed from, with one row per planned request."""
         from genprobe.outcomes import table
 
         return table.outcomes(self)
 
     def scores(self) -> Scores:
-        """Read the scores of the last `genprobe score`. RunError where there are none."""
+        """Read the scores of the last `genprobe score`. Raises RunError if there are none."""
         return Scores(super().scores())

@@ -1,4 +1,4 @@
-"""Scores as Python has them: a list of `Score` that shows itself, and turns into a table."""
+"""The list of scores that Python functions return: it displays as a table and works with pandas."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ if TYPE_CHECKING:
 
 
 class Scores(list[Score]):
-    """A list of scores: a table in a terminal and in a notebook, and `frame()` for pandas.
+    """A list of scores that displays as a table; `frame()` converts it to pandas.
 
-    rankings: of `compare`, one a cell, as `compare -f json` prints them; empty elsewhere.
+    rankings: the rankings of `compare`, one per cell, as `compare -f json` prints them; else empty.
     """
 
     rankings: Sequence[Mapping[str, Any]] = ()
 
     def frame(self) -> pd.DataFrame:
-        """Make a table with one row a score.
+        """Make a table with one row per score.
 
-        Its columns: metric, those of the cell, value, low, high, n, excluded (reason -> count),
-        bound_low, bound_high, signature.
+        Its columns are metric, the columns of the cells, value, low, high, n, excluded (reason ->
+        count), bound_low, bound_high and signature. If a score has a band, these follow: readings
+        (reading -> figure), readers_low, readers_low_by, readers_high and readers_high_by.
 
-        Shares are 0 to 1, and NaN where there is no value. Scores with a band have besides
-        `readings` (reader -> figure), readers_low, readers_low_by, readers_high and
-        readers_high_by. A column of a cell that is called like one of these ends in `_data`.
+        Shares are from 0 to 1; a score without a value has NaN. If a column of the cells has the
+        same name as one of these columns, `_data` is added to its name.
         """
         import pandas as pd
 

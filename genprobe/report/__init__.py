@@ -1,9 +1,9 @@
-"""Make a report: one self-contained page of HTML about runs.
+"""Make a report: one self-contained HTML page about one or more runs.
 
-`build` joins the runs (sources.py), makes tables of their scores (sections.py, tables.py) and
-sentences (words.py), and fills page.html. The page loads nothing from the network, and its
-Content-Security-Policy forbids it: inlined scripts and styles are allowed by their hashes, and no
-text of a model or of a file is ever markup, style or script.
+`build` opens the runs (sources.py), makes tables of their scores (sections.py, tables.py) and
+sentences (words.py), and fills page.html. The page loads nothing from the network; its
+Content-Security-Policy forbids that, and allows the inlined scripts and styles by their hashes. No
+text of a model or of a file is ever used as markup, style or script.
 """
 
 from __future__ import annotations
@@ -38,10 +38,12 @@ def build(
 ) -> Path:
     """Write the report of run folders to the file `out`, which is replaced as a whole.
 
-    redact: leave out statements, prompts, replies and evidence; items are named by a hash.
-    reviewed: a table of `review import`; the rates that it corrects come first, corrected and as
-    measured. note: called with what cannot be shown. Raises InputError or RunError if a folder is
-    no run or cannot be read, or if `out` cannot be the name of a page or cannot be written.
+    redact: leave out statements, prompts, replies and evidence, and name items by a hash. reviewed:
+    a table made by `review import`; the rates that it corrects come first, both corrected and as
+    measured. note: called with cautions about the figures, and with reviews that are not used.
+
+    Returns `out` as a path. Raises InputError or RunError if a folder is not a run or cannot be
+    read, or if `out` is not the name of a page or cannot be written.
     """
     out = Path(out)
     check(out)
@@ -115,7 +117,7 @@ def render(
         policy=policy(styles, scripts),
     )
     _warn(runs, cautions, reviewed is not None, note)
-    # Models do produce lone surrogates, which UTF-8 cannot encode.
+    # Models sometimes produce lone surrogates, which UTF-8 cannot encode.
     return page.lstrip().encode("utf-8", "replace").decode("utf-8")
 
 
@@ -135,7 +137,7 @@ def _template() -> Any:
 def _warn(
     runs: Sequence[Source], cautions: Mapping[str, Sequence[str]], reviewed: bool, note: Note
 ) -> None:
-    """Note the cautions of the page, and reviews that the page does not use."""
+    """Call `note` with the cautions of the page, and with reviews that the page does not use."""
     for name, lines in cautions.items():
         for line in lines:
             note(Caution(f"{name}: {line}"))

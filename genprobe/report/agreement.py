@@ -1,4 +1,4 @@
-"""Draw the kappa of every two annotators (Aqbileq, Appendix F, Figure 10)."""
+"""Draw the kappa of every pair of annotators (Aqbileq, Appendix F, Figure 10)."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ FORMS = (".svg", ".pdf")
 
 
 def kappas(scores: Sequence[Score], path: str | Path) -> None:
-    """Draw Cohen's kappa of every two annotators, one panel a question.
+    """Draw Cohen's kappa of every pair of annotators, one panel per question.
 
-    scores: of `review.agreement.agreement`. path: .svg or .pdf. A kappa below 0 has the colour of
-    0, but its own number. The same scores give the same bytes. Raises InputError for another
-    suffix, or without two annotators.
+    scores: those of `review.agreement.agreement`. path: a file name that ends in .svg or .pdf. A
+    kappa below 0 is drawn in the colour of 0, with its own number. The same scores give the same
+    bytes. Raises InputError for another suffix, or if no pair of annotators has a kappa.
     """
     path = Path(path)
     if path.suffix not in FORMS:

@@ -11,12 +11,12 @@ from genprobe.records import FACETS
 from genprobe.report.sources import Source, direction
 from genprobe.text.display import clean, label
 
-MOST = 200  # changed answers that are shown of a measure
+MOST = 200  # changed answers that are shown for each measure
 
 
 @dataclass(frozen=True)
 class Side:
-    """One of the two replies. says: how it was read."""
+    """One of the two replies. says: what it was read as."""
 
     run: str
     says: str
@@ -27,7 +27,7 @@ class Side:
 class Change:
     """A question to which two runs gave different clear answers.
 
-    about: the question, its wording and other facets, in words.
+    about: the probe, the wording and other properties of the request, in words.
     """
 
     statement: str
@@ -42,7 +42,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Changes:
-    """Changed answers of two runs for one measure. more: how many are not shown."""
+    """The changed answers of two runs for one measure. more: how many of them are not shown."""
 
     title: str
     rows: list[Change]
@@ -52,7 +52,8 @@ class Changes:
 def changes(one: Source, other: Source, measure: str) -> Changes | None:
     """Collect the answers of two runs that differ, in the order of the first run.
 
-    Returns None if no answer differs. Raises InputError if no question about the measure was asked.
+    measure: `endorsed` or `recognised`. Returns None if no answer differs. Raises InputError if no
+    question about the measure was asked.
     """
     if any("measures" not in source.outcomes for source in (one, other)):
         raise InputError(f"no question of yes or no that says {measure}")
@@ -95,7 +96,7 @@ def _said(says: object, measure: str) -> str:
 
 
 def of_runs(one: Source, other: Source) -> Iterator[Changes]:
-    """Return the changes of both measures, where they were asked and something changed."""
+    """Return the changes for each of the two measures that was asked about and changed."""
     for measure in ("endorsed", "recognised"):
         try:
             found = changes(one, other, measure)

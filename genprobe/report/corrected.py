@@ -1,4 +1,4 @@
-"""Correct the rates in a report by people's review."""
+"""Correct the rates in a report by reviewers' answers."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ from genprobe.errors import InputError
 from genprobe.records import Score
 from genprobe.report.sources import Source
 
-# The corrected rate, the rate as measured, and the rate by people's answers alone.
+# The corrected rate, the rate as measured, and the rate by reviewers' answers alone.
 FIGURES = ("ppi", "measured", "by-people")
 TITLES = {"ppi": "corrected", "measured": "as measured", "by-people": "by what people say"}
 
 
 def of_review(sources: Sequence[Source], reviewed: Path, whole: bool = False) -> list[Score]:
-    """Correct the rates of the runs that a table of `review import` reviews.
+    """Correct the rates of runs by a table of reviewers' answers.
 
-    whole: one figure per run and rate, instead of one per language and question (or domain).
-    Returns each rate as corrected, as measured and, for stories, by people's answers alone. Raises
-    InputError if the table reviews none of the runs.
+    reviewed: the table, made by `review import`. whole: one figure per run and rate, instead of one
+    per language and question (for stories: per language and domain). Returns each rate corrected,
+    as measured and, for stories, by reviewers' answers alone. Raises InputError if the table
+    corrects no rate of these runs.
     """
     found: list[Score] = []
     errors: list[InputError] = []

@@ -1,9 +1,10 @@
-"""The browser of replies in the page of a report: every reply with how it was read.
+"""The browser of replies in a report: every reply, with what it was read as.
 
-`section` packs the rows of the outcomes into one inert block of the page: JSON with a list of
-distinct values and a list of codes for each column, compressed by gzip, in base64. No text of a
-model or of a file is markup or script there; replies.js unpacks the block when the reader opens it,
-and inserts texts only as text. replies.css and replies.js are inlined once by the page.
+`section` packs the rows of the outcomes into one inert block of the page. The block is JSON with a
+list of distinct values and a list of codes for each column, compressed by gzip, in base64, so that
+no text of a model or of a file can be markup or script there. When the reader opens the browser,
+replies.js unpacks the block and inserts its texts only as text. The page inlines replies.css and
+replies.js once.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 
-# What replies are filtered by, where the outcomes have it with more than one value.
+# Columns by which replies can be filtered, if they have more than one value -> their headings.
 FACETS = {
     "run": "Model",
     "lang": "Language",
@@ -55,7 +56,7 @@ FACETS = {
     "conflict": "Conflict",
     "left_out": "Left out",
 }
-# Columns that are also shown with a reply.
+# Columns that are shown with a reply, but are no filters.
 _FACTS = ("status", "reply_language", "sample")
 _NUMBERS = {"p_yes": "P(yes)", "p_no": "P(no)", "outside": "other words", "negative": "P(negative)"}
 # Columns of other judges can also be filtered by.
@@ -70,7 +71,7 @@ _WORDS = {
     "reply_language": {"und": "cannot be told", "mixed": "several"},
     "thought_state": {"closed": "before the reply", "open": "cut off in it", "hidden": "not shown"},
 }
-# Values in this order; others by name.
+# The order of the values of these columns; other values are ordered by name.
 _ORDER: Mapping[str, Sequence[str]] = {
     "decode": DECODES,
     "answer": ANSWERS,
@@ -80,26 +81,26 @@ _ORDER: Mapping[str, Sequence[str]] = {
     "role": ("original", "contrast"),
 }
 
-_LONG = {"reply": "cut", "thought": "cut_thought"}  # columns of long texts: what says where cut
-LONGEST = 20_000  # characters of a reply or a thought that the page contains
-SHORTEST = 100  # characters that it contains even if it becomes too large
-# Characters of the block: 20,000 replies stay under 3 MB together with the rest of a page.
+_LONG = {"reply": "cut", "thought": "cut_thought"}  # columns of long texts -> key of their cuts
+LONGEST = 20_000  # most characters of a reply or a thought in the page
+SHORTEST = 100  # texts are never cut shorter than this, even if the page becomes too large
+# Characters of the block, in all and per reply: a page with 20,000 replies stays under 3 MB.
 ROOM, ROOM_EACH = 2_200_000, 110
 
 
 def item_hash(lang: str, item: str) -> str:
-    """Return eight hex digits that name an item of a redacted page."""
+    """Return eight hex digits that name an item in a redacted page."""
     return digest([lang, item], 8)
 
 
 def section(
     tables: Mapping[str, pd.DataFrame], redact: bool, asked: str = FACETS["probe"]
 ) -> Markup:
-    """Return the section of a page that shows the replies of runs; empty where no run has any.
+    """Return the section of a page that shows the replies of runs; empty if no run has any.
 
-    tables: name of a run -> its outcomes (`table.outcomes`); a table of log-probabilities has no
-    replies and is passed over. redact: labels and a hash for each item, and no statement, prompt,
-    reply or evidence.
+    tables: name of a run -> its outcomes (`table.outcomes`); tables of log-probabilities have no
+    replies and are ignored. redact: show only labels and a hash of each item, without statements,
+    prompts, replies and evidence. asked: the heading of the filter by question.
     """
     import jinja2
     from markupsafe import Markup
@@ -135,7 +136,10 @@ def _rows(run: str, table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _left_out(table: pd.DataFrame) -> pd.Series:
-    """Return from which figure a row is left out and why, as in the metrics; None if it counts."""
+    """Say for each row which figures leave it out, and why; None if it counts.
+
+    The reasons are those of the metrics, such as `clear answers: refusal`.
+    """
     status = table["status"].astype(object)
     reason, of = status.where(status != "answered", ""), "everything"
     if "answer" in table:
@@ -163,10 +167,10 @@ def _left_out(table: pd.DataFrame) -> pd.Series:
 
 
 def _payload(rows: pd.DataFrame, runs: Sequence[str], redact: bool, asked: str) -> dict[str, Any]:
-    """Make what replies.js reads.
+    """Make the data that replies.js reads.
 
-    columns: name -> distinct `values` (None last), their `labels` if these differ, and the `codes`
-    of the rows (left out if all are 0). No key comes from data.
+    Its `columns` are: name -> the distinct `values` (None last), their `labels` if these differ
+    from the values, and the `codes` of the rows (left out if all are 0). No key comes from data.
     """
     columns = {"run": _coded(rows["run"], runs)}
     for name in (*FACETS, *_FACTS):
@@ -202,10 +206,7 @@ def _payload(rows: pd.DataFrame, runs: Sequence[str], redact: bool, asked: str) 
 
 
 def _column(name: str, cells: Iterable[Any]) -> dict[str, Any]:
-    """Return a column of labels.
-
-    Its values in the order in which they are offered, with their names.
-    """
+    """Return a column of labels for the payload, its values in the order of the filter's menu."""
     texts = [None if cell is None else _word(cell) for cell in cells]
     found = {text for text in texts if text is not None}
     names = _WORDS.get(name, {})
@@ -229,7 +230,10 @@ def _word(value: Any) -> str:
 
 
 def _coded(cells: Iterable[Any], values: Iterable[Any] = ()) -> dict[str, Any]:
-    """Return the distinct values (the given ones first, then by row) and the code of each row."""
+    """Return the distinct values and the code of each row (its place among the values).
+
+    The given values come first, then the others in the order of the rows.
+    """
     codes = {value: at for at, value in enumerate(values)}
     numbers = [codes.setdefault(cell, len(codes)) for cell in cells]
     column: dict[str, Any] = {"values": list(codes)}
@@ -239,10 +243,10 @@ def _coded(cells: Iterable[Any], values: Iterable[Any] = ()) -> dict[str, Any]:
 
 
 def _texts(rows: pd.DataFrame) -> dict[str, Any]:
-    """Return columns of the texts, each text once.
+    """Return the columns of texts, each distinct text once.
 
-    Of the prompt only what stands around the statement, of the reply only what follows an echo of
-    the prompt.
+    A prompt is kept as the text before and after the statement. A reply that begins with an exact
+    echo of the prompt is kept without the echo.
     """
     nothing = [None] * len(rows)
     names = ("text", "prompt", "response", "evidence", "rule")
@@ -252,7 +256,7 @@ def _texts(rows: pd.DataFrame) -> dict[str, Any]:
         before, statement, after = (prompt or "").rpartition(text or "\0")
         wordings.append((before, after) if statement else (prompt or "",))
         at = strip_echo(prompt or "", response or "")
-        # An echo that differs in white space or marks is worth seeing, and rare.
+        # An echo that differs in white space or marks is rare, and stays visible.
         exact = bool(at) and response[:at] == prompt
         reply = response[at:] if exact else response
         echoes.append("exact" if exact else None)
@@ -272,14 +276,15 @@ def _texts(rows: pd.DataFrame) -> dict[str, Any]:
     return columns
 
 
-# The evidence of these rules also occurs among the options, before the choice.
+# With these rules, the evidence can also occur earlier, where the reply repeats the options.
 _CHOSEN = ("word-after-options", "word-alone-after-options", "choice-by-number")
 
 
 def _place(reply: str, evidence: str, rule: str, start: int) -> tuple[int, int]:
-    """Find the evidence in a reply: start and end in UTF-16 units; (0, 0) if it is not there.
+    """Find the evidence in a reply: start and end in UTF-16 units; (0, 0) if it does not occur.
 
-    It must be whole words, if it can be, with all combining marks of its last letter.
+    Whole words are preferred. All combining marks of the last letter are included. rule: the rule
+    by which the reply was read. start: the first character to search.
     """
     if not evidence.strip():
         return 0, 0
@@ -320,7 +325,7 @@ def _pack(payload: dict[str, Any], rows: int) -> tuple[str, int]:
         size = 4 * len(packed) / 3
         if size <= room or limit <= SHORTEST:
             return base64.b64encode(packed).decode("ascii"), limit
-        # Shorter in proportion to the excess, so that one or two rounds suffice.
+        # Shorten in proportion to the excess, so that one or two rounds suffice.
         least = 0.95 * room / size * sum(min(n, limit) for n in lengths)
         limit = max(SHORTEST, min(limit - 1, _limit(lengths, least)))
 
@@ -335,9 +340,9 @@ def _limit(lengths: Sequence[int], total: float) -> int:
 
 
 def _cut(payload: dict[str, Any], limit: int) -> dict[str, Any]:
-    """Return the payload with its replies and thoughts cut.
+    """Return the payload with its replies and thoughts cut to `limit` characters.
 
-    cut, cut_thought: code of a text -> its letters before that.
+    Adds `cut` and `cut_thought`: pairs of the code of a cut text and its original length.
     """
     found = dict(payload["columns"])
     cuts: dict[str, list[list[int]]] = {}
@@ -350,6 +355,6 @@ def _cut(payload: dict[str, Any], limit: int) -> dict[str, Any]:
 
 
 def _compress(payload: dict[str, Any]) -> bytes:
-    """Compress by gzip, as JSON in UTF-8 with lone surrogates escaped; deterministic."""
+    """Write as JSON in UTF-8, lone surrogates escaped, and compress by gzip; deterministic."""
     text = json.dumps(payload, ensure_ascii=False, separators=(",", ":"))
     return gzip.compress(text.encode("utf-8", "backslashreplace"), compresslevel=6, mtime=0)

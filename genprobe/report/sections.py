@@ -1,4 +1,4 @@
-"""The sections of a report: which figures are shown where, for every kind of run."""
+"""Make the sections of a report: choose which figures are shown where, for every kind of run."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from genprobe.report.tables import HEADS, Table, table
 from genprobe.report.words import what
 from genprobe.text.display import clean, label
 
-MOST = 1000  # templates that are listed one by one
-GROUPS = 60  # values of a column that a table is made of
+MOST = 1000  # most templates that are listed one by one
+GROUPS = 60  # no table by a column with more values than this
 
 # The main table of each kind of run.
 _TABLES = {one.kind: one for task in tasks.every() for one in task.tables}
@@ -35,7 +35,10 @@ _READ = ("yes", "no", "ambiguous", "recognised", "endorsed")
 
 @dataclass
 class Templates:
-    """The stories of each template. rows: `Votes`. more: how many templates are not listed."""
+    """The templates of a run with their stories. more: how many templates are not listed.
+
+    name: of the run. rows: one per template.
+    """
 
     name: str
     rows: list[Votes]
@@ -44,9 +47,9 @@ class Templates:
 
 @dataclass(frozen=True)
 class Votes:
-    """A template with its stories: a mark each (`negative`, `other`, or why it does not count)."""
+    """A template with one mark per story: `negative`, `other`, or why the story does not count."""
 
-    name: str  # the text of the template; a hash where it is not to be shown
+    name: str  # the text of the template; a hash in a redacted page
     lang: str
     domain: str
     marks: list[str]
@@ -58,7 +61,7 @@ class Votes:
 
     @property
     def told(self) -> str:
-        """The marks in words."""
+        """Return how many stories have each mark, in words."""
         names = {"negative": "negative", "other": "not negative"}
         counts = Counter(names.get(mark, f"left out ({mark})") for mark in self.marks)
         return ", ".join(f"{n} {name}" for name, n in sorted(counts.items(), reverse=True))
@@ -66,7 +69,7 @@ class Votes:
 
 @dataclass
 class Section:
-    """A heading and its content. open: shown unfolded."""
+    """A heading and its content. open: whether it is shown unfolded."""
 
     id: str
     title: str
@@ -75,15 +78,18 @@ class Section:
     templates: list[Templates] = field(default_factory=list)
     changes: list[Changes] = field(default_factory=list)
     open: bool = False
-    guarded: bool = False  # it holds statements
-    alone: bool = False  # the lead is all that it says
+    guarded: bool = False  # it contains statements
+    alone: bool = False  # it is shown even if it has only a lead
 
     def __bool__(self) -> bool:
         return bool(self.tables or self.templates or self.changes or self.alone)
 
 
 class Sections:
-    """Make the sections about some runs."""
+    """The maker of all sections about some runs.
+
+    series: name of a run -> number of its marker. kinds: kind of table -> its runs.
+    """
 
     def __init__(self, sources: Sequence[Source], redact: bool) -> None:
         self.sources, self.redact = sources, redact
@@ -100,7 +106,7 @@ class Sections:
 
     def made(self) -> tuple[list[Section], list[Section]]:
         """Return the main sections, and the non-empty sections of details."""
-        # These read the runs again, so they come before our own tables take memory.
+        # These read the runs again, so they are made before the other tables take memory.
         compared = [*self._compared(), *self._retested(), *self._paradigms(), *self._matrix()]
         main = list(self._main())
         behind = [
@@ -128,9 +134,10 @@ class Sections:
             yield from self._wordings(sources)
 
     def reviewed(self, scores: Sequence[Score]) -> Section:
-        """Make the section of the rates that people's review corrects.
+        """Make the section of the rates that are corrected by reviewers' answers.
 
-        The corrected rate comes first, then the rate as measured.
+        scores: those of `corrected.of_review`. The corrected rate comes first, then the rate as
+        measured.
         """
         made = [
             found
@@ -154,7 +161,7 @@ class Sections:
         return Section("reviewed", "Rates corrected by people", lead, made, open=True)
 
     def _wordings(self, sources: Sequence[Source]) -> Iterator[Section]:
-        """Make the sections about wordings, for runs that asked in several."""
+        """Make the section about wordings, for runs that asked in several wordings."""
         sources = [s for s in sources if "wording" in s.outcomes and _several([s], "wording")]
         if not sources:
             return
@@ -167,7 +174,7 @@ class Sections:
         parts: list[Score] = []
         for source in sources:
             for metric in each:
-                with contextlib.suppress(GenprobeError):  # nothing to take apart
+                with contextlib.suppress(GenprobeError):  # no variance to divide into components
                     parts += [
                         dataclasses.replace(score, by={"run": source.name, **score.by})
                         for score in components.of_outcomes(
@@ -209,14 +216,15 @@ class Sections:
         split: str = "",
         every_reading: bool = False,
     ) -> list[Table]:
-        """Make tables with a row for each value of `first`, of `more` and run.
+        """Make tables of metrics, with a row for each value of `first`, of `more`, and each run.
 
-        The rows over all values of `first` come first. across: columns by which a metric is split.
-        split: column with a table for each of its values. every_reading: a row for each reading;
-        else only the first reading is used. Returns an empty list if nothing fits.
+        The rows over all values of `first` stand on top. names: the metrics. across: columns by
+        which a metric is split into table columns. split: a column that gets a table for each of
+        its values. every_reading: make a row for each reading; otherwise only the first reading is
+        used. Returns an empty list if no metric fits the runs.
         """
         by = [c for c in (split, *more, *across) if c]
-        # A cell names its language and question even if there is only one.
+        # Include the language and the question in every cell, even if there is only one.
         by += [c for c in ("lang", "probe") if c not in (first, *by) and _one(sources, c)]
         cells: list[Score] = []
         whole: list[Score] = []
@@ -243,7 +251,7 @@ class Sections:
             made += [found] if found else []
         return made
 
-    # -- everything behind it
+    # -- the details
 
     def _answers(self) -> Iterator[Section]:
         if not (sources := self.kinds.get("answers", [])):
@@ -278,9 +286,9 @@ class Sections:
     def _split(
         self, kind: str, column: str, title: str, lead: str = "", more: Sequence[str] = ()
     ) -> Iterator[Section]:
-        """Make the section with a kind's main figures by another column.
+        """Make the section with the main figures of a kind, split by a column.
 
-        Yields nothing if that column has only one value.
+        Yields nothing if that column has only one value, or more than `GROUPS`.
         """
         sources = self.kinds.get(kind, [])
         if sources and _several(sources, column):
@@ -382,7 +390,7 @@ class Sections:
                 yield from self._split(kind, column, title)
 
     def _others(self) -> Iterator[Section]:
-        """Make the section of the measures that no other table of the kind has."""
+        """Make a section for each kind, with the measures that no other table of the kind has."""
         shown = {
             "answers": {*_REPLIES, "disagreement", "readings", "p-yes", "outside"},
             "stories": {"usable", "vote-margin", "seeds"},
@@ -397,7 +405,7 @@ class Sections:
             yield Section(f"{kind}-other", title, "", made)
 
     def _compared(self) -> Iterator[Section]:
-        """Compare the runs of a kind, item by item: each with the first."""
+        """Compare each run of a kind with the first run of that kind, item by item."""
         for kind, sources in self.kinds.items():
             one, lines = sources[0], list[str]()
             found: dict[str, list[Score]] = {}
@@ -411,7 +419,7 @@ class Sections:
                     )
                     continue
                 lines += _changed(one, other)
-            # A p-value is corrected for all p-values of this section, not only those of its table.
+            # Correct p-values for all comparisons of this section, not only for those of a table.
             every = significance.corrected(itertools.chain.from_iterable(found.values()))
             tables = [
                 made
@@ -435,7 +443,7 @@ class Sections:
             yield Section(f"{kind}-compared", title, " ".join(lines), tables, alone=bool(lines))
 
     def _changes(self) -> Iterator[Section]:
-        """Collect the replies of answers that changed, of each run beside those of the first."""
+        """Show the answers of each run that differ from the first run's, with both replies."""
         if self.redact:
             return
         sources = self.kinds.get("answers", [])
@@ -450,7 +458,11 @@ class Sections:
     def _pair(
         self, kind: str, one: Source, other: Source, found: Sequence[Score]
     ) -> Iterator[Table]:
-        """Make tables of two runs: figures that can be paired, then differences by language."""
+        """Make the tables that compare two runs.
+
+        The first has the figures that can be paired, over all items. The second has the differences
+        by language (for stories: by domain).
+        """
         apart = _apart(kind)
         who = f"{other.name} against {one.name}"
         titles = {"a": one.name, "b": other.name, "mcnemar-p": "McNemar's p", "swap-p": "p (swaps)"}
@@ -521,7 +533,7 @@ class Sections:
                     continue
                 first, *others = (source.run.folder for source in mine)
                 for name in (*_TABLES[kind].main, "negative-stories"):
-                    # No mean over units that count alike, or nothing was asked twice alike.
+                    # Some measures are no mean over units, and some runs asked nothing twice.
                     with contextlib.suppress(GenprobeError):
                         scores = compare.compare(first, others, test="retest", metrics=name)
                         found += [
@@ -541,7 +553,7 @@ class Sections:
             yield Section(f"{kind}-retest", title, lead, [made] if made else [])
 
     def _matrix(self) -> Iterator[Section]:
-        """Show whether the ways of measuring agree, for models that were measured in several."""
+        """Show whether ways of measuring agree, for models that were measured in several ways."""
         ways: dict[tuple[str, str], set[str]] = {}
         for source in self.sources:
             ways.setdefault(source.run.spec.who, set()).add(source.run.spec.command)
@@ -570,7 +582,7 @@ class Sections:
         yield Section("matrix", title, clean(lead), [made] if made else [])
 
 
-# Measures of what is said and preferred -> the caption of their table.
+# Measures that compare what is said with what is preferred -> the caption of their table.
 _PARADIGMS = {
     ("says", "prefers", "spearman", "point-biserial"): "Saying and preferring",
     ("no-but-prefers", "yes-and-prefers", "yes-but-not", "no-and-not"): "Items, two by two",
@@ -579,7 +591,10 @@ _PARADIGMS = {
 
 
 def verdict(marks: Sequence[str]) -> str:
-    """Say what the stories of a template decide: `negative`, `not negative`, or why not."""
+    """Return the label of a template by its stories' marks: `negative`, `not negative`, `no label`.
+
+    There is no label if fewer than `FEWEST` stories count.
+    """
     counted = [mark for mark in marks if mark in ("negative", "other")]
     if len(counted) < FEWEST:
         return "no label"
@@ -594,7 +609,7 @@ def _apart(kind: str) -> list[str]:
 def _paired(
     one: Source, other: Source, by: Sequence[str], names: Sequence[str] = ()
 ) -> list[Score]:
-    """Compare two runs under their names on the page; p-values are not corrected."""
+    """Compare two runs and name them as on the page; p-values are not corrected yet."""
     return [
         dataclasses.replace(score, by={**score.by, "a": one.name, "b": other.name})
         for score in compare.compare(one.run.folder, other.run.folder, metrics=names, by=by)
@@ -603,7 +618,7 @@ def _paired(
 
 
 def _heads(sources: Sequence[Source]) -> Mapping[str, str]:
-    """Return the headings of the columns of cells, for tables of runs of one kind."""
+    """Return column of the cells -> heading, for tables of runs of one kind."""
     return HEADS | {"probe": sources[0].asked}
 
 
@@ -613,7 +628,7 @@ def _one(sources: Sequence[Source], column: str) -> bool:
 
 
 def _several(sources: Sequence[Source], column: str) -> bool:
-    """Tell whether a column has several values in the runs, but not too many."""
+    """Tell whether a column has at least two values in these runs, and at most `GROUPS`."""
     values: set[Any] = set()
     for source in sources:
         if column not in source.outcomes:
@@ -623,13 +638,14 @@ def _several(sources: Sequence[Source], column: str) -> bool:
 
 
 def _changed(one: Source, other: Source) -> Iterator[str]:
-    """Say how many answers differ between two runs, even if the averages are equal.
+    """Say in one sentence for each measure how many answers differ between two runs.
 
-    Yields one sentence for each measure.
+    Answers can differ even if the averages are equal.
     """
     drawn = not all(source.run.spec.greedy for source in (one, other))
     for measure in ("endorsed", "recognised"):
-        with contextlib.suppress(GenprobeError, KeyError):  # of no yes/no answers, or none clear
+        # Runs may have no yes/no answers, or no clear ones.
+        with contextlib.suppress(GenprobeError, KeyError):
             found = flips.flips(one.outcomes, other.outcomes, measure, drawn)
             yield f"{measure.capitalize()}, from {one.name} to {other.name}: {gate.told(found)}."
 

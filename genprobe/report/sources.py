@@ -1,4 +1,4 @@
-"""The runs of a report: opened, joined and named."""
+"""Open the runs of a report, join each into its table of outcomes, and name them."""
 
 from __future__ import annotations
 
@@ -28,14 +28,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Source:
-    """A run of the report. name: its name on the page, unique among runs of its kind."""
+    """A run of the report. name: its name on the page, unique among the runs of its command."""
 
     name: str
     run: Run
 
     @cached_property
     def outcomes(self) -> pd.DataFrame:
-        """The table of outcomes, joined on first use. Raises InputError if it cannot be joined."""
+        """Return the table of outcomes, joined on first use.
+
+        Raises InputError, with the folder of the run, if it cannot be joined.
+        """
         try:
             return table.outcomes(self.run)
         except InputError as error:
@@ -43,46 +46,47 @@ class Source:
 
     @cached_property
     def task(self) -> Task:
-        """The instrument that made the run."""
+        """Return the task (instrument) that made the run."""
         return tasks.of(self.run.spec)
 
     @cached_property
     def kind(self) -> str:
-        """The kind of its main table (`tasks.Table`)."""
+        """Return the kind of the run's main table (`tasks.Table`)."""
         return self.task.kind_of(self.run) if self.task.kind_of else self.task.tables[0].kind
 
     @property
     def table(self) -> Table:
-        """How runs of its kind are shown."""
+        """Return the declaration of how runs of this kind are shown."""
         return next(one for one in self.task.tables if one.kind == self.kind)
 
     @property
     def asked(self) -> str:
-        """What a probe of the run is called."""
+        """Return what a probe of the run is called, such as `Question`."""
         return self.task.probe.capitalize().replace("Probe", "Question")
 
     @property
     def title(self) -> str:
-        """The name of the run with its command, as several runs can have one name."""
+        """Return the name of the run with its command, since runs can share a name."""
         return f"{self.name}, {clean(self.run.spec.command)}"
 
     @cached_property
     def judges(self) -> dict[str, str]:
-        """Judge -> signature, without people's labels, which are used only on request."""
+        """Return judge -> signature, without reviewers' labels, which are used only on request."""
         return {k: v for k, v in self.run.judges().items() if not k.startswith("reviewed-")}
 
     @cached_property
     def read_in(self) -> list[str]:
-        """The readings of the run's answers (`table.DECODES`), in their order."""
+        """Return the readings of the run's answers, in the order of `table.DECODES`."""
         if "decode" not in self.outcomes:
             return []
         column = self.outcomes["decode"]
         return [str(d) for d in column.cat.categories if (column == d).any()]
 
     def score(self, names: Sequence[str], by: Sequence[str], reading: str = "") -> list[Score]:
-        """Compute the metrics that fit, by those columns of `by` that the run has.
+        """Compute the metrics that fit this run, by those columns of `by` that it has.
 
-        reading: use only its rows. Each cell names the run and the reading of its answers.
+        reading: if the run has this reading, use only its rows. Each cell names the run and the
+        reading of its answers.
         """
         rows = self.outcomes
         if reading and reading in self.read_in:
@@ -110,18 +114,18 @@ class Source:
 
     @property
     def languages(self) -> list[str]:
-        """Codes, in the order of their English names."""
+        """Return the codes of the run's languages, in the order of their English names."""
         return sorted({str(c) for c in self.outcomes["lang"].dropna()}, key=language)
 
     @property
     def statements(self) -> int:
-        """Different items that were asked about."""
+        """Count the different items that were asked about."""
         column = "item" if "item" in self.outcomes else "statement"
         return int(self.outcomes[column].nunique())
 
     @property
     def status(self) -> Counter[str]:
-        """Planned requests by `table.STATUS`."""
+        """Count the planned requests by their status (`table.STATUS`)."""
         if "status" in self.outcomes:
             return Counter(self.outcomes["status"].tolist())
         # A table of log-probabilities has a row per pair, not per request.
@@ -137,25 +141,28 @@ class Source:
 
     @property
     def failures(self) -> dict[str, int]:
-        """Requests that failed, by kind of failure, the most frequent first."""
+        """Count the requests that failed, by kind of failure, the most frequent first."""
         return {clean(kind): count for kind, count in self._failed.most_common()}
 
     @cached_property
     def used(self) -> Used:
-        """Tokens and times of the replies, and the models named in them."""
+        """Return tokens and times of the replies, and the models that the server named in them."""
         return usage(self.run)
 
     @property
     def when(self) -> str:
-        """Return when the replies came, as the end of a sentence: day, or first and last."""
+        """Return when the replies came, as the end of a sentence: one day, or first and last."""
         first, last = self.used.first[:10], self.used.last[:10]
         if not first:
-            return "; when they came is not recorded"  # files say when they were copied
+            return "; when they came is not recorded"  # a file's own time may be that of a copy
         return f", on {first}" if first == last else f", from {first} to {last}"
 
 
 def load(folders: Sequence[str | Path]) -> list[Source]:
-    """Open the runs, each once, sorted by kind and training step. Raises RunError for no run."""
+    """Open the runs, each once, sorted by kind and training step.
+
+    Raises RunError if a folder is not a run.
+    """
     each = {Path(folder).resolve(): Path(folder) for folder in folders}
     runs = [Run.open(folder) for folder in each.values()]
     found = [Source(name, run) for name, run in zip(_names(runs), runs, strict=True)]
@@ -163,7 +170,10 @@ def load(folders: Sequence[str | Path]) -> list[Source]:
 
 
 def _names(runs: Sequence[Run]) -> list[str]:
-    """Return short names of the models; runs of one command and model also name their folder."""
+    """Return the short name of each run's model.
+
+    If several runs have the same command and model, the names also contain their folders.
+    """
     models = model_names(run.spec for run in runs)
     short = [models[run.spec.who] for run in runs]
     keys = [(name, run.spec.command) for name, run in zip(short, runs, strict=True)]
@@ -171,7 +181,7 @@ def _names(runs: Sequence[Run]) -> list[str]:
         name if keys.count(key) == 1 else f"{name} ({short_name(run.folder.name)})"
         for name, key, run in zip(short, keys, runs, strict=True)
     ]
-    # Folders of one name in different places.
+    # Folders in different places can have the same name: number them.
     pairs = [(name, run.spec.command) for name, run in zip(named, runs, strict=True)]
     return [
         name if pairs.count(pair) == 1 else f"{name} {at}"

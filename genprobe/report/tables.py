@@ -1,8 +1,9 @@
-"""Scores as tables of dots and intervals, with the positions that page.html draws.
+"""Arrange scores in tables of dots and intervals, with the positions at which page.html draws them.
 
-A table has a row for each cell of some columns and a column of figures for each metric, split by
-the others. All positions are percentages of the width of a column, so that the page needs neither a
-script nor inline styles to draw them.
+The rows of a table are the cells by some columns (such as language and run). It has a column of
+figures for each metric, which other columns (such as the question) can split. All positions are
+percentages of the width of a table column, so that the page draws them without scripts and inline
+styles.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from genprobe.report.sources import language
 from genprobe.text import display
 from genprobe.text.display import LONGEST, clean
 
-SHAPES = 5  # of dots; page.html defines as many
-COLOURS = 6  # of dots; style.css defines as many
+SHAPES = 5  # shapes of dots that page.html defines
+COLOURS = 6  # colours of dots that style.css defines
 ALL = "All"
 
-# Columns of the outcomes -> what a table calls them.
+# Columns of the outcomes -> their headings in a table.
 HEADS = {
     "run": "Model",
     "lang": "Language",
@@ -50,10 +51,10 @@ _CONDITIONS = {"ambig": "ambiguous", "disambig": "disambiguated"}
 
 @dataclass(frozen=True)
 class Axis:
-    """Hold the scale of a column.
+    """The scale on which a column of figures is drawn.
 
-    ticks: five labels, at 0, 25, 50, 75 and 100 % of it. middle: the middle means no preference or
-    no difference.
+    low, high: the values at its ends. ticks: five labels, at 0, 25, 50, 75 and 100 % of its width.
+    middle: whether its middle means no preference or no difference.
     """
 
     low: float
@@ -69,7 +70,10 @@ class Axis:
 
 @dataclass(frozen=True)
 class Figure:
-    """A number as it is printed and drawn. dot, low, high: positions in % of the axis, or None."""
+    """A score as it is printed and drawn.
+
+    dot, low, high, bounds: positions in % of the axis; None if they are not drawn.
+    """
 
     score: Score
     dot: float | None
@@ -92,7 +96,7 @@ class Figure:
 
     @property
     def between(self) -> str:
-        """The bounds in words; empty for none."""
+        """Return the bounds as text; empty without bounds."""
         if self.score.bounds is None:
             return ""
         return " to ".join(grid.number(v, self.score.metric) for v in self.score.bounds)
@@ -107,48 +111,51 @@ class Figure:
 
     @property
     def why(self) -> str:
-        """What was left out, by reason; empty for nothing."""
+        """Return what was left out, by reason, as text; empty if nothing was."""
         return reasons(self.score.excluded)
 
 
 @dataclass(frozen=True)
 class Label:
-    """A label of a row or column. code: of a language."""
+    """A label of a row or column. code: of the language, if it names one."""
 
     text: str
     code: str = ""
-    series: int | None = None  # of the dots that it names
+    series: int | None = None  # number of the marker, if it names a run
 
 
 @dataclass
 class Column:
     metric: str
     title: str
-    across: str  # what splits the metric, in words
+    across: str  # the values of the columns that split the metric, in words
     axis: Axis | None
     unit: str
     counted: str  # what n counts
 
     @property
     def about(self) -> str:
-        """What the metric is, in a line; empty for what no metric defines."""
+        """Return what the metric is, in one line; empty if the name is not that of a metric."""
         known = metrics.catalogue().get(self.metric)
         return known.title if known else ""
 
     @property
     def defined(self) -> bool:
-        """Whether it is a measure, and not the figure of one of two compared models."""
+        """Return whether it is a measure, and not the figure of one of two models (`a`, `b`)."""
         return self.metric not in ("a", "b")
 
 
 @dataclass
 class Row:
-    """span: rows that its first label covers; 0 where a row above covers it."""
+    """A row of a table.
+
+    span: number of rows that its first label covers; 0 if the label of a row above covers it.
+    """
 
     labels: list[Label]
     figures: list[Figure | None]
     span: int = 1
-    whole: bool = False  # of all cells together
+    whole: bool = False  # it is about all cells together
 
 
 @dataclass
@@ -188,17 +195,17 @@ def table(
 ) -> Table | None:
     """Make a table of scores; None if there are none.
 
-    rows: columns of the cells that make the rows; one with a single value is left out (but not all,
-    and not the run if `series` has several). across: columns by which a metric is split into
-    columns. whole: scores over all values of the first of `rows`, which become the first rows.
-    series: name of a run -> number of its marker. titles: metric -> another title. heads: column of
-    the cells -> its heading.
+    rows: columns of the cells that make the rows. A column with a single value is left out, except
+    if no column would remain, and except the run if `series` has several. across: columns of the
+    cells by which a metric is split into columns. whole: scores over all values of the first of
+    `rows`; they become the first rows. series: name of a run -> number of its marker. titles:
+    metric -> title, if it is not the metric's name. heads: column of the cells -> heading.
     """
     every = [*whole, *scores]
     if not every:
         return None
     first = rows[0]
-    # Other columns that distinguish cells, such as the scorer, also make rows.
+    # All other columns of the cells, such as the scorer, also make rows.
     told = dict.fromkeys(name for score in every for name in score.by)
     rows = [*rows, *(name for name in told if name not in (*rows, *across))]
     several = {"run"} if len(series or {}) > 1 and "run" in every[0].by else set()
@@ -232,13 +239,17 @@ def table(
         found.append(Row(labels, figures, whole=is_whole))
     _span(found)
     named = [heads.get(name, clean(name)) for name in left]
-    # The measures of a pair of runs are of the same replies, so what is left out is listed by row.
+    # Measures that compare two runs (`of`) share their replies, so only their rows say what is left
+    # out.
     alone = [s for s in whole or scores if "of" not in s.by]
     return Table(caption, named, columns, found, left_out(alone))
 
 
 def _sorted(keys: Iterable[tuple[bool, Key]], names: Sequence[str]) -> list[tuple[bool, Key]]:
-    """All cells together first; languages by their names; else in the order in which they came."""
+    """Sort the rows: those over all cells first, then in the order of their first occurrence.
+
+    Languages are sorted by their names.
+    """
     every = list(keys)
     came: list[dict[JSON, int]] = [{} for _ in names]
     for _, cell in every:
@@ -257,7 +268,7 @@ def _sorted(keys: Iterable[tuple[bool, Key]], names: Sequence[str]) -> list[tupl
 
 
 def _span(rows: Sequence[Row]) -> None:
-    """Merge the first labels of adjacent rows that are equal."""
+    """Merge equal first labels of adjacent rows (sets `span`)."""
     first: Row | None = None
     for row in rows:
         if first and len(row.labels) > 1 and row.labels[0] == first.labels[0]:
@@ -268,7 +279,10 @@ def _span(rows: Sequence[Row]) -> None:
 
 
 def label(name: str, value: JSON, series: Mapping[str, int]) -> Label:
-    """Return a value of a column of the cells, in words."""
+    """Return the label of a value of a column of the cells, in words.
+
+    series: name of a run -> number of its marker.
+    """
     text = display.label(value)
     if name == "lang":
         return Label(language(str(value)), str(value))
@@ -317,12 +331,11 @@ def counted(metric: str) -> str:
 
 
 def axis(metric: str, scores: Sequence[Score]) -> Axis | None:
-    """Choose the scale on which all of these are drawn.
+    """Choose the scale on which all of these scores of a metric are drawn.
 
-    Returns None for metrics that are not drawn: p-values, unlimited numbers without a value, and
-    counts of seeds.
+    Returns None for what is not drawn: p-values, counts, and scores without any finite number.
     """
-    # Bounds exist even if nothing could be counted.
+    # Bounds can exist even if no value does.
     drawn = ((s.value, s.low, s.high, *(s.bounds or ())) for s in scores)
     ends = [v for values in drawn for v in values if v is not None]
     scale_of = metrics.shown(metric).scale
@@ -333,7 +346,7 @@ def axis(metric: str, scores: Sequence[Score]) -> Axis | None:
         return Axis(0, 1, ("0", "", "50", "", "100"), metric in ("win-rate", "win-rate-mean"))
     if scale_of == "coefficient":
         return Axis(-1, 1, ("−1", "", "0", "", "1"), True)
-    # Differences use little of their possible range: make the axis as wide as needed, around 0.
+    # Differences use little of their possible range: make the axis only as wide as needed.
     most = max(abs(v) for v in ends if math.isfinite(v))
     high = _nice(most) or (1.0 if unit(metric) != "points" else 0.1)
     if unit(metric) == "points":
@@ -346,7 +359,7 @@ def axis(metric: str, scores: Sequence[Score]) -> Axis | None:
 
 
 def _nice(value: float) -> float:
-    """Return the next of 1, 2, 5, 10, … times a power of ten that is not below a value; 0 for 0."""
+    """Round a value up to 1, 2 or 5 times a power of ten; 0 if the value is not positive."""
     if value <= 0:
         return 0.0
     power = 10.0 ** math.floor(math.log10(value))
@@ -355,7 +368,7 @@ def _nice(value: float) -> float:
 
 
 def figure(score: Score, scale: Axis | None) -> Figure:
-    """Put a score on its axis."""
+    """Compute the positions of a score on its axis; None for a figure that is only printed."""
 
     def at(value: float | None) -> float | None:
         return scale.at(value) if scale and value is not None else None
@@ -367,15 +380,15 @@ def figure(score: Score, scale: Axis | None) -> Figure:
 
 
 def reasons(excluded: Mapping[str, int]) -> str:
-    """Write what was left out, by reason, in words."""
+    """Write what was left out, by reason, such as `12 refusal, 3 failed`."""
     order = sorted(excluded.items(), key=metrics.rank)
     return ", ".join(f"{count:,} {clean(reason)}" for reason, count in order if count)
 
 
 def left_out(scores: Sequence[Score]) -> list[str]:
-    """Write a line for each set of metrics that left out the same.
+    """Say what was left out, and of how many planned, in one line for each set of metrics.
 
-    Each line says what was left out, and of how many planned.
+    Metrics that left out the same are named in the same line.
     """
     told: dict[str, list[str]] = {}
     for metric in dict.fromkeys(s.metric for s in scores):
@@ -392,13 +405,13 @@ def left_out(scores: Sequence[Score]) -> list[str]:
 
 @dataclass(frozen=True)
 class Line:
-    """A score in the list of all figures."""
+    """A score as a line of the list of all figures."""
 
     score: Score
 
     @property
     def cell(self) -> str:
-        """The cell in words."""
+        """Return the labels of the cell, in words."""
         return " · ".join(label(k, v, {}).text for k, v in self.score.by.items()) or ALL
 
     @property

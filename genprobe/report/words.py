@@ -1,6 +1,7 @@
-"""What a report says in words: what was measured, the findings, what to beware of, definitions.
+"""Write the sentences of a report: what was measured, the findings, cautions and definitions.
 
-The definitions are those of docs/measures.md and docs/paradigms.md, so that there is one text.
+The definitions are read from docs/measures.md and docs/paradigms.md, so that there is only one
+text of them.
 """
 
 from __future__ import annotations
@@ -26,17 +27,17 @@ from genprobe.runs.spec import both_signatures
 from genprobe.text import many
 from genprobe.text.display import clean, short_name
 
-# Rules of thumb: where a figure that stands beside the others says that these need care.
+# Rules of thumb: above these limits, the page warns that the run's figures need care.
 UNCLEAR = 0.3  # share of replies without a clear answer
-WORDING = 0.15  # between the endorsement found by a question and by its reverse
-CONFLICT = 0.1  # of clear answers
-OTHER_LANGUAGE = 0.1  # of replies whose language can be told
-OUTSIDE = 0.5  # probability of replies that begin with no answer word
-UNSTEADY = 0.5  # share of templates whose stories are not all on one side
+WORDING = 0.15  # difference between the endorsement found by a question and by its reverse
+CONFLICT = 0.1  # share of clear answers that the rest of the reply contradicts
+OTHER_LANGUAGE = 0.1  # share of replies, among those whose language could be identified
+OUTSIDE = 0.5  # probability of replies that do not begin with an answer word
+UNSTEADY = 0.5  # share of templates with both negative and other stories
 UNUSABLE = 0.3  # share of stories that cannot be scored
-MISSING = 0.01  # of planned replies
+MISSING = 0.01  # share of planned replies
 
-# What the reasons for leaving out mean; metrics.REASONS and those of stories and pairs.
+# Reasons for leaving something out (`metrics.REASONS`, and those of stories and pairs) -> meaning.
 REASONS = {
     "failed": "the engine gave no reply",
     "missing": "not asked yet: the run was stopped",
@@ -83,7 +84,7 @@ REASONS = {
 
 @dataclass(frozen=True)
 class Fact:
-    """A run in words. settings: all that decides what it is, name and value."""
+    """A run in words. settings: name and value of each setting and other fact of the run."""
 
     name: str
     title: str
@@ -92,10 +93,7 @@ class Fact:
 
 
 def fact(source: Source) -> Fact:
-    """Describe a run in a few sentences.
-
-    The first goes on from "the model was".
-    """
+    """Describe a run in a few sentences; the first one continues "the model was"."""
     spec, status = source.run.spec, source.status
     of = "built-in " if spec.data in ("builtin", "templates") else ""
     text = source.task.asked.format(
@@ -132,7 +130,7 @@ def fact(source: Source) -> Fact:
 
 
 def told(facts: Sequence[Fact]) -> list[tuple[list[str], str]]:
-    """Sentence by sentence, the names that it is true of."""
+    """Group the runs that have the same description: (names of the runs, description)."""
     found: dict[str, list[str]] = {}
     for one in facts:
         found.setdefault(one.sentence, []).append(one.name)
@@ -184,14 +182,15 @@ def questions(sources: Sequence[Source]) -> list[tuple[str, str]]:
     if not asked:
         return []
     wordings = packs.load_pack("yesno").wordings.get("en", {})
-    # The question alone: how to answer it follows.
+    # Only the question, without the instruction how to answer that follows it.
     return [(p, f"{wordings[p].text.partition('?')[0].strip()}?") for p in asked if p in wordings]
 
 
 def notes(sources: Sequence[Source]) -> list[tuple[str, str, str]]:
-    """List what is known to be wrong with the wordings used: language, probe, note.
+    """List the known faults of the wordings that were used: language, probe, note.
 
-    Of wordings that may have been mended since, only where the run has today's.
+    A note applies if the run used the wordings of the installed pack, or if the wording is a
+    published one, which is never changed.
     """
     found = {}
     for source in sources:
@@ -261,7 +260,7 @@ def _first(limit: int) -> str:
 
 
 def share(score: Score) -> str:
-    """`51.0 % (49.0 to 53.1; n = 2,300)`, with spaces that end no line."""
+    """Write a share as `51.0 % (49.0 to 53.1; n = 2,300)`, with non-breaking spaces."""
     inside = [f"n\u00a0=\u00a0{score.n:,}"]
     if score.low is not None and score.high is not None:
         ends = f"{number(score.low, score.metric)} to {number(score.high, score.metric)}"
@@ -290,8 +289,9 @@ _FOUND = {
 }
 
 
-# The same of what people's review corrects: rate -> words, and the measure above that it stands for
-# (shares of all replies; those of clear answers stay, as measured).
+# Sentences for rates that are corrected by reviewers: rate -> sentence, and the measure of `_FOUND`
+# that it replaces. Corrected rates are shares of all replies, so measures that are shares of clear
+# answers are not replaced.
 _REVIEWED = {
     "recognised": ("Called the statement a stereotype in {} of its replies to that question", ""),
     "endorsed": ("Endorsed the statement in {} of its replies", ""),
@@ -306,24 +306,25 @@ _REVIEWED = {
 }
 
 
-# Measures that are told of stereotypes and their contrasts apart, too.
+# Measures that are also given separately for stereotypes and for their contrasts.
 _BY_ROLE = ("recognised", "endorsed")
 _ROLES = {"original": "stereotypes", "contrast": "contrasts"}
 
 
 def findings(sources: Sequence[Source], rates: Sequence[Score] = ()) -> dict[str, list[str]]:
-    """Say what each run found, in a sentence each: the figures over all of its cells.
+    """Say what each run found: one sentence for each main figure, over the whole run.
 
-    rates: those that people's review corrects (`corrected.of_review`, whole); they come first, as
-    measured beside. Returns name of a run -> sentences.
+    rates: rates corrected by reviewers (`corrected.of_review` with `whole`); they come first, with
+    the uncorrected rates beside them. Returns name of a run -> sentences.
     """
     return _by_name(sources, lambda source: _findings(source, rates))
 
 
 def ranked(sources: Sequence[Source]) -> dict[str, list[str]]:
-    """Say, for each kind of runs of several models, whether the models can be ranked.
+    """Say for each kind of run with several models whether the models can be ranked.
 
-    Returns a heading -> a sentence for each kind; empty where nothing can be compared.
+    Returns a heading -> sentences; empty if nothing can be compared. A kind with two runs of the
+    same model is omitted.
     """
     lines: list[str] = []
     for kind in dict.fromkeys(source.kind for source in sources):
@@ -345,7 +346,7 @@ def _ranked(sources: Sequence[Source]) -> Iterator[str]:
             compare.asked_alike(sources[0].run, other.run)
         name, cells = compare.ranked(found)
     except GenprobeError:
-        return  # where they stand side by side, the page says why they cannot be paired
+        return  # the section that compares the models says why it cannot
     if not cells:
         yield "The models cannot be ranked: fewer than two statements count for all of them."
     for cell, one, _ in cells:
@@ -361,7 +362,7 @@ def _ranked(sources: Sequence[Source]) -> Iterator[str]:
 
 
 def cautions(sources: Sequence[Source]) -> dict[str, list[str]]:
-    """Name of a run -> what stands beside its figures and says that they need care."""
+    """Say why the figures of a run need care: name of the run -> sentences."""
     return _by_name(sources, _cautions)
 
 
@@ -370,7 +371,8 @@ def _by_name(
 ) -> dict[str, list[str]]:
     """Collect sentences by the name of the run.
 
-    Runs of one model that hold different things share its name; nothing is said twice.
+    Runs of one model by different commands share a name; a sentence that is true of several is
+    said once.
     """
     lines: dict[str, dict[str, None]] = {}
     for source in sources:
@@ -379,7 +381,11 @@ def _by_name(
 
 
 def _corrected(source: Source, rates: Sequence[Score]) -> dict[str, str]:
-    """Rate -> the sentence that says it as corrected by people, and beside it as measured."""
+    """Write a sentence for each rate that reviewers corrected, with the rate as measured.
+
+    Returns rate -> sentence. Figures by reviewers' answers alone follow, with the key `by-people
+    RATE`.
+    """
     mine = {
         (s.by["rate"], s.metric): s
         for s in rates
@@ -422,7 +428,8 @@ def _findings(source: Source, rates: Sequence[Score]) -> Iterator[str]:
     roles: dict[str, list[str]] = {}
     if "role" in source.outcomes and source.outcomes["role"].nunique() > 1:
         for s in source.score([n for n in _BY_ROLE if n in found], ["role"], first):
-            if s.value is not None and s.by["role"] in _ROLES:  # the contrasts come first
+            # The scores begin with the contrasts, the sentence with the stereotypes.
+            if s.value is not None and s.by["role"] in _ROLES:
                 roles.setdefault(s.metric, []).insert(0, f"{_ROLES[str(s.by['role'])]} {share(s)}")
     for name, words in _FOUND.items():
         if name in found and name not in told:
@@ -440,7 +447,7 @@ def _findings(source: Source, rates: Sequence[Score]) -> Iterator[str]:
 
 
 def _each(score: Score) -> str:
-    """`48.3 % (36.2 to 60.7; n = 60) of pairs by loglik`."""
+    """Write a share of pairs or questions, such as `48.3 % (…; n = 60) of pairs by loglik`."""
     label = {k: tables.label(k, v, {}).text for k, v in score.by.items()}
     of = f"{label['condition']} questions" if "condition" in label else "pairs"
     return f"{share(score)} of {of}" + (f" by {label['scorer']}" if "scorer" in label else "")
@@ -484,7 +491,7 @@ def _cautions(source: Source) -> Iterator[str]:
 
 
 def _shares(source: Source) -> Iterator[str]:
-    """Say which shares of a run's replies are so large that its figures say less."""
+    """Warn of shares so large that the run's figures mean less, such as that of unclear answers."""
     replies = source.table.replies
     names = ("ambiguous", "conflict", "wrong-language", "outside", "seed-disagreement", "usable")
     found = {(s.metric, s.by.get("decode")): s for s in source.score(names, [])}
@@ -522,7 +529,8 @@ def _shares(source: Source) -> Iterator[str]:
 def _reversed(source: Source) -> Iterator[str]:
     """Name the languages where a question and its reverse find different endorsement.
 
-    Language by language: a yes to everything in one and a no in another would cancel out.
+    Languages are compared one by one, because a tendency to say yes in one and no in another would
+    cancel out.
     """
     if source.kind != "answers":
         return
@@ -558,19 +566,19 @@ def _reversed(source: Source) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Definition:
-    """Measures that are explained together: name and title of each, the documentation's text."""
+    """Measures that are explained together: name and title of each, and the text of the docs."""
 
     measures: list[tuple[str, str]]
     text: Markup
 
 
-# In the wheel the texts lie inside the package, in a checkout in docs/.
+# The documentation is inside the package in a wheel, and in docs/ in a checkout.
 _HERE = Path(__file__).parent
 _DOCS = next(p for p in (_HERE / "docs", _HERE.parents[1] / "docs") if p.is_dir())
 
 
 def definitions(names: Sequence[str]) -> list[Definition]:
-    """Of the measures that the page shows, in the order of the documentation."""
+    """Return the definitions of these measures, in the order of the documentation."""
     known, texts = metrics.catalogue(), _texts()
     found: dict[str, list[tuple[str, str]]] = {}
     for name in sorted(
@@ -583,7 +591,7 @@ def definitions(names: Sequence[str]) -> list[Definition]:
 
 @functools.cache
 def _texts() -> Mapping[str, Markup]:
-    """Name of a measure -> what the documentation says of it."""
+    """Read the documentation: name of a measure -> its definition."""
     found: dict[str, Markup] = {}
     for part in re.split(r"^## ", (_DOCS / "measures.md").read_text("utf-8"), flags=re.M)[1:]:
         head, _, body = part.partition("\n")
@@ -608,7 +616,7 @@ _INLINE = (
 
 
 def inline(text: str) -> Markup:
-    """Markdown of our documentation, as far as its paragraphs use it; links are their words."""
+    """Convert a paragraph of the documentation from Markdown to HTML; links become plain text."""
     html = str(escape(" ".join(text.split())))
     for pattern, by in _INLINE:
         html = pattern.sub(by, html)
@@ -616,15 +624,15 @@ def inline(text: str) -> Markup:
 
 
 def reasons_of(scores: Sequence[Score]) -> list[tuple[str, str]]:
-    """List the reasons for leaving out that these scores have, and what each means."""
+    """List the reasons for which these scores left something out, and what each means."""
     found = {reason: 0 for score in scores for reason in score.excluded}
     return [(clean(r), REASONS.get(r, "")) for r, _ in sorted(found.items(), key=metrics.rank)]
 
 
 def signatures(scores: Sequence[Score]) -> list[tuple[str, str]]:
-    """Write the one signature of all figures, for each set of runs.
+    """Merge the signatures of all figures of a run into one, with `{a,b}` where they differ.
 
-    `{a,b}` where the signatures differ.
+    Returns (name of the run, or `comparisons`; signature).
     """
     found: dict[str, dict[str, None]] = {}
     for score in scores:
@@ -637,9 +645,10 @@ def signatures(scores: Sequence[Score]) -> list[tuple[str, str]]:
 
 
 def what(error: GenprobeError, sources: Sequence[Source], redact: bool) -> str:
-    """Say why runs were not compared.
+    """Say why runs were not compared, from the error that was raised.
 
-    Runs by their names, no path, and no statement, which an error about the data may quote.
+    Folders are replaced by the names of the runs, paths are shortened, and an error that may quote
+    a statement is replaced by a general sentence.
     """
     if isinstance(error, InputError) and (redact or "was asked about as" in str(error)):
         return "they are not of the same items with the same texts"

@@ -1,8 +1,8 @@
 """Draw figures for papers: `draw` makes every figure that the runs allow.
 
-Each file is a family of figures (`registry.module("figures", name)`) and has `figures(data)`, which
-yields every `Figure` that the data allow. Figures show scores, with the metrics and intervals of
-`genprobe score`; everything shown is also in the figure's CSV.
+Each file here is a family of figures (found by `registry.module("figures", name)`). Its function
+`figures(data)` yields every `Figure` that the data allow. Figures show scores, with the metrics and
+intervals of `genprobe score`; everything shown is also in the figure's CSV.
 """
 
 from __future__ import annotations
@@ -32,11 +32,12 @@ FORMS = ("svg", "pdf", "csv", "tex")
 
 @dataclass(frozen=True)
 class Figure:
-    """Describe a figure before it is drawn.
+    """A figure before it is drawn.
 
-    name: base name of its files, saying what it shows. scores: exactly the scores drawn. plot:
-    draws it. title: a phrase for a caption. across: the columns of `by` that become columns of
-    the table. more: further numbers drawn for each score, such as quartiles.
+    name: base name of its files, saying what it shows. title: a phrase for a caption. scores:
+    exactly the scores that are drawn. plot: the function that draws it. across: the columns of the
+    cells that become columns of the table. more: further numbers drawn for each score, such as
+    quartiles.
     """
 
     name: str
@@ -96,7 +97,8 @@ def draw(
     Writes for each figure NAME.svg, NAME.pdf, NAME.csv (exactly what is drawn) and NAME.tex (a
     table for booktabs). The same runs give the same bytes, and no file is written in part.
 
-    Raises RunError if nothing can be drawn or a file cannot be written; else as `found`.
+    The other arguments are those of `found`. Raises RunError if nothing can be drawn or a file
+    cannot be written, and the errors of `found`.
     """
     figures = found(folders, redact=redact, reviewed=reviewed, note=note)
     if not figures:

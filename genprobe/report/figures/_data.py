@@ -30,7 +30,7 @@ _ROW = (
 
 @dataclass(frozen=True)
 class Series:
-    """Hold the runs of one model and one kind. name: unique among the series."""
+    """The runs of one model and one kind. name: unique among the series."""
 
     name: str
     runs: tuple[Run, ...]
@@ -51,10 +51,10 @@ class Series:
 
 @dataclass(frozen=True)
 class Data:
-    """Hold the series of each command, and those of `choices` separately.
+    """The data of all figures: the series of each command, and those of `choices` separately.
 
-    Series keep the order in which they were given. redact: no text of the data may be drawn.
-    corrected: rates corrected by a review, each also as measured.
+    redact: no text of the data may be drawn. corrected: rates corrected by a review, each also as
+    measured.
     """
 
     kinds: dict[str, list[Series]]
@@ -64,7 +64,10 @@ class Data:
 
     @classmethod
     def of(cls, folders: Sequence[str | Path], note: Note, redact: bool = False) -> Data:
-        """RunError and InputError, with the folder, for a run that cannot be read."""
+        """Open runs, join them and group them into series by kind and model.
+
+        Raises RunError or InputError, with the folder, for a run that cannot be read.
+        """
         from genprobe.outcomes import table
 
         found: list[tuple[Run, pd.DataFrame]] = []
@@ -120,7 +123,7 @@ def _series(found: dict[tuple[str, str], list[tuple[Run, pd.DataFrame]]]) -> lis
         key = [column for column in _ROW if column in whole]
         if len(parts) > 1 and whole.duplicated(key).any():
             folders = [run.folder.resolve() for run, _ in parts]
-            # As much of the path as makes the names unique.
+            # Use as many parts of the path as make the names unique.
             depth = next(
                 d
                 for d in itertools.count(1)

@@ -32,7 +32,7 @@ _INK, _GREY, _BAND = "#222222", "#767676", "#f3f3f3"
 
 @dataclass(frozen=True)
 class Look:
-    """Describe how a series is drawn. hollow: the marker is white inside; hatch: of its box."""
+    """How a series is drawn. hollow: the marker is white inside. hatch: the pattern of its box."""
 
     colour: str
     marker: str
@@ -196,7 +196,7 @@ def counts(numbers: Sequence[int]) -> str:
 
 @dataclass(frozen=True)
 class Scale:
-    """Describe the axis of values.
+    """An axis of values.
 
     percent: draw shares in %. limits: of the axis; None to fit the data. middle: position of the
     line for "no preference".

@@ -25,7 +25,7 @@ OVER = "over wordings"
 
 @dataclasses.dataclass(frozen=True)
 class _Kind:
-    """Describe a kind of run that may ask in several wordings.
+    """A kind of run that may ask in several wordings.
 
     measures: the metrics drawn. share: what they are shares of (plural). one: the same in the
     singular. apart: columns that the metrics are never averaged over; each value has a panel.
