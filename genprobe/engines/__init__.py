@@ -1,7 +1,7 @@
-"""Engines turn requests into responses, and texts into log-probabilities. Each has a file.
+"""Engines turn requests into responses, and texts into log-probabilities. Each is a module here.
 
-An engine module has `PACKAGES`, the packages whose versions a reply depends on, and one of, or
-both:
+An engine module has `PACKAGES`, the packages on whose versions a reply depends, and one or both of
+these functions:
   open(model: str, options: Options) -> Engine          answers requests
   open_scorer(model: str, options: Options) -> Scorer   scores texts
 Both may be slow, and raise EngineError if the model cannot be used.
@@ -18,7 +18,7 @@ from genprobe.records import Failure, LogProb, Request, Response
 
 @dataclass(frozen=True)
 class Sampling:
-    """How replies are sampled. temperature 0 is greedy; each request has its seed."""
+    """How replies are sampled. Temperature 0 is greedy decoding. Each request has its own seed."""
 
     temperature: float = 0.0
     top_p: float = 1.0
@@ -41,32 +41,32 @@ class Thinking:
     tokens: int | None = None
 
 
-# The default for a thought. For a yes/no question, models of 2025-26 need some hundreds of tokens,
-# small ones thousands.
+# Default maximum of tokens for a thought. To answer a yes/no question, models of 2025-26 need some
+# hundreds of tokens, and small models thousands.
 THINK_TOKENS = 4096
 
 
 @dataclass(frozen=True)
 class Options:
-    """Settings of an engine. None leaves the choice to the engine."""
+    """Settings of an engine. None means that the engine chooses."""
 
     dtype: str | None = None
     device: str | None = None
     revision: str | None = None
-    batch_tokens: int | None = None  # transformers: padded tokens a batch may hold
-    base_url: str | None = None  # of a server
+    batch_tokens: int | None = None  # transformers: most padded tokens in a batch
+    base_url: str | None = None  # address of a server, such as http://localhost:8000/v1
     concurrency: int | None = None  # most requests in flight to a server
     thinking: Thinking = Thinking()
-    template_args: Mapping[str, Any] = field(default_factory=dict)  # of the chat template
-    # To a server: further headers, where `$NAME` in a value is read from the environment and
-    # never kept; further parameters of each request; the variable that holds the key.
+    template_args: Mapping[str, Any] = field(default_factory=dict)  # arguments of the chat template
+    # For a server: further headers (`$NAME` in a value is read from the environment and never
+    # stored), further parameters of each request, and the environment variable with the key.
     headers: Mapping[str, str] = field(default_factory=dict)
     request_args: Mapping[str, Any] = field(default_factory=dict)
     key_env: str = ""
-    name: str = ""  # the model as the user wrote it, if that may be its name on a server
+    name: str = ""  # the model as the user wrote it, which may be its name on a server
     # Further arguments of the engine; it refuses unknown ones.
     more: Mapping[str, Any] = field(default_factory=dict)
-    # Called with notes of one line, such as "the server ignores seeds".
+    # Called with notes to the user, one line each, such as "the server ignores seeds".
     note: Callable[[str], None] = lambda line: None
 
 
@@ -80,7 +80,7 @@ class Identity:
     engine_version: str
     dtype: str
     chat_template: str  # hash of the template, or "none"
-    # Of `Options.more`, what may change a reply.
+    # The arguments in `Options.more` that may change a reply.
     engine_args: Mapping[str, Any] = field(default_factory=dict)
     checkpoint: str = ""  # branch or tag that was asked for, or folder of a training step
     server: str = ""  # address of the server that answered, without credentials
@@ -90,10 +90,10 @@ class Identity:
 
 
 class Engine(Protocol):
-    """Answers requests.
+    """An engine: it answers requests.
 
-    An engine may have `prepare(requests, sampling)`, called before anything is written, to find out
-    what it needs to know; afterwards `identity` is complete.
+    It may have `prepare(requests, sampling)`, which is called before anything is written, to find
+    out what it needs to know about the model or server; afterwards `identity` is complete.
     """
 
     identity: Identity
@@ -114,8 +114,8 @@ class Engine(Protocol):
 
 class Scorer(Protocol):
     identity: Identity
-    passes: tuple[str, ...]  # what it can compute, of those in `engines.scoring`
-    first: str  # what is put before the first token, such as "bos <s>"
+    passes: tuple[str, ...]  # the passes of `engines.scoring` that it can compute
+    first: str  # token added before the first one of a text, such as "bos <s>"
     unknown: int | None  # id of the unknown token; None if the model has none, or it is unknown
 
     def generate(

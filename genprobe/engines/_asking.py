@@ -31,19 +31,19 @@ RARE = "zyzzyva quokka"
 PLAIN = "Is water wet? Answer with one word, yes or no."
 DECODES = ("free", "choice", "logprob")
 FEW, MANY = 32, 1024  # tokens of the test replies that show whether a model thinks
-TOGETHER = 16  # replies handed over at a time
-SOON = 0.01  # seconds after which fewer are handed over
+TOGETHER = 16  # replies that are passed on at once
+SOON = 0.01  # seconds after which fewer replies are passed on
 
 
 class OpenAIEngine:
-    """See `genprobe.engines.Engine`."""
+    """The engine that asks one OpenAI-compatible server: see `genprobe.engines.Engine`."""
 
     def __init__(self, server: Server, identity: Identity, options: Options) -> None:
         self.server, self.identity, self.note = server, identity, options.note
         self.asked = options.thinking
         self.most = options.concurrency or _http.MOST
-        self._ids: dict[str, list[int]] = {}  # tokens of each form, from the server's tokenizer
-        self._learned: set[str] = set()  # decodes already tested
+        self._ids: dict[str, list[int]] = {}  # form -> its token ids, by the server's tokenizer
+        self._learned: set[str] = set()  # ways of decoding that were already tested
         self._names: Counter[tuple[str, str]] = Counter()  # (model, fingerprint) of the replies
         self._told: set[str] = set()
 
@@ -241,7 +241,7 @@ class OpenAIEngine:
 
     @staticmethod
     def _no_answer(found: Failure) -> str:
-        """Describe what came instead of a first reply."""
+        """Describe what the server returned instead of a first reply."""
         if not found.detail.startswith("status 200"):
             return f"does not answer ({found.kind}: {found.detail})"
         return (
@@ -328,7 +328,7 @@ class OpenAIEngine:
     async def _think(
         self, work: Work, request: Request, sampling: Sampling, first: dict[str, Any] | None
     ) -> None:
-        """Find out whether the model thinks, tell it to think as asked, and give it room."""
+        """Find out whether the model thinks, set thinking as asked, and reserve tokens for it."""
         mode, server = self.asked.mode, self.server
         if server.api != "chat":
             if mode != "default":
@@ -377,7 +377,7 @@ class OpenAIEngine:
         )
 
     def _room(self, sampling: Sampling) -> int:
-        """Choose the tokens for a thought: as asked, else the usual number if there is room."""
+        """Return the tokens for a thought: those asked for, else `THINK_TOKENS` if they fit."""
         if self.asked.tokens is not None:
             return self.asked.tokens
         if self.server.positions is None:
@@ -387,12 +387,13 @@ class OpenAIEngine:
     async def _seen(
         self, work: Work, request: Request, sampling: Sampling, first: dict[str, Any] | None
     ) -> str:
-        """Tell from a short reply whether the model thinks.
+        """Find out from a short reply whether the model thinks.
 
-        Returns `opens`, `thinks`, `hidden` or `none`; "" if no reply comes.
+        If the template opens the thought, only its end is marked in the reply, and a reply that is
+        cut off may be inside it; then a longer reply is requested.
 
-        A reply that is cut off may be inside a thought that the template opened, where only the
-        end is marked. A longer reply is then requested.
+        Returns `opens` (the template opens a thought), `thinks` (the reply has a thought), `hidden`
+        (the thought is not shown) or `none`; "" if no reply comes.
         """
         if self.server.vllm and await self._opens(work, request):
             return "opens"
@@ -493,14 +494,14 @@ class OpenAIEngine:
 
 
 def asked(thinking: Thinking, room: int) -> str:
-    """Describe what was asked about thinking: the mode, unless `default`, and the tokens."""
+    """Describe the thinking that was asked for: the mode, unless `default`, and the tokens."""
     parts = [thinking.mode] if thinking.mode != "default" else []
     parts += [f"{room} tokens"] if room else []
     return " ".join(parts)
 
 
 def _elsewhere(answers: Generator[Response | LogProb | Failure, None, None]) -> Iterator[Any]:
-    """Yield the same answers, computed in a thread of their own."""
+    """Yield the same answers, computed in a separate thread."""
     with ThreadPoolExecutor(1) as thread:
         try:
             while (record := thread.submit(next, answers, None).result()) is not None:

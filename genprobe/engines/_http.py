@@ -28,7 +28,7 @@ BEGIN = 16  # requests in flight at first
 ATTEMPTS = 8
 BACKOFF = 0.5  # seconds before the second attempt; doubles, with jitter, up to 30
 GAIN = 1.05  # a higher limit is kept if it multiplies the replies a second by this
-AGAIN = 32  # rounds of replies after which a higher limit is tried again
+AGAIN = 32  # rounds of replies before a higher limit is tried again
 KEEP = 15.0  # seconds for which an idle connection is kept open
 
 T = TypeVar("T")
@@ -187,7 +187,7 @@ class Gate:
         self._best = (0.0, self.limit)  # replies a second, and the limit at which they came
         self._rounds = 0  # rounds since a higher limit was last tried
         self._doubts = 0
-        self._count, self._seconds, self._changed = 0, 0.0, 0.0  # in this round
+        self._count, self._seconds, self._changed = 0, 0.0, 0.0  # of the current round
 
     async def enter(self) -> float:
         """Wait until one more request may be sent. Returns the time of `time.monotonic()`."""
@@ -270,11 +270,11 @@ class Speaker(Protocol):
 
 
 class Work:
-    """What the requests of one call share. most: the largest number of them in flight."""
+    """The connection and limits shared by the requests of one call. most: requests in flight."""
 
     def __init__(self, server: Speaker, most: int) -> None:
         self.server, self.gate = server, Gate(most)
-        self.heard = time.monotonic()  # when the server last said anything
+        self.heard = time.monotonic()  # time of the server's last answer
         self._over: EngineError | None = None
         self._session: aiohttp.ClientSession | None = None
         self._headers = {**server.headers(), "Content-Type": "application/json"}

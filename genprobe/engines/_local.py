@@ -175,7 +175,7 @@ def _fetch(model: str, revision: str | None) -> Path:
             f"{what} in the local hub cache, and the hub cannot be reached;"
             " go online (unset HF_HUB_OFFLINE) or give a folder"
         )
-    except Exception as error:  # every HTTP client has its own
+    except Exception as error:  # each HTTP client raises its own kinds
         reason = f"cannot be fetched from the hub ({line(error)})"
         if getattr(getattr(error, "response", None), "status_code", None) == 401:
             reason = "the hub refuses the token; renew it with `hf auth login`, or unset HF_TOKEN"
@@ -276,9 +276,9 @@ def identified(identity: Identity, told: _thinking.Told, options: Options) -> Id
 
 
 def refuse_inside(model: str, requests: Sequence[Request], told: _thinking.Told) -> None:
-    """Raise EngineError for a choice or probabilities asked of a model that thinks.
+    """Raise EngineError if choices or probabilities are asked of a model that thinks.
 
-    An engine that does not wait for the end of the thought would ask in the middle of it.
+    An engine that cannot wait for the end of the thought would ask in the middle of it.
     """
     forced = {r.decode for r in requests} - {"free"}
     if forced and told.thinks:
@@ -317,7 +317,10 @@ class Form(NamedTuple):
 
 
 def logprob(row: Row, forms: Sequence[Form], values: Sequence[Sequence[float]]) -> LogProb:
-    """Make the record of a request for probabilities. values: per form, natural log P per token."""
+    """Make the record of a request for probabilities.
+
+    values: for each form, the natural log-probability of each of its tokens.
+    """
     return LogProb(
         request=row.request.id,
         continuations=[
@@ -348,7 +351,10 @@ class Trie:
                         follow.append(form.ids[depth])
 
     def values(self, logprobs: Mapping[tuple[int, ...], float]) -> list[list[float]]:
-        """List log P of each token of each form. logprobs: beginning -> log P of its last token."""
+        """List the log-probability of each token of each form.
+
+        logprobs: beginning of a form -> log-probability of its last token.
+        """
         return [[logprobs[tuple(f.ids[: n + 1])] for n in range(len(f.ids))] for f in self.forms]
 
 

@@ -1,4 +1,4 @@
-"""Log-probabilities of texts by a running server, whose replies tell those of the prompt."""
+"""Score texts by a running server that returns the log-probabilities of a prompt's tokens."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from genprobe.engines.scoring import _texts
 from genprobe.errors import EngineError
 from genprobe.records import Failure, LogProb, Request
 
-CONTEXTS = 4096  # whose tokens are remembered
-LOWEST = -9999.0  # what vLLM says for log 0, which is no number in JSON
+CONTEXTS = 4096  # contexts whose tokens are kept in memory
+LOWEST = -9999.0  # vLLM's value for log 0, as JSON has no infinity
 PROBE = "The quick brown fox jumps over the lazy dog."
 
 
 class ServedScorer(OpenAIEngine):
-    """See `genprobe.engines.scoring.Scorer`."""
+    """A scorer that asks a server: see `genprobe.engines.scoring.Scorer`."""
 
     passes: tuple[str, ...] = ("causal",)
 
@@ -36,14 +36,14 @@ class ServedScorer(OpenAIEngine):
         options: Options,
         texts: _texts.Texts | None = None,
     ) -> None:
-        """texts: cuts them here; None: the server does."""
+        """Test what the server can do. texts: tokenises here; None: the server tokenises."""
         super().__init__(server, identity, options)
         self.texts = texts
         self.unknown = texts.unknown if texts is not None else None
         self._contexts: dict[str, list[int]] = {}
-        self.echo = False  # whether the text comes back with its values, or only they
+        self.echo = False  # whether the server returns the text with its values (`echo`)
         self.first, self.before = "", list[int]()
-        with ThreadPoolExecutor(1) as thread:  # a notebook has a loop of its own
+        with ThreadPoolExecutor(1) as thread:  # a notebook's thread already runs an event loop
             thread.submit(asyncio.run, self._begin()).result()
 
     def generate(
@@ -80,9 +80,10 @@ class ServedScorer(OpenAIEngine):
     # -- texts as tokens ----------------------------------------------------------------------
 
     async def _seam(self, work: Work, context: str, text: str) -> _texts.Seam:
-        """Find where the context ends in a text, as `Texts.seams`.
+        """Tokenise a context and the text after it, as `Texts.seams` does.
 
-        A token ends where the context does if the joined text begins with the context's tokens.
+        The server does not say where tokens begin in the text. But if the tokens of the joined text
+        begin with those of the context, a token ends where the context ends.
         """
         if self.texts is not None:
             return self.texts.seams([(context, text)], apart=False)[0]
@@ -107,10 +108,10 @@ class ServedScorer(OpenAIEngine):
         body = {"model": self.server.model, "prompt": text, "add_special_tokens": special}
         return await self._tokenize(work, body)
 
-    # -- before anything that counts ----------------------------------------------------------
+    # -- tests before the first request ----------------------------------------------------------
 
     async def _begin(self) -> None:
-        """Find what stands before a first token, and whether the server scores texts at all."""
+        """Find the token before the first token of a text, and whether the server scores texts."""
         work = Work(self.server, 1)
         try:
             found = await work.persist("", lambda: self._learn_first(work))
@@ -167,7 +168,7 @@ class ServedScorer(OpenAIEngine):
                     raise
                 found = {}
             choice = found["choices"][0]
-            # Another token that ends a reply would be named as the reason.
+            # If the reply ended in another token, `stop_reason` would name it.
             if choice["finish_reason"] == "stop" and choice["stop_reason"] is None:
                 return int(choice["token_ids"][-1])
         raise EngineError(
@@ -178,7 +179,7 @@ class ServedScorer(OpenAIEngine):
         )
 
     async def _template(self, work: Work) -> str:
-        """ "server" where it has a chat template, else "none"."""
+        """Return "server" if the server has a chat template, else "none"."""
         body = {"model": self.server.model, "messages": [{"role": "user", "content": "?"}]}
         try:
             await self._tokenize(work, body)
@@ -189,9 +190,9 @@ class ServedScorer(OpenAIEngine):
         return "server"
 
     async def _try_both(self, work: Work) -> Failure | None:
-        """Find the way in which the server tells the values of a given text.
+        """Find how the server returns the values of a given text: `prompt_logprobs`, or `echo`.
 
-        A Failure, or an EngineError, of the first way where it knows neither.
+        If it supports neither, returns the Failure of the first way, or raises its EngineError.
         """
         refused: EngineError | None = None
         found: Failure | None = None

@@ -21,7 +21,7 @@ from genprobe.errors import EngineError, InputError
 from genprobe.files import bodies
 from genprobe.records import Failure, Request, Response, canonical
 
-# As in the engines that render templates themselves (`_local.TEMPLATE_DATE`).
+# The same date as in engines that render templates themselves (`_local.TEMPLATE_DATE`).
 TEMPLATE_DATE = "26 Jul 2024"
 OVERLOADED = (429, 503, 529)
 PASSING = (408, 409, 425, 500, 502, 504, 520, 522, 524)
@@ -35,7 +35,7 @@ _USED_UP = re.compile(
     r"(?i)insufficient[ _](quota|balance|funds|credits?)|exceeded your current quota|out of credits"
     r"|credit balance|billing|(per|a) ?-?day|daily|requires more credits"
 )
-# Parameters that are set by options of ours.
+# Parameters of a request that genprobe sets -> the option that sets them.
 _OURS = {
     "model": "--model",
     "messages": "--system",
@@ -56,16 +56,16 @@ _NAMED = re.compile(r"\$(\w+|\{\w+\})")
 
 
 class Way(NamedTuple):
-    """One way to tell a model how to think.
+    """One way to set how a model thinks.
 
-    modes: mode -> what is put into a request, or given to a chat template.
+    modes: mode -> fields to add to a request, or arguments for a chat template.
     """
 
     name: str
     modes: Mapping[str, Mapping[str, Any]]
 
     def put(self, mode: str, tokens: int) -> dict[str, Any]:
-        """Return what asks for this mode; {} if this way has no word for it."""
+        """Return the fields that ask for a mode; {} if this way does not have the mode."""
         return {k: _filled(v, tokens) for k, v in self.modes.get(mode, {}).items()}
 
 
@@ -81,7 +81,7 @@ def _data() -> dict[str, Any]:
 
 
 def ways(family: str) -> list[Way]:
-    """List the ways to tell a `server`, or a chat `template`, in the order of trying."""
+    """List the ways to set thinking, in the order of trying. family: `server` or `template`."""
     return [
         Way(row["name"], {k: v for k, v in row.items() if k != "name"}) for row in _data()[family]
     ]
@@ -94,22 +94,25 @@ def _of_host(table: str, host: str) -> str:
 
 
 def answers_to(url: str, model: str, listed: Collection[str]) -> bool:
-    """Tell whether a host takes a name that it does not list (`unlisted` of servers.toml)."""
+    """Return whether a host accepts a model name that it does not list (`unlisted`)."""
     kind = _of_host("unlisted", (urlsplit(url).hostname or "").lower())
     return kind == "any" or (kind == "suffix" and model.rpartition(":")[0] in listed)
 
 
-# -- what the user gives ----------------------------------------------------------------------
+# -- the user's settings ----------------------------------------------------------------------
 
 
 def address(url: str | None) -> str:
-    """Check a base URL. EngineError if it is none, or holds a name, password or query."""
+    """Check a base URL and return it without a final slash.
+
+    Raises EngineError if it is not an HTTP address, or contains a user name, password or query.
+    """
     if not url:
         raise EngineError("--engine openai needs --base-url, such as http://localhost:8000/v1")
     try:
         parts = urlsplit(url)
         good = parts.scheme in ("http", "https") and bool(parts.hostname)
-        parts.port  # noqa: B018  # raises for one that is none
+        parts.port  # noqa: B018  # raises ValueError for an invalid port
     except ValueError:
         good = False
     if not good:
@@ -122,7 +125,7 @@ def address(url: str | None) -> str:
 
 
 def identity_of(url: str) -> str:
-    """Normalise an address: lower case, one name for this machine, no default port."""
+    """Normalise an address: host in lower case, one name for this machine, no default port."""
     parts = urlsplit(url)
     host = (parts.hostname or "").lower()
     host = "127.0.0.1" if host in _LOCAL else host
@@ -133,9 +136,9 @@ def identity_of(url: str) -> str:
 
 
 def key_for(url: str, named: str) -> tuple[str, str]:
-    """Find the key for a server. Returns (key, the variable it came from), both "" for none.
+    """Find the key for a server. Returns (key, environment variable it came from), or ("", "").
 
-    named: the variable that the user names. InputError where that is not set.
+    named: the variable that the user names, or "". Raises InputError if that variable is not set.
     """
     if named:
         if not os.environ.get(named):
@@ -149,7 +152,10 @@ def key_for(url: str, named: str) -> tuple[str, str]:
 
 
 def _headers(given: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
-    """Fill in headers. Returns (headers, secrets in them). InputError for a secret written out."""
+    """Fill in the variables of headers. Returns (headers, secrets in them).
+
+    Raises InputError for a missing variable, or a secret that is written out.
+    """
     found, secrets = {}, []
     for name, value in given.items():
         names = [m.group(1).strip("{}") for m in _NAMED.finditer(value)]
@@ -186,7 +192,7 @@ class Settings(NamedTuple):
 
 
 def settings_of(more: Mapping[str, Any]) -> Settings:
-    """Read the settings in `Options.more`. EngineError for one that is unknown."""
+    """Read the settings in `Options.more`. Raises EngineError for an unknown or invalid one."""
     known = ["api", *Times._fields]
     for name, value in more.items():
         if name not in known:
@@ -206,7 +212,7 @@ def settings_of(more: Mapping[str, Any]) -> Settings:
 
 
 class Server:
-    """An address, its dialect, and what its answers mean."""
+    """A server: its address, its dialect of the API, and how to read its answers."""
 
     def __init__(self, options: Options) -> None:
         self.url, self.note = address(options.base_url), options.note
@@ -220,12 +226,12 @@ class Server:
         self._headers = headers_for(self.url, options.key_env, self.given)
         self.root = self.url.removesuffix("/v1")
         self.model, self.vllm = "", False
-        # Of the dialect: names that this server has for ours, "" for what it does not know.
+        # The dialect. names: our parameter -> the server's name for it, "" if it has none.
         self.names = {"max_tokens": "max_tokens"}
-        self.choice = ""  # the way in which it takes a choice
-        self.thinking: dict[str, Any] = {}  # what says how to think
-        self.positions: int | None = None  # tokens of prompt and reply that it has, where it says
-        self.room = 0  # tokens of a thought, beside those of the reply
+        self.choice = ""  # key of `CHOICES`: how it restricts a reply to options
+        self.thinking: dict[str, Any] = {}  # fields of a request that set thinking
+        self.positions: int | None = None  # most tokens of prompt and reply, if it says
+        self.room = 0  # tokens for a thought, in addition to those of the reply
 
     def headers(self) -> Mapping[str, str]:
         return self._headers.all()
@@ -233,10 +239,10 @@ class Server:
     def scrub(self, text: str) -> str:
         return self._headers.scrub(text)
 
-    # -- before anything is asked -----------------------------------------------------------
+    # -- before the first request -----------------------------------------------------------
 
     def models(self) -> dict[str, Mapping[str, Any]]:
-        """List the models served, with what the server says of each; empty if it does not tell."""
+        """Return model name -> the server's description of it; empty if it does not list models."""
         reply = self._loaded(f"{self.url}/models")
         if reply.status in (404, 405, 501):
             if not self.url.endswith("/v1"):
@@ -248,7 +254,7 @@ class Server:
             self.refuse(reply)
         try:
             found = reply.json()
-            rows = found if isinstance(found, list) else found["data"]  # Together sends a list
+            rows = found if isinstance(found, list) else found["data"]  # Together.ai sends a list
             return {str(row["id"]): row for row in rows or ()}
         except (ValueError, KeyError, TypeError):
             raise EngineError(
@@ -257,7 +263,7 @@ class Server:
             ) from None
 
     def _loaded(self, url: str) -> Answer:
-        """Look as often as the server says that it is still loading, up to `total_timeout`."""
+        """Repeat a GET request while the server loads its model, up to `total_timeout` seconds."""
         wait, until = _http.BACKOFF, time.monotonic() + self.times.total_timeout
         reply = self.look(url)
         while reply.status == 503 and _LOADING.search(self.words(reply)):
@@ -271,7 +277,7 @@ class Server:
         return reply
 
     def version(self) -> str:
-        """Ask for vLLM's version; "" if the server is another."""
+        """Ask the server for its vLLM version; "" if it is not vLLM's server."""
         with contextlib.suppress(EngineError, ValueError, KeyError, TypeError, AttributeError):
             found = self.look(f"{self.root}/version").json()
             return str(found["version"]) if found.keys() == {"version"} else ""
@@ -286,7 +292,7 @@ class Server:
             raise EngineError(self.unreachable(error)) from None
 
     def unreachable(self, error: Exception) -> str:
-        cause = getattr(error, "os_error", None)  # aiohttp's message names SSL even without it
+        cause = getattr(error, "os_error", None)  # aiohttp's message mentions SSL in any case
         number = getattr(cause, "errno", None) or 0
         why = os.strerror(number) if number > 0 else getattr(cause, "strerror", None)
         why = why or self.scrub(str(error)) or type(error).__name__
@@ -372,10 +378,11 @@ class Server:
         return ({"date_string": TEMPLATE_DATE} if self.vllm else {}) | self.template_args
 
     def reading(self, rows: Sequence[Sequence[int]], echo: bool = False) -> str:
-        """Write what asks for the probability of every token of given texts.
+        """Return the body of a request for the log-probability of every token of given texts.
 
-        As vLLM's server tells it, 0 others at each place: the text's own token is always told.
-        echo: as the first API of completions did: the text comes back, with its log-probabilities.
+        rows: token ids of each text. By default vLLM's `prompt_logprobs` is used; 0 asks for no
+        alternative tokens, and the text's own token is always included. echo: use `echo` with
+        `logprobs`, as in the first completions API: the text is returned with its values.
         """
         told: dict[str, Any] = {"echo": True, "logprobs": 1} if echo else {"prompt_logprobs": 0}
         body = {"model": self.model, "prompt": rows, "max_tokens": 1, "temperature": 0.0, **told}
@@ -407,7 +414,7 @@ class Server:
                 error = first.get("error") if isinstance(first, dict) else None
             if not error:
                 return found
-            # An error in an answer that says that all is well: OpenRouter's, some proxies'.
+            # OpenRouter and some proxies send errors with status 200.
             code = error.get("code") if isinstance(error, dict) else None
             status = code if type(code) is int and 400 <= code < 600 else 500
             reply = Answer(status, reply.headers, canonical({"error": error}).encode("ascii"))
@@ -445,7 +452,7 @@ class Server:
     def response(
         self, request: Request, sent: str, asked: Mapping[str, Any], found: Mapping[str, Any]
     ) -> Response | Failure:
-        """Turn the body of an answer into a record. Trouble where there is no reply in it."""
+        """Turn the body of an answer into a record. Raises Trouble if it contains no reply."""
         if "filtered" in found:
             return Response(request.id, "", bodies.FILTERED, sent, None, None)
         try:
@@ -454,7 +461,7 @@ class Server:
             raise Trouble("broken-reply", "status 200 without a reply in it") from None
         text = said.text
         if text is None:
-            # An empty reply, whether a server writes "" or null.
+            # For an empty reply, some servers send "" and others null.
             ended = said.finish in ("stop", "length")
             if not ended and said.reasoning is None and said.reasoning_from == "":
                 detail = f"no text, finish reason {said.finish!r}"
@@ -495,7 +502,7 @@ class Server:
     def readings(
         self, rows: Sequence[Sequence[int]], found: Mapping[str, Any], echo: bool = False
     ) -> list[list[float]]:
-        """Read log P of each token of each row but the first, of the answer to `reading`."""
+        """Read the answer to `reading`: log P of each token of each row but the first."""
         try:
             choices = sorted(found["choices"], key=lambda c: c["index"])
             if echo:
@@ -516,9 +523,10 @@ class Server:
 
 
 def _echoed(row: Sequence[int], told: Mapping[str, Any]) -> list[float]:
-    """Read log P of each token of a text that came back, but the first.
+    """Read the log-probability of each token of an echoed text but the first.
 
-    Behind it stands the token that was said. ValueError where others came back than were sent.
+    One generated token may follow the text. Raises ValueError if the number of tokens differs from
+    what was sent.
     """
     values = told["token_logprobs"]
     if not len(row) <= len(values) <= len(row) + 1:
@@ -553,13 +561,13 @@ class _Hidden:
 
 
 def headers_for(url: str, key_env: str, given: Mapping[str, str]) -> _Hidden:
-    """Make the headers of a request, keys from this process's environment. Raises as `key_for`."""
+    """Make the headers of a request, with keys from the environment. Raises what `key_for` does."""
     key, _ = key_for(url, key_env)
     return _Hidden(*_headers(given), key, url)
 
 
 def merged(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge two objects, nested ones too. Where both have a value, the second one's counts."""
+    """Merge two objects, also nested ones. If both have a value, the second one is used."""
     found = dict(one)
     for name, value in other.items():
         inner = found.get(name)
@@ -574,7 +582,7 @@ def merged(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
 class Choice(NamedTuple):
     """A way to constrain a reply to one of several texts.
 
-    more: tokens beside those of the text. wraps: the text comes inside JSON.
+    more: tokens needed in addition to those of the text. wraps: whether the text is inside JSON.
     """
 
     name: str
@@ -608,7 +616,7 @@ class Choice(NamedTuple):
         return forms[self.name]
 
     def read(self, text: str) -> str:
-        """Return the option in a reply; the reply itself if there is none."""
+        """Return the option in a reply; the whole reply if it contains none."""
         if not self.wraps:
             return text
         import json
@@ -626,7 +634,8 @@ def _gbnf(text: str) -> str:
     return f'"{escaped}"'
 
 
-# Tried in this order; a server may ignore what it does not know, with status 200.
+# The ways to restrict a reply to options, in the order of trying. A server may ignore one that it
+# does not know, and answer with status 200.
 CHOICES = {
     choice.name: choice
     for choice in (
@@ -638,4 +647,4 @@ CHOICES = {
         Choice("format", 24, True),  # Ollama
     )
 }
-CHOICES[""] = CHOICES["structured_outputs"]  # before anything is known
+CHOICES[""] = CHOICES["structured_outputs"]  # before the server was tested

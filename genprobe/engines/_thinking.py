@@ -1,7 +1,7 @@
 """Set thinking in a chat template, and detect whether the template opens a thought itself.
 
-The switch of any template is found by rendering it with both of its values: the first argument of
-`servers.toml` by which the prompt changes. What a prompt then ends with is what was observed.
+The switch of a template is the first argument in `servers.toml` that changes the prompt when it is
+rendered with both values. How the rendered prompt ends shows whether the template opens a thought.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from genprobe.linguistics import thoughts
 class Told(NamedTuple):
     """How thinking was set.
 
-    kwargs: for the template. put: the setting, in words. seen: `opens`, `thinks`, `closed`, or ""
-    if nothing shows. room: tokens for a thought.
+    kwargs: arguments for the template. put: the setting, as text. seen: what the prompt shows:
+    `opens`, `thinks`, `closed`, or "" if nothing. room: tokens for a thought.
     """
 
     kwargs: Mapping[str, Any]
@@ -42,8 +42,9 @@ def tell(
 ) -> Told:
     """Find the arguments that set thinking in a chat template as requested.
 
-    render: a short prompt with arguments. template: its source, "" for none. given: arguments that
-    the user names, which come last. positions: tokens that the model has, None where unknown.
+    render: function that renders a short prompt with arguments. template: its source, "" for none.
+    given: arguments that the user names, which override others. positions: most tokens that the
+    model takes, None if unknown.
     Raises EngineError if the template has no switch for it.
     """
     mode = thinking.mode
@@ -113,8 +114,8 @@ def _tried() -> str:
 def marks(tokenizer: Any) -> frozenset[int]:
     """Find the special tokens that mark a thought.
 
-    A reply keeps them: without them the thought could not be told from the answer. Empty if the
-    chat template knows no thoughts.
+    They are kept in replies, because they separate the thought from the answer. Empty if the chat
+    template does not mention thoughts.
     """
     if not tokenizer.chat_template or not thoughts.named(str(tokenizer.chat_template)):
         return frozenset()
@@ -129,11 +130,10 @@ def marks(tokenizer: Any) -> frozenset[int]:
 
 
 def ahead(text: str, opened: bool) -> tuple[str, str] | None:
-    """Split a text into (all that stands before the answer, the thought).
+    """Split a generated text into (everything before the answer, the thought).
 
-    None where the thought has no end.
-
-    text: what it wrote, special tokens and all. opened: the prompt ended inside a thought.
+    Returns ("", "") if there is no thought, None if the thought has no end. text: with special
+    tokens. opened: whether the prompt ended inside a thought.
     """
     parted = thoughts.part(text, opened)
     if parted.state == "open":

@@ -36,7 +36,7 @@ def device_of(name: str | None) -> torch.device:
 
 
 def dtype_of(name: str | None, device: torch.device) -> torch.dtype:
-    """Find a number format by name; None: the one that suits the device."""
+    """Find a number format by name; None: the best one for the device."""
     if name is not None:
         if name not in DTYPES:
             raise EngineError(f"unknown dtype {name!r}; known: {', '.join(DTYPES)}")
@@ -48,18 +48,18 @@ def dtype_of(name: str | None, device: torch.device) -> torch.dtype:
     return torch.float16 if device.type == "mps" else torch.float32
 
 
-# Engine argument -> what a run calls the numbers: NormalFloat of four bits, integers of eight.
+# Engine argument -> name of the number format in a run: 4-bit NormalFloat, 8-bit integers.
 QUANTISED = {"4bit": "nf4", "8bit": "int8"}
 
 
 def quantised(
     given: Mapping[str, Any], dtype: torch.dtype, device: torch.device
 ) -> tuple[dict[str, Any], str]:
-    """Return how to load weights in 4 or 8 bits (bitsandbytes), and what to call the numbers.
+    """Return the arguments that load weights in 4 or 8 bits (bitsandbytes), and the format's name.
 
-    given: the engine's own arguments; `quantization` is 4bit or 8bit. Without it there is nothing
-    to say and the numbers are `dtype`, in which everything is computed in any case. EngineError for
-    another value, or where the packages are not installed.
+    given: the engine's own arguments; `quantization` is 4bit or 8bit. Without it there are no
+    arguments and the name is that of `dtype`. Computations use `dtype` in any case. Raises
+    EngineError for another value, or if the packages are not installed.
     """
     plain, kind = str(dtype).removeprefix("torch."), given.get("quantization")
     if kind is None:
@@ -85,17 +85,17 @@ def quantised(
 
 
 def token_budget(net: Any, device: torch.device) -> int:
-    """Count the padded tokens (prompt and reply) that a batch may hold.
+    """Estimate how many padded tokens (prompt and reply) fit into a batch.
 
-    On a GPU at most half of what is free once the model is there; a batch that runs out of
-    memory all the same is halved.
+    On a GPU, a batch may use half of the memory that is free after the model is loaded. A batch
+    that still runs out of memory is halved.
     """
     if device.type != "cuda":
         return CPU_TOKENS
     config = net.config.get_text_config()
     layers, width = config.num_hidden_layers, config.hidden_size
-    # Bytes a token: keys and values (as if every head had its own), activations of one layer,
-    # and its part of the float32 logits and their noise (40 bytes a logit, one of 40 tokens).
+    # Bytes per token: keys and values (as if every head had its own), activations of one layer,
+    # and a share of the float32 logits and noise (40 bytes per logit, for one token in 40).
     per_token = net.dtype.itemsize * width * (2 * layers + 24) + config.vocab_size
     free, _ = torch.cuda.mem_get_info(device)
     return max(1, min(GPU_TOKENS, free // 2 // per_token))
@@ -105,5 +105,5 @@ def out_of_memory(error: BaseException) -> bool:
     """Tell whether an error means that memory ran out."""
     if isinstance(error, MemoryError | torch.cuda.OutOfMemoryError):
         return True
-    # A CPU and Apple's GPUs raise a plain RuntimeError.
+    # On a CPU and on Apple's GPUs the error is a plain RuntimeError.
     return "out of memory" in str(error) or "can't allocate memory" in str(error)

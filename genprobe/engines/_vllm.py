@@ -1,4 +1,4 @@
-"""Code shared by engines that run vLLM: its arguments, the settings of a reply, its errors."""
+"""Code shared by engines that run vLLM: its arguments, sampling parameters and errors."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from genprobe.engines._local import Form, Row, line, reply
 from genprobe.errors import EngineError
 from genprobe.records import Failure, Response
 
-# These change where a model is placed and how much fits, not its replies.
+# Arguments that change how memory is used, but not the replies.
 PLACE_ONLY = ("gpu_memory_utilization", "kv_cache_memory_bytes", "swap_space", "cpu_offload_gb")
-# On a CPU: bytes for keys and values, as vLLM by default takes nearly all memory; and whole
-# prompts, since one in two chunks breaks seeded draws ("CPU Generator does not use offset").
+# On a CPU: bytes for keys and values, because vLLM by default takes nearly all memory. Prompts are
+# not split into chunks, because that breaks seeded sampling ("CPU Generator does not use offset").
 CPU_CACHE = 1 << 30
 ON_CPU: dict[str, Any] = {"enforce_eager": True, "enable_chunked_prefill": False}
 
-# SamplingParams that are the same for all requests; none is left to a default of vLLM or a model.
+# SamplingParams that are the same for all requests, so that no default of vLLM or a model counts.
 NEUTRAL: dict[str, Any] = {
     "n": 1,
     "top_p": 1.0,
@@ -75,7 +75,7 @@ def arguments(options: Options, own: Collection[str] = ()) -> dict[str, Any]:
 
 
 def built_for_cpu(device: str | None) -> bool:
-    """Tell whether vLLM is built for a CPU here. EngineError if `device` asks for another."""
+    """Return whether this vLLM is built for a CPU. Raises EngineError if `device` is another."""
     from vllm.platforms import current_platform
 
     cpu: bool = current_platform.is_cpu()
@@ -101,7 +101,7 @@ def saying(
     }
     if forms:
         texts = [text for options in row.request.options.values() for text in options]
-        # A grammar of texts: the model may split a word into other tokens than our tokenizer.
+        # vLLM allows any tokens that spell an option: one per byte at most, and the end token.
         params["max_tokens"] = max(len(t.encode("utf-8")) for t in texts) + 1
         params["structured_outputs"] = {"choice": texts}
     return params
@@ -120,7 +120,7 @@ def said(
     stop_ids: list[int],
     marks: frozenset[int] = frozenset(),
 ) -> Response | Failure:
-    """Turn vLLM's answer into a record; `finish` is vLLM's word for how it ended."""
+    """Turn vLLM's answer into a record. finish: why it ended, in vLLM's words."""
     if finish not in ("stop", "length"):
         return Failure(row.request.id, "engine", f"vLLM ended it with {finish!r}", 1)
     record = reply(tokenizer, row, ids, stop_ids, marks)
@@ -144,7 +144,7 @@ _NO_CACHE = ("cache blocks", "kv cache", "enough gpu memory")
 
 
 def memory(words: str) -> str:
-    """Explain in a line if vLLM ran out of memory; else ""."""
+    """Return a line that explains that vLLM ran out of memory, if `words` say so; else ""."""
     low = words.lower()
     if any(word in low for word in _TOO_BIG):
         return (

@@ -1,10 +1,10 @@
 """Any OpenAI-compatible server (vLLM, Ollama, a hosted one) over HTTP, with --base-url.
 
-A key is read from the environment and used only in the header of a request. `_asking` sends the
-requests, `_served_scores` scores texts.
+A key is read from the environment and used only in the headers of requests. `_asking` sends the
+requests, and `_served_scores` scores texts.
 
-Arguments (`Options.more`): api = chat | completions, connect_timeout, read_timeout (seconds
-without a byte), total_timeout (of one request with all its attempts).
+Arguments (`Options.more`): api (chat or completions) and three time limits in seconds:
+connect_timeout, read_timeout (between two bytes), total_timeout (of one request with all attempts).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from genprobe.engines.scoring import _texts
 from genprobe.errors import EngineError
 from genprobe.records import digest
 
-PACKAGES = ()  # what carries a request changes no reply
+PACKAGES = ()  # the HTTP library does not change a reply
 
 
 def open(model: str, options: Options) -> OpenAIEngine:
@@ -33,9 +33,10 @@ def open(model: str, options: Options) -> OpenAIEngine:
 
 
 def connect(model: str, options: Options) -> tuple[Server, Identity]:
-    """Check that the server answers and serves the model; "" stands for its only model.
+    """Check that the server answers and serves the model. model: "" for its only one.
 
-    EngineError, in one line, where there is no server, no such model, or a key is refused.
+    Raises EngineError if there is no server, if it does not have the model, or if it refuses the
+    key.
     """
     server = Server(options)
     served = server.models()
@@ -53,7 +54,7 @@ def connect(model: str, options: Options) -> tuple[Server, Identity]:
     if server.template_args:
         args["template"] = server.template_args
     if options.headers:
-        args["headers"] = sorted(options.headers)  # never what is in them
+        args["headers"] = sorted(options.headers)  # the names only, never the values
     identity = Identity(
         model=server.model,
         revision="served",
@@ -68,7 +69,7 @@ def connect(model: str, options: Options) -> tuple[Server, Identity]:
 
 
 def _served(url: str, model: str, served: Sequence[str]) -> str:
-    """Find a server's name for a model. EngineError, listing its names, if it has none."""
+    """Return the server's name for a model. Raises EngineError, with its names, if it has none."""
     shown = ", ".join(served[:12]) + (f" and {len(served) - 12} others" if served[12:] else "")
     if not model:
         if len(served) == 1:
@@ -100,9 +101,9 @@ def open_scorer(model: str, options: Options) -> Scorer:
     The server tokenises a text (`/tokenize`), so that no tokenizer is needed here, and returns the
     probability of each token (`prompt_logprobs`, or `echo` with `logprobs`). The token before the
     first is the one that the server's tokenizer adds, else its end-of-text token. Arguments
-    (`Options.more`): the times of `open`, and tokenizer, a folder or hub id to use instead of the
-    server's. Raises EngineError as `open` does, if the server does not score texts, or if the token
-    before the first cannot be found out.
+    (`Options.more`): the time limits of `open`, and tokenizer, a folder or hub id to use instead of
+    the server's. Raises EngineError as `open` does, if the server does not score texts, or if the
+    token before the first cannot be found.
     """
     for name in options.more:
         if name not in ("tokenizer", *Times._fields):
@@ -127,7 +128,7 @@ def open_scorer(model: str, options: Options) -> Scorer:
 
 
 def _own(name: str) -> tuple[_texts.Texts, str]:
-    """Load a tokenizer. Returns it and the hash of its chat template, or "none"."""
+    """Load a tokenizer. Returns it, and the hash of its chat template or "none"."""
     import transformers
 
     from genprobe.engines._local import quiet, refusing

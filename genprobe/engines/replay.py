@@ -1,16 +1,18 @@
 """Recorded replies instead of a model: a run folder, or a JSONL, CSV or Parquet file.
 
 Columns of a file (others are ignored):
-  response, or text   the reply; required. A null is no reply, an empty text is one.
-  request, or id      our request id; or
-  prompt              the text of the last user message, to the letter; or
-  statement, lang, probe   the three that say which question it was. Where a row has these and a
-                      prompt, it is the reply to that prompt about that statement.
-  sample              the number of a reply among those to one question, from 0. Without it they
-                      are samples 0, 1, 2, … in the order of the file.
-  model               whose replies they are. `FILE#NAME` takes those of one model only, which a
-                      file with several models needs.
-  finish              `stop`, `length`, …; `recorded` where the file does not say.
+  response, or text   the reply; required. Null means no reply; an empty text is an empty reply.
+  sample              number of the reply among those to the same question, from 0. Without it, the
+                      replies to a question are samples 0, 1, 2, … in the order of the file.
+  model               name of the model that replied. If a file has several models, `FILE#NAME`
+                      chooses one.
+  finish              why the reply ended: `stop`, `length`, …; `recorded` if there is no column.
+
+A row is matched to a request by one of:
+  request, or id           the request's id;
+  prompt                   the exact text of the last user message;
+  statement, lang, probe   these three together. A row that also has a prompt is matched by all
+                           four or, if no request fits, by the prompt alone.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ from genprobe.resources import packs
 PACKAGES = ()
 
 R = TypeVar("R", bound=Record)
-# A prompt; or statement, language and probe; or these and the prompt.
+# What a request is matched by: a prompt; or statement, language and probe; or all four.
 Key = str | tuple[str, str, str] | tuple[str, str, str, str]
 
 
@@ -46,7 +48,7 @@ class Recording(NamedTuple):
 
 
 def open(path: str, options: Options) -> ReplayEngine:
-    """Read recorded replies. InputError where the file is not what the head of this page says."""
+    """Read recorded replies. Raises InputError if the file has another form than above."""
     source, wanted = Path(path).expanduser(), ""
     if not source.exists() and "#" in path:
         path, _, wanted = path.rpartition("#")
@@ -61,7 +63,7 @@ def open(path: str, options: Options) -> ReplayEngine:
 
 
 class ReplayEngine:
-    """See `genprobe.engines.Engine`. A request without a recording is a Failure, `missing`."""
+    """An engine that returns recorded replies. Without one, a request is a Failure, `missing`."""
 
     def __init__(
         self,
@@ -76,7 +78,7 @@ class ReplayEngine:
         self.note = note
 
     def prepare(self, requests: Sequence[Request], sampling: Sampling) -> None:
-        """Note how many recorded replies are to no question of the run."""
+        """Note how many recorded replies answer no question of the run."""
         there = {id(one) for one in self.by_id.values()}
         there.update(id(one) for found in self.by_prompt.values() for one in found)
         asked: set[int] = set()
@@ -94,10 +96,10 @@ class ReplayEngine:
     def generate(
         self, requests: Sequence[Request], sampling: Sampling
     ) -> Iterator[Response | Failure]:
-        """Answer in the order of the requests. `sampling` was settled when they were recorded.
+        """Answer in the order of the requests. `sampling` is not used.
 
-        Notes tell of recorded replies that no request uses, and of prompts that several statements
-        share, so that each gets the replies of all.
+        Notes say how many recorded replies no request uses, and how many prompts belong to several
+        statements, which then get the same replies.
         """
         self._tell(requests)
         for request in requests:
@@ -132,7 +134,7 @@ class ReplayEngine:
             )
 
     def _key(self, request: Request) -> Key | None:
-        """Return the key under which a request's recordings are: its statement, else its prompt."""
+        """Return the first key of a request that has recordings; None if there is none."""
         item, prompt = (request.statement, request.lang, request.probe), _prompt(request.messages)
         keys: tuple[Key, ...] = ((*item, prompt), item, prompt)
         return next((key for key in keys if key in self.by_prompt), None)
@@ -151,7 +153,7 @@ def _prompt(messages: list[dict[str, str]]) -> str:
 
 
 def _identity(path: Path, model: str, spec: dict[str, Any]) -> Identity:
-    """Make the identity of the replies in `path`, with what the run's spec knows of them."""
+    """Make the identity of the replies in a file. spec: of the run that it is from, {} for none."""
     state = hashlib.sha256()
     with path.open("rb") as file:
         while part := file.read(1 << 20):
@@ -170,7 +172,7 @@ def _identity(path: Path, model: str, spec: dict[str, Any]) -> Identity:
 
 
 def _open_run(folder: Path, note: Callable[[str], None]) -> ReplayEngine:
-    """Read a run's responses by request id; by prompt if its ids are of another pack version."""
+    """Read the responses of a run, to be matched by request id or, for other ids, by prompt."""
     paths = folder / "requests.jsonl", folder / "responses.jsonl"
     for path in paths:
         if not path.is_file():
@@ -190,7 +192,7 @@ def _open_run(folder: Path, note: Callable[[str], None]) -> ReplayEngine:
 
 
 def _records(path: Path, kind: type[R]) -> list[R]:
-    """Read the whole lines as records; a last line that a crash cut off is skipped."""
+    """Read the lines of a file as records; a last line that was cut off by a crash is skipped."""
     found = []
     for number, _, line in disk.lines(path, appended=True):
         try:
@@ -201,7 +203,7 @@ def _records(path: Path, kind: type[R]) -> list[R]:
 
 
 def _spec(folder: Path) -> dict[str, Any]:
-    """Read a run's spec as far as possible; the replies can be used without it."""
+    """Read the spec of a run; {} if it cannot be read, as the replies can be used without it."""
     try:
         spec = json.loads((folder / "run.json").read_bytes())
     except (OSError, ValueError):
@@ -213,11 +215,11 @@ def _spec(folder: Path) -> dict[str, Any]:
 
 
 def _open_file(path: Path, wanted: str, note: Callable[[str], None]) -> ReplayEngine:
-    """Read a file: replies by id if ids are unique, and by prompt if there are prompts."""
+    """Read the replies of a file, to be matched by id if ids are unique, and by the other keys."""
     by_id: dict[str, Recording] = {}
     by_prompt: dict[Key, list[Recording]] = {}
     models: set[str] = set()
-    order: dict[Key, list[tuple[int, int]]] = {}  # sample number, place in the file
+    order: dict[Key, list[tuple[int, int]]] = {}  # (sample number, position in the file)
     twice: str | None = None
     for number, row in files.numbered_rows(path):
         where = f"{path}, row {number}"
@@ -243,8 +245,8 @@ def _open_file(path: Path, wanted: str, note: Callable[[str], None]) -> ReplayEn
             twice = str(name) if str(name) in by_id else twice
             by_id[str(name)] = recording
         sample = _sample(row.get("sample"), where)
-        # A row that says whose reply it is knows better than its prompt, which others may share;
-        # the prompt alone serves where statements have other names here.
+        # Statement, language and probe match better than the prompt, which several statements may
+        # share. The prompt alone is used if the statements have other names here.
         for key in _keys(item, prompt):
             order.setdefault(key, []).append((sample, len(order.get(key, []))))
             by_prompt.setdefault(key, []).append(recording)
@@ -259,7 +261,7 @@ def _open_file(path: Path, wanted: str, note: Callable[[str], None]) -> ReplayEn
     if not by_id and not by_prompt:
         raise InputError(f"{path}: no replies in it")
     if twice is not None:
-        # Ids of somebody's own, such as row numbers a language: only the prompts can tell.
+        # The ids are not ours (for example, row numbers in each language): match by the other keys.
         if not by_prompt:
             raise InputError(f"{path}: the id {twice!r} is given twice; ids must be unique")
         by_id = {}

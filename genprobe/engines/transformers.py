@@ -153,14 +153,14 @@ def open_scorer(model: str, options: Options) -> Scorer:
 
 
 class _Kind(NamedTuple):
-    """How requests of a decode are answered. new: tokens of a reply; 0: as long as the options."""
+    """How requests of one decode are answered. new: tokens of a reply; 0: those of the options."""
 
     new: int
     run: _Run
 
 
 class TransformersEngine:
-    """See `genprobe.engines.Engine`. `net` and `tokenizer` are the loaded objects."""
+    """The engine of a loaded model. `net` and `tokenizer` are the objects of transformers."""
 
     def __init__(
         self, name: str, net: Any, local: Local, identity: Identity, budget: int, how: Told
@@ -181,7 +181,7 @@ class TransformersEngine:
         self.decoder_start = own.decoder_start_token_id
         if self.decoder_start is None:
             self.decoder_start = getattr(config, "decoder_start_token_id", None)
-        # generate() uses the model's own settings where ours say nothing.
+        # generate() uses the model's own settings unless ours override them.
         net.generation_config = self._settings(1)
         self.positions = positions_of(config)
 
@@ -255,7 +255,7 @@ class TransformersEngine:
         yield from self._answer(batch[half:], new, run)
 
     def _try(self, batch: list[Row], run: _Run) -> Sequence[Response | LogProb] | None:
-        """Return the answers of a batch; None if memory ran out."""
+        """Return the answers of a batch; None if it ran out of memory."""
         try:
             with torch.inference_mode(), quiet():
                 return run(batch)
@@ -488,7 +488,7 @@ class Only(transformers.LogitsProcessor):
 
     def __init__(self, tries: Sequence[Trie], ends: Sequence[int]) -> None:
         self.tries = tries
-        self.ends = ends  # all: a chat model ends its turn and a text with different tokens
+        self.ends = ends  # all end tokens: the end of a turn and the end of a text may differ
         self.width: int | None = None
 
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:

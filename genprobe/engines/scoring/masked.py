@@ -123,7 +123,7 @@ AttentionMaskInterface.register("short", sdpa_mask)
 
 
 class MaskedScorer(_net.Scorer):
-    """See `genprobe.engines.scoring.Scorer`."""
+    """The scorer of masked models: see `genprobe.engines.scoring.Scorer`."""
 
     def __init__(self, loaded: _net.Loaded) -> None:
         super().__init__(loaded)

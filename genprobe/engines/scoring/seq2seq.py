@@ -19,7 +19,7 @@ Text = tuple[tuple[int, ...], tuple[int, ...]]  # tokens of the encoder, tokens 
 
 
 class Seq2SeqScorer(_net.Scorer):
-    """See `genprobe.engines.scoring.Scorer`."""
+    """The scorer of encoder-decoder models: see `genprobe.engines.scoring.Scorer`."""
 
     passes: tuple[str, ...] = ("seq2seq",)
     apart = True
