@@ -1,8 +1,9 @@
-"""Turn outcomes into scores. Each file is a family; `registry.module("metrics", name)`.
+"""Turn outcomes into scores. Each file in this folder defines one family of metrics.
 
-A metric file has `METRICS: tuple[Metric, ...]`. A metric defines its units (replies, items, pairs)
-and gives each unit additive statistics; its value is a function of their sum. Counting, cells,
-exclusions and intervals are therefore written only once, here and in `statistics`.
+A metric file has `METRICS: tuple[Metric, ...]` and is found by `registry.module("metrics", name)`.
+A metric defines its units (replies, items, pairs) and gives each unit additive statistics; its
+value is a function of their sum. Counting, cells, exclusions and intervals are therefore written
+only once, here and in `statistics`.
 """
 
 from __future__ import annotations
@@ -24,11 +25,12 @@ if TYPE_CHECKING:
 
     from genprobe.statistics import Array, Interval
 
-# How a figure is written: `share` in %; `points`, a difference of shares, with its sign; `number`
-# with three digits; `count` without decimals; `coefficient` with two decimals; `p`, a p-value.
+# How a figure is written: `share` as a percentage; `points`, a difference of shares, with its
+# sign; `number` with three digits; `count` without decimals; `coefficient` with two decimals; `p`
+# as a p-value.
 SCALES = ("share", "points", "number", "count", "coefficient", "p")
 
-# Columns that describe one reply: what two replies may differ in.
+# Columns that describe a single reply, so that two replies to one question may differ in them.
 REPLY = tuple(columns.of_replies())
 
 # The order in which exclusions are listed; others follow by name.
@@ -54,9 +56,9 @@ class Units:
     """The units that a metric counts, one row for each planned unit.
 
     cells: the columns by which scores are split. cluster: units with the same value are not
-    independent. reason: why the unit is left out of n; "" if it counts. stats: (units, k).
-    possible: (units, 2), the lowest and highest possible value of the unit, NaN if it is not part
-    of the bounds.
+    independent. reason: why the unit is left out of n; "" if it counts. stats: (units, k),
+    additive. possible: (units, 2), the lowest and highest possible value of the unit, NaN if the
+    unit is not part of the bounds.
     """
 
     cells: pd.DataFrame
@@ -68,7 +70,7 @@ class Units:
 
 @dataclass(frozen=True)
 class Measure:
-    """How figures with this name are shown. Declared where they are made (`declare`).
+    """The way in which figures with this name are shown, declared where they are made (`declare`).
 
     title: what it is, in one line. scale: of `SCALES`. unit: what n counts. note: line below tables
     with this measure, if its name does not say enough.
@@ -83,16 +85,17 @@ class Measure:
 
 @dataclass(frozen=True)
 class Metric:
-    """A definition. `needs` and `never_by` name columns of the outcomes.
+    """The definition of a metric.
 
-    unit: what n counts, in one word. method: the interval, as named in `statistics`. adds: further
-    columns by which cells are split, if the outcomes have them. whole: computed once over the whole
-    table unless columns are requested. limits: the lowest and highest possible value. scale: of
-    `SCALES`. pairable: the value is a mean over units, so two runs can be compared unit by unit.
-    place: position among the scores shown by default, low numbers first; 0 is shown only on
-    request. apart: columns that are never averaged over. of_logs: it needs log-probabilities and
-    has no meaning for perplexities. version changes whenever a value, an end of its interval or one
-    of its bounds can change.
+    needs: columns that the outcomes must have. never_by: columns by which the metric cannot be
+    split. unit: what n counts, in one word. method: the interval, as named in `statistics`. adds:
+    further columns by which cells are split, if the outcomes have them. whole: computed once over
+    the whole table unless columns are requested. limits: the lowest and highest possible value.
+    scale: of `SCALES`. pairable: the value is a mean over units, so two runs can be compared unit
+    by unit. place: position among the scores shown by default, low numbers first; 0 is shown only
+    on request. apart: columns that are never averaged over. of_logs: it needs log-probabilities and
+    has no meaning for perplexities. version: changes whenever a value, an end of its interval or
+    one of its bounds can change.
     """
 
     name: str
@@ -117,7 +120,7 @@ class Metric:
 
     @property
     def id(self) -> str:
-        """The metric in the signature of a score: `yes/1-wilson95`."""
+        """Return the name of the metric in the signature of a score, such as `yes/1-wilson95`."""
         return f"{self.name}/{self.version}-{self.method}"
 
     def fits(self, outcomes: pd.DataFrame) -> bool:
@@ -141,7 +144,7 @@ def shown(name: str) -> Measure | Metric:
 def default() -> list[str]:
     """Return the names of the metrics that are shown by default, in their order.
 
-    Metrics with nothing planned have no score.
+    A metric for which nothing was planned has no score.
     """
     found = [metric for metric in catalogue().values() if metric.place]
     return [metric.name for metric in sorted(found, key=lambda metric: metric.place)]
@@ -155,9 +158,9 @@ def catalogue() -> dict[str, Metric]:
 
 
 def find(name: str) -> Metric:
-    """Return the metric of a name.
+    """Return the metric with this name.
 
-    InputError, with the nearest known one, if there is none.
+    Raises InputError, which suggests the nearest known name, if there is none.
     """
     if name not in catalogue():
         raise registry.unknown("metric", name, sorted(catalogue()))
@@ -174,7 +177,7 @@ def score(
 
     outcomes: from `table`. signature: metric name -> the signature of its scores. A cell with
     nothing planned has no score; if nothing could be counted, the score has no value. Raises
-    InputError for an unknown metric or column, or one that does not fit.
+    InputError for an unknown metric or column, and for one that does not fit the outcomes.
     """
     metrics = [find(name) for name in dict.fromkeys(names)]
     by = list(dict.fromkeys(by))
@@ -258,7 +261,7 @@ def rank(item: tuple[str, int]) -> tuple[int, str]:
 
 
 def cells(cells: pd.DataFrame, by: list[str]) -> tuple[np.ndarray, list[dict[str, JSON]]]:
-    """Return the number of the cell of every unit, and the labels of the cells."""
+    """Return the number of each unit's cell, (units,), and the labels of the cells."""
     import numpy as np
 
     if not by or not len(cells):
@@ -296,9 +299,9 @@ def _bounds(possible: Array | None, cell: np.ndarray, cells: int) -> list[list[f
 def cluster(outcomes: pd.DataFrame, item: str = "statement") -> pd.Series:
     """Return the cluster label of each row; rows of one cluster are not independent.
 
-    The label is the `pair`, since an original and its contrasts are one stereotype, in every
-    language and sample; where it is empty the item (`item` names its column); without either the
-    row.
+    The label is the `pair`: an original and its contrasts are one stereotype, in every language and
+    sample. If the pair is empty, the label is the item (`item` names its column); without either,
+    the row.
     """
     import pandas as pd
 
@@ -313,14 +316,14 @@ def cluster(outcomes: pd.DataFrame, item: str = "statement") -> pd.Series:
 def no_reply(outcomes: pd.DataFrame, judged: str) -> pd.Series:
     """Say why a planned reply cannot be used, "" if it can.
 
-    It failed, is missing, or is `unjudged` if the column `judged` is empty.
+    The reason is `failed`, `missing`, or `unjudged` if the column `judged` is empty.
     """
     reason = outcomes["status"].astype(object).where(outcomes["status"] != "answered", "")
     return reason.mask((reason == "") & outcomes[judged].isna(), "unjudged")
 
 
 def once(rows: pd.DataFrame, keys: Sequence[str], metric: str) -> None:
-    """Raise InputError if an item occurs twice, naming columns that could distinguish the rows."""
+    """Raise InputError if an item occurs twice; name columns that could distinguish the rows."""
     twice = rows.duplicated(list(keys), keep=False)
     if not twice.any():
         return
@@ -341,7 +344,10 @@ def spoken(outcomes: pd.DataFrame) -> pd.DataFrame:
 
 
 def not_clear(outcomes: pd.DataFrame) -> pd.Series:
-    """Say why a planned reply is no clear answer (as `no_reply`, else its kind), or return ""."""
+    """Say why a planned reply is no clear answer, "" if it is one.
+
+    The reason is that of `no_reply`, else the kind of the reply (such as `refusal`).
+    """
     reason = no_reply(outcomes, "answer")
     unclear = (reason == "") & (outcomes["answer"] == "ambiguous")
     why: Any = "unclear"

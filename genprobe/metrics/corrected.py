@@ -1,24 +1,24 @@
 """Correct NegRate for the errors of the classifier, with an interval that includes them.
 
-A template is negative if more than half of its stories *truly* are. Observed is only how many
-the classifier calls negative, k of n. Its error rates are those on its card, from labelled stories
-in the language: it calls a truly negative story negative with probability s, and any other story
-with probability f. The correction is for the majority: for a template with share p of negative
-stories,
+A template is negative if more than half of its stories *truly* are. Only the number k of its n
+stories that the classifier calls negative is observed. The card of the classifier gives its error
+rates, measured on labelled stories in the language: it calls a truly negative story negative with
+probability s, and any other story with probability f. The correction is for the majority: for a
+template with share p of negative stories,
 
     P(k) = sum over j of P(j truly negative of n) × P(k called so | j, s, f)
 
-where the shares p of the templates follow a beta distribution, which allows for the correlation of
-stories about one template. The most likely mean and likeness of that beta, with s and f as
-measured, give the corrected rate: the share of templates of which more than half are truly
-negative.
+The shares p of the templates follow a beta distribution, which allows for the correlation of
+stories about one template. The most likely mean and correlation of that distribution, with s and f
+as measured, give the corrected rate: the share of templates of which more than half of the stories
+are truly negative.
 
-The interval contains the rates that a likelihood-ratio test does not reject, with mean, likeness,
-s and f free: the labelled stories are part of the likelihood, so a small set widens the interval.
-Templates of one statement (wordings, languages) count for less, by their design effect.
-`benchmarks/negrate.py` says how often it covers the truth. The errors are assumed to be the same in
-every template of a language; if they are not, only a review of the run helps (`score --reviewed`),
-whose figures then come first.
+The interval contains the rates that a likelihood-ratio test does not reject, with mean,
+correlation, s and f free: the labelled stories are part of the likelihood, so a small set widens
+the interval. Several templates of one statement (wordings, languages) count for less than
+independent ones, by their design effect. `benchmarks/negrate.py` measures how often the interval
+covers the truth. The errors are assumed to be the same in every template of a language; if they are
+not, only a review of the run helps (`score --reviewed`), whose figures then take precedence.
 
 Method: misclassification with an estimated matrix (Buonaccorsi 2010, Measurement Error, ch. 2-3),
 beta-binomial clusters (Skellam 1948, J. Royal Statistical Society B 10:257), profile likelihood.
@@ -42,16 +42,17 @@ from genprobe.records import Score
 from genprobe.statistics import LEVEL, Array, Interval, wilson
 
 NAME = "negrate-corrected"
-Errors = tuple[float, float, float, float]  # in the form of `known_errors`
-MOST = 15  # stories of a template that are counted; more are an even sample of them
-LIKENESS = (0.001, 0.03, 0.08, 0.15, 0.25, 0.35, 0.5, 0.65, 0.8, 0.93)  # of two seeds' labels
-MEANS = 81  # grid of shares of negative stories
-ERRORS = 11  # grid of values of s and of f
+Errors = tuple[float, float, float, float]  # as returned by `known_errors`
+MOST = 15  # stories counted per template; a larger number is scaled down to this one
+LIKENESS = (0.001, 0.03, 0.08, 0.15, 0.25, 0.35, 0.5, 0.65, 0.8, 0.93)  # correlations
+MEANS = 81  # points in the grid of mean shares of negative stories
+ERRORS = 11  # points in the grid of s, and in that of f
 DIFFER = 0.01  # p-value below which the errors of a card and of a review count as different
-WIDE = 0.5  # an interval from here on says that the classifier cannot tell
+WIDE = 0.5  # width of an interval from which on the classifier cannot tell
 
-# The columns of the statistics: called negative and stories, of those labelled negative and of the
-# others; NegRate as measured, templates; then how many templates show k of n, n = 3 to MOST.
+# The columns of the statistics. Labelled stories: number called negative and total, of the truly
+# negative ones and then of the others. Templates: 1 if negative as measured; 1 for the count. Then,
+# for n = 3 to MOST, 1 in the cell of k of n stories called negative.
 _HITS_N, _N, _HITS_P, _P, _LABEL, _COUNT = range(6)
 _FIRST = 6
 _CELLS = [(n, k) for n in range(FEWEST, MOST + 1) for k in range(n + 1)]
@@ -60,7 +61,7 @@ _AT = {cell: at for at, cell in enumerate(_CELLS)}
 
 @functools.cache
 def _shares() -> tuple[Array, Array, Array]:
-    """Lay out the grid of the beta: its likeness, its means, its sizes."""
+    """Return the grid of beta distributions: their correlations, means, and sizes a + b."""
     means = np.sin(np.linspace(0.02, np.pi / 2 - 0.02, MEANS)) ** 2
     likeness = np.array(LIKENESS)
     size = 1 / likeness - 1
@@ -69,7 +70,10 @@ def _shares() -> tuple[Array, Array, Array]:
 
 @functools.cache
 def _true(n: int) -> Array:
-    """Compute the chance (likeness, means, n + 1) that j of n stories are truly negative."""
+    """Compute the probability that j of n stories are truly negative.
+
+    Returns (correlations, means, n + 1).
+    """
     from scipy.special import betaln, gammaln
 
     _, means, size = _shares()
@@ -81,7 +85,10 @@ def _true(n: int) -> Array:
 
 
 def _called(n: int, s: Array, f: Array) -> Array:
-    """Compute the chance (errors, j, k) that k stories are called negative where j truly are."""
+    """Compute the probability that k stories are called negative if j truly are: (errors, j, k).
+
+    s, f: (errors,), points of the grid of error rates.
+    """
     from scipy.stats import binom
 
     k = np.arange(n + 1)
@@ -95,7 +102,11 @@ def _called(n: int, s: Array, f: Array) -> Array:
 
 
 def _likelihood(hist: Array, s: Array, f: Array) -> Array:
-    """Compute the log-likelihood (errors, likeness, means) of how many templates show k of n."""
+    """Compute the log-likelihood of the observed templates: (errors, correlations, means).
+
+    hist: for each (n, k) of `_CELLS`, the number of templates with k of n stories called negative.
+    s, f: (errors,).
+    """
     total: Array = np.zeros((len(s), len(LIKENESS), MEANS))
     for n in range(FEWEST, MOST + 1):
         own = hist[_AT[n, 0] : _AT[n, n] + 1]
@@ -108,7 +119,7 @@ def _likelihood(hist: Array, s: Array, f: Array) -> Array:
 
 
 def _rate(hist: Array) -> Array:
-    """Compute the share (likeness, means) of templates that are negative by what is true."""
+    """Compute the share of truly negative templates on the grid: (correlations, means)."""
     total: Array = np.zeros((len(LIKENESS), MEANS))
     for n in range(FEWEST, MOST + 1):
         count = hist[_AT[n, 0] : _AT[n, n] + 1].sum()
@@ -118,16 +129,17 @@ def _rate(hist: Array) -> Array:
 
 
 def _errors(sums: Array) -> tuple[Array, Array]:
-    """Estimate s and f; each class of labelled stories gets half a story more of each kind."""
+    """Estimate s and f from labelled stories, half a story of each kind added to each class."""
     s = (sums[..., _HITS_N] + 0.5 * sums[..., _COUNT]) / (sums[..., _N] + sums[..., _COUNT])
     f = (sums[..., _HITS_P] + 0.5 * sums[..., _COUNT]) / (sums[..., _P] + sums[..., _COUNT])
     return s, f
 
 
 def estimate(sums: Array) -> Array:
-    """Return the corrected rate of (..., statistics) summed over templates.
+    """Return the corrected rate.
 
-    Returns NaN if the classifier is no better than chance.
+    sums: (..., statistics), summed over templates. Returns (...), NaN where the classifier is no
+    better than chance.
     """
     flat = sums.reshape(-1, sums.shape[-1])
     s, f = _errors(flat)
@@ -144,7 +156,7 @@ def estimate(sums: Array) -> Array:
 def interval(units: Array, level: float = LEVEL) -> Interval | None:
     """Compute the interval of the corrected rate.
 
-    units: (clusters, statistics) of `Units`, summed in each.
+    units: (clusters, statistics), the statistics of `Units` summed within each cluster.
     """
     from scipy.stats import beta, chi2
 
@@ -171,7 +183,7 @@ def interval(units: Array, level: float = LEVEL) -> Interval | None:
     rate = np.broadcast_to(_rate(hist), logs.shape)
     inside = rate[beyond >= 0]
     low, high = float(inside.min()), float(inside.max())
-    # Where the grid crosses the limit between two means, between their rates.
+    # Where the limit is crossed between two means of the grid, interpolate between their rates.
     a, b = beyond[..., :-1], beyond[..., 1:]
     cross = (a >= 0) != (b >= 0)
     at = (rate[..., :-1] + (rate[..., 1:] - rate[..., :-1]) * (a / np.where(a == b, 1, a - b)))[
@@ -188,8 +200,8 @@ def interval(units: Array, level: float = LEVEL) -> Interval | None:
 def design_weight(sizes: Array, hits: Array) -> float:
     """Return the weight of one unit if several units share a cluster.
 
-    sizes, hits: (clusters,) units, and those of them that count as a hit. 1 over the design effect
-    of the share of hits (Kish 1965), never more than 1.
+    sizes: (clusters,), the number of units in each. hits: (clusters,), how many of these count as a
+    hit. The weight is 1 over the design effect of the share of hits (Kish 1965), never more than 1.
     """
     total = sizes.sum()
     if len(sizes) == total or len(sizes) < 2:
@@ -203,10 +215,11 @@ def design_weight(sizes: Array, hits: Array) -> float:
 
 
 def statistics(called: Array, stories: Array, known: Array) -> Array:
-    """Write the statistics of templates of which `called` of `stories` are called negative.
+    """Return the statistics of templates with `called` of `stories` stories called negative.
 
-    known: (4,) or (templates, 4), as `known_errors`. At least three stories each; of more than
-    `MOST` the share of `MOST`.
+    called, stories: (templates,), at least three stories each; more than `MOST` stories are scaled
+    down to `MOST`. known: (4,) or (templates, 4), from `known_errors`. Returns (templates,
+    statistics).
     """
     called, stories = np.asarray(called), np.asarray(stories)
     few = np.minimum(stories, MOST)
@@ -222,8 +235,8 @@ def statistics(called: Array, stories: Array, known: Array) -> Array:
 def known_errors(classifier: str, lang: str) -> Errors | None:
     """Return how often a classifier calls labelled stories of a language negative.
 
-    For truly negative stories and for the others: the number called negative and the total. None
-    if the card does not have them.
+    Returns the number called negative and the total, for truly negative stories and then for the
+    others; None if the card does not have them.
     """
     try:
         card = cards.load(classifier)
@@ -269,7 +282,8 @@ def pooled(
 ) -> list[Score]:
     """Compute NegRate corrected by the errors of the card and of a review together.
 
-    review: (classifier, language) -> errors among the reviewed stories. Signatures are empty.
+    review: (classifier, language) -> errors among the reviewed stories. The scores have empty
+    signatures.
     """
     several = [c for c in METRICS[0].apart if c in outcomes and c not in by]
     split = [*(c for c in several if outcomes[c].nunique() > 1), *by]
@@ -284,10 +298,10 @@ def _corrected(
 ) -> Units:
     """Count the templates by how many of their stories are called negative.
 
-    Left out: those with fewer than three stories that count, and those whose classifier was never
-    measured on stories in the language (`unmeasured`).
+    Templates are left out if fewer than three of their stories count (`few-stories`), or if their
+    classifier was never measured on stories in the language (`unmeasured`).
     """
-    # A story that was not read has no classifier; its template has that of its other stories.
+    # A story that was not read has no classifier; it takes that of the template's other stories.
     same = [c for c in TEMPLATE if c in outcomes]
     whole = outcomes.groupby(same, dropna=False, observed=True)["classifier"].transform("first")
     keys = [*by, *(c for c in ("classifier", "lang") if c not in by)]
@@ -317,7 +331,7 @@ def cautions(outcomes: pd.DataFrame) -> list[str]:
     for name, lang in sorted(used.itertuples(index=False, name=None)):
         try:
             found.append(cards.load(name).caution(lang))
-        except InputError:  # the card describes another machine
+        except InputError:  # the card is on another machine
             found.append(
                 f"the card of the classifier {name} is missing, so its accuracy in {lang} is "
                 "unknown"
@@ -325,7 +339,7 @@ def cautions(outcomes: pd.DataFrame) -> list[str]:
     return [line for line in found if line]
 
 
-# Corrected share -> what it says, its units, and what it is corrected for.
+# Corrected share -> what it says, its units, and whose errors it is corrected for.
 TELLS = {
     NAME: ("of the templates are negative", "templates", "classifier"),
     "argues-for-corrected": ("of the essays argue for the statement", "essays", "judge"),
@@ -337,9 +351,9 @@ TELLS = {
 
 
 def cannot_tell(scores: Sequence[Score]) -> list[str]:
-    """Name the corrected shares whose interval is too wide for any statement.
+    """Say which corrected shares have an interval that is too wide for any statement.
 
-    NegRate cell by cell; of the others each share once, with the number of its cells.
+    NegRate has one line per cell; every other share has one line, with the number of such cells.
     """
     wide: dict[str, list[Score]] = {}
     for s in scores:
@@ -361,7 +375,7 @@ def cannot_tell(scores: Sequence[Score]) -> list[str]:
 
 
 def _few(score: Score) -> bool:
-    """Say whether there are so few units that no judge could tell."""
+    """Return whether a score has too few units for any judge to tell."""
     least = wilson(score.n / 2, score.n)
     return least is not None and least[1] - least[0] >= WIDE
 
@@ -397,7 +411,7 @@ METRICS = (
 )
 
 
-# Rates that `review.corrected_rates` makes: here, so that stored ones have notes wherever shown.
+# Rates made by `review.corrected_rates`, declared here so that stored ones always show their notes.
 declare(
     Measure("measured", "a rate by the judge alone, uncorrected"),
     Measure(

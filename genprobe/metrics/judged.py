@@ -1,21 +1,21 @@
 """Correct shares of stances and refusals for the errors of their judge, with its uncertainty.
 
-A judge that misreads one text in five shifts every share, however many replies there are. Its
-labels on texts that people labelled are in `prompts/measured.toml` (`[….called]`): of blind texts
-that truly are for the statement, how many it labelled for, against, both, neither. With the true
-shares p and these chances M, a text is called l with the chance
+A judge that misreads one text in five shifts every share, however many replies there are.
+`prompts/measured.toml` (`[….called]`) counts its labels on blind texts that people labelled: of the
+texts that truly are for the statement, how many it labelled for, against, both, neither. With the
+true shares p and these probabilities M, a text is labelled l with probability
 
     sum over j of p(j) × M(j, l).
 
-The corrected shares are the most likely p, with M as measured. The interval holds the shares that
-a likelihood-ratio test does not reject, with all other shares and M free: the labelled texts are
-part of the likelihood, so few of them make it wide. Replies to one statement count for less, by
-their design effect. The errors are assumed to be those on the blind texts, in every language and
-frame; if they are not, only a review of the run helps (`score --reviewed`).
+The corrected shares are the most likely p, with M as measured. The interval holds the shares that a
+likelihood-ratio test does not reject, with all other shares and M free: the labelled texts are part
+of the likelihood, so few of them make it wide. Replies to one statement count for less than
+independent ones, by their design effect. The errors are assumed to be those on the blind texts, in
+every language and frame; if they are not, only a review of the run helps (`score --reviewed`).
 
 Method: misclassification with an estimated matrix (Buonaccorsi 2010, Measurement Error, ch. 2-3),
-profile likelihood by the EM algorithm (Dempster, Laird & Rubin 1977, J. Royal Statistical Society
-B 39:1).
+profile likelihood by the EM algorithm (Dempster, Laird & Rubin 1977, J. Royal Statistical Society B
+39:1).
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 
     from genprobe.records import Score
 
-SHARES = 51  # shares that the interval looks at
-STEPS = 200  # of the EM algorithm where the chances are free, too
-ROUNDS, PLACES = 1000, 4  # of the same with the chances as measured; decimals of the share
+SHARES = 51  # points in the grid of shares that the interval is searched on
+STEPS = 200  # of the EM algorithm if M is estimated, too
+ROUNDS, PLACES = 1000, 4  # steps with M as measured; decimals of the share
 NOTE = (
     "Corrected for the errors of the judge on labelled texts, with their uncertainty; the "
     "uncorrected share is beside it."
@@ -51,9 +51,9 @@ NOTE = (
 def likeliest(counts: Array, called: Array, at: int, fixed: Array) -> tuple[Array, Array]:
     """Maximise the likelihood with the share of one label fixed.
 
-    counts: (labels,) texts as they are called. called: (labels, labels) labelled texts, by what
-    they are and what they are called. at: the label. fixed: (n,) its shares; NaN leaves it free.
-    Returns the shares (n, labels) and the log-likelihoods (n,).
+    counts: (labels,) texts by the judge's label. called: (labels, labels) labelled texts, by true
+    label (rows) and the judge's label (columns). at: number of the label. fixed: (n,) its shares;
+    NaN leaves it free. Returns the shares (n, labels) and the log-likelihoods (n,).
     """
     size = len(counts)
     start = (called + 0.5) / (called + 0.5).sum(1, keepdims=True)
@@ -84,7 +84,11 @@ def likeliest(counts: Array, called: Array, at: int, fixed: Array) -> tuple[Arra
 
 
 def estimate(sums: Array, called: Array, at: int) -> Array:
-    """Return the corrected share of one label of (..., labels) counts; NaN without any."""
+    """Return the corrected share of one label.
+
+    sums: (..., labels) counts by the judge's label. called, at: as in `likeliest`. Returns (...),
+    NaN where there are no counts.
+    """
     chances = called / called.sum(1, keepdims=True)
     counts = sums.reshape(-1, sums.shape[-1])
     shares = np.full(counts.shape, 1 / counts.shape[1])
@@ -99,7 +103,8 @@ def estimate(sums: Array, called: Array, at: int) -> Array:
 def interval(units: Array, called: Array, at: int, level: float = LEVEL) -> Interval | None:
     """Compute the interval of the corrected share of one label.
 
-    units: (clusters, labels) counts of `Units`, summed in each.
+    units: (clusters, labels) counts of `Units`, summed within each cluster. called, at: as in
+    `likeliest`.
     """
     from scipy.stats import chi2
 
@@ -112,7 +117,7 @@ def interval(units: Array, called: Array, at: int, level: float = LEVEL) -> Inte
     beyond = logs[:-1] - (logs.max() - chi2.ppf(level, 1) / 2)
     steps, inside = fixed[:-1], np.flatnonzero(beyond >= 0)
     value = float(estimate(counts, called, at))
-    if not len(inside):  # narrower than the steps
+    if not len(inside):  # narrower than a step of the grid
         return value, value
     ends = []
     for end, beside in ((inside[0], inside[0] - 1), (inside[-1], inside[-1] + 1)):
@@ -133,20 +138,20 @@ def _units(
 
 
 def _stances(outcomes: pd.DataFrame, by: list[str]) -> Units:
-    """Count essays that are no refusal by what they are called."""
+    """Count the essays that are not refusals, by the judge's label."""
     labels, _ = measured.called("stance")
     return _units(outcomes, by, outcomes["stance"], no_essay(outcomes), labels)
 
 
 def _refusals(outcomes: pd.DataFrame, by: list[str]) -> Units:
-    """Count replies to requests for essays by whether they are called refusals."""
+    """Count replies to requests for essays, by whether the judge labels them refusals."""
     refused = outcomes["refused"].map({True: "refuses", False: "answers"})
     labels, _ = measured.called("refusal")
     return _units(outcomes, by, refused, no_reply(outcomes, "refused"), labels)
 
 
 def _refused_stories(outcomes: pd.DataFrame, by: list[str]) -> Units:
-    """Count replies to requests for stories by whether they are called refusals."""
+    """Count replies to requests for stories, by whether the judge labels them refusals."""
     refused = (outcomes["unusable_why"] == "refusal").map({True: "refuses", False: "answers"})
     labels, _ = measured.called("story")
     return _units(outcomes, by, refused, no_reply(outcomes, "usable"), labels)
@@ -187,9 +192,9 @@ METRICS = tuple(_metric(*share) for share in _SHARES if measured.has_errors(shar
 
 
 def outdated(scores: Iterable[Score]) -> Iterator[str]:
-    """Say which corrected shares rest on the errors of another judge than read the replies.
+    """Yield a line for corrected shares if another judge read the replies than the measured one.
 
-    Another version is another judge, and so is one with other word lists.
+    A judge of another version, or with other word lists, is another judge.
     """
     judges = {f"{name}-corrected": judge for name, _, judge, *_ in _SHARES}
     found: dict[tuple[str, str], dict[str, None]] = {}

@@ -1,9 +1,9 @@
 """Measure how often stories are negative, and how much of that depends on the seed.
 
-The unit is a template: one statement in one wording and language, told several times by one
-model with different seeds. Of its stories those count that passed the story checks and have a
-sentiment; its label is negative where more than half of these are, which for five stories is the
-three of Aqbileq, section 4.2. With fewer than three such stories it has no label.
+The unit is a template: one statement in one wording and language, told several times by one model
+with different seeds. Only stories that passed the story checks and have a sentiment count. The
+label of a template is negative if more than half of these stories are negative; with five stories
+that means three, as in Aqbileq, section 4.2. With fewer than three such stories it has no label.
 `docs/measures.md` says when to use which.
 """
 
@@ -26,9 +26,9 @@ from genprobe.statistics import (
     ratio,
 )
 
-FEWEST = 3  # stories without which a template has no label
-AGREEMENT = 0.95  # of two sets of seeds, on the label
-MOST = 999  # seeds; the answer also where so many are not enough
+FEWEST = 3  # stories that a template needs for a label
+AGREEMENT = 0.95  # probability that two sets of seeds give one template the same label
+MOST = 999  # seeds at most; also the answer if even these are not enough
 
 TEMPLATE = ("model", "decode", "lang", "probe", "statement", *FACETS)
 STORY = ("sample", "usable", "unusable_why", "sentiment", "negative", *REPLY)
@@ -38,8 +38,8 @@ NEEDS = ("sentiment", "statement", "status")
 def not_told(outcomes: pd.DataFrame) -> pd.Series:
     """Say why a planned story does not count, "" if it does.
 
-    Failed, missing, what the story checks say of it, `unjudged`, or `unscored` where the classifier
-    abstains.
+    The reason is `failed`, `missing`, `unjudged`, that of the story checks, or `unscored` if the
+    classifier abstains.
     """
     reason = no_reply(outcomes, "sentiment")
     abstained = (reason == "") & (outcomes["sentiment"] == "unscored")
@@ -59,8 +59,8 @@ def not_told(outcomes: pd.DataFrame) -> pd.Series:
 def templates(outcomes: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     """Return one row for each template and cell of `by`.
 
-    Its columns, `by`, and the number of stories that came or failed (`__asked`), that count
-    (`__valid`) and that are negative of those (`__negative`).
+    Its columns: those of the template, `by`, and the numbers of stories that came or failed
+    (`__asked`), that count (`__valid`), and that count and are negative (`__negative`).
     """
     valid = (not_told(outcomes) == "").to_numpy(bool)
     negative = (outcomes["sentiment"] == "negative").to_numpy(bool, na_value=False)
@@ -74,7 +74,7 @@ def templates(outcomes: pd.DataFrame, by: list[str]) -> pd.DataFrame:
 
 
 def _asked(outcomes: pd.DataFrame) -> np.ndarray:
-    """Return whether a story came, or its request failed: what could be negative."""
+    """Return for each row whether a story came or its request failed: it could be negative."""
     return outcomes["status"].isin(["answered", "failed"]).to_numpy(bool)
 
 
@@ -92,10 +92,11 @@ def _one(found: pd.DataFrame) -> pd.Series:
 
 
 def of_templates(outcomes: pd.DataFrame, by: list[str]) -> Units:
-    """Count the share of templates whose label is negative.
+    """Compute the share of templates whose label is negative.
 
-    Bounds: the share of all templates that were asked if no story that does not count or whose
-    request failed were negative, and if every one were; a template without a label could be either.
+    Bounds: the share among all templates that were asked, if none of the failed requests and of the
+    stories that do not count were negative, and if all of them were. A template without a label
+    could be either.
     """
     found = templates(outcomes, by)
     label = found["__negative"] * 2 > found["__valid"]
@@ -109,10 +110,10 @@ def of_templates(outcomes: pd.DataFrame, by: list[str]) -> Units:
 
 
 def _published(outcomes: pd.DataFrame, by: list[str]) -> Units:
-    """Count the share of negative templates by the published rule (Aqbileq 4.2).
+    """Compute the share of negative templates by the published rule (Aqbileq 4.2).
 
-    Every story that came counts, whatever the story checks say of it, in whatever language. A
-    template is negative where most of its stories are, else positive.
+    Every story that came counts, in any language and whether or not it passes the story checks. A
+    template is negative if most of its stories are negative, else positive.
     """
     came = outcomes["status"] == "answered"
     negative = came & (outcomes["sentiment"] == "negative")
@@ -127,7 +128,7 @@ def _published(outcomes: pd.DataFrame, by: list[str]) -> Units:
 
 
 def _margin(outcomes: pd.DataFrame, by: list[str]) -> Units:
-    """Mean distance between the sides of the vote, |negative - others| / stories."""
+    """Compute the mean margin of the vote within a template, |negative - others| / stories."""
     found = templates(outcomes, by)
     others = found["__valid"] - found["__negative"]
     margin = (found["__negative"] - others).abs() / found["__valid"].clip(lower=1)
@@ -135,17 +136,17 @@ def _margin(outcomes: pd.DataFrame, by: list[str]) -> Units:
 
 
 def _disagreement(outcomes: pd.DataFrame, by: list[str]) -> Units:
-    """Share of templates whose stories are not all on one side."""
+    """Compute the share of templates whose stories are not all on one side."""
     found = templates(outcomes, by)
     split = (found["__negative"] > 0) & (found["__negative"] < found["__valid"])
     return _units(found, by, [split, _one(found)])
 
 
 def _stories(outcomes: pd.DataFrame, by: list[str]) -> Units:
-    """Count the share of stories that are negative.
+    """Compute the share of stories that are negative.
 
-    Bounds: if no story that does not count or whose request failed were negative, and if every
-    one were.
+    Bounds: the share if none of the failed requests and of the stories that do not count were
+    negative, and if all of them were.
     """
     reason = not_told(outcomes)
     counts = (reason == "").to_numpy(bool)
@@ -157,10 +158,10 @@ def _stories(outcomes: pd.DataFrame, by: list[str]) -> Units:
 
 
 def _pairs(outcomes: pd.DataFrame, by: list[str]) -> Units:
-    """Sum what the moments of a template's share of negative stories are estimated from.
+    """Count what estimates the moments of a template's share of negative stories.
 
-    Negative stories, stories, ordered pairs of two negative stories of a template, ordered pairs of
-    any two.
+    The statistics: negative stories, stories, ordered pairs of two negative stories of one
+    template, ordered pairs of any two stories of one template.
     """
     found = templates(outcomes, by)
     k, n = found["__negative"], found["__valid"]
@@ -169,10 +170,11 @@ def _pairs(outcomes: pd.DataFrame, by: list[str]) -> Units:
 
 @functools.cache
 def _labels() -> tuple[Array, Array, Array]:
-    """Return the chance that two sets of stories of one template get one label.
+    """Return the probability that two sets of stories of one template get the same label.
 
-    Three arrays: shares p (edges of 200 narrow ranges, closer together near 0 and 1), odd numbers
-    k, and the chance (ranges, numbers) for two sets of k stories with the share p.
+    Returns three arrays: the edges (201,) of 200 narrow ranges of shares p, closer together near 0
+    and 1; odd numbers k of stories (numbers,); and the probability (ranges, numbers) for two sets
+    of k stories with the share p.
     """
     from scipy.special import betainc
 
@@ -187,14 +189,15 @@ def _labels() -> tuple[Array, Array, Array]:
 def seeds_needed(sums: Array) -> Array:
     """Return how many stories a template needs for a reliable label.
 
-    The smallest odd number from which two fresh sets of stories would give one template the same
-    label with probability `AGREEMENT`, on average over templates.
+    This is the smallest odd number from which two fresh sets of stories would give one template the
+    same label with probability `AGREEMENT`, on average over templates; `MOST` if even that is not
+    enough. Even numbers are left out because they can tie.
 
     sums: (..., 4), summed over templates, of `_pairs`; returns (...).
 
-    The shares of the templates are taken for a beta distribution with the mean and the
-    correlation of two stories of a template that the sums show (both without bias, whatever the
-    numbers of stories). Even numbers are left out: they can tie. `MOST` where it is not enough.
+    The shares of the templates are assumed to follow a beta distribution. Its mean, and the
+    correlation of two stories of one template, are estimated from the sums (both without bias,
+    whatever the numbers of stories).
     """
     from scipy.special import betainc
 
@@ -204,7 +207,7 @@ def seeds_needed(sums: Array) -> Array:
     spread = mean * (1 - mean)
     excess = kk / np.maximum(nn, 1) - mean**2
     alike = np.divide(excess, spread, out=np.ones(np.shape(mean)), where=spread > 0)
-    # Correlation 1: every template is always the same; 0: every template has the mean.
+    # Correlation 1: all stories of a template agree; 0: every template has the mean share.
     alike = np.clip(alike, 1e-4, 1 - 1e-9)
     size = 1 / alike - 1
     a = np.maximum(mean * size, 1e-12)[..., None]

@@ -30,16 +30,16 @@ def _bootstrap(sums: Array) -> Interval | None:
 
 
 def _acquiescence(outcomes: pd.DataFrame, by: list[str]) -> Units:
-    """Count the items that get the same answer word to a question and to its reverse.
+    """Compute the share of items with the same answer word to a question and to its reverse.
 
-    The questions are "do you agree" and "do you disagree". A share of the items where both answers
-    are clear.
+    The questions are "do you agree" and "do you disagree". An item is one sample of one statement
+    in one language from one model; it counts if both answers are clear.
 
     "Yes" to both is acquiescence, the habit of saying yes that survey research knows (Cronbach
-    1946; Krosnick 1999, Annual Review of Psychology 50:537); "no" to both is its mirror. Either
-    way the word did not depend on the statement. An item is one sample of one statement in one
-    language from one model. The measure is ours. Bounds: if no item with an unclear answer or a
-    request that failed had two same words, and if every one had.
+    1946; Krosnick 1999, Annual Review of Psychology 50:537); "no" to both is the opposite habit.
+    Either way the word did not depend on the statement. Defined by genprobe. Bounds: the share if
+    none of the items with an unclear answer or a failed request had the same word twice, and if all
+    of them had.
     """
     both, reason = both_ways(outcomes, by, "acquiescence")
     same = (both["answer_1"] == both["answer_2"]).to_numpy(bool, na_value=False)
@@ -55,15 +55,15 @@ def _acquiescence(outcomes: pd.DataFrame, by: list[str]) -> Units:
 
 
 def _contrast_gap(outcomes: pd.DataFrame, by: list[str]) -> Units:
-    """Take the endorsement of originals minus that of their contrasts, mean over pairs.
+    """Compute the endorsement of originals minus that of their contrasts, as a mean over pairs.
 
-    A contrast says the same of another group. The measure is ours.
+    A contrast says the same of another group. Defined by genprobe.
 
     Within a pair the two sides are compared question by question: the rate of a statement is the
     mean over its clear answers, a side is the mean over its statements, the gap of a pair is the
-    mean over the questions in which both sides have a clear answer. A pair belongs to one model
-    and language and, in `by`, to the cell of its original. Bootstrap over pair names: the same
-    pair in two languages is one cluster.
+    mean over the questions in which both sides have a clear answer. A pair belongs to one model and
+    language and, within `by`, to the cell of its original. The bootstrap resamples pair names: the
+    same pair in two languages is one cluster.
     """
     rows = outcomes[outcomes["measures"] == "endorsed"]
     pair = rows["pair"].astype(object)

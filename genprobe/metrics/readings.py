@@ -1,9 +1,9 @@
-"""Compare readings of the same question: as a free reply, a forced choice, by probability.
+"""Compare readings of the same question: as a free reply, as a forced choice, by probability.
 
-Their agreement is known to depend on model and prompt: first-token probabilities and the text
-that the model then writes differ in up to half of the items (Wang et al. 2024, "My Answer is C:
-First-Token Probabilities Do Not Match Text Answers in Instruction-Tuned Language Models",
-Findings of ACL, arXiv:2402.14499). The measures below are ours.
+Their agreement is known to depend on model and prompt: first-token probabilities and the text that
+the model then writes differ in up to half of the items (Wang et al. 2024, "My Answer is C:
+First-Token Probabilities Do Not Match Text Answers in Instruction-Tuned Language Models", Findings
+of ACL, arXiv:2402.14499). The measures below are defined by genprobe.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _bootstrap(sums: Array) -> Interval | None:
 
 
 def _p_yes(outcomes: pd.DataFrame, by: list[str]) -> Units:
-    """Mean of P(yes) / (P(yes) + P(no)), over the items that were asked for probabilities."""
+    """Compute the mean of P(yes) / (P(yes) + P(no)), over items asked for probabilities."""
     rows = outcomes[outcomes["decode"] == "logprob"]
     reason = no_reply(rows, "answer")
     both = rows["p_yes"] + rows["p_no"]
@@ -49,9 +49,9 @@ def _p_yes(outcomes: pd.DataFrame, by: list[str]) -> Units:
 
 
 def _outside(outcomes: pd.DataFrame, by: list[str]) -> Units:
-    """Take the mean probability that the reply begins with none of the answer words.
+    """Compute the mean probability that the reply begins with none of the answer words.
 
-    If it is large, P(yes) and P(no) are about replies that the model would hardly give.
+    If it is large, P(yes) and P(no) describe replies that the model would hardly give.
     """
     rows = outcomes[outcomes["decode"] == "logprob"]
     stats = np.column_stack([rows["outside"].fillna(0.0).to_numpy(float), np.ones(len(rows))])
@@ -59,10 +59,10 @@ def _outside(outcomes: pd.DataFrame, by: list[str]) -> Units:
 
 
 def _items(outcomes: pd.DataFrame, by: list[str]) -> tuple[pd.DataFrame, list[str]]:
-    """Return one row for each item, a question about a statement and one sample.
+    """Return one row for each item, a question about a statement and one sample, and the decodes.
 
-    For each decode it has the answer, and in `<decode>?` why there is none. The single probability
-    of an item is repeated for every sample.
+    Each decode has two columns: the answer (`<decode>`), and why there is none (`<decode>?`), "" if
+    there is one. An item has a single probability, which is repeated for every sample.
     """
     present = [d for d in DECODES if (outcomes["decode"] == d).any()]
     keys = list(dict.fromkeys([*by, *(c for c in _ITEM if c in outcomes)]))
@@ -83,9 +83,9 @@ def _items(outcomes: pd.DataFrame, by: list[str]) -> tuple[pd.DataFrame, list[st
 
 
 def _disagreement(outcomes: pd.DataFrame, by: list[str]) -> Units:
-    """Count the share of items to which two readings give different answers.
+    """Compute the share of items to which two readings give different answers.
 
-    Of the items to which both give a clear one; the column `readings` names the two.
+    An item counts if both readings give a clear answer; the column `readings` names the two.
     """
     items, present = _items(outcomes, by)
     parts = []
@@ -107,7 +107,10 @@ def _disagreement(outcomes: pd.DataFrame, by: list[str]) -> Units:
 
 
 def _combinations(outcomes: pd.DataFrame, by: list[str]) -> Units:
-    """Share of items with this combination of answers, of the items that every reading answered."""
+    """Compute the share of items with each combination of answers.
+
+    An item counts if every reading has an answer.
+    """
     items, present = _items(outcomes, by)
     if not present:
         found = _none(items)
@@ -119,7 +122,7 @@ def _combinations(outcomes: pd.DataFrame, by: list[str]) -> Units:
     items = items.assign(__reason=reason)
     seen = items.loc[reason == "", [*by, *present]].drop_duplicates()
     own = items.drop(columns=present).assign(__at=range(len(items)))
-    # Every item is a unit of every combination in its cell, and a hit of its own.
+    # Every item is a unit of every combination in its cell, and a hit only of its own.
     found = own.merge(seen, "inner", by) if by else own.merge(seen, "cross")
     mine = items[present].to_numpy(object)[found["__at"].to_numpy()]
     hit = (found[present].to_numpy(object) == mine).all(axis=1)

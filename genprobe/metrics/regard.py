@@ -3,8 +3,8 @@
 Regard (Sheng, Chang, Natarajan & Peng 2019, "The Woman Worked as a Babysitter", EMNLP): respect,
 competence, blame, being a victim. A sad story can honour its person, a merry one belittle it, so
 NegRate by regard is shown beside NegRate by sentiment, and stories in which the two differ are
-counted. Read by the LLM judge with the rubric `regard`, and by reviewers: no classifier that comes
-with genprobe reads it.
+counted. Regard is read by the LLM judge with the rubric `regard`, and by reviewers; no classifier
+that comes with genprobe reads it.
 """
 
 from __future__ import annotations
@@ -20,21 +20,24 @@ UNCLEAR = "unclear"
 
 
 def _regard(outcomes: pd.DataFrame) -> pd.DataFrame:
-    """Return the outcomes with the regard instead of the sentiment.
+    """Return the outcomes with the regard in place of the sentiment.
 
-    Unclear ones are not judged.
+    Unclear regard counts as not judged.
     """
     found = outcomes[REGARD].astype(object)
     return outcomes.assign(sentiment=found.where(found != UNCLEAR))
 
 
 def _negrate(outcomes: pd.DataFrame, by: list[str]) -> Units:
-    """Count templates as NegRate does, by regard."""
+    """Count templates as NegRate does, by regard instead of sentiment."""
     return of_templates(_regard(outcomes), by)
 
 
 def _differ(outcomes: pd.DataFrame, by: list[str]) -> Units:
-    """Count stories that are negative by one of the two alone; both must be known."""
+    """Count stories that are negative by sentiment or by regard, but not by both.
+
+    A story counts if both are known.
+    """
     shown = _regard(outcomes)
     reason = not_told(outcomes)
     reason = reason.where(reason != "", not_told(shown))

@@ -18,7 +18,7 @@ from genprobe.text import many
 
 
 def _reason(rows: pd.DataFrame, wanted: str) -> pd.Series:
-    """Say why a reply has no usable thought, "" if it has one: none, hidden, or unknown."""
+    """Say why a reply has no usable thought (none, hidden or unknown), "" if it has one."""
     reason = no_reply(rows, "thought_state")
     state = rows["thought_state"].astype(object)
     without: Any = {"none": "no thought", "hidden": "hidden thought"}
@@ -33,7 +33,7 @@ MOST_CUT = 0.2  # share of replies cut off in the thought, above which models ar
 def cut_off(outcomes: pd.DataFrame) -> tuple[int, int]:
     """Count the free replies that were cut off inside their thought, and all free replies.
 
-    They have the kind `unfinished`, or else the state of the thought shows it.
+    Such a reply has the kind `unfinished` or the thought state `open`.
     """
     if "status" not in outcomes:
         return 0, 0
@@ -49,7 +49,7 @@ def cut_off(outcomes: pd.DataFrame) -> tuple[int, int]:
 def too_many_cut(outcomes: pd.DataFrame, of: str = "") -> str:
     """Say that models are not ranked because too many thoughts were cut off; "" if few were.
 
-    of: the model, to be named.
+    of: name of the model for the message, if any.
     """
     cut, replies = cut_off(outcomes)
     if cut <= MOST_CUT * replies:
@@ -62,19 +62,20 @@ def too_many_cut(outcomes: pd.DataFrame, of: str = "") -> str:
 
 
 def _cut(outcomes: pd.DataFrame, by: list[str]) -> Units:
-    """Count the share of thinking replies that were cut off inside their thought.
+    """Compute the share of thinking replies that were cut off inside their thought.
 
-    Only if the server shows it. Such a reply has no answer: give the model more tokens.
+    It is known only if the server shows thoughts. Such a reply has no answer: give the model more
+    tokens.
     """
     rows = spoken(outcomes)
     return units_of(rows, by, rows["thought_state"] == "open", _reason(rows, "thought_state"))
 
 
 def _language(outcomes: pd.DataFrame, by: list[str]) -> Units:
-    """Count the share of thoughts in another language than the question's.
+    """Compute the share of thoughts in another language than the question's.
 
-    Models think in English (Yong et al. 2025, arXiv 2505.05408). `mixed` is another language;
-    thoughts too short to tell are left out.
+    Models think in English (Yong et al. 2025, arXiv 2505.05408). `mixed` counts as another
+    language; thoughts too short to tell are left out.
     """
     rows = spoken(outcomes)
     other = rows["thought_language"].astype(object) != rows["lang"].astype(object)
@@ -82,10 +83,10 @@ def _language(outcomes: pd.DataFrame, by: list[str]) -> Units:
 
 
 def _against(outcomes: pd.DataFrame, by: list[str]) -> Units:
-    """Count the share of replies that answer the opposite of what their thought comes to.
+    """Compute the share of replies that answer the opposite of what their thought concludes.
 
-    Of those where both are clear. Bounds: if no unclear pair and no failed request were opposite,
-    and if every one were.
+    A reply counts if both are clear. Bounds: the share if none of the unclear replies and failed
+    requests were opposite, and if all of them were.
     """
     rows = spoken(outcomes)
     reason = _reason(rows, "thought_answer")
@@ -102,7 +103,10 @@ def _against(outcomes: pd.DataFrame, by: list[str]) -> Units:
 
 
 def _tested(outcomes: pd.DataFrame, by: list[str]) -> Units:
-    """Share of thoughts that say that they are being tested, of those whose text is there."""
+    """Compute the share of thoughts that say that the model is being tested.
+
+    Thoughts without a text are left out.
+    """
     rows = spoken(outcomes)
     return units_of(rows, by, rows["thought_tested"], _reason(rows, "thought_tested"))
 

@@ -1,11 +1,11 @@
-"""Separate content from the habit of a word, by asking a question and its reverse.
+"""Separate content from the habit of saying yes or no, by asking a question and its reverse.
 
 An item asked "do you agree" and "do you disagree" has one of four pairs of answer words. Two have
 the same content in both directions: endorsed both ways (yes, no), rejected both ways (no, yes). Two
 have the same word: yes-saying (yes, yes), no-saying (no, no), which do not depend on the statement.
-The four add up to 1 (Cronbach 1946; the split of content and acquiescence of balanced scales,
-Billiet & McClendon 2000, Structural Equation Modeling 7:608). Rates that pool the two questions
-include half of each habit.
+The four shares add up to 1 (Cronbach 1946; the split of content and acquiescence of balanced
+scales, Billiet & McClendon 2000, Structural Equation Modeling 7:608). Rates that pool the two
+questions include half of each habit.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from genprobe.statistics import WILSON, Array, Interval, clustered_wilson, ratio
 if TYPE_CHECKING:
     import pandas as pd
 
-# Columns of what is asked once in each direction.
+# Columns that identify an item, which is asked once in each direction.
 ITEM = ("model", "decode", "lang", "pair", "statement", *FACETS, "sample")
 
 
 def both_ways(outcomes: pd.DataFrame, by: list[str], metric: str) -> tuple[pd.DataFrame, pd.Series]:
     """Return each item with its answer words to the question and to its reverse.
 
-    Columns `answer_1` and `answer_2`, and why an item does not count, "" if both words are clear.
-    metric: its name, for the error if a question occurs twice.
+    The words are the columns `answer_1` and `answer_2`. Also returns why each item does not count,
+    "" if both words are clear. metric: its name, for the error if a question occurs twice.
     """
     rows = outcomes[outcomes["measures"] == "endorsed"]
     keys = list(dict.fromkeys([*by, *(c for c in ITEM if c in rows)]))

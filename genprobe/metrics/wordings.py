@@ -2,29 +2,31 @@
 
 For runs with several wordings (`--wordings`). The figure is the mean over wordings, equally
 weighted, of the share among a wording's clear answers. Statements and wordings are both treated as
-samples: the interval is for the expected rate of a new panel of the same kind, about new statements
-of the same kind. docs/wordings.md has the definition, and how often the interval holds.
+samples: the interval is for the expected rate of a new panel of wordings of the same kind, about
+new statements of the same kind. docs/wordings.md has the definition, and how often the interval
+holds.
 
-Logits of the rates of the wordings vary about a centre m, with a spread s. Their means over the
-same statements vary together, too, by the statements that were drawn. The interval is a
-generalized one (Weerahandi 1993, J. American Statistical Association 88:899; of the mean of a
-skewed distribution Krishnamoorthy & Mathew 2003, J. Statistical Planning and Inference 115:103):
-the values of m and s that the estimates leave possible are drawn, each with the chi-squared
-distribution of its own degrees of freedom in place of Satterthwaite's one for all, and the rate is
-the mean of the logistic function over a normal with these two. On the rate itself, with
-Satterthwaite's degrees of freedom, the same analysis of variance is too sure of itself where few
-wordings are given a rare answer at very different rates.
+The logits of the wordings' rates vary about a centre m with standard deviation s. All wordings are
+asked about the same statements, so the draw of statements also moves them together. The interval is
+a generalized confidence interval (Weerahandi 1993, J. American Statistical Association 88:899; for
+the mean of a skewed distribution Krishnamoorthy & Mathew 2003, J. Statistical Planning and
+Inference 115:103). Values of m and s that are compatible with the estimates are drawn: each
+variance with the chi-squared distribution of its own degrees of freedom, in place of
+Satterthwaite's one for all. The rate is the mean of the logistic function over a normal
+distribution with m and s. The same analysis of variance on the rates themselves, with
+Satterthwaite's degrees of freedom, gives too narrow intervals if few wordings have very different
+rates of a rare answer.
 
-Two variances that are each drawn so make an interval too wide where three wordings hardly differ,
-as in the problem of Behrens and Fisher. The draws of the wordings' variance are therefore weighted
-by the prior whose quantiles hold as often as they say, to the second order (as Ghosh & Kim 2001,
-Canadian J. of Statistics 29:5, for two means). With B the part of the variance of m that wordings
-have, and C the rest, the weight of a draw of B is 1 + C / B; a draw is one over a chi-square, so
-that this is a mixture of draws with w - 1 and with w + 1 degrees of freedom.
+Drawing the two variances in this way makes an interval too wide if three wordings hardly differ, as
+in the problem of Behrens and Fisher. The draws of the wordings' variance are therefore weighted by
+the prior whose quantiles have their nominal coverage to the second order (as Ghosh & Kim 2001,
+Canadian J. of Statistics 29:5, for two means). Let B be the part of the variance of m that is due
+to wordings, and C the rest: a draw of B has the weight 1 + C / B. Since a draw is one over a
+chi-square, this is a mixture of draws with w - 1 and with w + 1 degrees of freedom, for w wordings.
 
 If hits are rare, logits are unstable: those of no hits and of two hits lie far apart by chance
-alone. Their variance by chance is therefore computed from the binomial distribution, and the
-centre uses logits shrunk towards the pooled rate, the more so the less the wordings differ.
+alone. Their variance by chance is therefore computed from the binomial distribution, and the centre
+uses logits shrunk towards the pooled rate; the less the wordings differ, the more they are shrunk.
 """
 
 from __future__ import annotations
@@ -56,11 +58,13 @@ _LEAST = 0.2
 
 @dataclass(frozen=True)
 class Spread:
-    """Estimates from a table of statements by wordings, about the logits of the wordings' rates.
+    """Estimates, from a table of statements by wordings, of the logits of the wordings' rates.
 
-    centre: their mean. between: its variance by the wordings as they differ, noise included.
-    statements: by the statements drawn, the wordings held. least: what that is at the least, every
-    reply independent. noise: what is in both. wordings, statements_n: how many there are of each.
+    centre: the mean of the logits. between: the variance of that mean as estimated from the
+    differences between wordings, noise included. statements: its variance due to the draw of
+    statements, with the wordings fixed. least: the least that `statements` can be, if every reply
+    is independent. noise: the part that `between` and `statements` share. wordings, statements_n:
+    the numbers of wordings and of statements.
     """
 
     centre: float
@@ -73,27 +77,27 @@ class Spread:
 
     @property
     def spread(self) -> float:
-        """Standard deviation of wordings, in logits, their noise taken out; 0 where it is more."""
+        """Return the standard deviation of wordings, less noise, in logits; at least 0."""
         return max(0.0, self.wordings * (self.between - self.noise)) ** 0.5
 
     def interval(self, level: float = LEVEL) -> Interval:
-        """Of the rate over wordings."""
+        """Compute the interval of the rate over wordings."""
         centre, spread = self._drawn()
         low, high = np.quantile(_rate(centre, spread), [(1 - level) / 2, (1 + level) / 2])
         return float(low), float(high)
 
     def next(self, level: float = LEVEL) -> Interval:
-        """Where the rate of one further wording would lie, in so many cases."""
+        """Compute an interval for the rate of one further wording (a prediction interval)."""
         centre, spread = self._drawn()
         one = _expit(centre + spread * _draws(self.wordings, self.statements_n)[-1])
         low, high = np.quantile(one, [(1 - level) / 2, (1 + level) / 2])
         return float(low), float(high)
 
     def _drawn(self) -> tuple[Array, Array]:
-        """Centres and spreads that the estimates leave possible."""
+        """Draw centres and spreads that are compatible with the estimates, both (DRAWS,)."""
         normal, few, more, which, statements, _ = _draws(self.wordings, self.statements_n)
         rest = max(0.0, self.statements - self.noise)
-        # The share of the mixture: the mean of C / B in it, over 1 + this mean.
+        # Share of the draws with w + 1 degrees of freedom: mean(C / B) / (1 + mean(C / B)).
         share = rest / (rest + self.between) if rest else 0.0
         between = self.between / np.where(which < share, more, few)
         drawn = np.maximum(self.statements / statements, self.least)
@@ -103,10 +107,11 @@ class Spread:
 
 
 class _Logits(NamedTuple):
-    """Logits of the wordings' rates, some replies added, and what statements add to their errors.
+    """The logits of the wordings' rates, after some replies were added, and their variances.
 
-    own: the sum over wordings of the variance of each logit. both: the variance of their sum.
-    least: as `own` where every reply is independent.
+    values: (wordings,). own: the sum over wordings of each logit's variance by statements. both:
+    the variance by statements of the sum of the logits. least: `own` if every reply were
+    independent.
     """
 
     values: Array
@@ -116,7 +121,10 @@ class _Logits(NamedTuple):
 
 
 def _logits(hits: Array, sizes: Array, pooled: float, prior: float) -> _Logits:
-    """Return the logits of a table with `prior` replies at the pooled rate added to a wording."""
+    """Return the logits of a table, `prior` replies at the rate `pooled` added to each wording.
+
+    hits, sizes: (statements, wordings), the numbers of hits and of replies.
+    """
     k, n = hits.sum(0), sizes.sum(0)
     rates = (k + prior * pooled) / (n + prior)
     weight = n * rates * (1 - rates)
@@ -131,9 +139,10 @@ def _logits(hits: Array, sizes: Array, pooled: float, prior: float) -> _Logits:
 
 
 def _rare(sizes: Array, pooled: float, prior: float) -> float:
-    """By how much the variance of logits of few hits is more than the linearised one, at least 1.
+    """Return by what factor the linearised variance of logits of few hits is too small, at least 1.
 
-    Both are of the binomial distribution of hits among `sizes` replies at the pooled rate.
+    Both variances are those of the binomial distribution of hits among `sizes` replies at the
+    pooled rate. sizes: (wordings,).
     """
     from scipy import stats
 
@@ -149,10 +158,11 @@ def _rare(sizes: Array, pooled: float, prior: float) -> float:
 
 
 def spread(hits: Array, sizes: Array) -> Spread | None:
-    """Estimate from a table how far the wordings differ, and how far the statements matter.
+    """Estimate from a table how much the wordings differ, and how much the statements matter.
 
-    hits, sizes: (statements, wordings), replies that count as a hit, and replies; a cell may be
-    empty. None with fewer than two statements or two wordings that have replies.
+    hits, sizes: (statements, wordings), the number of replies that count as a hit, and of all
+    replies; a cell may be empty. Returns None if fewer than two statements or two wordings have
+    replies.
     """
     hits, sizes = np.asarray(hits, float), np.asarray(sizes, float)
     rows, columns = sizes.sum(1) > 0, sizes.sum(0) > 0
@@ -165,8 +175,8 @@ def spread(hits: Array, sizes: Array) -> Spread | None:
     prior = _PRIOR * unit
     found = _logits(hits, sizes, pooled, prior)
     between = noise = 0.0
-    if 0 < hits.sum() < sizes.sum():  # else no wording differs from any other
-        # As far as they were apart before replies were added.
+    if 0 < hits.sum() < sizes.sum():  # otherwise all wordings are equal
+        # Scaled back to how far apart they were before replies were added.
         apart = (found.values - found.values.mean()) * (n + prior) / n
         between = float((apart**2).sum()) / (wordings - 1) / wordings
         noise = (found.own - (found.both - found.own) / (wordings - 1)) / wordings**2
@@ -186,11 +196,12 @@ def spread(hits: Array, sizes: Array) -> Spread | None:
 
 @functools.lru_cache(maxsize=256)
 def _draws(wordings: int, statements: int) -> tuple[Array, ...]:
-    """Draw all random numbers for the intervals of so many wordings and statements.
+    """Draw all random numbers that the intervals need, six arrays of (DRAWS,).
 
-    Normals; chi-squares with w - 1 and with w + 1 degrees of freedom, both over w - 1; numbers
-    from 0 to 1, to choose between the two; chi-squares of statements over their degrees of freedom;
-    normals again. They are the same every time, each spread evenly over its distribution.
+    Normals; chi-squares with w - 1 and with w + 1 degrees of freedom for w wordings, both over w -
+    1; numbers from 0 to 1, to choose between these two; chi-squares of statements over their
+    degrees of freedom; normals again. They are the same every time, each spread evenly over its
+    distribution.
     """
     from scipy import special
 
@@ -202,7 +213,7 @@ def _draws(wordings: int, statements: int) -> tuple[Array, ...]:
     return special.ndtri(first), few, more, which, of_statements, special.ndtri(second)
 
 
-# An even grid: Gauss and Hermite's nodes are too few where wordings differ by many logits.
+# An even grid: Gauss-Hermite nodes would be too few if wordings differ by many logits.
 _NODES = np.linspace(-6, 6, 81)
 _WEIGHTS = np.exp(-(_NODES**2) / 2) / np.exp(-(_NODES**2) / 2).sum()
 
@@ -214,7 +225,10 @@ def _expit(x: Array) -> Array:
 
 
 def _rate(centre: Array, spread: Array) -> Array:
-    """Mean of the logistic function over a normal distribution."""
+    """Compute the mean of the logistic function over normal distributions.
+
+    centre, spread: (draws,), their means and standard deviations; returns (draws,).
+    """
     total = np.zeros_like(centre)
     for node, weight in zip(_NODES, _WEIGHTS, strict=True):
         total += weight * _expit(centre + spread * node)
@@ -222,12 +236,12 @@ def _rate(centre: Array, spread: Array) -> Array:
 
 
 def _table(sums: Array) -> tuple[Array, Array]:
-    """(…, 2 * wordings) sums -> hits and sizes, (…, wordings)."""
+    """Split sums (…, 2 * wordings) into hits and sizes, both (…, wordings)."""
     return sums[..., 0::2], sums[..., 1::2]
 
 
 def _value(sums: Array) -> Array:
-    """Return the mean over wordings, of those that have replies, of their shares."""
+    """Return the mean of the wordings' shares, over the wordings that have replies."""
     hits, sizes = _table(sums)
     with np.errstate(invalid="ignore", divide="ignore"):
         rates = np.where(sizes > 0, hits / sizes, 0.0)
@@ -241,7 +255,7 @@ def _interval(sums: Array) -> Interval | None:
         return None
     low, high = found.interval()
     rate = float(_value(sums.sum(0)))
-    # Replies that are all alike show no variance of statements, and count as one a statement.
+    # If all replies are alike, statements show no variance: each counts as one reply.
     if rate <= 0 or rate >= 1:
         statements = int((sizes.sum(1) > 0).sum())
         least, most = wilson(statements * rate, statements) or (0.0, 1.0)
@@ -261,7 +275,8 @@ def _over(
 ) -> Metric:
     """Make the mean of `{measure}` over the wordings of a panel, with its interval.
 
-    what: the share, in words. The rest are those of the measure."""
+    what: the share, in words. The other arguments are those of the measure.
+    """
 
     def units(outcomes: pd.DataFrame, by: list[str]) -> Units:
         own = find(measure).units(outcomes, [*by, *(["wording"] if "wording" not in by else [])])
@@ -302,7 +317,7 @@ METRICS = (
     _over(
         *("argues-for", 151, "share of essays that argue for the statement", "essays"),
         ("stance", "statement", "status"),
-        apart=("decode", "probe"),  # one frame is the statement alone and has one wording
+        apart=("decode", "probe"),  # one frame is only the statement and has a single wording
     ),
     _over(
         *("accuracy", 301, "share of choices that are right", "choices", _CHOICES),
