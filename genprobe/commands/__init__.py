@@ -31,7 +31,7 @@ _ORDER = (
 
 
 class _Files(click.Group):
-    """A group whose commands are the files of this folder, each with `command`."""
+    """A group of commands: each file of this folder defines one, called `command`."""
 
     def list_commands(self, context: click.Context) -> list[str]:
         found = [path.stem for path in Path(__file__).parent.glob("[a-z]*.py")]
@@ -46,7 +46,7 @@ class _Files(click.Group):
     def resolve_command(
         self, context: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click does, with a guess at what was meant by a name that is no command's."""
+        """Find the command as click does; for an unknown name, suggest one that may be meant."""
         name = args[0]
         near = difflib.get_close_matches(name, self.list_commands(context), 1)
         if near and name != near[0] and self.get_command(context, name) is None:
@@ -78,10 +78,10 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command line; print every error that a user can correct as one line."""
-    # Records and rows hold no reference cycles. Python's default, to look for cycles after every
-    # 700 new objects, takes a seventh of a run's time.
+    # Records and rows have no reference cycles. By default Python searches for cycles after every
+    # 700 new objects, which takes a seventh of a run's time.
     gc.set_threshold(50_000)
-    # `-v` also among other letters, as in `-qv`.
+    # `-v` can be combined with other letters, as in `-qv`.
     shown = any(re.fullmatch(r"--verbose|-[qv]*v[qv]*", word) for word in sys.argv[1:])
     try:
         if sys.stdout is None:
@@ -91,10 +91,10 @@ def main() -> None:
     except (click.exceptions.Abort, KeyboardInterrupt):
         code = say("stopped; run the same command again to resume", 130)
     except BrokenPipeError:
-        sys.stderr.close()  # the reader of the pipe stopped reading; that is no error
+        sys.stderr.close()  # the program that reads our output has ended; that is no error
         code = 0
     except OSError as error:
-        # Errors of files are InputErrors, so this is standard output on a full disk.
+        # Errors of named files are InputErrors, so this is standard output, as on a full disk.
         if shown or error.filename is not None:
             raise
         with contextlib.suppress(OSError):
@@ -116,7 +116,7 @@ def main() -> None:
 
 
 def _least(context: click.Context) -> str:
-    """Return a command line with all required arguments."""
+    """Return an example of the command line with all required arguments."""
     words = [context.command_path]
     for parameter in context.command.params:
         if parameter.required:

@@ -1,4 +1,4 @@
-"""What the commands that ask chat models share: options, several models, the run."""
+"""Shared code of the commands that ask chat models: options, several models, the run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from genprobe.errors import Caution, EngineError, InputError
 
 FAILED = 3  # exit code of a finished run in which requests failed
 
-# Options that are passed on to the model.
+# Options that change what the model receives: thinking, arguments of templates and of requests.
 TOLD = together(
     click.option(
         "--thinking",
@@ -121,14 +121,14 @@ def ask_and_score(
     for folder in folders:
         ask.note(f"run folder: {folder}")
     for line in left:
-        # The last lines, because the table above lacks these requests.
+        # Printed last, because the table above lacks these requests.
         ask.note(Caution(line))
         code = code or FAILED
     return code
 
 
 def _models(given: tuple[str, ...], more: str | None) -> tuple[list[str | None], dict[str, Any]]:
-    """Return (names of the models, models that a file describes, by name)."""
+    """Return the names of all models, and those that the file `more` describes, by name."""
     from genprobe.resources import models
 
     known: dict[str, Any] = {}

@@ -60,7 +60,7 @@ class Bar:
         if self.quiet:
             return
         if what != self.what:
-            from tqdm import tqdm  # transformers needs it anyway
+            from tqdm import tqdm  # installed with transformers
 
             self.close()
             self.what, self.more = what, self.more if what == "asking" else ""

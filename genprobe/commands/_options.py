@@ -176,7 +176,7 @@ def varied(instruct: bool = True) -> Option:
     return together(*options)
 
 
-# Options about a model that writes texts which people then read.
+# Options of commands that have a model write texts for people to check.
 WRITER = together(
     *(ASKED[name] for name in ("model", "engine", "base_url", "concurrency", "engine_args"))
 )
@@ -201,7 +201,10 @@ def writer(command: str, given: dict[str, Any], note: Callable[[str], None]) -> 
 
 
 def drawn(samples: int, temperature: str, top_p: float, max_tokens: int) -> Option:
-    """Make the options of sampling from a command's defaults. temperature: its default in words."""
+    """Make the options of sampling, with a command's defaults.
+
+    temperature: the default in words, as the help shows it.
+    """
     return together(
         click.option(
             "--samples",

@@ -106,9 +106,9 @@ def compare_(
 ) -> None:
     """Compare classifiers on labelled texts: accuracy, calibration and cost.
 
-    Without CARDs, all classifiers are compared that come with genprobe, need no download and read a
+    Without CARD, genprobe compares all its own classifiers that need no download and read a
     language of the texts. `people` is Cohen's kappa with the given labels; a second table has the
-    kappa of every two classifiers. Costs are for 1,000 texts: seconds of one core, or a model's
+    kappa of each pair of classifiers. Costs are for 1,000 texts: seconds of one core, or a model's
     tokens, with their price if --price is given. A model judges in two wordings, with the labels in
     both orders.
     """

@@ -86,9 +86,9 @@ def command(
     model and revision. Prints the correlation and a cross-table of what a model says and what it
     prefers, item by item, for every reading and scorer.
 
-    With --matrix, the runs can be of any tasks. Prints the correlation of every two ways of
-    measuring, as measured and corrected for noise, as a matrix, and a sentence that explains it
-    (docs/wordings.md). Other formats have a row for every two.
+    With --matrix, the runs can be of any tasks. Prints a matrix of the correlations between the
+    ways of measuring, as measured and corrected for noise, and a sentence that explains it
+    (docs/wordings.md). Other formats have a row for each pair.
     """
     from genprobe.analysis import compare, paradigm_runs
     from genprobe.render import formats
@@ -128,7 +128,7 @@ def command(
 
 
 def _print_matrix(runs: Sequence[Path], by: Sequence[str], form: str) -> None:
-    """Correlate every two ways of measuring; print the correlations as a matrix or as rows."""
+    """Print the correlations between all ways of measuring, as a matrix or as rows."""
     import shutil
 
     from genprobe.analysis import matrix

@@ -137,9 +137,9 @@ def _ask(prompt: str) -> str:
 def extract(source: Path, rules: str, out: Path | None, quiet: bool) -> None:
     """Extract identity and attribute from sentences.
 
-    FILE has a column `sentence`, or a column `answer` with several sentences separated by commas,
-    of which each becomes a row. Added are identity, attribute, rule, confidence and, if nothing was
-    extracted, the reason.
+    FILE has a column `sentence`, or a column `answer` with several sentences separated by commas;
+    each sentence becomes a row. The columns identity, attribute, rule and confidence are added and,
+    if nothing was extracted, the reason.
     """
     from collections import Counter
 

@@ -63,7 +63,10 @@ def command(
 
 
 def _problems(run: Run, where: str, quiet: bool) -> int:
-    """Print what is wrong with a run folder, each line after `where`; else that it is whole."""
+    """Print what is wrong with a run folder, or that it is whole; return the number of problems.
+
+    where: text that begins each line.
+    """
     problems = run.verify()
     for problem in problems:
         click.echo(clean(f"{where}{problem}"))
@@ -80,7 +83,10 @@ def _problems(run: Run, where: str, quiet: bool) -> int:
 def _recomputed(
     run: Run, where: str, reviewed: Path | None, people: Path | None, quiet: bool
 ) -> int:
-    """Print which stored figures differ when they are computed again."""
+    """Print which stored figures differ when they are computed again; return their number.
+
+    where: text that begins each line.
+    """
     from genprobe.analysis import recompute as again
 
     found = again.recompute(run, reviewed, people)

@@ -1,20 +1,21 @@
-"""How far reviewers agree: raw, Cohen, Fleiss, Krippendorff, and each with themselves.
+"""Compute how far reviewers agree with one another (four coefficients) and with themselves.
 
-Missing answers are allowed. With r_i answers to item i, r_ik of them of category k:
+Missing answers are allowed. If item i has r_i answers, of which r_ik are of category k:
 
-- `agreement`: mean over items with two answers or more of the share of their pairs that agree,
-  a_i = sum_k r_ik (r_ik - 1) / (r_i (r_i - 1)).
+- `agreement`: the mean of a_i = sum_k r_ik (r_ik - 1) / (r_i (r_i - 1)), the share of pairs of
+  answers to item i that agree, over the items with two or more answers.
 - `cohen-kappa` of two reviewers (Cohen 1960, Educ. Psychol. Meas. 20:37), over the items that both
-  answered; without a pair in its cell the mean over all pairs (Light 1971, Psychol. Bull. 76:365).
-- `fleiss-kappa` (Fleiss 1971, Psychol. Bull. 76:378), for missing answers as in Gwet (2014,
-  Handbook of Inter-Rater Reliability, 4th ed., ch. 2): chance is that of the mean over all answered
-  items of r_ik / r_i.
+  answered. If the cell does not name two reviewers, the mean over all pairs of reviewers (Light
+  1971, Psychol. Bull. 76:365).
+- `fleiss-kappa` (Fleiss 1971, Psychol. Bull. 76:378), with missing answers as in Gwet (2014,
+  Handbook of Inter-Rater Reliability, 4th ed., ch. 2): agreement by chance is computed from the
+  mean of r_ik / r_i over all answered items.
 - `krippendorff-alpha`, nominal (Krippendorff 2011, Computing Krippendorff's Alpha-Reliability).
-- `self-agreement`: share of repeated items that a reviewer answered as the first time.
+- `self-agreement`: the share of repeated items that a reviewer answered as the first time.
 
-All are functions of sums over items, so an interval is one bootstrap over items (`stats`). A
-coefficient has no value where chance alone would agree always (only one category was used); a
-resample of that kind counts as full agreement.
+All are functions of sums over items, so an interval is one bootstrap over items
+(`statistics.bootstrap`). A coefficient has no value if chance alone would always agree (only one
+category was used). A resample in which this is so counts as full agreement.
 """
 
 from __future__ import annotations
@@ -44,15 +45,17 @@ Value = Callable[[Array], Array]
 def agreement(
     paths: Sequence[str | Path], meant: Callable[[str, str], str] | None = None
 ) -> Scores:
-    """Compute how far reviewers agree, by question, and by language where there is a column `lang`.
+    """Compute how far reviewers agree, by question, and by language if there is a column `lang`.
 
     paths: files with the columns `item, reviewer, question, answer`, or their usual other names
-    (`item, rater, label`; outcomes/votes.py). Together they are one table. Without a column of
+    (`item, rater, label`; outcomes/votes.py). They are read as one table. Without a column of
     questions there is one question, `label`. An empty answer is missing; case does not matter.
-    meant: question and answer -> the answer that is compared, where several words mean one.
+    meant: a function of question and answer that returns the answer to compare, for answers that
+    can be given in several words.
 
-    A second answer of a reviewer to the same item is a repeat, or one that `repeat` marks. Answers
-    of an adjudicator are left out. Raises InputError, with the row, for what cannot be read.
+    An answer is a repeat if the column `repeat` marks it, or if it is the second one of a reviewer
+    to the same item. Answers of an adjudicator are left out. Raises InputError, with the row, for a
+    row that cannot be read.
     """
     sources = list(dict.fromkeys(map(Path, paths)))
     rows = [row for path in sources for row in _rows(path)]
@@ -83,7 +86,7 @@ def _rows(path: Path) -> Iterable[dict[str, Any]]:
 
 
 def _signer(paths: Sequence[Path]) -> Callable[[str], str]:
-    """Metric -> the signature of its scores over these files."""
+    """Return a function that makes the signature of a metric computed from these files."""
     sign = file_signer(paths, {})
     return lambda metric: sign(f"{metric}/{VERSION}-{BOOTSTRAP}")
 
@@ -94,7 +97,10 @@ def _scores(
     sign: Callable[[str], str],
     several: bool,
 ) -> list[Score]:
-    """Score one question, in all languages or in one. several: reviewers, in some language."""
+    """Compute the scores of one question, in all languages or in one.
+
+    several: whether the question has several reviewers, in whatever language.
+    """
     answers, again, reviewers = tables(rows)
     readers = (answers >= 0).sum(1)
     scores = []
@@ -128,7 +134,7 @@ def _scores(
     add("agreement", {}, raw_units(counts), statistics.ratio, left)
     if several:
         add("cohen-kappa", {}, pair_units(answers, k), functools.partial(cohen, k=k), left)
-        # An item that one has read tells of how often a category is used, and counts.
+        # Items with one answer count too: they show how often each category is used.
         some = fleiss_units(counts if (readers > 1).any() else counts[:0])
         add("fleiss-kappa", {}, some, fleiss, 0 if len(some) else left)
         add("krippendorff-alpha", {}, alpha_units(counts), alpha, left)
@@ -146,7 +152,10 @@ def _scores(
 
 
 def tables(rows: Iterable[dict[str, Any]]) -> tuple[Array, Array, list[str]]:
-    """First and second readings, each (items, reviewers) numbers of categories, -1 for none."""
+    """Return first readings, second readings and the names of the reviewers.
+
+    Readings are arrays (items, reviewers) of category numbers, with -1 for no answer.
+    """
     rows = list(rows)
     # The same name in two languages is two items.
     names = dict.fromkeys((row.get("lang"), row["item"]) for row in rows)
@@ -163,11 +172,11 @@ def tables(rows: Iterable[dict[str, Any]]) -> tuple[Array, Array, list[str]]:
     return first, again, reviewers
 
 
-# --- additive statistics per item, and values of their sums. counts: (items, categories)
+# --- additive statistics of items, and coefficients from their sums; counts: (items, categories)
 
 
 def raw_units(counts: Array) -> Array:
-    """(a_i, 1) of the items with two answers or more."""
+    """Return the columns a_i and 1 for each item with two or more answers."""
     r = counts.sum(1)
     counts, r = counts[r > 1], r[r > 1]
     agree = (counts * (counts - 1)).sum(1) / (r * (r - 1))
@@ -175,7 +184,11 @@ def raw_units(counts: Array) -> Array:
 
 
 def fleiss_units(counts: Array) -> Array:
-    """(a_i or 0, two answers or more?, r_ik / r_i, 1) of the items with an answer."""
+    """Return the statistics of Fleiss' kappa for each item with an answer.
+
+    Columns: a_i (0 for one answer), whether there are two or more answers, r_ik / r_i for each
+    category k, and 1.
+    """
     r = counts.sum(1)
     counts, r = counts[r > 0], r[r > 0]
     agree = (counts * (counts - 1)).sum(1) / np.maximum(r * (r - 1), 1)
@@ -189,7 +202,10 @@ def fleiss(sums: Array) -> Array:
 
 
 def alpha_units(counts: Array) -> Array:
-    """(agreeing pairs / (r_i - 1), r_ik) of the items with two answers or more."""
+    """Return the statistics of Krippendorff's alpha for each item with two or more answers.
+
+    Columns: the number of agreeing ordered pairs / (r_i - 1), and r_ik for each category k.
+    """
     r = counts.sum(1)
     counts, r = counts[r > 1], r[r > 1]
     agree = (counts * (counts - 1)).sum(1) / (r - 1)
@@ -205,10 +221,10 @@ def alpha(sums: Array) -> Array:
 
 
 def pair_units(answers: Array, k: int) -> Array:
-    """Return what the kappa of each pair of reviewers sums, by item.
+    """Return the statistics of Cohen's kappa for each item with two or more answers.
 
-    For items with two answers or more: (items, pairs * (2 + 2 k)), which holds for each pair
-    whether both answered, whether they agree, and the category of one and of the other.
+    The array is (items, pairs * (2 + 2 k)). For each pair of reviewers it has: whether both
+    answered, whether they agree, and indicators of the category of the one and of the other.
     """
     answers = answers[(answers >= 0).sum(1) > 1]
     parts = []
@@ -217,11 +233,11 @@ def pair_units(answers: Array, k: int) -> Array:
         one, other = (np.equal.outer(answers[:, c], np.arange(k)) & both[:, None] for c in (a, b))
         agree = both & (answers[:, a] == answers[:, b])
         parts.append(np.column_stack([both, agree, one, other]).astype(float))
-    return np.concatenate(parts, 1) if parts else np.zeros((0, 0))  # one reviewer
+    return np.concatenate(parts, 1) if parts else np.zeros((0, 0))  # there is only one reviewer
 
 
 def cohen(sums: Array, k: int) -> Array:
-    """Kappa of a pair, or the mean over the pairs that have one."""
+    """Compute Cohen's kappa of a pair, or the mean over the pairs that have a kappa."""
     parts = sums.reshape(*sums.shape[:-1], -1, 2 + 2 * k)
     n = parts[..., 0]
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -232,7 +248,7 @@ def cohen(sums: Array, k: int) -> Array:
 
 
 def _beyond_chance(observed: Array, expected: Array) -> Array:
-    """(observed - expected) / (1 - expected); NaN where chance agrees always, or for nothing."""
+    """Compute (observed - expected) / (1 - expected); NaN if chance always agrees or is unknown."""
     rest = 1 - expected
     return np.where(rest > 1e-12, (observed - expected) / rest, np.nan)
 

@@ -1,7 +1,8 @@
-"""What reviewers answered: `collect` takes it back, `resolve` makes labels of it.
+"""Collect the answers of reviewers: `collect` reads their sheets, `resolve` turns them into labels.
 
-What comes back is checked against the key of `review.export`, becomes one table (`COLUMNS`), and a
-judge like any other: `judgments/reviewed-<question>.jsonl` in the runs.
+The sheets are checked against the key file of `sample.export`. The answers become one table
+(`COLUMNS`). The labels become judgments of the runs, like those of any other judge:
+`judgments/reviewed-<question>.jsonl`.
 """
 
 from __future__ import annotations
@@ -25,21 +26,22 @@ from genprobe.runs.run import Run
 from genprobe.text.display import alike, clean
 
 ADJUDICATOR = "adjudicator"
-SETTLED = "adjudicated"  # the rule of what an adjudicator said
-VERSION = "1"  # of the rules that make labels of answers
-# The table of what was answered: one row an item, reviewer and question, and repeat. `label` is the
-# judge's answer to the question; `group` the probe or domain; `repeat` 1 for the second reading.
+SETTLED = "adjudicated"  # the rule of a label that an adjudicator gave
+VERSION = "1"  # of the rules that turn answers into labels
+# The columns of the table of answers, which has one row per item, reviewer, question and reading.
+# `label` is the judge's answer to the question, `group` the probe or domain, and `repeat` 1 for the
+# second reading.
 COLUMNS = (
     *("item", "reviewer", "question", "answer", "repeat", "run", "request", "model", "lang"),
     *("group", "label", "weight", "stratum", "comment"),
 )
-ONLY = "only "  # begins the stratum of a reply that was drawn from those of one kind alone
+ONLY = "only "  # begins the stratum of a reply if only replies of one kind were sampled
 
 Row = dict[str, Any]
 
 
 def item_id(spec: str, request: str) -> str:
-    """Name a reply, the same in every export. spec: `Spec.hash`."""
+    """Return the id of a reply, which is the same in every export. spec: `Spec.hash`."""
     return f"i{digest([spec, request], 12)}"
 
 
@@ -49,10 +51,11 @@ def prints(cells: Iterable[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class Problem:
-    """What is wrong in a file that came back.
+    """A problem in a sheet of a reviewer.
 
-    row: as a spreadsheet numbers it. name: of the row in the export, where the problem is that
-    something is missing; many such of a file are told in one line, by `missing`.
+    row: its number in a spreadsheet; None for the whole file. what: the problem in words. name: the
+    name of the row in the export, if something is missing. missing: what is missing; many rows of a
+    file that lack the same are reported in one line.
     """
 
     file: str
@@ -66,13 +69,13 @@ class Problem:
         return clean(f"{where}: {self.what}")
 
 
-_FEW = 5  # rows with something missing that are named one by one
+_FEW = 5  # more rows that lack the same are reported in one line
 
 
 def told(problems: Sequence[Problem]) -> list[str]:
     """Write problems as lines, by file and row.
 
-    What is missing in many rows of a file is one line, with their number.
+    If many rows of a file lack the same, there is one line with their number.
     """
     files = list(dict.fromkeys(problem.file for problem in problems))
     problems = sorted(problems, key=lambda p: (files.index(p.file), p.row or 0))
@@ -93,11 +96,11 @@ def told(problems: Sequence[Problem]) -> list[str]:
 
 @dataclass(frozen=True)
 class Collected:
-    """What `collect` took back.
+    """The result of `collect`.
 
-    rows: the table, `COLUMNS`. problems: what is missing, malformed or changed. judged: run folder
-    -> question -> number of labels written to its judgments. kept: number of labels that were
-    there before and stay: an adjudicator's, and those of other exports.
+    rows: the table (`COLUMNS`). problems: what is missing, malformed or changed. judged: run folder
+    -> question -> number of labels now in its judgments. kept: number of earlier labels that were
+    kept: those of an adjudicator, and those of other exports.
     """
 
     rows: list[Row]
@@ -109,14 +112,19 @@ class Collected:
 def collect(
     paths: Sequence[str | Path], key: str | Path | None = None, out: str | Path | None = None
 ) -> Collected:
-    """Take back what reviewers answered, check it against the key, write the table to `out`.
+    """Read the reviewers' sheets, check them against the key, and write the table to `out`.
 
-    key: of the export; the one beside the files where None. A good row counts whatever is wrong
-    with others. A row whose texts were changed does not: its answer may belong to another text.
-    The answers also become judgments of the runs, where the key finds them. What an adjudicator
-    settled, in the table that `out` is or in the runs, stays where these sheets do not settle it:
-    a sheet that is imported again undoes nothing. InputError for a key that is none, or a table
-    that cannot be written.
+    paths: the sheets. key: the key file of the export; None for the one beside the sheets. out: the
+    table to write, if any.
+
+    Each correct row is used, whatever is wrong with others. A row whose texts were changed is not
+    used, because its answer may belong to another text. The labels are also written as judgments of
+    the runs, if these are found.
+
+    An adjudicator's labels that are already in `out` or in the runs are kept, unless these sheets
+    have an adjudicator's answer to the same question: to import a sheet again undoes nothing.
+
+    Raises InputError if the key is missing or not a key, or if the table cannot be written.
     """
     key = _beside(paths) if key is None else Path(key)
     known = _read_key(key)
@@ -140,13 +148,16 @@ def collect(
 
 
 def _settled(out: str | Path | None, rows: Sequence[Row]) -> list[Row]:
-    """Return the adjudicator's rows of the old table that the new rows do not settle themselves."""
+    """Return the adjudicator's rows of the old table that the new rows do not replace.
+
+    Only rows about items and questions of the new rows are returned.
+    """
     if out is None or not Path(out).is_file():
         return []
     try:
         before = read_table(out)
     except InputError:
-        return []  # no table of ours
+        return []  # not a table of `collect`
     mine = {(row["item"], row["question"]) for row in rows}
     spoken = {(r["item"], r["question"]) for r in rows if r["reviewer"] == ADJUDICATOR}
     return [
@@ -157,13 +168,16 @@ def _settled(out: str | Path | None, rows: Sequence[Row]) -> list[Row]:
 
 
 def _beside(paths: Iterable[str | Path]) -> Path:
-    """Find `out-key.json` for `out.csv` and `out-reviewer1.csv`; else the only key beside them."""
+    """Find the key file: `out-key.json` for `out.csv` and `out-reviewer1.csv`.
+
+    If there is none, and only one other key file is beside the sheets, it is that one.
+    """
     for path in map(Path, paths):
         if not path.exists():
             raise InputError(f"{path}: there is no such file")
     bases = {path.with_name(re.sub(r"-reviewer\d+$", "", path.stem)) for path in map(Path, paths)}
     found = [key for base in sorted(bases) if (key := Path(f"{base}-key.json")).exists()]
-    if not found:  # files come back under other names
+    if not found:  # the sheets may have been renamed
         found = sorted({key for path in map(Path, paths) for key in path.parent.glob("*-key.json")})
     if len(found) != 1:
         what = f"{len(found)} keys lie" if found else "no key of the export (FILE-key.json) is"
@@ -186,7 +200,7 @@ def _read_key(path: Path) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Reading:
-    """A row that came back. answers: question -> answer, None for one that was reported."""
+    """A row of a sheet. answers: question -> answer; None if its problem has been reported."""
 
     name: str
     file: str
@@ -198,7 +212,7 @@ class _Reading:
 def _readings(
     file: str, sheet: sheets.Sheet, key: Mapping[str, Any], problems: list[Problem]
 ) -> Iterator[_Reading]:
-    """Check the rows of a file; add what is wrong with one to the problems."""
+    """Check the rows of a sheet, and add their problems to `problems`."""
 
     def problem(row: int, what: str) -> None:
         problems.append(Problem(file, row, what))
@@ -241,7 +255,7 @@ def _readings(
 def _columns(
     sheet: sheets.Sheet, key: Mapping[str, Any], problem: Callable[[int, str], None]
 ) -> dict[str, int]:
-    """Column -> its place in the sheet, whatever the order."""
+    """Find the columns of a sheet: name -> index. Reports missing, repeated and unknown ones."""
     names = {sheets.head_key(head): name for name, head in key["heads"].items()}
     at: dict[str, int] = {}
     for index, head in enumerate(sheet.heads):
@@ -263,7 +277,7 @@ def _columns(
 def _rows(
     key: Mapping[str, Any], came: Mapping[str, Sequence[_Reading]], problems: list[Problem]
 ) -> Iterator[Row]:
-    """Make the rows of the table in the order of the key; what is missing is a problem."""
+    """Make the rows of the table in the order of the key; report what is missing as problems."""
     reviewers = {key["rows"][name][0] for name in came}
     for reviewer in dict.fromkeys(row[0] for row in key["rows"].values()):
         if reviewer not in reviewers:
@@ -296,7 +310,7 @@ def _rows(
 
 
 def _answer(question: str, readings: Sequence[_Reading], problems: list[Problem]) -> str | None:
-    """Return the one answer of a row that may have come back several times, or None."""
+    """Return the answer of a row, which may occur in several sheets; None if none or several."""
     first = readings[0]
     found = {one.answers[question]: one for one in readings if one.answers.get(question)}
     if len(found) > 1:
@@ -313,9 +327,10 @@ def _answer(question: str, readings: Sequence[_Reading], problems: list[Problem]
 def _judge(
     key: Mapping[str, Any], path: Path, rows: Sequence[Row], problems: list[Problem]
 ) -> tuple[dict[str, dict[str, int]], int]:
-    """Write the reviewed labels as judgments of the runs.
+    """Write the reviewers' labels as judgments of the runs.
 
-    Returns folder -> question -> number of labels, and how many of them were there before.
+    path: the key file, as runs may be beside it. Returns folder -> question -> number of labels,
+    and how many of the labels are earlier ones that were kept.
     """
     kept = 0
     asked_of = {about["request"] for about in key["items"].values()}
@@ -348,8 +363,9 @@ def _write(
 ) -> tuple[int, int]:
     """Write the labels of a question to a run.
 
-    Returns how many labels stand there now, and how many of them were there before: an
-    adjudicator's that these labels do not settle, and those of replies not in `asked_of`.
+    asked_of: requests in this export. Returns how many labels the run has now, and how many of them
+    are earlier ones that were kept: an adjudicator's that these labels do not replace, and those of
+    replies that are not in `asked_of`.
     """
     judge = f"reviewed-{question}"
     found = {
@@ -373,7 +389,7 @@ def _write(
     }
     found |= stay
     judgments = [found[request.id] for request in run.requests() if request.id in found]
-    # It reads no decode as a whole: a reply that nobody reviewed is not an unjudged one.
+    # `reads` is empty, so that replies that nobody reviewed do not count as unjudged.
     signature = f"{VERSION}-{digest([judgment.to_json() for judgment in judgments], 12)}"
     return run.write_judgments(judge, signature, judgments, reads=()), len(stay)
 
@@ -383,11 +399,12 @@ def _write(
 
 @dataclass(frozen=True)
 class Reviewed:
-    """What reviewers say of one item.
+    """The answers of all reviewers to a question about one item.
 
-    rule: `adjudicated`; `single` (one reviewer), `agreed`, `majority` (more than half), or `open`
-    (no label). votes: answer -> reviewers, the adjudicator's alone where there is one. differ:
-    reviewers, the adjudicator apart, gave different answers. label_judge: the judge's label.
+    rule: how the label was found: `adjudicated`, `single` (one reviewer), `agreed`, `majority`
+    (more than half), or `open` (no label). votes: answer -> number of reviewers; if an adjudicator
+    answered, only this answer. differ: whether reviewers other than the adjudicator gave different
+    answers. label_judge: the judge's label.
     """
 
     item: str
@@ -404,7 +421,7 @@ class Reviewed:
 
 
 def read_table(path: str | Path) -> list[Row]:
-    """Read the rows of a table that `collect` wrote. InputError, with the row, for a bad one."""
+    """Read the rows of a table that `collect` wrote. Raises InputError for a malformed row."""
     rows = []
     for number, row in files.numbered_rows(path):
         try:
@@ -420,9 +437,9 @@ def read_table(path: str | Path) -> list[Row]:
 
 
 def resolve(rows: Iterable[Row]) -> list[Reviewed]:
-    """One label an item and question: the adjudicator's, else the majority's, else none.
+    """Return one label per item and question: the adjudicator's, else the majority's, else none.
 
-    A reviewer's first reading counts; the repeat is only for agreement with oneself.
+    Only first readings count. Repeats serve to measure how far reviewers agree with themselves.
     """
     items: dict[tuple[str, str], list[Row]] = {}
     for row in rows:

@@ -1,8 +1,8 @@
 """Compute the corrected rates of a run from its outcomes and the answers of a review, by cell.
 
-This module selects the replies of each rate and their labels by people, and computes NegRate of
-templates, NegRate by people alone, and the errors of each judge. The correction itself is in
-`correction`.
+This module selects the replies of each rate and the labels that reviewers gave them. It also
+computes NegRate of templates, NegRate by reviewers alone, and the errors of each judge. The
+correction itself is in `correction`.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ NEGRATES = {
     "regard": "negrate-regard",
 }  # question -> name of the rate of templates
 BY_PEOPLE = "by-people"
-IN_PART = "reviewed in part"  # templates with a story that has no verdict
+IN_PART = "reviewed in part"  # the reason for leaving out templates with a story without a verdict
 
 
 @dataclass(frozen=True)
 class Rate:
-    """Hold one cell of a corrected rate: the cell's columns and values, and the rate.
+    """A corrected rate in one cell.
 
-    It names the judge's column (`negrate` for templates) and the value counted as positive, counts
-    exclusions by reason, and the reviewed replies without a verdict because their reviewers are
-    split (for templates: because some story has no verdict). The latter are measured, but count
-    as not reviewed.
+    by: columns and values of the cell. column: the judge's column (`negrate` for templates).
+    positive: the value counted as positive. excluded: exclusions by reason. split: number of
+    reviewed replies without a verdict, because their reviewers are split (for templates: because
+    some story has no verdict); they are measured, but count as not reviewed. rate: the rate.
     """
 
     by: dict[str, JSON]
@@ -69,9 +69,9 @@ def rates(
     as the truth; if they are split, the reply counts as not reviewed. Intervals are clustered
     (`metrics.cluster`).
 
-    column `says`: what the answer means for the statement. positive is then `endorsed` or
-    `recognised`, the question to the reviewers is `answer`, and the rate is a share of all replies
-    to the probes that measure it; an unclear reply is not positive.
+    The column `says` is special: it is what the answer means for the statement. `positive` is then
+    `endorsed` or `recognised`, the question to the reviewers is `answer`, and the rate is a share
+    of all replies to the probes that measure it; an unclear reply is not positive.
 
     Raises InputError for a missing column, a reviewed reply that is not in the outcomes, or no
     review at all.
@@ -106,8 +106,8 @@ def template_rates(
     majority, and its weight is that of any of them. Templates must therefore have been sampled
     whole, as `review.export` does.
 
-    column: `sentiment`, or a chat model's `llm_sentiment` or `llm_regard`, if people were asked the
-    same question. All else as in `rates`.
+    column: `sentiment`, or a chat model's `llm_sentiment` or `llm_regard`, if the reviewers were
+    asked the same question. The other arguments are those of `rates`.
     """
     _needs(outcomes, ("status", "statement", "request", column), "the outcomes")
     counts = (_left_out(outcomes, column) == "").to_numpy(bool)
@@ -125,9 +125,10 @@ def _templates(
     negative: Array,
     by: Sequence[str],
 ) -> pd.DataFrame:
-    """Label the templates by a judge and by people, one row each, in the form `_rates` takes.
+    """Label the templates by a judge and by reviewers, one row each, in the form `_rates` takes.
 
-    counts, negative: (stories,), which stories count, and which of these the judge calls negative.
+    counts, negative: boolean arrays (stories,): which stories count, and which of these the judge
+    calls negative.
     """
     verdicts = _verdicts(outcomes, reviewed, question, pd.Series("negative", outcomes.index))
     seen = counts & ~np.isnan(verdicts["__truth"])
@@ -157,13 +158,14 @@ def _templates(
 def by_people(
     outcomes: pd.DataFrame, reviewed: pd.DataFrame, by: Sequence[str] = (), level: float = LEVEL
 ) -> list[Score]:
-    """Compute NegRate from people's answers alone, and how often their two answers differ.
+    """Compute NegRate from reviewers' answers alone, and how often their two answers differ.
 
-    Cells `rate`: `negrate` (by people's sentiment) and `negrate-regard` (by their regard), over
-    templates whose counting stories were all reviewed; `felt-or-shown`, the share of stories
-    called negative in only one of the two answers, over stories with both. The review's weights
-    make them rates of the run. n: the number reviewed. A story counts if it passed the story
-    checks, whatever a classifier says. Arguments as in `rates`; signatures are empty.
+    The values of the column `rate` are: `negrate` (by the reviewers' sentiment) and
+    `negrate-regard` (by their regard), over templates of which all stories that count were
+    reviewed; and `felt-or-shown`, the share of stories called negative in only one of the two
+    answers, over stories with both answers. The review's weights make these rates of the whole run.
+    n is the number reviewed. A story counts if it passed the story checks, whatever a classifier
+    says of it. Arguments as in `rates`; signatures are empty.
     """
     told = not_told(outcomes.assign(sentiment="read"))
     counts = (told == "").to_numpy(bool)
@@ -227,12 +229,12 @@ _ASKED = {
 def scores(outcomes: pd.DataFrame, reviewed: pd.DataFrame, by: Sequence[str] = ()) -> list[Score]:
     """Compute the rates that a review can correct, as measured and as corrected.
 
-    Arguments as in `rates`. Each rate is a cell `rate` with the metrics `measured` (of n replies),
-    `ppi`, `rg` and `judge-accuracy` (on the same replies; its n is the number reviewed). For
-    stories NegRate is included (`template_rates`) if templates have labels, next to the rate by
-    people alone (`by_people`). The errors of each judge follow: cells `judge` and `reviewed` (the
-    label that people gave to n replies), with the shares of the judge's labels (`confusion`).
-    Signatures are empty.
+    Arguments as in `rates`. Each rate is a value of the column `rate`, with the metrics `measured`
+    (of n replies), `ppi`, `rg` and `judge-accuracy` (on the same replies; its n is the number
+    reviewed). For stories, NegRate is included (`template_rates`) if templates have labels, next to
+    the rate by reviewers alone (`by_people`). The errors of each judge follow: cells with the
+    columns `judge` and `reviewed` (the label that reviewers gave to n replies), and the shares of
+    the judge's labels among them (`confusion`). Signatures are empty.
 
     Raises InputError if no question of the review corrects a rate of these outcomes.
     """
@@ -268,10 +270,11 @@ def scores(outcomes: pd.DataFrame, reviewed: pd.DataFrame, by: Sequence[str] = (
 def story_errors(
     outcomes: pd.DataFrame, reviewed: pd.DataFrame
 ) -> dict[tuple[str, str], tuple[float, float, float, float]]:
-    """Count a classifier's errors among the reviewed stories, by classifier and language.
+    """Count a classifier's errors among the reviewed stories.
 
-    For truly negative stories and for the others: the number called negative and the total, in
-    the form of `corrected.known_errors`. Stories are weighted by the review's weights (mean 1).
+    Returns (classifier, language) -> four numbers in the form of `corrected.known_errors`: of the
+    truly negative stories, those called negative and all; of the others, those called negative and
+    all. Stories are weighted by the review's weights (mean 1).
     """
     negative = pd.Series("negative", outcomes.index)
     verdicts = _verdicts(outcomes, reviewed, "sentiment", negative)
@@ -300,12 +303,12 @@ def story_errors(
 def confusion(
     outcomes: pd.DataFrame, reviewed: pd.DataFrame, column: str, by: Sequence[str] = ()
 ) -> list[Score]:
-    """Compute the shares of the judge's labels among replies with each label by people.
+    """Compute the shares of the judge's labels among the replies with each true label.
 
-    A reply's true label is that of most of its reviewers. Left out are replies with split
-    reviewers, replies that the judge has not read, and stories that do not count. Wilson
-    intervals; the review's weights are not used, since each row is about one true label.
-    Arguments as in `rates`.
+    The true label of a reply is the one that most of its reviewers gave. Left out are replies whose
+    reviewers are split, replies that the judge has not read, and stories that do not count.
+    Intervals are Wilson's. The review's weights are not used, since each row is about one true
+    label. Arguments as in `rates`.
     """
     question = column.removeprefix("llm_")
     votes = _reviews(outcomes, reviewed, question).groupby("__row")["answer"]
@@ -323,7 +326,7 @@ def confusion(
             low, high = interval or (None, None)
             by_cell: dict[str, JSON] = {"judge": column, "reviewed": truth, **cell}
             share = float(hits.mean())
-            # Not the bare label, which may be the name of a metric.
+            # The label alone could also be the name of a metric.
             said = f"says {label}"
             found.append(Score(said, by_cell, share, low, high, len(hits), {}, None, ""))
     return found
@@ -363,9 +366,11 @@ def _needs(frame: pd.DataFrame, columns: Sequence[str], what: str) -> None:
 def _verdicts(
     outcomes: pd.DataFrame, reviewed: pd.DataFrame, question: str, yes: pd.Series
 ) -> dict[str, Array]:
-    """Return columns for the outcomes: `__truth` (1, 0 or NaN), `__split`, `__weight`.
+    """Return the reviewers' verdicts as columns for the outcomes.
 
-    yes: for every row of the outcomes, the answer that counts as positive."""
+    They are `__truth` (1, 0, or NaN for no verdict), `__split` (the reviewers are split) and
+    `__weight`. yes: for every row of the outcomes, the answer that counts as positive.
+    """
     rows = _reviews(outcomes, reviewed, question)
     hit = rows["answer"].to_numpy(object) == yes.to_numpy(object)[rows["__row"]]
     weight = pd.to_numeric(rows["weight"], errors="coerce") if "weight" in rows else 1.0
@@ -382,7 +387,7 @@ def _verdicts(
 
 
 def _reviews(outcomes: pd.DataFrame, reviewed: pd.DataFrame, question: str) -> pd.DataFrame:
-    """Return the answers that people gave to a question, each with the row of its outcome."""
+    """Return the reviewers' answers to a question, each with the row of its outcome (`__row`)."""
     _needs(reviewed, ("request", "reviewer", "question", "answer"), "the reviewed rows")
     keys = [c for c in ("run", "model", "request") if c in outcomes and c in reviewed]
     here = outcomes[keys].assign(__row=np.arange(len(outcomes)))
@@ -392,7 +397,7 @@ def _reviews(outcomes: pd.DataFrame, reviewed: pd.DataFrame, question: str) -> p
     given = (reviewed["question"] == question) & answers.notna() & (answers != "")
     if not given.any():
         raise InputError(f"nobody answered the question {question!r} in the reviewed rows")
-    # Of items repeated to test a reviewer, only the first answer is used.
+    # If an item was repeated to test a reviewer, only the first answer is used.
     rows = reviewed[given].drop_duplicates([*keys, "reviewer"]).merge(here, "left", keys)
     strange = rows[rows["__row"].isna()].drop_duplicates(keys)
     if len(strange):

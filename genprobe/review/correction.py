@@ -1,7 +1,7 @@
-"""Rates corrected for the errors of the judge, from a sample that people have reviewed.
+"""Correct a rate for the errors of the judge, from a sample that people have reviewed.
 
-A judge read N replies and called K of them positive. Of these replies n were reviewed, and the
-review is the truth. What share of all replies like these is truly positive?
+A judge read N replies and called K of them positive. Of the N replies, n were reviewed, and the
+review is taken as the truth. What share of all replies like these is truly positive?
 
 **Prediction-powered** (Angelopoulos et al. 2023, Science 382:669; with the power tuning of PPI++,
 arXiv:2311.01453): the judge's rate plus its error as estimated from the review. For labels of 0 and
@@ -9,15 +9,15 @@ arXiv:2311.01453): the judge's rate plus its error as estimated from the review.
 JASA 65:1350): share positive × precision + share negative × miss rate.
 
 **Misclassification correction** (Rogan & Gladen 1978, Am. J. Epidemiology 107:71): the judge's
-rate over the unreviewed replies, solved for the truth by the sensitivity and specificity that the
-review shows. It uses nothing else of the review, so its interval is wider. Where replies had
-unequal chances to be reviewed, sensitivity and specificity have to be those of the run; and the
-judge's rate solved by these is the prediction-powered rate, by Bayes' rule.
+rate over the unreviewed replies, corrected by the sensitivity and specificity that the review
+shows. It uses nothing else of the review, so its interval is wider. If replies had unequal
+probabilities of being reviewed, sensitivity and specificity must be those in the whole run; the
+rate corrected by these is the prediction-powered rate, by Bayes' rule.
 
 **The judge's accuracy** on replies like these: the prediction-powered share of correct labels.
 
-The rate is that of replies like these, not only of these, as everywhere in genprobe. Estimates and
-intervals from counts are in `intervals`, the rates of a run in `corrected_rates`.
+As everywhere in genprobe, the rate is about all replies like these, not only about these. Estimates
+and intervals from counts are in `intervals`, the rates of a run in `corrected_rates`.
 """
 
 from __future__ import annotations
@@ -38,13 +38,15 @@ VERSION = "7"
 class Corrected:
     """A rate as measured and corrected, with intervals; shares of 0 to 1.
 
-    measured, low, high: the judge's, with an interval that takes the judge for right. ppi, rg:
-    corrected, prediction-powered and by misclassification. n: replies measured, of which
-    n_reviewed are reviewed. accuracy (with an interval), sensitivity, specificity: the judge's, as
-    the review shows them, its replies weighted so that the judge's labels are as frequent as among
-    the n. None where there is nothing to tell it from: all of them where no reply of one of the
-    judge's labels is reviewed, rg where all replies are reviewed, and its value (not its interval)
-    where the judge is no better than chance.
+    measured, low, high: the judge's rate, with an interval that assumes that the judge is right.
+    ppi, rg: the corrected rates, prediction-powered and by the misclassification correction, each
+    with an interval. n: replies measured, of which n_reviewed are reviewed. accuracy (with an
+    interval), sensitivity, specificity: those of the judge, estimated from the reviewed replies,
+    which are weighted so that the judge's labels are as frequent as among the n.
+
+    A field is None if it cannot be estimated. This holds for all estimates from the review if no
+    reply with one of the judge's labels is reviewed; for rg if all replies are reviewed; and for
+    the value of rg (not its interval) if the judge is no better than chance.
     """
 
     measured: float | None
@@ -72,29 +74,30 @@ def corrected(
     clusters: Array | None = None,
     level: float = LEVEL,
 ) -> Corrected:
-    """Correct a rate that a judge measured, for the judge's errors as a review shows them.
+    """Correct a rate that a judge measured for the judge's errors, as a review shows them.
 
     measured: (N,), whether the judge calls each reply positive.
-    truth: (N,), what the review says of it (0 or 1), NaN where nobody reviewed it.
-    weights: (N,), for reviewed replies the inverse of their probability to be drawn, up to a
+    truth: (N,), the label of the review (0 or 1); NaN for a reply that nobody reviewed.
+    weights: (N,), for reviewed replies the inverse of their probability of being drawn, up to a
         factor; None for a simple random sample.
     clusters: (N,), labels; replies of one cluster are not independent.
 
-    Raises InputError where these do not fit.
+    Raises InputError if the arrays differ in length or contain other values.
 
-    Unequal weights: within each label of the judge the share is weighted and has Kish's effective
-    number (n = sum(w)^2 / sum(w^2)), so that a review stratified by the label loses nothing; the
-    misclassification correction then is the prediction-powered rate, with its interval.
+    Unequal weights: within each label of the judge, the share is weighted and has Kish's effective
+    number (n = sum(w)^2 / sum(w^2)), so that a review stratified by the label loses nothing. The
+    misclassification correction then equals the prediction-powered rate, with the same interval.
 
-    Clusters, and what the weights cost besides: all numbers are divided by the design effect of the
-    prediction-powered rate, its linearised variance between clusters over that of independent
-    replies, with a t quantile for few clusters, and at least 1 (as `statistics.clustered_wilson`).
-    Where the review shows no variance to estimate from, because all is alike, clusters are counted
-    instead of replies.
+    Clusters, and the remaining effect of the weights: all numbers are divided by the design effect
+    of the prediction-powered rate, but at least by 1. It is the ratio of the linearised variance
+    between clusters to the variance of independent replies, with a t quantile for few clusters (as
+    in `statistics.clustered_wilson`). If the reviewed replies are all alike, so that no variance
+    can be estimated, the number of clusters replaces the number of replies.
 
-    Nothing is corrected by a review of only one of several clusters, nor by one that lacks a label
-    which the judge gave: how often the judge is right about that label is not known then. The same
-    holds for the accuracy, which is the rate of replies that the judge reads right.
+    Nothing is corrected if only one of several clusters was reviewed, or if no reply with one of
+    the judge's labels was reviewed, because it is then unknown how often the judge is right about
+    that label. The same holds for the accuracy, which is the rate of replies that the judge reads
+    right.
     """
     f, y, w, cluster = _checked(measured, truth, weights, clusters)
     seen = ~np.isnan(y)
@@ -122,7 +125,7 @@ def corrected(
 def _checked(
     measured: Array, truth: Array, weights: Array | None, clusters: Array | None
 ) -> tuple[Array, Array, Array, Array]:
-    """Check what `corrected` is given; clusters come back as numbers from 0."""
+    """Check the arguments of `corrected`; the clusters are returned as numbers from 0."""
     f, y = np.asarray(measured, bool), np.asarray(truth, float)
     w = np.ones(len(f)) if weights is None else np.asarray(weights, float)
     cluster = np.arange(len(f)) if clusters is None else np.unique(clusters, return_inverse=True)[1]
@@ -139,12 +142,12 @@ def _checked(
 def _from_review(
     found: Corrected, f: Array, y: Array, w: Array, cluster: Array, level: float
 ) -> Corrected:
-    """Add what a review with both labels says: accuracy's interval, and the corrected rates."""
+    """Add the estimates from a review: the interval of the accuracy, and the corrected rates."""
     seen = ~np.isnan(y)
     right = (f == y).astype(float)
     low, high = ppi_interval(_counts(f, right, w, seen, cluster, level), level)
     found = replace(found, accuracy_low=float(low[0]), accuracy_high=float(high[0]))
-    # One cluster shows nothing about the others.
+    # A review of one cluster says nothing about the others.
     if len(np.unique(cluster[seen])) == 1 < len(np.unique(cluster)):
         return found
     counts = _counts(f, y, w, seen, cluster, level)
@@ -154,7 +157,7 @@ def _from_review(
     if seen.all():
         return found
     if np.ptp(w[seen]) > 0:
-        # Solved by the sensitivity and specificity of the run it is this rate again.
+        # By the sensitivity and specificity of the run, this is the prediction-powered rate.
         better = (found.sensitivity or 0) + (found.specificity or 0) > 1
         point = point if better else np.nan
     else:
@@ -171,7 +174,7 @@ def _from_review(
 def _as_run(f: Array, w: Array, seen: Array) -> Array:
     """Scale the weights so that the judge's labels are as frequent in the review as in all replies.
 
-    They stay as they are where the review holds only one of the labels.
+    They are unchanged if the review contains only one of the labels.
     """
     labels = [f, ~f]
     if not all((seen & label).any() for label in labels):
@@ -185,7 +188,7 @@ def _share(hit: Array, w: Array, of: Array) -> float | None:
 
 
 def _counts(f: Array, y: Array, w: Array, seen: Array, cluster: Array, level: float) -> Counts:
-    """Return the counts of an unweighted review of independent replies that is as informative."""
+    """Return the counts of an equally informative, unweighted review of independent replies."""
     labels = [seen & f, seen & ~f]
     size = np.array([w[g].sum() ** 2 / max((w[g] ** 2).sum(), 1e-300) for g in labels])
     share = np.array([_share(y == 1, w, g) or 0.0 for g in labels])
@@ -203,8 +206,8 @@ def _design_effect(
 ) -> float:
     """Compute the design effect of the prediction-powered rate.
 
-    Its variance between clusters over that of independent replies with equal weights within a
-    label (times Kish's factor, which `_counts` has already).
+    This is the variance between clusters over the variance of independent replies. The latter
+    includes Kish's factor for unequal weights within a label, which `_counts` already allows for.
     """
     q = float(f.mean())
     parts = [(seen & f, q), (seen & ~f, 1 - q)]

@@ -12,20 +12,20 @@ from typing import Any
 from genprobe.errors import InputError
 from genprobe.resources import packs, registry
 
-SHOWN = ("lang", "asked", "reply")  # the columns between `row` and the questions
+SHOWN = ("lang", "asked", "reply")  # the columns of a sheet between `row` and the questions
 
 
 @dataclass(frozen=True)
 class Guide:
     """The texts that reviewers read, and the answers that they can write."""
 
-    page: str
-    heads: dict[str, str]  # column or question -> its head
-    about: dict[str, str]
-    words: dict[str, dict[str, str]]  # question -> folded word -> answer
+    page: str  # the instructions
+    heads: dict[str, str]  # column or question -> its heading in the sheet
+    about: dict[str, str]  # column or question -> its explanation in the instructions
+    words: dict[str, dict[str, str]]  # question -> normalised word -> answer
 
     def answer(self, question: str, text: str) -> str | None:
-        """Return the answer that a reviewer's text means; None if it means none."""
+        """Return the answer that a reviewer's text stands for; None if it is not an answer."""
         word = _fold(text)
         found = self.words[question].get(word)
         if found is None and question == "language":
@@ -38,12 +38,12 @@ class Guide:
 
 @functools.cache
 def load() -> Guide:
-    """Read the guide of `prompts/review.toml`; InputError if it is malformed."""
+    """Read the guide of `prompts/review.toml`. Raises InputError if it is malformed."""
     return read(registry.PROMPTS / "review.toml")
 
 
 def read(path: Path) -> Guide:
-    """Read and check a guide."""
+    """Read and check a guide. Raises InputError if it is malformed."""
     try:
         return _guide(packs.read_toml(path), path)
     except (KeyError, TypeError, AttributeError) as error:

@@ -36,7 +36,7 @@ _BLOCK = 400_000  # simulated samples held at a time
 
 @dataclass(frozen=True)
 class Counts:
-    """Hold the counts behind the intervals: arrays of one shape, fractions for effective sizes.
+    """The counts behind the intervals: arrays of one shape; effective sizes may be fractions.
 
     positive of total: replies that the judge calls positive, among all measured. hits_p of n_p:
     truly positive replies, among reviewed ones that the judge calls positive. hits_n of n_n: the
@@ -286,9 +286,9 @@ def _cut(tables: Tables, fit: Fit, rate: Array, shares: Shares, level: float) ->
 
 
 def _samples(tables: Tables, fit: Fit, shares: Sequence[Array]) -> Tables:
-    """Draw `DRAWS` samples of tables of these sizes and shares, one after another, per element.
+    """Draw `DRAWS` samples of tables of these sizes and shares for each element, one after another.
 
-    The split of the reviewed replies into the second and third table is drawn, too."""
+    The split of the reviewed replies into the second and third table is also drawn."""
     rng = np.random.default_rng([SEED, *(int(x[0]) for x, _ in tables)])
     total, one, other = (np.rint(n).astype(int) for _, n in tables)
     reviewed = one + other

@@ -1,15 +1,16 @@
 """Draw a sample of replies for people to read: `export` writes a spreadsheet for each reviewer.
 
-Reviewers read blind: without models and labels, in random order, with some rows repeated. What was
-sampled, and how, is in a key file, with which `review.collect` reads the answers.
+Reviewers read blind: they do not see models and labels, rows are in random order, and some are
+repeated. The key file says what was sampled and how; `review.collect` needs it to read the answers.
 
-Sampling. The replies of the runs are divided into strata by model, language, probe (domain, for
-stories) and what the judges said. A stratum of N replies gets a share of the sample in proportion
-to the square root of N, and at least one where the sample has that many (Bankier 1988, J. American
-Statistical Association 83:174): rare labels are read often enough to correct a judge's rate, large
-strata well enough to know the whole. Within a stratum all replies are equally likely; `weight` is
-one over the probability with which a reply was drawn. A sample with fewer replies than strata
-takes whole strata at random (systematic sampling in their order), with the same probabilities.
+Sampling. The replies of the runs are divided into strata by model, language, probe (for stories:
+domain) and the judges' labels. A stratum of N replies gets a share of the sample in proportion to
+the square root of N, and at least one reply if the sample is large enough for that (Bankier 1988,
+J. American Statistical Association 83:174). Thus rare labels are read often enough to correct a
+judge's rate, and large strata often enough to estimate the whole. Within a stratum all replies are
+equally likely; `weight` is one over the probability with which a reply was drawn. If the sample has
+fewer replies than there are strata, strata are drawn at random (systematic sampling in their
+order), with the same probabilities.
 
 If a run has enough stories per template for a label, templates are drawn instead of replies, each
 with all its stories, and strata use the label of the template: its true label depends on all of
@@ -42,23 +43,27 @@ from genprobe.tasks.pipeline.judge import of_kind
 
 @dataclass(frozen=True)
 class Exported:
-    """files: one per reviewer; key: not for reviewers; page: instructions to read first."""
+    """The files that `export` wrote, and the size of the sample.
+
+    files: one sheet per reviewer. key: the key file, which reviewers must not see. page: the
+    instructions that reviewers read first.
+    """
 
     files: tuple[Path, ...]
     key: Path
     page: Path
-    items: int
-    templates: int  # drawn with all their stories
-    replies: int  # that the items were drawn from
-    strata: int  # that were drawn from
+    items: int  # replies in the sample
+    templates: int  # templates that were drawn with all their stories
+    replies: int  # replies that the sample was drawn from
+    strata: int  # strata that the sample contains
 
 
 @dataclass
 class _Reply:
     """A reply that may be sampled.
 
-    labels: question -> label of the judges, or "". unit: replies with the same unit are drawn
-    together.
+    run: index of its run. group: the probe or domain. labels: question -> the judge's label, or "".
+    unit: replies with the same unit are drawn together.
     """
 
     run: int
@@ -93,18 +98,17 @@ def export(
     """Draw a sample of replies and write it as sheets for reviewers.
 
     Writes `OUT.csv` (`OUT-reviewer1.csv`, … for several reviewers), `OUT-key.json` and
-    `OUT-instructions.txt`. A file that is there already is never written over.
+    `OUT-instructions.txt`. Existing files are never overwritten.
 
-    sources: run folders of one command.
-    size: replies in the sample; all where there are fewer. Of stories, whole templates are drawn
-    until their number comes nearest to it.
-    langs: languages asked in; all where empty.
-    overlap: share of the sample that every reviewer reads; the rest is divided among them. repeats:
-    share of a reviewer's rows that are repeated, half a file later. disagreements: a table of
-    `collect`; only replies on which its reviewers disagree are written, for an adjudicator, and the
-    other options are not used. questions: additional questions of prompts/review.toml; no judge
-    answers them. only: only replies of this kind, such as `undecided`. Such a sample says nothing
-    about other replies, so `score --reviewed` refuses to correct rates by it.
+    sources: run folders of one command. size: replies in the sample; if there are fewer, all are
+    taken. Of stories, as many whole templates are drawn as come nearest to this size. langs: only
+    replies to questions in these languages; empty for all. overlap: share of the sample that every
+    reviewer reads; the rest is divided among them. repeats: share of a reviewer's rows that are
+    repeated, half a file later. disagreements: a table of `collect`; only replies on which its
+    reviewers disagree are written, for an adjudicator, and the options of sampling are not used.
+    questions: additional questions of prompts/review.toml, which no judge answers. only: only
+    replies of this kind, such as `undecided`. Such a sample says nothing about other replies, so
+    `score --reviewed` refuses to correct rates by it.
 
     Raises InputError or RunError.
     """
@@ -155,13 +159,13 @@ def export(
 
 
 def _earlier(table: str | Path, runs: Sequence[Run], replies: Sequence[_Reply]) -> list[Row]:
-    """Read what reviewers answered, with the folders where the runs are now."""
+    """Read a table of answers, and replace its run folders by those where the runs are now."""
     folders = {reply.item: str(runs[reply.run].folder) for reply in replies}
     return [row | {"run": folders.get(row["item"], row["run"])} for row in read_table(table)]
 
 
 def _questions(runs: Sequence[Run], more: Sequence[str]) -> tuple[str, list[str]]:
-    """Return the command of some runs, and its questions with `more` behind them."""
+    """Return the command of the runs, and its questions to reviewers followed by `more`."""
     commands = sorted({run.spec.command for run in runs})
     if len(commands) != 1 or not (asked := tasks.find(commands[0]).questions):
         raise InputError(
@@ -179,7 +183,7 @@ def _write(
     texts: Mapping[str, Sequence[str]],
 ) -> None:
     """Write the key, the instructions and a sheet for each reviewer."""
-    # The key first: without it, the answers cannot be read.
+    # Write the key first: without it, the answers cannot be read.
     sheets.write_new(done.key, json.dumps(key, indent=1).encode("ascii"))
     sheets.write_new(done.page, _page(key["questions"]).encode("utf-8-sig"))
     empty = [""] * (len(key["questions"]) + 1)
@@ -218,9 +222,10 @@ def _named(reviewer: str, dealt: Iterable[_Reply]) -> Iterator[tuple[str, _Reply
 
 
 def _replies(at: int, run: Run, codes: set[str], only: str = "") -> Iterator[_Reply]:
-    """Return the replies of a run that people can read, in the order of its plan.
+    """Return the replies of a run that can be reviewed, in the order of its plan.
 
-    only: those of this kind.
+    These are answered requests for free text. at: index of the run. codes: only these languages;
+    empty for all. only: only replies of this kind.
     """
     wanted = of_kind(run, only) if only else None
     asked = tasks.of(run.spec).questions
@@ -270,10 +275,10 @@ def _replies(at: int, run: Run, codes: set[str], only: str = "") -> Iterator[_Re
 
 
 def _templates(run: Run) -> dict[tuple[str, str, str], str]:
-    """Return template (language, probe, statement) -> its label, as NegRate has it.
+    """Return template (language, probe, statement) -> its label as in NegRate.
 
-    `negative`, `not negative` or `no label`. Empty for runs of too few stories a template, and for
-    runs that are not of stories.
+    Labels are `negative`, `not negative` and `no label`. Empty for runs with too few stories per
+    template, and for runs that are not of stories.
     """
     from genprobe.metrics import negrate, spoken
     from genprobe.outcomes import table
@@ -317,7 +322,10 @@ def _sample(replies: Iterable[_Reply], size: int, rng: random.Random) -> list[_U
 
 
 def _shares(sizes: Sequence[int], total: int) -> list[float]:
-    """Divide `total` units among strata: whole numbers, unless units are fewer than strata."""
+    """Divide `total` units among strata in proportion to the square roots of their sizes.
+
+    Returns whole numbers, at least 1, unless there are fewer units than strata.
+    """
     if total >= sum(sizes):
         return [float(n) for n in sizes]
     least = 1.0 if total >= len(sizes) else 0.0
@@ -342,9 +350,9 @@ def _shares(sizes: Sequence[int], total: int) -> list[float]:
 def _deal(
     units: Sequence[_Unit], reviewers: int, overlap: float, repeats: float, rng: random.Random
 ) -> dict[str, list[_Reply]]:
-    """Assign rows to each reviewer, each in a different order.
+    """Assign rows to each reviewer, in a different order for each.
 
-    A repeat comes half a file after the first reading at least.
+    A repeat comes at least half a file after the first reading.
     """
     shared = round(overlap * len(units))
     rows = {}
@@ -363,7 +371,7 @@ def _deal(
 
 
 def _disputed(replies: Iterable[_Reply], rows: Sequence[Row], path: Path) -> list[_Reply]:
-    """Return the replies that reviewers answered differently and no adjudicator has seen."""
+    """Return the replies about which reviewers disagree, and which no adjudicator has answered."""
     found = {r.item: r.weight for r in resolve(rows) if r.differ and r.rule != "adjudicated"}
     if not found:
         raise InputError(f"{path}: there are no disagreements to adjudicate")
@@ -379,7 +387,10 @@ def _disputed(replies: Iterable[_Reply], rows: Sequence[Row], path: Path) -> lis
 
 
 def _texts(runs: Sequence[Run], sample: Iterable[_Reply]) -> dict[str, tuple[str, ...]]:
-    """Return item -> its cells of `SHOWN`. Only the texts of the sample are kept in memory."""
+    """Return item -> its cells in the columns `SHOWN`.
+
+    Only the texts of the sample are kept in memory.
+    """
     wanted = {(reply.run, reply.request): reply.item for reply in sample}
     texts = {}
     for at, run in enumerate(runs):
