@@ -40,12 +40,12 @@ def yesno(
     """Ask a model yes/no questions about statements and judge its replies.
 
     model: an alias, a hub id or a folder (for `replay`: a run or file of recordings); None means
-    the control model, or the only one of a server. langs, probes: empty means all of the data and
-    the pack. wordings, personas, instruct: how a question varies (`published`, `all` or N; `none`,
-    `all` or N; `own`, `en` or both). decodes: `free`, `choice`, `logprob`. limit: at most so many
-    statements of each language. out: the run folder, which the same call resumes; None means a name
-    derived from the settings. by: columns by which the outcomes will be split; impossible ones are
-    refused before the model is loaded.
+    the control model, or the only model of a server. langs, probes: if empty, all languages of the
+    data and all probes of the pack. wordings, personas, instruct: how a question varies
+    (`published`, `all` or N; `none`, `all` or N; `own`, `en` or both). decodes: `free`, `choice`,
+    `logprob`. limit: the largest number of statements of each language. out: the run folder, which
+    the same call resumes; None means a name derived from the settings. by: columns by which the
+    outcomes will be split; impossible ones are refused before the model is loaded.
     """
     return tasks.run("yesno", _ask(**locals()))
 
@@ -74,7 +74,7 @@ def stories(
 
     As in Aqbileq 4.2: five stories per template, each with its own seed. langs: Kazakh if empty.
     probes: wordings of the pack, `published` if empty. classifier: card of a sentiment classifier;
-    None means the default of each language. The rest as in `yesno`.
+    None means the default of each language. The other arguments are those of `yesno`.
     """
     return tasks.run("stories", _ask(**locals()))
 
@@ -102,7 +102,7 @@ def essays(
     """Ask a model for essays, reasons and remarks about statements; read which side they take.
 
     As in SHADES 4.2.2 and Appendix I, with its sampling. probes: frames of the pack, all if empty.
-    The rest as in `yesno`.
+    The other arguments are those of `yesno`.
     """
     return tasks.run("essays", _ask(**locals()))
 
@@ -133,7 +133,7 @@ def choices(
     """Ask a model questions with options (BBQ's layout); read which one it chooses.
 
     probes: frames, `letters` if empty. orders: `all` orders of the options, a `balanced` rotation,
-    or `given`. shots: a file of examples. The rest as in `yesno`.
+    or `given`. shots: a file of examples. The other arguments are those of `yesno`.
     """
     return tasks.run("choices", _ask(**locals()))
 
@@ -159,11 +159,11 @@ def logprobs(
 ) -> Run:
     """Score pairs of sentences, or choices, by their log-probability under a model.
 
-    data: as in `datasets.pairs.load`. scorers: of `genprobe list scorers`; empty means those that
-    fit model and data. context: text before every sentence of a pair; for an encoder-decoder model
-    the encoder's prompt. prefix: a word put before every sentence of a table. plain: score a chat
-    model without its template; chat: score the text as the beginning of the model's turn in its
-    template. preprocess: `rubia`. limit: at most so many pairs or choices of each language. engine:
+    data: as in `datasets.pairs.load`. scorers: of `genprobe list scorers`; if empty, those that fit
+    model and data. context: text before every sentence of a pair; for an encoder-decoder model the
+    encoder's prompt. prefix: a word put before every sentence of a table. plain: score a chat model
+    without its template. chat: score the text as the beginning of the model's turn in its template.
+    preprocess: `rubia`. limit: the largest number of pairs or choices of each language. engine:
     transformers; vllm and openai (a running vLLM server) only for causal models; auto means openai
     if `options.base_url` names a server, else transformers.
     """
@@ -171,6 +171,6 @@ def logprobs(
 
 
 def _ask(options: Options | None, **fields: object) -> Ask:
-    lists = ("langs", "probes", "decodes", "by")  # one name is a list of it
+    lists = ("langs", "probes", "decodes", "by")  # a single name stands for a list
     one = {name: (fields[name],) for name in lists if isinstance(fields.get(name), str)}
     return Ask(options=options or Options(), **fields | one)  # type: ignore[arg-type]

@@ -2,9 +2,9 @@
 
 Also sums over clusters with random signs, which randomisation tests need.
 
-Replies to the same statement (several samples, or probes and languages pooled) are not
-independent, so both count statements, not replies. An interval is `(low, high)`, or None where
-the data cannot give one.
+Replies to the same statement (several samples, or probes and languages pooled) are not independent,
+so both intervals count statements, not replies. An interval is `(low, high)`, or None if the data
+cannot give one.
 """
 
 from __future__ import annotations
@@ -24,25 +24,28 @@ LEVEL = 0.95  # of confidence
 ALPHA = 0.05  # of a test
 RESAMPLES = 2000
 SEED = 1
-TURNS = 9_999  # of signs, for a p-value
-# What the intervals are, in words that go into a signature.
+TURNS = 9_999  # draws of random signs, for a p-value
+# Names of the intervals in signatures.
 WILSON = f"wilson{100 * LEVEL:g}"
 BOOTSTRAP = f"bootstrap{100 * LEVEL:g}x{RESAMPLES}s{SEED}"
 LEAST = 2  # statements that a test needs; one shows no variation
 SAME = 1e-5  # smaller differences of distances and shares are rounding errors
-_BLOCK = 2_000_000  # numbers that the bootstrap holds at a time
+_BLOCK = 2_000_000  # numbers that the bootstrap holds in memory at a time
 
 
 def resampled(test: str, draws: int = TURNS) -> str:
-    """Describe in a signature how a p-value is made. draws: the maximum number."""
+    """Return the part of a signature that says how a p-value was resampled.
+
+    draws: the maximum number of resamples.
+    """
     return f"{test}{draws}s{SEED}"
 
 
 def wilson(k: float, n: float, level: float = LEVEL) -> Interval | None:
     """Compute the score interval of the share k / n (Wilson 1927).
 
-    n: may be an effective size, with decimals. None for n = 0. Never leaves [0, 1], and holds 0 (or
-    1) exactly where k is 0 (or n).
+    n: may be an effective size, with decimals. Returns None for n = 0. The interval never leaves
+    [0, 1]; its lower end is exactly 0 if k is 0, its upper end exactly 1 if k is n.
     """
     if n <= 0:
         return None
@@ -58,15 +61,15 @@ def wilson(k: float, n: float, level: float = LEVEL) -> Interval | None:
 def clustered_wilson(hits: Array, sizes: Array, level: float = LEVEL) -> Interval | None:
     """Compute the Wilson interval of sum(hits) / sum(sizes) on the effective number of replies.
 
-    hits, sizes: (clusters,), replies that count as a hit, and replies, of each statement.
+    hits, sizes: (clusters,), the number of hits and the number of replies of each statement.
 
-    With one reply a statement it is `wilson` exactly. Otherwise n becomes n / deff, where deff
-    is the design effect: the linearised variance of the ratio between clusters over that of
+    With one reply a statement it is `wilson` exactly. Otherwise n becomes n / deff, where deff is
+    the design effect: the linearised variance of the ratio between clusters over that of
     independent replies, with a t instead of a normal quantile for few clusters (Korn & Graubard
     1998, Survey Methodology 24:193; Franco, Little, Louis & Slud 2019, J. Survey Statistics and
-    Methodology 7:334). The effective size is kept between what perfectly alike replies leave
-    (Kish: n^2 / sum(sizes^2)) and n, so clusters never make an interval narrower. A share of 0
-    or 1 shows no variance to estimate from: there n is the number of clusters.
+    Methodology 7:334). The effective size is kept between its value for identical replies within
+    each statement (Kish: n^2 / sum(sizes^2)) and n, so clusters never make an interval narrower. If
+    the share is 0 or 1, no variance can be estimated, and n is the number of clusters.
     """
     hits, sizes = np.asarray(hits, float), np.asarray(sizes, float)
     clusters, k, n = len(sizes), float(hits.sum()), float(sizes.sum())
@@ -103,14 +106,15 @@ def bootstrap(
 ) -> Interval | None:
     """Compute the percentile interval of `value(sum of units)` over resampled clusters.
 
-    units: (clusters, k) additive statistics; value: (..., k) sums -> (...) values. Deterministic.
+    units: (clusters, k) additive statistics. value: (..., k) sums -> (...) values. limits: the
+    lowest and the highest possible value. Deterministic, given the seed.
 
     The percentiles are expanded for the number of clusters, without which the bootstrap is too
     narrow in small samples (Hesterberg 2015, The American Statistician 69:371, "expanded
-    percentile"). Where every resample gives the same value, the bootstrap would claim certainty:
-    then, given the `limits` of the value, the interval says how far the value could be if the
-    share of clusters unlike these were the upper Wilson bound of 0 in so many; without limits
-    it is None.
+    percentile"). If every resample gives the same value, the bootstrap would claim certainty. With
+    `limits`, the interval then says how far the value could move if the share of clusters unlike
+    the observed ones were the upper Wilson bound of 0 out of all clusters; without limits it is
+    None.
     """
     units = np.asarray(units, float)
     clusters = len(units)
@@ -158,8 +162,8 @@ def reweighted(
 def turned(parts: Array, times: int = TURNS, seed: int = SEED) -> Array:
     """Sum over clusters with random signs, the same every time.
 
-    parts: (clusters, k) -> (times, k). Swapping two models within a statement turns the sign of
-    its difference, so that these are the sums that swaps would give.
+    parts: (clusters, k) -> (times, k). Swapping two models within a statement reverses the sign of
+    its difference, so these are the sums that swaps would give.
     """
     parts = np.asarray(parts, float)
     rng = np.random.default_rng(seed)
@@ -174,7 +178,7 @@ def turned(parts: Array, times: int = TURNS, seed: int = SEED) -> Array:
 def _expanded(
     values: Array, clusters: int, level: float, limits: Interval | None
 ) -> Interval | None:
-    """Return the interval that resampled values leave; see `bootstrap`."""
+    """Return the expanded percentile interval of resampled values; see `bootstrap`."""
     if np.ptp(values) < 1e-12:
         if limits is None:
             return None

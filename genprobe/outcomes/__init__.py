@@ -1,1 +1,1 @@
-"""The one join: statement, request, response and judgments become a row to count."""
+"""Make tables of outcomes: a statement, request, response and its judgments become one row."""

@@ -1,14 +1,14 @@
-"""What a model chooses when it is asked: one row per choice, frame, order of options and sample.
+"""Make the outcomes of asked choices: one row per choice, frame, order of options and sample.
 
 The columns are those of choices by log-probability (`datasets.choices.outcome`), so that the same
-measures count both. Additional columns: decode, probe (the frame), order (0 is that of the data),
-sample, `place` (position of the chosen option in the list, from 0), kind, and `left_out` (why
-nothing is chosen: failed, missing, several, neither, hedge, refusal, echo, empty, …).
+measures count both. Additional columns: decode, probe (the frame), order (0 is the order of the
+data), sample, `place` (position of the chosen option in the list, from 0), kind, and `left_out`
+(why nothing is chosen: failed, missing, several, neither, hedge, refusal, echo, empty, …).
 
-Probabilities: of decode `logprob` those of the options, normalised. Of replies the share of an
-item's orders and samples that choose the option (in one frame and decode), so that the ambiguous
-bias score is KoBBQ's (Jin et al. 2024, TACL, eq. 2: targets minus counters over all answers), and
-the uncertainty the entropy of what it says to one question asked in several ways.
+Probabilities: for decode `logprob`, those of the options, normalised. For replies, the share of an
+item's orders and samples in which the option is chosen (within one frame and decode). The ambiguous
+bias score is then KoBBQ's (Jin et al. 2024, TACL, eq. 2: targets minus counters over all answers),
+and the uncertainty is the entropy of a model's answers to one question asked in several ways.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ JUDGES = {"free": "choice", "choice": "choice", "logprob": "likeliest"}
 
 
 class Readable(Protocol):
-    """What is read of a run."""
+    """The part of a run that is read here."""
 
     spec: Spec
 
@@ -47,7 +47,10 @@ class Readable(Protocol):
 
 
 def outcomes(run: Readable) -> pd.DataFrame:
-    """Make the table of a run, in the order of its plan. RunError for an unknown statement."""
+    """Make the table of a run, in the order of its plan.
+
+    Raises RunError if a request is about an unknown statement.
+    """
     statements = {(s.id, s.lang): s for s in run.statements()}
     replies = {r.request: r.text for r in run.responses()}
     answered, failures = set(run.answered()), {f.request: f.kind for f in run.failures()}
@@ -75,7 +78,7 @@ def outcomes(run: Readable) -> pd.DataFrame:
     table.insert(1, "revision", run.spec.shown)
     import pandas as pd
 
-    # In their own order, not of the alphabet.
+    # In the order of the plan, not alphabetical.
     table["decode"] = pd.Categorical(table["decode"], list(JUDGES))
     table["probe"] = pd.Categorical(table["probe"], list(run.spec.probes))
     return table
@@ -135,7 +138,7 @@ def _row(
 
 
 def _probabilities(row: Mapping[str, Any], p: Mapping[int, float]) -> dict[str, float]:
-    """Return the columns of probabilities.
+    """Return the columns that follow from the probabilities of the options.
 
     p: number of an option -> its probability; they add up to 1.
     """
@@ -152,7 +155,7 @@ def _probabilities(row: Mapping[str, Any], p: Mapping[int, float]) -> dict[str, 
 
 
 def _shares(rows: Sequence[dict[str, Any]]) -> None:
-    """Give the rows of replies the shares of their item's answers as probabilities."""
+    """Set the probabilities of replies: the shares of the answers that their item got."""
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for row in rows:
         if row["decode"] != "logprob" and not row["left_out"]:

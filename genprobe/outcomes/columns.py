@@ -46,7 +46,7 @@ PLANNED = (
 
 @functools.cache
 def of_judges() -> Mapping[str, tuple[Column, ...]]:
-    """Judge -> its columns, in the order in which they stand in the table."""
+    """Return the columns of each judge, in the order in which they stand in the table."""
     modules = {name: registry.module("judges", name) for name in registry.names("judges")}
     order = sorted(modules, key=lambda name: (modules[name].PLACE, name))
     return {name: tuple(modules[name].COLUMNS) for name in order}
@@ -54,7 +54,7 @@ def of_judges() -> Mapping[str, tuple[Column, ...]]:
 
 @functools.cache
 def known() -> Mapping[str, Column]:
-    """Every column by name, in the order of the table, save those of single rubrics."""
+    """Return every column by name, in the order of the table, except those of single rubrics."""
     found = {column.name: column for column in PLANNED}
     for judge, columns in of_judges().items():
         if judge != "llm":
@@ -63,7 +63,7 @@ def known() -> Mapping[str, Column]:
 
 
 def kinds() -> dict[str, str]:
-    """Column -> its type in a table of JSON rows: string, bool, float64 or int64."""
+    """Return the type of each column in a table of JSON rows: string, bool, float64 or int64."""
     types = {BOOLEAN: "bool", NUMBER: "float64"}
     return {n: types.get(c.kind, "string") for n, c in known().items()} | {"sample": "int64"}
 
@@ -78,7 +78,7 @@ def filled(judge: str) -> tuple[Column, ...]:
 
 
 def verdicts(judgments: Mapping[str, Judgment | None]) -> dict[str, Any]:
-    """Return the columns of one row that judges fill; if two fill one, the later judge counts."""
+    """Return the columns of a row that judges fill; if two fill the same, the later one counts."""
     row: dict[str, Any] = {}
     for judge in sorted(judgments, key=_place):
         if (judgment := judgments[judge]) is not None:
@@ -92,7 +92,7 @@ def _place(judge: str) -> tuple[int, str]:
 
 
 def of_replies() -> Sequence[str]:
-    """Columns that describe one reply, in which two replies may differ."""
+    """Return the columns that describe one reply, in which two replies may differ."""
     return [name for name, column in known().items() if column.reply]
 
 

@@ -1,4 +1,4 @@
-"""Tables of values that were scored elsewhere: pairs (`pro`, `anti`) and choices (`chosen`).
+"""Read tables of values scored elsewhere: pairs (`pro`, `anti`) and choices (`chosen`).
 
     item, model, pro, anti         higher is preferred, unless the values are perplexities
     label, chosen, condition, …    choices; or the columns of BBQ's own results
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
 VALUES = ("pro", "anti", "unrelated")
-# Other columns of theirs that some measure reads.
+# Other columns of such tables that a measure reads.
 COLUMNS = ("item", "domain", "subdomain", "task_type", "target", "label", "chosen", "condition")
-_LOGS = ("loglik", "ppl", "pll", "ppll", "mpll")  # scorers of log-probabilities alone
-_NUMBERS = ("russian", "people", "above_unrelated")  # further ones that a measure reads
-# Of choices: what a measure reads besides, as `outcomes.csv` of a run has it.
+_LOGS = ("loglik", "ppl", "pll", "ppll", "mpll")  # scorers with values of at most 0
+_NUMBERS = ("russian", "people", "above_unrelated")  # further numeric columns that a measure reads
+# Further columns of choices that a measure reads, as in the `outcomes.csv` of a run.
 _OF_CHOICES = ("p_target", "p_counter", "p_unknown", "log_ratio", "uncertainty")
-# Of choices: our column <- the names that it goes by.
+# Columns of choices: our name <- the names that other tables use.
 _CHOICES = {
     "chosen": ("chosen", "pred_label"),
     "label": ("label",),
@@ -37,20 +37,22 @@ _CHOICES = {
     "condition": ("condition", "context_condition"),
     "polarity": ("polarity", "question_polarity"),
 }
-_OPTIONS = 3  # of BBQ and PBBQ
+_OPTIONS = 3  # number of options in BBQ and PBBQ
 
 
 def is_pairs(columns: Collection[str]) -> bool:
+    """Tell whether a table with these columns holds pairs."""
     return {"pro", "anti"} <= set(columns) and "answer" not in columns
 
 
 def is_choices(columns: Collection[str]) -> bool:
+    """Tell whether a table with these columns holds choices."""
     there = set(columns)
     return "label" in there and bool(there & set(_CHOICES["chosen"])) and "answer" not in there
 
 
 def pairs(data: pd.DataFrame, perplexity: bool = False) -> pd.DataFrame:
-    """Return the pairs of a file; an empty value is missing, and counted as that.
+    """Return the pairs of a file; an empty value is missing and counted as an exclusion.
 
     perplexity: lower is preferred; the values are stored negated, as everywhere in genprobe. Raises
     InputError, with the row (its label), for a value that is not a number or not a perplexity.
@@ -89,9 +91,9 @@ def _below_zero(
 
 
 def number(cell: Any, column: str, row: Any) -> float:
-    """Return a cell as a number, NaN where it is empty.
+    """Return a cell as a number, NaN if it is empty.
 
-    InputError, with the row, for another text.
+    Raises InputError, which names the row, for a text that is not a number.
     """
     if isinstance(cell, float):
         return cell
@@ -164,9 +166,9 @@ def choices_chosen(data: pd.DataFrame) -> pd.DataFrame:
 
 
 def with_people(outcomes: pd.DataFrame, data: pd.DataFrame) -> pd.DataFrame:
-    """Give choices the share of people who agree with the stereotype.
+    """Add to choices the share of people who agree with the stereotype.
 
-    The column `people` gets the share, `people_of` the stereotype they were asked about.
+    The column `people` gets the share, `people_of` the stereotype that people were asked about.
 
     data: one row per stereotype, with `people` (0 to 1), or the counts `yes` and `no`; it is joined
     by all of its other columns that the choices also have, such as `pair` or `category`. Raises
@@ -196,7 +198,7 @@ def with_people(outcomes: pd.DataFrame, data: pd.DataFrame) -> pd.DataFrame:
 
 
 def _name(cell: Any) -> str:
-    """Return a cell by which two tables are joined."""
+    """Return a cell in the form by which two tables are joined."""
     return alike(cell_text(cell))
 
 
@@ -210,7 +212,10 @@ def _option(cell: Any, column: str, row: Any) -> int | None:
 
 
 def _plain(frame: pd.DataFrame, numbers: Collection[str]) -> pd.DataFrame:
-    """Return cells as texts, by which scores can be split: empty is missing, a list is JSON."""
+    """Return a table whose cells scores can be split by: an empty one is missing, a list is JSON.
+
+    numbers: columns that are left as they are.
+    """
     import pandas as pd
 
     if not len(frame):
@@ -229,10 +234,10 @@ def _cell(value: Any) -> Any:
 
 
 def one_kind(cells: list[Any]) -> list[Any]:
-    """Return cells that scores can be split by, of one kind, so that each is one group.
+    """Return cells that scores can be split by, all of one type, so that each is one group.
 
-    The number 1 and the text "1" are one; true and 1, which Python takes for one, are two. Cells
-    that are all numbers stay numbers.
+    The number 1 and the text "1" become equal; true and 1, which are equal in Python, stay
+    different. Cells that are all numbers stay numbers.
     """
     kinds = {type(cell) for cell in cells if cell is not None}
     if not (kinds & {bool, str} and kinds & {int, float, bool} and len(kinds) > 1):

@@ -1,14 +1,14 @@
-"""Columns by which scores can be grouped besides those of replies: facts about models, and regions.
+"""Further columns by which scores can be grouped: facts about models, and regions.
 
 model_kind, model_family, model_size, model_languages, model_weights
     what the catalogue of models says about the model (`resources/models.toml`, and your own file):
     base, instruct, reasoning or masked; its family; billions of parameters, from there or from its
-    name; languages that its authors name; `open` or `hosted` weights. Empty where not known.
+    name; languages that its authors name; `open` or `hosted` weights. Empty if not known.
 region
     each of the regions in which a stereotype is known (SHADES 3.2: `stereotype_valid_regions`, a
-    list), a row for each: one reply stands in the cells of all its regions.
+    list), with one row for each: a reply counts in the cells of all its regions.
 inside
-    `yes` where one of the regions asked for (`--region`) is among them, else `no`.
+    `yes` if the stereotype is known in one of the regions asked for (`--region`), else `no`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SIZE = re.compile(r"(?<![a-z0-9.])(\d+(?:\.\d+)?)(b|m)(?:\d)?(?![a-z])", re.IGN
 
 
 def beside(outcomes: pd.DataFrame, by: Sequence[str], regions: Sequence[str]) -> pd.DataFrame:
-    """Add the columns that `by` names and no table has: facts of models, and regions.
+    """Add those columns of this module that `by` names.
 
     If `regions` are given, and `by` does not contain `inside`, only rows known in one of them are
     kept. Raises InputError if the annotation is missing.
@@ -70,7 +70,7 @@ def beside(outcomes: pd.DataFrame, by: Sequence[str], regions: Sequence[str]) ->
     elif wanted:
         outcomes, sets = outcomes[inside], sets[inside]
     if "region" in by:
-        # KZ and kz are one region, as they are to --region.
+        # KZ and kz are one region, as for --region.
         spelt: dict[str, str] = {}
         for name in sorted({name for of in sets for name in of}):
             spelt.setdefault(name.casefold(), name)
@@ -85,7 +85,7 @@ def beside(outcomes: pd.DataFrame, by: Sequence[str], regions: Sequence[str]) ->
 def listed(cell: Any) -> tuple[str, ...]:
     """Return the regions of a cell.
 
-    A list, a list as JSON or Python writes it, or names with commas.
+    The cell is a list, a list as JSON or Python writes it, or names separated by commas.
     """
     if isinstance(cell, str):
         text = cell.strip()

@@ -1,11 +1,12 @@
-"""What a model prefers: log-probabilities of sentences, and their scores in pairs.
+"""Make the outcomes of log-probabilities: scores of sentences in pairs, and of choices.
 
 `requests` plans the passes over the texts, which a run stores; `scorers` reduces them to numbers.
 `pair_table` and `choice_table` put these side by side for the metrics of preference
 (metrics/preference.py, metrics/choices.py).
 
 A pair is an original (the stereotype) and a contrast of the same `pair` and language; an original
-with three contrasts makes three pairs. A choice is a statement of type `choice` (choices.py).
+with three contrasts makes three pairs. A choice is a statement of type `choice`
+(datasets/choices.py).
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ def requests(
 
     A choice is asked in every order of its options.
 
-    passes: what the model can do. context: what stands before every sentence of a pair, for
+    passes: those that the model can make. context: text before every sentence of a pair, for
     `seq2seq` the encoder's prompt, which may be empty. turn: function that writes a user's turn in
     the chat template; the context, or a choice with its options, is that turn, and the scored text
     begins the model's turn. Raises InputError for an unknown scorer, one that does not fit model or
@@ -117,14 +118,14 @@ def _asked_text(statement: Statement, name: str, context: str) -> Asked:
 def _in_turn(
     turn: Callable[[str], str], messages: list[dict[str, str]], options: dict[str, list[str]]
 ) -> Asked:
-    """Put the context into a user's turn; a reply begins without a space."""
+    """Put the context into a user's turn; the scored reply then begins without a space."""
     shown = turn("".join(message["content"] for message in messages))
     bare = {answer: [text.lstrip() for text in texts] for answer, texts in options.items()}
     return [{"role": "context", "content": shown}], bare
 
 
 def _asked_choices(statement: Statement) -> list[Asked]:
-    """Make one for each order of the options; their keys are always their numbers in the data."""
+    """Make one request for each order of the options; their keys are their numbers in the data."""
     return [
         ([{"role": "context", "content": prompt}], options)
         for prompt, options in choices.prompts(statement)
@@ -146,7 +147,7 @@ def _request(
 
 
 class Scored(Protocol):
-    """The part of `runs.run.Run` that is read."""
+    """The part of `runs.run.Run` that is read here."""
 
     spec: Spec
 
@@ -159,8 +160,8 @@ class Scored(Protocol):
 def outcomes(run: Scored, scorers: Sequence[str] = ()) -> pd.DataFrame:
     """Return the table of the pairs, or the choices, of a run.
 
-    scorers: if empty, those of the run (the probes of its spec), or else all that can be made of
-    its passes.
+    scorers: if empty, those of the run (the probes of its spec), or else all that can be computed
+    from its passes.
     """
     statements, plan = list(run.statements()), list(run.requests())
     chosen = any(map(choices.is_choice, statements))
@@ -168,7 +169,7 @@ def outcomes(run: Scored, scorers: Sequence[str] = ()) -> pd.DataFrame:
     names = names or default({request.probe for request in plan}, chosen)
     make = choice_table if chosen else pair_table
     found = make(statements, plan, run.logprobs(), names, run.spec.model, run.failures())
-    found.insert(1, "revision", run.spec.shown)  # checkpoints of one model differ in it alone
+    found.insert(1, "revision", run.spec.shown)  # differs between checkpoints of a model
     return found
 
 
@@ -211,7 +212,7 @@ def _text(part: Mapping[str, Any], request: str) -> Text:
 
 
 def pairs(statements: Iterable[Statement]) -> list[tuple[Statement, Statement]]:
-    """Return every original with every contrast of its pair and language, in their order."""
+    """Return every original with every contrast of its pair and language, in the given order."""
     groups: dict[tuple[str, str], dict[str, list[Statement]]] = {}
     for statement in statements:
         if statement.pair:
@@ -235,11 +236,12 @@ def pair_table(
     """Make one row per pair and scorer, in the order of the statements, scorer by scorer.
 
     Columns: model, scorer, lang, item and contrast (ids of the two), pair, role, bias_type, type,
-    entity, valid, text, contrast_text; pro, anti (higher is preferred; NaN where there is none)
-    left_out (why there is none: failed, missing, or a scorer's own reason); where the data have a
-    third, unrelated sentence, its value beside the original (unrelated), and how many of the two
-    are preferred to it, each beside it by the scorer (above_unrelated); then the extra columns of
-    the original.
+    entity, valid, text, contrast_text; pro and anti (higher is preferred; NaN if missing); left_out
+    (why they are missing: failed, missing, or a scorer's own reason). If the data have a third,
+    unrelated sentence: unrelated (its value when scored beside the original) and above_unrelated
+    (how many of the two sentences are preferred to it, each scored beside it). Then the extra
+    columns of the original.
+
     Raises InputError for a scorer that needs other passes; RunError for a damaged run.
     """
     found = _answers(plan, logprobs, failures)
@@ -304,7 +306,7 @@ def facts_beside(
 ) -> pd.DataFrame:
     """Add the columns of the statements to rows.
 
-    but: extra columns that are left out.
+    statements: one for each row. but: extra columns that are left out.
     """
     import pandas as pd
 
@@ -356,7 +358,7 @@ def _extra(statement: Statement, ours: Collection[str], but: Collection[str]) ->
 
 
 def _plain(value: JSON) -> JSON:
-    """Return a value that scores can be split by."""
+    """Return a value in a form that scores can be split by."""
     if isinstance(value, str):
         return alike(whole(value)) or None
     return canonical(value) if isinstance(value, list | dict) else value
@@ -370,10 +372,11 @@ def choice_table(
     model: str = "",
     failures: Iterable[Failure] = (),
 ) -> pd.DataFrame:
-    """One row a choice, order of its options and scorer: see `choices.outcome` for the columns.
+    """Make one row per choice, order of its options and scorer.
 
-    Besides: model, scorer, lang, item, pair, order (0 is that of the data), left_out (why nothing
-    was chosen: failed, missing, tie), and the extra columns. InputError as in `pair_table`.
+    Columns: those of `choices.outcome`, and model, scorer, lang, item, pair, order (0 is that of
+    the data), left_out (why nothing was chosen: failed, missing, tie), and the extra columns.
+    Raises InputError as `pair_table` does.
     """
     found = _answers(plan, logprobs, failures)
     passes = {key[2] for key in found}

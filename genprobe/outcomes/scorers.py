@@ -1,7 +1,7 @@
 """Scorers: reductions of the log-probabilities of a text, token by token, to one number.
 
-A run stores one *pass* over a text per request. A scorer reduces a text to one number, or a text
-and its contrast to two: `SCORERS`. So another scorer can be applied without the model.
+A run stores one *pass* over a text per request. A scorer (`SCORERS`) reduces a text to one number,
+or a text and its contrast to two. Another scorer can therefore be applied without the model.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class NoScoreError(Exception):
 
 @dataclass(frozen=True)
 class Text:
-    """A text in a pass: ids of its tokens without special ones, log-probability of each."""
+    """The tokens of a text in a pass, without special ones: ids, and log-probabilities in nats."""
 
     text: str
     tokens: tuple[int, ...]
@@ -41,26 +41,27 @@ class Text:
 
 
 def loglik(text: Text) -> float:
-    """log P(text), in nats: the sum over its tokens, the first one (given BOS) included.
+    """Compute log P(text), in nats: the sum over its tokens, the first one (given BOS) included.
 
     Short and frequent wordings win: fit for pairs of one length. Source: AfriStereo 5.1, eq. 1,
-    whose code multiplies a mean over n-1 tokens by n; this is the sum over those really scored.
+    whose code multiplies a mean over n-1 tokens by n; this is the sum over the tokens that are
+    really scored.
     """
     return text.total
 
 
 def loglik_token(text: Text) -> float:
-    """log P(text) / number of tokens, in nats a token. The order is that of `ppl`."""
+    """Compute log P(text) / number of tokens, in nats a token. It orders texts as `ppl` does."""
     return text.total / len(text.tokens)
 
 
 def loglik_byte(text: Text) -> float:
-    """log P(text) / bytes of its UTF-8, in nats a byte: comparable between tokenizers."""
+    """Compute log P(text) / bytes of its UTF-8, in nats a byte: comparable between tokenizers."""
     return text.total / len(text.text.encode("utf-8", "surrogatepass"))
 
 
 def ppl(text: Text) -> float:
-    """Perplexity, exp(-log P(text) / number of tokens). Lower is preferred.
+    """Compute the perplexity, exp(-log P(text) / number of tokens). Lower is preferred.
 
     Source: Aqbileq 4.1. Tables hold it negated, so that higher is preferred in all of them.
     """
@@ -68,7 +69,7 @@ def ppl(text: Text) -> float:
 
 
 def pll(text: Text) -> float:
-    """Pseudo-log-likelihood, in nats: each token masked by itself, log P summed over all tokens.
+    """Compute the pseudo-log-likelihood, in nats: each token masked by itself, log P summed.
 
     Source: Salazar et al. 2020 (ACL), eq. 1; it is what RuBia 4.1 calls PPLL.
     """
@@ -76,18 +77,20 @@ def pll(text: Text) -> float:
 
 
 def pll_word(text: Text) -> float:
-    """Pseudo-log-likelihood with the later tokens of the same word masked, too, in nats.
+    """Compute the pseudo-log-likelihood with the later tokens of a word masked, too, in nats.
 
     Source: Kauf & Ivanova 2023 (ACL), PLL-word-l2r: `pll` overrates words of many tokens, whose
-    parts give each other away. Words are the tokenizer's: a Chinese sentence is one to XLM-R's.
+    parts give each other away. Words are the tokenizer's: to XLM-R's, a Chinese sentence is a
+    single word.
     """
     return text.total
 
 
 def ppll(text: Text) -> float:
-    """Pseudo-perplexity, exp(-PLL / number of tokens). Lower is preferred; tables hold it negated.
+    """Compute the pseudo-perplexity, exp(-PLL / number of tokens). Lower is preferred.
 
-    Source: Salazar et al. 2020, 2.3, for one sentence; it is what Aqbileq 4.1 calls PPLL.
+    Tables hold it negated. Source: Salazar et al. 2020, 2.3, for one sentence; it is what Aqbileq
+    4.1 calls PPLL.
     """
     return _exp(-text.total / len(text.tokens))
 
@@ -113,16 +116,16 @@ def _each(reduce: Callable[[Text], float]) -> Callable[[Text, Text], Values]:
 
 
 def mpll(pro: Text, anti: Text) -> Values:
-    """Pseudo-log-likelihood of the unmodified tokens, given the modified ones, in nats.
+    """Compute the pseudo-log-likelihood of unmodified tokens, given the modified ones, in nats.
 
-    Unmodified are the tokens in the `equal` blocks of difflib over the two sequences of ids, the
-    special tokens at both ends among them for the matching (they anchor it), and not scored.
-    Source: CrowS-Pairs (Nangia et al. 2020), 3 and its metric.py, which hands difflib the
-    anti-stereotypical pairs the other way round, and so aligns 0 to 2 of the 1508 otherwise;
-    RuBia 4.1 (MPLL). Undefined where nothing is shared.
+    Unmodified tokens are those in the matching blocks that difflib finds in the two sequences of
+    ids. The special tokens at both ends take part in the matching (they anchor it), but are not
+    scored. Source: CrowS-Pairs (Nangia et al. 2020), 3 and its metric.py, which passes the
+    anti-stereotypical pairs to difflib in reverse order and therefore aligns 0 to 2 of the 1508
+    pairs differently; RuBia 4.1 (MPLL). Undefined if nothing is shared.
     """
-    ends = (-1, -2)  # no token has them
-    # Without `autojunk`, which would take frequent tokens of long sentences for no match.
+    ends = (-1, -2)  # ids that no token has
+    # Without `autojunk`, which would ignore the frequent tokens of long sentences.
     matcher = difflib.SequenceMatcher(
         None,
         (ends[0], *pro.tokens, ends[1]),
@@ -144,11 +147,11 @@ def _at(text: Text, positions: Iterable[int]) -> list[float]:
 
 
 def bias(pro: Text, anti: Text) -> Values:
-    """log P(S | B) / |S|, and the same of the contrast, in nats a token.
+    """Compute log P(S | B) / |S|, and the same of the contrast, in nats a token.
 
-    B: the leading tokens that both have, by their ids; S: all that follows in this text. The
-    difference is the bias score of SHADES 4.2 and Appendix J (Mitchell et al. 2025). Undefined
-    where one is the beginning of the other, since nothing is left to average.
+    B: the leading tokens (ids) that the two texts share; S: all tokens that follow in this text.
+    The difference is the bias score of SHADES 4.2 and Appendix J (Mitchell et al. 2025). Undefined
+    if one text is the beginning of the other, since nothing is left to average.
     """
     pairs = zip(pro.tokens, anti.tokens, strict=False)
     shared = sum(1 for _ in itertools.takewhile(lambda two: two[0] == two[1], pairs))
@@ -168,17 +171,20 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def choice(option: Text) -> float:
-    """log P(option | context), in nats, summed over its tokens. Source: PBBQ 4; lm-eval's acc."""
+    """Compute log P(option | context), in nats: the sum over its tokens.
+
+    Source: PBBQ 4; lm-eval's acc.
+    """
     return option.total
 
 
 def choice_token(option: Text) -> float:
-    """log P(option | context) / number of its tokens, in nats a token."""
+    """Compute log P(option | context) / number of its tokens, in nats a token."""
     return option.total / max(1, len(option.tokens))
 
 
 def choice_byte(option: Text) -> float:
-    """log P(option | context) / bytes of its UTF-8 (the space before it aside), in nats a byte.
+    """Compute log P(option | context) / bytes of its UTF-8, without outer spaces, in nats a byte.
 
     Source: lm-eval's acc_bytes.
     """
@@ -186,7 +192,7 @@ def choice_byte(option: Text) -> float:
 
 
 def choice_char(option: Text) -> float:
-    """log P(option | context) / its characters (the space before it aside), in nats a character.
+    """Compute log P(option | context) / its characters, without outer spaces, in nats a character.
 
     Characters are code points. Source: lm-eval's acc_norm.
     """
@@ -195,9 +201,10 @@ def choice_char(option: Text) -> float:
 
 @dataclass(frozen=True)
 class Scorer:
-    """A scorer. passes: those that it can be computed from; the first that the model has is used.
+    """A reduction of log-probabilities to one number per text.
 
-    pair: (pro, anti) -> their values; option: an option -> its value; one of the two is set. lower:
+    passes: those from which it can be computed; the first that the model has is used. pair: (pro,
+    anti) -> their values; option: an option -> its value; exactly one of the two is set. lower:
     lower is preferred, and tables contain the negative.
     """
 
@@ -209,7 +216,7 @@ class Scorer:
 
     @property
     def about(self) -> str:
-        """Definition and source."""
+        """Return the scorer's definition and source."""
         return ((self.pair or self.option).__doc__ or "").strip()
 
 
@@ -235,9 +242,9 @@ SCORERS = {
 
 
 def find(name: str) -> Scorer:
-    """Return the scorer of a name.
+    """Return the scorer with this name.
 
-    InputError, with the nearest known one, if there is none.
+    Raises InputError, which suggests the nearest known name, if there is none.
     """
     if name not in SCORERS:
         raise registry.unknown("scorer", name, list(SCORERS))
@@ -249,9 +256,9 @@ DEFAULT = ("loglik", "ppl", "bias", "pll", "mpll", "choice", "choice-token")
 
 
 def fitting(passes: Collection[str], chosen: bool) -> list[str]:
-    """Return the scorers that can be made of these passes.
+    """Return the scorers that can be computed from these passes.
 
-    chosen: of choices, else of pairs.
+    chosen: those of choices, else those of pairs.
     """
     return [
         name
@@ -261,7 +268,7 @@ def fitting(passes: Collection[str], chosen: bool) -> list[str]:
 
 
 def default(passes: Collection[str], chosen: bool) -> list[str]:
-    """Return those of `DEFAULT` that fit. Raises InputError if none does."""
+    """Return the scorers of `DEFAULT` that fit. Raises InputError if none does."""
     found = [name for name in fitting(passes, chosen) if name in DEFAULT]
     if not found:
         pass_of(find("choice"), passes, "model")  # pairs are scored in every pass
@@ -271,7 +278,8 @@ def default(passes: Collection[str], chosen: bool) -> list[str]:
 def check(scorers: Iterable[str], chosen: bool, passes: Collection[str] = PASSES) -> None:
     """Check that scorers are known and fit the data.
 
-    chosen: choices, else pairs. passes: the available ones. Raises InputError if one does not fit.
+    chosen: the data are choices, else pairs. passes: the available ones. Raises InputError if one
+    does not fit.
     """
     for scorer in map(find, scorers):
         if (scorer.option is not None) != chosen:
@@ -288,7 +296,8 @@ _KINDS = {CAUSAL: "causal", SEQ2SEQ: "encoder-decoder", MASKED: "masked", WORD: 
 def pass_of(scorer: Scorer, passes: Collection[str], of: str) -> str:
     """Return the pass from which a scorer is computed.
 
-    of: the model, or the run, that has these passes.
+    of: what has these passes, for the error message: `model` or `run`. Raises InputError if none
+    fits.
     """
     found = next((p for p in scorer.passes if p in passes), None)
     if found is not None:

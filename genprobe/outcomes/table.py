@@ -1,14 +1,14 @@
 """Outcomes: one row per planned request, with everything known about it, for metrics to count.
 
-Its columns are those of `columns.PLANNED` and what the judges declare (`columns.of_judges`); a
-missing value is NaN/NA, and a file may lack columns. `says`: whether a clear answer means what the
-probe measures, NA if unclear. `in_language`: NA if the language could not be identified. `refused`:
-by the judge `refusal`; without it, by the kind of the answer.
+Its columns are those of `columns.PLANNED` and those that the judges declare (`columns.of_judges`);
+a missing value is NaN/NA, and a file may lack columns. `says`: whether a clear answer means what
+the probe measures, NA if unclear. `in_language`: NA if the language could not be identified.
+`refused`: by the judge `refusal`; without it, by the kind of the answer.
 
-A run of log-probabilities has the table of `preferences` instead: one row a pair, or a choice.
+A run of log-probabilities has the table of `preferences` instead: one row per pair or choice.
 
-Columns of the data that genprobe does not know follow, with `_data` after a name of ours.
-The rows add up to the plan: a request without a response is a row, too.
+Columns of the data that genprobe does not know come last; a name that is also one of ours gets the
+suffix `_data`. The rows add up to the plan: a request without a response is a row, too.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ STATUS = ("answered", "failed", "missing")
 
 
 class Readable(Protocol):
-    """What is read of a run (`store.Run`)."""
+    """The part of a run (`runs.run.Run`) that is read here."""
 
     spec: Spec
 
@@ -69,7 +69,7 @@ class Readable(Protocol):
 
 
 def outcomes(run: Readable, scorers: Sequence[str] = ()) -> pd.DataFrame:
-    """Join a run into its table of outcomes, one row a request, in the order of its plan.
+    """Join a run into its table of outcomes, one row per request, in the order of its plan.
 
     run: the run folder. scorers: for a log-probability run; if empty, those of the run.
 
@@ -130,7 +130,7 @@ def _rows(run: Readable) -> list[dict[str, Any]]:
 
 
 def _asked(request: Request, statement: Statement) -> dict[str, Any]:
-    """Columns of a request and its statement."""
+    """Return the columns of a request and its statement."""
     return {
         "decode": request.decode,
         "lang": request.lang,
@@ -151,7 +151,7 @@ def _asked(request: Request, statement: Statement) -> dict[str, Any]:
 
 
 def _said(request: Request, response: Response | None) -> dict[str, Any]:
-    """Return columns of a reply: the text after the thought, the thought, the named model."""
+    """Return the columns of a reply: the text after the thought, the thought, the named model."""
     if response is None:
         return {}
     parted = seen(request.lang, request.probe, _prompt(request), response).parted
@@ -174,7 +174,7 @@ def possible(statements: Iterable[Statement]) -> list[str]:
     return [*columns.known(), *facts.COLUMNS, *models, *extra]
 
 
-_UNMARKED = "story@1+"  # the judge whose journals do not say which stories repeat another
+_UNMARKED = "story@1+"  # the version of the judge that did not mark repeated stories
 
 
 def _repeated(rows: list[dict[str, Any]]) -> None:
@@ -203,8 +203,8 @@ def _free(name: str) -> str:
 
 
 _ONE_QUESTION = ("model", "revision", "decode", "lang", "probe", "statement", *FACETS)
-# Our column <- the first of these that the file has, with rows judged by `genprobe judge` and
-# the SHADES table in mind.
+# Our column <- the first of these names that the file has. They include the names in files of
+# `genprobe judge` and in the SHADES table.
 _FROM = {
     "statement": ("item", "statement", "id", "text"),
     "text": ("text", "statement"),
@@ -242,21 +242,23 @@ _FROM = {
 def from_rows(
     rows: pd.DataFrame | Iterable[Mapping[str, Any]], perplexity: bool = False
 ) -> pd.DataFrame:
-    """Bring a file of judged replies into the table of outcomes.
+    """Turn a file of judged replies into a table of outcomes.
 
-    rows: `lang, probe, answer` and whatever else the file has; or `pro, anti`, or `chosen, label`:
-        what a model prefers (external.py). perplexity: of `pro, anti`, the lower is preferred.
+    rows: `lang, probe, answer` and any other columns; or, for what a model prefers, `pro, anti` or
+    `chosen, label` (external.py). perplexity: `pro, anti` are perplexities, of which the lower is
+    preferred.
 
     Judged replies are taken as answers to the pack `yesno`. A row without an answer counts as not
     answered; equal questions about one statement are samples. Raises InputError for a missing
-    column, and for values that mean nothing, by row (a DataFrame's index; else the first is 1).
+    column, and for values that cannot be read, with their row (by a DataFrame's index, else counted
+    from 1).
     """
     data = rows if isinstance(rows, pd.DataFrame) else _frame(rows).rename(index=lambda at: at + 1)
     return _read(_headed(data), perplexity).reset_index(drop=True)
 
 
 def _headed(data: pd.DataFrame) -> pd.DataFrame:
-    """Return a file under names that are alike if they look alike; InputError if two are."""
+    """Return a file whose column names are equal if they look alike; InputError if two then are."""
     names = [alike(str(name)) for name in data.columns]
     if twice := [name for name in names if names.count(name) > 1]:
         raise InputError(f"two columns are called {twice[0]!r}, but for what nobody sees")
@@ -264,13 +266,13 @@ def _headed(data: pd.DataFrame) -> pd.DataFrame:
 
 
 def oddities(data: pd.DataFrame, frame: pd.DataFrame) -> Iterator[str]:
-    """Yield what a reader of a file's figures must know of its columns and rows.
+    """Yield warnings about the columns and rows of a file.
 
-    That is columns that would be ours with another spelling, and rows that ask what another row
-    asks.
+    They name columns that would be ours with another spelling, and rows that ask the same as
+    another row.
 
-    data: the rows of the file, whose index is their numbers. frame: `from_rows` of them.
-    InputError, with the rows, if two replies are numbered alike and nothing tells them apart.
+    data: the rows of the file, whose index is their numbers. frame: `from_rows` of them. Raises
+    InputError, with the rows, if two replies have the same number and nothing distinguishes them.
     """
     data = _headed(data)
     read = {name for names in _FROM.values() for name in names}
@@ -293,7 +295,7 @@ def oddities(data: pd.DataFrame, frame: pd.DataFrame) -> Iterator[str]:
 
 
 def _asked_twice(data: pd.DataFrame, frame: pd.DataFrame) -> Iterator[str]:
-    """Yield a line if replies are counted as samples that nobody has numbered."""
+    """Yield a warning if replies without sample numbers are counted as samples of one question."""
     keys = [name for name in _ONE_QUESTION if name in frame]
     keys += ["sample"] if "sample" in data else []
     again = frame.duplicated(keys)
@@ -350,7 +352,7 @@ def _read(data: pd.DataFrame, perplexity: bool) -> pd.DataFrame:
 def _checked(frame: pd.DataFrame, pack: packs.Pack) -> pd.DataFrame:
     """Check the cells of a file of answers and bring them into our form.
 
-    InputError lists the rows that mean nothing.
+    Raises InputError, which lists the rows that cannot be read.
     """
     problems = Problems()
 
@@ -411,20 +413,20 @@ _KINDS: set[str | None] = {
     *(None, "answer", "refusal", "hedge", "both", "echo", "offtopic", "empty"),
     *("unfinished", "undecided", "filter", "unclear"),
 }
-# Names that mean something else in other tables, and what shows that ours is meant.
+# Names that mean something else in other tables, with a check that our meaning is meant.
 _OURS: dict[str, Callable[[pd.DataFrame], bool]] = {
-    # Written by `judge --judge language`: codes, and no names of languages.
+    # Written by `judge --judge language`: codes, not names of languages.
     "language": lambda data: all(
         _CODE.fullmatch(cell) for cell in map(_text, data["language"]) if cell
     ),
-    "index": lambda data: "subset" in data,  # of SHADES; pandas calls its row numbers so, too
+    "index": lambda data: "subset" in data,  # of SHADES; also pandas's name for row numbers
     "subset": lambda data: {_text(cell) for cell in data["subset"]} <= _SUBSETS,
     "kind": lambda data: {_text(cell) for cell in data["kind"]} <= _KINDS,
 }
 
 
 def _rename(data: pd.DataFrame) -> pd.DataFrame:
-    """Return the columns of a file under our names, `_FROM`, and the rest; empty cells are None."""
+    """Return a file's columns under our names (`_FROM`), then the rest; empty cells are None."""
     there = [name for name in data if name not in _OURS or _OURS[str(name)](data)]
     used = {
         column: next(name for name in names if name in there)
@@ -443,7 +445,7 @@ def _rename(data: pd.DataFrame) -> pd.DataFrame:
 
 
 def _scalar(value: Any) -> Any:
-    """Return a cell that scores can be split by: texts that look alike are alike."""
+    """Return a cell in a form that scores can be split by: texts that look alike become equal."""
     if isinstance(value, str):
         return alike(value) or None
     return canonical(value) if isinstance(value, list | dict) else value
@@ -454,7 +456,7 @@ def _each(
 ) -> pd.Series:
     """Apply `read` to every different text of a column.
 
-    Where it has a problem, the first row of it is told. empty: the cell may be empty.
+    A problem is reported for the first row with that text. empty: the cell may be empty.
     """
     values: dict[str | None, str | None] = {}
     texts = column.tolist()
@@ -471,7 +473,7 @@ def _each(
 
 
 def _text(value: Any) -> str | None:
-    """Return a cell as text; a list as Python writes it; None for an empty one."""
+    """Return a cell as text (a list as Python writes it), None if it is empty."""
     if isinstance(value, str):
         return alike(whole(value)) or None
     if isinstance(value, list | tuple):
@@ -502,7 +504,7 @@ def _several(text: str) -> list[str]:
 
 
 def _codes(text: str) -> tuple[str, ...]:
-    """Return the languages of a list, as far as they are ours, whatever stands between them."""
+    """Return the codes of the known languages in a list, whatever separates them."""
     found = set()
     for part in _several(text):
         for name in re.split(r"[\s,.;]+", part):
@@ -512,7 +514,11 @@ def _codes(text: str) -> tuple[str, ...]:
 
 
 def _role(text: str) -> str:
-    """`original` or `contrast`; SHADES calls them `_original` and `a`, `b`, … InputError else."""
+    """Return `original`, `contrast` or `unrelated`.
+
+    SHADES calls the first `_original`, and contrasts `a`, `b`, … Raises InputError for another
+    name.
+    """
     name = text.lower().lstrip("_")
     if name in ("original", "unrelated"):
         return name
@@ -537,7 +543,7 @@ def _truth(column: str, value: Any, row: int) -> bool | None:
 
 
 def _finish(frame: pd.DataFrame, pack: packs.Pack) -> pd.DataFrame:
-    """Derive what follows from the rest, in the order and the types that all tables have."""
+    """Add the derived columns; give the table the order and types that all tables have."""
     for name in frame["probe"].unique() if "probe" in frame else ():
         _one_of("probe", name, pack.probes)
     if not len(frame):
@@ -568,7 +574,7 @@ def _finish(frame: pd.DataFrame, pack: packs.Pack) -> pd.DataFrame:
     for name in extra:
         frame[name] = pd.Series(external.one_kind([whole(v) for v in frame[name]]), frame.index)
         frame[name] = frame[name].infer_objects()
-    # In the order of the pack, not of the alphabet.
+    # In the order of the pack, not alphabetical.
     frame["probe"] = pd.Categorical(frame["probe"], list(pack.probes))
     if "decode" in frame:
         found = [d for d in frame["decode"].unique() if d not in DECODES and not pd.isna(d)]
@@ -577,10 +583,10 @@ def _finish(frame: pd.DataFrame, pack: packs.Pack) -> pd.DataFrame:
 
 
 def _in_language(reply: pd.Series, lang: pd.Series) -> pd.Series:
-    """Whether a reply is in the language it was asked in; NA for `und` and `mixed`.
+    """Return whether each reply is in the language of its question; NA for `und` and `mixed`.
 
     Regions do not matter (pt for pt-BR). For Chinese the script does: a Simplified reply to a
-    Traditional question is in another language, and the judge knows texts that are both.
+    Traditional question is in another language, and the judge recognises texts that are in both.
     """
     told = reply.notna() & ~reply.isin(("und", "mixed"))
     bare_reply, bare_lang = (codes.astype("object").map(_bare) for codes in (reply, lang))

@@ -1,4 +1,4 @@
-"""What people said of items, one answer a row, under the names that tools give the columns."""
+"""Read tables of people's answers, one per row, with the column names that other tools use."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from genprobe.files.cells import cell_text
 from genprobe.resources import packs
 from genprobe.text.display import alike
 
-# Our column -> the names that it goes by, in small letters with `_` between words.
+# Our column -> the names that other tools use, in lower case with `_` between words.
 COLUMNS = {
     "item": ("item", "item_id", "id", "task", "task_id", "unit", "unit_id", "instance_id"),
     "reviewer": (
@@ -29,15 +29,18 @@ ALONE = "label"  # the question of a table that has no column for it
 
 
 def column(there: Sequence[str], name: str) -> str | None:
-    """Return the column of a table that is one of ours by another name."""
+    """Return the name that a table gives to one of our columns; None if it has none."""
     plain = {one.strip().lower().replace(" ", "_"): one for one in reversed(there)}
     return next((plain[known] for known in COLUMNS[name] if known in plain), None)
 
 
 def read(path: str | Path, rows: Iterable[tuple[int, Row]]) -> Iterator[Row]:
-    """Read answers: item, reviewer, question, answer (small letters, or empty), lang, repeat.
+    """Read answers: item, reviewer, question, answer (lower case, or empty), lang, again.
 
-    path: for errors. rows: with their numbers. InputError, with the row, for what is missing.
+    again: whether the answer repeats an earlier one.
+
+    path: for error messages. rows: with their numbers. Raises InputError, which names the row, for
+    a missing column or cell.
     """
     for number, row in rows:
         cells: Row = {}
@@ -59,7 +62,7 @@ def read(path: str | Path, rows: Iterable[tuple[int, Row]]) -> Iterator[Row]:
 
 
 def _lang(name: str) -> str | None:
-    """Return the code of a language that is ours, by any of its names; another as it is."""
+    """Return the code of a known language, by any of its names; any other name unchanged."""
     try:
         return packs.language_code(name) if name else None
     except InputError:
