@@ -617,7 +617,7 @@ def _record(
         return Failure(request.id, f"http-{status}", line(error), attempts)
 
 
-# --- manners ---------------------------------------------------------------------------------
+# --- output of libraries ---------------------------------------------------------------------
 
 
 @contextlib.contextmanager

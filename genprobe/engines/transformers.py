@@ -552,6 +552,3 @@ def _shift(z: torch.Tensor, by: int) -> torch.Tensor:
 
 def _signed(word: int) -> int:
     return word - 2**64 if word >= 2**63 else word
-
-
-# --- manners --------------------------------------------------------------------------------

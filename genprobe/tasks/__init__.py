@@ -1,11 +1,11 @@
 """The tasks: what genprobe can measure.
 
-Each file declares one `Task`; an `Ask` requests a run of it.
+Each module declares one `Task`. An `Ask` is a request to run it:
 
     run = tasks.run("yesno", Ask(model="./my-model", langs=("mr",)))
 
-To add a task, add a file with `TASK` here, and its pack in prompts/. Code that depends on the task
-of a run looks it up by `tasks.of(run.spec)`.
+To add a task, add a file with `TASK` here, and its pack in prompts/. Code that needs the task of a
+run looks it up by `tasks.of(run.spec)`.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ from genprobe.tasks.pipeline.open import is_control, open_engine, served
 class Ask:
     """What to measure. Each task documents which fields it reads besides the common ones.
 
-    model: alias, hub id or folder (for `replay`: a run or a file of recordings); None is the
-        control model, or a server's only one.
-    langs: language codes; empty means all of the data, or the default of the task. data: `builtin`,
-    a name of `genprobe list data`, or a file. probes: questions of the pack, by name; empty means
-    the default of the task. decodes: how answers are obtained: `free`, `choice`, `logprob`.
-    wordings, personas, instruct: how a question varies (`resources.panel.Vary`). limit: at most so
-    many items of each language. samples, sampling: replies to each question and how they are
-    sampled; None means the default of the task. seed: from which each request's own seed is
-    derived. system: a system prompt, after that of the pack. engine: a name of `genprobe list
-    engines`, or `auto`; options: settings of the engine. out: the run folder, which the same Ask
-    resumes; None means a name derived from the settings. by: columns by which the outcomes will be
-    split; checked before the model is loaded. classifier: the card of the sentiment classifier
+    model: alias, hub id or folder (for `replay`: a run folder or a file of recorded replies); None
+    means the control model, or the only model of a server. langs: language codes; empty means the
+    default of the task, else all languages of the data. data: `builtin`, a name of `genprobe list
+    data`, or a file. probes: names of questions of the pack; empty means the default of the task.
+    decodes: how answers are obtained: `free`, `choice`, `logprob`. wordings, personas, instruct:
+    how a question varies (`resources.panel.Vary`). limit: most items per language. samples: number
+    of replies to each question. sampling: how they are sampled; None for either means the default
+    of the task. seed: number from which each request's own seed is derived. system: a system
+    prompt, put after that of the pack. engine: a name of `genprobe list engines`, or `auto`.
+    options: settings of the engine. out: the run folder; the same Ask resumes the run in it; None
+    means a name derived from the settings. by: columns by which the outcomes will be split; they
+    are checked before the model is loaded. classifier: the card of the sentiment classifier
     (stories). scorers, context, prefix, plain, chat, preprocess: see `tasks/logprob.py`. orders,
-    shots: see `tasks/choices.py`. note, progress: called with messages, and with (step, done,
-    total).
+    shots: see `tasks/choices.py`. note: called with messages. progress: called with (step, number
+    done, total).
     """
 
     model: str | None = None
@@ -85,24 +85,24 @@ class Ask:
 
     @property
     def codes(self) -> list[str]:
-        """The languages as BCP 47 codes. Raises InputError for an unknown one."""
+        """Return the languages as BCP 47 codes. Raises InputError for an unknown one."""
         if "all" in self.langs:
             raise InputError("--lang all: leave --lang out to ask in every language of the data")
         return [packs.language_code(lang) for lang in self.langs]
 
     @property
     def vary(self) -> panel.Vary:
-        """How a question varies. Raises InputError for impossible values."""
+        """Return how a question varies. Raises InputError for impossible values."""
         return panel.Vary(self.wordings, self.personas, tuple(self.instruct))
 
     @property
     def control(self) -> bool:
-        """Whether the control model answers."""
+        """Return whether the control model answers."""
         return is_control(self.model, self.options)
 
     @property
     def thinks(self) -> bool:
-        """Whether the model is asked to think."""
+        """Return whether the model is asked to think."""
         return self.options.thinking.mode not in ("default", "off")
 
 
@@ -110,10 +110,11 @@ class Ask:
 class Asked:
     """An Ask that a task has checked, and everything that the run needs.
 
-    requests: function that makes the requests when the engine is open, as they may depend on it.
-    spec: the fields of `Spec` that the task sets. judges: the judges of the replies, in the order
-    of their columns. columns: columns that the outcomes can have. after: called with run, engine
-    and note at the end.
+    items: the statements, pairs or choices. requests: function from the open engine to the
+    requests, which may depend on it. spec: function from the open engine to the fields of `Spec`
+    that the task sets. judges: the judges of the replies, in the order of their columns. columns:
+    columns that the outcomes can have. sampling: how replies are sampled. after: called with run,
+    engine and note at the end.
     """
 
     items: Sequence[Statement]
@@ -129,11 +130,12 @@ class Asked:
 class Table:
     """How a report shows runs of a task: the main table of their section.
 
-    kind: its unique name. place: its place on the page, low numbers first. lead: what the figures
-    mean, in a sentence. main: the measures. across: columns of the outcomes that become columns of
-    the table. rows: candidates for the rows: the first with several values, else the last. says:
-    verb in the title of the page, for one model and for several. replies: what its units are
-    called. read: the column that the main measures count, and the judge that fills it.
+    kind: its unique name. title: its heading. lead: what the figures mean, in a sentence. main: the
+    measures. across: columns of the outcomes whose values become columns of the table. rows:
+    columns of the outcomes, of which the first with several values gives the rows, else the last.
+    place: its position on the page, low numbers first. says: the verb in the title of the page, for
+    one model and for several. replies: what the units are called. read: the column that the main
+    measures count, and the judge that fills it.
     """
 
     kind: str
@@ -153,16 +155,16 @@ class Task:
     """The declaration of a task.
 
     name: of the command and of its file. about: one line. prepare: checks an Ask before anything
-    slow is started. judges: decode -> names of judges. also: judges that can read a run later.
-    questions: question for reviewers -> judges that answer it, of which the first that has judged
-    counts, with the field of the answer (None: the label). tables: how reports show runs; kind_of:
-    which of the tables a run has. asked: what the model was asked, as a sentence with {statements},
-    {languages}, {probes}. probe, thing, unit: what a question, an item and a reply are called.
-    scores: whether texts are scored instead of answered. whole: whether the replies about an item
-    form one unit, which reviewers read completely. paradigm: `says` or `prefers`, for tasks that
-    can be compared item by item; may_differ: fields of the spec in which such runs may differ; row:
-    columns that identify an item. temperature, samples, top_p, max_tokens: defaults of the command
-    line.
+    slow starts. judges: decode -> names of the judges that read its replies. also: further judges
+    that can read a run later. questions: question for reviewers -> (judge, field of the judgment
+    with the answer; None for the label); the first of these judges that has judged the run counts.
+    tables: how reports show runs. kind_of: function from a run to the kind of its table. asked:
+    what the model was asked, as a sentence with {statements}, {languages}, {probes}. probe, thing,
+    unit: what a question, an item and a reply are called. scores: whether texts are scored instead
+    of answered. whole: whether all replies about an item form one unit, which reviewers read
+    together. sampling, samples: defaults for `Ask`. paradigm: `says` or `prefers`, for tasks that
+    can be compared item by item. may_differ: fields of the spec in which such runs may differ. row:
+    columns that identify an item in such a comparison.
     """
 
     name: str
@@ -250,7 +252,7 @@ def run(task: str | Task, ask: Ask) -> notebook.Run:
 
 
 def planned(task: str | Task, ask: Ask) -> list[Request]:
-    """Plan the requests that a run would ask in chat, without opening an engine.
+    """Plan the requests that a run would send, without opening an engine.
 
     Raises InputError as `run` does.
     """
@@ -267,8 +269,8 @@ def chat(
 ) -> Asked:
     """Check a task that asks a model in chat about statements, with the wordings of a pack.
 
-    items: as loaded. judges: of the replies. probes: those used if the Ask names none; empty means
-    all of the pack.
+    items: the statements, as loaded. judges: the judges of the replies. probes: the questions to
+    use if the Ask names none; empty means all of the pack.
     """
     from genprobe.outcomes import table
 
@@ -299,7 +301,7 @@ def chat(
     def spec(engine: Any) -> dict[str, Any]:
         recorded = engine.identity.engine == "replay"
         drawn: dict[str, Any] = dataclasses.asdict(sampling)
-        if recorded:  # how recorded replies were sampled is unknown
+        if recorded:  # nobody knows how recorded replies were sampled
             drawn = dict.fromkeys(drawn)
         languages = dict.fromkeys(item.lang for item in items)
         return {
@@ -384,7 +386,7 @@ def judge_run(
 
 
 def folder_name(spec: Spec) -> str:
-    """Name a run's folder: readable, and unique for every spec, so that it is found again."""
+    """Make a readable name for a run's folder. Every spec has its own, so that runs can resume."""
     names = [spec.model.rstrip("/").rsplit("/", 1)[-1] or "model", spec.checkpoint]
     model = "-".join(re.sub(r"[^\w.-]+", "-", name)[:40] for name in names if name)
     langs = "-".join(spec.languages) if len(spec.languages) < 4 else f"{len(spec.languages)}-langs"

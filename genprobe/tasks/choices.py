@@ -1,8 +1,8 @@
 """Choices by generation: a context, a question, two to six options (BBQ and its family, PBBQ).
 
-Besides the common fields of `Ask` it reads: probes (the frames), wordings, personas, instruct,
-decodes, orders (of `datasets.frames.ORDERS`), shots (a file of examples put before every question)
-and system.
+Besides the common fields of `Ask` it reads: probes (the frames: how question and options are
+written), wordings, personas, instruct, decodes, orders (one of `datasets.frames.ORDERS`), shots (a
+file of examples that are put before every question) and system.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ DECODES = ("free", "choice", "logprob")
 
 
 def prepare(ask: Ask) -> Asked:
-    """Check what is asked: choices, frames, orders, examples."""
+    """Check the choices, frames, orders and examples of an Ask."""
     decodes = tuple(decode for decode in DECODES if decode in ask.decodes) or ("free",)
     if ask.engine == "replay" and decodes != ("free",):
         raise InputError("recorded replies are read as free replies; leave --decode out")
@@ -96,7 +96,7 @@ def _items(ask: Ask) -> list[Statement]:
 
 
 def _shots(ask: Ask) -> list[Statement]:
-    """Read the examples of `ask.shots`; each has a right answer."""
+    """Read the examples of `ask.shots`. Raises InputError for one without a right answer."""
     if not ask.shots:
         return []
     found, notes = pairs.load(str(ask.shots))
@@ -121,9 +121,10 @@ def plan(
     vary: panel.Vary = panel.Vary(),  # noqa: B008 - frozen
     system: str = "",
 ) -> list[Request]:
-    """Plan every choice in every frame, decode, way drawn for it, order of its options and sample.
+    """Plan the requests for choices: one for each frame, decode, way, order of options and sample.
 
-    shots: examples; a choice gets those in its language. vary: wordings, personas and languages of
+    The ways to put a question (wording, persona, language) are drawn by `panel.hands`. shots:
+    examples; a choice gets those in its language. vary: wordings, personas and languages of
     the question. system: a system prompt, put before that of a persona. Raises InputError for a
     choice that occurs twice.
     """
@@ -143,7 +144,7 @@ def plan(
                 messages = [*before, {"role": "user", "content": frames.put(frame, item, order)}]
                 options = {str(at): _ways(frame, item, order, at, decode) for at in order}
                 for sample in range(1 if decode == "logprob" else samples):
-                    # The hash sorts keys, so the content must show the order.
+                    # Ids ignore the order of `options`; the messages differ.
                     request = Request.asked(
                         *(item.id, item.lang, frames.PACK, probe, messages),
                         base=seed,
@@ -163,7 +164,7 @@ def plan(
 def _ways(
     frame: frames.Frame, item: Statement, order: Sequence[int], at: int, decode: str
 ) -> list[str]:
-    """Return the ways to name an option, to which replies are forced or compared."""
+    """Return the names of an option that a reply may be restricted to or scored for."""
     if decode == "free":
         return [frames.options(item)[at]]
     name = frames.said(frame, item, order, at)

@@ -10,7 +10,7 @@ from genprobe.tasks import Ask, Asked, Table, Task, chat
 
 
 def prepare(ask: Ask) -> Asked:
-    """Check what is asked: a model that writes essays, statements, frames."""
+    """Check the model, statements and frames of an Ask."""
     if ask.control:
         raise InputError("essays need --model, or --base-url: the control model writes none")
     items, notes = statements.load(ask.data, ask.codes or None)

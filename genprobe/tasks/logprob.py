@@ -1,12 +1,14 @@
 """Pairs of sentences, or choices, scored by their log-probability under a model.
 
-Besides model, languages, data, limit, engine and out of `Ask` it reads: scorers: of
-`outcomes.scorers.SCORERS`; if empty, the defaults that fit model and data. context: text before
-every sentence of a pair; for an encoder-decoder model the encoder's prompt. prefix: a word put
-before every sentence of a table. A chat model needs one of two: plain, score it as a plain language
-model, without its template; chat, score what begins its own turn, behind the template with the
-context (or the choice) as the user's. preprocess: `rubia`, how the sentences of pairs are written
-before they are scored (`PREPROCESSES`).
+Besides model, languages, data, limit, engine and out of `Ask` it reads:
+  scorers      names of `outcomes.scorers.SCORERS`; empty means those that fit model and data
+  context      text before every sentence of a pair; for an encoder-decoder model, the encoder's
+               input
+  prefix       a word put before every sentence of a table
+  plain, chat  a chat model needs one of the two. plain: score the text without the chat template.
+               chat: score the text as the beginning of the model's turn, after a user's turn with
+               the context (or the choice), written by the chat template
+  preprocess   `rubia`: how the sentences of pairs are rewritten before scoring (`PREPROCESSES`)
 """
 
 from __future__ import annotations
@@ -104,9 +106,9 @@ def _items(ask: Ask) -> list[Statement]:
 
 
 def _turn(engine: Any) -> Callable[[str], str]:
-    """Return a function that writes a user's turn for this model.
+    """Return the function that writes a user's turn by this model's chat template.
 
-    Raises InputError if there is none.
+    Raises InputError if the engine has none.
     """
     if "causal" not in engine.passes:
         raise InputError("--chat can be used only with a causal model; leave it out")
@@ -133,7 +135,7 @@ def _rubia(text: str) -> str:
 
 
 def _within(text: str, at: int) -> bool:
-    """Tell whether a hyphen or an apostrophe stands between two letters."""
+    """Return whether the character at a position stands between two letters."""
     around = text[at - 1 : at] + text[at + 1 : at + 2]
     return text[at] in "-'’‐‑" and len(around) == 2 and around.isalnum()
 
@@ -144,7 +146,7 @@ PREPROCESSES: dict[str, Callable[[str], str]] = {"rubia": _rubia}
 def tell_unknown(run: Run, engine: Any, note: Note) -> None:
     """Note how many texts hold the unknown token.
 
-    One token stands for all unknown characters, so the values of such texts mean little.
+    One token represents all unknown characters, so the values of such texts mean little.
     """
     langs = {request.id: request.lang for request in run.requests()}
     held = Counter(

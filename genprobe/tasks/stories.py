@@ -14,7 +14,7 @@ from genprobe.tasks import Ask, Asked, Table, Task, chat
 
 
 def prepare(ask: Ask) -> Asked:
-    """Check what is asked; Kazakh where no language is named. `ask.classifier` names a card."""
+    """Check the templates and the classifier of an Ask. The default language is Kazakh."""
     codes = ask.codes or ["kk"]
     ask = dataclasses.replace(ask, langs=codes)
     if ask.control and ask.thinks:
@@ -24,7 +24,7 @@ def prepare(ask: Ask) -> Asked:
         )
     if ask.control:
         for code in codes:
-            tales.kinds(code)  # the languages that it tells stories in
+            tales.kinds(code)  # raises InputError if it tells no stories in the language
     items, notes = templates.load(ask.data, codes)
     for line in notes:
         ask.note(line)
@@ -34,7 +34,7 @@ def prepare(ask: Ask) -> Asked:
             card = cards.load(ask.classifier or cards.default(code))
             if caution := card.caution(code):
                 ask.note(Caution(f"caution: {caution}"))
-    except InputError as error:  # stories can be asked for now, and their sentiment read later
+    except InputError as error:  # no classifier for the language yet
         ask.note(Caution(f"{error}; the stories are checked, their sentiment is not read"))
     else:
         judges.append(registry.module("judges", "sentiment").make(ask.classifier))

@@ -16,13 +16,13 @@ DECODES = ("free", "choice", "logprob")
 
 
 def prepare(ask: Ask) -> Asked:
-    """Check what is asked: decodes, statements, judges by decode."""
+    """Check the statements and decodes of an Ask, and make the judges for these decodes."""
     items, notes = statements.load(ask.data, ask.codes or None)
     for line in notes:
         ask.note(line)
     if ask.control and ask.thinks:
         for code in dict.fromkeys(ask.codes or [item.lang for item in items]):
-            thoughts.thoughts(code)  # the languages that it thinks in
+            thoughts.thoughts(code)  # raises InputError if it does not think in the language
     decodes = tuple(decode for decode in DECODES if decode in ask.decodes) or ("free",)
     if ask.engine == "replay" and decodes != ("free",):
         raise InputError("recorded replies are read as free replies; leave --decode out")

@@ -10,4 +10,4 @@ Progress = Callable[[str, int, int], None]  # what, how many done, of how many
 
 
 def quiet(*_: Any) -> None:
-    """Ignore a note or progress."""
+    """Ignore a message or progress: the default for `note` and `progress`."""

@@ -16,7 +16,7 @@ from genprobe.text import many
 
 # Decodes answered by a text; the others are answered by log-probabilities.
 WRITTEN = ("free", "choice")
-# Kinds of failures that asking again would repeat -> what they are, and the cure.
+# Kinds of failures that would occur again -> description and cure.
 LASTING = {
     "too-long": "too long for the model (give it a longer context, or shorter statements)",
     "unscorable": "nothing that the model can score",
@@ -30,14 +30,14 @@ def pending(run: Run) -> list[Request]:
 
 
 class Counts(NamedTuple):
-    """The state of a run: responses and failures of this call, and earlier responses."""
+    """The state of a run: answers (done) and failures of this call, and earlier answers."""
 
     done: int
     failed: int
     already: int
     total: int
-    tokens: int = 0  # of the replies of now, where they are counted
-    kinds: Mapping[str, int] = {}  # of the failures of now
+    tokens: int = 0  # tokens of this call's replies, if the engine counts them
+    kinds: Mapping[str, int] = {}  # kind -> number of this call's failures
 
 
 def _now(record: Response | LogProb | Failure) -> Response | LogProb | Failure:
@@ -47,7 +47,7 @@ def _now(record: Response | LogProb | Failure) -> Response | LogProb | Failure:
 
 
 def unanswered(run: Run) -> str:
-    """Say how many requests have no answer, and what becomes of them; "" where all have one."""
+    """Describe how many requests have no answer, and whether to ask again; "" if all have one."""
     planned, *found = (run.count(name) for name in ("requests", "responses", "logprobs"))
     left = planned - sum(found)
     if not left:
@@ -72,9 +72,9 @@ def generate(
 ) -> Counts:
     """Send the pending requests and store each answer as it arrives.
 
-    progress: called before the first and after each. If it is interrupted, also by Ctrl-C, the run
-    can be resumed. Raises EngineError if the engine answers a request that was not sent, answers
-    twice or with another type of record, or leaves requests unanswered.
+    progress: called before the first answer and after each. If this is interrupted, also by Ctrl-C,
+    the run can be resumed. Raises EngineError if the engine answers a request that was not sent,
+    answers one twice or with another type of record, or leaves requests unanswered.
     """
     answered = set(run.answered())
     planned = list(run.requests())
@@ -85,7 +85,7 @@ def generate(
         progress(counts)  # the first batch may take long
     name = engine.identity.engine
     kinds: Counter[str] = Counter()
-    recorded = name == "replay"  # those came when they came
+    recorded = name == "replay"  # recorded replies keep their own time
     try:
         for record in engine.generate(asked, sampling) if asked else ():
             if record.request not in waiting:
@@ -116,7 +116,7 @@ def ask(run: Run, engine: Engine, sampling: Sampling, note: Note, progress: Prog
     """Send the pending requests, with progress and notes. Raises EngineError if all fail."""
 
     def step(counts: Counts) -> None:
-        if hasattr(progress, "tell"):  # a bar, which has room for more
+        if hasattr(progress, "tell"):  # a progress bar, which can show more
             failed = ", ".join(f"{n} {kind}" for kind, n in counts.kinds.items())
             progress.tell(", ".join(filter(None, (f"{counts.tokens} tokens", failed))))
         progress("asking", counts.already + counts.done + counts.failed, counts.total)

@@ -11,14 +11,14 @@ from genprobe.files.cells import cell_text
 from genprobe.statistics import wilson
 from genprobe.text import many
 
-MOST = 20  # rows that are shown; the others are counted
-_SHOWN = 100  # characters of a reply
+MOST = 20  # most rows that are shown; the others are only counted
+_SHOWN = 100  # most characters of a reply that are shown
 
 
 class Gold:
-    """Counts how far a judge agrees with a column of people's labels.
+    """Counts in how many rows a judge agrees with people's labels.
 
-    column: of the file; rows in which it is empty are left out and counted.
+    column: the column with these labels. Rows in which it is empty are left out and counted.
     """
 
     def __init__(self, column: str) -> None:
@@ -31,7 +31,7 @@ class Gold:
         self._wrong: list[str] = []
 
     def add(self, number: int, row: dict[str, Any], label: str | None, kind: Any) -> None:
-        """Count a row. label: of the judge; None without a reply. kind: the judge's reason, if any.
+        """Count a row. label: the judge's; None without a reply. kind: the judge's reason, if any.
 
         Raises InputError if the row does not have the column.
         """

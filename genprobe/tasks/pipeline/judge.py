@@ -48,9 +48,9 @@ def judge(
 
 
 def of_kind(run: Run, kind: str) -> frozenset[str]:
-    """Find the requests whose replies were read as of this kind (`undecided`, …).
+    """Return the ids of the requests whose replies a judge gave this kind (`undecided`, …).
 
-    Raises InputError if no judge has read the kinds of the replies, or none is of this kind.
+    Raises InputError if no judge has given kinds to the replies, or none this kind.
     """
     told = set(run.judges()).intersection(registry.names("judges"))
     for name in sorted(told, reverse=True):  # yesno before choice
@@ -107,7 +107,7 @@ def _items(run: Run) -> Iterator[tuple[Request, Item]]:
 
 
 def listed(request: Request) -> tuple[str, ...]:
-    """Return the options of a choice as they were listed (the last way to write each)."""
+    """Return the options of a choice in the order of the list; of several forms, the last."""
     return tuple(texts[-1] for texts in request.options.values())
 
 
@@ -122,14 +122,16 @@ def judge_file(
 ) -> dict[str, dict[str, int]]:
     """Judge the rows of a JSONL, CSV or Parquet file. Returns judge name -> label -> count.
 
-    judges: objects or names. Rows are written in the same order, with the columns of each judge
-    after their own; an input column with the name of a new column is kept as `<name>_data`. If
-    `response` is null, the new columns are null, and it is counted as `no reply`. The content of a
-    server's answer to a batch request (OpenAI, vLLM) is unpacked, which is noted; another object,
-    or a list, is an error. only: judge only rows with this value in the column `kind`; the new
-    columns of other rows are null and not counted. gold: compares the first judge with people's
-    labels. out: a file, by suffix, written whole or not at all; None is stdout, as JSONL. Streams:
-    memory does not grow with the file. InputError, with the row, for what cannot be judged.
+    Rows are written in the same order, with the judges' columns after their own; an input column
+    with the name of a new column is kept as `<name>_data`. If `response` is null, the new columns
+    are null, and the row is counted as `no reply`. If it is a server's answer to a batch request
+    (OpenAI, vLLM), its content is read, with a note; another object, or a list, is an error. Memory
+    does not grow with the file.
+
+    judges: objects or names. out: a file, whose suffix gives the format; it is written completely
+    or not at all; None means stdout, as JSONL. only: judge only rows with this value in the column
+    `kind`; the new columns of other rows are null and not counted. gold: compares the first judge
+    with people's labels. Raises InputError, with the row, if a row cannot be judged.
     """
     judges = made(judges)
     counts: dict[str, dict[str, int]] = {judge.name: Counter() for judge in judges}
@@ -139,7 +141,7 @@ def judge_file(
 
 
 def made(judges: Sequence[Judge | str]) -> list[Judge]:
-    """Make judge objects of names."""
+    """Make the judges that are given by name; keep those that are objects."""
     return [
         registry.module("judges", judge).make() if isinstance(judge, str) else judge
         for judge in judges
@@ -157,7 +159,8 @@ def judged_rows(
 ) -> Iterator[dict[str, Any]]:
     """Yield the rows of a file with each judge's columns, as `judge_file` writes them.
 
-    Labels are counted in `counts`, and the first judge's beside people's in `gold`.
+    counts: judge name -> label -> count, to which rows are added. gold: counts the first judge's
+    agreement with people's labels.
     """
     counts = counts if counts is not None else {judge.name: Counter() for judge in judges}
     for part in _parts(_opened(path, note)):
@@ -184,9 +187,9 @@ def judged_rows(
 
 
 def _opened(path: str | Path, note: Note) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the rows of a file with their numbers; a server's answer to a batch is opened.
+    """Yield the numbered rows of a file; a server's answer to a batch request is unpacked.
 
-    InputError, naming the rows, if a response is neither a text nor such an answer.
+    Raises InputError, naming the rows, if a response is neither a text nor such an answer.
     """
     problems = cells.Problems(path)
     told = False
@@ -209,9 +212,9 @@ def _opened(path: str | Path, note: Note) -> Iterator[tuple[int, dict[str, Any]]
 
 
 def _of_batch(reply: Any) -> dict[str, Any]:
-    """Read reply, thought and finish of a chat completion, or of a batch's answer.
+    """Return reply, thought and finish of a chat completion or of an answer to a batch request.
 
-    Without a reply if the request failed. InputError if it is something else.
+    The reply is None if the request failed. Raises InputError for any other object.
     """
     body = reply
     if isinstance(reply, dict) and "status_code" in reply:
@@ -236,7 +239,7 @@ _TOGETHER = 512  # rows that are read, judged and written at a time
 def _parts(
     rows: Iterable[tuple[int, dict[str, Any]]],
 ) -> Iterator[list[tuple[int, dict[str, Any]]]]:
-    """Cut rows into parts; those of one prompt, one after another, stay in one."""
+    """Cut rows into parts; consecutive rows with the same prompt stay together."""
     part: list[tuple[int, dict[str, Any]]] = []
     for number, row in rows:
         same = part and row.get("prompt") and part[-1][1].get("prompt") == row["prompt"]
@@ -251,7 +254,7 @@ def _parts(
 def _together(
     path: str | Path, part: list[tuple[int, dict[str, Any]]], judges: Sequence[Judge]
 ) -> list[tuple[Verdict, ...]]:
-    """Judge a part of the rows together. Returns each row's verdicts, in the judges' order."""
+    """Judge some rows at once. Returns each row's verdicts, in the order of the judges."""
     found = []
     for judge in judges:
         items = []
@@ -262,7 +265,7 @@ def _together(
             try:
                 found.append([verdict for _, verdict in verdicts(judge, items)])
                 continue
-            except InputError:  # one by one below, which says where
+            except InputError:  # judged one by one below, so that the message names the row
                 pass
         one_by_one = []
         for number, item in items:
@@ -286,11 +289,11 @@ def _columns(
     found: Sequence[Verdict],
     counts: dict[str, dict[str, int]],
 ) -> dict[str, Any]:
-    """Make the judges' columns of a row, the same for every row; null without a reply."""
+    """Make the judges' columns of a row. All rows have the same ones, null without a reply."""
     columns: dict[str, Any] = {}
     parted = None
     for judge, verdict in zip(judges, found, strict=True):
-        # One judge's columns are plain; more judges than one need their names on them.
+        # The columns of the first judge have plain names; those of others begin with the judge's.
         own = f"{judge.name}_" if columns else ""
         columns[judge.column] = verdict.label
         for name, value in verdict.fields.items():
@@ -305,13 +308,13 @@ def _columns(
 
 
 def _unread(judges: Sequence[Any]) -> dict[str, Any]:
-    """Make the judges' columns of a row that they were not given: all null."""
+    """Make the judges' columns of a row that is not judged: all null."""
     blank = [judge.blank for judge in judges]
     return _columns({"response": None}, judges, blank, {judge.name: Counter() for judge in judges})
 
 
 def _kept(row: dict[str, Any], ours: Collection[str]) -> dict[str, Any]:
-    """Rename the input's columns that have the name of one of ours, so that none is lost."""
+    """Rename the input's columns that have the name of a new column, so that none is lost."""
     kept = {}
     for name, value in row.items():
         if name in ours:
@@ -322,7 +325,7 @@ def _kept(row: dict[str, Any], ours: Collection[str]) -> dict[str, Any]:
     return kept
 
 
-# What other tools call the columns that judges read: in lower case.
+# Column that a judge reads -> names that other tools use for it, in lower case.
 _ELSEWHERE = {
     "lang": ("language", "locale", "language_code"),
     "response": (
@@ -334,7 +337,7 @@ _ELSEWHERE = {
 
 
 def _lacks(row: dict[str, Any], judge: str, lacking: Sequence[str]) -> str:
-    """Say which columns a judge needs that a row does not have, and which look like them."""
+    """Describe which columns a judge needs and a row lacks, and which ones look like them."""
     parts = [f"the judge {judge!r} needs {' and '.join(f'{name!r}' for name in lacking)}"]
     spelled = {str(name).strip().casefold(): name for name in reversed(row)}
     for name in lacking:
@@ -370,7 +373,7 @@ def _item(row: dict[str, Any], judge: Judge) -> Item:
 
 
 def _marks(cell: Any, options: tuple[str, ...]) -> tuple[str, ...]:
-    """Return what numbered the options of a row: as many as there are, in a CSV file as JSON."""
+    """Return the labels of the options of a row, one for each option; in a CSV file as JSON."""
     with contextlib.suppress(ValueError):
         cell = json.loads(cell) if isinstance(cell, str) else cell
     if cell is None or (not cell and isinstance(cell, list | tuple | str)):

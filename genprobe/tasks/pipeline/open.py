@@ -22,7 +22,7 @@ SCORER = "open_scorer"  # the function of an engine module that opens a scorer
 def engine_options(
     arguments: Sequence[str] = (), base_url: str | None = None, concurrency: int | None = None
 ) -> Options:
-    """Parse `KEY=VALUE` texts into options. A value is JSON if it can be read as such, else text.
+    """Parse `KEY=VALUE` texts into options. A value is read as JSON if possible, else as text.
 
     Raises InputError for another form, a name that is given twice, or one that looks like a secret.
     """
@@ -81,7 +81,7 @@ def _pairs(
         name, equals, text = argument.partition("=")
         name = name.strip()
         if not equals or not name:
-            # Not repeated: what stands there may be a key.
+            # The text is not repeated in the message, because it may be a key.
             raise InputError(f"{option} needs NAME=VALUE, such as {_SUCH[option]}")
         if name in found:
             raise InputError(f"{option} {name} is given twice")
@@ -123,9 +123,9 @@ def system_text(given: str | None) -> str:
 
 
 def served(engine: str, model: str | None, options: Options) -> Options:
-    """Add the server that the environment names, if it applies.
+    """Return the options with the server of OPENAI_BASE_URL, if it is to be used.
 
-    OPENAI_BASE_URL is used if no other server, and no model on this machine or the hub, is named.
+    It is used if the user names no other server, and no model on this machine or the hub.
     """
     url = os.environ.get("OPENAI_BASE_URL")
     if not url or options.base_url:
@@ -165,7 +165,7 @@ def control_room(options: Options) -> int | None:
 
 
 def is_control(model: str | None, options: Options) -> bool:
-    """Tell whether the control model is used: neither a model nor a server is named."""
+    """Return whether the control model is used, because neither model nor server is named."""
     return model is None and options.base_url is None
 
 
@@ -181,7 +181,7 @@ def open_engine(engine: str, model: str | None, options: Options, scores: bool =
         raise registry.unknown("engine", engine, ["auto", *names])
     if scores and engine != "auto" and not hasattr(registry.module("engines", engine), SCORER):
         raise InputError(f"engine {engine!r} gives no log-probabilities of texts; leave it out")
-    if engine == "replay":  # recordings have no alias
+    if engine == "replay":  # its model is a file or folder, not a model's name
         if model is None:
             raise InputError("replay needs --model: the run folder or the file with the recordings")
         return _open(engine, model, options, scores)
@@ -218,7 +218,7 @@ def open_engine(engine: str, model: str | None, options: Options, scores: bool =
         if engine == "auto":
             engine, why = (known.engine, "") if known.engine else _choose(known, options)
     found = _open(engine, known.id, options, scores)
-    # Of models of the catalogue it is known whether they are instructed without a template (mT0).
+    # The catalogue says which models follow instructions without a template (mT0).
     if not scores and not known.kind and found.identity.chat_template == "none":
         line = "has no chat template: it is given the question as plain text, as a base model is"
         options.note(Caution(f"{model} {line}"))
@@ -238,8 +238,8 @@ def _open_control(engine: str, options: Options, scores: bool) -> Any:
             "no --model: the control model runs, a test instrument and not a model to be judged"
         )
     )
-    # The known rates of the control model hold in single precision. A model so small is no faster
-    # on a GPU, but vLLM runs only on the device that it was built for.
+    # The rates of the control model are known for float32. It is too small to be faster on a GPU,
+    # but vLLM runs only on the device that it was built for.
     device = options.device or ("cpu" if engine == "transformers" else None)
     options = dataclasses.replace(options, dtype="float32", device=device)
     if control_room(options):
@@ -255,7 +255,7 @@ def _open_control(engine: str, options: Options, scores: bool) -> Any:
 def _resolved(model: str | None, options: Options) -> models.Model:
     if model is None:
         return models.Model("", "")
-    if options.base_url is not None:  # by the server's own name, or an alias
+    if options.base_url is not None:  # an alias, or a name that the server knows
         return models.catalogue().get(model.lower()) or models.Model("", model)
     return models.resolve(model)
 

@@ -23,8 +23,8 @@ def plan(
 ) -> list[Request]:
     """Plan every statement in every probe, in every way drawn for it (`panel.drawn`).
 
-    Each in every decode, `samples` times, in this order. Probabilities are not sampled, so they are
-    requested once, unless `thoughts` come before them, which are sampled. system: a system prompt,
+    Each is planned in every decode and `samples` times. Probabilities are not sampled, so they are
+    requested once, unless sampled thoughts come before them (`thoughts`). system: a system prompt,
     put after that of the pack and before that of a persona. Raises InputError for a language or
     probe that the pack lacks, or the same request twice.
     """
