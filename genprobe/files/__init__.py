@@ -1,6 +1,7 @@
-"""Read and write rows of files: JSONL, CSV and Parquet, by suffix, streamed, one dict per row.
+"""Read and write JSONL, CSV and Parquet files as streams of rows, one dict per row.
 
-Memory does not grow with the file. Every fault is an InputError of one line that names the place.
+The suffix of a file gives its format. Memory does not grow with the file. Every fault is an
+InputError: one line that names the place.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ SUFFIXES = {
     ".tsv": "csv",
     ".parquet": "parquet",
 }
-# Cures for files of other types.
+# What to do with files of other types.
 _CURES = (
     dict.fromkeys((".xlsx", ".xls", ".ods"), "; save it as CSV (UTF-8)")
     | dict.fromkeys(
@@ -44,40 +45,40 @@ _CURES = (
     )
     | {".json": "; write one object a line, as .jsonl"}
 )
-LARGEST_FIELD = 1 << 24  # characters of a CSV field; beyond it a quote was not closed
-_BATCH = 4096  # rows of Parquet held at a time
+LARGEST_FIELD = 1 << 24  # characters of a CSV field; a longer one means that a quote was not closed
+_BATCH = 4096  # rows of Parquet in memory at a time
 
 Row = dict[str, Any]
 
-# What a spreadsheet runs as a formula, also in the full-width forms of East Asian input.
+# First characters of a cell that a spreadsheet runs as a formula, with their full-width forms.
 _FORMULA = "=+\\-@\t\r\n＝＋－＠"
 _TO_ESCAPE = re.compile(f"'*[{_FORMULA}]")
 _ESCAPED = re.compile(f"'+[{_FORMULA}]")
-# A dash, alone or before words: no sign that calls a function or names another cell.
+# A dash, alone or before words, without a sign that could call a function or name another cell.
 _DASH = re.compile(r"-(?:\s+[\w\s,.:;&/'’-]*)?")
-# Not text in CSV (a NUL) or in UTF-8 (half of a surrogate pair, which models do produce).
+# Not allowed in CSV (NUL) or in UTF-8 (half of a surrogate pair, which models do produce).
 _UNWRITABLE = re.compile("[\0\ud800-\udfff]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
-# The same half, and what some readers take for the end of a line though JSON does not.
+# Halves of surrogate pairs, and characters that some readers, unlike JSON, take for a line end.
 _TO_JSON_ESCAPE = re.compile("[\x85\u2028\u2029\ud800-\udfff]")
 
 
 def read_rows(path: str | os.PathLike[str]) -> Iterator[Row]:
     """Read the rows of a .jsonl/.ndjson, .csv/.tsv or .parquet file, in order.
 
-    CSV: UTF-8, comma (or `;` or tab where the header line has no comma); every value is text;
-    blank rows are skipped; the apostrophe that keeps a formula from running (see `write_rows`)
-    is taken off. JSONL and Parquet: values as they are. What can be seen without reading (no
-    such file, unknown suffix) is raised at once, the rest when the reader gets there.
+    CSV: UTF-8, separated by commas (or by `;` or tab if the header line has no comma); every value
+    is text; blank rows are skipped; the apostrophe that keeps a formula from running (see
+    `write_rows`) is removed. JSONL and Parquet: values keep their types. InputError is raised at
+    once for a missing file or an unknown suffix, and for a faulty row when it is reached.
     """
     return (row for _, row in numbered_rows(path))
 
 
 def read_frame(path: str | os.PathLike[str]) -> pd.DataFrame:
-    """Read the rows of a file as a table, whose index is their numbers.
+    """Read the rows of a file as a table; its index has the row numbers of `numbered_rows`.
 
-    Cells are Python's own values: no type is guessed, and no value fails to fit, not even half of
-    a surrogate pair.
+    Cells are Python objects: no type is guessed, and every value fits, even half of a surrogate
+    pair.
     """
     import pandas as pd
 
@@ -89,8 +90,8 @@ def read_frame(path: str | os.PathLike[str]) -> pd.DataFrame:
 def numbered_rows(path: str | os.PathLike[str]) -> Iterator[tuple[int, Row]]:
     """Read rows as `read_rows` does, each with its number.
 
-    It is the line of a JSONL file, the row that a spreadsheet shows of a CSV file (the header is
-    row 1), and counted from 1 in Parquet.
+    The number is the line in a JSONL file, the row that a spreadsheet shows for a CSV file (the
+    header is row 1), and the count from 1 in a Parquet file.
     """
     path = Path(path)
     try:
@@ -125,7 +126,7 @@ def _not_empty(path: Path, rows: Iterator[tuple[int, Row]]) -> Iterator[tuple[in
 
 
 def _lines(path: Path) -> Iterator[str]:
-    """Lines of a UTF-8 file with their ends, a BOM dropped."""
+    """Read the lines of a UTF-8 file with their line ends, but without a BOM."""
     start = 0
     try:
         with path.open("rb") as file:
@@ -183,7 +184,7 @@ def _json_kind(value: object) -> str:
 
 
 def _repeated(names: Sequence[str]) -> str | None:
-    """Find the first name that stands there for the second time."""
+    """Find the first name that occurs twice; None if there is none."""
     seen: set[str] = set()
     for name in names:
         if name in seen:
@@ -193,7 +194,7 @@ def _repeated(names: Sequence[str]) -> str | None:
 
 
 def _read_csv(path: Path) -> Iterator[tuple[int, Row]]:
-    # The limit is the process's; it is only ever raised.
+    # The limit holds for the whole process, so it is only ever raised.
     csv.field_size_limit(max(LARGEST_FIELD, csv.field_size_limit()))
     lines = _lines(path)
     first = next(lines, "")
@@ -228,7 +229,7 @@ def _delimiter(path: Path, header: str) -> str:
         return "\t"
     if "," in header:
         return ","
-    # Spreadsheets write `;` where the comma is the decimal sign.
+    # Spreadsheets write `;` in countries where the comma is the decimal sign.
     return next((sign for sign in ";\t" if sign in header), ",")
 
 
@@ -269,23 +270,23 @@ def write_rows(
     columns: Sequence[str] | None = None,
     dashes: Sequence[str] = (),
 ) -> int:
-    """Write rows to a file by its suffix, or to stdout as JSONL (`-`, None). Returns how many.
+    """Write rows to a file in the format of its suffix, and return the number of rows.
 
-    The file appears only when all rows are written: a temporary file in the same folder is renamed
-    at the end, and removed on any error, including Ctrl-C.
+    path: the file; `-` or None writes JSONL to standard output. The file appears only when all rows
+    are written: a temporary file in the same folder is renamed at the end, and removed on any
+    error, including Ctrl-C.
 
-    JSONL is exact (a number that is not finite becomes null). CSV and Parquet show half a
-    surrogate pair as U+FFFD. CSV is made for spreadsheets: text, and text only, that one would
-    run as a formula (it starts with `=`, `+`, `-`, `@`, tab or a line end) gets an apostrophe
-    before it, which `read_rows` takes off again; null is an empty cell, a list is JSON. In
-    Parquet an object is JSON, and a column's type is that of its first rows.
+    JSONL is exact (but a number that is not finite becomes null). In CSV and Parquet, half of a
+    surrogate pair becomes U+FFFD. CSV is made for spreadsheets: a text (never a number) that a
+    spreadsheet would run as a formula, because it starts with `=`, `+`, `-`, `@`, tab or a line
+    end, gets an apostrophe before it, which `read_rows` removes; null is an empty cell, and a list
+    is written as JSON. In Parquet an object is written as JSON, and the first rows decide the type
+    of a column.
 
-    dashes: columns of CSV in which a dash before plain words (`- quiet`), which nothing runs, gets
-    no apostrophe, where a program compares the text.
-
-    The columns of CSV and Parquet are `columns`, else those of the first row. InputError for a
-    later row that has others, for a value that does not fit, and for a file that cannot be
-    written.
+    columns: of CSV and Parquet; by default, those of the first row. dashes: columns of CSV in which
+    a dash before plain words (`- quiet`), which no spreadsheet runs, gets no apostrophe, because a
+    program compares the text. Raises InputError for a later row with other columns, for a value
+    that does not fit, and for a file that cannot be written.
     """
     if path is None or str(path) == "-":
         return _write_stdout(rows)
@@ -315,7 +316,7 @@ def write_rows(
 
 
 def _fill(writer: _Writer, rows: Iterable[Mapping[str, Any]]) -> int:
-    """Write the rows through to the disk and close the file, whatever happens."""
+    """Write the rows, sync them to the disk, and close the file even after an error."""
     count = 0
     try:
         for row in rows:
@@ -332,7 +333,7 @@ def _fill(writer: _Writer, rows: Iterable[Mapping[str, Any]]) -> int:
         writer.abandon()
         raise
     finally:
-        with contextlib.suppress(OSError):  # closing tries once more what did not fit
+        with contextlib.suppress(OSError):  # closing tries again to write what failed
             writer.file.close()
     return count
 
@@ -346,7 +347,7 @@ def _writing(path: object) -> Iterator[None]:
     try:
         yield
     except BrokenPipeError:
-        raise  # `| head` has seen enough: no fault of anybody's
+        raise  # the reader (`| head`) has closed the pipe, which is no error
     except OSError as error:
         raise _cannot_write(path, error) from None
 
@@ -366,21 +367,21 @@ def _write_stdout(rows: Iterable[Mapping[str, Any]]) -> int:
 def json_of(value: object, where: str) -> str:
     """Write a value as JSON on one line, with escapes only for what UTF-8 or a line cannot hold.
 
-    where: what an InputError says of a value that JSON cannot hold.
+    where: the place that an InputError names if JSON cannot hold the value.
     """
     try:
         try:
             text = _DUMPS(value)
-        except ValueError:  # NaN or infinity, which JSON has not
+        except ValueError:  # NaN or infinity, which JSON does not have
             text = _DUMPS(_finite(value))
     except (TypeError, ValueError, RecursionError) as error:
         raise InputError(f"{where}: cannot be written as JSON ({error})") from None
-    # Outside of strings JSON is ASCII, so what is found stands in a string.
+    # Outside of strings JSON is ASCII, so every match is inside a string.
     return _TO_JSON_ESCAPE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def _plain(value: object) -> object:
-    """Give as JSON a value that Parquet has and JSON has not."""
+    """Convert a value of a type that Parquet has, but JSON does not, to one that JSON has."""
     if isinstance(value, datetime.date | datetime.time):
         return value.isoformat()
     if isinstance(value, decimal.Decimal | datetime.timedelta):
@@ -404,7 +405,7 @@ def _finite(value: Any) -> Any:
 
 
 class _Writer:
-    """Writes rows to an open file."""
+    """Writer of rows to an open file (base class of the formats)."""
 
     dashes: frozenset[str] = frozenset()
 
@@ -416,13 +417,13 @@ class _Writer:
         raise NotImplementedError
 
     def close(self) -> None:
-        """Write what is held back."""
+        """Write the rows that are still in memory."""
 
     def abandon(self) -> None:
-        """Let go without writing."""
+        """Release the file without writing the rest."""
 
     def check(self, number: int, row: Mapping[str, Any]) -> list[str]:
-        """Give the columns; the row may have no others."""
+        """Return the columns. Raises InputError if the row has others."""
         if self.columns is None:
             self.columns = list(row)
         if not row.keys() <= set(self.columns):
@@ -444,8 +445,8 @@ class _CsvWriter(_Writer):
     def __init__(self, path: Path, file: IO[bytes], columns: Sequence[str] | None) -> None:
         super().__init__(path, file, columns)
         delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
-        # csv quotes what stands in its line end: with "\n" alone a "\r" would go out bare, and
-        # end the line for its reader.
+        # csv quotes a cell that has a character of its line end: with "\n" alone, a "\r" would be
+        # written without quotes, and a reader would end the line there.
         self.csv = csv.writer(_Utf8(file), delimiter=delimiter, lineterminator="\r\n")
         self.headed = False
 
@@ -474,7 +475,7 @@ class _CsvWriter(_Writer):
 
 
 class _Utf8:
-    """What csv.writer writes its lines to; they end in "\n" in the file."""
+    """Output of csv.writer, encoded as UTF-8; its lines end in "\n" in the file."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self.file = file
@@ -484,7 +485,7 @@ class _Utf8:
 
 
 def escape(text: str) -> str:
-    """Escape a text as a CSV cell that a spreadsheet shows and does not run; see `unescape`."""
+    """Escape a text as a CSV cell that a spreadsheet shows but does not run; see `unescape`."""
     text = _UNWRITABLE.sub("\ufffd", text)
     return "'" + text if _TO_ESCAPE.match(text) else text
 
@@ -497,7 +498,7 @@ class _ParquetWriter(_Writer):
     def __init__(self, path: Path, file: IO[bytes], columns: Sequence[str] | None) -> None:
         super().__init__(path, file, columns)
         self.held: list[Mapping[str, Any]] = []
-        self.start = 1  # number of the first row held
+        self.start = 1  # number of the first row in memory
         self.schema: Any = None
         self.writer: Any = None
 
@@ -523,7 +524,7 @@ class _ParquetWriter(_Writer):
         self.held = []
 
     def _array(self, index: int, name: str) -> Any:
-        """Make an array of a column's values; the first batch decides the column's type."""
+        """Make an Arrow array of a column's values; the first batch decides the column's type."""
         import pyarrow as pa
 
         values = [self._cell(n, row.get(name)) for n, row in enumerate(self.held, self.start)]
@@ -535,7 +536,7 @@ class _ParquetWriter(_Writer):
                 f"{self.path}: column {name!r} mixes kinds of values ({_first_line(error)}, rows "
                 f"{self.start} to {self.start + len(self.held) - 1}); write a .jsonl file instead"
             ) from None
-        # Nothing but null so far: most likely text to come.
+        # So far the column has only nulls: later values are most likely text.
         return array.cast(pa.string()) if pa.types.is_null(array.type) else array
 
     def _cell(self, number: int, value: Any) -> Any:
@@ -556,10 +557,10 @@ class _ParquetWriter(_Writer):
 
     def abandon(self) -> None:
         if self.writer is not None:
-            self.writer.is_open = False  # else it writes a footer when it is collected
+            self.writer.is_open = False  # else it writes a footer when it is garbage-collected
 
 
 def text_of(value: object, where: str) -> str:
-    """Write a value that is not text: a date in ISO 8601, everything else as JSON writes it."""
+    """Write a value as text: a date in ISO 8601, everything else as JSON."""
     text = json_of(value, where)
     return json.loads(text) if text.startswith('"') else text

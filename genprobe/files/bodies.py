@@ -1,7 +1,7 @@
-"""Read the body of an OpenAI-compatible server's answer: reply, thought, and how it ended.
+"""Read the body of an OpenAI-compatible server's answer: reply, thought and finish reason.
 
-Servers agree only on the outermost structure. These are pure functions of the body; unexpected
-content counts as absent, and never raises.
+Servers agree only on the outermost structure. These functions are pure; unexpected content counts
+as absent, and never raises.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from genprobe.records import canonical
 
 FILTERED = "content_filter"
 REFUSED = "refusal"
-# How else servers say that a filter kept a reply back.
+# Finish reasons by which servers say that a content filter withheld the reply.
 _FILTERS = ("content_filter", "safety", "prohibited_content", "blocklist", "sensitive", "spii")
-# What stands in the error of a prompt that a filter kept back: Azure, OpenAI, OpenRouter, Gemini,
-# Bedrock, Alibaba's, in this order.
+# Words in the error message when a content filter rejected the prompt: Azure, OpenAI, OpenRouter,
+# Gemini, Bedrock, Alibaba, in this order.
 _BLOCKED = re.compile(
     r"(?i)content[ _-]?(filter|management policy|policy[ _]violation)|responsible ?ai"
     r"|flagged|usage polic|safety (system|polic)|prohibited[ _]content"
     r"|blocked by (the )?(guardrail|safety|content)|data[ _]?inspection[ _]?failed"
 )
-# Fields of a message that hold a thought, in the order in which they are believed.
+# Fields of a message that may hold a thought, in order of preference.
 _FIELDS = ("reasoning_content", "reasoning", "thinking", "thinking_blocks", "reasoning_details")
 _THOUGHTS = ("thinking", "reasoning", "reasoning.text", "reasoning.summary", "summary_text")
 _HIDDEN = ("redacted_thinking", "reasoning.encrypted")
 
 
 class Said(NamedTuple):
-    """The content of a server's answer. text:
+    """The content of a server's answer.
 
-    None if there is none. reasoning_from: the field or block; `hidden` if there was a thought that
-    is not shown; "" if no thought was separate.
+    text: the reply, or None if there is none. reasoning_from: the field or block that holds the
+    thought; `hidden` if there was a thought that is not shown; "" if there is no separate thought.
     """
 
     text: str | None
@@ -48,7 +48,7 @@ class Said(NamedTuple):
 
 
 def said(body: Mapping[str, Any]) -> Said:
-    """Read the first choice of a body. Raises LookupError or TypeError where there is none."""
+    """Read the first choice of a body. Raises LookupError or TypeError if there is none."""
     choice = body["choices"][0]
     finish = str(choice.get("finish_reason") or "unknown")
     if finish.lower() in _FILTERS:
@@ -76,13 +76,13 @@ def said(body: Mapping[str, Any]) -> Said:
         if not text and isinstance(message.get("refusal"), str) and message["refusal"]:
             text, finish = message["refusal"], FILTERED if finish == FILTERED else REFUSED
         if not text and (calls := message.get("tool_calls") or message.get("function_call")):
-            # The answer of a model that took the question for a call: its words all the same.
+            # The model answered with a tool call instead of text: its arguments are the reply.
             text, finish = _call(calls), "tool_calls"
     tokens = _tokens(usage)
     if thought is None and (hidden or tokens):
         where = "hidden"
     if not (text or "").strip() and finish == "length":
-        where = where or "hidden"  # what else its tokens went into, it does not say
+        where = where or "hidden"  # the body does not say what the tokens were spent on
     if text is None and finish == FILTERED:
         text = ""
     return Said(
@@ -135,7 +135,7 @@ def _content(content: Any) -> tuple[str | None, str, str, bool]:
 
 
 def _thought(value: Any) -> tuple[str, str, str, bool]:
-    """As `_content`, of a field that holds nothing but a thought: objects, or a list of them."""
+    """Read a field that holds only a thought (objects, or a list of them), as `_content` does."""
     parts = value if isinstance(value, list) else [value]
     objects = [part for part in parts if isinstance(part, dict)]
     hidden = any(part.get("type") in _HIDDEN for part in objects)
@@ -144,7 +144,7 @@ def _thought(value: Any) -> tuple[str, str, str, bool]:
 
 
 def _strings(part: Mapping[str, Any]) -> Iterator[str]:
-    """Find the texts in a block of thought, under any of their names."""
+    """Yield the texts in a block of thought, whichever key holds them."""
     for name in ("thinking", "text", "reasoning", "summary", "content"):
         value = part.get(name)
         if isinstance(value, str):
@@ -168,7 +168,7 @@ def _call(calls: Any) -> str:
 
 
 def _tokens(usage: Mapping[str, Any]) -> int | None:
-    """Find the number of tokens of the thought, under any of its names."""
+    """Find the number of tokens of the thought, whichever key holds it."""
     for name in ("completion_tokens_details", "output_tokens_details"):
         details = usage.get(name)
         if isinstance(details, dict) and (n := _whole(details.get("reasoning_tokens"))) is not None:

@@ -1,4 +1,4 @@
-"""Read cells that people wrote, and report with their rows what is odd or wrong."""
+"""Read cells that people wrote, and report oddities and faults with their rows."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from genprobe.text import natural
 if TYPE_CHECKING:
     pass
 
-# Controls, soft hyphen, zero-width space, bidi controls, BOM, replacement character; not the
-# joiners, which Persian, Hindi and Bengali spelling needs.
+# Controls, soft hyphen, zero-width space, bidi controls, BOM, replacement character; but not the
+# joiners, which the spelling of Persian, Hindi and Bengali needs.
 _UNSEEN = re.compile(
     "[\0-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\ufff9-\ufffd]"
 )
 
 
 class Notes:
-    """Oddities of a file, each kind once, with its rows, in the order of appearance."""
+    """The oddities of a file, each kind once with its rows, in order of first appearance."""
 
     def __init__(self) -> None:
         self._rows: dict[str, list[object]] = {}
 
     def add(self, what: str, row: object = None) -> None:
-        """`row` is the row's number, or a language and the row's number."""
+        """Note an oddity. row: its number, or a language and the number; None if it has no row."""
         self._rows.setdefault(what, []).append(row)
 
     def lines(self, shown: int = 5) -> list[str]:
-        """Write `what: n (rows 3, 7, 9 and 2 more)`; only `what` where no row was given."""
+        """Write each oddity as `what: n (rows 3, 7, 9 and 2 more)`, or only `what` without rows."""
         lines = []
         for what, given in self._rows.items():
             rows = [row for row in given if row is not None]
@@ -52,7 +52,7 @@ class Notes:
 
 
 class Problems:
-    """Unusable rows of a file, reported together, up to `MOST`."""
+    """The unusable rows of a file, up to `MOST`, reported together."""
 
     MOST = 20
 
@@ -64,19 +64,19 @@ class Problems:
         return bool(self._lines)
 
     def add(self, row: int | None, what: str) -> None:
-        """Note a problem. row: its number, None where `what` says it, or it is of no row."""
+        """Note a problem. row: its number; None if `what` names the row, or there is none."""
         self._lines[f"row {row}: {what}" if row is not None else what] = None
 
     @contextlib.contextmanager
     def at(self, row: int | None = None) -> Iterator[None]:
-        """Take an InputError of a row for a problem, and go on with the next."""
+        """Note an InputError of the block as a problem of a row, instead of raising it."""
         try:
             yield
         except InputError as error:
             self.add(row, str(error))
 
     def each(self, cells: Iterable[tuple[Any, Any]], read: Callable[[Any, Any], Any]) -> list[Any]:
-        """`read(value, row)` of each (row, value); None where that is a problem."""
+        """Return `read(value, row)` for each (row, value); None where it raises an InputError."""
         found: list[Any] = []
         for row, value in cells:
             found.append(None)
@@ -85,7 +85,7 @@ class Problems:
         return found
 
     def tell(self) -> None:
-        """Raise one InputError of all problems, where there are any."""
+        """Raise one InputError for all problems, if there are any."""
         lines = sorted((line.removeprefix(self._where) for line in self._lines), key=natural)
         if len(lines) == 1:
             raise InputError(f"{self._where}{lines[0]}")
@@ -98,7 +98,7 @@ class Problems:
 
 
 def cell_text(value: object) -> str:
-    """Give the text of a cell, trimmed; empty for null and NaN, else as JSON has it."""
+    """Return the text of a cell, trimmed; "" for null and NaN, JSON for other types."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
     if isinstance(value, str):
@@ -107,12 +107,12 @@ def cell_text(value: object) -> str:
 
 
 def cell_json(value: object) -> JSON:
-    """Give a cell as JSON holds it: NaN is null, a date is text; a text stays as it is."""
+    """Convert a cell to a JSON value: NaN becomes null, a date text; a text is unchanged."""
     return value if isinstance(value, str) else json.loads(json_of(value, "a cell"))
 
 
 def cell_sentence(value: object, notes: Notes, row: object) -> str:
-    """Give a sentence under test: NFC and trimmed, else as it is; note what cannot be seen."""
+    """Return a sentence under test, in NFC and trimmed; note invisible characters in it."""
     text = cell_text(value)
     normal = unicodedata.normalize("NFC", text)
     if normal != text:
@@ -123,9 +123,9 @@ def cell_sentence(value: object, notes: Notes, row: object) -> str:
 
 
 def cell_list(value: object, separators: str = ",;") -> list[str]:
-    """Read a list that is a list, or one that is written as text: `['en', 'fr']`, `en, fr`.
+    """Read a cell that is a list, or a list written as text: `['en', 'fr']`, `en, fr`.
 
-    Brackets and quotes around the items are dropped; an item is never empty.
+    Brackets, quotes around the items and empty items are dropped.
     """
     parts: Iterable[object]
     if isinstance(value, str):

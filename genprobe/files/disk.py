@@ -1,4 +1,4 @@
-"""Crash-safe files: whole lines, atomic replacement, an exclusive lock, errors in one line."""
+"""Crash-safe files: complete lines, atomic replacement, an exclusive lock, one-line errors."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _CURES = {
 
 
 def write_error(path: Path, error: OSError) -> RunError:
-    """Make the error message if `path` cannot be written."""
+    """Make the error that says that `path` cannot be written."""
     cure = _CURES.get(error.errno or 0)
     reason = error.strerror or str(error)
     return RunError(f"{path}: cannot be written ({reason}){'; ' + cure if cure else ''}")
@@ -54,9 +54,10 @@ def writing(path: Path) -> Iterator[None]:
 
 
 def lock(folder: Path) -> int:
-    """Take the folder's exclusive lock; the open descriptor holds it, so its death frees it.
+    """Take the folder's exclusive lock, and return the open file descriptor that holds it.
 
-    RunError if another process has it. OSError if the lock file cannot be made.
+    The lock is freed when the descriptor is closed or the process ends. Raises RunError if another
+    process has it, and OSError if the lock file cannot be made.
     """
     fd = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o666)
     try:
@@ -84,16 +85,16 @@ def sync_folder(folder: Path) -> None:
 
 
 def replace(path: Path, lines: Iterable[str], encoding: str = "ascii") -> None:
-    """Write `lines` to `path`, all or nothing: a kill leaves the old file or the new.
+    """Write `lines` to `path`, all or nothing: after a kill there is the old file or the new one.
 
-    Raises RunError if it cannot be written, and whatever `lines` raises. Neither leaves a temporary
-    file; a kill does: `<name>.tmp`.
+    Raises RunError if the file cannot be written, and any error of `lines`. After an error there is
+    no temporary file; a kill may leave one, `<name>.tmp`.
     """
     replace_bytes(path, (line.encode(encoding) for line in lines))
 
 
 def replace_bytes(path: Path, chunks: Iterable[bytes]) -> None:
-    """As `replace`, of any bytes."""
+    """Write `chunks` of bytes to `path`, all or nothing, as `replace` writes lines."""
     temporary = path.with_name(path.name + ".tmp")
     try:
         with writing(path):
@@ -120,15 +121,16 @@ def replace_bytes(path: Path, chunks: Iterable[bytes]) -> None:
 
 
 def leftovers(*folders: Path) -> list[Path]:
-    """Temporary files that a kill during `replace`, or `files.write_rows`, left behind."""
+    """Find temporary files that a kill during `replace` or `files.write_rows` left behind."""
     names = ("*.json*.tmp", "README.md.tmp", ".genprobe-*.tmp")
     return sorted(path for folder in folders for name in names for path in folder.glob(name))
 
 
 def lines(path: Path, *, appended: bool = False) -> Iterator[tuple[int, int, bytes]]:
-    """(line number from 1, offset, line) of a file; RunError if it cannot be read.
+    """Yield (line number from 1, byte offset, line) for each line of a file.
 
-    appended: the file grows line by line, so a torn end is passed over (see `whole`).
+    appended: the file grows line by line, so an incomplete last line is left out (see `whole`).
+    Raises RunError if the file cannot be read.
     """
     try:
         with path.open("rb") as file:
@@ -142,10 +144,10 @@ def lines(path: Path, *, appended: bool = False) -> Iterator[tuple[int, int, byt
 
 
 def whole(file: BinaryIO) -> int:
-    """Find where the complete lines of a file end; the rest was cut off by a crash.
+    """Find the offset at which the complete lines of a file end; a crash cut off the rest.
 
-    An incomplete line has no newline, or is no JSON (a disk may keep the length of a write and lose
-    its bytes).
+    An incomplete line has no newline, or is not JSON (after a crash, a disk may have the length of
+    a write but not its bytes).
     """
     size = file.seek(0, os.SEEK_END)
     end = _line_start(file, size)

@@ -1,11 +1,11 @@
-"""Tables that people edit in a spreadsheet: CSV out and back, with every text unchanged.
+"""CSV files that people edit in a spreadsheet: written and read back with every text unchanged.
 
-A spreadsheet takes a cell for a formula, a number, a date or a truth value by how it begins, and
-a cell that was safe when the file was made need not be after it was edited, saved with another
-separator and opened elsewhere. So a text of ours never begins like any of these: each of its
-lines begins with `> `, as in a quoted e-mail (an apostrophe would be eaten by the first edit).
-What a cell cannot hold (control characters, lone surrogates) and what would begin a formula if
-the file were split at another separator (`;=`) is written as `\\u{3d}`. `unshow` undoes both.
+By its first characters, a spreadsheet takes a cell for a formula, a number, a date or a truth
+value. A cell that is safe when the file is written may not be so any more after someone edits the
+file, saves it with another separator and opens it elsewhere. So `show` begins each line of a text
+with `> `, as in a quoted e-mail (an apostrophe would be lost at the first edit). Characters that a
+cell cannot hold (controls, lone surrogates), and signs that would begin a formula if the file were
+split at another separator (`;=`), are written as `\\u{3d}`. `unshow` undoes both.
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ from genprobe.errors import InputError
 from genprobe.files import LARGEST_FIELD
 from genprobe.records import digest
 
-# What a cell holds, in UTF-16 units and lines. Excel takes 32,767 and 253 line breaks, LibreOffice
-# breaks a line of a cell of several lines after 16,367; this leaves room for the mark of a cut.
+# The most that a cell holds, in UTF-16 units and in lines. Excel takes 32,767 units and 253 line
+# breaks; LibreOffice breaks a line of a multi-line cell after 16,367 units. These limits leave room
+# for the line that says that a text was cut.
 LONGEST, MOST_LINES = 16_000, 250
 
-# Controls but the line feed, other line ends, surrogates and noncharacters (no XML, and so no
-# spreadsheet file, holds them), and a backslash that could be taken for the start of an escape.
+# Controls except the line feed, other line ends, surrogates and noncharacters (XML, and so a
+# spreadsheet file, cannot hold them), and a backslash that could be taken for an escape.
 _UNFIT = (
     "[\0-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufdd0-\ufdef"
     + "".join(
@@ -35,7 +36,7 @@ _UNFIT = (
     )
     + r"]|\\(?=u\{)"
 )
-# The sign of a formula, also full-width, where a field would begin if this separated fields.
+# The first sign of a formula, also full-width, after a character that may separate fields.
 _HIDDEN = r'(?<=[,;|])"*[=+\-@＝＋－＠]'
 _ESCAPE = re.compile(f"{_HIDDEN}|{_UNFIT}")
 _ESCAPED = re.compile(r"\\u\{([0-9a-f]{1,6})\}")
@@ -46,7 +47,7 @@ _CUT = re.compile(r"\n\[cut: \d+ more characters\]\Z")
 def show(text: str) -> str:
     """Write a text as a cell.
 
-    If it is too long, it ends in a line `[cut: 1234 more characters]`.
+    A text that is too long is cut, and ends in a line `[cut: 1234 more characters]`.
     """
     safe = _ESCAPE.sub(lambda m: "".join(f"\\u{{{ord(c):x}}}" for c in m[0]), text)
     lines = safe.split("\n")
@@ -59,7 +60,7 @@ def show(text: str) -> str:
 
 
 def unshow(cell: str) -> str:
-    """Give the text of a cell, or as much of it as was shown."""
+    """Return the text that `show` wrote as this cell; a text that was cut stays cut."""
     lines = _CUT.sub("", _line_feeds(cell)).split("\n")
     safe = "\n".join(line.removeprefix(">").removeprefix(" ") for line in lines)
     return _ESCAPED.sub(lambda m: chr(int(m[1], 16)), safe)
@@ -82,8 +83,7 @@ def _line_feeds(text: str) -> str:
 def write(path: Path, rows: Iterable[Sequence[str]]) -> None:
     """Write a new file for spreadsheets: UTF-8 with a BOM, commas, CRLF, every cell in quotes.
 
-    InputError if a file of the name is there already (it may hold somebody's work), or none can
-    be written.
+    Raises InputError if the file exists already (it may hold somebody's work) or cannot be written.
     """
     text = io.StringIO(newline="")
     csv.writer(text, quoting=csv.QUOTE_ALL, lineterminator="\r\n").writerows(rows)
@@ -102,10 +102,10 @@ def write_new(path: Path, content: bytes) -> None:
 
 @dataclass(frozen=True)
 class Sheet:
-    """A file that came back.
+    """A file that somebody edited and returned.
 
-    heads: of its columns. rows: with the number that a spreadsheet shows. Cells that a row lacks
-    are empty; rows without any text are left out.
+    heads: the names of its columns. rows: its rows, each with the number that a spreadsheet shows.
+    Cells that a row lacks are empty; rows without any text are left out.
     """
 
     heads: list[str]
@@ -113,10 +113,11 @@ class Sheet:
 
 
 def read(path: Path, heads: Iterable[str]) -> Sheet:
-    """Read a CSV file that any spreadsheet may have saved; `heads` are some that it should have.
+    """Read a CSV file that any spreadsheet may have saved.
 
-    UTF-8 or UTF-16, with a BOM or without; separated by commas, semicolons or tabs. InputError
-    for what is not text.
+    The file may be in UTF-8 or UTF-16, with or without a BOM, and separated by commas, semicolons
+    or tabs. heads: names of columns that it should have, by which the separator is recognised.
+    Raises InputError if it is not text.
     """
     csv.field_size_limit(max(LARGEST_FIELD, csv.field_size_limit()))
     text = _decoded(path)
@@ -141,7 +142,7 @@ def read(path: Path, heads: Iterable[str]) -> Sheet:
 
 
 def head_key(head: str) -> str:
-    """Normalise a column's head: case, width and spaces."""
+    """Normalise the name of a column: case, width and spaces."""
     return " ".join(unicodedata.normalize("NFKC", head).casefold().split())
 
 
@@ -154,7 +155,7 @@ def _decoded(path: Path) -> str:
         raise InputError(f"{path}: is a workbook (.xlsx, .ods); save it as CSV, in UTF-8")
     if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
         name = "utf-16"
-    elif b"\0" in raw[:2]:  # the first head is ASCII
+    elif b"\0" in raw[:2]:  # the first column name is ASCII
         name = "utf-16-be" if raw[:1] == b"\0" else "utf-16-le"
     else:
         name = "utf-8-sig"

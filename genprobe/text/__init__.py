@@ -1,6 +1,6 @@
-"""Text functions of the judges: normal form, tokens, phrases of a language, removal of echoes.
+"""Text functions for the judges: normalisation, tokens, phrase matching, removal of echoed prompts.
 
-Everything here is linear in the length of the text and never raises on hostile input.
+Every function takes time linear in the length of the text, and none raises on hostile input.
 """
 
 from __future__ import annotations
@@ -13,50 +13,50 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-# Raised whenever two texts can be the same that were not, or a phrase match that did not: a part of
-# the signature of every judge that compares words.
+# Version of the normalisation and matching, in the signature of every judge that compares words. It
+# is raised whenever a change here makes two texts equal, or a phrase match, that did not before.
 FORM = 2
 
-# Vowel signs, viramas, accents: Python's \w leaves combining marks out, which would cut Indic
-# words at every vowel. Ranges: combining diacritics, Cyrillic, Hebrew, Arabic, then the Indic
-# blocks' signs (Devanagari to Malayalam share one layout), Thai.
+# Vowel signs, viramas, accents: Python's \w does not include combining marks, so it would cut Indic
+# words at every vowel. Ranges: combining diacritics, Cyrillic, Hebrew, Arabic, then the signs of
+# the Indic blocks (Devanagari to Malayalam share one layout), Thai.
 _MARKS = (
     "\u0300-\u036f\u0483-\u0489\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed"
     "\u0900-\u0903\u093a-\u094f\u0951-\u0957\u0962\u0963\u0981-\u0983\u09bc-\u09cd\u09d7"
     "\u09e2\u09e3\u0a01-\u0a03\u0a3c-\u0a51\u0a81-\u0a83\u0abc-\u0acd\u0b82\u0bbe-\u0bcd"
     "\u0c00-\u0c04\u0c3e-\u0c56\u0d00-\u0d03\u0d3b-\u0d4d\u0e31\u0e34-\u0e3a\u0e47-\u0e4e"
 )
-# Chinese has no spaces: each ideograph is a token of its own.
+# Chinese is written without spaces: each ideograph is a token.
 HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 TOKEN = re.compile(rf"[{HAN}]|[^\W_{HAN}](?:[^\W_{HAN}]|[{_MARKS}]|'(?=[^\W\d_]))*")
 
-# What is there but not seen (joiners, soft hyphen, bidi controls, BOM), the Arabic tatweel and
-# short vowels, and the replacement character of a cut-off byte sequence.
+# Invisible characters (joiners, soft hyphen, bidi controls, BOM), the Arabic tatweel and short
+# vowels, and the replacement character that stands for a cut-off byte sequence.
 _INVISIBLE = re.compile(
     "[\u00ad\u061c\u0640\u064b-\u0652\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufe0f\ufeff\ufffd]"
 )
 
 
-# No word has so many marks in a row (Unicode's Stream-Safe Text Format, UAX 15, allows 30); to
-# sort them takes quadratic time.
+# No word has more than 30 combining marks in a row (the limit of Unicode's Stream-Safe Text Format,
+# UAX 15), and normalisation takes quadratic time to sort them.
 _IN_A_ROW = rf"[{_MARKS}\u20d0-\u20ff\ufe20-\ufe2f]"
 _TOO_MANY = re.compile(rf"({_IN_A_ROW}{{30}}){_IN_A_ROW}+")
 
 
 def visible(text: str) -> str:
-    """NFKC without invisible characters, with one kind of apostrophe; the case is kept.
+    """Normalise a text to NFKC, without invisible characters and with one kind of apostrophe.
 
-    Of more than 30 combining marks in a row the first 30 are kept.
+    The case is kept. Of more than 30 combining marks in a row, only the first 30 are kept.
     """
     if text.isascii():
         return text
     if len(text) > 60:
         text = _TOO_MANY.sub(r"\1", text)
-    # Before NFKC, which takes an acute accent apart into a space and a mark.
+    # Replaced before NFKC, which would turn an acute accent into a space and a combining mark.
     text = unicodedata.normalize("NFKC", text.replace("´", "'"))
     if _INVISIBLE.search(text):
         text = _INVISIBLE.sub("", text)
-    # A loop of replace is several times faster than str.translate on short texts.
+    # On short texts, several calls of str.replace are faster than one of str.translate.
     for mark in "’‘ʼʻ":  # the last is the letter of Uzbek and Hawaiian
         if mark in text:
             text = text.replace(mark, "'")
@@ -64,19 +64,20 @@ def visible(text: str) -> str:
 
 
 def normalise(text: str) -> str:
-    """As `visible`, and case-folded."""
+    """Normalise a text as `visible` does, and fold its case."""
     if text.isascii():
         return text.lower()
     text = visible(text)
     folded = text.casefold()
-    # Case folding can leave the normal form (U+0390 and friends).
+    # The result of case folding is not always in NFKC (U+0390, for example).
     return folded if folded == text else unicodedata.normalize("NFKC", folded)
 
 
 def origin(source: str, start: int, end: int, fold: Mapping[str, str] | None = None) -> slice:
-    """Where `normalise(source)[start:end]` (then `fold`ed) comes from in `source`.
+    """Find the slice of `source` from which a span of the normalised text comes.
 
-    Linear in `source`: call it for the few spans that are shown, not for every match.
+    start, end: the span in `normalise(source)`, or in that text after `replace` with `fold`. Takes
+    time linear in `source`: call it for the few spans that are shown, not for every match.
     """
     done, first = 0, len(source)
     at = 0
@@ -95,13 +96,13 @@ def origin(source: str, start: int, end: int, fold: Mapping[str, str] | None = N
 
 
 def natural(name: str) -> list[str | int]:
-    """Make what to sort names by so that step-9 comes before step-10."""
+    """Make a sort key for names by which step-9 comes before step-10."""
     parts = re.split(r"([0-9]+)", name.casefold())
     return [int(part) if at % 2 else part for at, part in enumerate(parts)]
 
 
 def replace(text: str, fold: Mapping[str, str]) -> str:
-    """Apply a language's `[fold]` table: spellings that count as the same."""
+    """Apply a language's `[fold]` table, which lists spellings that count as the same."""
     for old, new in fold.items():
         if old in text:
             text = text.replace(old, new)
@@ -109,14 +110,14 @@ def replace(text: str, fold: Mapping[str, str]) -> str:
 
 
 def tokens(text: str) -> list[str]:
-    """Words of a normalised text; one token an ideograph; punctuation is between tokens."""
+    """Split a normalised text into words; an ideograph is a token, punctuation is left out."""
     return TOKEN.findall(text)
 
 
 def expand(phrase: str) -> Iterable[str]:
-    """Plain phrases of a pattern: `(a|b)` is a choice, `(a)?` may be left out.
+    """Generate the phrases that a pattern stands for: `(a|b)` is a choice, `(a)?` is optional.
 
-    A group may stand in another one.
+    A group may contain other groups.
 
     >>> sorted(expand("i (do not|don't) (really )?agree"))[:2]
     ['i do not agree', 'i do not really agree']
@@ -125,10 +126,10 @@ def expand(phrase: str) -> Iterable[str]:
 
 
 def beginnings(phrase: str) -> Iterator[tuple[str, list[list[str]]]]:
-    """Yield the beginnings of a pattern's phrases, and the choices at each place that follows.
+    """Yield each beginning of a pattern's phrases, and the choices at each place after it.
 
-    A beginning is longer than the first word, or begins with an ideograph. A pattern may stand for
-    100,000 phrases of which a text needs a few.
+    A beginning goes beyond the first word, or begins with an ideograph. A pattern may stand for
+    100,000 phrases, of which only a few are needed for a text, so not all are generated.
 
     >>> [first for first, _ in beginnings("(he|they) (say|says|said) (this|that)")]
     ['he ', 'they ']
@@ -147,7 +148,7 @@ def beginnings(phrase: str) -> Iterator[tuple[str, list[list[str]]]]:
 
 
 def _parts(phrase: str) -> Iterator[list[str]]:
-    """Yield the choices at each place of a pattern, one place after another."""
+    """Yield the choices at each place of a pattern, in order."""
     for part in _GROUPS.split(phrase):
         if not part.startswith("("):
             yield [part]
@@ -159,24 +160,24 @@ def _parts(phrase: str) -> Iterator[list[str]]:
         yield ["", *choices] if part.endswith("?") else choices
 
 
-# A group, which may hold others that hold none; and its bars that stand in none of these.
+# A group, which may contain one level of inner groups; and its bars outside of these inner groups.
 _GROUPS = re.compile(r"(\((?:[^()]|\([^()]*\)\??)*\)\??)")
 _BARS = re.compile(r"\|(?![^()]*\))")
 _BEGUN = re.compile(rf"\S+\s|[{HAN}]")
 
 
 def well_formed(pattern: str) -> bool:
-    """Tell whether a pattern has no bracket and no `?` but those of its groups."""
+    """Tell whether every bracket and every `?` of a pattern belongs to a group."""
     return not any(set("()?") & set(part) for part in _GROUPS.split(pattern)[::2])
 
 
-# A pattern whose phrases are words with spaces between: splitting is ten times faster.
+# A pattern whose phrases are words separated by spaces: str.split is ten times faster than TOKEN.
 _WORDS = re.compile(rf"(?:[^\W_{HAN}]|[{_MARKS} ()|?])*\Z")
 
 
 @functools.cache
 def plain_phrases(pattern: str) -> list[tuple[str, list[str]]]:
-    """List what a pattern stands for, normalised, with its tokens."""
+    """List the phrases that a pattern stands for, each normalised and with its tokens."""
     return list(_expanded(normalise(pattern)))
 
 
@@ -189,8 +190,8 @@ def _tokens_of(phrase: str, split: bool) -> list[str]:
     return phrase.split() if split else tokens(phrase)
 
 
-# A trie: token -> further tokens; the empty token -> the group of the phrase that ends here. What
-# stands below a first token is made when that token is first looked up.
+# A trie: token -> trie of the tokens that follow; the empty token -> the group of the phrase that
+# ends here. The part below a first token is built when that token is first looked up.
 Phrases = dict[str, Any]
 
 
@@ -204,10 +205,10 @@ class _Waiting(NamedTuple):
 def compile_phrases(
     groups: Iterable[tuple[str, Iterable[str]]], fold: Mapping[str, str] | None = None
 ) -> Phrases:
-    """Compile phrases for `matches`. If two groups have the same phrase, the first counts.
+    """Compile phrases for `matches`. If two groups have the same phrase, the first group has it.
 
-    A group whose name ends in a full stop wins none: its phrases count only where its caller says
-    so, and both are told.
+    A group whose name ends in a full stop is apart from this rule: `matches` returns its phrases
+    besides the same phrases of other groups, and the caller decides where they count.
     """
     fold = fold or {}
     root: Phrases = {}
@@ -227,10 +228,10 @@ def _first_words(pattern: str, fold: Mapping[str, str]) -> Iterable[str]:
 
 @functools.cache
 def _begin(pattern: str) -> frozenset[str]:
-    """Find the first tokens of a pattern that is normalised and folded.
+    """Find the first tokens of the phrases of a normalised and folded pattern.
 
-    Its parts are joined only until the first token is whole: a long pattern stands for thousands
-    of phrases.
+    Its parts are joined only until the first token is complete, because a long pattern stands for
+    thousands of phrases.
     """
     split = bool(_WORDS.match(pattern))
     found: set[str] = set()
@@ -250,7 +251,7 @@ def _begin(pattern: str) -> frozenset[str]:
 
 
 def _whole_word(text: str, split: bool) -> str:
-    """Find the first token of a text if nothing that follows can make it longer, else ""."""
+    """Return the first token of a text if appended text cannot make it longer, else ""."""
     match = re.search(r"\S+", text) if split else TOKEN.search(text)
     return match.group() if match and text[match.end() : match.end() + 1].isspace() else ""
 
@@ -258,7 +259,7 @@ def _whole_word(text: str, split: bool) -> str:
 def _grown(word: str, waiting: _Waiting) -> Phrases:
     """Build the trie below a first token."""
     collecting = gc.isenabled()
-    gc.disable()  # it would look through all new nodes again and again
+    gc.disable()  # the garbage collector would traverse all new nodes again and again
     try:
         top: Phrases = {}
         for group, pattern in waiting.patterns:
@@ -277,18 +278,18 @@ def _grown(word: str, waiting: _Waiting) -> Phrases:
 def _folded(pattern: str, fold: Mapping[str, str]) -> Iterator[list[str]]:
     """Split each phrase of a pattern into tokens."""
     plain = normalise(pattern)
-    if all(len(old) == 1 for old in fold):  # a pattern is folded as its phrases are, all at once
+    if all(len(old) == 1 for old in fold):  # then the pattern can be folded as a whole
         folded = replace(plain, fold)
         phrases = plain_phrases(pattern) if folded == plain else _expanded(folded)
         return (words for _, words in phrases)
     return (tokens(replace(phrase, fold)) for phrase, _ in plain_phrases(pattern))
 
 
-_ENDS = ("", ".")  # keys of the group of a phrase that ends here; no token is like them
+_ENDS = ("", ".")  # keys under which a node has the group of a phrase that ends there; no tokens
 
 
 def matches(phrases: Phrases, words: Sequence[str], start: int) -> list[tuple[str, int]]:
-    """(group, number of tokens) of every phrase that begins at `words[start]`, longest first."""
+    """Find every phrase that begins at `words[start]`: (group, number of tokens), longest first."""
     node = phrases.get(words[start]) if start < len(words) else None
     if node is None:
         return []
@@ -304,7 +305,7 @@ def matches(phrases: Phrases, words: Sequence[str], start: int) -> list[tuple[st
     return found[::-1]
 
 
-# Text that engines and chat templates put before an echoed prompt.
+# Marks that engines and chat templates put before an echoed prompt.
 _WRAPPER = re.compile(
     r"(?:\s|<[^<>\n]{0,40}>|\[/?\w{1,12}\]|#+|\*+|\b(?:user|human|prompt|question|instruction)\b:?)*",
     re.IGNORECASE,
@@ -312,10 +313,10 @@ _WRAPPER = re.compile(
 
 
 def strip_echo(prompt: str, response: str) -> int:
-    """Offset in `response` where the reply begins, after an echo of `prompt` if there is one.
+    """Return the offset in `response` at which the reply begins, after any echo of `prompt`.
 
-    The echo may be exact, behind a chat template's marks, changed in white space and normal
-    form by a tokenizer, or itself cut off (then nothing of the response is a reply).
+    The echo may be exact, may follow the marks of a chat template, may differ in white space and
+    Unicode normalisation (by a tokenizer), or may be cut off (then the response has no reply).
     """
     if not prompt or not response:
         return 0
@@ -328,10 +329,10 @@ def strip_echo(prompt: str, response: str) -> int:
 
 
 def _loose_echo(prompt: str, response: str, start: int) -> int:
-    """Compare letter by letter, white space and normal form aside."""
+    """Find the end of an echo letter by letter, ignoring white space and Unicode normalisation."""
     first, second = prompt.lstrip()[:1], response[start : start + 50].lstrip()[:1]
     if unicodedata.normalize("NFKD", first)[:1] != unicodedata.normalize("NFKD", second)[:1]:
-        return 0  # as good as always: no echo
+        return 0  # the usual case: no echo
     want = [c for c in unicodedata.normalize("NFKD", prompt) if not c.isspace()]
     if not want:
         return 0
@@ -341,7 +342,7 @@ def _loose_echo(prompt: str, response: str, start: int) -> int:
             if c.isspace():
                 continue
             if i >= len(want) or c != want[i]:
-                # A cut of the last letters is an echo; an early difference is a reply.
+                # An echo may lack its last letters; an earlier difference means that it is a reply.
                 return at if i >= len(want) else 0
             i += 1
         at += 1
@@ -359,14 +360,14 @@ _PLURALS = {
 
 
 def many(count: int, what: str) -> str:
-    """`1 statement`, `2,592 replies`."""
+    """Write a count with its noun: `1 statement`, `2,592 replies`."""
     return f"{count:,} {what if count == 1 else _PLURALS.get(what, what + 's')}"
 
 
-# Half of a surrogate pair, which models do produce and Arrow cannot hold.
+# Half of a surrogate pair, which models do produce and Arrow cannot store.
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def whole(value: Any) -> Any:
-    """Put U+FFFD for half of a surrogate pair in a text; leave anything else as it is."""
+    """Replace each half of a surrogate pair in a text by U+FFFD; return other values unchanged."""
     return _SURROGATE.sub("\ufffd", value) if isinstance(value, str) else value

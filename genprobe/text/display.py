@@ -1,6 +1,7 @@
-"""Text that is safe and fits where people read it: a terminal, a table, a file name.
+"""Make text safe to show, and short enough, in a terminal, a table or a file name.
 
-Names come from files and from strangers. None of them may move a cursor or hide text.
+Names come from files and models that nobody has checked. None of them may move a cursor or hide
+text.
 """
 
 from __future__ import annotations
@@ -8,12 +9,12 @@ from __future__ import annotations
 import re
 import unicodedata
 
-LONGEST = 80  # letters of a name that is shown
-_LONGEST = 40  # columns of a terminal that a name may fill
+LONGEST = 80  # most letters of a name that are shown
+_LONGEST = 40  # most columns of a terminal that a name may fill
 
-# An escape sequence as a whole (CSI; OSC and its like to their end), then what moves a cursor,
-# hides or reorders text: controls, bidi marks, zero-width space and no-break space, tags, halves
-# of surrogate pairs. Joiners stay: Persian and the Indic scripts are written with them.
+# Complete escape sequences (CSI; OSC and similar ones to their end); then characters that move a
+# cursor, hide or reorder text: controls, bidi marks, zero-width space and no-break space, tags,
+# halves of surrogate pairs. Joiners are kept: Persian and the Indic scripts need them.
 _SEQUENCE = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|(?:\x1b[P\]X^_]|[\x90\x9d\x98\x9e\x9f])[^\x07\x1b\x9c]*"
     r"(?:\x07|\x1b\\|\x9c)?|\x1b[ -/]*[0-~]?"
@@ -26,14 +27,14 @@ _UNSEEN = re.compile(
 
 
 def clean(text: str) -> str:
-    """Text from a model or a file that is safe to print, on one line."""
+    """Make a text from a model or a file safe to print, on one line."""
     return _UNSEEN.sub("", _SPACES.sub(" ", _SEQUENCE.sub("", text)))
 
 
 def alike(text: str) -> str:
-    """Return a text such that two that look alike are alike: one normal form, nothing unseen.
+    """Normalise a name so that names that look the same are equal: NFC, no invisible characters.
 
-    Two names of one column, model or group must not stand as two rows that nobody can tell apart.
+    Otherwise one column, model or group could appear as two rows that nobody can tell apart.
     """
     if text.isascii() and text.isprintable():
         return text.strip()
@@ -41,7 +42,7 @@ def alike(text: str) -> str:
 
 
 def wide(text: str) -> int:
-    """Columns that a text takes in a terminal: two for East Asian wide ones, none for marks."""
+    """Count the terminal columns of a text: two for a wide East Asian letter, none for a mark."""
     return sum(_columns(char) for char in text)
 
 
@@ -59,7 +60,7 @@ def pad(text: str, width: int, right: bool = False) -> str:
 
 
 def shorten(text: str, width: int = _LONGEST) -> str:
-    """Cut a text to at most `width` columns, its end replaced by an ellipsis."""
+    """Cut a text to at most `width` columns, and end it with an ellipsis if it was longer."""
     if wide(text) <= width:
         return text
     kept, used = "", 1
@@ -72,7 +73,7 @@ def shorten(text: str, width: int = _LONGEST) -> str:
 
 
 def label(value: object) -> str:
-    """Write a value of a `by` column in words."""
+    """Write a value of a `by` column as a label."""
     if value is None or value == "":
         return "(none)"
     if isinstance(value, bool):
@@ -81,7 +82,7 @@ def label(value: object) -> str:
 
 
 def short_name(path: str, depth: int = 1) -> str:
-    """Give the last part of a path or of a hub id, or the last few, fit to be shown."""
+    """Return the last `depth` parts of a path or of a hub id, safe to print."""
     parts = [part for part in path.replace("\\", "/").split("/") if part]
     name = clean("/".join(parts[-depth:])) or "(no name)"
     return name if len(name) <= LONGEST else f"{name[:LONGEST]}…"
