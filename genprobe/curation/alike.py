@@ -1,6 +1,7 @@
-"""Find similar texts: pairs with cosines at or above a threshold, among many vectors.
+"""Find similar texts: the pairs among many vectors whose cosine is at or above a threshold.
 
-Each text brings its 64 nearest, so that memory grows with the texts and not with their pairs.
+Of each text only the 64 nearest others are kept, so that memory grows with the number of texts and
+not with the number of pairs.
 """
 
 from __future__ import annotations
@@ -14,22 +15,22 @@ from genprobe.errors import InputError
 if TYPE_CHECKING:
     import numpy as np
 
-NEAREST = 64  # pairs that a text brings to the graph: its own nearest
-_AHEAD = 256  # pairs that a text keeps with those behind it, before its nearest are chosen
-_CANDIDATES = 4_096  # pairs of a text with those behind it whose cosine may reach the threshold
-_SHARE = 0.6  # of the threshold's square: the most that frequent n-grams may hold of a vector
-_ROUNDING = 1e-5  # of sums in 32 bits, by which no pair may be missed
+NEAREST = 64  # pairs that each text adds to the graph, those with its nearest texts
+_AHEAD = 256  # pairs kept of a text with later texts, from which the nearest are then chosen
+_CANDIDATES = 4_096  # most pairs of a text with later texts whose cosine may reach the threshold
+_SHARE = 0.6  # times the threshold's square: the most that frequent n-grams may hold of a vector
+_ROUNDING = 1e-5  # rounding error of sums in 32 bits, allowed for so that no pair is missed
 _BATCH = 16_384  # pairs computed at a time
 
 
 def graph(vectors: Any, threshold: float) -> Any:
-    """Compute the cosines of pairs at or above a threshold.
+    """Compute the cosines of those pairs of texts whose cosine reaches a threshold.
 
-    vectors: one row a text, each of length one; dense, or sparse with no number below zero.
-    threshold: above 0, at most 1. Returns a sparse symmetric matrix, without the diagonal, in
-    which every row has its `NEAREST` greatest (and all that are equal to the least of them), and
-    those pairs in which it is among the greatest of the other. Raises InputError without
-    sparse_dot_topn.
+    vectors: one row per text, each of length one; dense, or sparse without negative numbers.
+    threshold: above 0, at most 1. Returns a sparse symmetric matrix of cosines, without the
+    diagonal. A row has its `NEAREST` greatest cosines (and all that equal the least of these), and
+    also those that are among the greatest of the other row. Raises InputError if the package
+    sparse_dot_topn is not installed.
     """
     from scipy import sparse
 
@@ -44,12 +45,13 @@ def graph(vectors: Any, threshold: float) -> Any:
 
 
 def _sparse_pairs(vectors: Any, threshold: float) -> Any:
-    """Multiply the texts with those behind them, block by block, since a cosine has two sides.
+    """Find the pairs of sparse vectors, by multiplying blocks of texts with all later texts.
 
-    The most frequent n-grams make most of the work and little of a cosine. A text's numbers for
-    them are first replaced by one, their length: a sum of products is at most the product of both
-    lengths (Cauchy and Schwarz), so the product of the shorter vectors is at least the cosine, and
-    no pair is missed. Only for pairs at which it reaches the threshold is the cosine computed.
+    The most frequent n-grams cause most of the work but contribute little to a cosine. So a text's
+    weights for them are first replaced by one number, their Euclidean length. The product of two
+    shortened vectors is at least the cosine, because a sum of products is at most the product of
+    the lengths (the Cauchy-Schwarz inequality), so no pair is missed. The cosine is computed only
+    for pairs whose product reaches the threshold.
     """
     import numpy as np
     from scipy import sparse
@@ -63,21 +65,21 @@ def _sparse_pairs(vectors: Any, threshold: float) -> Any:
         if np.diff(found.indptr).max() < min(_CANDIDATES, count - start):
             _correct(found, start, frequent, least)
             _keep_greatest(found, _AHEAD)
-        else:  # there may be more candidates: all cosines are computed
+        else:  # a row may have more candidates than were kept, so all cosines are computed
             found = _products(vectors, start, size, least, _AHEAD)
         before = sparse.csr_matrix((found.shape[0], start), dtype=found.dtype)
         parts.append(sparse.hstack([before, found], format="csr"))
     half = sparse.vstack(parts, format="csr")
     pairs = half.maximum(half.T).tocsr()
-    _keep_greatest(pairs, NEAREST + 1)  # and itself
+    _keep_greatest(pairs, NEAREST + 1)  # one more, since a text is its own nearest
     return pairs
 
 
 def _shorten(vectors: Any, threshold: float) -> tuple[np.ndarray[Any, Any], Any]:
-    """Part vectors into their numbers for frequent n-grams, dense, and the shorter vectors.
+    """Split vectors into a dense part for frequent n-grams, and shortened sparse vectors.
 
-    N-grams are frequent, most frequent first, while together they hold at most a share of the
-    vectors' squares that leaves few candidates; 512 at most, since they are kept dense.
+    N-grams are taken as frequent, the most frequent first, as long as their share of the vectors'
+    squares stays small enough to leave few candidates; at most 512, since that part is dense.
     """
     import numpy as np
     from scipy import sparse
@@ -95,7 +97,7 @@ def _shorten(vectors: Any, threshold: float) -> tuple[np.ndarray[Any, Any], Any]
 
 
 def _products(vectors: Any, start: int, size: int, least: float, most: int) -> Any:
-    """Multiply a block of vectors with those from its start on; each row keeps so many."""
+    """Multiply a block of vectors with all from its start on; keep the `most` greatest of a row."""
     try:
         from sparse_dot_topn import sp_matmul_topn
     except ImportError:
@@ -105,13 +107,13 @@ def _products(vectors: Any, start: int, size: int, least: float, most: int) -> A
         vectors[start:].T.tocsr(),
         top_n=most,
         threshold=least,
-        density=min(1.0, _AHEAD / most),  # memory to begin with
+        density=min(1.0, _AHEAD / most),  # how much memory is reserved at first
         n_threads=max(1, min(8, os.cpu_count() or 1)),
     )
 
 
 def _correct(found: Any, start: int, frequent: np.ndarray[Any, Any], least: float) -> None:
-    """Make cosines of the products of shortened vectors, and zero of those below the threshold."""
+    """Turn products of shortened vectors into cosines, and drop those below the threshold."""
     import numpy as np
 
     rows = np.repeat(np.arange(found.shape[0]), np.diff(found.indptr)) + start
@@ -126,7 +128,7 @@ def _correct(found: Any, start: int, frequent: np.ndarray[Any, Any], least: floa
 
 
 def _keep_greatest(pairs: Any, most: int) -> None:
-    """Keep so many of each row, and those that are equal to the least of them."""
+    """Keep the `most` greatest values of each row, and all that equal the least of these."""
     import numpy as np
 
     for row in np.flatnonzero(np.diff(pairs.indptr) > most):

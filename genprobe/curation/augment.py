@@ -2,10 +2,10 @@
 
 Each batch shows the model a few randomly drawn seed rows, and asks for a table of identity,
 country, category, attribute and sentence; for each new row, a second prompt asks for a positive
-counter-stereotype. Parts of replies that are no rows are shown; refusals are counted;
-near-duplicates of a seed or an earlier row are dropped by this rule: the cosine of character
-n-grams at or above `ALIKE`, within one identity. Every row names its model, prompt, batch and
-seeds. People review the rows (`validate`) before any use.
+counter-stereotype. Parts of replies that are not rows are shown, and refusals are counted. A row is
+dropped as a near-duplicate if the cosine of its character n-grams with those of a seed or an
+earlier row of the same identity is at or above `ALIKE`. Every row names its model, prompt, batch
+and seeds. People must review the rows (`validate`) before any use.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from genprobe.resources import packs, registry
 
 VERSION = "1"
 FOLDER = "augmentation"
-SHOTS = 4  # seed rows that a batch shows; the study: three to five
-ALIKE = 0.85  # cosine of character n-grams from which two sentences are nearly the same
+SHOTS = 4  # seed rows that a batch shows; the study shows three to five
+ALIKE = 0.85  # the least cosine of character n-grams at which two sentences are near-duplicates
 FIELDS = ("identity", "country", "category", "attribute", "sentence")
 COLUMNS = (
     *("id", "lang", "identity", "country", "category", "attribute", "stereotype_sentence"),
     *("antistereotype_sentence", "counter_kind", "made_by", "batch", tables.HISTORY),
 )
-# Our field <- the names that it goes by, in small letters with `_` between words.
+# Field -> names that models give to it, in small letters with `_` between words.
 _ALSO = {
     "identity": ("identity", "identity_term", "group"),
     "country": ("country", "place"),
@@ -53,7 +53,7 @@ _ALSO["sentence"] += ("stereotype_sentence", "text")
 
 @dataclass(frozen=True)
 class Prompts:
-    """The two prompts of a language, and the word with which a model says that it stops."""
+    """The two prompts of a language, and the word by which a model says that it stops."""
 
     lang: str
     stereotypes: str
@@ -65,10 +65,11 @@ class Prompts:
 
 @dataclass(frozen=True)
 class Wanted:
-    """The request to a model.
+    """The settings of an augmentation.
 
-    count: rows. lang: of the prompts. places: the countries; else those of the seeds. batch: rows
-    asked for at a time. temperature: of sampling. seed: of the examples and of sampling.
+    count: number of new rows. lang: language of the prompts. places: the countries; by default,
+    those of the seed rows. batch: number of rows asked for at a time. temperature: of sampling.
+    seed: for drawing the examples and for sampling.
     """
 
     count: int
@@ -81,11 +82,11 @@ class Wanted:
 
 @dataclass
 class Augmented:
-    """The new rows, and the parts of replies that are no rows.
+    """The new rows, and what became of the rest of the replies.
 
     rows: the new rows. dropped: number of near-duplicates. bad: one line for each part of a reply
-    that is no row. refusals, replies: numbers of refusals and replies. halted: batches in which the
-    model said that it stops.
+    that is not a row. refusals, replies: number of refusals and of replies. halted: number of
+    batches in which the model said that it stops.
     """
 
     rows: list[Row] = field(default_factory=list)
@@ -107,7 +108,7 @@ def load(lang: str) -> Prompts:
 
 
 def read_prompts(path: Path) -> Prompts:
-    """Read and check one file. Raises InputError with what is wrong in it."""
+    """Read and check one file of prompts. Raises InputError that says what is wrong."""
     row = packs.read_toml(path)
     texts = ("title", "source", "review", "halt", "stereotypes", "counters")
     for key in sorted(row.keys() ^ {*texts, "max_tokens"}):
@@ -136,11 +137,11 @@ def run(
     wanted: Wanted,
     note: Callable[[str], None] = lambda line: None,
 ) -> Augmented:
-    """Ask for new rows until there are enough, or a batch brings none.
+    """Ask for new rows until there are enough, or a batch adds none.
 
-    source: seed rows with `identity`, `attribute` and a sentence; `country` and `category` where
-    there are. engine: opened, and closed by the caller. note: is told of each batch. Raises
-    InputError for seeds that cannot be used.
+    source: a table of seed rows with `identity`, `attribute` and a sentence, and optionally
+    `country` and `category`. engine: an open engine, which the caller closes. note: called with a
+    message about each batch. Raises InputError for seeds that cannot be used.
     """
     prompts = load(wanted.lang)
     seeds = _seeds(source)
@@ -179,7 +180,7 @@ def _add(
     number: int,
     done: Augmented,
 ) -> None:
-    """Ask for the counter-stereotypes of new rows, and add both to what is done."""
+    """Ask for counter-stereotypes of new rows, and add the rows with them to `done`."""
     questions = [prompts.counters.replace("{sentence}", row["sentence"]) for row in new]
     answers = _ask(engine, questions, prompts, "counter", wanted)
     who = f"{Path(engine.identity.model).name}@{engine.identity.revision[:12]}"
@@ -239,7 +240,7 @@ def _put(prompt: str, halt: str, examples: str, count: int, places: str) -> str:
 def _ask(
     engine: Engine, texts: Sequence[str], prompts: Prompts, probe: str, wanted: Wanted
 ) -> list[Response | None]:
-    """Ask each text; None where there is no reply."""
+    """Send each prompt to the engine; the reply is None if there is none."""
     sampling = Sampling(temperature=wanted.temperature, max_tokens=prompts.max_tokens)
     requests = []
     for at, text in enumerate(texts):
@@ -268,7 +269,7 @@ def _refuses(text: str, lang: str) -> bool:
 
 
 def _read(reply: Response | None, prompts: Prompts, where: str, done: Augmented) -> list[Row]:
-    """Read the rows of a reply; add other parts to `bad`, and count a refusal."""
+    """Read the rows of a reply; note other parts in `done.bad`, and count a refusal."""
     text = _text(reply)
     done.replies["stereotypes"] += 1
     if not text:
@@ -308,7 +309,7 @@ def _json(text: str) -> list[Any] | None:
 
 
 def _csv(text: str) -> list[Any]:
-    """Read rows of CSV: by a header where there is one, else in the order of `FIELDS`."""
+    """Read rows of CSV: by their header if there is one, else in the order of `FIELDS`."""
     lines = [
         line for line in text.splitlines() if line.strip() and not line.strip().startswith("```")
     ]
@@ -347,11 +348,11 @@ def _known(row: dict[Any, Any]) -> Row:
 
 
 def _counter(reply: Response | None, prompts: Prompts, done: Augmented) -> str:
-    """Find the positive sentence of a reply; empty if it refuses or is empty."""
+    """Find the positive sentence in a reply; "" if the model refused or the reply is empty."""
     text = _text(reply)
     done.replies["counters"] += 1
     first = next((line for line in text.splitlines() if line.strip()), "")
-    # The prompt ends with the label of what is to come; many replies repeat it.
+    # The prompt ends with a label for the sentence ("…:"), which many replies repeat.
     label = re.escape(prompts.counters.split()[-1].rstrip(":"))
     first = re.sub(rf"\A\W*{label}\W*:\s*", "", first.strip(), flags=re.IGNORECASE)
     first = first.strip('"“”«»* ')
@@ -362,7 +363,7 @@ def _counter(reply: Response | None, prompts: Prompts, done: Augmented) -> str:
 
 
 def _new(rows: Sequence[Row], before: Sequence[Row], done: Augmented) -> list[Row]:
-    """Keep the rows that are not nearly the same as an earlier one of the same identity."""
+    """Keep the rows that are not near-duplicates of an earlier row of the same identity."""
     kept: list[Row] = []
     for row in rows:
         same = [
@@ -380,7 +381,7 @@ def _new(rows: Sequence[Row], before: Sequence[Row], done: Augmented) -> list[Ro
 
 
 def _bare(sentence: str) -> str:
-    """Take the punctuation out of a sentence, unless it has nothing else."""
+    """Remove the punctuation of a sentence, unless nothing else would be left."""
     return " ".join(re.sub(r"[^\w\s]", " ", sentence).split()) or sentence
 
 

@@ -1,14 +1,16 @@
-"""Ask people for stereotypes that they know, in the terminal or by a form in one file.
+"""Ask people for stereotypes that they know, in the terminal or with a form in one HTML file.
 
-An elicitation pack is a folder of `prompts/elicitation` with one file per language: a warning and a
-question of consent, questions about the respondent, and domains of tasks. A task has one message,
-or two, of which the second is shown when the first is answered (RuBia, section 3.7). `order =
-"drawn"` draws a domain and a task by their weights, again and again, as RuBia's bot; `"all"` goes
-through all tasks once, as AfriStereo's survey. A respondent can skip, switch or leave at any time.
+An elicitation pack is a folder of `prompts/elicitation` with one file per language: a warning, a
+question of consent, questions about the respondent, and domains, each with tasks. A task has one
+message, or two, of which the second is shown after the first is answered (RuBia, section 3.7).
+`order = "drawn"` draws a domain and a task by their weights, again and again, as RuBia's bot does;
+`"all"` goes through all tasks once, as AfriStereo's survey does. A respondent can skip a task,
+switch to another one or leave at any time.
 
-Answers are rows `id, respondent, pack, lang, domain, task`, what the task gives (`answer`, or `pro`
-and `anti`), `about_…` (empty unless consented to) and `history`. There is no name, time or address:
-`respondent` is a code drawn at random, by which the respondent can have the answers deleted.
+Each answer is a row with the columns `id, respondent, pack, lang, domain, task`, the columns that
+the task gives (`answer`, or `pro` and `anti`), `about_…` (empty without consent) and `history`. No
+name, time or address is recorded: `respondent` is a random code, with which the respondent can
+have the answers deleted.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ FOLDER = "elicitation"
 KINDS = ("one", "text")
 ORDERS = ("all", "drawn")
 FIXED = ("id", "respondent", "pack", "lang", "domain", "task")
-_SIGNS = "23456789abcdefghjkmnpqrstuvwxyz"  # of a code: none is taken for another
+_SIGNS = "23456789abcdefghjkmnpqrstuvwxyz"  # characters of a code; no two look alike
 _TEXTS = (
     *("title", "source", "review", "order", "warning"),
     *("consent", "consent_yes", "consent_no", "consent_about"),
@@ -47,7 +49,7 @@ _WORDS = (
 
 @dataclass(frozen=True)
 class About:
-    """A question about the respondent: `one` of the choices (or another, in words), or `text`."""
+    """A question about the respondent: `one` of the choices (or other words), or any `text`."""
 
     id: str
     text: str
@@ -58,7 +60,10 @@ class About:
 
 @dataclass(frozen=True)
 class Task:
-    """first, second: the messages; second is empty where there is one. gives: the columns."""
+    """A task: one or two messages for the respondent.
+
+    first, second: the messages; second is "" if there is only one. gives: columns of the answers.
+    """
 
     id: str
     weight: float
@@ -69,7 +74,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Domain:
-    """Tasks on one matter, and how often it is drawn."""
+    """Tasks on one subject, and the weight with which it is drawn."""
 
     id: str
     title: str
@@ -91,23 +96,23 @@ class Pack:
 
     @property
     def step(self) -> str:
-        """The first line of the history of an answer."""
+        """Return the first line of the history of an answer."""
         return f"collect/{VERSION}|pack:{self.name}-{self.lang}@{self.hash}"
 
     @property
     def columns(self) -> list[str]:
-        """The columns of its answers."""
+        """Return the names of the columns of a table of answers."""
         gives = dict.fromkeys(c for d in self.domains for task in d.tasks for c in task.gives)
         return [*FIXED, *gives, *(f"about_{one.id}" for one in self.about), tables.HISTORY]
 
 
 def names() -> list[str]:
-    """List the packs of elicitation."""
+    """List the names of the elicitation packs."""
     return sorted({path.parent.name for path in (registry.PROMPTS / FOLDER).glob("*/*.toml")})
 
 
 def load(name: str, lang: str) -> Pack:
-    """Read a pack in a language. Raises InputError where there is none, or it is wrong."""
+    """Read a pack in a language. Raises InputError if it does not exist or is malformed."""
     if name not in names():
         raise registry.unknown("pack of elicitation", name, names())
     code = tables.language(lang)
@@ -119,7 +124,7 @@ def load(name: str, lang: str) -> Pack:
 
 
 def read_pack(path: Path) -> Pack:
-    """Read and check one file. Raises InputError with what is wrong in it."""
+    """Read and check one file of a pack. Raises InputError that says what is wrong."""
     row = packs.read_toml(path)
     known = {*_TEXTS, "about", "domains", "words"}
     for key in sorted(row.keys() - known):
@@ -197,11 +202,12 @@ def interview(
     say: Callable[[str], None],
     seed: int | None = None,
 ) -> int:
-    """Interview one respondent, and add the answers to a table.
+    """Interview one respondent, add the answers to a table, and return their number.
 
-    ask: shows a prompt and returns a line; raises EOFError at the end. say: shows a text. seed: of
-    the tasks that are drawn. Every answer is in the file before the next question is asked.
-    Returns how many there are. Raises InputError where the table is of another kind.
+    Every answer is written to the file before the next question is asked. ask: a function that
+    shows a prompt and returns the line that was typed; it raises EOFError at the end. say: a
+    function that shows a text. seed: for drawing the tasks. Raises InputError if the table holds
+    anything else than answers to this pack.
     """
     before = _answers(Path(out), pack)
     drawn = random.Random(seed)
@@ -227,7 +233,7 @@ def interview(
             row |= {"lang": pack.lang, "domain": domain.id, "task": task.id}
             rows.append(row | answers | about | {tables.HISTORY: [pack.step]})
             tables.write(out, [*before, *rows], _columns(before, pack))
-    except (Leave, EOFError, KeyboardInterrupt):  # the code is still to be told
+    except (Leave, EOFError, KeyboardInterrupt):  # the respondent must still be told the code
         pass
     if rows:
         say(f"{words['code']}: {code}")
@@ -256,7 +262,7 @@ def _choose(
     ask: Callable[[str], str],
     say: Callable[[str], None],
 ) -> str:
-    """One of the choices, by its number or in words; empty where the line is."""
+    """Ask for one of the choices, by its number or in words; return "" for an empty line."""
     say(question)
     for number, choice in enumerate(choices, 1):
         say(f"  {number}. {choice}")
@@ -284,7 +290,7 @@ def _ask_about(pack: Pack, ask: Callable[[str], str], say: Callable[[str], None]
             else:
                 empty[name] = _line(one.text, ask)
     except Switch:
-        pass  # no task yet to switch from: the rest stays empty
+        pass  # there is no task yet to switch from, so the other questions stay empty
     return empty
 
 
@@ -318,9 +324,10 @@ def _ask_task(
 
 
 def form(pack: Pack, out: str | Path) -> None:
-    """Write a form as one file that loads nothing: no server, font or external script.
+    """Write a form as one HTML file that loads nothing: no server, font or external script.
 
-    Answers stay in the browser's storage until they are saved to a file, which `merge` reads.
+    Answers stay in the browser's storage until the respondent saves them to a file, which `merge`
+    reads.
     """
     import jinja2
     from markupsafe import Markup
@@ -351,7 +358,7 @@ def form(pack: Pack, out: str | Path) -> None:
             for domain in pack.domains
         ],
     }
-    # Inside <script> only "<" could end the element.
+    # Inside <script>, only a "<" could end the element.
     text = json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")
     text = text.replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
     page = jinja2.Environment(autoescape=True, keep_trailing_newline=True).from_string(source)
@@ -371,9 +378,9 @@ def form(pack: Pack, out: str | Path) -> None:
 def merge(paths: Sequence[str | Path], pack: Pack) -> tuple[list[Row], list[str]]:
     """Combine the files of several respondents into one table.
 
-    paths: files of answers, of the form or of `interview`. Returns the rows and the columns. The
-    same answer in two files counts once. Raises InputError for answers to another pack, and for
-    two different answers of one id.
+    paths: files of answers, from the form or from `interview`. Returns the rows and the columns. An
+    answer that is in two files is kept once. Raises InputError for answers to another pack, and for
+    two different answers with the same id.
     """
     found: dict[str, Row] = {}
     for path in paths:
@@ -387,9 +394,9 @@ def merge(paths: Sequence[str | Path], pack: Pack) -> tuple[list[Row], list[str]
 
 
 def delete(path: str | Path, code: str) -> int:
-    """Delete all answers of a respondent from a table, by the code. Returns how many there were.
+    """Delete all answers of the respondent with a code from a table; return their number.
 
-    Raises InputError where there are none, and leaves the table as it is.
+    Raises InputError if there are none; the table is then unchanged.
     """
     rows = [row for _, row in tables.read(path)]
     tables.need(path, rows[0], ("respondent",), "the codes")

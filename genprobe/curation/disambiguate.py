@@ -1,10 +1,10 @@
-"""Have a model continue ambiguous contexts; people must check them before use.
+"""Have a model continue ambiguous contexts; people must check the continuations before use.
 
-The model writes `disambiguated` into a table of contexts (see `fill`), with the prompt of PBBQ
-(Appendix D; prompts/disambiguation): the logic of the stereotype is reversed. The names of the two
-entities become `{STEREOTYPED}` and `{OTHER}` again, so that the continuation serves every pair of
-entities and both orders. `to_read` says what a person must check in a row; `fill` refuses rows
-until a person writes yes into `read_by_person`.
+The model is given the prompt of PBBQ (Appendix D; prompts/disambiguation), which reverses the logic
+of the stereotype. Its continuation goes into the column `disambiguated` of a table of contexts (see
+`fill`). In it the names of the two entities are replaced by `{STEREOTYPED}` and `{OTHER}`, so that
+it fits every pair of entities, in both orders. The column `to_read` says what a person must check
+in a row; `fill` refuses a row until a person writes yes into `read_by_person`.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _PLACES = ("stereotype", "other", "stereotyped", *NEEDS[3:], "context")
 
 
 def load(name: str = "pbbq") -> tuple[str, int, str]:
-    """Read a prompt of prompts/disambiguation: its text, the tokens that a reply may have, hash.
+    """Read a prompt of prompts/disambiguation: its text, the most tokens of a reply, and its hash.
 
-    Raises InputError where there is none, or a place is missing in it.
+    Raises InputError if the prompt does not exist or lacks a placeholder.
     """
     registry.check(FOLDER, name)
     path = registry.PROMPTS / FOLDER / f"{name}.toml"
@@ -47,12 +47,12 @@ def load(name: str = "pbbq") -> tuple[str, int, str]:
 
 
 def run(source: str | Path, engine: Engine, seed: int = 0) -> tuple[list[Row], list[str]]:
-    """Have a model write `disambiguated` for the rows of a table that lack it.
+    """Have a model write `disambiguated` for those rows of a table that lack it.
 
-    source: contexts, with `stereotype` (the stereotype in words) besides what `fill` needs. engine:
-    opened, and closed by the caller. seed: of sampling. Returns the rows and their columns. Raises
-    InputError for a row that lacks something, before anything is asked, EngineError where the
-    model leaves questions unanswered.
+    source: a table of contexts with the columns that `fill` needs, and `stereotype` (the stereotype
+    in words). engine: an open engine, which the caller closes. seed: of sampling. Returns the rows
+    and their columns. Raises InputError for a row that lacks something, before the model is asked,
+    and EngineError if the model leaves prompts unanswered.
     """
     prompt, most, version = load()
     rows = tables.read(source)
@@ -94,7 +94,7 @@ def run(source: str | Path, engine: Engine, seed: int = 0) -> tuple[list[Row], l
 
 
 def _parts(row: Row, where: str) -> dict[str, str]:
-    """Make the parts of the prompt: a row with its first two entities, in the context's order."""
+    """Make the texts that fill the prompt: a row, with its first two entities in context order."""
     lists = {name: cell_list(row.get(name), ",;|") for name in ("stereotyped", "other", "lexical")}
     if not lists["stereotyped"] or not lists["other"]:
         raise InputError(f"{where}: needs 'stereotyped' and 'other'")
@@ -113,19 +113,19 @@ def _parts(row: Row, where: str) -> dict[str, str]:
 
 
 def _put(prompt: str, parts: dict[str, str]) -> str:
-    """Each part in its place, once: a brace within a part is no place."""
+    """Replace each placeholder by its part; a placeholder inside a part is not replaced."""
     pattern = re.compile("|".join(f"{{{name}}}" for name in map(re.escape, parts)))
     return pattern.sub(lambda found: parts[found[0][1:-1]], prompt)
 
 
 def _reply(response: Response) -> str:
-    """Return the reply after its thought, on one line, without quotes around it."""
+    """Return the reply without its thought, on one line, and without surrounding quotes."""
     answer = thoughts.part(response.text, thoughts.opens(response.sent)).reply
     return " ".join(answer.split()).strip('"“”«» ')
 
 
 def _placed(reply: str, parts: dict[str, str]) -> tuple[str, str]:
-    """Put places for the entities into a continuation, and say what is odd about it."""
+    """Replace the entities in a continuation by placeholders; say what a person must check."""
     odd = []
     if not reply:
         return "", "the model wrote nothing"

@@ -1,15 +1,18 @@
 """Measure how diverse texts are, as in PBBQ (section 3.5, Table 2, Appendix C).
 
-- `self-bleu`: mean over the texts of the BLEU of one against all others (Zhu et al. 2018, Texygen);
-  higher is less diverse. sacrebleu's BLEU: its tokens, smoothing and effective order.
-- `ttr`: types over tokens of all texts, without stop words where there is a list of them.
-- `ngd-mean`: mean over n = 1..4 of distinct over all n-grams of the texts laid end to end
-  (Padmakumar & He 2023; Meister et al. 2023); `ngd-sum`: their sum. PBBQ's formula is a sum, of at
-  most 4; the values that it prints, 0.68 to 0.80, are means (`genprobe reproduce pbbq` says why).
-- `compression-ratio`: bytes over bytes compressed (Shaib et al. 2024): higher is less diverse.
+- `self-bleu`: mean over the texts of the BLEU of each text against all others (Zhu et al. 2018,
+  Texygen); higher is less diverse. BLEU is sacrebleu's, with its tokens, smoothing and effective
+  order.
+- `ttr`: type-token ratio of all texts together, without stop words if there is a list of them.
+- `ngd-mean`: number of distinct n-grams divided by the number of n-grams in the concatenated texts,
+  averaged over n = 1..4 (Padmakumar & He 2023; Meister et al. 2023); `ngd-sum`: the sum of these
+  four ratios. PBBQ's formula is the sum, at most 4; the values that it prints, 0.68 to 0.80, are
+  means (`genprobe reproduce pbbq` says why).
+- `compression-ratio`: size in bytes divided by the compressed size (Shaib et al. 2024); higher is
+  less diverse.
 - `homogenisation`: mean over pairs of texts of BERTScore F1 (Zhang et al. 2020) under a model that
-  is named; no value without one. PBBQ divides the sum over all ordered pairs by |D| - 1 only, which
-  is |D| times the mean; its printed values, 0.39 to 0.64, are means.
+  the user names; without a model there is no value. PBBQ divides the sum over all ordered pairs by
+  |D| - 1 only, which is |D| times the mean; its printed values, 0.39 to 0.64, are means.
 
 All depend on the number and length of the texts, so compare sets of equal size. None has an
 interval, because distinct n-grams are not a mean over texts, and resamples repeat texts.
@@ -38,7 +41,7 @@ from genprobe.runs.spec import file_signer
 VERSION = "1"
 ORDER = 4
 TEXT = ("text", "sentence", "statement", "attribute")
-PAIRS = 2_000  # of texts, drawn for BERTScore where there are more
+PAIRS = 2_000  # most pairs of texts for BERTScore; if there are more, this many are drawn
 _CHARACTERS = ("zh", "zh-Hant", "ja", "th")  # written without spaces: a character is a token
 
 
@@ -52,11 +55,11 @@ def run(
 ) -> Scores:
     """Measure the diversity of the texts of a table.
 
-    source: a table with a column of texts. by: columns whose values make the cells. column: of
-    the texts, where it is not `text`, `sentence` or `statement`. lang: of all texts, where no
-    column `lang` says it. model: folder or hub id of a BERT for `homogenisation`. seed: of the
-    pairs that are drawn for it. Returns one score a metric and cell; texts that are empty are left
-    out. Raises InputError for what cannot be measured.
+    source: a table with a column of texts. by: columns; each combination of their values is a cell.
+    column: the column of texts, if it is not `text`, `sentence` or `statement`. lang: the language
+    of all texts, if there is no column `lang`. model: folder or hub id of a BERT model for
+    `homogenisation`. seed: for drawing the pairs of that metric. Returns one score per metric and
+    cell; empty texts are left out. Raises InputError for a table that cannot be measured.
     """
     rows = [row for _, row in tables.read(source)]
     there = list(dict.fromkeys(name for row in rows for name in row))
@@ -136,11 +139,11 @@ def _measure(
 
 
 def tokens(text: str, lang: str) -> list[str]:
-    """Words in small letters; characters in a language that writes no spaces."""
+    """Split a text into case-folded words; into characters in a language without spaces."""
     folded = unicodedata.normalize("NFC", text).casefold()
     if lang in _CHARACTERS:
         return [sign for sign in folded if sign.isalnum()]
-    # A mark belongs to its letter: Indic vowel signs are no word characters to `re`.
+    # A combining mark belongs to its letter, but Indic vowel signs are no word characters to `re`.
     return ["".join(part) for part in _words(folded)]
 
 
@@ -160,7 +163,7 @@ def _words(text: str) -> list[list[str]]:
 
 
 def stop_words(lang: str) -> frozenset[str]:
-    """Read the frequent words of a language file ([text] frequent), which tell the language."""
+    """Read the frequent words of a language's file ([text] frequent); none without such a file."""
     try:
         words = packs.load_language(lang).words["frequent"]
     except InputError:
@@ -169,9 +172,10 @@ def stop_words(lang: str) -> frozenset[str]:
 
 
 def ngram_ratios(texts: Sequence[Sequence[str]], order: int = ORDER) -> list[float]:
-    """Distinct over all n-grams, for n = 1..order, of the texts laid end to end.
+    """Divide the number of distinct n-grams by the number of n-grams, for n = 1..order.
 
-    Shorter than `order` where there are too few words for n-grams of some length.
+    texts: tokens of each text; the texts are concatenated. Returns one ratio per n, and none for an
+    n that exceeds the number of tokens.
     """
     words = [word for text in texts for word in text]
     found = []
@@ -183,11 +187,12 @@ def ngram_ratios(texts: Sequence[Sequence[str]], order: int = ORDER) -> list[flo
 
 
 def self_bleu(texts: Sequence[str], langs: Sequence[str]) -> tuple[float | None, str]:
-    """Mean BLEU, 0 to 1, of each text against all others; None for fewer than two.
+    """Compute the mean BLEU, 0 to 1, of each text against all others.
 
-    What sacrebleu's `sentence_score(text, others)` gives, in time that does not grow with the
-    square: of each n-gram the two greatest counts say what the others have. Returns the value and
-    its settings. Raises InputError without sacrebleu.
+    Each text's BLEU equals sacrebleu's `sentence_score(text, others)`, but the time does not grow
+    with the square of the number of texts: the two greatest counts of an n-gram in any text suffice
+    to know its greatest count in the others. Returns the value (None for fewer than two texts) and
+    its settings. Raises InputError if sacrebleu is not installed.
     """
     try:
         from sacrebleu import __version__ as version
@@ -224,7 +229,7 @@ def self_bleu(texts: Sequence[str], langs: Sequence[str]) -> tuple[float | None,
         total += BLEU.compute_bleu(
             correct, sizes, length, closest, smooth_method="exp", effective_order=True
         ).score
-    return min(1.0, total / len(texts) / 100), how  # rounding goes beyond
+    return min(1.0, total / len(texts) / 100), how  # rounding errors can exceed 1
 
 
 def _hash(words: frozenset[str]) -> str:
@@ -234,8 +239,8 @@ def _hash(words: frozenset[str]) -> str:
 class _Homogeneity:
     """BERTScore F1 of pairs of texts.
 
-    Token vectors of the last layer are matched greedily, without special tokens, idf weights or
-    rescaling.
+    Token vectors of the last layer are matched greedily; special tokens are left out, and there are
+    no idf weights and no rescaling.
     """
 
     def __init__(self, model: str) -> None:
@@ -253,7 +258,7 @@ class _Homogeneity:
         self.signature = f"bertscore-last-{Path(model).name}"
 
     def mean(self, texts: Sequence[str], seed: int) -> tuple[float | None, int]:
-        """Give the mean over pairs, and how many: all, or `PAIRS` drawn without replacement."""
+        """Return the mean over pairs, and their number: all, or `PAIRS` that are drawn."""
         n = len(texts)
         count = n * (n - 1) // 2
         if not count:
@@ -285,7 +290,7 @@ class _Homogeneity:
 
 
 def _pair(at: int) -> tuple[int, int]:
-    """Give the pair of a number: (1, 0), (2, 0), (2, 1), (3, 0), …"""
+    """Return the pair with a number, in the order (1, 0), (2, 0), (2, 1), (3, 0), …"""
     from math import isqrt
 
     high = (isqrt(8 * at + 1) + 1) // 2

@@ -2,10 +2,10 @@
 
 The folder holds `data.jsonl`, `README.md` (the card, which `datasets.load_dataset` reads) and
 `croissant.json` (Croissant 1.1 and its RAI fields, as `mlcroissant validate` checks them). Every
-row carries a canary, a string to be looked for in training data; two rewordings of each row are
-held back, in a file beside the folder that is not to be published: a model that knows the published
-wording and not those has seen the data. The hash of what is held back is in the card, so that it
-can be shown later to have been there.
+row has a canary, a string by which the data can be found in training data. Two rewordings of each
+row are held back, in a file beside the folder that must not be published: a model that knows the
+published wordings but not the rewordings has seen the data. The card has the hash of that file, so
+that its existence can be proved later.
 
 The card's information about people and purpose comes from a file `about.toml`, whose important
 entries are required; numbers are counted from the data.
@@ -34,7 +34,7 @@ from genprobe.resources import packs
 VERSION = "1"
 DATA, CARD, CROISSANT = "data.jsonl", "README.md", "croissant.json"
 REWORDINGS = ("rewording_1", "rewording_2")
-# What about.toml must say -> the heading of the card, and the property of Croissant's RAI.
+# Required entry of about.toml -> the heading in the card, and the property of Croissant's RAI.
 NEEDED = {
     "title": ("", ""),
     "description": ("", ""),
@@ -59,8 +59,8 @@ MORE = {
     "maintenance": ("Who looks after it", "dataReleaseMaintenancePlan"),
     "timeframe": ("When it was collected", ""),
 }
-# Licences of data that the Hugging Face hub has an identifier for (huggingface.co/docs/hub/
-# repositories-licenses), by their SPDX names. The identifier is the name in small letters, but for:
+# Licences of data, by their SPDX names, for which the Hugging Face hub has an identifier
+# (huggingface.co/docs/hub/repositories-licenses): the name in small letters, except for these.
 _HUB = {"C-UDA-1.0": "c-uda", "ODC-By-1.0": "odc-by", "ODbL-1.0": "odbl", "PDDL-1.0": "pddl"}
 _SPDX = (
     *("Apache-2.0", "CC0-1.0", "CDLA-Permissive-1.0", "CDLA-Permissive-2.0", "CDLA-Sharing-1.0"),
@@ -71,13 +71,13 @@ _SPDX = (
     *(f"CC-BY-NC-SA-{version}" for version in ("2.0", "3.0", "4.0")),
     *("CC-BY-ND-4.0", "CC-BY-NC-ND-3.0", "CC-BY-NC-ND-4.0"),
 )
-UNKNOWN = "unknown"  # the licence of a set for which nobody has named one
+UNKNOWN = "unknown"  # the licence of a data set if nobody has named one
 _COEFFICIENTS = {
     "cohen-kappa": "mean Cohen's kappa",
     "fleiss-kappa": "Fleiss' kappa",
     "krippendorff-alpha": "Krippendorff's alpha",
 }
-_PRIVATE = "about_"  # columns of answers about a respondent
+_PRIVATE = "about_"  # prefix of columns with answers about a respondent
 _NAMESPACE = uuid.UUID("6e4f0d2e-8f5a-5d3b-9a52-6d1f0a8f7b11")
 _CONTEXT: dict[str, Any] = {
     "@language": "en",
@@ -106,9 +106,9 @@ _CONTEXT: dict[str, Any] = {
 class Documented:
     """The published data set.
 
-    rows: number of rows. left_out: rows that were not kept. lacking: rows without two rewordings.
-    held_back: the file of rewordings, or None where there are none. canary: the text in every row.
-    licence: as the card names it to the hub: an identifier of it, `other` or `unknown`.
+    rows: number of rows. left_out: number of rows that were not kept. lacking: number of rows
+    without two rewordings. held_back: the file of rewordings, or None if there are none. canary:
+    the string in every row. licence: the hub's identifier of the licence, `other` or `unknown`.
     """
 
     rows: int
@@ -120,7 +120,7 @@ class Documented:
 
 
 def read_about(path: str | Path) -> dict[str, Any]:
-    """Read about.toml. Raises InputError for what it lacks, or has too much."""
+    """Read about.toml. Raises InputError if an entry is missing or unknown."""
     row = packs.read_toml(Path(path))
     for key in sorted(row.keys() - NEEDED.keys() - MORE.keys()):
         known = ", ".join([*NEEDED, *MORE])
@@ -148,10 +148,10 @@ def _is_text(value: object) -> bool:
 
 
 def licence_id(name: str) -> tuple[str, str]:
-    """Look a licence up: the identifier that the hub has for it, and its SPDX name.
+    """Look up a licence: return the hub's identifier of it, and its SPDX name.
 
-    name: as somebody wrote it: "CC-BY-4.0", "cc by 4.0", "odbl". Both are `unknown` for that word;
-    a licence that the hub does not know is `other`, and has no SPDX name here ("").
+    name: as a person wrote it: "CC-BY-4.0", "cc by 4.0", "odbl". For the word `unknown`, both are
+    `unknown`. For a licence that the hub does not know, they are `other` and "".
     """
     plain = "-".join(name.lower().split())
     if plain == UNKNOWN:
@@ -173,13 +173,14 @@ def run(
 ) -> Documented:
     """Write the folder of a data set.
 
-    source: the table. Rows with `kept` false are left out and counted. about: the file about.toml.
-    out: a folder, whose three files are written anew. agreement: scores of annotators, of `review
-    agreement`. rewordings: a table `id, rewording_1, rewording_2`; else the columns of the source.
-    A pair in one row is two statements, of which each has its own id (`-o`, `-c1`) and rewordings.
-    keep_about: publish the columns `about_…` of respondents, if all consented to that. The codes of
-    respondents become r1, r2, … in any case. The same input gives the same bytes. Raises
-    InputError, before anything is written, for what is missing.
+    A pair in one row becomes two statements, each with its own id (`-o`, `-c1`) and rewordings. The
+    codes of respondents become r1, r2, …. The same input gives the same bytes.
+
+    source: the table; rows with `kept` false are left out and counted. about: the file about.toml.
+    out: the folder; its three files are overwritten. agreement: agreement of annotators, the scores
+    of `review agreement`. rewordings: a table `id, rewording_1, rewording_2`; by default, these
+    columns of the source. keep_about: publish the columns `about_…` of respondents, if all of them
+    consented to that. Raises InputError for missing information, before anything is written.
     """
     said = read_about(about)
     rows, texts = _rows(source)
@@ -266,8 +267,9 @@ def _rewordings(
 ) -> tuple[list[Row], int]:
     """Find the two rewordings of each published row that has them, and count the rows without.
 
-    sources: of each published row the id before codes were replaced, and the columns of rewordings.
-    path: a table that names rows by the one id or the other. Those found have the published id.
+    sources: for each published row, its id before codes of respondents were replaced, and its
+    columns of rewordings. path: a table of rewordings, which may use either id of a row. Returns
+    the rewordings, with the published ids, and the number of rows without.
     """
     given = {cell_text(row.get("id")): row for _, row in tables.read(path)} if path else {}
     known = {row["id"] for row in (*published, *sources)}
@@ -287,7 +289,7 @@ def _rewordings(
 
 
 def _agreement(scores: Sequence[Score]) -> list[Row]:
-    """Make one row a question (and language): items, and each coefficient of all annotators."""
+    """Make one row per question (and language): its items, and each coefficient of agreement."""
     found: dict[str, Row] = {}
     for score in scores:
         if "reviewers" in score.by or "reviewer" in score.by:
@@ -300,11 +302,11 @@ def _agreement(scores: Sequence[Score]) -> list[Row]:
 
 
 def _published(kept: Sequence[Row], canary: str, keep_about: bool) -> tuple[list[Row], list[Row]]:
-    """Make the rows as they go out, and say of each where its rewordings are.
+    """Make the rows to be published, and for each of them the source of its rewordings.
 
-    They have no codes of respondents, no rewordings and no answers about respondents. A pair in one
-    row (`pro`, `anti`) becomes two statements, which every instrument reads, and whose rewordings
-    are in no column of that row.
+    Published rows have no codes of respondents, no rewordings and no answers about respondents
+    (unless `keep_about`). A pair in one row (`pro`, `anti`) becomes two statements, which every
+    task can read; their rewordings cannot come from columns of that row.
     """
     codes = dict.fromkeys(cell_text(row.get("respondent")) for row in kept)
     codes.pop("", None)
@@ -317,7 +319,7 @@ def _published(kept: Sequence[Row], canary: str, keep_about: bool) -> tuple[list
         one = {name: _plain(value) for name, value in row.items() if name not in hidden}
         code = cell_text(row.get("respondent"))
         if code:
-            # The code stands in ids and in the history as well.
+            # The code is in ids and in the history as well.
             one = {name: _renamed(value, code, number[code]) for name, value in one.items()}
         parts, before = _statements(one), _statements(row)
         made += [part | {"canary": canary} for part in parts]
@@ -343,7 +345,7 @@ def _renamed(value: Any, code: str, name: str) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Make a value a text, a number, or a list of texts."""
+    """Convert a value to a text, a number, or a list of texts."""
     if isinstance(value, Mapping):
         return json.dumps(value, ensure_ascii=False, sort_keys=True)
     if isinstance(value, list | tuple):
@@ -354,7 +356,7 @@ def _plain(value: Any) -> Any:
 
 
 def _kind(values: Sequence[Any]) -> str:
-    """Name the type of a column: as `datasets` calls it, or `list`."""
+    """Name the type of a column: the name that `datasets` has for it, or `list`."""
     if any(isinstance(value, list) for value in values):
         return "list"
     if all(isinstance(value, bool) for value in values):
@@ -371,7 +373,7 @@ def _count(rows: Sequence[Row], column: str) -> Counter[str]:
 
 
 def _steps(rows: Sequence[Row]) -> list[str]:
-    """List the steps that rows went through, without the ids of single rows."""
+    """List the steps in the history of rows, without the ids of single rows."""
     found = dict.fromkeys(
         line.split("|from:")[0] for row in rows for line in row.get(tables.HISTORY) or ()
     )
@@ -398,7 +400,7 @@ def _card(said: Mapping[str, Any], facts: Mapping[str, Any], kinds: Mapping[str,
 def _front(
     said: Mapping[str, Any], facts: Mapping[str, Any], kinds: Mapping[str, str]
 ) -> list[str]:
-    """Write what the hub reads at the head of a card."""
+    """Write the YAML metadata at the head of a card, which the hub reads."""
     features = [
         {"name": name, "list": "string"} if kind == "list" else {"name": name, "dtype": kind}
         for name, kind in kinds.items()
@@ -418,13 +420,13 @@ def _front(
         "configs": [config],
         "extra_gated_prompt": said["warning"],
     }
-    # JSON is YAML.
+    # JSON is valid YAML.
     lines = [f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in head.items()]
     return ["---", *lines, "---"]
 
 
 def _counted(facts: Mapping[str, Any]) -> list[str]:
-    """Write what is in the rows, what was left out, and how far annotators agree."""
+    """Write the card's counts of rows, of rows left out, and the agreement of annotators."""
     lines = ["## What is in it", "", f"{facts['rows']:,} rows."]
     for name, what in (("langs", "Languages"), ("roles", "Roles"), ("bias", "Bias types")):
         if facts[name]:
@@ -449,7 +451,7 @@ def _counted(facts: Mapping[str, Any]) -> list[str]:
 
 
 def _origin(facts: Mapping[str, Any]) -> list[str]:
-    """Write how the data set was made, and what is held back of it."""
+    """Write the steps by which the data set was made, and which part of it is held back."""
     lines = ["", "## How it was made", "", f"With genprobe {__version__}, step by step:", ""]
     lines += [f"- `{_line(step)}`" for step in facts["steps"]] or ["- no step of it is on record"]
     lines += ["", "## Contamination", "", f"Canary, in every row: `{facts['canary']}`.", ""]
@@ -471,7 +473,7 @@ def _figure(found: Sequence[float | None]) -> str:
 
 
 def _line(text: str) -> str:
-    """Write a foreign text on one line, without Markdown or HTML."""
+    """Write an untrusted text on one line, with Markdown and HTML escaped."""
     for sign in "\\`*_{}[]<>|#":
         text = text.replace(sign, "\\" + sign if sign != "`" else "'")
     return " ".join(text.split())
@@ -485,7 +487,7 @@ def _block(text: str) -> str:
 
 
 def _fields(kinds: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Describe the columns."""
+    """Describe the columns as fields of Croissant."""
     types = {"bool": "sc:Boolean", "int64": "sc:Integer", "float64": "sc:Float"}
     fields = []
     for name, kind in kinds.items():
@@ -503,7 +505,7 @@ def _fields(kinds: Mapping[str, str]) -> list[dict[str, Any]]:
 
 
 def _responsible(said: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Fill the fields of responsible AI: how it was collected, judged and thinned out."""
+    """Fill Croissant's RAI fields: how the data were collected, annotated and filtered."""
     rai: dict[str, Any] = {
         f"rai:{prop}": said[key]
         for key, (_, prop) in {**NEEDED, **MORE}.items()

@@ -1,14 +1,15 @@
 """Convert tables and votes to and from common annotation tools.
 
 - `label-studio`: a JSON list of tasks, and FILE-config.xml, its labelling interface.
-- `doccano`: JSONL of texts with labels; votes come from one export an annotator, named after them.
-- `potato`: JSONL of items, and FILE-config.yaml; its annotations come as JSONL.
-- `google-forms`: the CSV of responses of a form, one row a respondent, one column a question.
-- `xlsform`: a survey for KoboToolbox or ODK; submissions come as their CSV, one row a submission.
+- `doccano`: JSONL of texts with labels; each annotator's votes are one export, named after the
+  annotator.
+- `potato`: JSONL of items, and FILE-config.yaml; its annotations are JSONL.
+- `google-forms`: CSV of the responses to a form, one row per respondent, one column per question.
+- `xlsform`: a survey for KoboToolbox or ODK; its submissions are CSV, one row per submission.
 
-The first three carry complete rows of any table in a field that the tool returns, so nothing is
-lost; the last two carry answers to an elicitation pack. `read` separates votes and rows, which are
-ordinary tables.
+For the first three, complete rows of any table are in a field that the tool returns unchanged, so
+that nothing is lost; `read` returns the rows and the votes, which are ordinary tables. The last two
+are for answers to an elicitation pack.
 """
 
 from __future__ import annotations
@@ -36,12 +37,12 @@ FORMS = ("google-forms", "xlsform")
 TOOLS = (*ITEMS, *FORMS)
 VOTES = ("item", "rater", "question", "label")
 _ROW = "genprobe_row"
-_MARKS = {  # by any of which a tool's export is known
+_MARKS = {  # keys, any of which shows that an export is of the tool
     "label-studio": {"data", "annotations"},
     "doccano": {_ROW, "label", "labels"},
     "potato": {_ROW, "label_annotations"},
 }
-# What a form adds by itself; names with an underscore first are KoboToolbox's, too.
+# Columns that a form adds by itself; KoboToolbox also adds names that begin with an underscore.
 _FORM_COLUMNS = {"google-forms": ("Timestamp",), "xlsform": ("start", "end", "deviceid")}
 
 
@@ -51,8 +52,9 @@ _FORM_COLUMNS = {"google-forms": ("Timestamp",), "xlsform": ("start", "end", "de
 def write(source: str | Path, tool: str, out: str | Path, questions: str = "aqbileq") -> list[Path]:
     """Write the rows of a table for a tool, with the questions that annotators are asked.
 
-    source: the table. tool: of ITEMS. out: the file; a configuration is written beside it. Returns
-    the files. Raises InputError for another tool, and for a table without pairs or sentences.
+    source: the table. tool: one of ITEMS. out: the file; a configuration is written beside it if
+    the tool needs one. questions: the name of the questions. Returns the files. Raises InputError
+    for another tool, and for a table without pairs or sentences.
     """
     if tool not in ITEMS:
         raise registry.unknown("tool", tool, ITEMS)
@@ -76,7 +78,7 @@ def write(source: str | Path, tool: str, out: str | Path, questions: str = "aqbi
         replace_bytes(config, [_label_studio(labels, heads).encode("utf-8")])
         return [out, config]
     if tool == "doccano":
-        # doccano numbers texts itself: the name goes along under another one.
+        # doccano overwrites `id` with numbers of its own, so our id is in `item`.
         made = [
             {"text": one["text"], "label": [], "item": one["id"], _ROW: one[_ROW]} for one in lines
         ]
@@ -107,7 +109,7 @@ def _label_studio(labels: Mapping[str, Sequence[str]], heads: Mapping[str, str])
 
 
 def _potato(out: Path, labels: Mapping[str, Sequence[str]], heads: Mapping[str, str]) -> str:
-    """Write the configuration of a task of Potato; JSON is YAML."""
+    """Write the configuration of a Potato task, as JSON, which is valid YAML."""
     config = {
         "annotation_task_name": "genprobe",
         "data_files": [out.name],
@@ -130,9 +132,9 @@ def _potato(out: Path, labels: Mapping[str, Sequence[str]], heads: Mapping[str, 
 def read(paths: Sequence[str | Path], tool: str) -> tuple[list[Row], list[Row]]:
     """Read the exports of a tool.
 
-    paths: its exports; of doccano one an annotator, whose name the file has. Returns the rows as
-    they were, each once, and the votes (`item, rater, question, label`). Raises InputError for a
-    file of another kind, and for a row that comes back as two different ones.
+    paths: the exports; for doccano, one per annotator, with the annotator's name as file name.
+    Returns the original rows, each once, and the votes (`item, rater, question, label`). Raises
+    InputError for a file of another kind, and if exports have different versions of a row.
     """
     if tool not in ITEMS:
         raise registry.unknown("tool", tool, ITEMS)
@@ -173,7 +175,7 @@ def _tasks(path: Path) -> list[Row]:
 
 def _whole(text: object, where: str) -> list[Row]:
     if text is None:
-        return []  # a task of somebody else's: votes only
+        return []  # the task was not written by `write`: it has votes only
     try:
         found = json.loads(str(text))
     except ValueError:
@@ -229,8 +231,8 @@ def _potato_votes(part: Row, path: Path, where: str) -> list[Row]:
 def form(pack: collect.Pack, out: str | Path) -> None:
     """Write an elicitation pack as an XLSForm, the workbook of KoboToolbox and ODK.
 
-    A task that is drawn again and again is asked once. The second message shows when the first is
-    answered, questions about the respondent when that was consented to.
+    Every task is asked once, even if the pack draws tasks repeatedly. The second message is shown
+    after the first is answered, and questions about the respondent only after consent to them.
     """
     survey: list[Row] = [
         _survey("note", "warning", pack.texts["warning"]),
@@ -280,7 +282,7 @@ def _name(domain: collect.Domain, task: collect.Task, column: str) -> str:
 
 
 def _heads(pack: collect.Pack, tool: str) -> dict[str, tuple[str, str, str]]:
-    """Head of a column -> the domain, task and column that it is of."""
+    """Map the name of each column of a form to its domain, task and column of answers."""
     found = {}
     for domain in pack.domains:
         for task in domain.tasks:
@@ -292,10 +294,10 @@ def _heads(pack: collect.Pack, tool: str) -> dict[str, tuple[str, str, str]]:
 
 
 def write_answers(source: str | Path, tool: str, pack: collect.Pack, out: str | Path) -> int:
-    """Write answers as the CSV that a form's responses come in, one row a respondent.
+    """Write answers as a CSV file of a form's responses, and return the number of rows.
 
-    Returns how many rows there are. `read_answers` gives the same answers back. Raises InputError
-    for an answer to a task that the pack has not.
+    There is one row per respondent. `read_answers` reads the same answers back. Raises InputError
+    for an answer to a task that the pack does not have.
     """
     rows, _ = collect.merge([source], pack)
     heads = {of: head for head, of in _heads(pack, tool).items()}
@@ -313,7 +315,7 @@ def write_answers(source: str | Path, tool: str, pack: collect.Pack, out: str | 
                 f"which the pack {pack.name} in {pack.lang!r} has not (any more)"
             )
         turn = 1
-        # A task that was drawn again is a further column.
+        # The answer to a task that was drawn again needs a further column.
         while any(_again(heads[row["domain"], row["task"], c], turn) in one for c in gives):
             turn += 1
         for column in gives:
@@ -344,11 +346,13 @@ def read_answers(
 ) -> tuple[list[Row], list[str]]:
     """Read the responses of a form as answers of a pack.
 
-    paths: CSV of responses. A column is known by its name, by the name in brackets at its end, or
-    by the wording of the question; so are the two questions of consent, without which nothing is
-    taken of a respondent, and nothing about them. Returns the answers, and a line on what is not
-    used: columns, respondents without consent, answers to a first message alone. Raises InputError
-    where no column is a question of the pack.
+    A column is recognised by its name, by a name in brackets at its end, or by the wording of the
+    question. The two questions of consent are recognised in the same way: without the first
+    consent, no answer of a respondent is read; without the second, none about the respondent.
+
+    paths: CSV files of responses. Returns the answers, and one line on each kind of data that is
+    not used: columns, respondents without consent, answers to the first of two messages only.
+    Raises InputError if no column is a question of the pack.
     """
     rows: list[Row] = []
     notes: list[str] = []
@@ -379,13 +383,13 @@ def read_answers(
 
 @dataclass
 class _Columns:
-    """What the columns of a form's responses mean."""
+    """The meaning of each column of a form's responses."""
 
-    answers: dict[str, tuple[tuple[str, str, str], int]]  # (domain, task, column), which turn
+    answers: dict[str, tuple[tuple[str, str, str], int]]  # ((domain, task, column), turn)
     about: dict[str, str]
     consent: str = ""  # to answering at all
     consent_about: str = ""  # to questions about the respondent
-    none: list[str] = field(default_factory=list)  # no question of the pack
+    none: list[str] = field(default_factory=list)  # columns that are no question of the pack
 
 
 def _meanings(heads: Sequence[str], pack: collect.Pack, tool: str) -> _Columns:
@@ -421,7 +425,7 @@ def _meanings(heads: Sequence[str], pack: collect.Pack, tool: str) -> _Columns:
 def _of_wording(
     known: Sequence[tuple[str, str, str]], before: Sequence[tuple[tuple[str, str, str], int]]
 ) -> tuple[str, str, str] | None:
-    """Find which of the questions of one wording it is: the only one, or of the task before it."""
+    """Choose among questions of the same wording: the only one, or that of the preceding task."""
     if len(known) == 1:
         return known[0]
     task = before[-1][0][:2] if before else None
@@ -429,7 +433,7 @@ def _of_wording(
 
 
 def _declined(line: Row, column: str, pack: collect.Pack) -> bool:
-    """Say whether a respondent was asked and did not consent."""
+    """Tell whether a respondent was asked for consent and did not give it."""
     yes = ("yes", _squash(pack.texts["consent_yes"]))
     return bool(column) and _squash(line[column]) not in yes
 
@@ -439,7 +443,7 @@ def _answers_of(
 ) -> tuple[list[Row], int]:
     """Read the answers of one respondent, in the order in which they were given, if known.
 
-    Returns them, and how many have one message of two and are no pair.
+    Returns the answers, and how many were left out because only one of two messages is answered.
     """
     given: dict[tuple[str, str, int], Row] = {}
     for head, ((domain, task, column), turn) in columns.answers.items():
@@ -466,7 +470,7 @@ def _answers_of(
 
 
 def _responses(path: Path) -> list[Row]:
-    """Read the rows of a CSV file, whose separator and encoding a form chose."""
+    """Read the rows of a form's CSV file, in UTF-8; the separator depends on the form."""
     text = packs.read_text(path)
     first = text.split("\n", 1)[0]
     separator = max(",;\t", key=first.count)

@@ -1,13 +1,13 @@
-"""Extract from people's sentences the group and what is said about it.
+"""Extract the group, and the attribute ascribed to it, from people's sentences.
 
 A set of rules is a file of `prompts/extraction`: a cascade, of which the first rule that fits a
-sentence decides, as in AfriStereo (section 3.3.1). `afristereo` gives the same as the extractor of
-that study, including its errors. The files of languages are our own: a sentence that names no group
-is left out, with the reason, instead of being forced into two parts.
+sentence decides, as in AfriStereo (section 3.3.1). The rules `afristereo` give the same results as
+the extractor of that study, including its errors. The rules of each language are our own: a
+sentence that names no group is excluded, with the reason, instead of being forced into two parts.
 
-Every row comes back, with `identity`, `attribute`, the `rule` that decided, its `confidence` (high,
-medium or low, as its author sees it; docs/datasets.md has the share of each that two readers
-found right) and, where nothing was extracted, `excluded`, the reason.
+Every row is returned, with `identity`, `attribute`, the `rule` that decided, its `confidence`
+(high, medium or low, as judged by the rule's author; docs/datasets.md has the share of each that
+two readers found right) and, if nothing was extracted, the reason in `excluded`.
 """
 
 from __future__ import annotations
@@ -42,10 +42,11 @@ _LISTS = re.compile(r"<(\w+)>")
 class Rule:
     """One rule of the cascade.
 
-    pattern: matched against the sentence, with the groups `identity` and `attribute`. identity:
-    what stands for a group that the pattern has not, `{type}` for that of the question. types:
-    the questions for which it holds, all where empty. find: `known` looks for a known identity
-    anywhere, as a whole word, longest first; `first` takes the first word.
+    pattern: matched against the sentence, with the groups `identity` and `attribute`. identity: the
+    identity, if the pattern does not capture it; `{type}` stands for that of the question. types:
+    the questions to which the rule applies; all if empty. find: used without a pattern; `known`
+    finds a known identity anywhere, as a whole word, the longest first; `first` takes the first
+    word.
     """
 
     name: str
@@ -58,9 +59,9 @@ class Rule:
 
 @dataclass(frozen=True)
 class Rules:
-    """A set of rules, as its file has it, its word lists put into its patterns.
+    """A set of rules as in its file, with its word lists inserted into the patterns.
 
-    letters: what stands for a character before anything else is done, such as Turkish `I` -> `ı`.
+    letters: replacements of characters before any rule is applied, such as Turkish `I` -> `ı`.
     """
 
     name: str
@@ -82,7 +83,7 @@ class Rules:
 
 @dataclass(frozen=True)
 class Extraction:
-    """The parts of a sentence; `excluded` says why nothing was extracted."""
+    """The parts extracted from a sentence; `excluded` is the reason if nothing was extracted."""
 
     identity: str
     attribute: str
@@ -93,9 +94,9 @@ class Extraction:
 
 @functools.cache
 def load(name: str) -> Rules:
-    """Read the rules of a name.
+    """Read the set of rules with a name.
 
-    Raises InputError where there are none, or they are wrong.
+    Raises InputError if it does not exist or is malformed.
     """
     registry.check(FOLDER, name)
     return read_rules(registry.PROMPTS / FOLDER / f"{name}.toml")
@@ -108,7 +109,7 @@ _KEYS = {
 
 
 def read_rules(path: Path) -> Rules:
-    """Read and check one file of rules. Raises InputError with what is wrong in it."""
+    """Read and check one file of rules. Raises InputError that says what is wrong."""
     row = packs.read_toml(path)
     for key in sorted(row.keys() - _KEYS):
         raise InputError(f"{path}: unknown key {key!r}; known: {', '.join(sorted(_KEYS))}")
@@ -126,7 +127,7 @@ def read_rules(path: Path) -> Rules:
         name=path.stem,
         lang=tables.language(row["lang"]),
         letters=str.maketrans(row.get("letters", {})),
-        # The longest first, so that "old people" is found before "people".
+        # The longest come first, so that "old people" is found before "people".
         known=tuple(sorted(known, key=lambda word: -len(word))),
         types=dict(row.get("types", {})),
         split=compiled(row["split"]) if "split" in row else None,
@@ -143,11 +144,11 @@ def read_rules(path: Path) -> Rules:
 
 
 def _compile(text: str, path: Path, lists: dict[str, list[str]]) -> re.Pattern[str]:
-    """Compile a pattern in which `<name>` stands for the words of a list, the longest first."""
+    """Compile a pattern in which `<name>` stands for any word of a list, the longest first."""
 
     def words(found: re.Match[str]) -> str:
         if found[1] not in lists:
-            return found[0]  # a group: (?P<identity>…)
+            return found[0]  # the name of a regex group: (?P<identity>…)
         return "(?:" + "|".join(map(re.escape, sorted(lists[found[1]], key=len)[::-1])) + ")"
 
     try:
@@ -188,10 +189,10 @@ def _rule(part: dict[str, Any], compiled: Any, path: Path) -> Rule:
 def extract(sentence: str, rules: Rules, kind: str = "") -> Extraction:
     """Find the identity and the attribute in a sentence.
 
-    kind: the question that it answers, as the rules' `types` have it (`women`, `age`), or empty.
-    Returns what the first rule that fits gives. Both texts are in small letters where the rules
-    say `fold`; ours are also trimmed, without markup, and the identity goes by the name that the
-    rules' `same` has for it.
+    kind: the question that the sentence answers, a key of the rules' `types` (`women`, `age`), or
+    "". Returns the result of the first rule that fits. Both texts are in small letters if the rules
+    say `fold`. Our own rules also trim them and remove markup, and replace an identity by the name
+    that the rules' `same` has for it.
     """
     text = sentence.strip().translate(rules.letters)
     if not rules.published:
@@ -216,7 +217,7 @@ def extract(sentence: str, rules: Rules, kind: str = "") -> Extraction:
 
 
 def _apply(rule: Rule, text: str, rules: Rules, group: str) -> tuple[str, str] | None:
-    """Give the two parts as they stand in the sentence, or None where the rule does not fit."""
+    """Return the identity and the attribute as in the sentence; None if the rule does not fit."""
     if rule.pattern is not None:
         match = rule.pattern.match(text)
         if match is None:
@@ -230,7 +231,7 @@ def _apply(rule: Rule, text: str, rules: Rules, group: str) -> tuple[str, str] |
     lowered = text.lower()
     for name in rules.known:
         if re.search(rf"\b{re.escape(name)}\b", lowered):
-            # From its first place, also inside a word: so the study's extractor does.
+            # Cut after the first occurrence, even inside a word, as the study's extractor does.
             rest = lowered[lowered.find(name) + len(name) :].strip()
             return name, rules.after.sub("", rest) if rules.after else rest
     return None
@@ -250,7 +251,7 @@ def _finish(part: str, rules: Rules) -> str:
 
 
 def normal(identity: str, rules: Rules) -> str:
-    """Give an identity without article and quantity, by the name that the rules have for it."""
+    """Return an identity without article and quantity, under the name that the rules give it."""
     for pattern, other in rules.identity:
         identity = pattern.sub(other, identity).strip()
     return rules.same.get(identity, identity)
@@ -262,13 +263,13 @@ def normal(identity: str, rules: Rules) -> str:
 def run(source: str | Path, rules_name: str = "") -> tuple[list[Row], list[str]]:
     """Extract from a table.
 
-    source: a table with a column `sentence`, one sentence a row, which come back in order; or
-    `answer`, in which one person gave several, parted by commas: each becomes a row, and one
-    that names no group takes that of the part before it. A column `stereotype_type` (or `type`,
-    `category`) says which question was asked. rules_name: a file of prompts/extraction for all
-    rows; if empty, each row has the rules of its `lang`, English where it says none.
-    Returns the rows and the columns that they have. Raises InputError for what cannot be read, and
-    for sentences that are taken for English and plainly in another language.
+    source: a table with a column `sentence`, one sentence per row; or `answer`, in which a person
+    gave several sentences separated by commas: each becomes a row, and one that names no group
+    takes the group of the one before it. A column `stereotype_type` (or `type`, `category`) says
+    which question was asked. rules_name: a file of prompts/extraction for all rows; by default, the
+    rules of each row's `lang`, or of English if it has none. Returns the rows, in order, and their
+    columns. Raises InputError for a table that cannot be read, and for sentences that are treated
+    as English but are plainly in another language.
     """
     named = load(rules_name or "en")
     rows = tables.read(source)
@@ -308,7 +309,7 @@ def run(source: str | Path, rules_name: str = "") -> tuple[list[Row], list[str]]
 
 
 def _of_language(name: str, where: str) -> Rules:
-    """Load the rules of a language, or of the one that it is a variety of."""
+    """Load the rules of a language, or else of the language of which it is a variety."""
     code = tables.language(name)
     for one in (code, code.partition("-")[0]):
         if one in registry.names(FOLDER):
@@ -323,7 +324,7 @@ def _row(row: Row, name: str, found: Extraction, history: list[str]) -> Row:
 
 
 def _parts(answer: str, rules: Rules, kind: str) -> Iterator[tuple[str, Extraction]]:
-    """Part an answer into sentences; one without a group is said of the group before it."""
+    """Split an answer into sentences; one that names no group takes the group before it."""
     before = ""
     parts: Sequence[str] = rules.split.split(answer) if rules.split else [answer]
     for part in filter(None, (part.strip() for part in parts)):

@@ -1,22 +1,24 @@
-"""Fill templates with groups in the right form: statements with contrasts, pairs, choices.
+"""Fill templates with groups, in the right grammatical form: statements with contrasts, or choices.
 
-Three kinds of templates, told by their columns:
+There are three kinds of templates, recognised by their columns:
 
-- slots (SHADES, section 3.3, Tables 8-10): `GENDER-PL like tea.` A slot is a category, joined
-  categories (`REGION_PERSON+AGE`), and tags: `-PL`, `-ADJ`, `:MASC` `:FEM` `:NEUT`, a case
-  (`:DAT`), and `-1` `-2` where two of a category differ. Fillers are whole phrases of a lexicon
-  (`prompts/lexicon`, or a table of one's own); determiners stay outside. `original` and `contrast`
-  name the fillers, or their entities, of the first slot; without `contrast`, all others.
+- Slots (SHADES, section 3.3, Tables 8-10): `GENDER-PL like tea.` A slot is a category, or several
+  that are joined (`REGION_PERSON+AGE`), with tags: `-PL`, `-ADJ`, `:MASC` `:FEM` `:NEUT`, a case
+  (`:DAT`), and `-1` `-2` if two slots of a category must differ. Fillers are whole phrases from a
+  lexicon (`prompts/lexicon`, or the user's own table); determiners are not part of them. The
+  columns `original` and `contrast` name fillers, or their entities, of the first slot; without
+  `contrast`, all other fillers are contrasts.
 - `[PLACEHOLDER]` with lists of fillers, `prototypical` and `counter` (Aqbileq, App. A).
 - `context` with `question_negative` or `question_nonnegative` (PBBQ, sections 3.3 and 3.4; BBQ):
-  two entities, `{FIRST}` and `{SECOND}` in the order in which they are named, both orders; in
-  `disambiguated` and the questions also `{STEREOTYPED}` and `{OTHER}`; `{LEXICAL}` is optional.
+  two entities, `{FIRST}` and `{SECOND}` in the order in which they are named, filled in both
+  orders; `disambiguated` and the questions may also have `{STEREOTYPED}` and `{OTHER}`; `{LEXICAL}`
+  is optional.
 
-A filler is taken only where it agrees with its slot: number, adjective, gender and case. A word of
-the template that agrees with what fills a slot has `~` behind it, and is written as of a masculine
-singular (`पीता~ है~`): with the last slot before it, else the first behind it; `~2`: the second.
-Forms come from `lexicon`; missing forms are errors and are never guessed. `check` lists them, and
-what a person should check.
+A filler is used only if it agrees with its slot in number, adjective, gender and case. A word of
+the template that must agree with a filler is followed by `~`, and is written in its form for a
+masculine singular (`पीता~ है~`). It agrees with the last slot before it, or else with the first
+slot after it; `~2` means the second slot. Forms come from `lexicon`; a missing form is an error and
+is never guessed. `check` lists the missing forms, and the texts that a person should check.
 """
 
 from __future__ import annotations
@@ -41,13 +43,13 @@ STATEMENT = ("id", "lang", "text", "role", "pair", "bias_type", "entity")
 _TEXT = ("template", "text", "sentence")
 _OURS = {"id", "template", "original", "contrast", "vary", "prototypical", "counter", "lang"}
 _PLACE = "[PLACEHOLDER]"
-_MARKED = re.compile(r"([^\W\d_](?:[^\s~\0]*[^\s~\0])?)~(\d?)")  # a word that agrees
+_MARKED = re.compile(r"([^\W\d_](?:[^\s~\0]*[^\s~\0])?)~(\d?)")  # a word that agrees with a filler
 
 
 class Finding(NamedTuple):
     """A fault of a template, or something that a person should check.
 
-    level: `error`, which `run` refuses, or `warning`. where: the template.
+    level: `error` (`run` refuses the template) or `warning`. where: the template.
     """
 
     level: str
@@ -59,11 +61,11 @@ class Finding(NamedTuple):
 
 
 class Filling(NamedTuple):
-    """How templates are filled.
+    """The settings for filling templates.
 
-    lexicon: a table of fillers; those of the language's file where empty. lang: of all templates,
-    where no column says it. limit: at most so many pairs, or contexts, of a template, drawn by
-    `seed` so that every filler comes as often as any other, or one time more; all where 0.
+    lexicon: a table of fillers; by default, those of the language's file. lang: the language of all
+    templates, if no column has it. limit: the most pairs, or contexts, of a template; 0 means all.
+    They are drawn with `seed` so that the numbers of uses of any two fillers differ by at most one.
     """
 
     lexicon: str | Path = ""
@@ -81,7 +83,7 @@ def run(
     """Fill the templates of a table.
 
     Returns the rows, their columns, and what a person should check. Raises InputError if a filler
-    has no suitable form, or a row is no template.
+    has no suitable form, or a row is not a template.
     """
     rows = tables.read(source)
     there = list(dict.fromkeys(name for _, row in rows for name in row))
@@ -117,7 +119,7 @@ def run(
 
 
 def check(source: str | Path, how: Filling = EVERYTHING) -> list[Finding]:
-    """List what `run` would refuse, and what a person should check, without filling."""
+    """List the faults that `run` would refuse, and what a person should check, without filling."""
     findings: list[Finding] = []
     rows = tables.read(source)
     there = list(dict.fromkeys(name for _, row in rows for name in row))
@@ -135,7 +137,7 @@ def check(source: str | Path, how: Filling = EVERYTHING) -> list[Finding]:
 
 
 def _words(code: str, source: str | Path, bare: bool) -> Lexicon:
-    """Read the lexicon of a language. bare: templates that bring their fillers need none."""
+    """Read the lexicon of a language. bare: the template has its own fillers and needs none."""
     there = (registry.PROMPTS / lexicon.FOLDER / f"{code}.toml").is_file()
     if bare and not there and not source:
         return Lexicon(code, code, (), False, {}, {}, "")
@@ -156,7 +158,7 @@ def _text(row: Row, column: str, where: str) -> str:
 
 
 class _Pair(NamedTuple):
-    """An original, its contrasts, and what each is said of; key: the fillers that it is made of."""
+    """An original and its contrasts; entities: the entity of each; key: the fillers used."""
 
     original: str
     contrasts: tuple[str, ...]
@@ -168,7 +170,7 @@ Keys = tuple[frozenset[str], str]
 
 
 class _Form(NamedTuple):
-    """A filler as it stands in a slot."""
+    """A filler, and the phrase in the form that a slot needs."""
 
     phrase: str
     filler: Filler
@@ -207,7 +209,7 @@ def _filled(
     for first, rest in itertools.product(originals, _assignments(others, candidates)):
         against = [other for other in contrasts if other != first]
         if twin is not None:
-            # Two of a category: the contrast has them the other way round.
+            # Two slots of a category: the contrast swaps their fillers.
             for other in against:
                 if other in candidates[twin.key] and first in candidates[twin.key]:
                     a = {main.key: first, twin.key: other} | rest
@@ -221,11 +223,11 @@ def _filled(
 def _fitting(
     slot: Slot, words: Lexicon, where: str, findings: list[Finding], forms: _Forms
 ) -> list[str]:
-    """List the entities that a slot can hold, and put their forms there into `forms`."""
+    """List the entities that fit a slot, and add their forms in this slot to `forms`."""
     entities: list[str] = []
     for one in words.fillers:
         if not one.agrees(slot) or one.entity in entities:
-            continue  # of an entity, its first phrase
+            continue  # only the first phrase of an entity is used
         phrase = words.inflect(one, slot.case)
         if phrase is None:
             message = f"{one.phrase!r} has no form {slot.case} for {slot.written}; add it"
@@ -244,7 +246,7 @@ def _agreeing(
     where: str,
     findings: list[Finding],
 ) -> bool:
-    """Look at the words that must agree with fillers; True where one of them cannot."""
+    """Check the words that must agree with fillers; return True if one of them cannot."""
     faults: list[Finding] = []
     marked = set()
     for word, at in _marks(template):
@@ -262,7 +264,7 @@ def _agreeing(
     for slot in found:
         held = [form.filler for (written, _), form in forms.items() if written == slot.written]
         several = len({one.gender for one in held} - {""}) > 1
-        # Without genders in the plural (Russian), only what stands around a singular agrees.
+        # In a language without gender in the plural (Russian), only words around a singular agree.
         tells = words.grammar.get("plural_gender", False) or not slot.plural
         if words.gendered and several and tells and slot.written not in marked:
             message = (
@@ -274,7 +276,7 @@ def _agreeing(
 
 
 def _marks(template: str) -> list[tuple[str, int]]:
-    """Find the marked words of a template, each with the place of its slot among all slots."""
+    """Find the marked words of a template, each with the index of the slot that it agrees with."""
     bare, made = slot_pattern().sub("\0", template), []
     for match in _MARKED.finditer(bare):
         before = bare.count("\0", 0, match.start())
@@ -313,7 +315,7 @@ def _pair(
     marks = _marks(template)
     for entities in chosen:
         held = [forms[slot.written, entities[slot.key]] for slot in found]
-        # Slots first give way to a sign that no word holds, so that no phrase is taken for a word.
+        # Slots are first replaced by NUL, so that no part of a filler is taken for a marked word.
         bare = slot_pattern().sub("\0", template)
         for word, at in marks:
             agreed = words.agree(word, held[at].filler, found[at].case)
@@ -330,7 +332,7 @@ def _pair(
 def _roles(
     row: Row, there: Sequence[str], words: Lexicon, main: Slot, where: str
 ) -> tuple[list[str], list[str]]:
-    """Find the entities of originals and of contrasts."""
+    """Find the entities of the originals and of the contrasts."""
     by_name = {one.phrase.casefold(): one.entity for one in words.fillers if one.agrees(main)}
     by_name |= {entity.casefold(): entity for entity in there}
 
@@ -359,7 +361,7 @@ def _articles(
     where: str,
     findings: list[Finding],
 ) -> None:
-    """List determiners before a slot that change with the filler, for a reader."""
+    """Note determiners before a slot (a, un, il, …) that may not fit every filler."""
     for slot in found:
         before = template[: template.index(slot.written)].split()
         word = before[-1].casefold() if before else ""
@@ -377,7 +379,7 @@ def _articles(
 
 
 def _unmarked(text: str, where: str) -> str:
-    """Give a text back, or raise InputError where a word of it is marked for agreement."""
+    """Return a text unchanged. Raises InputError if one of its words is marked for agreement."""
     found = _MARKED.search(text)
     if found:
         raise InputError(f"{where}: {found[0]!r}: words can agree only with slots of SHADES")
@@ -398,7 +400,7 @@ def _listed(template: str, row: Row, words: Lexicon, where: str) -> Iterator[_Pa
 
 
 def _balanced(found: Sequence[_Pair], limit: int, drawn: random.Random) -> list[_Pair]:
-    """So many pairs, one contrast each, in which originals and contrasts come evenly."""
+    """Draw `limit` pairs with one contrast each, so that originals and contrasts occur evenly."""
     left: dict[str, list[tuple[int, int]]] = {}
     for at, pair in enumerate(found):
         left.setdefault(pair.entities[0], []).extend((at, n) for n in range(len(pair.contrasts)))
@@ -410,7 +412,7 @@ def _balanced(found: Sequence[_Pair], limit: int, drawn: random.Random) -> list[
     while len(chosen) < limit and any(left.values()):
         for entity in order:
             if left[entity] and len(chosen) < limit:
-                # Of what is left, the contrast that was taken least.
+                # Take the contrast that was taken least so far.
                 best = min(
                     left[entity], key=lambda one: used.get(found[one[0]].entities[one[1] + 1], 0)
                 )
@@ -460,11 +462,12 @@ def _statements(
 def _contexts(
     source: str | Path, rows: Sequence[tuple[int, Row]], how: Filling
 ) -> tuple[list[Row], list[Finding]]:
-    """Choices of contexts with two entities, in BBQ's layout, which `choices` reads.
+    """Make choices from contexts with two entities, in BBQ's layout, which `choices` reads.
 
-    Ambiguous: right is that it cannot be known. Disambiguated (PBBQ 3.3.2): reversed logic, so the
-    other entity has the trait, and is right to the negative question; the stereotyped one is right
-    to the non-negative one. The target is the answer that the stereotype gives.
+    In an ambiguous context, the correct answer is that it cannot be known. A disambiguated context
+    (PBBQ 3.3.2) reverses the stereotype: the other entity has the trait, so it is the correct
+    answer to the negative question, and the stereotyped entity to the non-negative one. The target
+    is the answer that agrees with the stereotype.
     """
     names = tables.name_rows(rows, ["context", "lang"], source)
     made: list[Row] = []
@@ -527,7 +530,7 @@ def _choices(
         for order, (first, second) in enumerate([(stereotyped, other), (other, stereotyped)]):
             parts = {"{FIRST}": first, "{SECOND}": second, "{LEXICAL}": lexical}
             parts |= {"{STEREOTYPED}": stereotyped, "{OTHER}": other}
-            # The options come in the order in which the context names them.
+            # The options are in the order in which the context names them.
             options = [first, second, unknown]
             places = {one: options.index(one) for one in (stereotyped, other)}
             ambiguous = _put(texts["ambig"], parts)
@@ -560,7 +563,7 @@ def _choices(
 
 
 def _put(text: str, parts: Mapping[str, str]) -> str:
-    """Each part in its place, once: a brace within a part is no place."""
+    """Replace each placeholder by its part; a placeholder inside a part is not replaced."""
 
     def place(found: re.Match[str]) -> str:
         phrase, before = parts[found[0]], text[: found.start()].rstrip()

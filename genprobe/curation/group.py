@@ -1,16 +1,16 @@
-"""Group near-duplicates and paraphrases, of one polarity only (AfriStereo, section 3.3.2).
+"""Group near-duplicates and paraphrases of the same polarity (AfriStereo, section 3.3.2).
 
 The similarity of two texts is the cosine of their vectors: character n-grams weighted by TF-IDF, or
-the embeddings of a model that the user names. Pairs at or above the threshold make a graph; in each
-connected part of it the texts are clustered by the linkage that is named (SciPy). That is the same
-as clustering all texts at once, since no two parts can merge at that threshold, and holds 100,000
-texts. A part of more than 6,000 texts is first parted at the lowest higher threshold, in steps of
-0.05, at which its parts are smaller; a note says so. AfriStereo names the model and the threshold
-(0.55), not the linkage.
+the embeddings of a model that the user names. Pairs at or above the threshold are the edges of a
+graph, and the texts of each connected component are clustered with the linkage that the user names
+(SciPy). The result is the same as of clustering all texts at once, since no two components can
+merge at that threshold, but it works for 100,000 texts. A component of more than 6,000 texts is
+first divided by raising the threshold, in steps of 0.05, until its components are small enough; a
+note says so. AfriStereo names the model and the threshold (0.55), not the linkage.
 
-Every row comes back with `group` (the id of its medoid), `group_size`, `medoid`, `similarity` (to
-the medoid), `polarity` and `contradicts`: groups with a text as alike, said of the same, of the
-other polarity.
+Every row is returned with `group` (the id of its medoid), `group_size`, `medoid`, `similarity` (to
+the medoid), `polarity` and `contradicts`: groups of the opposite polarity about the same thing that
+have a text at or above the threshold.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ VERSION = "1"
 LINKAGES = ("average", "complete", "single")
 COLUMNS = ("group", "group_size", "medoid", "similarity", "polarity", "contradicts")
 TEXT = ("attribute", "text", "sentence", "statement")
-_MOST = 6_000  # texts of a connected part, for whose pairs there is memory (0.3 GB)
-_STEP = 0.05  # by which the threshold rises where a part is larger
-_SHOWN = 3_000  # texts, in whole groups, that a silhouette is taken of
+_MOST = 6_000  # most texts of a component; the cosines of all its pairs take 0.3 GB of memory
+_STEP = 0.05  # by which the threshold is raised if a component is larger
+_SHOWN = 3_000  # most texts, in whole groups, from which a silhouette is computed
 _OPPOSITE = {"positive": "negative", "negative": "positive"}
 
 
@@ -47,12 +47,13 @@ _OPPOSITE = {"positive": "negative", "negative": "positive"}
 class Grouping:
     """The settings of a grouping.
 
-    threshold: the least cosine, 0 to 1. linkage: between two groups the mean (`average`), least
-    (`complete`) or greatest (`single`) cosine of their texts. column: of the texts. within: a
-    column; only rows of the same value can be of one group, such as `identity`. polarity: a
-    column of polarities, or a sentiment classifier by name. model: a folder of an encoder
-    (transformers, sentence-transformers, model2vec); without one, character n-grams. lang: of all
-    texts, where no column says it and a classifier asks.
+    threshold: the least cosine, 0 to 1. linkage: the similarity of two groups is the mean
+    (`average`), least (`complete`) or greatest (`single`) cosine of their texts. column: the column
+    of texts. within: a column, such as `identity`; only rows with the same value in it can share a
+    group. polarity: a column of polarities, or the name of a sentiment classifier. model: the
+    folder or hub id of an encoder (transformers, sentence-transformers, model2vec); without one,
+    character n-grams are used. lang: the language of all texts, for a classifier, if no column has
+    it.
     """
 
     threshold: float = 0.55
@@ -64,24 +65,24 @@ class Grouping:
     lang: str = ""
 
     def step(self) -> str:
-        """Name the step and its settings, for the history of a row."""
+        """Return the step and its settings, for the history of a row."""
         parts = [f"{self.linkage}-{self.threshold:g}", self.vectors()]
         parts += [f"polarity:{self.polarity}"] if self.polarity else []
         parts += [f"within:{self.within}"] if self.within else []
         return f"group/{VERSION}|{'|'.join(parts)}"
 
     def vectors(self) -> str:
-        """Name what the texts are compared by."""
+        """Return the name of the vectors by which texts are compared."""
         return f"model:{Path(self.model).name}" if self.model else "char-3-4-tfidf"
 
 
 @dataclass(frozen=True)
 class _Texts:
-    """The texts to be grouped, each once; `of` says which one each of `rows` has."""
+    """The different texts to be grouped; `of` is the index of the text of each of `rows`."""
 
     texts: list[str]
     cells: list[tuple[str, str]]  # (polarity, within) of each text
-    rows: list[int]  # those with a text, by their place in the table
+    rows: list[int]  # indexes in the table of the rows with a text
     of: list[int]
     vectors: Any
 
@@ -92,9 +93,9 @@ def run(
     """Group the rows of a table.
 
     source: a table with a column of texts (`attribute`, `text`, `sentence`, or `how.column`).
-    note: is told what was clustered in parts, and how many rows have no text: these are of no
-    group. Returns the rows, in order, and their columns. Raises InputError for what cannot be
-    grouped.
+    note: called with a message about each component that was divided, and about rows without a
+    text, which are in no group. Returns the rows, in order, and their columns. Raises InputError
+    for a table that cannot be grouped.
     """
     rows = tables.read(source)
     names, found = _prepare(source, rows, how)
@@ -126,7 +127,7 @@ def run(
                 "contradicts": " ".join(sorted(name[other] for other in against.get(group, ()))),
             }
         if not how.polarity and "polarity" in row:
-            values["polarity"] = row["polarity"]  # of the table itself, which nobody asked about
+            values["polarity"] = row["polarity"]  # keep the table's own column
         made.append({"id": own} | row | values | {tables.HISTORY: tables.history([row], step)})
     return made, tables.columns(made, COLUMNS)
 
@@ -136,13 +137,13 @@ def sweep(
 ) -> list[Row]:
     """Describe the groups at each threshold.
 
-    truth: a column of a known grouping, to measure purity by.
-    Returns one row a threshold: rows with a text, groups, singletons (rows that are alone),
-    largest, `silhouette` (Rousseeuw 1987, cosine distance, over at most 3,000 texts in whole
-    groups; None where there are fewer than two groups, or no text shares one), and `purity` (the
-    share of rows whose truth is the most frequent of their group; Manning et al. 2008, 16.3),
-    with `purity_alone`: what it is where every text is a group of its own, from which it can only
-    fall.
+    truth: a column with a known grouping, against which purity is measured.
+    Returns one row per threshold: the number of rows with a text, of groups, and of singletons
+    (rows alone in their group); the size of the largest group; `silhouette` (Rousseeuw 1987, cosine
+    distance, over at most 3,000 texts in whole groups; None if there are fewer than two groups, or
+    each text is alone); `purity` (the share of rows whose truth is the most frequent one of their
+    group; Manning et al. 2008, 16.3); and `purity_alone`, its value if every text is a group of its
+    own, which is its upper bound.
     """
     rows = tables.read(source)
     _, found = _prepare(source, rows, how)
@@ -220,7 +221,7 @@ def _polarities(
     there: Sequence[str],
     how: Grouping,
 ) -> list[str]:
-    """Find the polarity of each row: of a column, or by a classifier, or none."""
+    """Find the polarity of each row: from a column, by a classifier, or none."""
     if not how.polarity:
         return [""] * len(rows)
     if how.polarity in there:
@@ -245,7 +246,7 @@ def _polarities(
 
 
 def _ngrams(texts: Sequence[str]) -> Any:
-    """TF-IDF of the 3- and 4-grams of characters within words (scikit-learn)."""
+    """Compute TF-IDF vectors of the character 3- and 4-grams within words (scikit-learn)."""
     import numpy as np
 
     try:
@@ -262,16 +263,16 @@ def _ngrams(texts: Sequence[str]) -> Any:
 
 
 def nearest(text: str, others: Sequence[str]) -> float:
-    """Compute the greatest cosine of a text with others, by character n-grams of them all."""
+    """Compute the greatest cosine of a text with other texts, on TF-IDF of character n-grams."""
     vectors = _ngrams([_plain(one) for one in (text, *others)])
     return float((vectors[1:] @ vectors[0].T).max())
 
 
 def _embedded(model: str, texts: Sequence[str]) -> Any:
-    """Embed texts by a model of a folder or of the hub; each vector has the length one.
+    """Embed texts with a model from a folder or the hub; each vector has length one.
 
-    model2vec reads its own models, sentence-transformers those whose pooling is not the mean over
-    tokens, and transformers every other encoder, with that mean.
+    model2vec loads its own models; sentence-transformers loads models whose pooling is not the mean
+    over tokens; transformers loads every other encoder, and the mean over tokens is taken.
     """
     import numpy as np
 
@@ -299,7 +300,7 @@ def _embedded(model: str, texts: Sequence[str]) -> Any:
 
 
 def _folder(model: str) -> Path:
-    """Find the folder of a model; one of the hub is fetched, unless it is in the cache."""
+    """Find the folder of a model; a model on the hub is downloaded unless it is in the cache."""
     if Path(model).is_dir():
         return Path(model)
     from huggingface_hub import snapshot_download
@@ -313,14 +314,14 @@ def _says(path: Path, word: str) -> bool:
 
 
 def _static(folder: Path) -> bool:
-    """Say whether model2vec wrote a folder; its versions tell it in one file or the other."""
+    """Tell whether model2vec wrote a folder; its versions name it in different files."""
     return _says(folder / "config.json", "model2vec") or _says(
         folder / "modules.json", "StaticEmbedding"
     )
 
 
 def _mean_pooled(folder: Path) -> bool:
-    """Say whether sentence-transformers would do no more than take the mean over tokens."""
+    """Tell whether the mean over tokens is all that sentence-transformers would compute."""
     if _says(folder / "modules.json", "Dense"):
         return False
     path = folder / "1_Pooling" / "config.json"
@@ -330,7 +331,7 @@ def _mean_pooled(folder: Path) -> bool:
 
 
 def _mean_of_tokens(model: str, texts: Sequence[str]) -> Any:
-    """Take the mean of the last layer over the tokens of each text, padding left out."""
+    """Compute the mean of the last layer over the tokens of each text, without padding."""
     import numpy as np
     import torch
     from transformers import AutoModel, AutoTokenizer
@@ -363,7 +364,7 @@ def _mean_of_tokens(model: str, texts: Sequence[str]) -> Any:
 
 
 def _cosines(vectors: Any, rows: Sequence[int]) -> np.ndarray[Any, Any]:
-    """Cosines of some texts, each with each, dense."""
+    """Compute the cosines of some texts with each other, as a dense matrix."""
     import numpy as np
     from scipy import sparse
 
@@ -373,7 +374,7 @@ def _cosines(vectors: Any, rows: Sequence[int]) -> np.ndarray[Any, Any]:
 
 
 def _allowed(found: _Texts, graph: Any) -> Any:
-    """Keep the pairs of the graph that may share a group: of one polarity, and within one value."""
+    """Keep the pairs that may share a group: those of the same polarity and `within` value."""
     import numpy as np
 
     pairs = graph.tocoo()
@@ -398,7 +399,7 @@ def _cluster(
     groups = [-1] * len(found.texts)
     free = 0
     for texts in _parts(pairs, np.arange(len(groups)), how.threshold, note):
-        if len(texts) < 3:  # two that hang together are alike
+        if len(texts) < 3:  # one text, or two connected texts, are a group
             for text in texts:
                 groups[text] = free
             free += 1
@@ -416,7 +417,7 @@ def _cluster(
 def _parts(
     pairs: Any, texts: Any, threshold: float, note: Callable[[str], None]
 ) -> Iterator[list[int]]:
-    """Find the connected parts of some texts, and part large ones at higher thresholds."""
+    """Find the connected components of some texts; divide large ones at higher thresholds."""
     import numpy as np
     from scipy.sparse.csgraph import connected_components
 
@@ -439,7 +440,10 @@ def _parts(
 
 
 def _medoids(found: _Texts, groups: Sequence[int]) -> tuple[dict[int, int], list[float]]:
-    """Find the text of each group that is nearest to its others, and each text's cosine to it."""
+    """Find the medoid of each group, and the cosine of each text to its medoid.
+
+    The medoid is the text with the greatest sum of cosines to the rows of its group.
+    """
     import numpy as np
     from scipy import sparse
 
@@ -451,10 +455,10 @@ def _medoids(found: _Texts, groups: Sequence[int]) -> tuple[dict[int, int], list
         return first, similarity.tolist()
     label = np.unique(group[texts], return_inverse=True)[1]
     part, weight = found.vectors[texts], np.bincount(found.of).astype(float)[texts]
-    # The sum of cosines to all is the cosine to their sum, which needs no pairs.
+    # The sum of a text's cosines is its dot product with the sum of vectors, which needs no pairs.
     place = (label, np.arange(len(texts)))
     sums = sparse.csr_matrix((weight, place)) @ part
-    # To six digits: rounding errors decide no tie, the first in the table does.
+    # Rounded to six digits, so that the first in the table wins a tie, not a rounding error.
     total = _dots(part, sums, label).round(6)
     order = np.lexsort((texts, -total, label))
     best = order[np.flatnonzero(np.diff(label[order], prepend=-1))]
@@ -464,7 +468,7 @@ def _medoids(found: _Texts, groups: Sequence[int]) -> tuple[dict[int, int], list
 
 
 def _dots(vectors: Any, others: Any, which: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Multiply each vector with the one of some others that is its own, in 64 bits."""
+    """Compute the dot product of each vector with `others[which]`, in 64 bits."""
     import numpy as np
     from scipy import sparse
 
@@ -477,7 +481,7 @@ def _dots(vectors: Any, others: Any, which: np.ndarray[Any, Any]) -> np.ndarray[
 
 
 def _contradictions(found: _Texts, graph: Any, groups: Sequence[int]) -> dict[int, set[int]]:
-    """Find groups of opposite polarity, within the same value, with a pair in the graph."""
+    """Find groups of opposite polarity, but the same `within` value, with a pair in the graph."""
     import numpy as np
 
     against: dict[int, set[int]] = defaultdict(set)

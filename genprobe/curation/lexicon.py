@@ -1,8 +1,8 @@
 """Slots of templates, and the phrases of a language that fill them: `prompts/lexicon`.
 
-A phrase is inflected by what its entry states, or by the rules of its language's file: suffixes by
+The forms of a phrase come from its entry, or from the rules in its language's file: suffixes by
 vowel harmony (Kazakh, Turkish), endings by gender and number (Hindi, Marathi, Bengali, Persian), or
-pymorphy3 (Russian). Unknown forms are None, and never guessed.
+pymorphy3 (Russian). An unknown form is None; it is never guessed.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from genprobe.resources import packs, registry
 
 FOLDER = "lexicon"
 GENDERS = ("MASC", "FEM", "NEUT")
-# Cases, and what is written like one: OBL before a postposition, EZ (ezafe) before what qualifies a
-# Persian noun, INDEF with the Persian -i of one that is not known.
+# Cases, and forms that are tagged like cases: OBL, before a postposition; EZ (ezafe), of a Persian
+# noun before its modifier; INDEF, of an indefinite Persian noun, with -i.
 CASES = ("GEN", "DAT", "ACC", "LOC", "ABL", "INS", "OBL", "EZ", "INDEF")
 _TAGS = "|".join(("PL", "ADJ", *GENDERS, *CASES, r"\d"))
 _PYMORPHY = {"GEN": "gent", "DAT": "datv", "ACC": "accs", "LOC": "loct", "INS": "ablt"}
@@ -32,7 +32,7 @@ _PYMORPHY = {"GEN": "gent", "DAT": "datv", "ACC": "accs", "LOC": "loct", "INS": 
 
 @dataclass(frozen=True)
 class Slot:
-    """A place in a template: text as written, categories, and what its tags ask for."""
+    """A slot of a template: the text as written, its categories, and the form that its tags ask."""
 
     written: str
     categories: frozenset[str]
@@ -44,7 +44,7 @@ class Slot:
 
     @property
     def key(self) -> tuple[frozenset[str], str]:
-        """Name the entity that the slot holds: slots of one key hold the same."""
+        """Return the key of the slot's entity: slots with the same key have the same entity."""
         return self.categories, self.index
 
 
@@ -58,7 +58,7 @@ def slot_names() -> tuple[str, ...]:
 
 @functools.cache
 def slot_pattern() -> re.Pattern[str]:
-    """Compile what a slot looks like: its categories, and its tags."""
+    """Compile the regular expression of a slot: its categories, and its tags."""
     name = f"(?:{'|'.join(map(re.escape, slot_names()))})"
     return re.compile(
         rf"(?<![A-Z_])({name}(?:\+{name})*)((?:[-:](?:{_TAGS})(?![A-Za-z]))*)(?![A-Z_])"
@@ -91,8 +91,8 @@ def slots(template: str) -> list[Slot]:
 class Filler:
     """A phrase that can fill a slot.
 
-    gender: of GENDERS, or empty where the language or the phrase has none. proper: whether it is a
-    name. forms: case -> the phrase in it.
+    gender: one of GENDERS, or "" if the language or the phrase has none. proper: whether it is a
+    name. forms: case -> the phrase in that case.
     """
 
     phrase: str
@@ -105,7 +105,7 @@ class Filler:
     forms: Mapping[str, str] = field(default_factory=dict)
 
     def agrees(self, slot: Slot) -> bool:
-        """Say whether number, adjective and gender are those of the slot."""
+        """Tell whether the phrase fits the slot in categories, number, adjective and gender."""
         return (
             self.categories == slot.categories
             and self.plural == slot.plural
@@ -116,7 +116,7 @@ class Filler:
 
 @dataclass(frozen=True)
 class Lexicon:
-    """The fillers of a language and its rules. gendered: does the language have genders?"""
+    """The fillers of a language and its rules. gendered: whether the language has genders."""
 
     lang: str
     name: str
@@ -127,7 +127,7 @@ class Lexicon:
     hash: str
 
     def inflect(self, filler: Filler, case: str) -> str | None:
-        """Give the phrase in a case; None where neither the entry nor a rule says it."""
+        """Return the phrase in a case; None if neither its entry nor a rule gives the form."""
         if not case:
             return filler.phrase
         if case in filler.forms:
@@ -140,9 +140,9 @@ class Lexicon:
         return _russian(filler, case) if kind == "pymorphy" else None
 
     def agree(self, word: str, filler: Filler, case: str) -> str | None:
-        """Give a word of the template as it is said of a phrase; None where no rule says it.
+        """Return the form of a template's word that agrees with a phrase; None if no rule gives it.
 
-        word: as it is said of a masculine singular in the nominative. case: of the phrase.
+        word: the form for a masculine singular in the nominative. case: of the phrase.
         """
         if self.grammar.get("kind", "") == "pymorphy":
             return _russian_word(word, filler, case)
@@ -155,7 +155,7 @@ class Lexicon:
         return _ended(word, features, table, keys)
 
     def capital(self, sentence: str) -> str:
-        """Write the first letter of a sentence as a capital, as the language does."""
+        """Capitalise the first letter of a sentence by the rules of the language."""
         first = sentence[:1]
         return self.upper.get(first, first.upper()) + sentence[1:]
 
@@ -164,8 +164,8 @@ def load(lang: str, source: str | Path = "") -> Lexicon:
     """Read a lexicon.
 
     lang: its language, a file of prompts/lexicon. source: a table (`phrase, slot, number, gender,
-    adjective, entity, proper` and cases such as `DAT`) whose fillers stand instead of the file's;
-    the rules stay. Raises InputError for what cannot be used.
+    adjective, entity, proper` and cases such as `DAT`) whose fillers replace those of the file; the
+    rules are still the file's. Raises InputError for a file or table that cannot be used.
     """
     code = tables.language(lang)
     path = registry.PROMPTS / FOLDER / f"{code}.toml"
@@ -185,7 +185,7 @@ def load(lang: str, source: str | Path = "") -> Lexicon:
 
 
 def read(path: Path) -> Lexicon:
-    """Read and check one file of prompts/lexicon. Raises InputError with what is wrong in it."""
+    """Read and check one file of prompts/lexicon. Raises InputError that says what is wrong."""
     row = packs.read_toml(path)
     for key in sorted(row.keys() - {"source", "review", "gendered", "upper", "fillers", "grammar"}):
         raise InputError(f"{path}: unknown key {key!r}")
@@ -230,7 +230,7 @@ _FEATURES = {
 
 
 def _check_endings(grammar: Mapping[str, Any], path: Path) -> None:
-    """Refuse a table of endings that no phrase could be looked up in."""
+    """Raise InputError for a table of endings under an unknown case, gender or number."""
     cases = {f"cases.{case}": table for case, table in grammar.get("cases", {}).items()}
     for name, table in (cases | {"agree": grammar.get("agree", {})}).items():
         case = name.removeprefix("cases.")
@@ -292,10 +292,11 @@ def _filler(row: Mapping[str, Any], where: str) -> Filler:
 def _suffixed(filler: Filler, case: str, grammar: Mapping[str, Any]) -> str | None:
     """Add the suffix of a case to a phrase, by vowel harmony and the last sound.
 
-    grammar: `harmony`, class -> vowels; `neutral`, vowels whose harmony those before them tell;
-    `after`, class -> last letters; `soft`, last letters that a vowel may soften, which only a
-    dictionary knows; `cases`, case -> class of last letter -> class of harmony -> suffix; `mark`,
-    what stands between a name and its suffix. None where a rule is missing or does not decide.
+    grammar: `harmony`, class -> vowels; `neutral`, vowels that take the harmony of the vowels
+    before them; `after`, class -> last letters; `soft`, last letters that a vowel may soften, which
+    only a dictionary could tell; `cases`, case -> class of last letter -> class of harmony ->
+    suffix; `mark`, the sign between a name and its suffix. Returns None if a rule is missing or
+    does not decide.
     """
     word = filler.phrase.casefold()
     harmony = next(
@@ -309,7 +310,7 @@ def _suffixed(filler: Filler, case: str, grammar: Mapping[str, Any]) -> str | No
     )
     after = next((name for name, letters in grammar["after"].items() if word[-1] in letters), None)
     table = grammar["cases"].get(case, {})
-    # "vowel+nasal" is a key for both.
+    # A key such as "vowel+nasal" holds for both classes.
     by_last = next((forms for keys, forms in table.items() if after in keys.split("+")), None)
     if harmony is None or by_last is None:
         return None
@@ -335,9 +336,9 @@ def _ended(
 ) -> str | None:
     """Change the end of a text by the first rule that fits.
 
-    table: gender and number (`FEM-PL`), one of them, or `all` -> rules, each a pattern and what
-    stands for it. The most specific key that is there decides alone; keys: more specific ones.
-    Returns None where there is no such key, or none of its rules fits.
+    table: gender and number (`FEM-PL`), one of them, or `all` -> rules, each a pattern and its
+    replacement. Only the rules of the most specific key in the table are tried. keys: further keys,
+    more specific than these. Returns None if no key is in the table, or none of its rules fits.
     """
     gender, number = features
     for key in (*keys, f"{gender}-{number}", gender, number, "all"):
@@ -360,10 +361,10 @@ def _analyser() -> Any:
 
 
 def _russian(filler: Filler, case: str) -> str | None:
-    """Inflect a Russian noun phrase: the adjectives, and the noun behind them (pymorphy3).
+    """Inflect a Russian noun phrase: its adjectives, and the noun after them (pymorphy3).
 
-    None where a word is not in its dictionary or no reading of it is a nominative of the number
-    and gender that the entry states. What stands behind the noun stays as it is.
+    Words after the noun are unchanged. Returns None if a word is not in pymorphy3's dictionary, or
+    cannot be a nominative of the number and gender in the entry.
     """
     number = "plur" if filler.plural else "sing"
     gender = {"MASC": "masc", "FEM": "femn", "NEUT": "neut"}.get(filler.gender, "")
@@ -388,7 +389,7 @@ def _russian(filler: Filler, case: str) -> str | None:
             break
     last = chain[-1]
     if wanted is None or (wanted == "accs" and last.tag.POS != "NOUN"):
-        return None  # an adjective alone does not say whether what it names is alive
+        return None  # an adjective alone does not tell whether its noun is animate
     made = []
     for one, word in zip(chain, words, strict=False):
         grammemes = {wanted, number}
@@ -404,7 +405,8 @@ def _russian(filler: Filler, case: str) -> str | None:
 def _russian_word(word: str, filler: Filler, case: str) -> str | None:
     """Make a Russian adjective, participle or verb of the past agree with a phrase (pymorphy3).
 
-    None where the word is not in its dictionary, or the phrase is a singular without a gender.
+    Returns None if the word is not in pymorphy3's dictionary, or if the phrase is a singular
+    without a gender.
     """
     gender = {"MASC": "masc", "FEM": "femn", "NEUT": "neut"}.get(filler.gender, "")
     if not filler.plural and not gender:
@@ -418,7 +420,7 @@ def _russian_word(word: str, filler: Filler, case: str) -> str | None:
         wanted = {"plur"} if filler.plural else {"sing", gender}
         if case and long:
             if case not in _PYMORPHY or case == "ACC":
-                return None  # the accusative asks whether the noun is alive
+                return None  # the accusative depends on whether the noun is animate
             wanted.add(_PYMORPHY[case])
         made = one.inflect(wanted)
         if made is not None:

@@ -1,8 +1,8 @@
 """Tables that are passed between steps: JSONL, CSV, Parquet or XLSX, by suffix.
 
-Every row has an `id` and a `history`: a list with one line per step, oldest first, with the step,
-its version and settings, and the rows from which the row was made. The same input gives the same
-bytes, in a workbook too.
+Every row has an `id` and a `history`: a list with one line per step, oldest first. A line has the
+step, its version and settings, and the rows from which the row was made. The same input gives the
+same bytes, even in a workbook.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from genprobe.records import digest
 from genprobe.resources import packs
 
 HISTORY = "history"
-_EPOCH = (1980, 1, 1, 0, 0, 0)  # of every part of a workbook
-_LONGEST = 32_767  # characters that a cell of a workbook holds
-_ROWS = 1_048_576  # of a sheet
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # date of every part of a workbook
+_LONGEST = 32_767  # most characters of a cell in a workbook
+_ROWS = 1_048_576  # most rows of a sheet
 _NO_XML = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
@@ -36,8 +36,8 @@ def read(path: str | os.PathLike[str]) -> list[tuple[int, Row]]:
     """Read a table.
 
     path: .jsonl, .csv, .tsv, .parquet, or .xlsx (its first sheet; needs the extra `xlsx`).
-    Returns (number, row) of each row, numbered as the file shows them. `history` is a list.
-    Raises InputError for another file.
+    Returns (number, row) for each row; the number is that of `files.numbered_rows`, or of the row
+    in the sheet; `history` is a list. Raises InputError for another file.
     """
     path = Path(path)
     rows = list(_workbook(path) if path.suffix.lower() == ".xlsx" else files.numbered_rows(path))
@@ -55,9 +55,9 @@ def write(
 ) -> int:
     """Write a table, completely or not at all, and return the number of its rows.
 
-    path: by its suffix, or None for JSONL on standard output. columns: all that a row may have, in
-    order. dashes: columns of a CSV file in which a dash before plain words stands as it is (see
-    `files.write_rows`). Raises InputError where it cannot be written.
+    path: its suffix decides the format; None writes JSONL to standard output. columns: all columns
+    that a row may have, in order. dashes: columns of a CSV file in which a dash before plain words
+    is not escaped (see `files.write_rows`). Raises InputError if the table cannot be written.
     """
     if path is not None and Path(path).suffix.lower() == ".xlsx":
         _write_workbook(Path(path), rows, columns)
@@ -66,10 +66,10 @@ def write(
 
 
 def column(there: Iterable[str], names: Sequence[str]) -> str | None:
-    """Find the column that goes by one of some names.
+    """Find the column that has one of several names.
 
-    there: the columns of a table. names: in order of preference, in small letters with `_` between
-    words. Returns the table's own spelling, or None.
+    there: the columns of a table. names: possible names, in order of preference, in small letters
+    with `_` between words. Returns the name as spelled in the table, or None.
     """
     plain = {_plain(name): name for name in reversed(list(there))}
     return next((plain[name] for name in names if name in plain), None)
@@ -86,9 +86,10 @@ def need(path: object, there: Iterable[str], names: Sequence[str], what: str) ->
 
 
 def language(name: str) -> str:
-    """Give the code of a language: of genprobe, or any other by its BCP 47 code.
+    """Return the code of a language: one of genprobe's languages, or any other BCP 47 code.
 
-    A data set may be made before the language is added. Raises InputError for what is neither.
+    Other codes are accepted because a data set may be made before its language is added. Raises
+    InputError for a name that is neither.
     """
     try:
         return packs.language_code(name, True)
@@ -105,9 +106,9 @@ def _plain(name: str) -> str:
 def name_rows(rows: Sequence[tuple[int, Row]], keys: Sequence[str], path: object) -> list[str]:
     """Give every row an id: its own, or a hash of some of its cells.
 
-    rows: as `read` returns them. keys: the columns that make a row what it is. Returns the ids, no
-    two the same: rows of the same content without an id are told apart by a number. Raises
-    InputError where a file gives one id twice.
+    rows: as `read` returns them. keys: the columns whose cells are hashed. Returns the ids, which
+    are unique: a number is added to the id of a row whose hash is the same as an earlier one's.
+    Raises InputError if two rows of a file have the same id.
     """
     names: list[str] = []
     seen: dict[str, int] = {}
@@ -129,10 +130,10 @@ def name_rows(rows: Sequence[tuple[int, Row]], keys: Sequence[str], path: object
 
 
 def history(parents: Sequence[Mapping[str, Any]], step: str, *names: str) -> list[str]:
-    """Write the history of a new row: that of the rows it is made of, and this step.
+    """Write the history of a new row: the lines of the rows it is made from, and this step.
 
-    parents: the rows. step: what was done, with version and settings (`extract/1|rules:en@1a2b`).
-    names: ids of the parents, where the row has another.
+    parents: those rows. step: the step, with its version and settings (`extract/1|rules:en@1a2b`).
+    names: the ids of the parents, if the new row has another id.
     """
     before = [line for row in parents for line in row.get(HISTORY) or ()]
     source = f"|from:{'+'.join(names)}" if names else ""
@@ -140,7 +141,7 @@ def history(parents: Sequence[Mapping[str, Any]], step: str, *names: str) -> lis
 
 
 def columns(rows: Iterable[Mapping[str, Any]], last: Sequence[str] = ()) -> list[str]:
-    """List all columns of some rows: `id`, others in the order first seen, `last`, history."""
+    """List all columns of some rows: `id`, then those in order of appearance, `last`, history."""
     found = dict.fromkeys(name for row in rows for name in row)
     tail = [*(name for name in last if name in found and name != HISTORY), HISTORY]
     return ["id", *(name for name in found if name != "id" and name not in tail), *tail]
@@ -172,7 +173,7 @@ def _openpyxl(path: Path) -> Any:
 
 
 def _workbook(path: Path) -> list[tuple[int, Row]]:
-    """Read the rows of the first sheet, under the heads of its first row."""
+    """Read the rows of the first sheet; its first row has the names of the columns."""
     openpyxl = _openpyxl(path)
     try:
         book = openpyxl.load_workbook(io.BytesIO(path.read_bytes()), data_only=True)
@@ -204,7 +205,7 @@ def _workbook(path: Path) -> list[tuple[int, Row]]:
 
 
 def _value(cell: Any) -> Any:
-    """Give a cell as CSV would hold it, but a number stays one."""
+    """Return the value of a cell as text, as CSV would hold it, but keep a number as a number."""
     if cell is None:
         return ""
     if isinstance(cell, datetime.date | datetime.time):
@@ -219,7 +220,10 @@ def _write_workbook(path: Path, rows: Sequence[Mapping[str, Any]], names: Sequen
 
 
 def write_sheets(path: str | os.PathLike[str], found: Mapping[str, Sequence[Row]]) -> None:
-    """Write a workbook of several sheets: name -> rows, whose columns are those of the first."""
+    """Write a workbook of several sheets.
+
+    found: name of a sheet -> its rows; their columns are those of its first row.
+    """
     sheets = {name: (rows, list(rows[0])) for name, rows in found.items()}
     _write_book(Path(path), sheets)
 
@@ -255,12 +259,12 @@ def _cell(openpyxl: Any, sheet: Any, value: Any, path: Path, number: int) -> Any
             f"holds {_LONGEST}; write .csv or .jsonl"
         )
     cell = openpyxl.cell.WriteOnlyCell(sheet, text)
-    cell.data_type = "s"  # a text that begins with = is no formula
+    cell.data_type = "s"  # so that a text that begins with = is no formula
     return cell
 
 
 def _dated(book: bytes) -> bytes:
-    """Date the workbook and its parts 1980, so that the same table gives the same bytes."""
+    """Set the dates of a workbook and its parts to 1980, so that equal tables give equal bytes."""
     out = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(book)) as old, zipfile.ZipFile(out, "w") as new:
         for part in sorted(old.infolist(), key=lambda part: part.filename):

@@ -1,10 +1,10 @@
-"""Have several people judge pairs or sentences, and keep what enough of them confirm.
+"""Have several people judge pairs or sentences, and keep those that enough of them confirm.
 
-`export` writes a blind sheet for each annotator, `collect` reads the sheets into a table of votes
-(`item, rater, question, label`), `keep` counts the votes and returns the kept rows. The questions,
-and the answers needed to keep a row, are in a file of `prompts/validation`: Aqbileq (five of
-seven), RuBia (two questions), PBBQ (above 60 %). Votes of other tools come in by `convert`, or as
-any table that `review agreement` reads.
+`export` writes a blind sheet for each annotator. `collect` reads the sheets into a table of votes
+(`item, rater, question, label`). `keep` counts the votes and decides which rows are kept. The
+questions, and the answers needed to keep a row, are in a file of `prompts/validation`: Aqbileq
+(five of seven), RuBia (two questions), PBBQ (above 60 %). Votes from other tools can be read with
+`convert`, or given as any table that `review agreement` reads.
 """
 
 from __future__ import annotations
@@ -50,7 +50,11 @@ _TEXT = ("text", "sentence", "statement")
 
 @dataclass(frozen=True)
 class Question:
-    """text: by language. answers: folded word -> label. keep: the labels that speak for a row."""
+    """A question for annotators.
+
+    text: language -> wording. answers: folded answer word -> label. keep: the labels that count as
+    votes for keeping a row.
+    """
 
     text: dict[str, str]
     answers: dict[str, str]
@@ -59,7 +63,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Questions:
-    """The questions about each `unit`, and the rule by which rows are kept."""
+    """The questions about each item of a `unit`, and the rule by which rows are kept."""
 
     name: str
     unit: str
@@ -71,13 +75,13 @@ class Questions:
 
 @functools.cache
 def load(name: str) -> Questions:
-    """Read the questions of a name. Raises InputError where there are none, or they are wrong."""
+    """Read the questions with a name. Raises InputError if they do not exist or are malformed."""
     registry.check(FOLDER, name)
     return read_questions(registry.PROMPTS / FOLDER / f"{name}.toml")
 
 
 def read_questions(path: Path) -> Questions:
-    """Read and check one file of questions. Raises InputError with what is wrong in it."""
+    """Read and check one file of questions. Raises InputError that says what is wrong."""
     row = packs.read_toml(path)
     known = {"title", "source", "review", "unit", "rule", "about", "questions"}
     for key in sorted(row.keys() ^ known):
@@ -122,20 +126,21 @@ def _fold(text: str) -> str:
 
 @dataclass(frozen=True)
 class Item:
-    """What an annotator judges at once: a sentence, or a pair as its two sentences."""
+    """A unit that an annotator judges: a sentence, or a pair with its sentences."""
 
     name: str
     lang: str
     texts: tuple[str, ...]
-    rows: tuple[int, ...]  # places in the table
+    rows: tuple[int, ...]  # indexes in the table
 
 
 def items(source: str | Path, unit: str, lang: str = "") -> tuple[list[Row], list[Item]]:
     """Read a table as items to be judged.
 
-    unit: `pair` (a row with two sentences, such as `pro` and `anti`; or rows of one `pair` and
-    language, original and contrasts) or `sentence`. lang: of all, where no column says it.
-    Returns the rows, each with an id, and the items. Raises InputError where the table has none.
+    unit: `pair` (a row with two sentences, such as `pro` and `anti`; or the rows with the same
+    `pair` and language: an original and its contrasts) or `sentence`. lang: the language of all
+    rows, if no column has it. Returns the rows, each with an id, and the items. Raises InputError
+    if the table has no items.
     """
     numbered = tables.read(source)
     there = list(dict.fromkeys(name for _, row in numbered for name in row))
@@ -186,11 +191,12 @@ def export(
 ) -> list[Path]:
     """Write a sheet for each annotator, and the key that `collect` needs.
 
-    out: FILE.csv; the sheets are FILE-1.csv, …, the key FILE-key.json. name: of the questions.
-    annotators: how many people. each: how many of them read each item, all where 0; dealt out so
-    that all read as many and any two overlap by chance. repeats: the share of a sheet that comes
-    once more. seed: of the dealing and of each sheet's order. lang: of the items, where no column
-    says it. Returns the files. Raises InputError, before anything is written, for what is wrong.
+    out: FILE.csv; the sheets are FILE-1.csv, …, the key is FILE-key.json. name: of the questions.
+    annotators: number of people. each: number of people who read each item; 0 means all. The items
+    are assigned so that all people read equally many, and any two overlap by chance. repeats: the
+    share of a sheet's items that appear twice. seed: for this assignment and the order of each
+    sheet. lang: the language of the items, if no column has it. Returns the files. Raises
+    InputError for wrong arguments, before anything is written.
     """
     questions = load(name)
     _, found = items(source, questions.unit, lang)
@@ -232,7 +238,7 @@ def export(
 
 
 def _padded(item: Item, questions: Questions) -> tuple[str, ...]:
-    """As many cells as there are heads: a pair has two, further contrasts go below the first."""
+    """Return the cells of an item: one, or two for a pair, whose contrasts share the second."""
     if questions.unit == "sentence":
         return item.texts
     return (item.texts[0], "\n".join(item.texts[1:]))
@@ -263,9 +269,11 @@ def _head(questions: Questions, shown: Sequence[Item]) -> list[str]:
 def collect(paths: Sequence[str | Path], key: str | Path) -> tuple[list[Row], list[str]]:
     """Read the sheets of annotators.
 
-    paths: their sheets, as any spreadsheet saved them. key: of the export. Returns the votes
-    (`item, rater, question, label, …`), and a line on each cell that cannot be used. A respondent's
-    age group and gender are what the first row with one says. Raises InputError for no such files.
+    An annotator's age group and gender are taken from the first row in which they are given.
+
+    paths: the sheets, as any spreadsheet saved them. key: the key file of the export. Returns the
+    votes (`item, rater, question, label, …`), and a line on each cell that cannot be used. Raises
+    InputError for files that are not such sheets, or not the key.
     """
     try:
         known = json.loads(packs.read_text(Path(key)))
@@ -331,10 +339,10 @@ def _cell(cells: Sequence[str], place: Mapping[str, int], name: str) -> str:
 
 @dataclass(frozen=True)
 class Rule:
-    """When a row is kept.
+    """The rule by which a row is kept.
 
-    `5/7`: at least 5 votes for it, of at least 7; `>60%`, `>=60%`: more than, or at least, that
-    share of the votes that it has.
+    `5/7`: at least 5 votes for it, out of at least 7; `>60%`, `>=60%`: more than, or at least, this
+    share of its votes.
     """
 
     text: str
@@ -345,7 +353,7 @@ class Rule:
 
     @classmethod
     def parse(cls, text: str, where: str) -> Rule:
-        """Read a rule. Raises InputError for none."""
+        """Parse a rule. Raises InputError for any other text."""
         plain = text.replace(" ", "")
         if found := re.fullmatch(r"(\d+)/(\d+)", plain):
             k, n = int(found[1]), int(found[2])
@@ -358,7 +366,7 @@ class Rule:
         raise InputError(f"{where}: {text!r} is not a rule such as 5/7, >60% or >=50%")
 
     def decide(self, votes_for: int, votes: int) -> tuple[bool, str]:
-        """Say whether an item is kept, and why not."""
+        """Decide whether an item is kept; if not, also return the reason."""
         if votes < self.votes:
             return False, f"{votes} of {self.votes} votes"
         if self.share is None:
@@ -373,10 +381,10 @@ class Rule:
 class Kept:
     """The result of voting on a table.
 
-    rows: all, with `votes`, `kept` (whether) and `why` (why not). columns: theirs. counts: items,
-    by what became of them. unknown: items of votes that the table has not. foreign: questions of
-    votes that are none of those asked, which were kept where voted `yes`. odd: labels of votes
-    that are no answer to their question, and how many votes have them.
+    rows: all rows, with `votes`, `kept` (yes or no) and `why` (the reason if not kept). columns: of
+    these rows. counts: number of items by outcome. unknown: items that have votes but are not in
+    the table. foreign: questions with votes that are not in the file of questions; `yes` counts as
+    a vote to keep. odd: labels that are no answer to their question, with their number of votes.
     """
 
     rows: list[Row]
@@ -397,12 +405,15 @@ def keep(
 ) -> Kept:
     """Count votes, and decide for every row whether it is kept.
 
-    source: the table that was judged. votes: tables of votes (`collect`, or any `item, rater,
-    label`, under the names that `review agreement` knows). name: of the questions; a question of
-    votes that no file of questions has must be voted `yes`. rule: instead of that of the questions;
-    every question must pass. model: `dawid-skene` or `glad` (crowd-kit) gives each item a label and
-    its probability beside the majority, and decides nothing. A rater's second vote on an item
-    counts for self-agreement, not here. Raises InputError for what cannot be counted.
+    A row is kept if it passes the rule on every question. A rater's second vote on an item is not
+    counted here; it serves to measure self-agreement.
+
+    source: the table that was judged. votes: tables of votes, from `collect` or any others with
+    `item, rater, label` under the names that `review agreement` knows. name: of the questions; for
+    a question that no file of questions has, `yes` is a vote to keep. rule: a rule instead of that
+    of the questions. model: `dawid-skene` or `glad` (crowd-kit) also gives each item a label and
+    its probability, but does not change which rows are kept. Raises InputError for votes that
+    cannot be counted.
     """
     questions = load(name)
     decide = Rule.parse(rule or questions.rule, "--rule")
@@ -447,10 +458,11 @@ def keep(
 
 
 def meant(question: str, label: str, name: str = "") -> str:
-    """Return the answer that a vote gives to a question of ours, in any of its languages.
+    """Return the label of a vote's answer, which may be a word in any language of the question.
 
-    question: of the vote; `label` in a table that has no column for it. name: of the questions;
-    else whichever have this one. An answer that the question does not know stays as it is.
+    question: of the vote; `label` if its table has no column for it. name: of the file of
+    questions; by default, any file that has this question. Returns `label` unchanged if it is no
+    answer to the question.
     """
     for one in [name] if name else registry.names(FOLDER):
         asked = load(one).questions
@@ -464,7 +476,7 @@ def meant(question: str, label: str, name: str = "") -> str:
 def _reasons(
     counted: Mapping[str, Counter[str]], asked: Sequence[str], questions: Questions, rule: Rule
 ) -> list[str]:
-    """Say why an item is not kept: one reason for each question that its votes do not pass."""
+    """List why an item is not kept: one reason for each question on which its votes do not pass."""
     why = []
     for name in asked:
         known = questions.questions.get(name)
@@ -478,16 +490,16 @@ def _reasons(
 
 
 def _answers(votes: list[Row], questions: Questions, where: str) -> list[Row]:
-    """Find the questions that votes answer.
+    """Match votes to the questions, and convert their labels, given in any language.
 
-    Votes without a column for it answer the only question, where some of their labels are its
-    answers. Labels are brought to the answers, from any language. InputError for votes on the
-    questions of another file, or on some of these alone.
+    Votes in a table without a column `question` belong to the only question, if some of their
+    labels are answers to it. Raises InputError if votes are on questions of another file, or if
+    some of the questions have no votes.
     """
     there = {vote["question"] for vote in votes}
     name, only = next(iter(questions.questions.items()))
     labels = {_fold(vote["label"]) for vote in votes}
-    # A plain `yes` that is no answer to the question is a vote to keep a row.
+    # If `yes` is no answer to the question, a `yes` is a plain vote to keep a row.
     known = labels & only.answers.keys() and "yes" not in labels - only.answers.keys()
     if known and there == {ballots.ALONE} and len(questions.questions) == 1:
         there, votes = {name}, [vote | {"question": name} for vote in votes]
@@ -511,9 +523,9 @@ def _answers(votes: list[Row], questions: Questions, where: str) -> list[Row]:
 def _usable(
     votes: Sequence[str | Path], rows: Sequence[Row], found: Sequence[Item]
 ) -> tuple[list[Row], list[str]]:
-    """Read the first votes on items of the table, and name the items that it has not."""
+    """Read each rater's first vote on items of the table, and list voted items not in the table."""
     named = {item.name for item in found}
-    # A vote may name the row of an item by its id, as other tools do.
+    # Votes from other tools may name an item by the id of one of its rows.
     by_row = {rows[at]["id"]: item.name for item in found for at in item.rows}
     usable, unknown = [], []
     for vote in read_votes(votes):
@@ -535,7 +547,7 @@ def need_votes(source: str | Path, votes: Sequence[str | Path]) -> None:
 
 
 def read_votes(paths: Sequence[str | Path]) -> Iterable[Row]:
-    """Read long tables of votes: item, rater, question (else `label`), label, repeat."""
+    """Yield votes from tables in long form: item, rater, question (or `label`), label, repeat."""
     seen: set[tuple[str, str, str]] = set()
     for path in paths:
         for row in ballots.read(path, tables.read(path)):
@@ -553,10 +565,11 @@ def read_votes(paths: Sequence[str | Path]) -> Iterable[Row]:
 
 
 def _modelled(votes: Sequence[Row], model: str) -> dict[str, tuple[str, float]]:
-    """Fit a model of annotators: the label that it gives each item, and its probability.
+    """Fit a model of annotators, and return each item's label and its probability.
 
-    Dawid & Skene 1979 (Applied Statistics 28:20): every annotator has a matrix of errors; GLAD
-    (Whitehill et al. 2009): every annotator a skill, every item a difficulty; two labels at most.
+    Dawid & Skene 1979 (Applied Statistics 28:20): every annotator has an error matrix. GLAD
+    (Whitehill et al. 2009): every annotator has a skill and every item a difficulty; it allows at
+    most two labels.
     """
     if model not in MODELS:
         raise registry.unknown("model of annotators", model, MODELS)
@@ -574,7 +587,7 @@ def _modelled(votes: Sequence[Row], model: str) -> dict[str, tuple[str, float]]:
         return dict.fromkeys(table["task"].unique(), (labels[0], 1.0))
     fitted = DawidSkene(n_iter=100) if model == "dawid-skene" else GLAD(n_iter=100, silent=True)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of pandas, meant for the library
+        warnings.simplefilter("ignore")  # pandas warns the authors of the library, not its users
         found = fitted.fit_predict_proba(table)
     return {
         str(item): (str(row.idxmax()), round(float(row.max()), 4)) for item, row in found.iterrows()
