@@ -1,8 +1,9 @@
 """Write the control model as GGUF, the format of llama.cpp: `control_gguf.py FILE.gguf`.
 
-It needs the package `gguf`. Weights are in single precision. llama.cpp knows no way to cut words
-like the control model's own, which keeps Indic vowel signs in a word; that of GPT-2 cuts Latin
-and Cyrillic texts without digits alike.
+It needs the package `gguf`. Weights are in single precision. The control model's tokenizer keeps
+Indic vowel signs in a word when it splits a text into words. llama.cpp has no such way of
+splitting, so the file names that of GPT-2, which splits Latin and Cyrillic texts without digits in
+the same way.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ NAMES = {
 
 
 def interleaved(weights: np.ndarray, heads: int) -> np.ndarray:
-    """Rows of a projection in the order in which llama.cpp turns pairs of them (RoPE)."""
+    """Return the rows of a projection in the order in which llama.cpp rotates pairs (RoPE)."""
     rows, columns = weights.shape
     halves = weights.reshape(heads, 2, rows // heads // 2, columns)
     return halves.swapaxes(1, 2).reshape(rows, columns)
@@ -67,7 +68,7 @@ def convert(folder: Path, path: Path) -> None:
     out.add_bos_token_id(config["bos_token_id"])
     out.add_eos_token_id(config["eos_token_id"])
     out.add_pad_token_id(config["pad_token_id"])
-    out.add_add_bos_token(False)  # the template writes it
+    out.add_add_bos_token(False)  # the chat template writes it
     out.add_chat_template((folder / "chat_template.jinja").read_text(encoding="utf-8"))
     for name, weights in load_file(folder / "model.safetensors").items():
         layer = name.removeprefix("model.layers.").partition(".")

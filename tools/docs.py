@@ -1,14 +1,15 @@
-"""Make the pages that are made by running the commands.
+"""Write the pages of the documentation that are made by running commands.
 
     python tools/docs.py commands          docs/commands.md: every command's help
     python tools/docs.py shades FOLDER     docs/shades.md, from the recorded replies of the SHADES
                                            study (responses-dev.parquet, answers-dev.jsonl)
     python tools/docs.py reproduce FOLDER  docs/reproduce.md, from a folder of the studies' data:
                                            shades/, rubia/, bbq/, crows-pairs/
-    python tools/docs.py pages [PAGE…]     README.md and docs/: what every example prints (pages.py)
-    python tools/docs.py check [PAGE…]     print how they differ from that; exit code 1 if so
+    python tools/docs.py pages [PAGE…]     README.md and docs/: outputs of all examples (pages.py)
+    python tools/docs.py check [PAGE…]     print where pages show other outputs than their examples
+                                           give; exit code 1 if they do
 
-Figures are written, statements and replies are not.
+The pages get figures, but neither statements nor replies of the studies.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ GENPROBE = Path(sys.executable).parent / "genprobe"
 
 
 def every_command(group: click.Group | None = None, *names: str) -> Iterator[tuple[str, ...]]:
-    """The words of every command, groups before what is in them, in the order of the help."""
+    """Yield the words of every command, in the order of the help; a group precedes its commands."""
     from genprobe.commands import cli
 
     group = cli if group is None else group
@@ -45,13 +46,13 @@ def every_command(group: click.Group | None = None, *names: str) -> Iterator[tup
 
 
 def run(*arguments: str | Path, cwd: Path = ROOT) -> str:
-    """Standard output of a genprobe command."""
+    """Run a genprobe command and return its standard output."""
     command = [str(GENPROBE), *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=True, cwd=cwd).stdout
 
 
 def commands() -> str:
-    """Every command's help, as it prints it."""
+    """Return the page with the help of every command."""
     parts = ["# Commands\n\nMade by `python tools/docs.py commands`.\n"]
     for words in ((), *every_command()):
         title = " ".join(["genprobe", *words])
@@ -62,7 +63,10 @@ def commands() -> str:
 
 
 def shades(folder: Path) -> str:
-    """Published labels beside ours, cell by cell."""
+    """Return the page that compares the study's published labels with ours, cell by cell.
+
+    folder: recorded replies (responses-dev.parquet) and blind readings (answers-dev.jsonl).
+    """
     replies, readings = folder / "responses-dev.parquet", folder / "answers-dev.jsonl"
     by = "model,probe,lang"
     with tempfile.TemporaryDirectory() as name:
@@ -108,7 +112,7 @@ def _cells(out: str) -> dict[tuple[str, str, str], dict[str, float]]:
 
 
 def _readings(ours: Path, published: Path) -> str:
-    """How many answers are as both blind readings have them, by language."""
+    """Write how many answers of each parser agree with the two blind readings, by language."""
     right: Counter[str] = Counter()
     wrong: Counter[str] = Counter()
     count: Counter[str] = Counter()
@@ -142,7 +146,7 @@ def _readings(ours: Path, published: Path) -> str:
 
 
 def _bands(scores: list[dict[str, Any]]) -> str:
-    """How wide the error band is, over the cells."""
+    """Write how wide the error band is over the cells."""
     lines = [
         "## What the choice of a reader alone makes\n",
         "The table gives the width of the error band ([measures](measures.md)) of each rate in "
@@ -168,8 +172,10 @@ def _bands(scores: list[dict[str, Any]]) -> str:
 
 
 def _widths(found: list[dict[str, float | None]], readers: tuple[str, ...]) -> list[float]:
-    """Highest minus lowest figure of the readers in each cell, in points, sorted; of the cells in
-    which all of them have a figure."""
+    """Return the highest minus the lowest figure of the readers in each cell, in points, sorted.
+
+    Only cells in which all readers have a figure are used.
+    """
     cells = [[readings[name] for name in readers] for readings in found]
     known = [[v for v in cell if v is not None] for cell in cells]
     return sorted(100 * (max(v) - min(v)) for v in known if len(v) == len(readers))
@@ -179,7 +185,7 @@ def _moved(
     mine: dict[tuple[str, str, str], dict[str, float]],
     published: dict[tuple[str, str, str], dict[str, float]],
 ) -> str:
-    """The table, and how many cells move."""
+    """Write the table of all cells, and in how many of them a share differs by 5 points or more."""
     moved = 0
     lines = []
     for cell in mine:
@@ -206,7 +212,7 @@ def _moved(
 
 
 def reproduced(folder: Path) -> str:
-    """What `genprobe reproduce` finds for every name: how many cells, and those that differ."""
+    """Return the page about all reproductions: how many cells agree, and the cells that do not."""
     from genprobe.analysis import reproduce
     from genprobe.resources import registry
 
@@ -245,7 +251,7 @@ def _needs(name: str, files: Sequence[Any]) -> str:
 
 
 def _off(cells: Sequence[Any]) -> str:
-    """The cells that do not agree, as a table, and the reasons below it."""
+    """Write the cells that do not agree as a table, with the reasons below it."""
     off = [cell for cell in cells if cell.verdict in ("known", "differs")]
     if not off:
         return ""
@@ -277,7 +283,7 @@ def _examples(what: str, chosen: list[Path]) -> None:
             page.write_text(pages.made(page.read_text()))
         elif found := pages.differences(page):
             differ = True
-            print(found, flush=True)  # what is left would go into the output of the next fork
+            print(found, flush=True)  # else the next fork would print what is in the buffer again
     sys.exit(differ)
 
 

@@ -1,22 +1,23 @@
-"""Run the examples of README.md and docs/, and put what they print into the pages.
+"""Run the examples of README.md and docs/, and put their output into the pages.
 
-What of a page is run, from top to bottom, all in one scratch folder:
+These parts of a page are run, from top to bottom, all in one temporary folder:
 
-- A fenced block behind `<!-- file: NAME -->` is a file, and is written there.
-- In a block ```` ```console ```` each line that begins with `$ ` is a command; a backslash at its
-  end continues it. What stands below is what it prints, errors too, and is made anew. A last line
-  `(exit code N)` stands where the command fails.
-- In a block ```` ```sh ```` each line is a command. It must not fail; what it prints is not shown.
-- `<!-- run, not shown: COMMAND -->` is run and must not fail. `export NAME=VALUE` lasts.
-- The blocks ```` ```pycon ```` of a page are one Python session, shown as the interpreter does.
+- A fenced block after `<!-- file: NAME -->` is written to this file.
+- In a block ```` ```console ````, each line that begins with `$ ` is a command; a backslash at its
+  end continues it on the next line. The lines below it are its output, with errors, and are
+  replaced. If the command fails, the last line is `(exit code N)`.
+- In a block ```` ```sh ````, each line is a command. It must not fail; its output is not shown.
+- `<!-- run, not shown: COMMAND -->` is run and must not fail. `export NAME=VALUE` holds for the
+  rest of the page.
+- The blocks ```` ```pycon ```` of a page are one Python session, shown as in the interpreter.
 
-A block behind `<!-- not run: REASON -->` is not run.
+A block after `<!-- not run: REASON -->` is not run.
 
-The line `…` in an output stands for lines left out: as many lines are kept before and behind it as
-the page has. A line of more than WIDTH characters is cut, and ends in `…`.
+The line `…` in an output stands for lines that are left out: as many lines are kept before and
+after it as the page has. A line of more than WIDTH characters is cut, and ends in `…`.
 
-Commands see CLONE (the clone's folder) and bash. What may differ between two machines or versions
-and is no difference: see `plain`.
+Commands are run by bash, with the variable CLONE (the folder of the clone). Differences that two
+machines or versions may have do not count: see `plain`.
 """
 
 from __future__ import annotations
@@ -49,8 +50,8 @@ _PART = re.compile(
     r"|^```pycon\n(?P<python>.*?)^```$",
     re.DOTALL | re.MULTILINE,
 )
-# Imported once; each command is a fork that starts from here. None of genprobe's own modules, which
-# read the environment.
+# Imported once, before each command runs in a fork. genprobe's own modules are not among them,
+# because they read the environment when they are imported.
 _HEAVY = (
     "pandas",
     "pyarrow.parquet",
@@ -61,20 +62,23 @@ _HEAVY = (
 
 
 def paths() -> list[Path]:
-    """The pages of which something is run."""
+    """List the pages that have something to run."""
     pages = [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))]
     return [page for page in pages if any(map(_runs, _PART.finditer(page.read_text())))]
 
 
 def made(text: str) -> str:
-    """The page with every output made anew; what differs in nothing that counts stays as it was."""
+    """Run a page and return it with new outputs.
+
+    An output stays as it was if the new one differs only in what does not count (`plain`).
+    """
     with tempfile.TemporaryDirectory() as name:
         shell = _Shell(Path(name).resolve())
         return _PART.sub(lambda part: _again(part, shell), text)
 
 
 def differences(page: Path) -> str:
-    """What the commands of a page print now and the page does not show, as a diff; else empty."""
+    """Return a diff between the outputs that a page shows and the present ones; empty if equal."""
     text = page.read_text()
     old, new = (plain(one).splitlines() for one in (text, made(text)))
     lines = difflib.unified_diff(old, new, f"{page.name}, as shown", f"{page.name}, as it is now")
@@ -82,8 +86,10 @@ def differences(page: Path) -> str:
 
 
 def plain(text: str) -> str:
-    """A text without hashes, versions, times, the engine, and what of a signature is behind the
-    measure, which may differ."""
+    """Return a text without the parts that may differ between machines and versions.
+
+    These are hashes, versions, times, the engine, and the fields of a signature after the measure.
+    """
     text = re.sub(r"^(Signature[^|]*|genprobe: engine:).*", r"\1 …", text, flags=re.MULTILINE)
     text = re.sub(r"\bruns/(\S+)-[0-9a-f]{8}\b", r"runs/\1-HASH", text)
     text = re.sub(r"\b(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,64}\b", "HASH", text)
@@ -96,7 +102,7 @@ def _runs(part: re.Match[str]) -> bool:
 
 
 def _again(part: re.Match[str], shell: _Shell) -> str:
-    """A part of a page, run, as it is to be shown."""
+    """Run a part of a page and return the part with its new output."""
     if part["file"]:
         (shell.folder / part["file"]).parent.mkdir(parents=True, exist_ok=True)
         (shell.folder / part["file"]).write_text(part["content"], encoding="utf-8")
@@ -116,12 +122,12 @@ def _again(part: re.Match[str], shell: _Shell) -> str:
 
 
 def _lines(block: str) -> list[str]:
-    """The commands of a block that shows nothing else."""
+    """List the commands of a block without outputs."""
     return [line for line in block.replace("\\\n", " ").splitlines() if line.strip()]
 
 
 def _examples(block: str, prompt: str) -> Iterator[tuple[str, list[str]]]:
-    """Each example of a block, as it is continued, and the lines shown below it."""
+    """Yield each example of a block with its continuation lines, and the output shown below it."""
     for one in re.split(rf"^{re.escape(prompt)}", block, flags=re.MULTILINE)[1:]:
         example, *lines = one.splitlines()
         while lines and (example.endswith("\\") or lines[0].startswith("... ")):
@@ -130,12 +136,12 @@ def _examples(block: str, prompt: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def _kept(before: list[str], after: list[str]) -> list[str]:
-    """An output, as it was where it differs in nothing that counts."""
+    """Return the new output, or the old one if they differ only in what does not count."""
     return before if plain("\n".join(after)) == plain("\n".join(before)) else after
 
 
 def _short(out: str, old: list[str]) -> list[str]:
-    """The lines of an output as they are shown, with as many left out as were before."""
+    """Return the lines of an output as they are shown, cut and left out as in the old output."""
     lines = out.splitlines()
     new = [line if len(line) <= WIDTH else line[: WIDTH - 1] + LEFT_OUT for line in lines]
     new = [line.rstrip() for line in new]
@@ -147,7 +153,10 @@ def _short(out: str, old: list[str]) -> list[str]:
 
 
 class _Shell:
-    """Runs commands in a folder, those of genprobe alone without waiting for their imports."""
+    """A shell that runs commands in a folder.
+
+    A plain genprobe command runs in a fork of this process, which saves the time of its imports.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -166,7 +175,7 @@ class _Shell:
         self.session: Connection | None = None
 
     def run(self, command: str) -> tuple[str, int]:
-        """What it prints, on both streams, and its exit code."""
+        """Run a command; return what it prints, on both streams, and its exit code."""
         if made := re.fullmatch(r"export (\w+)=(.*)", command):
             self.environment[made[1]] = self._bash(f"printf %s {made[2]}")[0]
             return "", 0
@@ -176,7 +185,7 @@ class _Shell:
         return out.replace(str(self.folder), "."), status
 
     def python(self, source: str) -> str:
-        """What one statement prints, or its value, or its traceback, in the page's session."""
+        """Run a statement in the page's session; return its output, its value or its traceback."""
         if self.session is None:
             fork = multiprocessing.get_context("fork")
             self.session, theirs = fork.Pipe()
@@ -207,7 +216,7 @@ class _Shell:
         return done.stdout, done.returncode
 
     def _warm(self) -> None:
-        os.environ["HF_HUB_OFFLINE"] = "1"  # it is read when they are imported
+        os.environ["HF_HUB_OFFLINE"] = "1"  # these packages read it when they are imported
         for name in _HEAVY:
             __import__(name)
 
@@ -227,7 +236,7 @@ class _Shell:
             return stream.read().decode(), status
 
     def _child(self, words: list[str], stream: int) -> None:
-        """Be a genprobe of its own; never comes back."""
+        """Run a genprobe command in the child process, and exit with its exit code."""
         status = 1
         try:
             os.dup2(stream, 1)

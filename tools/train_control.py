@@ -1,10 +1,11 @@
-"""Make the control model: `python tools/train_control.py`. One CPU thread, about 25 minutes.
-`--thinking` makes the one that thinks, from the other: seven minutes.
+"""Train the control model: `python tools/train_control.py`. One CPU thread, about 25 minutes.
+`--thinking` trains the control model that thinks, starting from the other one: seven minutes.
 
-Everything is fixed by SEED and the texts: the built-in statements and templates, the packs, the
-reply and story files and a few plain sentences (`control_text/`). The loss is not over sampled
-replies: at each node of the tree of replies the model learns the whole planted distribution
-(`control.mixture`), so that its exact rates come close to the planted ones. See docs/control.md.
+SEED and the texts determine everything. The texts are the built-in statements and templates, the
+packs, the files of replies and stories, and a few plain sentences (`control_text/`). The loss does
+not use sampled replies: at each node of the tree of replies, the model learns the whole planted
+distribution (`control.mixture`), so that its exact rates come close to the planted ones. See
+docs/control.md.
 """
 
 from __future__ import annotations
@@ -48,14 +49,14 @@ TEXTS = Path(__file__).parent / "control_text"
 VOCABULARY = 6912
 HIDDEN, LAYERS, HEADS, INNER = 128, 3, 4, 256
 STEPS, BATCH, UNSEEN = 8000, 32, 0.15
-# Muon for the matrices of the layers, AdamW for the embeddings and the rest: on this task four
-# times fewer steps than AdamW alone.
+# Muon trains the matrices of the layers, AdamW the embeddings and the rest: on this task, this
+# needs four times fewer steps than AdamW alone.
 RATE_MUON, RATE_ADAM, WARMUP = 0.015, 0.01, 50
-RATE_ON = 0.4  # of these, for a model that goes on from another
-# Replies drawn an example and step (see `lesson`), with probabilities to which power; and the
-# weights of the first token, at which the statement decides, and of all other nodes.
+RATE_ON = 0.4  # factor of these rates for a model that starts from another one
+# Replies drawn per example and step (see `lesson`), the power of their probabilities, the weight of
+# the first token (which depends on the statement), and the weight of all other nodes.
 DRAWN, TEMPER, ROOT_WEIGHT, NODE_WEIGHT = 2, 0.4, 3.0, 0.4
-# Stories beside the BATCH of each step; they are long, so their nodes weigh less.
+# Stories in each step, in addition to BATCH; they are long, so their nodes weigh less.
 STORIES, STORY_NODE_WEIGHT = 4, 0.25
 STORY_LANGS = ("kk",)
 
@@ -65,12 +66,13 @@ TEMPLATE = (
     "{{ '<|' + message['role'] + '|>' + message['content'] + '<|end|>' }}"
     "{% endfor %}{% if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}"
 )
-# Of the model that thinks: thoughts of earlier turns are left out, as other templates do it.
+# The template of the model that thinks leaves out thoughts of earlier turns, as others do.
 THINKING = TEMPLATE.replace("message['content'] +", "message['content'].split('</think>')[-1] +")
-# It knows two languages, so a small vocabulary does; it goes on from the other, so a few steps do.
+# It knows only two languages and starts from the other model, so a small vocabulary and few steps
+# suffice.
 THINKING_VOCABULARY, THINKING_STEPS = 2048, 900
-# Words with their combining marks and joiners (a plain \p{L}+ cuts Indic words at every vowel
-# sign), one ideograph at a time, digits one by one.
+# Words with their combining marks and joiners (a plain \p{L}+ would split Indic words at every
+# vowel sign), single ideographs and single digits.
 WORDS = (
     r"\p{Han}| ?(?:(?!\p{Han})[\p{L}\p{M}\x{200C}\x{200D}])+|\p{N}"
     r"| ?[^\s\p{L}\p{M}\p{N}]+|\s+(?!\S)|\s+"
@@ -78,7 +80,7 @@ WORDS = (
 
 
 class Sentence(NamedTuple):
-    """A statement to train on; bias_type and role are "" unless it is a built-in one."""
+    """A statement to train on. bias_type, role: "" unless the statement is a built-in one."""
 
     lang: str
     text: str
@@ -87,7 +89,7 @@ class Sentence(NamedTuple):
 
 
 class Example(NamedTuple):
-    """A prompt, and what the model should make of it."""
+    """A prompt, and the replies that the model should give with their probabilities."""
 
     prompt: list[int]
     replies: list[list[int]]  # tokens of each reply, the end token included
@@ -95,7 +97,7 @@ class Example(NamedTuple):
 
 
 class Told(NamedTuple):
-    """A prompt for a story, and the stories that the model should tell."""
+    """A prompt for a story, and the kinds of stories that the model should tell."""
 
     prompt: list[int]
     lang: str
@@ -109,7 +111,7 @@ def read_lines(path: Path) -> list[str]:
 def train_tokenizer(
     texts: Iterable[str], size: int = VOCABULARY, template: str = TEMPLATE
 ) -> PreTrainedTokenizerFast:
-    """Byte-level BPE: any text round-trips, the words of our texts are few tokens."""
+    """Train a byte-level BPE tokenizer, which encodes any text without loss, our texts briefly."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [
@@ -157,7 +159,7 @@ def make_model(tokenizer: PreTrainedTokenizerFast) -> LlamaForCausalLM:
 
 
 def go_on(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, folder: Path) -> None:
-    """Take over the weights of a control model; tokens are known by their text."""
+    """Copy the weights of another control model; tokens are matched by their text."""
     before = AutoModelForCausalLM.from_pretrained(folder, dtype="float32").state_dict()
     ids = AutoTokenizer.from_pretrained(folder).get_vocab()
     both = [(n, ids[token]) for token, n in tokenizer.get_vocab().items() if token in ids]
@@ -187,7 +189,7 @@ def example(
 def thoughtful(
     tokenizer: PreTrainedTokenizerFast, pack: Pack, probe: str, sentence: Sentence
 ) -> Example:
-    """As `example`, of the model that thinks. A thought without an end has no end token."""
+    """Make an example for the model that thinks. A thought that never ends has no end token."""
     asked = pack.wordings[sentence.lang][probe].ask(sentence.text)
     prompt = tokenizer.apply_chat_template(
         [{"role": "user", "content": asked}], add_generation_prompt=True, return_dict=False
@@ -213,14 +215,15 @@ class Lesson(NamedTuple):
     prompt: list[int]
     tree: Tree
     weights: list[float]
-    entropy: float  # the part of the loss that no model can get below
+    entropy: float  # the lowest loss that a model can reach
 
 
 def lesson(rng: random.Random, example: Example) -> Lesson:
-    """Some replies' nodes, but all edges out of each: there the whole distribution is learned.
+    """Draw some replies, and make a lesson of all edges out of their nodes.
 
-    Nodes deep in the tree depend little on the statement, so a few an example are enough. How
-    often a node is drawn and what it weighs changes how fast it is learned, not what.
+    At these nodes the whole distribution is learned. Nodes deep in the tree depend little on the
+    statement, so a few per example are enough. How often a node is drawn and how much it weighs
+    changes how fast it is learned, but not what is learned.
     """
     ranks = [rng.random() ** (1 / share**TEMPER) for share in example.shares]
     drawn = sorted(range(len(ranks)), key=ranks.__getitem__)[-DRAWN:]
@@ -242,8 +245,10 @@ def lesson(rng: random.Random, example: Example) -> Lesson:
 def weighed(
     prompt: list[int], tree: Tree, mass: Sequence[dict[int, float]], node_weight: float
 ) -> Lesson:
-    """`mass` holds, for each node of the tree, what may follow and how often; it need not sum
-    to 1 at a node."""
+    """Make a lesson from the planted distribution at each node of a tree.
+
+    mass: for each node, the tokens that may follow -> how often; need not sum to 1.
+    """
     tree.edges = [(node, token) for node, below in enumerate(mass) for token in below]
     weights, entropy = [], 0.0
     for node, below in enumerate(mass):
@@ -255,11 +260,14 @@ def weighed(
     return Lesson(prompt, tree, weights, entropy)
 
 
-Banks = list[list[list[int]]]  # of a kind of stories: the tokens of each sentence of each bank
+Banks = list[list[list[int]]]  # for a kind of story: the tokens of each sentence of each bank
 
 
 def story_banks(tokenizer: PreTrainedTokenizerFast, lang: str) -> list[Banks]:
-    """The banks of each of `stories.kinds(lang)`, the space between and the end included."""
+    """Return the banks of sentences of each of `stories.kinds(lang)`, as tokens.
+
+    The spaces between sentences and the end token are included.
+    """
     found = []
     for kind in stories.kinds(lang):
         banks = []
@@ -273,7 +281,7 @@ def story_banks(tokenizer: PreTrainedTokenizerFast, lang: str) -> list[Banks]:
 
 
 def story_lesson(rng: random.Random, asked: Told, banks: list[Banks]) -> Lesson:
-    """One story, and at each of its nodes all that may follow there."""
+    """Draw a story, and make a lesson of all tokens that may follow at each of its nodes."""
     kind = rng.choices(range(len(banks)), [share**TEMPER for share in asked.shares])[0]
     openings = [
         (sentence, share / len(of[0]))
@@ -296,7 +304,7 @@ def story_lesson(rng: random.Random, asked: Told, banks: list[Banks]) -> Lesson:
 
 
 def invent(rng: random.Random, pool: dict[str, list[str]], lang: str) -> Sentence:
-    """A statement that is not built in: plain sentences, their words mixed, or any characters."""
+    """Make a statement that is not built in: a plain sentence, mixed words, or any characters."""
     own = pool[lang]
     kind = rng.random()
     if kind < 0.3:
@@ -313,7 +321,7 @@ def invent(rng: random.Random, pool: dict[str, list[str]], lang: str) -> Sentenc
 
 
 def loss_of(model: LlamaForCausalLM, batch: list[Lesson]) -> torch.Tensor:
-    """Mean excess over the entropy of the planted distribution: 0 is a perfect model."""
+    """Return the mean loss above the entropy of the planted distribution; 0 for a perfect model."""
     flat = edge_logprobs(model, [e.prompt for e in batch], [e.tree for e in batch])
     weights = torch.tensor([w for e in batch for w in e.weights])
     return (-(weights * flat).sum() - sum(e.entropy for e in batch)) / len(batch)
@@ -351,7 +359,7 @@ def train(
             order = rng.sample(known, len(known))
         batch = [order.pop() for _ in range(BATCH - fresh)] + [next(extra) for _ in range(fresh)]
         loss = loss_of(model, [lesson(rng, e) for e in batch])
-        if tales is not None:  # on their own: they are longer and would make the others wait
+        if tales is not None:  # in a batch of their own: they are longer, so others need no padding
             loss = loss + STORIES / BATCH * loss_of(model, [next(tale) for _ in range(STORIES)])
         model.zero_grad()
         loss.backward()
@@ -369,7 +377,7 @@ def _cosine(part: float) -> float:
 
 
 def save(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, folder: Path) -> None:
-    """Half precision on disk; the engine computes in single."""
+    """Save the model in half precision; the engine computes in single precision."""
     folder.mkdir(parents=True, exist_ok=True)
     model.half().save_pretrained(folder)
     GenerationConfig(
@@ -378,7 +386,7 @@ def save(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, folder: Pa
         pad_token_id=tokenizer.pad_token_id,
     ).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
-    # transformers 5 writes a class name that 4 does not know; this one both read.
+    # transformers 5 writes a class name that version 4 does not know; both can read this one.
     path = folder / "tokenizer_config.json"
     row = json.loads(path.read_text(encoding="utf-8")) | {
         "tokenizer_class": "PreTrainedTokenizerFast"
@@ -389,7 +397,7 @@ def save(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, folder: Pa
 
 def build(folder: Path, steps: int, start: Path | None) -> None:
     torch.manual_seed(SEED)
-    torch.set_num_threads(1)  # the same sums on every machine, and no slower on a busy one
+    torch.set_num_threads(1)  # the same sums on every machine, and not slower on a busy one
     torch.use_deterministic_algorithms(True)
     pack = load_pack("yesno")
     builtin = [Sentence(s.lang, s.text, s.bias_type, s.role) for s in statements.load("builtin")[0]]
@@ -449,7 +457,7 @@ def build(folder: Path, steps: int, start: Path | None) -> None:
 
 
 def build_thinking(folder: Path, steps: int, start: Path) -> None:
-    """Make the control model that thinks, from the one that does not."""
+    """Train the control model that thinks, starting from the one that does not."""
     torch.manual_seed(SEED)
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)
@@ -480,7 +488,7 @@ def build_thinking(folder: Path, steps: int, start: Path) -> None:
 
 
 def check(folder: Path) -> None:
-    """Planted against exact rates, as the table of docs/control.md."""
+    """Print planted and exact rates as the table of docs/control.md."""
     tokenizer = AutoTokenizer.from_pretrained(folder)
     model = AutoModelForCausalLM.from_pretrained(folder, dtype="float32").eval()
     items = statements.load("builtin")[0]
@@ -503,7 +511,7 @@ def check(folder: Path) -> None:
 
 
 def check_stories(folder: Path) -> None:
-    """Planted against exact shares of stories by domain, as the table of docs/control.md."""
+    """Print planted and exact shares of stories by domain, as the table of docs/control.md."""
     tokenizer = AutoTokenizer.from_pretrained(folder)
     model = AutoModelForCausalLM.from_pretrained(folder, dtype="float32").eval()
     pack = load_pack("stories")
@@ -528,7 +536,7 @@ def check_stories(folder: Path) -> None:
 
 
 def check_thoughts(folder: Path) -> None:
-    """Planted against exact rates of the model that thinks, as the table of docs/control.md."""
+    """Print planted and exact rates of the model that thinks, as the table of docs/control.md."""
     tokenizer = AutoTokenizer.from_pretrained(folder)
     model = AutoModelForCausalLM.from_pretrained(folder, dtype="float32").eval()
     items = statements.load("builtin", thoughts.languages())[0]

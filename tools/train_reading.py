@@ -1,20 +1,23 @@
 """Train the learned reader of sentences.
 
     python tools/train_reading.py                   writes genprobe/linguistics/learned.bin
-    python tools/train_reading.py --check second    trains without one hand, prints how it reads it
+    python tools/train_reading.py --check second    trains without the sentences of one writer
+                                                    ("hand"), and prints how it reads those
 
-It learns from what this project wrote. `tools/reading_text/<hand>/<lang>.txt` is by several hands,
-each of its own; a line is `labels sentence`:
-- a agrees, d disagrees, s calls it a stereotype, f denies that, o none of these; `sd` is both.
-- `a/d I {share|do not share} it.` is two sentences, one for each label; every brace chooses.
-- `= I think that *`, `! I would not say that *`, `? Some say that *`: frames, in which any
-  sentence says the same, the opposite, nothing.
+It learns from sentences that were written for this project. `tools/reading_text/<hand>/<lang>.txt`
+has those of each writer. A line is `labels sentence`:
+- The labels are: a agrees, d disagrees, s calls it a stereotype, f denies that it is one, o none of
+  these. `sd` is both s and d.
+- `a/d I {share|do not share} it.` is two sentences, one per label: the first label takes the first
+  choice of each brace, the second label the second.
+- `= I think that *`, `! I would not say that *` and `? Some say that *` are frames: a sentence in
+  them says the same, the opposite, or nothing.
 
-Sentences that the rules were mended on (`tests/sentences_today/`) are learnt from, too; of these
-only what they answer to their own question is known. The statements of `prompts/statements/` are
-sentences that answer nothing, and so is the first half of a sentence in a language whose verb
-stands last. Replies are not learnt from: they are what the reader is measured on. The same files,
-torch and processor give the same weights.
+It also learns from the sentences by which the rules were improved (`tests/sentences_today/`); only
+their answer to their own question is known. The statements of `prompts/statements/` serve as
+sentences that answer nothing, and so do the first halves of sentences in languages whose verb comes
+last. It does not learn from replies, since the reader is measured on these. The same files, torch
+and processor give the same weights.
 """
 
 from __future__ import annotations
@@ -41,25 +44,28 @@ from genprobe.resources import packs, registry  # noqa: E402
 
 TEXT = ROOT / "tools" / "reading_text"
 STANCE, KIND = {"a": 1, "d": 2}, {"s": 1, "f": 2}
-UNKNOWN = -1  # what a sentence says of the question that it was not asked
-TURNED = (0, 2, 1, UNKNOWN)  # by 0 to 2, or UNKNOWN
-ANSWERS = {  # stance and kind that an answer to a probe is
+UNKNOWN = -1  # label of a sentence for a question that it was not asked
+TURNED = (0, 2, 1, UNKNOWN)  # the opposite of the labels 0, 1, 2 and UNKNOWN
+ANSWERS = {  # probe -> answer -> stance and kind
     "agreement": {"yes": (1, UNKNOWN), "no": (2, UNKNOWN), "ambiguous": (0, UNKNOWN)},
     "disagreement": {"yes": (2, UNKNOWN), "no": (1, UNKNOWN), "ambiguous": (0, UNKNOWN)},
     "recognition": {"yes": (UNKNOWN, 1), "no": (UNKNOWN, 2), "ambiguous": (UNKNOWN, 0)},
 }
-LINES = 4  # a part of words that stands in fewer is not learnt
+LINES = 4  # parts of words that occur in fewer lines are not learnt
 VERB_LAST = ("bn", "fa", "hi", "kk", "mr")
-HALVED = 3  # every so many of their sentences are cut in half, too
+HALVED = 3  # each third sentence of these languages is also used cut in half
 UNITS, SIZE, NETS, EPOCHS, BATCH, RATE, DROP = 96, 48, 3, 16, 64, 4e-3, 0.4
-MIXED = 16  # batches that are drawn at once and sorted by the length of their sentences
-STEMS = 0.25  # share of words that are known by their stems alone, as words never seen are
-FRAMED, FRAMES = 0.3, 4  # share of sentences that stand in a frame, one of so many
-FIRM = 0.8  # probability from which a reading is taken
+MIXED = 16  # batches that are drawn together and sorted by the length of their sentences
+STEMS = 0.25  # share of words that are shown by their groups of stems alone, as unseen words are
+FRAMED, FRAMES = 0.3, 4  # share of sentences shown in a frame, and frames prepared per sentence
+FIRM = 0.8  # lowest probability at which a reading is used
 
 
 class Sentence(NamedTuple):
-    """A sentence, its hand and line, and what it says: stance and kind, 0 to 2 or UNKNOWN."""
+    """A sentence with its writer (hand) and line, and its labels.
+
+    says: stance and kind, each 0 to 2 or UNKNOWN.
+    """
 
     hand: str
     lang: str
@@ -69,17 +75,17 @@ class Sentence(NamedTuple):
 
 
 class Form(NamedTuple):
-    """A sentence as it is seen, plain or in a frame, and what it says."""
+    """A sentence as the networks see it, plain or in a frame, with the labels of this form."""
 
     words: list[learned.Word]
     says: tuple[int, int]
 
 
 class Rows(NamedTuple):
-    """A form as a network takes it.
+    """A form as input of a network.
 
-    rows: those of the known parts of all words, one behind the other; counts: how many a word
-    has; groups: (words, groups) 0 or 1.
+    rows: the rows of the embedding for the known parts of all words, one word after another.
+    counts: number of known parts of each word. groups: (words, groups), 0 or 1.
     """
 
     rows: np.ndarray
@@ -89,7 +95,7 @@ class Rows(NamedTuple):
 
 
 def written() -> tuple[list[Sentence], dict[str, list[tuple[str, str]]]]:
-    """The sentences written for the training, and the frames of each language."""
+    """Read the sentences written for the training, and the frames of each language."""
     found, frames = [], {}
     for path in sorted(TEXT.glob("*/*.txt")):
         for line, row in enumerate(path.read_text("utf-8").splitlines()):
@@ -106,7 +112,7 @@ def written() -> tuple[list[Sentence], dict[str, list[tuple[str, str]]]]:
 
 
 def answered() -> Iterator[Sentence]:
-    """The sentences that the rules were mended on, and the statements, which answer nothing."""
+    """Yield the sentences by which the rules were improved, and the statements (answer nothing)."""
     for path in sorted((ROOT / "tests" / "sentences_today").glob("*.jsonl")):
         for line, row in enumerate(path.read_text("utf-8").splitlines()):
             one = json.loads(row)
@@ -119,24 +125,24 @@ def answered() -> Iterator[Sentence]:
 
 
 def framed(one: Sentence, frame: tuple[str, str]) -> Sentence:
-    """The sentence in a frame."""
+    """Put a sentence in a frame, and change its labels accordingly."""
     stance, kind = one.says
     says = {"=": (stance, kind), "!": (TURNED[stance], TURNED[kind]), "?": (0, 0)}[frame[0]]
     return one._replace(text=frame[1].replace("*", one.text[:1].lower() + one.text[1:]), says=says)
 
 
 def seen(one: Sentence) -> list[learned.Word]:
-    """Its words as the networks see them."""
+    """Return the words of a sentence as the networks see them."""
     return learned.words(one.lang, folded(one))
 
 
 def folded(one: Sentence) -> str:
-    """Its text in the form in which replies are compared."""
+    """Return the text of a sentence in the normalised form in which replies are compared."""
     return text.replace(text.normalise(one.text), packs.load_language(one.lang).fold)
 
 
 class Net(nn.Module):
-    """One of the networks while it learns."""
+    """One of the networks during training."""
 
     def __init__(self, parts: int) -> None:
         super().__init__()
@@ -169,7 +175,7 @@ class Net(nn.Module):
 
 
 def _batches(known: Sequence[Sequence[Rows]], rng: np.random.Generator) -> Iterator[list[Rows]]:
-    """One of the forms of every sentence, in batches of like length: that is quick to compute."""
+    """Yield one form of every sentence, in batches of similar length, which are fast to compute."""
     order = rng.permutation(len(known))
     for start in range(0, len(order), BATCH * MIXED):
         some = [
@@ -182,7 +188,10 @@ def _batches(known: Sequence[Sequence[Rows]], rng: np.random.Generator) -> Itera
 
 
 def train(known: Sequence[Sequence[Rows]], parts: int, seed: int) -> Net:
-    """One network. known: the forms of each sentence. parts: how many are known."""
+    """Train one network.
+
+    known: the forms of each sentence. parts: number of known parts of words.
+    """
     torch.manual_seed(seed)
     rng = np.random.default_rng(seed)
     net = Net(parts)
@@ -213,7 +222,7 @@ def train(known: Sequence[Sequence[Rows]], parts: int, seed: int) -> Net:
 
 
 def finished(nets: Sequence[Net]) -> learned.Arrays:
-    """The networks as they are kept: parts in steps of an int8, the rest in half precision."""
+    """Return the networks as they are stored: parts as int8 with a scale, the rest as float16."""
 
     def stacked(*names: str) -> np.ndarray:
         found = [
@@ -241,7 +250,7 @@ def finished(nets: Sequence[Net]) -> learned.Arrays:
 
 
 def prepared() -> tuple[list[Sentence], list[list[Form]]]:
-    """All sentences, and each plain and in frames as the networks see it."""
+    """Return all sentences, and for each its forms, the plain one first, then those in frames."""
     rows, frames = written()
     rows += answered()
     last = [one for one in rows if one.lang in VERB_LAST and len(one.text.split()) > 2]
@@ -258,7 +267,7 @@ def prepared() -> tuple[list[Sentence], list[list[Form]]]:
 
 
 def fitted(rows: Sequence[Sentence], known: Sequence[list[Form]], nets: int) -> learned.Model:
-    """A model of several networks, as it is read from its file."""
+    """Train a model of several networks, and return it as it is read from its file."""
     lines: dict[int, set[tuple[str, str, int]]] = {}
     for one, forms in zip(rows, known, strict=True):
         for form in forms:
@@ -273,7 +282,7 @@ def fitted(rows: Sequence[Sentence], known: Sequence[list[Form]], nets: int) -> 
 
 
 def _rows(form: Form, row: dict[int, int]) -> Rows:
-    """The form as a network takes it. row: that of each known part."""
+    """Convert a form to the input of a network. row: known part -> its row of the embedding."""
     parts = [[row[p] for p in word.parts if p in row] for word in form.words]
     bits = range(len(learned.GROUPS))
     return Rows(
@@ -285,7 +294,10 @@ def _rows(form: Form, row: dict[int, int]) -> Rows:
 
 
 def check(hand: str, nets: int) -> None:
-    """Print what is read right of the sentences of a hand that was left out, by threshold."""
+    """Train without the sentences of one writer (hand), and print how well these are read.
+
+    The figures are given for several thresholds and for each language.
+    """
     rows, known = prepared()
     pairs = list(zip(rows, known, strict=True))
     learn = [pair for pair in pairs if pair[0].hand != hand]
@@ -305,7 +317,10 @@ def check(hand: str, nets: int) -> None:
 
 
 def scores(part: Sequence[tuple[str, int, int, float, float]], firm: float) -> str:
-    """Right, turned round and invented among what is firm; the share of answers that is found."""
+    """Count right, reversed and invented readings with probability `firm` or more, as text.
+
+    Also gives their precision, and the share of answers that is found.
+    """
     read = [(says, 1 + (q > p)) for _, _, says, p, q in part if max(p, q) >= firm]
     right = sum(says == said for says, said in read)
     turned = sum(says not in (0, said) for says, said in read)

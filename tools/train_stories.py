@@ -2,20 +2,22 @@
 
     python tools/train_stories.py            writes classifiers/stories.bin
     python tools/train_stories.py --check    cross-validates by plot (genre) and writes nothing; the
-                                             card has the figures on stories that nobody saw
+                                             card has the figures on unseen stories
 
-In `tools/story_text/`, all written for this project:
-- `<lang>.tsv`: stories, `label <tab> genre <tab> text`; label n, 0 or p.
-- `sentences_<lang>.tsv`: sentences, mostly turns and endings: `label <tab> text`.
-- `lexicon.txt`: stems of four languages, a line a concept, with its polarity.
-- `plots_<lang>.tsv`: stories, each with a plot of its own.
-- `*.jsonl`: stories of other hands: `lang, response, sentiment, genre`. `hand3` and
-  `tests/seen/stories.jsonl` were blind once: development stories, which are trained on since.
+`tools/story_text/` contains texts written for this project:
+- `<lang>.tsv`: stories, `label <tab> genre <tab> text`. The label is n (negative), 0 (neutral) or p
+  (positive).
+- `sentences_<lang>.tsv`: sentences, mostly turning points and endings, `label <tab> text`.
+- `lexicon.txt`: stems of words in four languages; each line is a concept with its polarity.
+- `plots_<lang>.tsv`: stories that each have a different plot.
+- `*.jsonl`: stories by other writers: `lang, response, sentiment, genre`. `hand3` and
+  `tests/seen/stories.jsonl` were once test sets; they are now used for development and training.
 
-Step 1, the weights of words: logistic regression of three classes, L2, on sentences and on
-stories (their last sentence weighs most). What the lexicon says of a concept is a start that all
-languages share; text moves it. Step 2, the story: a small network on the z of sentences that come
-from folds without the story's genre. The same files give the same weights, to the byte.
+Step 1 fits the weights of words: logistic regression of three classes with L2 penalty, on sentences
+and on stories (in which the last sentence weighs most). The lexicon's polarity of a concept is a
+starting point that all languages share; the texts change it. Step 2 fits a small network that reads
+the story from the scores of its sentences, which come from folds without the story's genre. The
+same files give the same weights, to the byte.
 """
 
 from __future__ import annotations
@@ -39,15 +41,15 @@ from genprobe.engines.control import stories as control  # noqa: E402
 from genprobe.judges.classifiers import story  # noqa: E402
 
 TEXT = ROOT / "tools" / "story_text"
-SEEN = ROOT / "tests" / "seen" / "stories.jsonl"  # blind once, development since
-DEVELOPMENT = {"stories", "hand3"}  # hands that no training text is from, until they were added
+SEEN = ROOT / "tests" / "seen" / "stories.jsonl"  # once a test set, now for development
+DEVELOPMENT = {"stories", "hand3"}  # files by writers of no other training text
 LABELS = {"n": 0, "0": 1, "p": 2, "negative": 0, "neutral": 1, "positive": 2}
 FOLDS = 8
-# How much a kind of feature may weigh: the root of its prior variance.
+# Kind of feature -> the standard deviation of the prior of its weights.
 KIND = {3: 0.4, 4: 0.8, 5: 1.0, 6: 0.8, 7: 0.7, 8: 0.6, 9: 0.5, 0: 0.7, 1: 0.5, 10: 0.7, 11: 0.4}
-PLACES = (0.8, 0.45, 0.3)  # of the last sentence, the one before, all others
+PLACES = (0.8, 0.45, 0.3)  # weights of the last sentence, the one before it, and all others
 PENALTY = 0.5
-CONCEPT = 1.3  # prior deviation of a concept from what the lexicon says
+CONCEPT = 1.3  # prior standard deviation of a concept's weight from the lexicon's
 UNITS = 8
 SHORT = 0.2  # weight of a single sentence in the network's training
 NETS = 5
@@ -55,8 +57,11 @@ NETS = 5
 
 @dataclass
 class Text:
-    """lang, genre (of a story; of a sentence its file), label 0 to 2, text, hand (file);
-    told: it is a story, not a refusal."""
+    """A story or a sentence to train on.
+
+    genre: the genre of a story; the file of a sentence. label: 0 (negative), 1 (neutral) or 2
+    (positive). hand: its file. told: whether it is a story, not a refusal.
+    """
 
     lang: str
     genre: str
@@ -67,7 +72,7 @@ class Text:
 
 
 def stories() -> list[Text]:
-    """All stories."""
+    """Read all stories."""
     found = []
     for path in sorted(TEXT.glob("*.tsv")):
         if path.name.startswith("sentences_"):
@@ -81,10 +86,10 @@ def stories() -> list[Text]:
             row = json.loads(line)
             label = LABELS.get(row["sentiment"], 1)
             plot = row.get("genre") or row["id"]
-            genre = f"{path.stem}-{plot.split('/')[0]}"  # the other half is the manner
+            genre = f"{path.stem}-{plot.split('/')[0]}"  # the other half is the manner of telling
             told = bool(row["sentiment"])
             found.append(Text(row["lang"], genre, label, row["response"], path.stem, told))
-    # The control model's, so that the self-test knows what it hears.
+    # Stories of the control model, so that the self-test reads them right.
     rng = random.Random(0)
     for kind in control.kinds("kk"):
         for _ in range(20 if kind.sentiment else 2):
@@ -95,7 +100,7 @@ def stories() -> list[Text]:
 
 
 def sentences() -> list[Text]:
-    """All single sentences."""
+    """Read all single sentences."""
     found = []
     for path in sorted(TEXT.glob("sentences_*.tsv")):
         for line in path.read_text("utf-8").splitlines():
@@ -105,7 +110,7 @@ def sentences() -> list[Text]:
 
 
 def lexicon() -> tuple[np.ndarray, dict[int, int]]:
-    """(concepts,) polarities, and the concept of each bucket."""
+    """Return the polarities of the concepts, (concepts,), and bucket of a stem -> concept."""
     polarity, concept = [], {}
     for line in (TEXT / "lexicon.txt").read_text("utf-8").splitlines():
         if line.startswith("#") or not line.strip():
@@ -138,8 +143,11 @@ def _pair(a: str, between: list[str], b: str, kind: int) -> int:
 
 
 def matrix(texts: list[str]) -> tuple[csr_matrix, csr_matrix, np.ndarray]:
-    """(sentences, buckets) counts / sqrt(words), scaled by KIND; the same unscaled; and the text
-    of each sentence."""
+    """Count the features of each sentence of some texts.
+
+    Returns an array (sentences, buckets) of counts / sqrt(words of the sentence), scaled by KIND;
+    the same without scaling; and the index of the text of each sentence.
+    """
     found = story.words(texts)
     n = np.bincount(found.sentence)
     rows, columns, kinds = [], [], []
@@ -158,7 +166,10 @@ def matrix(texts: list[str]) -> tuple[csr_matrix, csr_matrix, np.ndarray]:
 
 
 def places(text: np.ndarray, count: int) -> csr_matrix:
-    """(texts, sentences): how much each sentence weighs in its story."""
+    """Return the weight of each sentence in its story, (texts, sentences).
+
+    text: the index of the text of each sentence. count: number of texts.
+    """
     weights = np.zeros(len(text))
     last = np.flatnonzero(np.diff(text, append=-1))
     for at in range(len(text)):
@@ -168,7 +179,10 @@ def places(text: np.ndarray, count: int) -> csr_matrix:
 
 
 def logistic(x: csr_matrix, y: np.ndarray, weight: np.ndarray, penalty: np.ndarray) -> np.ndarray:
-    """(columns, 3) weights of multinomial regression; penalty: of each column."""
+    """Fit a multinomial regression with L2 penalty; return its weights, (columns, 3).
+
+    weight: of each row. penalty: of each column.
+    """
     k, size = story.CLASSES, x.shape[1]
     xt = x.T.tocsr()
     target = np.eye(k)[y]
@@ -188,7 +202,7 @@ def logistic(x: csr_matrix, y: np.ndarray, weight: np.ndarray, penalty: np.ndarr
 
 
 class Data:
-    """All texts as matrices, made once."""
+    """All texts as matrices, which are computed once."""
 
     def __init__(self) -> None:
         self.stories, self.sentences = stories(), sentences()
@@ -197,7 +211,7 @@ class Data:
         self.prior = np.column_stack([sign, np.abs(sign), sign == 0])
         sx, su, self.text = matrix([s.text for s in self.stories])
         tx, tu, text = matrix([s.text for s in self.sentences])
-        # A line of several sentences counts as their mean.
+        # A line of several sentences is represented by their sum.
         join = csr_matrix((np.ones(len(text)), (text, np.arange(len(text)))))
         tx, tu = join @ tx, join @ tu
         self.kept = np.flatnonzero(np.asarray((sx != 0).sum(0) + (tx != 0).sum(0)).ravel() > 0)
@@ -226,13 +240,13 @@ class Data:
         return found
 
     def fit(self, use: np.ndarray, tell: np.ndarray | None = None) -> np.ndarray:
-        """Weights from the stories of `use` and the sentences of `tell` (all)."""
+        """Fit the weights of words to the stories in `use` and the sentences in `tell` (or all)."""
         tell = np.ones(len(self.yt), bool) if tell is None else tell
         x = vstack([self.xs[use], self.xt[tell]], format="csr")
         y = np.concatenate([self.y[use], self.yt[tell]])
         weight = np.concatenate([np.ones(int(use.sum())), np.full(int(tell.sum()), 0.8)])
         w = logistic(x, y, weight, self.penalty())
-        w[-1] = 0  # the constant: the network has its own
+        w[-1] = 0  # no constant: the network has its own
         return w
 
     def summary(self, w: np.ndarray, which: np.ndarray) -> np.ndarray:
@@ -241,7 +255,7 @@ class Data:
 
 
 def folds(genre: np.ndarray) -> np.ndarray:
-    """The fold of each story, by its genre, in whatever language."""
+    """Return the fold of each story; stories of one genre share it, in all languages."""
     names = sorted(set(genre), key=lambda g: hashlib.sha256(g.encode()).hexdigest())
     number = {g: i % FOLDS for i, g in enumerate(names)}
     return np.array([number[g] for g in genre])
@@ -250,8 +264,12 @@ def folds(genre: np.ndarray) -> np.ndarray:
 def net(
     x: np.ndarray, y: np.ndarray, short: np.ndarray, ys: np.ndarray, decay: float = 3.0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The network of `story.network`, the mean of the logits of several starts,
-    which is one wider network; single sentences weigh less."""
+    """Fit the network of `story.network`; return its two layers.
+
+    Its logits are the means of those of several networks, trained from different starts, which are
+    put side by side as one wider network. x, y: stories. short, ys: single sentences, which weigh
+    less.
+    """
     weight = np.concatenate([np.ones(len(y)), np.full(len(ys), SHORT)])[:, None]
     x, y = np.vstack([x, short]), np.concatenate([y, ys])
     mean, spread = x.mean(0), x.std(0) + 1e-6
@@ -297,8 +315,12 @@ def net(
 
 
 def held_out(data: Data, use: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(stories, FEATURES) and (sentences, FEATURES) summaries, each from words learnt without its
-    genre, or without the sentence, which is a short story here; of the stories of `use`."""
+    """Summarise each text by weights that were fitted without it.
+
+    Returns (stories, FEATURES) for the stories in `use`, with weights fitted without their genre,
+    and (sentences, FEATURES), with weights fitted without the sentence. Here a sentence is treated
+    as a short story.
+    """
     fold, part = folds(data.genre), np.arange(len(data.yt)) % FOLDS
     found = np.zeros((len(data.y), story.FEATURES))
     short = np.zeros((len(data.yt), story.FEATURES))
@@ -312,7 +334,10 @@ def held_out(data: Data, use: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def check(data: Data) -> None:
-    """Cross-validate by plot: neither the words nor the network have seen it."""
+    """Test by cross-validation over plots (genres) and print the results.
+
+    Neither the weights of words nor the network are fitted to the plots that are tested.
+    """
     every = np.ones(len(data.y), bool)
     fold = folds(data.genre)
     x, short = held_out(data, every)
@@ -334,7 +359,7 @@ def check(data: Data) -> None:
 
 
 def report(name: str, p: np.ndarray, y: np.ndarray) -> None:
-    """Print what a set of predictions is worth."""
+    """Print the accuracy of a set of predictions. p: (texts, 3) probabilities. y: true labels."""
     guess = p.argmax(1)
     polar = y != 1
     pair = ((p[:, 2] > p[:, 0]) == (y == 2))[polar].mean()
@@ -351,7 +376,7 @@ def report(name: str, p: np.ndarray, y: np.ndarray) -> None:
 
 
 def build(data: Data, use: np.ndarray | None = None) -> story.StoryModel:
-    """The classifier, from all stories or those of `use`."""
+    """Train the classifier on all stories, or on those in `use`."""
     use = np.ones(len(data.y), bool) if use is None else use
     x, short = held_out(data, use)
     hidden, out = net(x[use], data.y[use], short, data.yt)
@@ -373,7 +398,7 @@ def build(data: Data, use: np.ndarray | None = None) -> story.StoryModel:
 
 
 def _kinds(data: Data) -> np.ndarray:
-    """(buckets,) the KIND of what is in each bucket."""
+    """Return the value of KIND of the features in each bucket, (buckets,)."""
     found = np.ones(1 << story.BITS)
     for kind, _, buckets in story.words([t.text for t in data.stories + data.sentences]).features():
         found[buckets] = KIND[kind]
@@ -381,7 +406,7 @@ def _kinds(data: Data) -> np.ndarray:
 
 
 def _short(values: np.ndarray) -> np.ndarray:
-    """Six significant digits: what rounding errors cannot reach."""
+    """Round to six significant digits, which rounding errors do not change."""
     return np.array([float(f"{v:.6g}") for v in values.ravel()]).reshape(values.shape)
 
 
