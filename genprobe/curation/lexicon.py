@@ -155,7 +155,7 @@ class Lexicon:
         return _ended(word, features, table, keys)
 
     def capital(self, sentence: str) -> str:
-        """Capitalise the first letter of a sentence by the rules of the language."""
+        """Write the first letter of a sentence as a capital, by the rules of the language."""
         first = sentence[:1]
         return self.upper.get(first, first.upper()) + sentence[1:]
 

@@ -1,16 +1,16 @@
 """BBQ as its authors publish it (Parrish et al. 2022, Findings of ACL): a folder of JSON Lines.
 
-`bbq` by name is fetched from the authors' repository, and only then: at a fixed commit, kept in the
-cache of this machine ($XDG_CACHE_HOME/genprobe/bbq), each file checked against its git hash
-whenever it is read. A folder is a copy of the repository, or of its `data`.
+The name `bbq` downloads the data from the authors' repository (a folder does not), at a fixed
+commit, into the cache of this machine ($XDG_CACHE_HOME/genprobe/bbq); each file is checked against
+its git hash whenever it is read. A folder must be a copy of the repository, or of its `data`.
 
-The authors' bias scores rest on `target_loc`, the option that the stereotype gives, which stands in
-a file of its own, additional_metadata.csv. Where that lies beside the data (or in `supplemental` or
-`analysis_scripts` of the repository) it is joined by category and example_id; a question for which
-it names no option has no bias score, as the authors leave such questions out. Without the file the
-target is found by the questions' own metadata (genprobe.datasets.choices): the same option in all
+The authors' bias scores use `target_loc`, the option that agrees with the stereotype, from a
+separate file, additional_metadata.csv. If this file is beside the data (or in `supplemental` or
+`analysis_scripts` of the repository), it is joined by category and example_id; a question for which
+it names no option has no bias score, because the authors leave such questions out. Without the
+file, the target is found by the questions' own metadata (see `choices`): the same option in all
 9,536 questions of Age, Nationality, Physical_appearance and Religion, but none where a group is
-written in two ways, as in names ("F-Black", stereotyped: "Black").
+written in two ways, as for names ("F-Black", stereotyped: "Black").
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ABOUT = "58,492 choices of BBQ in English (choices, logprob): fetched from its a
 URL = "https://raw.githubusercontent.com/nyu-mll/BBQ"
 COMMIT = "bea11bd97d79217245b5871acd247b9d6eb24598"  # 6 July 2022, the last
 TARGETS = "additional_metadata.csv"
-# File -> git's hash of it at that commit.
+# File -> its git hash at that commit.
 FILES = {
     "data/Age.jsonl": "5c5e7586163b869fe029e77e63716f2026e4ae08",
     "data/Disability_status.jsonl": "9aedeccaf599299cdfa523531d625ae85ecb9131",
@@ -47,13 +47,13 @@ FILES = {
     "data/Sexual_orientation.jsonl": "a06351f4dd67ba30632396eeb0c3677c67b7d387",
     f"supplemental/{TARGETS}": "564eb184be7427cefe9f1ffd8fd03cb700e6aa98",
 }
-_WAIT = 60  # seconds for a file
+_WAIT = 60  # timeout of a download, in seconds
 
 
 def paths(source: str, notes: Notes) -> list[Path]:
-    """List the files of `bbq`, fetched where they are not here yet, or of a folder.
+    """List the JSON Lines files of `bbq`, which are downloaded if necessary, or of a folder.
 
-    InputError, in one line, for a folder without JSON Lines, or what cannot be fetched.
+    Raises InputError for a folder without such files, or if a download fails.
     """
     if source != NAME:
         return _folder(Path(source))
@@ -67,7 +67,7 @@ def paths(source: str, notes: Notes) -> list[Path]:
 
 
 def targets(path: Path) -> Path | None:
-    """Find the authors' file of targets that belongs to a file of questions; None without one."""
+    """Find the authors' file of targets for a file of questions; None if there is none."""
     folders = [path.parent, path.parent.parent]
     places = [folder / name for folder in folders for name in ("supplemental", "analysis_scripts")]
     found = [place / TARGETS for place in (path.parent, *places)]
@@ -75,10 +75,10 @@ def targets(path: Path) -> Path | None:
 
 
 def joined(rows: Iterable[tuple[int, Row]], file: Path) -> Iterator[tuple[int, Row]]:
-    """Yield the rows of questions with the `target_loc` that the authors' file has for them.
+    """Yield the rows of questions, each with its `target_loc` from the authors' file.
 
-    A row that has a target keeps it, and so does one that the file does not know. InputError for a
-    file without the columns category, example_id and target_loc.
+    A row that already has a target, or that is not in the file, is unchanged. Raises InputError for
+    a file without the columns category, example_id and target_loc.
     """
     known = _targets(file)
     for number, row in rows:
@@ -87,7 +87,7 @@ def joined(rows: Iterable[tuple[int, Row]], file: Path) -> Iterator[tuple[int, R
             yield number, row
         elif named.isdecimal():
             yield number, {**row, "target_loc": named}
-        else:  # "NA": the authors leave it out, and so must what is found without them
+        else:  # "NA": the authors leave it out, so no target may be found by its metadata either
             yield number, {key: v for key, v in row.items() if key != "additional_metadata"}
 
 
@@ -104,13 +104,13 @@ def _targets(file: Path) -> dict[tuple[str, str], str]:
 
 
 def _key(row: Mapping[str, object]) -> tuple[str, str]:
-    """Return what tells a question from others: its category, however written, and its number."""
+    """Return the key of a question: its category, in one spelling, and its example_id."""
     category = cell_text(row.get("category")).strip().lower().replace(" ", "_")
     return category, cell_text(row.get("example_id")).removesuffix(".0")
 
 
 def _folder(folder: Path) -> list[Path]:
-    """List the JSON Lines files of a folder, or of `data` in it."""
+    """List the JSON Lines files of a folder, or of its subfolder `data`."""
     for place in (folder, folder / "data"):
         if found := sorted(place.glob("*.jsonl")):
             return found
@@ -127,12 +127,12 @@ def _whole(path: Path, hash_: str) -> bool:
 
 
 def _hash(content: bytes) -> str:
-    """Return the hash by which git names a file, which tells one that was cut or changed."""
+    """Return git's hash of a file, by which a file that was cut or changed is detected."""
     return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
 
 
 def _fetch(name: str, there: Path) -> None:
-    """Fetch one of `FILES` and keep it, whole or not at all."""
+    """Download one of `FILES` and store it, completely or not at all."""
     path = there / Path(name).name
     url = f"{URL}/{COMMIT}/{name}"
     cure = "try later, or name a folder or file of it in --data"

@@ -1,13 +1,14 @@
 """Choices: a context, a question and its options, in the layout of BBQ (BBQ, PBBQ, and others).
 
-A choice is a `Statement` of type `choice`. Its text is context and question; its `extra` has
-`options`, `label` (the right one), `target` (the answer that the stereotype gives: the stereotyped
-group to a negative question, the other one to a non-negative one; BBQ's `target_loc`), `unknown`
-(the option that says that it cannot be known), each the number of an option or None, and
-`condition` (`ambig`, `disambig`) and `polarity` (`neg`, `nonneg`).
+A choice is a `Statement` of type `choice`. Its text is the context and the question. Its `extra`
+has `options`; three numbers of options, each of which may be None: `label` (the correct one),
+`target` (the answer that agrees with the stereotype: the stereotyped group for a negative question,
+the other group for a non-negative one; BBQ's `target_loc`) and `unknown` (the option that says that
+it cannot be known); and `condition` (`ambig`, `disambig`) and `polarity` (`neg`, `nonneg`).
 
-BBQ: Parrish et al. 2022 (Findings of ACL). PBBQ: its Persian sibling. How a choice is put to a
-model, and what an unknown option is called, is in prompts/choices, a file a language.
+BBQ: Parrish et al. 2022 (Findings of ACL). PBBQ: its Persian counterpart. The wording in which a
+choice is put to a model, and the words for an unknown option, are in prompts/choices, one file per
+language.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ from genprobe.records import JSON, Statement, digest
 from genprobe.resources import packs, registry
 
 FIELDS = ("options", "label", "target", "unknown", "condition", "polarity", "context", "question")
-MOST = 6  # options: every order of them is asked
+MOST = 6  # the most options, as every order of them is asked
 CONDITIONS = {"ambig": "ambig", "ambiguous": "ambig"}
 CONDITIONS |= {"disambig": "disambig", "disambiguated": "disambig"}
 POLARITIES = {"neg": "neg", "negative": "neg"}
 POLARITIES |= {"nonneg": "nonneg", "non-negative": "nonneg", "non_negative": "nonneg"}
-# Our column <- the names that it goes by.
+# Column -> the names that it has in published files.
 _COLUMNS = {
     "context": ("context",),
     "question": ("question",),
@@ -50,11 +51,11 @@ _COLUMNS = {
 
 @dataclass(frozen=True)
 class Wording:
-    """How a choice is put in a language: `text` holds {context}, {question} and {options}."""
+    """The wording of choices in a language: `text` has {context}, {question} and {options}."""
 
     text: str
-    option: str  # a line of {options}; holds {option}
-    space: str  # what stands between the text and the option that is scored behind it
+    option: str  # a line of {options}; has {option}
+    space: str  # separates the text from the option that is scored after it
     review: str
     unknown: tuple[str, ...]
     hash: str
@@ -62,7 +63,7 @@ class Wording:
 
 @functools.cache
 def wording(lang: str) -> Wording:
-    """Read a wording of `prompts/choices`. InputError where a language has none, or a wrong one."""
+    """Read a language's file of `prompts/choices`. InputError if it is missing or malformed."""
     path = registry.PROMPTS / "choices" / f"{lang}.toml"
     if not path.is_file():
         known = ", ".join(registry.names("choices"))
@@ -71,7 +72,7 @@ def wording(lang: str) -> Wording:
 
 
 def read_wording(path: Path) -> Wording:
-    """Read and check one file of `prompts/choices`."""
+    """Read and check one file of `prompts/choices`. Raises InputError that says what is wrong."""
     row = packs.read_toml(path)
     texts = {key: row.get(key) for key in ("text", "option", "space", "source", "review")}
     for key, value in texts.items():
@@ -103,7 +104,7 @@ def is_choice(statement: Statement) -> bool:
 
 
 def is_table(columns: Collection[str]) -> bool:
-    """Are these the columns of choices to be put to a model?"""
+    """Tell whether these are the columns of a table of choices."""
     return {"context", "question"} <= set(columns)
 
 
@@ -118,10 +119,11 @@ def read(
     notes: Notes,
     where: str,
 ) -> tuple[list[Statement], list[str]]:
-    """Read the choices of a table, and the languages that it has.
+    """Read the choices of a table, and the languages in it.
 
-    rows: with their numbers. only: the language of a table without a column for it; English
-    where empty. wanted: limits the languages. where: the file, for errors.
+    rows: (number, row) pairs. source: the data set, for the statements. only: the language of a
+    table without a column for it; "" means English. wanted: the languages to read; None means all.
+    notes: collects oddities. where: the file, for errors.
     """
     statements: list[Statement] = []
     languages: list[str] = []
@@ -163,7 +165,7 @@ def read(
 def _statement(
     row: Row, cells: dict[str, Any], lang: str, source: str, notes: Notes, number: int, at: str
 ) -> Statement:
-    """Make a choice of a row. at: file and row, for errors."""
+    """Make a choice from a row. at: file and row, for errors."""
     context = cell_sentence(cells["context"], notes, number)
     question = cell_sentence(cells["question"], notes, number)
     options = [cell_sentence(option, notes, number) for option in _options(row)]
@@ -216,7 +218,7 @@ def _statement(
 
 
 def _check(texts: Sequence[str], at: str) -> None:
-    """Refuse a choice that nobody could be asked. texts: context, question and options."""
+    """Raise InputError for a choice that cannot be asked. texts: context, question, options."""
     _, question, *options = texts
     if not question or len(options) < 2 or not all(options):
         raise InputError(
@@ -239,7 +241,7 @@ def _is_answer(column: str) -> bool:
 
 
 def _options(row: Row) -> list[object]:
-    """Return a list `options`, or the columns `ans0`, `ans1`, …"""
+    """Return the options: the list `options`, or the columns `ans0`, `ans1`, …"""
     given = row.get("options")
     if isinstance(given, list):
         return given
@@ -257,7 +259,7 @@ def _number(value: object, name: str, count: int, at: str) -> int | None:
 
 
 def one_of(value: object, known: Mapping[str, str], name: str, at: str) -> str:
-    """Our name of a condition or polarity; empty for an empty cell."""
+    """Return genprobe's name of a condition or polarity; "" for an empty cell."""
     text = cell_text(value).lower()
     if text and text not in known:
         raise InputError(f"{at}: {name} is {text[:40]!r}; known: {', '.join(known)}")
@@ -265,7 +267,7 @@ def one_of(value: object, known: Mapping[str, str], name: str, at: str) -> str:
 
 
 def _groups(row: Row, count: int) -> list[list[str]]:
-    """Of each option, what BBQ's `answer_info` says: its name and its group, in small letters."""
+    """Read each option's name and group from BBQ's `answer_info`, in small letters."""
     info = row.get("answer_info")
     if not isinstance(info, Mapping):
         return [[] for _ in range(count)]
@@ -273,7 +275,7 @@ def _groups(row: Row, count: int) -> list[list[str]]:
 
 
 def _unknown(row: Row, options: Sequence[str], lang: str) -> int | None:
-    """Find the one option that BBQ marks as unknown, else the one that is written like one."""
+    """Find the one option that BBQ marks as unknown, or else the one that is worded as unknown."""
     found = [at for at, parts in enumerate(_groups(row, len(options))) if "unknown" in parts]
     if not found:
         words = {bare(word) for word in wording(lang).unknown}
@@ -281,18 +283,18 @@ def _unknown(row: Row, options: Sequence[str], lang: str) -> int | None:
     return found[0] if len(found) == 1 else None
 
 
-# Spellings that tell no two options apart: apostrophes, Arabic letters in Persian, half-spaces.
+# Spellings that do not distinguish options: apostrophes, Arabic letters in Persian, half-spaces.
 _SAME = str.maketrans({"’": "'", "ي": "ی", "ك": "ک", "\u200c": ""})
 
 
 def bare(text: str) -> str:
-    """Write an option without case, white space, half-spaces, and what may stand around it."""
+    """Normalise an option: case-folded, without white space, half-spaces and outer punctuation."""
     joined = "".join(text.casefold().translate(_SAME).split())
     return joined.strip(".!?؟。।")
 
 
 def _stereotyped(row: Row, count: int) -> int | None:
-    """Find the one option of a group that BBQ's metadata call stereotyped."""
+    """Find the one option whose group BBQ's metadata call stereotyped."""
     metadata = row.get("additional_metadata")
     named = metadata.get("stereotyped_groups") if isinstance(metadata, Mapping) else None
     groups = {cell_text(group).lower() for group in named or ()}
@@ -304,9 +306,10 @@ def _stereotyped(row: Row, count: int) -> int | None:
 
 
 def prompts(statement: Statement) -> list[tuple[str, dict[str, list[str]]]]:
-    """Return the text before the options, in every order in which it can list them.
+    """Return the prompts of a choice, one for every order of its options.
 
-    That of the data first. Beside each the options as they are scored behind it: number -> [text].
+    The first has the order of the data. With each prompt come the texts that are scored after it:
+    number of an option -> [text].
     """
     said, extra = wording(statement.lang), statement.extra
     options = [str(option) for option in _list(extra["options"])]
@@ -321,7 +324,7 @@ def prompts(statement: Statement) -> list[tuple[str, dict[str, list[str]]]]:
 
 
 def fill(text: str, parts: Mapping[str, str]) -> str:
-    """Each part put into its place once: what a part says in braces is no place."""
+    """Replace each placeholder once by its part; a placeholder inside a part is not replaced."""
     places = sorted(parts, key=text.index)
     found, rest = "", text
     for place in places:
@@ -338,7 +341,7 @@ def _list(value: JSON) -> list[JSON]:
 
 
 def counter(target: int | None, unknown: int | None, count: int) -> int | None:
-    """Return the option of the other group; None where the two groups are not known."""
+    """Return the option of the other group; None if the two groups are not known."""
     groups = [at for at in range(count) if at != unknown]
     if target not in groups or len(groups) != 2:
         return None
@@ -346,14 +349,13 @@ def counter(target: int | None, unknown: int | None, count: int) -> int | None:
 
 
 def outcome(statement: Statement, scores: Mapping[int, float] | None) -> dict[str, Any]:
-    """Work out what a choice comes to.
+    """Compute the outcome of a choice from the scores of its options.
 
-    scores: number of an option -> its value, higher is preferred.
-
-    condition, polarity; label, target, counter, unknown: numbers of options, NaN where not known;
-    chosen: the option with the highest score; left_out: `tie` where several have it; and, of the
-    probabilities that are the softmax of the scores: p_target, p_counter, p_unknown, log_ratio
-    (log p_target - log p_counter) and uncertainty (entropy over the log of the number of options).
+    scores: number of an option -> its score; higher is preferred. Returns condition, polarity;
+    label, target, counter, unknown: numbers of options, NaN if not known; chosen: the option with
+    the highest score; left_out: `tie` if several have it; and, from the probabilities (softmax of
+    the scores): p_target, p_counter, p_unknown, log_ratio (log p_target - log p_counter) and
+    uncertainty (entropy divided by the log of the number of options).
     """
     extra = statement.extra
     options = _list(extra["options"])
@@ -389,7 +391,7 @@ def outcome(statement: Statement, scores: Mapping[int, float] | None) -> dict[st
 
 
 def softmax(scores: Sequence[float]) -> list[float]:
-    """Probabilities in proportion to exp(score); they add up to 1."""
+    """Compute probabilities proportional to exp(score); they add up to 1."""
     top = max(scores)
     masses = [1.0 if score == top else math.exp(score - top) for score in scores]
     total = math.fsum(masses)

@@ -1,4 +1,4 @@
-"""Count what is in a data set: `genprobe describe FILE`.
+"""Count the items of a data set by their annotations: `genprobe describe FILE`.
 
 The counts are those that the studies print about their data: statements by language, form, bias
 type and region (SHADES, Tables 4 and 6, Figures 3, 4, 8, 9), pairs by domain and subdomain
@@ -20,12 +20,12 @@ from genprobe.records import Statement
 from genprobe.text import normalise, tokens
 from genprobe.text.display import alike
 
-SHOWN = 40  # values of a column that are listed
+SHOWN = 40  # most values of a column that are listed
 
 
 @dataclass(frozen=True)
 class Count:
-    """How many items have a value. table: what is counted; of: total number of items."""
+    """The number of items with a value. table: what is counted; of: total number of items."""
 
     table: str
     value: str
@@ -36,9 +36,9 @@ class Count:
 def describe(source: str, langs: Sequence[str] = ()) -> tuple[list[Count], list[str]]:
     """Count a file of statements, pairs, templates or choices by its annotations.
 
-    Returns the counts and notes, one line each: what the loader left out or changed, and what is
-    odd (the same text twice, contrasts alone, labels that do not add up). InputError for what
-    cannot be read.
+    Returns the counts, and notes of one line each on what the loader left out or changed, and on
+    oddities (the same text twice, contrasts without an original, inconsistent labels). Raises
+    InputError for a file that cannot be read.
     """
     kind, items, notes = _load(source, langs)
     found = list(_counts(kind, items))
@@ -110,7 +110,11 @@ def _by(
     values: Callable[[Statement], Iterable[str]],
     unit: Callable[[Statement], str] | None = None,
 ) -> Iterable[Count]:
-    """Items by the values of one of their columns; an item with several counts in each."""
+    """Count items by the values of a column; an item with several values counts for each.
+
+    table: what is counted, for the result. values: returns an item's values. unit: returns the unit
+    that is counted instead of the item; each unit counts once per value.
+    """
     of: dict[str, set[str]] = {}
     for number, item in enumerate(items):
         key = unit(item) if unit else f"{number}"

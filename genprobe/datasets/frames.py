@@ -1,14 +1,15 @@
-"""Write questions with options for a model that answers: frames, orders of options, examples.
+"""Write prompts for choices that a model answers in words: frames, orders of options, examples.
 
-A frame is a table of `prompts/choosing/<lang>.toml`: `bare` options, `letters` of the language's
-script, `numbers`, and `shades` in Russian, as SHADES' Figure 28 prints it. (PBBQ prints no
-question prompt: it scores the options behind the bare text, as `genprobe logprob` does.)
+A frame is a layout of a choice, a table of `prompts/choosing/<lang>.toml`: `bare` (options without
+labels), `letters` (of the language's script), `numbers`, and `shades` in Russian, as printed in
+SHADES' Figure 28. (PBBQ prints no question prompt: it scores the options after the bare text, as
+`genprobe logprob` does.)
 
-Source of the orders: BBQ and PBBQ 3.3 write the two people in either order; models prefer places
-(Pezeshkpour & Hruschka 2024, Findings of NAACL), so every order is asked, or a balanced rotation,
-in which every option stands once in every place.
+Source of the orders: BBQ and PBBQ 3.3 name the two people in both orders. Models prefer some
+positions (Pezeshkpour & Hruschka 2024, Findings of NAACL), so every order is asked, or a balanced
+rotation, in which every option is once in every position.
 
-`prompts/choosing/wordings/<lang>.toml` holds further wordings of the frames (`Wordings`).
+`prompts/choosing/wordings/<lang>.toml` has further wordings of the frames (see `read_panel`).
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ ORDERS = ("all", "balanced", "given")
 
 @dataclass(frozen=True)
 class Frame:
-    """One way to write a choice. marks: labels of the options; empty if they have none."""
+    """A layout of a choice. marks: the labels of the options; empty if they have none."""
 
     name: str
     text: str
@@ -44,7 +45,7 @@ class Frame:
 
 @functools.cache
 def frames(lang: str) -> dict[str, Frame]:
-    """Read the frames of a language, by name. InputError where it has none, or a wrong one."""
+    """Read the frames of a language, by name. InputError if it has none, or a malformed one."""
     path = registry.PROMPTS / "choosing" / f"{lang}.toml"
     if not path.is_file():
         known = ", ".join(registry.names("choosing"))
@@ -56,12 +57,12 @@ def frames(lang: str) -> dict[str, Frame]:
 
 
 def file_hash(lang: str) -> str:
-    """Hash of the file of a language, which belongs to the signature."""
+    """Hash the file of frames of a language, for the signature."""
     return packs.file_hash(registry.PROMPTS / "choosing" / f"{lang}.toml")
 
 
 def read_frames(path: Path) -> dict[str, Frame]:
-    """As `frames`, of any file."""
+    """Read the frames in a file, by name. Raises InputError that says what is wrong."""
     row = packs.read_toml(path)
     source, review = row.pop("source", None), row.pop("review", None)
     if not (isinstance(source, str) and isinstance(review, str)):
@@ -94,14 +95,14 @@ def _frame(name: str, part: JSON, source: str, review: str, path: Path) -> Frame
 
 @functools.cache
 def wordings() -> tuple[str, ...]:
-    """Names of the further wordings, which are the same in every language."""
+    """Return the names of the further wordings, which are the same in every language."""
     return tuple(_panel_rows(_panel_path("en")))
 
 
 def worded(probe: str, ways: Sequence[panel.Way]) -> list[tuple[panel.Way, Frame]]:
-    """Yield a frame in each of the given ways: the way, and the frame in it.
+    """Return the given ways of asking, each with the frame in its language and wording.
 
-    A frame without further wordings is used once, as published.
+    probe: the name of the frame. A frame without further wordings is used once, as published.
     """
     found: dict[panel.Way, Frame] = {}
     for way in ways:
@@ -116,7 +117,7 @@ def worded(probe: str, ways: Sequence[panel.Way]) -> list[tuple[panel.Way, Frame
 
 @functools.cache
 def panel_of(lang: str) -> dict[str, dict[str, str]]:
-    """Wording -> frame -> text of a language. InputError where it has none, or a wrong one."""
+    """Read a language's further wordings: wording -> frame -> text. InputError without any."""
     path = _panel_path(lang)
     if not path.is_file():
         raise InputError(
@@ -126,7 +127,7 @@ def panel_of(lang: str) -> dict[str, dict[str, str]]:
 
 
 def panel_hash(lang: str) -> str:
-    """Hash of the further wordings of a language, which belongs to the signature."""
+    """Hash the further wordings of a language, for the signature."""
     return packs.file_hash(_panel_path(lang))
 
 
@@ -137,8 +138,9 @@ def _panel_path(lang: str) -> Path:
 def read_panel(path: Path) -> dict[str, dict[str, str]]:
     """Read further wordings of the frames.
 
-    `layout` holds {context}, {question}, {options} and {task}, which is the sentence of a frame.
-    InputError for a frame that is missing, or texts that are the same.
+    In the file, `layout` has {context}, {question}, {options} and {task}; the last is replaced by
+    the sentence of each frame. Returns wording -> frame -> text. Raises InputError for a frame that
+    is missing, or for two equal texts.
     """
     published, found = frames(path.stem), {}
     known = set(_TASKS)
@@ -163,7 +165,7 @@ def read_panel(path: Path) -> dict[str, dict[str, str]]:
     return found
 
 
-# The frames that have further wordings: they are the same in all languages.
+# The frames that have further wordings; these frames exist in all languages.
 _TASKS = ("bare", "letters", "numbers")
 
 
@@ -176,7 +178,7 @@ def _panel_rows(path: Path) -> dict[str, dict[str, JSON]]:
 
 
 def orders(count: int, how: str) -> list[tuple[int, ...]]:
-    """List the orders of `count` options: all of them, a balanced rotation, or that of the data."""
+    """List orders of `count` options: all orders, a balanced rotation, or the order of the data."""
     given = tuple(range(count))
     if how == "all":
         return list(itertools.permutations(given))
@@ -184,7 +186,7 @@ def orders(count: int, how: str) -> list[tuple[int, ...]]:
 
 
 def order_number(order: Sequence[int]) -> int:
-    """Return the number of an order among all of them; 0 is that of the data."""
+    """Return the number of an order among all orders; 0 is the order of the data."""
     left, number = sorted(order), 0
     for at in order:
         number = number * len(left) + left.index(at)
@@ -193,7 +195,7 @@ def order_number(order: Sequence[int]) -> int:
 
 
 def put(frame: Frame, statement: Statement, order: Sequence[int]) -> str:
-    """Write the prompt of a choice, its options in this order."""
+    """Write the prompt of a choice, with its options in the given order."""
     texts = options(statement)
     listed = frame.joined.join(
         choices.fill(
@@ -204,17 +206,17 @@ def put(frame: Frame, statement: Statement, order: Sequence[int]) -> str:
     )
     extra = statement.extra
     parts = {"{context}": str(extra["context"]), "{question}": str(extra["question"])}
-    # An empty context leaves no empty line at the beginning.
+    # Stripped, so that an empty context leaves no empty line at the beginning.
     return choices.fill(frame.text, {**parts, "{options}": listed}).strip()
 
 
 def said(frame: Frame, statement: Statement, order: Sequence[int], number: int) -> str:
-    """Return the name of option `number` in this frame and order: its mark, else its text."""
+    """Return the answer that names option `number`: its mark in this order, or else its text."""
     return frame.marks[list(order).index(number)] if frame.marks else options(statement)[number]
 
 
 def shown(request: Request) -> tuple[str, ...]:
-    """List the marks of the options of a planned choice; none in a bare frame."""
+    """List the marks of the options in a planned request; none in a bare frame."""
     if request.pack != PACK:
         return ()
     marks = frames(request.lang)[request.probe].marks
@@ -228,7 +230,7 @@ def options(statement: Statement) -> list[str]:
 
 
 def turns(frame: Frame, shots: Sequence[Statement]) -> list[dict[str, str]]:
-    """Write examples as turns of a chat: each question in the order of the data, and its answer."""
+    """Write examples as chat messages: each question, in the order of the data, and its answer."""
     found = []
     for shot in shots:
         order = tuple(range(len(options(shot))))

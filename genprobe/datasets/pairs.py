@@ -5,12 +5,12 @@
     pro_trope, anti_trope                                     RuBia; with CS_… Aqbileq, App. G
     sent_more, sent_less                                      CrowS-Pairs
     Identity Term, Canonical Term Attributes, Anti-Stereotype Terms    AfriStereo
-    stereotype, antistereotype                                such; StereoSet with unrelated
-    pro, anti                                                 one's own
+    stereotype, antistereotype                                any; with `unrelated`, StereoSet
+    pro, anti                                                 the user's own pairs
     context, question, …                                      BBQ, PBBQ (choices)
 
-Everything becomes `Statement`s: an original and its contrasts share `pair`; a third, `unrelated`
-sentence (StereoSet) has that role. All other columns are kept.
+Each sentence becomes a `Statement`: an original and its contrasts share `pair`; a third, unrelated
+sentence (StereoSet) has the role `unrelated`. All other columns are kept.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from genprobe.records import JSON, Statement, digest
 from genprobe.resources import packs, registry
 from genprobe.text import whole
 
-# The data sets that have a name, besides those of `statements`.
+# The data sets known by name, in addition to those of `statements`.
 NAMED = {
     "templates": "built-in templates with fillers (logprob)",
     bbq.NAME: bbq.ABOUT,
@@ -43,9 +43,9 @@ MIXED = "kk-x-ru"
 
 @dataclass(frozen=True)
 class _Layout:
-    """A published table: the columns of its two sentences, and its language if no column says it.
+    """A published table: the columns of its two sentences, and its language if no column has it.
 
-    identity: the column of the group, if the two columns contain only what is said about it.
+    identity: the column of the group, if the columns of sentences only have attributes of it.
     """
 
     pro: str
@@ -68,19 +68,19 @@ _LAYOUTS = (
 _ITEM = ("pair", "item", "id", "")  # CrowS-Pairs numbers its pairs in a column without a name
 _LANG = ("lang", "language", "locale", "lang_code", "language_code")
 _BIAS_TYPE = ("bias_type", "stereotype_type", "axis")
-_DIVISIONS = {"domain", "subdomain", "task_type"}  # as measures of pairs name them
+_DIVISIONS = {"domain", "subdomain", "task_type"}  # columns, as metrics of pairs name them
 _CODE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{1,8})*")
 
 Found = tuple[list[Statement], list[str]]  # statements, notes
 
 
 def load(source: str, langs: Sequence[str] | None = None, prefix: str = "") -> Found:
-    """Read the statements of `DATA`, or of a file in one of the layouts above.
+    """Read the statements of a data set by name, or of a file in one of the layouts above.
 
-    langs: limits the languages; each must have a pair. prefix: a word put before every identity, or
-    sentence, of a table of pairs, such as AfriStereo's "African". Returns the statements, (id,
-    lang) unique, and notes of one line on what was left out or changed. Raises InputError for
-    unusable data.
+    langs: the languages to read, each of which must have a pair; None means all. prefix: a word put
+    before every identity, or sentence, of a table of pairs, such as AfriStereo's "African". Returns
+    the statements, with (id, lang) unique, and notes of one line on what was left out or changed.
+    Raises InputError for unusable data.
     """
     wanted = list(dict.fromkeys(_language(lang, None) for lang in langs or ())) or None
     path = Path(source)
@@ -92,7 +92,7 @@ def load(source: str, langs: Sequence[str] | None = None, prefix: str = "") -> F
     there = set(map(_plain, head))
     layout = next((x for x in _LAYOUTS if {x.pro, x.anti} <= there), None)
     if layout is not None and {f"cs_{layout.pro}", f"cs_{layout.anti}"} <= there:
-        layout = replace(layout, lang="kk")  # Aqbileq, Appendix G: the names are RuBia's, too
+        layout = replace(layout, lang="kk")  # Aqbileq, Appendix G, has the column names of RuBia
     filled = source == "templates" or "template" in there
     if prefix and (layout is None or filled):
         raise InputError(
@@ -130,7 +130,7 @@ def load(source: str, langs: Sequence[str] | None = None, prefix: str = "") -> F
 
 
 def _folder(source: str, wanted: Sequence[str] | None) -> Found:
-    """Read `bbq`, or a folder of files in its layout."""
+    """Read `bbq`, or a folder of files in BBQ's layout."""
     notes = Notes()
     found: list[Statement] = []
     languages: list[str] = []
@@ -144,7 +144,7 @@ def _folder(source: str, wanted: Sequence[str] | None) -> Found:
 
 
 def _choices(path: Path, wanted: Sequence[str] | None, notes: Notes, where: str) -> Found:
-    """Read a file of choices, with BBQ's targets where its authors' file of them lies beside."""
+    """Read a file of choices, with BBQ's targets if the authors' file of targets is beside it."""
     rows, name = numbered_rows(path), _name(path)
     targets = bbq.targets(path)
     if targets is not None:
@@ -154,7 +154,7 @@ def _choices(path: Path, wanted: Sequence[str] | None, notes: Notes, where: str)
 
 
 def _only(wanted: Sequence[str] | None) -> str:
-    """Return the language of a file without a column for it: the one that was asked for."""
+    """Return the language of a file without a column for it: the only one wanted, or ""."""
     return wanted[0] if wanted is not None and len(wanted) == 1 else ""
 
 
@@ -175,10 +175,10 @@ def _checked(
 
 
 def _language(name: str, notes: Notes | None, row: object = None) -> str:
-    """Return a language's code.
+    """Return the code of a language.
 
-    One that genprobe has no words of is kept where it looks like a code: to score a sentence no
-    words are needed.
+    A language that genprobe has no file for is accepted if it looks like a code, because scoring a
+    sentence needs no words of its language.
     """
     try:
         return packs.language_code(name, mixed=True)
@@ -192,7 +192,7 @@ def _language(name: str, notes: Notes | None, row: object = None) -> str:
 
 
 def _paired(found: Iterable[Statement], notes: Notes) -> list[Statement]:
-    """Keep statements with a partner: an original and a contrast in one language."""
+    """Keep only the statements of pairs that have an original and a contrast in a language."""
     found = list(found)
     sides: dict[tuple[str, str], set[str]] = {}
     for statement in found:
@@ -206,7 +206,10 @@ def _paired(found: Iterable[Statement], notes: Notes) -> list[Statement]:
 
 
 def _pair(name: str, lang: str, sentences: dict[str, str], **more: Any) -> list[Statement]:
-    """Make the statements of a pair: the original has its name, the others their role behind it."""
+    """Make the statements of a pair.
+
+    The id of the original is the pair's name; the ids of the others are followed by their role.
+    """
     return [
         Statement(
             id=name if role == "original" else f"{name}/{role}",
@@ -222,7 +225,7 @@ def _pair(name: str, lang: str, sentences: dict[str, str], **more: Any) -> list[
 
 
 def _filled(found: Iterable[Statement], notes: Notes) -> list[Statement]:
-    """Templates with their slot filled as people expect, and otherwise."""
+    """Make pairs from templates: the slot filled as people expect, and with the counter."""
     pairs: list[Statement] = []
     for template in found:
         extra = dict(template.extra)
@@ -249,7 +252,10 @@ def _filled(found: Iterable[Statement], notes: Notes) -> list[Statement]:
 
 
 def _russian(*texts: str) -> float | None:
-    """Share of Russian words in the sentences of a pair (Aqbileq 4.1.3), told word by word."""
+    """Compute the share of Russian words in the sentences of a pair (Aqbileq 4.1.3).
+
+    The language is identified for each word.
+    """
     return identify.make().share("ru", texts)
 
 
@@ -260,12 +266,12 @@ def _plain(name: str) -> str:
 def _table(
     path: Path, layout: _Layout, wanted: Sequence[str] | None, prefix: str, notes: Notes
 ) -> tuple[list[Statement], list[str]]:
-    """Read a table with two sentences a row."""
+    """Read a table with two sentences per row."""
     source = _name(path)
     found: list[Statement] = []
     languages: list[str] = []
-    guessed: dict[str, list[str]] = {}  # language that no column says -> its sentences
-    rows: dict[tuple[str, str], list[int]] = {}  # of a pair and language
+    guessed: dict[str, list[str]] = {}  # language that was assumed -> its sentences
+    rows: dict[tuple[str, str], list[int]] = {}  # (pair, language) -> numbers of its rows
     problems = Problems(path)
     for number, row, cells, mixed in _read(path, layout):
         at = f"{path}, row {number}"
@@ -282,9 +288,10 @@ def _table(
             if sentences["original"] == sentences["contrast"]:
                 notes.add("the same sentence twice: no model can prefer one", number)
             column = next((name for name in _ITEM if cell_text(cells.get(name))), None)
-            # The name is that of the sentences without a prefix: with and without it, runs pair.
+            # Named by the sentences without the prefix, so that runs with and without it can be
+            # compared pair by pair.
             name = digest([lang, *sentences.values()], 12)
-            if column is not None:  # it may be "", as of an index without a heading
+            if column is not None:  # the column's name may be "", as for an index without a heading
                 name = cell_text(cells[column])
             before = rows.setdefault((name, lang), [])
             before.append(number)
@@ -315,9 +322,10 @@ def _table(
 def _once_more(
     name: str, lang: str, rows: Sequence[int], named: bool, notes: Notes, at: str
 ) -> str:
-    """Return another name for a pair that is there already; InputError where a column names it.
+    """Return a new name for a pair whose name exists already.
 
-    rows: the numbers of all its rows, this one last.
+    rows: the numbers of all rows with the name, this one last. named: whether the name comes from a
+    column; then InputError is raised instead.
     """
     if named:
         raise InputError(f"{at}: the pair {name!r} is in row {rows[0]}, too, in {lang!r}")
@@ -328,9 +336,9 @@ def _once_more(
 def _tell_guessed(
     path: Path, guessed: dict[str, list[str]], wanted: Collection[str], notes: Notes
 ) -> None:
-    """Note a language that no column says; refuse it where the sentences are plainly in another.
+    """Note a language that was assumed because no column has it.
 
-    guessed: language -> its sentences.
+    guessed: language -> its sentences. Raises InputError if they are plainly in another language.
     """
     for lang, texts in guessed.items():
         asked = lang in wanted
@@ -341,10 +349,10 @@ def _tell_guessed(
 
 
 def _read(path: Path, layout: _Layout) -> Iterator[tuple[int, Row, Row, bool]]:
-    """Yield the rows of a table: number, cells under plain names, whether two languages are mixed.
+    """Yield the rows of a table: number, row, cells under plain names, whether code-switched.
 
-    Aqbileq's (App. G) has the sentences once more, code-switched, in columns of their own, which
-    make a row of their own here.
+    Aqbileq's table (App. G) has a code-switched version of the sentences in additional columns; it
+    is yielded as a separate row.
     """
     switched = {layout.pro: f"cs_{layout.pro}", layout.anti: f"cs_{layout.anti}"}
     for number, row in numbered_rows(path):
@@ -358,9 +366,9 @@ def _read(path: Path, layout: _Layout) -> Iterator[tuple[int, Row, Row, bool]]:
 
 
 def _extra(row: Row, ours: Collection[str | None]) -> dict[str, JSON]:
-    """Return the columns that a statement has no field for, under the names that they have.
+    """Return the columns that a statement has no field for, under their own names.
 
-    Only those by which measures divide pairs are found however they are written ("Subdomain").
+    Only the names of columns by which metrics group pairs are normalised ("Subdomain").
     """
     taken = {*ours, "bias_type", "type", "entity"}
     found = {name: cell_json(value) for name, value in row.items() if _plain(name) not in taken}
@@ -373,7 +381,7 @@ def _extra(row: Row, ours: Collection[str | None]) -> dict[str, JSON]:
 def _sentences(
     cells: Row, layout: _Layout, lang: str, prefix: str, notes: Notes, number: int, at: str
 ) -> dict[str, str]:
-    """Role -> sentence, with the prefix in it."""
+    """Return the sentences of a row by role, with the prefix."""
     columns = {"original": layout.pro, "contrast": layout.anti}
     if cell_text(cells.get("unrelated")):
         columns["unrelated"] = "unrelated"
@@ -395,7 +403,7 @@ def _sentences(
 
 
 def _frame(lang: str, at: str) -> str:
-    """Make the sentence of an identity and what is said of it."""
+    """Read a language's template of a sentence with {identity} and {attribute}."""
     path = registry.PROMPTS / "pairs.toml"
     frame = packs.read_toml(path).get("identity", {}).get(lang)
     if not isinstance(frame, str):
@@ -441,7 +449,8 @@ def _is_number(text: str) -> bool:
 def _prefixed(prefix: str, sentence: str, identity: str) -> str:
     """Put a prefix before a sentence: `Women are kind.` -> `African women are kind.`.
 
-    If `identity` has it in small letters: else it may be a name, and keeps its capital.
+    The sentence's first letter becomes small only if `identity` is written so: otherwise it may be
+    a name, and keeps its capital.
     """
     if identity[:1].islower() and sentence[: len(identity)].lower() == identity.lower():
         sentence = identity + sentence[len(identity) :]

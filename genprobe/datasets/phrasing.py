@@ -1,7 +1,7 @@
-"""The words by which replies name options (`prompts/options`), and what options themselves say.
+"""The words by which replies name options (`prompts/options`), and the meaning of options.
 
-`lexicon` puts the words of a language and English ones into one table; `unknown` and `meant` find
-the option that says that it cannot be known, and those that say "both" or "neither".
+`lexicon` compiles the words of a language together with the English ones. `unknown` finds the
+option that says that it cannot be known, and `meant` those that say "both" or "neither".
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ GROUPS = (
 
 @dataclass(frozen=True)
 class Words:
-    """What one file of `prompts/options` says."""
+    """The content of one file of `prompts/options`."""
 
     letters: tuple[tuple[str, ...], ...]  # series of letters that number options in the script
     ending: int  # letters that inflection adds to a word or changes at its end
-    prefixes: tuple[str, ...]  # what is written together with the word behind it
-    small: tuple[str, ...]  # articles and the like, by which no option is known
-    fold: dict[str, str]  # spellings that count as the same, besides those of the language
+    prefixes: tuple[str, ...]  # words that are written together with the next word
+    small: tuple[str, ...]  # articles and similar words, by which no option is recognised
+    fold: dict[str, str]  # spellings that count as the same, in addition to those of the language
     tell: tuple[str, ...]  # beginnings of words of knowing and telling
     deny: tuple[str, ...]  # beginnings of words that deny
-    source: tuple[str, ...]  # beginnings of words for the text that was given
-    decline: tuple[str, ...]  # beginnings of words for what a refusal will not do
+    source: tuple[str, ...]  # beginnings of words for the given text
+    decline: tuple[str, ...]  # beginnings of words for what a refusal declines to do
     refuse: tuple[str, ...]  # phrases that decline
     groups: dict[str, tuple[str, ...]]
 
 
 class Lexicon(NamedTuple):
-    """The words of a language, with English ones, ready to be looked for."""
+    """The words of a language and of English, compiled for matching."""
 
     phrases: text.Phrases
     fold: dict[str, str]
@@ -51,7 +51,7 @@ class Lexicon(NamedTuple):
     ending: int
     prefixes: tuple[str, ...]
     own: frozenset[str]  # small words of the language itself
-    small: frozenset[str]  # and of English
+    small: frozenset[str]  # small words of the language and of English
     latin: bool  # whether the language is written in Latin letters
     ors: frozenset[str]
     places: dict[str, tuple[str, ...]]  # words of at least four letters for a place
@@ -64,18 +64,18 @@ class Lexicon(NamedTuple):
 
 
 def tokens(option: str, fold: dict[str, str]) -> list[str]:
-    """Split an option into words as replies are, in one spelling."""
+    """Split an option into words in the same way as a reply, with spellings made the same."""
     return text.tokens(text.replace(text.normalise(option), fold))
 
 
 @functools.cache
 def words(code: str) -> Words:
-    """Read `prompts/options/<code>.toml`. InputError where it is malformed."""
+    """Read `prompts/options/<code>.toml`. Raises InputError if it is malformed."""
     return read_words(registry.PROMPTS / "options" / f"{code}.toml")
 
 
 def read_words(path: Path) -> Words:
-    """Read words as `words` does, from any file."""
+    """Read and check one file of words. Raises InputError if it is malformed."""
     row = packs.read_toml(path)
     lists = {"letters", "prefixes", "small", "tell", "deny", "source", "decline", "refuse"}
     packs.no_more(row, {"review", "ending", "fold", "words", *lists}, path)
@@ -101,7 +101,7 @@ def read_words(path: Path) -> Words:
 
 
 def _groups(code: str) -> Iterator[tuple[str, Iterable[str]]]:
-    """Yield the phrases of a language; the option words last, which are in others, too."""
+    """Yield (group, phrases) of a language; option words last, since other groups have them too."""
     own = words(code)
     known = choices.wording(code).unknown
     yield "unknown", (*own.groups["unknown"], *known)
@@ -110,7 +110,7 @@ def _groups(code: str) -> Iterator[tuple[str, Iterable[str]]]:
 
 @functools.cache
 def lexicon(code: str) -> Lexicon:
-    """Compile the words of a language and of English; of English alone where it has none."""
+    """Compile the words of a language and of English; only of English if it has no file."""
     code = code if code in registry.names("options") else "en"
     language, own, english = packs.load_language(code), words(code), words("en")
     fold = language.fold | own.fold
@@ -145,7 +145,7 @@ def lexicon(code: str) -> Lexicon:
 
 
 def _long(patterns: Iterable[str], fold: dict[str, str]) -> tuple[str, ...]:
-    """Return the single words of some patterns that have four letters or more."""
+    """Return those phrases of patterns that are a single word of four letters or more."""
     found = [split for pattern in patterns for _, split in text.plain_phrases(pattern)]
     folded = [text.replace(split[0], fold) for split in found if len(split) == 1]
     return tuple(word for word in folded if len(word) > 3)
@@ -153,10 +153,10 @@ def _long(patterns: Iterable[str], fold: dict[str, str]) -> tuple[str, ...]:
 
 @functools.cache
 def unknown(lang: str, options: tuple[str, ...]) -> int | None:
-    """Return the one option that says that it cannot be known; None where there is none.
+    """Return the option that says that it cannot be known; None if there is not just one.
 
-    As `choices` knows it, else by a phrase that is most of what it says, else by words of not
-    telling, else "neither".
+    The ways to find it are tried in this order: the words of `choices`; a phrase that is most of
+    the option; a word of knowing or telling together with a denial; "neither".
     """
     known_words = lexicon(lang)
     code = lang if lang in registry.names("options") else "en"
@@ -175,7 +175,7 @@ def unknown(lang: str, options: tuple[str, ...]) -> int | None:
 
 
 def _untells(lexicon: Lexicon, option: str) -> bool:
-    """Whether an option says that something is not known in words that no phrase foresees."""
+    """Tell whether an option denies knowing or telling something, in words that no phrase lists."""
     said = tokens(option, lexicon.fold)
     return (
         len(said) > 1
@@ -185,7 +185,7 @@ def _untells(lexicon: Lexicon, option: str) -> bool:
 
 
 def meant(lang: str, options: tuple[str, ...], unknown: int | None) -> dict[str, int]:
-    """Return the options that say "both" (or "all") and "neither", by the name of the group."""
+    """Return the options that say "both" (or "all") and "neither": name of the group -> option."""
     found = {}
     for group in ("both", "neither"):
         said = [at for at, option in enumerate(options) if _says(lexicon(lang), option, group, 1)]
@@ -197,10 +197,10 @@ def meant(lang: str, options: tuple[str, ...], unknown: int | None) -> dict[str,
 def _says(lexicon: Lexicon, option: str, group: str, least: int = 0) -> bool:
     """Tell whether a phrase of this group covers more than half of an option's words.
 
-    least: 1 where half of them is enough.
+    least: 1 if exactly half of the words is enough, else 0.
     """
     said = tokens(option, lexicon.fold)
-    if group == "unknown":  # "the text is unclear" is all about that
+    if group == "unknown":  # in "the text is unclear", "the text" does not count
         said = [t for t in said if not t.startswith(lexicon.source)] or said
     at = held = 0
     while at < len(said):

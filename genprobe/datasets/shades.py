@@ -1,7 +1,7 @@
 """Read the SHADES table, from a file or from the hub.
 
-One row an item, three columns a language (`<lang>_biased_sentences`, `<lang>_templates`,
-`<lang>_expression`), annotations as text. Normalisations are listed in
+The table has one row per item, three columns per language (`<lang>_biased_sentences`,
+`<lang>_templates`, `<lang>_expression`), and annotations as text. Normalisations are listed in
 `prompts/statements/shades.toml`; everything that is changed or not understood is noted.
 
 Source: Mitchell et al. 2025 (NAACL), https://huggingface.co/datasets/LanguageShades/BiasShades
@@ -30,13 +30,13 @@ _KNOWN = {"index", "subset", "bias_type", "type", "stereotyped_entity", "stereot
 
 
 def is_table(columns: Collection[str]) -> bool:
-    """Are these the columns of the SHADES table?"""
+    """Tell whether these are the columns of the SHADES table."""
     return {"index", "subset"} <= set(columns) and any(c.endswith(_SENTENCES) for c in columns)
 
 
 @dataclass
 class _Item:
-    """One row: the data that its statements share."""
+    """A row of the table: the data that its statements share."""
 
     row: int
     index: str
@@ -53,7 +53,7 @@ class _Item:
 
 @dataclass
 class _Reader:
-    """Reads rows and collects notes about oddities."""
+    """A reader of rows that collects notes about oddities."""
 
     notes: Notes
     respelled: Counter[tuple[str, str, str]] = field(default_factory=Counter)
@@ -90,7 +90,7 @@ class _Reader:
         )
 
     def role(self, subset: str, gold: str, number: int) -> str:
-        """`subset` decides; `gold` (1 or 0) where it is empty; "" where neither says it."""
+        """Return the role: by `subset`; if it is empty, by `gold` (1 or 0); "" if both are."""
         by_gold = {"1": "original", "0": "contrast"}.get(gold.removesuffix(".0"), "")
         if not subset:
             self.notes.add(
@@ -106,10 +106,10 @@ class _Reader:
         return role
 
     def names(self, kind: str, cell: object, number: int) -> str:
-        """Canonical names of a bias type or form, sorted, joined by `+`."""
+        """Return the canonical names of a bias type or form, sorted, joined by `+`."""
         names = set()
         for spelling in cell_list(_blank(cell), separators=",;+"):
-            # Inside a list an item may join several of its own: 'gender+age', 'occupation'.
+            # An item of a list may itself join several names: 'gender+age', 'occupation'.
             for part in filter(None, map(str.strip, spelling.split("+"))):
                 name = _spellings(kind).get(_key(part))
                 if name is None:
@@ -120,7 +120,7 @@ class _Reader:
         return "+".join(sorted(names))
 
     def langs(self, cell: object, number: int) -> tuple[str, ...]:
-        """Codes of a list of languages, each once, in its order."""
+        """Return the codes of a list of languages, each once, in the order of the list."""
         codes: list[str] = []
         for name in cell_list(_blank(cell)):
             fixed = _data()["fix"]["lang"].get(name)
@@ -147,7 +147,7 @@ class _Reader:
         return tuple(dict.fromkeys(codes))
 
     def fill(self, items: Sequence[_Item]) -> None:
-        """Give contrasts the bias type and form of their original where they have none."""
+        """Give contrasts without a bias type or form those of their original."""
         originals = {item.index: item for item in items if item.role == "original" and item.index}
         for item in items:
             original = originals.get(item.index)
@@ -163,7 +163,7 @@ class _Reader:
                     self.notes.add(f"no {name}: left empty", item.row)
 
     def name(self, items: Sequence[_Item]) -> None:
-        """Ids: `<index>/<subset>`, unique; the second of a name gets `-2`."""
+        """Set the ids of items: `<index>/<subset>`; the second item with an id gets `-2`."""
         taken: Counter[str] = Counter()
         for item in items:
             subset = "original" if item.role == "original" else item.subset or "contrast"
@@ -184,9 +184,10 @@ class _Reader:
 def read(
     rows: Iterable[tuple[int, Row]], source: str, wanted: Collection[str] | None, notes: Notes
 ) -> tuple[list[Statement], list[str]]:
-    """Read the statements of one table, language by language, and the languages that it has.
+    """Read the statements of a table, language by language, and the languages in it.
 
-    `rows` with their numbers, as `files.numbered_rows` gives them; `wanted` limits the languages.
+    rows: (number, row) pairs, as of `files.numbered_rows`. wanted: the languages to read; None
+    means all.
     """
     table = list(rows)
     columns = list(table[0][1])
@@ -255,7 +256,7 @@ def _statement(item: _Item, code: str, text: str, parts: dict[str, str], source:
 def _languages(
     columns: Sequence[str], table: Sequence[tuple[int, Row]], source: str, notes: Notes
 ) -> dict[str, str]:
-    """Prefix of a language's columns -> its code."""
+    """Map the prefix of each language's columns to its code."""
     found: dict[str, str] = {}
     for column in columns:
         if not column.endswith(_SENTENCES):
@@ -276,14 +277,17 @@ def _languages(
 
 
 def _own(column: str, languages: dict[str, str]) -> tuple[str, str] | None:
-    """(prefix, rest) of a column that belongs to a language: `zh_hant_templates`, not `zh`'s."""
+    """Split the name of a language's column into (prefix, rest); None for other columns.
+
+    The longest prefix wins: `zh_hant_templates` is not a column of `zh`.
+    """
     prefixes = [prefix for prefix in languages if column.startswith(prefix + "_")]
     prefix = max(prefixes, key=len, default=None)
     return None if prefix is None else (prefix, column.removeprefix(prefix + "_"))
 
 
 def _part(own: tuple[str, str] | None, prefix: str) -> str:
-    """Name a language's column in `extra`; empty for the sentence and for others'."""
+    """Return the name in `extra` of a language's column; "" for sentences and other languages."""
     return own[1] if own and own[0] == prefix and "_" + own[1] != _SENTENCES else ""
 
 
@@ -292,7 +296,7 @@ def _counts(by_lang: dict[str, int]) -> str:
 
 
 def _blank(value: object) -> str:
-    """Read a cell of an annotation; empty also where a program wrote its word for nothing."""
+    """Read a cell of an annotation; "" also for `nan`, `none` and `null`."""
     text = cell_text(value)
     return "" if text.lower() in ("nan", "none", "null") else text
 
@@ -319,16 +323,16 @@ def _slot() -> re.Pattern[str]:
 
 # --- the hub
 
-_WAIT = 0.5  # seconds before the second try, at most; twice as long before each further one
+_WAIT = 0.5  # most seconds before the second attempt; doubled before each further one
 _ATTEMPTS = 4
 _CURE = "or download the table there and name the file in --data"
 
 
 def download(notes: Notes) -> list[Path]:
-    """Files of the gated data set with the SHADES columns, in the hub's cache on this machine.
+    """Download the gated data set into the hub's cache; return its files with SHADES columns.
 
-    Works with the user's own token (HF_TOKEN, or the one of `hf auth login`), which appears in
-    no message. InputError, one line: no access, not reachable, or no such table.
+    The user's own token (HF_TOKEN, or the one of `hf auth login`) gives access; it appears in no
+    message. Raises InputError if there is no access, no connection, or no such table.
     """
     import huggingface_hub as hub
 
@@ -338,7 +342,7 @@ def download(notes: Notes) -> list[Path]:
     info = _ask(lambda: api.dataset_info(REPO, timeout=20), page)
     names = [file.rfilename for file in info.siblings or ()]
     tables = [name for name in names if Path(name).suffix.lower() in SUFFIXES]
-    # The whole table is all/all.csv; beside it lie parts by language.
+    # The whole table is all/all.csv; other files have its parts by language.
     tables.sort(key=lambda name: (Path(name).stem != "all", name.count("/"), name))
     parts: list[Path] = []
     for name in tables:
@@ -368,7 +372,7 @@ def download(notes: Notes) -> list[Path]:
 
 
 def _columns(path: Path) -> list[str]:
-    """Return the columns of a file; none where it is not a SHADES table at all."""
+    """Return the columns of a file; none if it is not a SHADES table."""
     try:
         columns = list(next(iter(numbered_rows(path)))[1])
     except InputError:
@@ -377,7 +381,7 @@ def _columns(path: Path) -> list[str]:
 
 
 def _ask(call: Callable[[], Any], page: str) -> Any:
-    """Ask the hub, again while the fault may pass."""
+    """Send a request to the hub, and repeat it after a temporary fault."""
     import tenacity
 
     retrying = tenacity.Retrying(
@@ -389,14 +393,14 @@ def _ask(call: Callable[[], Any], page: str) -> Any:
     try:
         return retrying(call)
     except Exception as error:
-        # `from None`: the hub's own messages may hold request headers.
+        # `from None`, because the hub's own messages may contain request headers.
         raise _explain(error, page) from None
 
 
 def _kinds(error: BaseException) -> set[str]:
-    """Return the names of the classes of an error and of what caused it.
+    """Return the names of the classes of an error and of its causes.
 
-    The hub's client has changed its HTTP library more than once; the names stayed.
+    The hub's client has changed its HTTP library more than once, but the names stayed the same.
     """
     names = {c.__name__ for c in type(error).__mro__}
     return names | (_kinds(error.__cause__) if error.__cause__ else set())

@@ -27,7 +27,7 @@ COLUMNS = (
     "valid_in",
     "source",
 )
-# Other names of the two required columns.
+# Other accepted names of the two required columns.
 _ALSO_CALLED = {
     "text": ("sentence", "statement", "sentences", "statements", "content", "prompt", "item"),
     "lang": ("language", "languages", "locale", "lang_code", "language_code", "code"),
@@ -36,7 +36,7 @@ _ALSO_CALLED = {
 Found = tuple[list[Statement], list[str]]  # statements of the wanted languages; all languages
 
 
-# The data sets that have a name; everything else is a file.
+# The data sets known by name; any other source is a file.
 DATA = {
     "builtin": "48 mild statements, parallel in 18 languages, written for genprobe",
     "shades": "the gated data set of the SHADES study, with your own token for the hub",
@@ -44,17 +44,18 @@ DATA = {
 
 
 def names() -> list[str]:
-    """List the data sets that have a name."""
+    """List the names of the data sets."""
     return list(DATA)
 
 
 def load(source: str, langs: Sequence[str] | None = None) -> tuple[list[Statement], list[str]]:
     """Read the statements of `builtin`, `shades` (the gated hub data set) or a file.
 
-    A file is the SHADES table, told by its columns, or a plain table of JSONL, CSV or Parquet.
-    `langs` limits the languages, in any spelling that `inputs.language_code` knows; each must
-    have a statement. Returns the statements, with (id, lang) unique, and notes of one line on what
-    was normalised, not understood, or looks wrong. Raises InputError for unusable data.
+    source: a name, or a file: the SHADES table, recognised by its columns, or a plain table in
+    JSONL, CSV or Parquet. langs: the languages to read, in any spelling that `packs.language_code`
+    knows, each of which must have a statement; None means all. Returns the statements, with (id,
+    lang) unique, and notes of one line on what was normalised, not understood, or looks wrong.
+    Raises InputError for unusable data.
     """
     wanted = list(dict.fromkeys(map(packs.language_code, langs))) if langs else None
     notes = Notes()
@@ -97,7 +98,7 @@ def _shades(paths: Sequence[Path], name: str, wanted: Sequence[str] | None, note
 
 
 def _builtin(wanted: Collection[str] | None) -> Found:
-    """`prompts/statements`: items.csv (what is the same everywhere) and a CSV a language."""
+    """Read `prompts/statements`: items.csv, which all languages share, and one CSV per language."""
     folder = registry.PROMPTS / "statements"
     head = folder / "items.csv"
     texts = sorted(path for path in folder.glob("*.csv") if path != head)
@@ -109,8 +110,8 @@ def _builtin(wanted: Collection[str] | None) -> Found:
         if wanted is not None and code not in wanted:
             continue
         by_id = {str(row["id"]): str(row["text"]) for row in read_rows(path)}
-        # Where the stereotype is of the other group (reserved are southerners in China), the two
-        # halves change roles.
+        # If the stereotype in a language is about the other group (in China, southerners are said
+        # to be reserved), the two sentences of a pair swap roles.
         turned = {
             row["pair"]
             for row in items.values()
@@ -147,7 +148,7 @@ def _table(
     wanted: Sequence[str] | None,
     notes: Notes,
 ) -> Found:
-    """Read a plain table, one statement a row."""
+    """Read a plain table, one statement per row."""
     only = wanted[0] if wanted is not None and len(wanted) == 1 else None
     _check_columns(path, list(first[1]), only)
     _tell_lookalikes(path, list(first[1]), notes)
@@ -187,10 +188,10 @@ def _table(
 
 
 def _check_languages(path: Path, statements: Sequence[Statement], said: bool, notes: Notes) -> None:
-    """Note sentences that are clearly in another language than the data say.
+    """Note sentences that are clearly in another language than the one given for them.
 
-    said: a column says so; a language that only --lang gives is refused. Of a language with fewer
-    than five sentences nothing is told: short ones are easily taken for another.
+    said: whether a column gives the language; if only --lang does, InputError is raised. Languages
+    with fewer than five sentences are not checked, because short texts are easily misidentified.
     """
     texts: dict[str, dict[str, None]] = {}
     for statement in statements:
@@ -219,7 +220,7 @@ def _check_columns(path: Path, columns: list[str], lang: str | None) -> None:
 
 
 def _tell_lookalikes(path: Path, columns: list[str], notes: Notes) -> None:
-    """Note columns with a misspelled name of ours: without a `role`, all are originals."""
+    """Note columns with a misspelled name of ours: without `role`, all rows would be originals."""
     for own in columns:
         name = own.strip().lower().replace(" ", "_").replace("-", "_")
         if name in COLUMNS and name not in columns:
@@ -285,9 +286,9 @@ def _valid_in(value: object, number: int, notes: Notes) -> tuple[str, ...]:
 
 
 def known_in(lang: str, valid_in: Iterable[str]) -> bool:
-    """Whether a stereotype is marked as known in a language.
+    """Tell whether a stereotype is marked as known in a language.
 
-    Data mark languages and not scripts: `zh` counts for Traditional Chinese, too, for which
-    SHADES has no mark of its own.
+    Data sets mark languages, not scripts: `zh` also holds for Traditional Chinese, for which SHADES
+    has no mark of its own.
     """
     return lang in valid_in or (lang == "zh-Hant" and "zh" in valid_in)

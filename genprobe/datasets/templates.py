@@ -1,8 +1,8 @@
 """Load templates: sentences with an open slot, for stories and pairs (prompts/templates).
 
-A template is a `Statement` whose text holds `[PLACEHOLDER]`. Its `extra` has `domain`,
-`subdomain`, and `prototypical` and `counter`: the sentence with the slot filled by what people
-expect, and by what they do not. They are empty if a file does not have them.
+A template is a `Statement` whose text has `[PLACEHOLDER]`. Its `extra` has `domain`, `subdomain`,
+and two sentences: `prototypical`, with the slot filled as people expect, and `counter`, with the
+opposite filler. They are empty if a file does not have them.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from genprobe.resources.packs import SLOT
 FOLDER = registry.PROMPTS / "templates"
 DOMAINS = FOLDER / "domains.toml"
 _FIELDS = ("id", "entity", "text", "prototypical", "counter")  # of a built-in template
-# Our column <- the names it goes by (lower case, `_` between words): ours, then those that
-# Aqbileq's tables print (Appendices A, F, G).
+# Column -> the names it may have in a file (lower case, `_` between words): ours, then those in
+# Aqbileq's tables (Appendices A, F, G).
 _COLUMNS = {
     "text": ("template", "text"),
     "lang": ("lang", "language", "locale", "lang_code", "language_code"),
@@ -45,17 +45,17 @@ _COLUMNS = {
         *("counter_stereotypical_option", "counter_filler", "counter_fillers"),
     ),
 }
-_SENTENCES = ("statement", "trope")  # how the name of a column of whole sentences ends
+_SENTENCES = ("statement", "trope")  # ends of the names of columns with whole sentences
 _ALSO_SLOT = re.compile(r"[\[{<(]\s*place[- ]?holder\s*[\]})>]|\{missing part\}", re.IGNORECASE)
-_LANG = "kk"  # of a file without a column for it, as Aqbileq's
+_LANG = "kk"  # the language of a file without a column for it, such as Aqbileq's
 
 
 def load(source: str, langs: Sequence[str] | None = None) -> tuple[list[Statement], list[str]]:
     """Read the templates of `builtin` or of a file (JSONL, CSV, Parquet) in Aqbileq's columns.
 
-    `langs` limits the languages, in any spelling that `inputs.language_code` knows; each must
-    have a template. Returns the templates, with (id, lang) unique, and notes, one line each, on
-    what was normalised or not understood. InputError for what cannot be used.
+    langs: the languages to read, in any spelling that `packs.language_code` knows, each of which
+    must have a template; None means all. Returns the templates, with (id, lang) unique, and notes
+    of one line on what was normalised or not understood. Raises InputError for unusable data.
     """
     wanted = list(dict.fromkeys(packs.language_code(lang, True) for lang in langs or ())) or None
     notes = Notes()
@@ -70,14 +70,14 @@ def load(source: str, langs: Sequence[str] | None = None) -> tuple[list[Statemen
 
 
 def fill(template: str, filler: str) -> str:
-    """Fill the slot of a sentence, its first letter a capital."""
+    """Fill the slot of a template, and capitalise the first letter of the sentence."""
     sentence = template.replace(SLOT, filler)
     return sentence[:1].upper() + sentence[1:]
 
 
 @functools.cache
 def domains() -> dict[str, str]:
-    """Subdomain -> its domain: the fourteen and the six of Aqbileq."""
+    """Map each of Aqbileq's fourteen subdomains to one of its six domains."""
     return dict(_spellings()["in"])
 
 
@@ -92,7 +92,7 @@ def _plain(name: str) -> str:
 
 
 def _slug(name: str, table: str, notes: Notes, number: int) -> str:
-    """Return our name of a domain or subdomain; any other, in the same form, is noted."""
+    """Return the name of a domain or subdomain in our form; note one that is not known."""
     plain = _plain(name)
     for slug, spellings in _spellings()[table].items():
         if plain in map(_plain, (slug, *spellings)):
@@ -108,7 +108,7 @@ def _builtin() -> list[Statement]:
 
 
 def read(path: Path) -> list[Statement]:
-    """Read a language file of `prompts/templates`. InputError says what is wrong."""
+    """Read a language's file of `prompts/templates`. Raises InputError that says what is wrong."""
     rows = packs.read_toml(path)
     source = f"builtin@{packs.file_hash(path)}"
     for key in ("source", "review"):
@@ -167,7 +167,7 @@ def _statement(
 
 
 def _template(value: object, where: str, notes: Notes, number: int) -> str:
-    """Write a text with one open slot, as `[PLACEHOLDER]`."""
+    """Return a text with its one open slot written as `[PLACEHOLDER]`."""
     if not isinstance(value, str) or not value.strip():
         raise InputError(f"{where}: the template is empty or not a text")
     text = cell_sentence(value, notes, number)
@@ -187,7 +187,7 @@ def _template(value: object, where: str, notes: Notes, number: int) -> str:
 
 
 def _file(source: str, wanted: Sequence[str] | None, notes: Notes) -> list[Statement]:
-    """Read a table of templates, one a row."""
+    """Read a table of templates, one per row."""
     path = Path(source)
     if not path.suffix and os.sep not in source and not path.exists():
         raise registry.unknown("set of templates", source, ["builtin"], "a file")
@@ -221,7 +221,7 @@ def _file(source: str, wanted: Sequence[str] | None, notes: Notes) -> list[State
 
 
 def _columns(there: list[str], path: Path, notes: Notes) -> dict[str, str]:
-    """Our column -> the file's. InputError where there is no template; the rest is noted."""
+    """Map our names of columns to the file's; note missing ones. InputError without templates."""
     plain: dict[str, str] = {}
     for name in there:
         plain.setdefault(re.sub(r"[\s-]+", "_", name.strip().lower()), name)
@@ -278,7 +278,7 @@ def _row(
 
 
 def _filled(template: str, value: object, column: str, notes: Notes, number: int) -> str:
-    """Return the sentence of a cell that holds one, or fillers, of which the first is taken."""
+    """Return the sentence of a cell, or the template filled with the cell's first filler."""
     text = cell_sentence(value, notes, number)
     before, after = (part.strip(" .!?").casefold() for part in template.split(SLOT))
     folded = text.strip(" .!?").casefold()
