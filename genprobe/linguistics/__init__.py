@@ -1,1 +1,1 @@
-"""Language tools that judge nothing: sentences, language identification, clauses, thoughts."""
+"""Language tools below the judges: sentences, language identification, clauses, thoughts."""

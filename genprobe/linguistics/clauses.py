@@ -1,8 +1,9 @@
 """Split sentences into clauses that say one thing each, with the stems in them.
 
-A clause is read by its stems (`stems`) and by whether the number of their negations is odd or even
-(`negation`). `stances` finds whether it agrees with the statement, `stereotypes` whether it calls
-it a stereotype. Unclear clauses stay undecided: reading the opposite is worse than reading nothing.
+The meaning of a clause follows from its stems (`stems`) and from whether the number of their
+negations is odd or even (`negation`). `stances` finds whether it agrees with the statement,
+`stereotypes` whether it calls the statement a stereotype. Unclear clauses stay undecided, because a
+wrong reading is worse than none.
 """
 
 from __future__ import annotations
@@ -35,14 +36,14 @@ from genprobe.linguistics.stems import (
     Hit,
 )
 
-# Increase it whenever a change of these modules (not of a language file) can change a reading.
+# Increase it whenever a change in these modules (not in a language file) can change a reading.
 VERSION = 9
 _CORE = STANCES | STEREOTYPE | FINE | FAULTY
 _LONGEST = 400  # tokens of the longest sentence that is searched for reported speech
 
 
 class Clause(NamedTuple):
-    """A clause: its tokens first <= i < last, and the stems among them."""
+    """A clause: the tokens from `first` to `last` (exclusive), and the stems among them."""
 
     first: int
     last: int
@@ -50,7 +51,10 @@ class Clause(NamedTuple):
 
 
 def leads_up(hits: Sequence[Hit], low: int, high: int, first: int) -> bool:
-    """Tell whether the next part decides: "That it is a cliché, I do not see", "to call it so"."""
+    """Tell whether a part's meaning depends on the next part.
+
+    "That it is a cliché, I do not see", "to call it so".
+    """
     return any(
         (h.bits & THAT and h.first == low == first and (h.last > low + 1 or _only_that(hits, low)))
         or (h.bits & SAY and h.last == high and high - h.first > 1)
@@ -59,7 +63,7 @@ def leads_up(hits: Sequence[Hit], low: int, high: int, first: int) -> bool:
 
 
 def _only_that(hits: Sequence[Hit], at: int) -> bool:
-    """Whether the word is only a conjunction, not also a pronoun as English "that" is."""
+    """Tell whether the word is only a conjunction, unlike English "that", also a pronoun."""
     return not any(h.bits & STATEMENT and h.first == at for h in hits)
 
 
@@ -75,9 +79,10 @@ def inserts(
     answers: Container[str] = (),
     conditions: Container[str] = (),
 ) -> list[tuple[int, int]]:
-    """Return the token ranges of insertions, after which the clause goes on.
+    """Return the token ranges of insertions, after which the clause continues.
 
-    "I cannot, however hard I try, agree". A single answer word and a condition have no insertions.
+    "I cannot, however hard I try, agree". After a single answer word (`answers`), or a part with a
+    word of `conditions`, nothing counts as an insertion.
     """
     bounds = [first]
     bounds += [i for i in range(first + 1, last) if gaps[i] != " " and _COMMAS.search(gaps[i])]
@@ -100,7 +105,7 @@ def inserts(
             denied = not pending and any(h.bits & NOT and h.last == high for h in part)
             empty = not any(h.bits & _CORE or (h.bits & AND and h.first == low) for h in part)
             if concedes or aside or (empty and (pending or (mine and denied))):
-                # "I can, on a third reading even not, agree" keeps its negation.
+                # In "I can, on a third reading even not, agree", the negation is not cut out.
                 found.append((low, high - denied))
                 continue
         start, stop, before = low, high, part
@@ -146,8 +151,8 @@ def clauses(
             and high - low > 1
             and not any(h.bits & _CORE for h in hits)
         ):
-            # In languages where "not" may follow its verb, a longer phrase is needed: "there is
-            # nothing, …", "no reason, …".
+            # In languages where "not" may follow its verb, a longer phrase must end the part:
+            # "there is nothing, …", "no reason, …".
             few = 1 if gram.negation == "before" else 2
             ended = tokens[high - 1] not in answers
             if ended and any(
@@ -171,7 +176,7 @@ def clauses(
 def reports(
     gram: Grammar, tokens: Sequence[str], gaps: Sequence[str], first: int, last: int
 ) -> list[Hit]:
-    """Return verbs of saying that follow the words of others: Kazakh "… деп ойлайды"."""
+    """Return verbs of saying that come after the words of others: Kazakh "… деп ойлайды"."""
     if last - first > _LONGEST or not gram.reaches(tokens, first, last, REPORTED):
         return []
     hits = gram.hits(tokens, first, last)
@@ -186,9 +191,9 @@ def reports(
 
 
 def _goes_over_comma(hits: Sequence[Hit], gaps: Sequence[str], verb: Hit) -> bool:
-    """Whether a comma separates a verb of saying from the judged words, or splits the verb's own.
+    """Tell whether a comma is inside a verb of saying, or between it and the judged words.
 
-    A comma directly before the verb does not: "…, sagen manche".
+    A comma directly before the verb does not count: "…, sagen manche".
     """
     judged = [h.last for h in hits if h.bits & _CORE and not h.gap and h.first <= verb.first]
     within = [*range(max(judged, default=verb.first), verb.first)]
@@ -226,7 +231,7 @@ def _answers_first(hits: Sequence[Hit], start: int) -> bool:
 def _bare(
     gram: Grammar, tokens: Sequence[str], hits: Sequence[Hit], low: int, high: int, last: int
 ) -> bool:
-    """Whether a noun alone comes before its negation: "Stereotypes, in this, I see none"."""
+    """Tell whether only a noun precedes its negation: "Stereotypes, in this, I see none"."""
     cores = [h for h in hits if h.bits & STEREOTYPE]
     if not cores or cores[0].last - low > 3 or high - low > 6:
         return False

@@ -1,4 +1,4 @@
-"""Check whether the sentences of a table contradict their given language."""
+"""Check whether the sentences of a table are in another language than the given one."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from genprobe.errors import InputError
 from genprobe.linguistics import identify
 from genprobe.resources import registry
 
-SAMPLE = 60  # sentences that are checked, spread over the table
-LEAST, ALL = 2, 5  # sentences that must be clear; of fewer than ALL, all must agree
-# Refused if another language has at least the share MOST, and the given one at most FEW.
+SAMPLE = 60  # most sentences that are checked, spread over the table
+LEAST, ALL = 2, 5  # least number of clear sentences; if there are fewer than ALL, all must agree
+# A table is refused if another language has at least the share MOST, and the given one at most FEW.
 MOST, FEW = 0.6, 0.2
 
 
 def other(texts: Sequence[str], lang: str) -> str:
     """Return the language of most of the texts if it is clear and not `lang`.
 
-    Empty if it is `lang` or unclear, or if genprobe has no language file for `lang`.
+    Returns "" if it is `lang` or unclear, or if genprobe has no language file for `lang`.
     """
     if lang not in registry.names("languages"):
         return ""

@@ -1,7 +1,7 @@
 """Identify the language of a text: a BCP 47 code, `mixed`, or `und` if unknown.
 
-Only the first 2,000 characters of the text are read. "The asked language" is the one in which the
-text should be. The steps:
+Only the first 2,000 characters of the text are read. "The asked language" is the language in which
+the text should be. The steps:
 
 1. Words are sorted by script; two ideographs count as one word. A script that belongs to one
    language (Bengali, Greek, Thai, …) identifies it from a single word; any other script needs two
@@ -19,8 +19,8 @@ text should be. The steps:
    would be reported with great certainty. Then this step is skipped, and step 2 needs at least
    three different frequent words of one language, a quarter of all words; else the text is `und`
    (rule `undescribed`).
-4. Chinese is Simplified or Traditional by the characters that only one of GB 2312 and Big5 has.
-   If there are none, it is the one that was asked for, else Simplified.
+4. Characters that only GB 2312 or only Big5 has decide whether Chinese is Simplified or
+   Traditional. If there are none, the text is in the asked one of the two, else in Simplified.
 5. Words are counted by script, and within a script by sentence: a sentence of at least 4 words that
    step 2 clearly gives to another language counts for that one. Latin words inside another script
    count only if step 2 identifies their language, so that names and option letters do not count.
@@ -53,7 +53,7 @@ from genprobe.text import FORM, normalise, tokens
 
 VERSION = "2.2"
 
-LIMIT = 2000  # characters of the text that are read
+LIMIT = 2000  # number of characters of a text that are read
 MIXED_SHARE, MIXED_WORDS = 0.2, 3
 SHORT, TIE = 10, 3.0  # below SHORT words, the asked language and English start TIE times as likely
 BRIEF, SURE = 5, 0.9  # below BRIEF different words, langdetect must be this sure
@@ -63,10 +63,10 @@ LIKE = 1.0  # nats per letter by which a word's n-grams must favour Russian or K
 LONGEST = 40  # letters of a word that are read
 FLOOR = 5e-5  # probability of an n-gram that a profile lacks, as in langdetect
 ALONE = 0.6  # evidence needed for a language that langdetect does not know
-ENOUGH = 3  # different words that langdetect needs
-SENTENCE = 4  # words that a sentence needs to count for a language of its own
+ENOUGH = 3  # least number of different words for langdetect
+SENTENCE = 4  # least number of words of a sentence that counts for a language of its own
 
-# Scripts, by the first word of their characters' Unicode names. Written by one language:
+# Scripts, named by the first word of their characters' Unicode names. Those of one language:
 _ONE = {
     "ARMENIAN": "hy", "BENGALI": "bn", "ETHIOPIC": "am", "GEORGIAN": "ka", "GREEK": "el",
     "GUJARATI": "gu", "GURMUKHI": "pa", "HANGUL": "ko", "HEBREW": "he", "HIRAGANA": "ja",
@@ -74,7 +74,7 @@ _ONE = {
     "MYANMAR": "my", "ORIYA": "or", "SINHALA": "si", "TAMIL": "ta", "TELUGU": "te",
     "THAI": "th", "TIBETAN": "bo",
 }  # fmt: skip
-# Scripts of several languages, with those that langdetect knows; the rest of its 55 are Latin.
+# Scripts of several languages -> those that langdetect knows; LATIN has the rest of its 55.
 _SEVERAL: dict[str, tuple[str, ...]] = {
     "ARABIC": ("ar", "fa", "ur"),
     "CYRILLIC": ("bg", "mk", "ru", "uk"),
@@ -82,8 +82,8 @@ _SEVERAL: dict[str, tuple[str, ...]] = {
     "LATIN": (),
 }
 _HAN = ("zh", "zh-Hant")
-_OURS = {"pt": "pt-BR"}  # langdetect's code -> the pack's
-_BY_WORD = frozenset({"kk", "ru"})  # the pair that people mix within a sentence
+_OURS = {"pt": "pt-BR"}  # langdetect's code -> genprobe's code
+_BY_WORD = frozenset({"kk", "ru"})  # the two languages that people mix within a sentence
 
 _URL = re.compile(r"https?://\S+|www\.\S+|\S+@\S+")
 _SENTENCE_END = re.compile(r"[.!?:;\n।؟۔。]+")
@@ -93,7 +93,7 @@ Voices = tuple[tuple[str, float], ...]  # language -> how much a word counts for
 
 @functools.lru_cache(1 << 14)
 def _script(char: str) -> str:
-    """Return the name of a letter's script or `HAN`; empty if it does not identify a language."""
+    """Return the name of a letter's script, or `HAN`; "" if it does not identify a language."""
     name = unicodedata.name(char, "").split(" ", 1)[0] if char.isalpha() else ""
     if name == "CJK":
         return "HAN"
@@ -123,7 +123,7 @@ class _Lexicon:
         return {w: tuple((c, loud / len(codes)) for c in codes) for w, codes in claims.items()}
 
     def _speak(self, word: str) -> Voices:
-        """Return the languages that a normalised word counts for, at most 1 for each."""
+        """Return the languages that a normalised word counts for, with weights of at most 1."""
         voices = dict(self.words.get(word, ()))
         if not voices:
             for size in range(min(self.longest, len(word) - 2), 1, -1):
@@ -208,7 +208,7 @@ def _clear(
 
 @functools.cache
 def _profiles() -> Any:
-    """Load langdetect's profiles: 0.3 s, so once, and when first needed."""
+    """Load langdetect's profiles, once and only when needed, because it takes 0.3 s."""
     from langdetect.detector_factory import PROFILES_DIRECTORY, DetectorFactory
 
     factory = DetectorFactory()
@@ -260,7 +260,7 @@ def _ngrams(padded: str, least: int = 1, most: int = 3) -> Iterator[str]:
 
 
 class _Told(NamedTuple):
-    """The languages of one script's words: words by language (empty: unknown), and why."""
+    """The languages of one script's words: words by language ("" if unknown), and the rule."""
 
     shares: dict[str, float]
     rule: str
@@ -285,7 +285,7 @@ class Identified(NamedTuple):
 
 
 class Identifier:
-    """Identify the language of texts, as the docstring of the module describes."""
+    """Identifier of the language of texts, by the steps in the docstring of the module."""
 
     def __init__(self, lexicon: _Lexicon) -> None:
         self._lexicon = lexicon
@@ -296,7 +296,7 @@ class Identifier:
     def __call__(self, text: str, asked: str = "") -> Identified:
         """Identify the language of a text.
 
-        asked: the language in which it should be, which breaks ties in short texts; may be empty.
+        asked: the language in which it should be, which breaks ties in short texts; may be "".
         """
         asked = _code(asked)
         text = normalise(_URL.sub(" ", text[:LIMIT]))
@@ -365,7 +365,7 @@ class Identifier:
             return _Told({code: n}, "words") if code else _Told({}, "undescribed")
         evidence = self._lexicon.evidence(words)
         code, rule, sure = _clear(evidence, n), "words", None
-        if not code and {code for code, _ in evidence[:2]} == _BY_WORD:  # two voices as one
+        if not code and {code for code, _ in evidence[:2]} == _BY_WORD:  # added up
             both = (evidence[0][0], evidence[0][1] + evidence[1][1])
             code = _clear([both, *evidence[2:]], n)
         if not code and most:
@@ -379,7 +379,7 @@ class Identifier:
     def _weigh(
         self, script: str, words: list[str], evidence: Sequence[tuple[str, float]], asked: str
     ) -> tuple[str, str, float | None]:
-        """Return (code or empty, rule, probability) from unclear evidence as langdetect's prior."""
+        """Return (code or "", rule, probability), with unclear evidence as langdetect's prior."""
         known = self._detect.codes(script)
         heard = max((loud for code, loud in evidence if code in known), default=0.0)
         if evidence and evidence[0][1] > max(ALONE, heard) and evidence[0][0] not in known:
@@ -396,7 +396,7 @@ class Identifier:
         return code if len(words) >= BRIEF or sure >= SURE else "", "langdetect", round(sure, 4)
 
     def _by_sentence(self, script: str, n: int, text: str, main: str) -> dict[str, float]:
-        """Return words by language; a sentence clearly in another language counts for that one."""
+        """Count words by language; a sentence clearly in another language counts for that one."""
         counts: dict[str, float] = {main: n}
         for sentence in _SENTENCE_END.split(text):
             part = _by_script(sentence).get(script, [])
@@ -407,7 +407,7 @@ class Identifier:
         return counts
 
     def _word_by_word(self, words: list[str], main: str) -> dict[str, float]:
-        """Count Kazakh and Russian words; a word without evidence goes with its neighbours."""
+        """Count Kazakh and Russian words; one without evidence is counted like its neighbours."""
         told = [self._of_two(word, main) for word in words]
         counts: dict[str, float] = {}
         for code in _between(told, main):
@@ -415,9 +415,10 @@ class Identifier:
         return counts
 
     def share(self, code: str, texts: Iterable[str]) -> float | None:
-        """Return the share of words of `code`, from 0 to 1, in texts of Kazakh and Russian.
+        """Return the share of words of `code`, from 0 to 1, in texts that mix Kazakh and Russian.
 
-        Identified word by word with Kazakh as the main language; None without a Cyrillic word.
+        The language of each word is identified, with Kazakh as the main language. Returns None if
+        there is no Cyrillic word.
         """
         told = [
             word
@@ -430,19 +431,19 @@ class Identifier:
         return told.count(code) / len(told) if told else None
 
     def _of_two(self, word: str, main: str) -> str:
-        """Return the code of Kazakh or Russian; empty if the word is not clearly one of them."""
+        """Return the code of Kazakh or Russian; "" if the word is not clearly one of them."""
         voices = {c: loud for c, loud in self._lexicon.speak(word) if c in _BY_WORD}
         if voices:
             (code, loud), (_, other) = [*_ranked(voices), ("", 0.0)][:2]
             return code if loud > other else ""
-        # Kazakh words show by their letters and endings. In a Russian text, n-grams alone are
+        # Letters and endings usually identify Kazakh words. In a Russian text, n-grams alone are
         # therefore not enough to call a word Kazakh.
         odds = self._lexicon.sounds(word)
         return "ru" if odds > LIKE else main if main == "kk" and odds < -LIKE else ""
 
 
 def _between(told: Sequence[str], main: str) -> Iterator[str]:
-    """Yield each word's language; an unknown one takes that of its neighbours if they agree."""
+    """Yield each word's language; an unknown one is that of both neighbours, if they agree."""
     after = [""] * len(told)
     for at in range(len(told) - 2, -1, -1):
         after[at] = told[at + 1] or after[at + 1]
@@ -453,17 +454,17 @@ def _between(told: Sequence[str], main: str) -> Iterator[str]:
 
 
 def _by_script(text: str) -> dict[str, list[str]]:
-    """Return the words of a normalised text by script; Chinese characters one by one."""
+    """Return the words of a normalised text by script; each Chinese character is a word."""
     scripts: dict[str, list[str]] = {}
     for token in tokens(text):
         for word in token.split("'") if "'" in token else (token,):
             if not word or not (script := _script(word[0])):
                 continue
-            if script in _ONE and len(word) < 2:  # a symbol: π, ㄱ
+            if script in _ONE and len(word) < 2:  # a symbol such as π or ㄱ
                 continue
             scripts.setdefault(script, []).append(word[:LONGEST])
     kana = scripts.keys() & {"HIRAGANA", "KATAKANA"}
-    if kana and "HAN" in scripts:  # Japanese writes both; its ideographs are not Chinese
+    if kana and "HAN" in scripts:  # Japanese uses both; its ideographs are not Chinese
         scripts[min(kana)].extend(scripts.pop("HAN"))
     return scripts
 
@@ -479,7 +480,7 @@ def _code(lang: str) -> str:
 
 @functools.lru_cache(1 << 14)
 def _only_in(char: str) -> str:
-    """Return `zh` for a character only in GB 2312, `zh-Hant` for one only in Big5, else empty."""
+    """Return `zh` for a character only in GB 2312, `zh-Hant` for one only in Big5, else ""."""
     simplified, traditional = (bool(char.encode(c, "ignore")) for c in ("gb2312", "big5"))
     if simplified == traditional:
         return ""

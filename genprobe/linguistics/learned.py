@@ -1,12 +1,13 @@
 """A small learned reader of sentences, used where the rules find no answer.
 
 A sentence is a sequence of words. The features of a word are its beginnings of 3 to 7 letters, the
-whole word, its ending, the word with its neighbour (as far as these were in the training data), and
-its groups of stems (`[clause]` in prompts/languages/). By these groups words that negate, or that
-agree, look alike to the network in all languages.
+whole word, its ending, the word together with its neighbour (all of these only if they were in the
+training data), and its groups of stems (`[clause]` in prompts/languages/). Through these groups,
+words that negate, or that agree, look alike to the network in all languages.
+
 Three recurrent networks read the sentence in both directions; the reading is the mean of their
-probabilities. Trained by `tools/train_reading.py` on sentences written for this project;
-docs/reading.md reports its accuracy.
+probabilities. They were trained by `tools/train_reading.py` on sentences written for this project;
+docs/reading.md reports the accuracy.
 
 Probabilities are rounded, because the last bits of a sum can depend on the batch.
 """
@@ -35,7 +36,7 @@ VERSION = 1
 
 MAGIC = b"genprobe-reading-1\n"
 FILE = Path(__file__).with_name("learned.bin")
-LONGEST = 60  # words of a sentence that are read
+LONGEST = 60  # number of words of a sentence that are read
 GROUPS = (*packs.CLAUSE_GROUPS, "or")  # in the order of the bits of `stems.Hit`
 _BEGINNINGS = range(3, 8)
 
@@ -48,7 +49,7 @@ class Word(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """Probabilities of what a sentence says; the rest of each pair to 1 is "neither"."""
+    """Probabilities of two pairs of readings; what a pair lacks to 1 is "neither"."""
 
     agrees: float
     disagrees: float
@@ -62,7 +63,7 @@ def _hash(part: str) -> int:
 
 @functools.lru_cache(maxsize=50_000)
 def _parts(word: str) -> tuple[int, ...]:
-    """Return the hashes of the parts of a word on its own."""
+    """Return the hashes of the parts of a word, without its neighbour."""
     found = [_hash(f"={word}")]
     found += [_hash(f"{n}{word[:n]}") for n in _BEGINNINGS if len(word) > n]
     found += [_hash(f"-{n}{word[-n:]}") for n in (3, 4) if len(word) > n + 1]
@@ -77,7 +78,7 @@ def words(code: str, sentence: str) -> list[Word]:
     tokens = text.tokens(sentence)[:LONGEST]
     groups = [0] * len(tokens)
     for hit in stems.grammar(code).hits(tokens, 0, len(tokens)):
-        # Over a gap a pattern is its two ends.
+        # Only the first and last word of a pattern with a gap belong to the stem.
         for i in (hit.first, hit.last - 1) if hit.gap else range(hit.first, hit.last):
             groups[i] |= hit.bits
     found = []
@@ -119,8 +120,8 @@ class Arrays(NamedTuple):
 class Model(NamedTuple):
     """The networks, with their vocabulary, threshold and languages.
 
-    The vocabulary maps the hash of each known part to its row; the threshold is the mean
-    probability from which on a reading counts as firm.
+    The vocabulary maps the hash of each known part to its row; the threshold is the least mean
+    probability of a reading that counts as firm.
     """
 
     arrays: Arrays
@@ -146,10 +147,10 @@ class Model(NamedTuple):
 
 
 def probabilities(arrays: Arrays, sentences: Sequence[Sequence[Word]]) -> Array:
-    """Return the mean probabilities, (sentences, 6).
+    """Return the mean probabilities of the networks, with shape (sentences, 6).
 
-    Columns: neither, agrees, disagrees; neither, is a stereotype, is no stereotype.
-    sentences: their words, each with the rows of its known parts.
+    The columns are: neither, agrees, disagrees; neither, is a stereotype, is no stereotype.
+    sentences: the words of each, each word with the rows of its known parts.
     """
     longest = max(map(len, sentences))
     nets, _, size = arrays.parts.shape
@@ -172,9 +173,9 @@ def probabilities(arrays: Arrays, sentences: Sequence[Sequence[Word]]) -> Array:
 
 
 def _recurrent(arrays: Arrays, seen: Array, there: Array) -> Array:
-    """Return the states of gated recurrent units, (n, sentences, words, 2 u).
+    """Return the states of gated recurrent units, with shape (n, sentences, words, 2 u).
 
-    Places without a word (see `there`) keep the state as it is.
+    there: the positions with a word; at the others the state does not change.
     """
     u = arrays.hidden.shape[-1]
     both = np.stack([seen, seen[:, :, ::-1]], 1)  # (n, 2, sentences, words, d)
@@ -209,9 +210,9 @@ def write(model: Model) -> bytes:
 
 
 def load(data: bytes) -> Model:
-    """Return the model of a weights file.
+    """Return the model in a weights file.
 
-    Groups of stems are matched by name; one that was added after the training is ignored.
+    Groups of stems are matched by name; groups that were added after the training are ignored.
     """
     if not data.startswith(MAGIC):
         raise ValueError("not the weights of a reader: run tools/train_reading.py")

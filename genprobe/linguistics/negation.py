@@ -36,8 +36,8 @@ def polarity(hits: Sequence[Hit], core: Hit, mode: str, low: int, high: int) -> 
             if any(h.bits & THAT and low <= h.first < hit.first for h in hits):
                 continue  # "I do not think that it is fair and true"
             if denied and mode == "before":
-                # "I see no good in it and reject it" cannot be told from "I do not hold or
-                # share it"
+                # "I see no good in it and reject it" cannot be distinguished from "I do not hold
+                # or share it"
                 return None
     nots = nones = done = 0
     own = core.denials
@@ -69,7 +69,8 @@ def polarity(hits: Sequence[Hit], core: Hit, mode: str, low: int, high: int) -> 
         and len(set(behind)) > 1
         and not any(h.bits & SAY and behind[0] < h.first <= behind[-1] for h in hits)
     ):
-        return None  # two after it are no double negation, unless one negates saying the other
+        # Two negations after the stem are no double negation, unless one negates a verb of saying.
+        return None
     if nots > 2:
         return None
     if nots == 0 and nones:
@@ -78,7 +79,7 @@ def polarity(hits: Sequence[Hit], core: Hit, mode: str, low: int, high: int) -> 
 
 
 def _denied(hits: Sequence[Hit], core: Hit, mode: str, low: int, high: int) -> int:
-    """Return 1 if saying so is called wrong ("it would be wrong to call this a stereotype")."""
+    """Return 1 if the clause calls it wrong to say so ("it is wrong to call this …"), else 0."""
     front = [h for h in hits if low <= h.first < core.first]
     if (
         mode == "before"
@@ -90,7 +91,7 @@ def _denied(hits: Sequence[Hit], core: Hit, mode: str, low: int, high: int) -> i
             if two.last <= high
         )
     ):
-        return 1  # "To call this a stereotype is not fair": there the negation follows the stem
+        return 1  # "To call this a stereotype is not fair": the negation follows the stem
     for hit in hits:
         if not hit.bits & FAULTY or hit.first < low or hit.last > high:
             continue

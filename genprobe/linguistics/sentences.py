@@ -1,15 +1,16 @@
 """Split a text into sentences, to count them: `sentences(text, lang)`.
 
-1. Each line is split by itself. A line that starts in lower case continues the one before, unless
-   that one had ended; speech after a colon and a line break belongs to the sentence before it. A
-   line without an end mark (a heading, an item of a list) is a sentence of its own.
+1. Each line is split separately. A line that starts in lower case continues the line before it,
+   unless that line had ended with a mark; speech after a colon and a line break belongs to the
+   sentence before it. A line without an end mark (a heading, an item of a list) is a sentence.
 2. A sentence ends with . ! ? … or their Arabic, Indic and Chinese forms. Closing quotes, closing
    brackets and further marks that follow belong to it.
 3. It does not end after an abbreviation, an initial or the number of a list item, nor within a
-   number or an address. It does not end if the next word is in lower case after a quotation, a
-   dash, an ellipsis or a short word, or says who spoke: "– Сәлем! – деді ол." is one sentence.
-4. A quotation or a bracket inside a sentence ("Ол: «Кел. Отыр.» деді.") does not end it; one that
-   stands alone is counted by its sentences.
+   number or an address. It does not end after a quotation, a dash, an ellipsis or a short word if
+   the next word is in lower case, or if the next words say who spoke: "– Сәлем! – деді ол." is one
+   sentence.
+4. A quotation or a bracket inside a sentence ("Ол: «Кел. Отыр.» деді.") does not end it. If a
+   quotation or bracket stands alone, the sentences in it are counted.
 
 The word lists are in `[text]` in prompts/languages/: `abbreviations`, `closing`, `said`. The time
 is linear in the length of the text.
@@ -38,7 +39,7 @@ _OPEN = dict(zip("«“„‹「『([（", ("»", "”", "“”", "›", "」",
 _CLOSE = frozenset("".join(_OPEN.values()))
 _PLAIN = '"'
 _QUOTES = re.compile(f"[{re.escape(''.join({*_OPEN, *_CLOSE, _PLAIN}))}]")
-_FAR = 2000  # characters of a quotation; a longer one is taken as never closed
+_FAR = 2000  # most characters of a quotation; a longer one counts as never closed
 _URL = re.compile(
     r"(?:https?://|www\.)\S*\w|(?<![\w.+-])[\w.+-]{1,64}@[\w-]+\.\w[\w.-]*"
     r"|(?<![\w.-])[a-z\d-]{1,63}(?:\.[a-z\d-]{1,63})+\b"
@@ -50,12 +51,12 @@ _WORD = re.compile(r"\w[\w\u200c\u0300-\u036f'’-]*")
 _SPACED = re.compile(r"(?<=\w)\.\s")
 _LEADING = re.compile(r"^\W+")
 _NUMBER = re.compile(r"(?:\d+|[ivxlc]+)\Z")
-_LOOK = 60  # characters that are read on either side of a mark
-_SHORT = 3  # letters of a word that may be an unlisted abbreviation
+_LOOK = 60  # number of characters that are read on either side of a mark
+_SHORT = 3  # most letters of a word that may be an unlisted abbreviation
 
 
 class _Lists(NamedTuple):
-    """The entries of a language's file on full stops."""
+    """The word lists in a language's file that decide whether a mark ends a sentence."""
 
     abbreviations: frozenset[str]
     closing: frozenset[str]
@@ -67,7 +68,7 @@ def sentences(text: str, lang: str) -> list[str]:
     """Split a text into sentences, in order, without the white space around them.
 
     lang: BCP 47 code, or another spelling that `prompts/languages/` knows; an unknown language has
-    no abbreviations. Every sentence holds a letter or a digit.
+    no abbreviations. Every sentence has a letter or a digit.
     """
     lists = _lists(lang)
     found: list[str] = []
@@ -79,7 +80,7 @@ def sentences(text: str, lang: str) -> list[str]:
             start = end
             if piece[:1].isalnum() or any(map(str.isalnum, piece)):
                 found.append(piece)
-            elif piece and len(found) > first:  # 😊 or … behind the last sentence
+            elif piece and len(found) > first:  # 😊 or … after the last sentence
                 found[-1] += f" {piece}"
     return found
 
@@ -87,7 +88,7 @@ def sentences(text: str, lang: str) -> list[str]:
 @functools.cache
 def _lists(lang: str) -> _Lists:
     for code in registry.names("languages"):
-        packs.load_language(code)  # a malformed file is an error, an unknown name is none
+        packs.load_language(code)  # raises for a malformed file; an unknown `lang` is no error
     try:
         language = packs.load_language(packs.language_code(lang))
     except InputError:
@@ -132,7 +133,7 @@ def _paragraphs(text: str) -> Iterator[str]:
 
 
 def _goes_on(before: str, line: str) -> bool:
-    if before[-1] == ":":  # speech, where the items of a list begin in lower case
+    if before[-1] == ":":  # speech; a list item would begin in lower case
         return line[0] in "–—―«“„" and not line.lstrip("–—―«“„ ")[:1].islower()
     return line[0].islower() and before[-1] not in _MARKS and before[-1] not in _CLOSE
 
@@ -159,7 +160,7 @@ _CANDIDATE = re.compile(rf"{_END.pattern}|(?<![{_EMOJI}])[{_EMOJI}]+(?=\s)")
 
 
 def _candidates(line: str) -> Iterator[re.Match[str]]:
-    """Yield end marks, and emoji in place of one, outside addresses."""
+    """Yield end marks, and emoji that stand for one, outside addresses."""
     urls = [match.span() for match in _URL.finditer(line)] if _MAYBE_URL.search(line) else []
     at = 0
     for match in _CANDIDATE.finditer(line):
@@ -170,7 +171,7 @@ def _candidates(line: str) -> Iterator[re.Match[str]]:
 
 
 def _kept(line: str, lists: _Lists) -> list[tuple[int, int]]:
-    """Return (start, end) of outermost quotations and brackets inside a sentence, in order."""
+    """Return (start, end) of the outermost quotations and brackets inside sentences, in order."""
     found, opened = [], list[tuple[int, str]]()
     for match in _QUOTES.finditer(line):
         at, char = match.start(), match.group()
@@ -196,7 +197,7 @@ def _framed(line: str, start: int, end: int, lists: _Lists) -> bool:
 
 
 def _attribution(line: str, at: int, lists: _Lists) -> bool:
-    """Whether the words from `at` on say who spoke: in lower case, or with a verb of saying."""
+    """Tell whether words at `at` say who spoke: in lower case, or with a verb of saying."""
     after = line[at : at + _LOOK].lstrip(f" \t\u200b*_,،，{_DASHES}")
     if not after[:1].isalpha():
         return False
@@ -206,7 +207,7 @@ def _attribution(line: str, at: int, lists: _Lists) -> bool:
 
 
 def _said(after: str, lists: _Lists, words: int = 4) -> bool:
-    """Whether one of the next words is in the list `said` and does not introduce more speech."""
+    """Tell whether one of the next words is in the list `said` and introduces no further speech."""
     clause = re.split(rf"[{_MARKS}:：«“„\"]", after, maxsplit=1)
     opens = len(after) > len(clause[0]) and after[len(clause[0])] in ':：«“„"'
     spoken = tokens(normalise(clause[0]))[:words]
@@ -219,7 +220,7 @@ def _upper(line: str, at: int) -> bool:
 
 
 def _ends_here(line: str, start: int, match: re.Match[str], lists: _Lists) -> bool:
-    """Whether a sentence that began at `start` ends with this mark."""
+    """Tell whether a sentence that began at `start` ends with this mark."""
     at, end = match.start(), match.end()
     mark, closed = match["mark"], match.end() > match.end("mark")
     after = line[end : end + _LOOK]
@@ -248,7 +249,7 @@ def _ends_here(line: str, start: int, match: re.Match[str], lists: _Lists) -> bo
 
 
 def _broken_off(line: str, start: int, at: int, first: str) -> bool:
-    """Whether an ellipsis is a pause: before lower case, or after one or two words."""
+    """Tell whether an ellipsis is a pause: before lower case, or after one or two words."""
     if first.islower() or not first:
         return True
     if first.isupper():
@@ -259,7 +260,7 @@ def _broken_off(line: str, start: int, at: int, first: str) -> bool:
 def _stop(
     line: str, start: int, at: int, rest: str, first: str, spaced: bool, lists: _Lists
 ) -> bool:
-    """Whether a single full stop ends a sentence."""
+    """Tell whether a single full stop ends a sentence."""
     before = line[max(start, at - _LOOK) : at]
     end = (before.rsplit(".", 1)[-1].rsplit(None, 1) or [""])[-1]
     if spaced and not first.islower() and end.isalpha() and len(end) > max(_SHORT, lists.longest):

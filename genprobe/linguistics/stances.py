@@ -52,10 +52,9 @@ _JUDGED = STANCES | FINE | FAULTY
 def sign_of_stance(clause: Clause, mode: str, me: bool) -> int | None:
     """Return the sign of a clause's stance on the statement.
 
-    +1 if it agrees, -1 if it disagrees, `BOTH` if it does both, 0 if it is unclear, None if it
-    has no stance.
-
-    mode: where a negation stands (`Grammar.negation`). me: whether the speaker was named before.
+    mode: the position of negations (`Grammar.negation`). me: whether the speaker was named before.
+    Returns +1 if the clause agrees, -1 if it disagrees, `BOTH` if it does both, 0 if it is unclear,
+    and None if it has no stance.
     """
     hits = clause.hits
     stances = _stances(clause, me)
@@ -74,7 +73,7 @@ def sign_of_stance(clause: Clause, mode: str, me: bool) -> int | None:
 
 
 def _of_others(hits: Sequence[Hit], core: Hit, me: bool) -> bool:
-    """Whether a stance is only conceded or not the speaker's."""
+    """Tell whether a stance is only conceded or not the speaker's."""
     own = any(h.bits & ME and h.first < core.last for h in hits) or me
     before = [h for h in hits if h.first < core.first]
     # "The author hits the nail on the head": the idiom is the speaker's stance, not the author's.
@@ -95,13 +94,13 @@ def _of_others(hits: Sequence[Hit], core: Hit, me: bool) -> bool:
 
 
 def _leans(hits: Sequence[Hit]) -> bool:
-    """Whether a concession is the answer: "Hard to say, though I am more inclined to disagree"."""
+    """Tell whether a concession is the answer: "Hard to say, though I tend to disagree"."""
     conceded = [h.first for h in hits if h.bits & ALTHOUGH]
     return any(h.bits & VERDICT and h.first > min(conceded) for h in hits)
 
 
 def _is_reported(clause: Clause) -> bool:
-    """Whether the clause ends by ascribing it to others: Kazakh "… дұрыс деп ойлайды"."""
+    """Tell whether the clause ends by ascribing its words to others: Kazakh "… деп ойлайды"."""
     hits = clause.hits
     verbs = [h for h in hits if h.bits & REPORTED and h.last >= clause.last - 1]
     if not verbs:
@@ -110,7 +109,7 @@ def _is_reported(clause: Clause) -> bool:
     cores = [h for h in hits if h.bits & _JUDGED and h.first <= verb.first and h.last <= verb.last]
     if not cores:
         return False
-    # "I hold it right, and many hold it right" is the speaker's.
+    # "I hold it right, and many hold it right" is the speaker's own view.
     mine = any(h.bits & ME and h.first < cores[0].first for h in hits)
     low = min(verb.first, (cores[0] if mine else cores[-1]).last)
     parts = ME | AND | ALTHOUGH
@@ -120,7 +119,7 @@ def _is_reported(clause: Clause) -> bool:
 
 
 def _on_another_question(hits: Sequence[Hit], core: Hit) -> bool:
-    """Whether the clause agrees that the statement is something: "I agree that it is a cliché"."""
+    """Tell whether the clause agrees that the statement is bad: "I agree that it is a cliché"."""
     named = HERE | STATEMENT
     for hit in hits:
         behind = [h for h in hits if h.first > hit.first]
@@ -139,17 +138,17 @@ def _signs(clause: Clause, stances: Sequence[Hit], mode: str) -> set[int] | None
     """Return the signs of a clause's stances, 0 for an unclear one; None if there are none."""
     hits = clause.hits
     signs: set[int] = set()
-    before: tuple[bool, int] | None = None  # of the stance before: its stem, its sign
+    before: tuple[bool, int] | None = None  # previous stance: (positive, sign)
     ands = _joints(hits)
     low = clause.first
     if mode == "both":
-        # "It is not right and I do not accept it": negations before the *and* no longer count.
+        # "It is not right and I do not accept it": negations before *and* no longer count.
         done = {end for h in hits if h.bits & NOT for end in (h.last, h.last + 1)}
         low = max([low, *(a for a in ands if a < stances[0].first and a in done)])
     for at, stance in enumerate(stances):
         after = stances[at + 1] if at + 1 < len(stances) else None
         cut = [a for a in ands if after and stance.last <= a < after.first]
-        # "neither accept nor support": each has its own negation in front.
+        # "neither accept nor support": each verb has its own negation before it.
         apart = mode == "before" or (
             after is not None and any(h.bits & NOT and h.last == stance.first for h in hits)
         )
@@ -204,7 +203,7 @@ def _behind_the_verb(clause: Clause, core: Hit) -> int | None:
 
 
 def _theirs(hits: Sequence[Hit], core: Hit) -> bool:
-    """Whether the stance is other people's: "I can see why some people would agree"."""
+    """Tell whether the stance is other people's: "I can see why some people would agree"."""
     before = [h for h in hits if h.first < core.first]
     others = [h.first for h in before if h.bits & OTHERS and not h.bits & ME]
     mine = [h.first for h in before if h.bits & ME]
@@ -216,9 +215,9 @@ def _theirs(hits: Sequence[Hit], core: Hit) -> bool:
 def _stances(clause: Clause, me: bool) -> list[Hit] | None:
     """Return the stems by which the clause agrees or disagrees, in order.
 
-    None if it mentions the speaker's own view but its relation to the statement is unclear. "My
-    values" and "mine" agree ("it reflects my values") unless the clause itself gives the relation:
-    "my view is the opposite".
+    Returns None if the clause mentions the speaker's own view, but its relation to the statement is
+    unclear. "My values" and "mine" count as agreement ("it reflects my values") unless the clause
+    itself states the relation: "my view is the opposite".
     """
     hits = clause.hits
     found = [
@@ -261,7 +260,7 @@ def _stances(clause: Clause, me: bool) -> list[Hit] | None:
 
 
 def _stronger(one: Hit, two: Hit) -> bool:
-    """Whether the words of one stance are better read as the other: more of them are literal."""
+    """Tell whether the second of two opposed, overlapping stances wins, as it is more literal."""
     return bool(
         overlap(one, two)
         and one.size < two.size
@@ -270,7 +269,7 @@ def _stronger(one: Hit, two: Hit) -> bool:
 
 
 def _not_mine(hits: Sequence[Hit], mine: Sequence[Hit]) -> bool:
-    """Whether the clause denies that the statement is the speaker's view: "not my opinion"."""
+    """Tell whether the clause denies that the statement is the speaker's view: "not my opinion"."""
     if not mine or not any(h.bits & NOT for h in hits):
         return False
     if any(h.bits & (SAY | SHARE | TELL | JUDGE) and not overlap(h, mine[0]) for h in hits):
@@ -283,8 +282,8 @@ def _not_mine(hits: Sequence[Hit], mine: Sequence[Hit]) -> bool:
 def _whose(hits: Sequence[Hit], hit: Hit) -> bool:
     """Tell whether "the same" or "the opposite" describes the speaker's view.
 
-    It does if the speaker is the last person named before it. A mere "I" must be next to it: "I
-    see it differently".
+    It does if the speaker is the last person named before these words. A mere "I" must be next to
+    them: "I see it differently".
     """
     whose = [h for h in hits if h.bits & (OWN | OTHERS) or (h.bits & ME and _beside(h, hit))]
     if not any(h.bits & (ME | OWN) for h in whose):
@@ -298,7 +297,7 @@ def _beside(one: Hit, two: Hit) -> bool:
 
 
 def _offered(hits: Sequence[Hit], stance: Hit) -> bool:
-    """Whether a view is shared with the reader: "I'd be happy to share my thoughts"."""
+    """Tell whether a view is shared with the reader: "I'd be happy to share my thoughts"."""
     if not any(h.bits & SHARE and h.first < stance.last and stance.first < h.last for h in hits):
         return False
     whose = ME | EXTENT  # "personally" names the speaker, not something to share
@@ -312,7 +311,7 @@ def _just_behind_not(hits: Sequence[Hit], fully: Hit) -> bool:
 def _verdict_on_statement(clause: Clause, mode: str) -> int | None:
     """Return +1 if the clause calls the statement true or right, -1 if false or wrong.
 
-    0 if it is unclear, None if it does neither.
+    Returns 0 if it is unclear, and None if the clause does neither.
     """
     hits = clause.hits
     cores = [h for h in hits if h.bits & (FINE | FAULTY)]
@@ -323,7 +322,7 @@ def _verdict_on_statement(clause: Clause, mode: str) -> int | None:
     if any(h.bits & (SUCH | ALTHOUGH | PARTLY) for h in hits):
         return None
     if any(h.bits & OTHERS and h.first < core.first for h in hits):
-        return None  # "it is unfair to people who …" is the speaker's
+        return None  # "it is unfair to people who …" is the speaker's own judgement
     if not subject:
         return _exclaimed(clause, core)
     if subject[0].first >= core.first and subject[0].first - core.last > 2:
@@ -347,7 +346,7 @@ def _verdict_on_statement(clause: Clause, mode: str) -> int | None:
 def _exclaimed(clause: Clause, core: Hit) -> int | None:
     """Return the sign of a clause that is a mere exclamation: "Sheer nonsense", "Quite right".
 
-    None for anything else. An exclamation begins with the judging word and has no verb.
+    An exclamation begins with the judging word and has no verb. Returns None for other clauses.
     """
     han = core.last - core.first == core.size
     length, lead = clause.last - clause.first, core.first - clause.first

@@ -1,4 +1,4 @@
-"""Find the stems of words that agree, disagree, negate or name the statement in a sentence.
+"""Find in a sentence the stems of words that agree, disagree, negate or name the statement.
 
 A language lists stems instead of thousands of phrases (`[clause]` in prompts/languages/). Each
 group of stems is one bit; a `Hit` records which groups were found at which words.
@@ -37,7 +37,7 @@ GROUP, JUDGE, OPEN, VERBS = (_BITS[g] for g in ("group", "judge", "open", "verbs
 REPORTED, SIDES = _BITS["reported"], _BITS["sides"]
 STANCES = FOR | AGAINST | FOR_ME | AGAINST_ME
 NEGATIONS = NOT | NONE | WITHOUT
-# A longer match of these hides the shorter ones inside it.
+# Groups of which a longer match hides the shorter ones inside it.
 _WHOLE = (
     STANCES
     | NEGATIONS
@@ -54,14 +54,14 @@ _WHOLE = (
     | OPPOSITE
     | ONLY
 )
-# Stems by which a clause may take a stance, and by which it may call the statement a stereotype.
+# Stems by which a clause may take a stance, and those by which it may call it a stereotype.
 STANCE_CORE = STANCES | FINE | FAULTY | OWN | SAME | OPPOSITE
 STEREOTYPE_CORE = STEREOTYPE | ONLY | TELL | SINGLE | PLAIN | GROUP
 
 _GAP = ".."
-_REACH = 10  # tokens that a gap may hold
+_REACH = 10  # most tokens of a gap
 _IDEOGRAPH = re.compile(f"[{text.HAN}]")
-_MEMO = 50_000  # words whose features are kept
+_MEMO = 50_000  # most words whose features are cached
 
 
 class Hit(NamedTuple):
@@ -69,7 +69,7 @@ class Hit(NamedTuple):
 
     `size`: how much of the stem is literal. `gap`: whether it has a gap. `denials`: how many words
     of the stem itself negate ("there is nothing to object"). `open`: whether its last word may have
-    any ending, so also one that negates.
+    any ending, and so possibly one that negates.
     """
 
     first: int
@@ -94,10 +94,10 @@ class _Pattern(NamedTuple):
 
 
 class _Known(NamedTuple):
-    """Features of a word.
+    """The features of a word.
 
-    The bits that it has alone, their literal size, and the patterns that begin with it. Patterns
-    whose second element is a plain word are in `plain`, by that word.
+    These are the bits that the word has by itself, their literal size, and the patterns that begin
+    with it. Patterns whose second element is a plain word are in `plain`, by that word.
     """
 
     bits: int
@@ -121,14 +121,14 @@ def _fits(element: str, token: str) -> bool:
 
 
 class Grammar:
-    """The stems of one language, ready to be looked up; the features of words are cached."""
+    """The stems of one language, compiled for looking up; the features of words are cached."""
 
     def __init__(self, languages: Sequence[packs.Language], fold: dict[str, str]) -> None:
         self.negation = languages[0].negation
-        # First element of a pattern -> its phrases, written out when a text has that word.
+        # First element of a pattern -> its phrases, which are expanded when a text has that word.
         self._phrases: dict[str, list[_Unwritten]] = {}
         self._patterns: dict[str, list[_Pattern]] = {}
-        self._open: list[str] = []  # first elements that a word may end in, or have inside
+        self._open: list[str] = []  # first elements that may be the end, or the inside, of a word
         self._memo: dict[str, _Known] = {}
         self._clitics: tuple[str, ...] = ()
         clitics: list[str] = []
@@ -182,7 +182,7 @@ class Grammar:
             yield _Pattern(tuple(elements[1:]), bit, size, denials, elements[-1][-1] == "*")
 
     def _denies(self, element: str) -> bool:
-        """Whether an element of a pattern negates; an open end may hide a negating ending."""
+        """Tell whether an element of a pattern negates; nothing is known of an open ending."""
         return element in self._nots or (element[-1] != "*" and element.endswith(self._not_ends))
 
     def look(self, token: str) -> _Known:
@@ -241,7 +241,7 @@ class Grammar:
         return found
 
     def reaches(self, tokens: Sequence[str], first: int, last: int, wanted: int) -> bool:
-        """Whether `hits` could find one of the wanted bits; a cheap test that is mostly false."""
+        """Tell whether `hits` could find one of the wanted bits: a quick test, usually false."""
         known = self._memo.get
         return any(
             (known(tokens[i]) or self.look(tokens[i])).reach & wanted for i in range(first, last)
@@ -315,7 +315,8 @@ def _outer(found: list[Hit]) -> list[Hit]:
     spans = [h for h in found if h.last - h.first > 1 and not h.gap and h.bits & _WHOLE]
     if not spans:
         return found
-    # A negation inside a stance ("nothing to add") does not count for words before ("is nothing").
+    # A negation inside a stance ("nothing to add") is not also counted with the words before it
+    # ("is nothing").
     used = [s for s in spans if s.bits & STANCES and any(_negates_in(h, s) for h in found)]
     kept = []
     for hit in found:
@@ -327,7 +328,8 @@ def _outer(found: list[Hit]) -> list[Hit]:
                 break
             within = _inside(hit, span) and hit.last - hit.first < span.last - span.first
             if within or (span.bits & CERTAIN and _shorter(hit, span) and hit is not span):
-                # A stance does not answer `recognition`: a stereotype stem inside it still counts.
+                # A stance says nothing on whether the statement is a stereotype, so a stereotype
+                # stem inside it still counts.
                 shown = 0 if span.bits & _WHOLE & ~STANCES else STEREOTYPE
                 # A word matched by "objec*" may end in a negation, in languages that attach it.
                 ends = span.open and hit.last == span.last and hit.last - hit.first == 1
@@ -343,13 +345,13 @@ def _inside(hit: Hit, span: Hit) -> bool:
 
 
 def _negates_in(hit: Hit, span: Hit) -> bool:
-    """Whether a hit is a negation inside a longer hit."""
+    """Tell whether a hit is a negation inside a longer hit."""
     shorter = hit.last - hit.first < span.last - span.first
     return bool(hit.bits & NOT) and shorter and _inside(hit, span)
 
 
 def _shorter(hit: Hit, span: Hit) -> bool:
-    """Whether a hit overlaps a longer one, or overlaps it with a gap in its own words."""
+    """Tell whether a hit overlaps another one, and is shorter or has a gap."""
     apart = hit.last <= span.first or span.last <= hit.first
     size = span.last - span.first + bool(hit.bits & NOT)  # "is not" beside "not only"
     return not apart and (hit.gap or hit.last - hit.first < size)

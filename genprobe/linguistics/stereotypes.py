@@ -1,4 +1,4 @@
-"""Find whether a clause calls the statement a stereotype, or denies that."""
+"""Find whether a clause calls the statement a stereotype, or denies that it is one."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ from genprobe.linguistics.stems import (
 def sign_of_stereotype(clause: Clause, mode: str) -> int | None:
     """Return +1 if the clause calls the statement a stereotype, -1 if it denies that.
 
-    0 if it is unclear, None if it does neither. mode: where a negation stands (`Grammar.negation`).
+    Returns 0 if it is unclear, and None if the clause does neither. mode: the position of negations
+    (`Grammar.negation`).
     """
     hits = [h._replace(bits=h.bits | NOT) if h.bits & DENIES else h for h in clause.hits]
     cores = [h for h in hits if h.bits & STEREOTYPE]
@@ -52,7 +53,7 @@ def sign_of_stereotype(clause: Clause, mode: str) -> int | None:
         h.bits & COUNTER and not h.bits & STEREOTYPE and not any(h.first == c.last for c in cores)
         for h in hits
     ):
-        return None  # it fights a prejudice; "a prejudice against" somebody does not
+        return None  # the clause opposes a prejudice; "a prejudice against" somebody does not
     length = clause.last - clause.first
     subject = any(h.bits & (STATEMENT | ME) and h.first < core.first for h in hits)
     noun = core.last - core.first == 1
@@ -86,7 +87,7 @@ def sign_of_stereotype(clause: Clause, mode: str) -> int | None:
         return 0  # "a prejudice that is not true"
     placed = any(h.bits & (THAT | AND) for h in hits if h.first >= core.last)
     if mode == "before" and not count and late and not placed:
-        # "A stereotype this is not": a word in front may be denied after it.
+        # "A stereotype this is not": a word at the beginning may be denied by a later negation.
         if core.first - clause.first <= 1:
             # "This is a generalisation that does not …", in languages without "is" and "that"
             return 0 if subject and late[0].first == core.last else -1
@@ -100,11 +101,11 @@ def _and_right_before(hits: Sequence[Hit], one: Hit) -> bool:
 
 
 def _of_no_group(hits: Sequence[Hit], mode: str, clause: Clause) -> int | None:
-    """Return -1 if the clause says that the statement judges no group.
+    """Return -1 if the clause says that the statement judges no group: "no group is judged".
 
-    Also if it says that the statement only describes one person or a plain fact: "no group is
-    judged", "It merely describes what one man does". A term of several words is enough: "a moral
-    principle".
+    The same holds if it says that the statement only describes one person or a plain fact: "It
+    merely describes what one man does". A term of several words, "a moral principle", is enough.
+    Returns 0 if the clause is unclear, and None if it does neither.
     """
     bits = bits_of(hits)
     nots = [h for h in hits if h.bits & NEGATIONS]

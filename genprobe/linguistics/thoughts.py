@@ -1,13 +1,13 @@
 """Separate a thought (a reasoning trace) from the reply after it.
 
-The result depends only on stored text: nothing is lost, and `genprobe judge RUN` separates the
-replies of an earlier run again. The forms of thoughts are data (`prompts/thoughts.toml`): tags,
-several or nested tags, a closing tag alone (if the chat template opened the thought), channels with
-or without their special tokens, headings in plain words. docs/reading.md lists the forms and the
-model families.
+The result depends only on the stored text, so nothing is lost, and `genprobe judge RUN` can
+separate the replies of an earlier run anew. The forms of thoughts are data
+(`prompts/thoughts.toml`): tags, several or nested tags, a closing tag alone (if the chat template
+opened the thought), channels with or without their special tokens, headings in plain words.
+docs/reading.md lists the forms and the model families.
 
-State of a reply: `none` (no thought), `closed`, `open` (cut off inside the thought, so there is no
-answer), `hidden` (the server only reports that there was one).
+The state of a reply is `none` (no thought), `closed`, `open` (cut off inside the thought, so there
+is no answer) or `hidden` (the server only reports that there was a thought).
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from typing import NamedTuple
 from genprobe.errors import InputError
 from genprobe.resources import packs, registry
 
-# Increase it whenever a change of this module (not of prompts/thoughts.toml) can change a result.
+# Increase it whenever a change in this module (not in prompts/thoughts.toml) can change a result.
 VERSION = 2
 
 STATES = ("none", "closed", "open", "hidden")
 
 
 class Parted(NamedTuple):
-    """A thought and the reply after it. Without a thought `reply` is the unchanged text."""
+    """A thought and the reply after it. Without a thought, `reply` is the unchanged text."""
 
     thought: str
     reply: str
@@ -38,7 +38,7 @@ class _Shapes(NamedTuple):
     closing: frozenset[str]
     pairs: dict[str, str]  # opening -> closing
     first: re.Pattern[str]  # first characters of the tags, a quick test that most replies fail
-    wrapped: re.Pattern[str]  # a reply that begins with the tag of an answer
+    wrapped: re.Pattern[str]  # matches a reply that begins with the tag of an answer
     answers: dict[str, str]
     channel: re.Pattern[str]
     ends: re.Pattern[str]
@@ -46,7 +46,7 @@ class _Shapes(NamedTuple):
     glued: re.Pattern[str]
     glued_final: re.Pattern[str]
     plain: tuple[tuple[re.Pattern[str], re.Pattern[str]], ...]
-    begins: re.Pattern[str]  # the beginning of a reply that holds a thought without tags
+    begins: re.Pattern[str]  # the beginning of a reply with a thought without tags
     signature: str
 
 
@@ -54,7 +54,7 @@ class _Shapes(NamedTuple):
 _BEFORE = re.compile(
     r"(?:\s|\ufeff|<s>|<bos>|<\|im_start\|>|<\|assistant\|>|<\|start\|>|assistant\b)*"
 )
-_LINE = 400  # characters before a tag in which the beginning of its line is looked for
+_LINE = 400  # number of characters before a tag in which the beginning of its line is searched
 _QUOTES = "\"'`“”‘’«»„「」*"
 
 
@@ -124,7 +124,7 @@ def signature() -> str:
 
 
 def opens(prompt: str) -> bool:
-    """Tell whether a prompt, as it was sent, ends inside a thought that its template opened."""
+    """Tell whether a prompt, as sent, ends inside a thought that the chat template opened."""
     tail = prompt[-200:].rstrip()
     shapes = _shapes()
     last = None
@@ -134,16 +134,17 @@ def opens(prompt: str) -> bool:
 
 
 def marked(text: str) -> bool:
-    """Tell whether a text may hold a thought: a quick test that is false for most texts.
+    """Tell whether a text may have a thought: a quick test that is false for most texts.
 
-    True if it has a character that begins a tag, or begins like a thought without tags.
+    It is true if the text has a character that begins a tag, or if the text begins like a thought
+    without tags.
     """
     shapes = _shapes()
     return shapes.first.search(text) is not None or shapes.begins.match(text.lstrip()) is not None
 
 
 def closes(prompt: str) -> bool:
-    """Tell whether a prompt, as it was sent, ends with a thought that its template closed."""
+    """Tell whether a prompt, as sent, ends with a thought that the chat template closed."""
     tail = prompt[-200:].rstrip().lower()
     return any(tail.endswith(tag) for tag in _shapes().closing)
 
@@ -190,9 +191,9 @@ def read(
     """Separate a text, taking into account a thought that the server delivered separately.
 
     text, reasoning, reasoning_from, finish: fields of `Response`. reasoning: the thought from the
-    server's own field, None if it delivered none; it is put before a thought that is still in the
-    text. opened: as in `part`. With such a thought an empty reply is `open`, unless the engine
-    reports that the model stopped by itself.
+    server's own field, None if there was none; it is put before a thought that is still in the
+    text. opened: as in `part`. With a thought from the server, an empty reply is `open`, unless the
+    engine reports that the model stopped by itself.
     """
     parted = part(text, opened and not reasoning)
     if reasoning and reasoning.strip():
@@ -208,7 +209,7 @@ def read(
 
 
 def _unwrapped(shapes: _Shapes, reply: str) -> str:
-    """Return the reply without the tags of an answer that enclose all of it."""
+    """Return the reply without tags of an answer that enclose the whole reply."""
     match = shapes.wrapped.match(reply)
     if match is None:
         return reply
@@ -244,20 +245,21 @@ def _channels(shapes: _Shapes, text: str, start: int) -> tuple[str, str, str] | 
             final = match
         if final is not None:
             return text[glued.end() : final.start()], text[final.end() :], "closed"
-        # After a space it may be a word of a reply, unless the channel of the answer follows.
+        # After a space, the name of the channel may be a word of a reply, unless the channel of
+        # the answer follows.
         return None if glued["apart"] is not None else (text[glued.end() :], "", "open")
     final = shapes.glued_final.match(text, start)
     return ("", text[final.end() :], "none") if final else None
 
 
 def _quoted(text: str, match: re.Match[str]) -> bool:
-    """Whether a tag is only mentioned: in quotation marks or in code."""
+    """Tell whether a tag is only mentioned: in quotation marks or in code."""
     before, after = text[match.start() - 1 : match.start()], text[match.end() : match.end() + 1]
     return bool(before and after) and before in _QUOTES and after in _QUOTES
 
 
 def _spoken(text: str, match: re.Match[str]) -> bool:
-    """Whether a closing tag is only mentioned in a sentence: "the tag </think> ends it"."""
+    """Tell whether a closing tag is only mentioned in a sentence: "the tag </think> ends it"."""
     before = text[match.start() - 2 : match.start()]
     after = text[match.end() : match.end() + 2]
     return (
@@ -293,13 +295,13 @@ def _tagged(shapes: _Shapes, text: str, start: int, opened: bool) -> tuple[str, 
                 before.append(text[done : match.start()])
                 at = match.end()
             elif wanted in ([], [shapes.pairs[tag]]) and not text[at : match.start()].strip():
-                at = match.end()  # written twice: by the template and by the model
+                at = match.end()  # the tag was written twice: by the template and by the model
                 continue
             depth += 1
             wanted.append(shapes.pairs[tag])
         elif depth:
             if wanted and tag != wanted[-1] and tag not in wanted:
-                continue  # another tag than the one that was opened
+                continue  # this tag does not close the one that was opened
             if wanted:
                 wanted.pop()
             depth -= 1
@@ -309,7 +311,7 @@ def _tagged(shapes: _Shapes, text: str, start: int, opened: bool) -> tuple[str, 
         else:
             if _spoken(text, match):
                 continue
-            # The template opened it, or the thought went on after an earlier closing tag.
+            # The template opened the thought, or it went on after an earlier closing tag.
             thoughts.append(text[done : match.start()])
             done = match.end()
     if depth and at >= 0 and (thoughts or before or opened):

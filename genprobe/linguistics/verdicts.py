@@ -1,7 +1,8 @@
 r"""Find answers that models mark by a format: JSON, `\boxed{}`, tags, ticked boxes.
 
-This module only finds the marked values; `judges/reading/marked.py` interprets them, as that needs
-the language. It works on normalised text (`text.normalise`), in time linear in its length.
+This module only finds the marked values; `judges/reading/marked.py` interprets them, because that
+depends on the language. It works on normalised text (`text.normalise`), in time linear in its
+length.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _BOLD = re.compile(
     r"(?P<b1>\*\*|__)?(?P<one>[^\W\d_]{1,12})(?:\*\*|__)?\s{0,3}[/|]\s{0,3}"
     r"(?P<b2>\*\*|__)?(?P<two>[^\W\d_]{1,12})(?:\*\*|__)?"
 )
-# A text without a match of this pattern has no mark.
+# A text that does not match this pattern has no marked value.
 ANY = re.compile(
     r"[{<☑☒✅✔✓🗹◉●🔘]|\[\s?[x✓✔]?\s?\]|\(\s?[x✓✔•]\s?\)|(?:\*\*|__).{0,30}[/|]|[/|].{0,30}(?:\*\*|__)"
 )
@@ -49,7 +50,7 @@ _STRUCK = re.compile(r"~~[^~\n]{1,80}~~")
 
 
 def unstruck(norm: str) -> str:
-    """Blank out text that is struck through (`~~yes~~ no`); the length is kept."""
+    """Replace text that is struck through (`~~yes~~ no`) by spaces; the length is kept."""
     if "~~" not in norm:
         return norm
     return _STRUCK.sub(lambda m: " " * len(m.group()), norm)
@@ -77,7 +78,7 @@ def marked(norm: str) -> list[Marked]:
 def ticked(norm: str, means: Callable[[str], str | None]) -> Marked | None:
     """Return the ticked option in a list of boxes; None if the choice is missing or unclear.
 
-    means: returns the answer that a short text stands for, or None.
+    means: a function that returns the answer for which a short text stands, or None.
     """
     marks = list(_TICK.finditer(norm)) if _TICK.search(norm) else []
     if not marks:
@@ -105,7 +106,7 @@ def ticked(norm: str, means: Callable[[str], str | None]) -> Marked | None:
 
 
 def bold(norm: str, means: Callable[[str], str | None]) -> Marked | None:
-    """Return the only bold one of two options: "yes / **no**". means: as in `ticked`."""
+    """Return the bold option if just one of two is bold: "yes / **no**". means: as in `ticked`."""
     if ("**" not in norm and "__" not in norm) or ("/" not in norm and "|" not in norm):
         return None
     for m in _BOLD.finditer(norm):
