@@ -1,8 +1,8 @@
-"""The error band: how far the figures of the same questions differ between readings.
+"""Compute the error band: how far figures about the same questions differ between readings.
 
 Readers of the same replies: `ours` (judges/yesno.py), `strict` (an answer is the first word, or
-none), `shades2025` (the study's own, with its faults). Readings of the same questions, asked in
-another way, where a run has them: `choice` (forced to an answer word) and `logprob` (the likelier
+none), `shades2025` (the study's own reader, with its faults). Readings of the same questions, asked
+in another way, if a run has them: `choice` (forced to an answer word) and `logprob` (the likelier
 of yes and no). `given` are labels that the data already have, from any other reader.
 
 The band of a rate reaches from the lowest to the highest of these figures. It shows how far the
@@ -62,8 +62,8 @@ class Readings:
     def beside(self, scores: Sequence[Score]) -> list[Score]:
         """Add to each rate its values by the other readings, and name these in its signature.
 
-        A rate that a review corrects (`measured`, corrected.py) is a share of all replies; so are
-        its values by other readings.
+        A rate that a review corrects (`measured`, corrected.py) is a share of all replies; its
+        values by the other readings then are, too.
         """
         return [self._one(score) for score in scores]
 
@@ -80,7 +80,7 @@ class Readings:
         for name, figures in found.items():
             if (one := figures.get(key)) is None:
                 continue  # this reading (a decode) is not in this cell
-            # If no unclear reply said so: the share of all replies.
+            # The lower bound counts no unclear reply as a hit: it is the share of all replies.
             of_all = score.metric == "measured" and one.bounds is not None
             readings[name] = one.bounds[0] if of_all and one.bounds else one.value
         metric, bar, rest = score.signature.partition("|")

@@ -42,15 +42,17 @@ def compare(
 
     test: `paired`, each of the other runs with the first, item by item (`analysis.paired`); `anova`
     (`analysis.variance`) or `ks` (`analysis.distributions`); `components` of the variance of an
-    answer; `differences`, the components of the difference of each other run and the first;
+    answer; `differences`, the components of the difference between each other run and the first;
     `retest`, how far runs, or the samples of one run, agree. between: the column whose values are
-    compared, the model where empty; two values of another column of one run are `paired`, all with
-    all. For `anova`, `components` and `differences` it names the factors; if empty, all of
-    `variance.FACTORS` or `components.CROSSED`. metrics: if empty, for `paired` those that both
-    sides have, for the other tests the first usual one that fits. by: columns by which figures are
-    grouped; one cell if empty. power: points to plan for, instead of a test. Each p-value is also
-    returned corrected for the number of p-values. note: called with what is left out. Raises
-    RunError if two runs differ in more than the model, InputError for what cannot be compared.
+    compared, the model if empty; with `paired` and another column, the values within one run are
+    compared, every two of them. For `anova`, `components` and `differences` it names the factors;
+    if empty, all of `variance.FACTORS` or `components.CROSSED`. metrics: if empty, for `paired`
+    those that both sides have, for the other tests the first default one that fits. by: columns by
+    which figures are grouped; one cell if empty. power: points to plan for, instead of a test.
+    note: called with what is left out.
+
+    Each p-value is also returned corrected for the number of p-values. Raises RunError if two runs
+    differ in more than the model, InputError for runs or columns that cannot be compared.
     """
     metrics, by, between = listed(metrics), listed(by), listed(between)
     if test not in TESTS:
@@ -78,7 +80,7 @@ def compare(
 
 
 def _tell_copies(runs: Sequence[Run], note: Note) -> None:
-    """Note which runs are copies: the same replies from the same times."""
+    """Note which runs are copies: the same replies with the same times."""
     known: dict[tuple[str, str], Run] = {}
     for run in runs:
         files = [run.folder / name for name in ("responses.jsonl", "logprobs.jsonl")]
@@ -146,7 +148,7 @@ def _tested(
     between: Sequence[str],
     note: Note,
 ) -> Scores:
-    """Run an analysis of variance, or Kolmogorov and Smirnov's test, over all runs together."""
+    """Run an analysis of variance, or the Kolmogorov-Smirnov test, over all runs together."""
     from genprobe import metrics as measures
     from genprobe.analysis import distributions, significance, variance
     from genprobe.statistics import resampled
@@ -182,7 +184,7 @@ _MAIN = ("bias-score", "endorsed", "negative-stories", "win-rate", "accuracy", "
 
 @dataclasses.dataclass(frozen=True)
 class _Asked:
-    """Runs that asked the same, with distinct names and their outcomes."""
+    """Runs that asked the same questions, with distinct names and their outcomes."""
 
     runs: Sequence[Run]
     names: Sequence[str]
@@ -214,14 +216,14 @@ class _Asked:
         return signed_by([signer(run.folder, run, "", {}) for run in self.runs])(metric)
 
     def pooled(self) -> pd.DataFrame:
-        """All outcomes as one table, in which runs are known by their names."""
+        """Return all outcomes as one table, in which runs are known by their names."""
         import pandas as pd
 
         named = zip(self.tables, self.names, strict=True)
         return pd.concat([t.assign(model=name) for t, name in named], ignore_index=True)
 
     def sides(self, column: str) -> list[_Sides]:
-        """Return the pairs: every other run with the first, or values of a column of one run."""
+        """Return the pairs to compare: each other run with the first, or values of a column."""
         if column == "model":
             parts = list(zip(self.names, self.tables, self.runs, strict=True))
             pairs = [(parts[0], other) for other in parts[1:]]
@@ -334,8 +336,8 @@ def ranked(
 ) -> tuple[str, list[tuple[dict[str, Any], Ranking, dict[str, int]]]]:
     """Rank models in each cell of `by` and of the columns over which a metric is never pooled.
 
-    tables: outcomes of each model. metric: if empty, the first usual one that all have. Returns the
-    metric and the cells of `ranking.of_outcomes`; raises InputError as that does.
+    tables: outcomes of each model. metric: if empty, the first default one that all have. Returns
+    the metric and the cells of `ranking.of_outcomes`; raises InputError for the same reasons.
     """
     import pandas as pd
 
@@ -350,7 +352,10 @@ def ranked(
 def _ranked(
     asked: _Asked, metrics: Sequence[str], by: Sequence[str], note: Note
 ) -> list[dict[str, Any]]:
-    """Whether the models can be ranked by a figure, in each cell; `ranking.Ranking.json`."""
+    """Rank the models by a metric in each cell, as rows of `ranking.Ranking.json`.
+
+    Empty, with a note why, if they cannot be ranked.
+    """
     from genprobe import metrics as measures
     from genprobe.analysis import ranking
 
@@ -429,7 +434,7 @@ def _power(
 def _over_wordings(asked: _Asked, name: str, points: float) -> list[str]:
     """Find the cheapest studies with an interval of `points` over wordings, from the first run.
 
-    Empty where no panel was asked.
+    Empty if no panel of wordings was asked.
     """
     from genprobe.analysis import dstudy, ranking, significance
 
@@ -453,7 +458,7 @@ def _where(cell: Mapping[str, Any]) -> str:
 
 
 def main_measure(tables: Sequence[pd.DataFrame], by: Sequence[str], share: bool = False) -> str:
-    """Choose the first usual metric that all tables have. share: only shares."""
+    """Choose the first default metric that all tables have. share: only shares."""
     from genprobe import metrics as measures
 
     for name in _MAIN:
@@ -481,7 +486,7 @@ def _cells(rows: pd.DataFrame, by: Sequence[str]) -> list[tuple[dict[str, Any], 
 
 
 def _tests(test: str, kept: pd.DataFrame, by: Sequence[str], columns: Sequence[str]) -> int:
-    """Return how many p-values a test gives at most, in all cells."""
+    """Return the largest number of p-values that a test gives, over all cells."""
     cells = _cells(kept, by)
     if test == "anova":
         return len(cells) * math.comb(len(columns) + 1, 2)  # effects and interactions of two
@@ -498,7 +503,11 @@ def _anova(
     sign: str,
     note: Note,
 ) -> list[Score]:
-    """left: what was left out of all cells together."""
+    """Run the analysis of variance in every cell.
+
+    factors: columns. left: what was left out of all cells together. draws: resamples for p. sign:
+    the signature of the scores.
+    """
     from genprobe.analysis import significance, variance
 
     scores: list[Score] = []
@@ -541,7 +550,10 @@ def _ks(
     draws: int,
     sign: str,
 ) -> list[Score]:
-    """left: what was left out of all cells together."""
+    """Run the Kolmogorov-Smirnov test between the values of a column, in every cell.
+
+    columns: the one column. left, draws, sign: as in `_anova`.
+    """
     from genprobe.analysis import distributions, significance
 
     [column] = columns

@@ -1,16 +1,16 @@
-"""Variance components: how far each facet, and each interaction, moves an outcome.
+"""Estimate variance components: how much each facet, and each interaction, moves an outcome.
 
 Generalizability theory (Brennan 2001, *Generalizability Theory*; Searle, Casella & McCulloch 1992,
-*Variance Components*): an outcome is a mean plus a random effect of each facet (statement,
-wording, direction, order, model, …), of each combination of facets, and a residual. The component
-of an effect is its variance, in squares of the outcome's unit: of shares, squared shares.
+*Variance Components*): an outcome is a mean plus a random effect of each facet (statement, wording,
+direction, order, model, …), of each combination of facets, and a residual. The component of an
+effect is its variance, in squares of the outcome's unit: of shares, squared shares.
 
 The estimator is that of symmetric differences (Koch 1968, Technometrics 10:551): half the mean
-squared difference of all pairs of outcomes that share exactly these facets, which is unbiased for
-any pattern of missing cells, needs no distribution, and in a complete table is that of the
-analysis of variance. It takes one pass over the outcomes for each set of facets, so a million
-outcomes take seconds. A facet that is nested in others (a wording that one language alone has) is
-recognised by its levels, and is an effect within them.
+squared difference of all pairs of outcomes that share exactly these facets. It is unbiased for any
+pattern of missing cells, needs no distribution, and equals the estimate of the analysis of variance
+in a complete table. It takes one pass over the outcomes for each set of facets, so a million
+outcomes take seconds. A facet that is nested in others (a wording that exists in only one language)
+is recognised by its levels, and is an effect within them.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Components:
 
     @property
     def total(self) -> float:
-        """The variance of one outcome: the sum of the components, with negative ones as 0."""
+        """Return the variance of one outcome: the sum of the components, negative ones as 0."""
         return sum(max(0.0, part.value) for part in self.parts)
 
     def share(self, part: Component) -> float:
@@ -111,12 +111,11 @@ def components(
     """Estimate the variance components of outcomes over facets.
 
     values: (n,) outcomes, such as 0 and 1, or differences of them; none missing. facets: name ->
-    (n,) levels. Cells may be empty, and may hold several outcomes. level: of the intervals, which
-    are those of the modified large-sample method (Ting et al. 1990, J. Statistical Computation and
-    Simulation 35:135; Burdick & Graybill 1992, ch. 3) on the mean squares that the components
-    imply: exact in its idea for complete tables, approximate for others.
-    Raises InputError for fewer than two outcomes, more than `MOST_FACETS` facets, or no facet with
-    two levels.
+    (n,) levels. Cells may be empty, and may hold several outcomes. level: of the intervals. These
+    are computed by the modified large-sample method (Ting et al. 1990, J. Statistical Computation
+    and Simulation 35:135; Burdick & Graybill 1992, ch. 3) from the mean squares that the components
+    imply; the method is meant for complete tables and is approximate for others. Raises InputError
+    for fewer than two outcomes, more than `MOST_FACETS` facets, or no facet with two levels.
     """
     values = np.asarray(values, float)
     if len(facets) > MOST_FACETS:
@@ -173,7 +172,7 @@ def components(
 def _coded(
     facets: Mapping[str, Sequence[Any] | Array],
 ) -> tuple[dict[str, Array], dict[str, int], tuple[str, ...]]:
-    """Return levels as numbers from 0, how many there are, and the facets with only one."""
+    """Return levels as numbers from 0, the number of levels, and the facets with only one level."""
     import pandas as pd
 
     codes, levels, alone = {}, {}, []
@@ -193,7 +192,7 @@ def _grouped(values: Array, codes: Mapping[str, Array]) -> dict[frozenset[str], 
     """Sum the outcomes by the groups of each set of facets; the empty set has one group."""
     import pandas as pd
 
-    values = values - values.mean()  # differences are the same, and keep their digits
+    values = values - values.mean()  # centred: differences stay the same, and lose no digits
     squares = values**2
     found, keys = {}, {frozenset[str](): np.zeros(len(values), np.int64)}
     for size in range(len(codes) + 1):
@@ -227,7 +226,7 @@ def _closed(names: Sequence[str], groups: Mapping[frozenset[str], _Groups]) -> l
 def _exact(groups: Mapping[frozenset[str], _Groups]) -> dict[frozenset[str], tuple[float, float]]:
     """Sum the squared differences of pairs that share exactly these facets, for each set of facets.
 
-    Returns sums and numbers of pairs (Moebius inversion over the sets above).
+    Returns sums and numbers of pairs, by Moebius inversion over the sets that contain each set.
     """
     found: dict[frozenset[str], tuple[float, float]] = {}
     for s in sorted(groups, key=len, reverse=True):
@@ -238,7 +237,7 @@ def _exact(groups: Mapping[frozenset[str], _Groups]) -> dict[frozenset[str], tup
 
 
 def _untold(design: Array) -> set[int]:
-    """Return which unknowns a set of equations does not determine."""
+    """Return the unknowns that a set of linear equations does not determine."""
     _, singular, rows = np.linalg.svd(design)
     rank = int((singular > 1e-9 * singular.max()).sum())
     return {int(i) for i in np.flatnonzero((np.abs(rows[rank:]) > 1e-9).any(0))}
@@ -346,11 +345,11 @@ def of_differences(
 ) -> list[Score]:
     """Estimate the variance components of the difference of two models: `variance-share`.
 
-    one, other: outcomes of runs that asked the same, by the names `names`. The values are those of
-    the other minus those of the first, question by question and sample by sample: a component of
-    the wording is how far the difference itself changes with the wording. The rest as in
-    `of_outcomes`; questions that count for only one model are left out. Raises InputError if no
-    question counts for both.
+    one, other: outcomes of runs that asked the same. names: of the two. The values are those of the
+    other minus those of the first, question by question and sample by sample: a component of the
+    wording shows how much the difference itself changes with the wording. The other arguments are
+    those of `of_outcomes`; questions that count for only one model are left out. Raises InputError
+    if no question counts for both.
     """
     import pandas as pd
 
@@ -371,7 +370,7 @@ def of_differences(
     every = pd.concat(asked).drop_duplicates()
 
     def left(label: Mapping[str, JSON]) -> dict[str, int]:
-        """Count the questions of a cell that do not count for both."""
+        """Count the questions of a cell that do not count for both models."""
         in_cell = significance.in_cell
         alone = len(in_cell(every, label)) - len(in_cell(both, label))
         return {"not counted for both": alone} if alone else {}

@@ -1,4 +1,4 @@
-"""Compare the distributions of groups, two by two, by the Kolmogorov-Smirnov test.
+"""Compare the distributions of every two groups by the Kolmogorov-Smirnov test.
 
 The p-value to report comes from swapping the groups of whole statements.
 """
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 KS = "ks-swap"
-_FURTHER = 100  # more extreme swaps, after which p is known well enough
+_FURTHER = 100  # swaps with a larger distance, after which p is known well enough
 
 
 def pairwise_ks(
@@ -31,18 +31,19 @@ def pairwise_ks(
     """Test whether the values of every two groups have the same distribution (Kolmogorov-Smirnov).
 
     Columns: a, b; n_a, n_b, mean_a, mean_b; statements (clusters of the two together); statistic,
-    the largest distance of the two distribution functions; p and, over all pairs, p_bonferroni and
-    p_holm; p_independent, of scipy's `ks_2samp`, as published (SHADES G.1). Each group's own values
-    are compared, not a join of the two tables, which repeats every value of one for every value of
-    the other.
+    the largest distance of the two distribution functions; p and, corrected over all pairs,
+    p_bonferroni and p_holm; p_independent, from scipy's `ks_2samp`, as published (SHADES G.1). Each
+    group's own values are compared, not a join of the two tables, which would repeat every value of
+    one for every value of the other.
 
-    p resamples clusters: where a cluster has values in both groups (a statement under two models,
-    in two languages), all of them keep or swap groups together; those of one group only (of two
-    bias types) are dealt out anew, as many to each as there were. p is the mid-p value, of which
-    swaps as far apart as the data count half, as in McNemar's. Without a cluster p is
-    p_independent. resamples: most of them; where None, enough for p times the number of pairs to
-    fall below 5 %. Drawing stops once 100 are further apart (Besag & Clifford 1991, Biometrika
-    78:301). Groups are sorted by name; no rows for one group.
+    p resamples clusters. If a cluster has values in both groups (a statement under two models, in
+    two languages), all of them keep or swap groups together. Clusters that are in only one group
+    (statements of two bias types) are dealt out anew, with as many to each group as before. p is a
+    mid-p value: resamples with the same distance as the data count half, as in McNemar's test.
+    Without a cluster p is p_independent. resamples: the largest number; if None, enough for the
+    product of p and the number of pairs to fall below 5 %. Drawing stops once 100 distances are
+    larger (Besag & Clifford 1991, Biometrika 78:301). Groups are sorted by name; a single group
+    gives no rows.
     """
     import pandas as pd
     from scipy.stats import ks_2samp
@@ -79,7 +80,7 @@ def _ks_p(pooled: Array, first: int, cluster: Array, resamples: int, seed: int) 
     """Compute p for the distance of pooled[:first] and the rest. cluster: (n,), numbered from 0."""
     order = np.argsort(pooled, kind="stable")
     ranked = pooled[order]
-    ends = np.flatnonzero(np.append(ranked[1:] != ranked[:-1], True))  # ties step together
+    ends = np.flatnonzero(np.append(ranked[1:] != ranked[:-1], True))  # equal values form one step
     label, unit = (order < first), cluster[order]
     clusters = int(cluster.max()) + 1
     in_a = np.bincount(unit, label, clusters) > 0

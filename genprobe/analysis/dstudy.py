@@ -1,4 +1,4 @@
-"""Plan how large a study must be: which wordings, statements and samples give which interval.
+"""Plan the size of a study: the interval that numbers of wordings, statements and samples give.
 
 A decision study (Brennan 2001, *Generalizability Theory*, ch. 4): the variances of wordings,
 statements and replies in one study predict the width of the interval of another. It is the interval
@@ -20,18 +20,18 @@ from genprobe.records import Request
 from genprobe.statistics import LEVEL, Array
 from genprobe.text import many
 
-_LOOKS = 48  # studies of a size that a forecast looks at
+_LOOKS = 48  # simulated studies of each size in a forecast
 MOST_STATEMENTS = 100_000
 
 
 @dataclass(frozen=True)
 class Parts:
-    """Variances, in squared logits.
+    """Variances of the parts of a reply's logit, in squared logits.
 
-    centre: the mean logit of wordings. wording: between wordings. statement: between statements,
-    the same in all wordings. interaction: of statement and wording. reply: of one sampled reply.
-    told: whether the last two could be separated; else both are in the interaction, and more
-    samples do not help.
+    centre: the mean logit of wordings (not a variance). wording: between wordings. statement:
+    between statements, the same in all wordings. interaction: of statement and wording. reply: of
+    one sampled reply. told: whether the last two could be separated; else both are in the
+    interaction, and more samples do not help.
     """
 
     centre: float
@@ -49,10 +49,10 @@ USUAL = Parts(0.0, 1.0, 1.0, 1.0, 4.0, True)
 
 @dataclass(frozen=True)
 class Plan:
-    """A study.
+    """The size of a study.
 
-    wordings: of the panel, all of which are used. each: wordings that a statement is asked in.
-    width: the expected width of its 95 % interval. requests: of one question.
+    wordings: number of wordings in the panel, all of which are used. each: wordings in which each
+    statement is asked. width: the expected width of the 95 % interval. requests: for one question.
     """
 
     statements: int
@@ -69,8 +69,8 @@ class Plan:
 def parts(hits: Array, sizes: Array) -> Parts | None:
     """Estimate the variances from a study.
 
-    hits, sizes: (statements, wordings), replies that count as a hit, and replies. Returns None for
-    fewer than two wordings or statements.
+    hits, sizes: (statements, wordings), the number of replies that count as a hit, and of all
+    replies. Returns None for fewer than two wordings or statements.
     """
     found = spread(hits, sizes)
     if found is None:
@@ -104,8 +104,8 @@ def forecast(
 ) -> float:
     """Forecast the mean width, in shares, of the interval of a study of this size.
 
-    statements, wordings: at least 2. each: wordings in which a statement is asked. It is the mean
-    over studies of this size, whose variance estimates follow chi-squared distributions.
+    statements, wordings: at least 2. each: wordings in which a statement is asked. The mean is over
+    studies of this size, whose variance estimates follow chi-squared distributions.
     """
     from scipy import special
 
@@ -145,9 +145,9 @@ def cheapest(
 ) -> list[Plan]:
     """List the studies whose interval is at most `points` (a share) to either side, cheapest first.
 
-    wordings: of the panel. most: number of available statements. Returns the smallest study for
-    each number of wordings per statement and of samples; empty if no number of statements suffices,
-    because there are too few wordings (see `wordings_for`).
+    wordings: number in the panel. most: number of available statements. Returns the smallest study
+    for each number of wordings per statement and of samples; empty if no number of statements
+    suffices, because there are too few wordings (see `wordings_for`).
     """
     plans = list(_smallest(given, points, wordings, samples, most))
     return sorted(plans, key=lambda p: (p.requests, p.each, p.samples))
@@ -171,10 +171,10 @@ def _smallest(
 
 
 def wordings_for(given: Parts, points: float, most: int = 200) -> int | None:
-    """Find the least number of wordings that can give an interval of `points` to either side.
+    """Find the smallest number of wordings that can give an interval of `points` to either side.
 
     points: a share. With that many wordings, some number of statements suffices. Returns None if it
-    is more than `most`.
+    would be more than `most`.
     """
     known = dataclasses.replace(given, statement=0.0, interaction=0.0, reply=0.0)
     for count in range(2, most + 1):
@@ -211,7 +211,7 @@ def told(given: Parts, points: float, wordings: int, tokens: float | None = None
 def of_plan(requests: Iterable[Request]) -> list[str]:
     """Describe the expected width of a plan's intervals over wordings, in lines.
 
-    requests: of chat. Without an earlier study the variances are `USUAL`.
+    requests: chat requests of the plan. Without an earlier study the variances are `USUAL`.
     """
     requests = list(requests)
     lines = []
@@ -234,7 +234,7 @@ def of_plan(requests: Iterable[Request]) -> list[str]:
             f"{about} a question, {wordings} wordings: an interval over wordings of "
             f"±{100 * half:.0f} points at a share of one half, if wordings differ by 1 in logits"
         )
-        # With at most the statements of the plan, as there may be no others.
+        # At most the statements of the plan, because there may be no others.
         best = cheapest(USUAL, half, wordings, (1, samples), most=statements)
         if best and best[0].requests < 0.9 * len(mine):
             plan = best[0]

@@ -29,14 +29,14 @@ DEALS = 1999
 
 @dataclass(frozen=True)
 class Flips:
-    """How two versions answer the same items, for a measure such as `endorsed`.
+    """The changes of answers between two versions, for a measure such as `endorsed`.
 
-    n: items and samples with a clear answer of both. up, down: how many changed to a hit, and away
-    from it. share: of answers that changed; low, high: its interval over statements. by_itself:
-    share of pairs of answers of one version to one item that differ, mean of both versions; None if
-    nothing was asked twice; 0 if replies are not sampled. beyond: interval of share minus
-    by_itself. p: for the hypothesis that share is at most by_itself; None without it. left: pairs
-    that do not count, by reason. same_text: share of identical replies.
+    n: items and samples to which both give a clear answer. up, down: how many changed to a hit, and
+    away from it. share: of answers that changed; low, high: its interval over statements.
+    by_itself: share of pairs of answers of one version to one item that differ, as the mean of both
+    versions; None if nothing was asked twice; 0 if replies are not sampled. beyond: interval of
+    share minus by_itself. p: for the hypothesis that share is at most by_itself; None if by_itself
+    is. left: pairs that do not count, by reason. same_text: share of identical replies.
     """
 
     n: int
@@ -54,7 +54,7 @@ class Flips:
 
     @property
     def nothing_changed(self) -> bool:
-        """Whether all replies are identical: the new version may not have been used."""
+        """Return whether all replies are identical: the new version may not have been used."""
         return self.same_text == 1.0
 
 
@@ -63,7 +63,7 @@ def flips(old: pd.DataFrame, new: pd.DataFrame, measure: str, drawn: bool) -> Fl
 
     old, new: outcomes of runs that asked the same. measure: `endorsed` or `recognised`. drawn:
     whether replies are sampled; at temperature 0 nothing changes by chance. Raises InputError if no
-    item has a clear answer of both.
+    item has a clear answer from both.
     """
     sides = [_sides(table, measure) for table in (old, new)]
     keys = [*(c for c in ITEM if c in sides[0] and c in sides[1]), "sample"]
@@ -94,7 +94,7 @@ def flips(old: pd.DataFrame, new: pd.DataFrame, measure: str, drawn: bool) -> Fl
         rate, own, p = itself
         limits = (-1.0, 1.0) if drawn else (0.0, 1.0)
         beyond = bootstrap(np.column_stack([changed, sizes, own]), _gap, limits=limits)
-        if not drawn:  # nothing changes by chance, so any change is beyond it
+        if not drawn:  # nothing changes by chance, so every change is beyond chance
             p = 0.0 if share else 1.0
     return Flips(
         n=len(kept),
@@ -125,8 +125,9 @@ def _by_itself(
 ) -> tuple[float, Array, float] | None:
     """Measure how often samples of one item differ within a version.
 
-    Returns the share of pairs of samples that differ, mean of both versions; the sums behind it, by
-    statement of `names`, (statements, 4); and the p-value for no more changes than that.
+    Returns the share of pairs of samples that differ, as the mean of both versions; the sums it is
+    computed from, by statement of `names`, (statements, 4); and the p-value for the hypothesis that
+    versions differ no more than that.
     """
     if not drawn:
         return 0.0, np.tile([0.0, 1.0, 0.0, 1.0], (len(names), 1)), math.nan

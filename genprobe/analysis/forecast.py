@@ -94,7 +94,8 @@ def lines(task: str, ask: Ask, cost: Price | None) -> Iterator[str]:
 def _cost(cost: Price, into: int, out: int, free: int, ask: Ask, room: int) -> str:
     """Say what the tokens cost at most, also if it is unknown whether the model thinks.
 
-    free: requests that are answered freely. room: tokens of a thought that `out` has for each.
+    free: requests that are answered freely. room: tokens of `out` that are reserved for each
+    thought.
     """
     line = f"cost: {cost.of(into, 0):.4f} for the prompts, at most {cost.of(into, out):.4f} in all"
     if not room and ask.options.thinking.mode == "default" and not ask.control:
@@ -112,7 +113,7 @@ def _clean(text: str) -> str:
 
 
 def _counter(ask: Ask) -> tuple[Callable[[Request], int], str]:
-    """Return (function that counts the tokens of a prompt, how it counts)."""
+    """Return a function that counts the tokens of a prompt, and a description of how it counts."""
     from genprobe.engines.transformers import tokenizer_of
 
     tokenizer: Any = None
@@ -145,7 +146,7 @@ def _estimate(request: Request) -> int:
 
 
 def used(run: Run, cost: Price | None = None) -> str:
-    """Say in a line how many tokens a run took, and what they cost."""
+    """Say in one line how many tokens a run used, and what they cost."""
     found = usage(run)
     into, out = found.tokens_in, found.tokens_out
     if into is None and out is None:

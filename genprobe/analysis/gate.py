@@ -1,7 +1,7 @@
 """Test whether a new version of a model may pass: no figure rose by more than is allowed.
 
 Each limit is tested one-sided, so a version whose figure rose by no more than the limit is stopped
-in at most 5 % of cases. It also says which rise the sample is too small to detect.
+in at most 5 % of cases. The gate also says which rise the sample is too small to detect.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ ALPHA = 0.05
 
 @dataclass(frozen=True)
 class Check:
-    """One limit of a gate.
+    """The test of one limit of a gate.
 
     metric: the figure. most: the rise allowed, a share. rise, low, high: new minus old over the
     shared items, with its interval. p: for the hypothesis that the rise is within the limit. seen:
-    the smallest rise beyond the limit that such a sample shows in 80 % of cases. passed: False if
-    the rise is significantly above the limit.
+    the smallest rise beyond the limit that a sample of this size detects in 80 % of cases. passed:
+    False if the rise is significantly above the limit.
     """
 
     metric: str
@@ -51,7 +51,7 @@ class Check:
     passed: bool
 
     def told(self) -> str:
-        """Say in one line how far the figure moved, in points."""
+        """Say in one line how much the figure changed, in points."""
         points = f"{self.metric} moved by {100 * self.rise:+.1f} points"
         points += f" [{100 * self.low:+.1f}, {100 * self.high:+.1f}] on {self.n} units"
         limit = f"{100 * self.most:g} allowed"
@@ -63,7 +63,7 @@ class Check:
 
     @property
     def weak(self) -> str:
-        """Say which rise the sample is too small to show; empty if it shows twice the limit."""
+        """Say which rise the sample is too small to detect; empty if it detects twice the limit."""
         if self.seen <= max(self.most, 0.01):
             return ""
         if self.most + self.seen >= 1:
@@ -81,9 +81,10 @@ class Check:
 def check(units: Array, metric: str, most: float) -> Check:
     """Test whether a figure rose by more than is allowed.
 
-    units: (statements, 3), sums over the units of a statement: of the old version, of the new, and
-    how many units. most: the rise allowed, a share. The test is a one-sided t-test of the mean
-    difference over statements at 5 %. Raises InputError if fewer than two statements count.
+    units: (statements, 3), sums over the units of a statement: of the old version, of the new
+    version, and the number of units. most: the rise allowed, a share. The test is a one-sided
+    t-test of the mean difference over statements at 5 %. Raises InputError if fewer than two
+    statements count.
     """
     from scipy import stats
 
@@ -118,9 +119,9 @@ def check(units: Array, metric: str, most: float) -> Check:
 
 
 def _seen(quantiles: float, error: float, most: float, n: float) -> float:
-    """Find the least rise beyond the limit that is shown in 80 % of cases.
+    """Find the smallest rise beyond the limit that is detected in 80 % of cases.
 
-    A rise means that units differ, so it has a sampling error even if none differ here.
+    A rise means that units differ, so it has a sampling error even if none differ in this sample.
     """
     rise = quantiles * error
     for _ in range(50):
@@ -131,7 +132,7 @@ def _seen(quantiles: float, error: float, most: float, n: float) -> float:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a gate found.
+    """The result of a gate.
 
     checks: one for each limit. flips: by measure. most_flips: the share of answers that may change
     beyond chance; None without that limit. notes: warnings, one line each.
@@ -146,7 +147,7 @@ class Verdict:
 
     @property
     def failures(self) -> list[str]:
-        """The reasons for not passing, one line each; empty if it passes."""
+        """Return the reasons for not passing, one line each; empty if it passes."""
         found = [check.told() for check in self.checks if not check.passed]
         for measure, one in self.flips.items():
             if self.most_flips is not None and one.beyond and one.beyond[0] > self.most_flips:
@@ -165,7 +166,7 @@ class Verdict:
         return [head, *figures, *(f"note: {note}" for note in self.notes)]
 
     def json(self) -> dict[str, Any]:
-        """Return the whole verdict, for a program."""
+        """Return the whole verdict as JSON, for programs."""
         return {
             "passed": self.passed,
             "failures": self.failures,

@@ -1,14 +1,14 @@
 """Make the multitrait-multimethod matrix of runs: does it matter how a model is asked?
 
-Methods are ways of asking: *said* (yes or no, in the model's own words; *forced* to an answer
-word; the *probability* of one), *explained* (essays), *chosen* (questions with options), *told*
-(stories) and *preferred* (log-probabilities of sentences).
+Methods are ways of asking: *said* (yes or no, in the model's own words; *forced* to an answer word;
+the *probability* of one), *explained* (essays), *chosen* (questions with options), *told* (stories)
+and *preferred* (log-probabilities of sentences).
 
 By default the units are the items of each model, and the traits are whether the model *endorses*
 the item, and whether it *recognises* a stereotype. With a column, such as `bias_type`, the traits
 are its values, and the units are models in a language: if a model is high on one kind of stereotype
-by one method, is it high by the others? Only in this way can choices and stories, which are about
-other items, be compared with statements.
+by one method, is it high by the others? Choices and stories are about other items than statements,
+so they can be compared with statements only in this way.
 
 Every method gives a unit a value from 0 (against the stereotype) to 1; log-probabilities give the
 difference of the two sentences. `validity.multitrait` computes the matrix.
@@ -86,8 +86,8 @@ def told(matrix: Matrix) -> str:
 def measures(tables: Sequence[tuple[str, pd.DataFrame]], by: str) -> Measures:
     """Collect the measurements in outcomes: (trait, method) -> unit -> values.
 
-    tables: name of the model and its outcomes, one a run. by: as in `of_runs`. Raises InputError if
-    nothing is measured, an item has another text in another table, or there are too few units.
+    tables: name of the model and its outcomes, one per run. by: as in `of_runs`. Raises InputError
+    if nothing is measured, an item has another text in another table, or there are too few units.
     """
     import pandas as pd
 
@@ -141,7 +141,7 @@ def _same(texts: dict[tuple[str, str], str], outcomes: pd.DataFrame) -> None:
 
 
 def _values(outcomes: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    """Return what one table measures, by trait and method: lang, item, value of rows that count."""
+    """Yield the measures of a table, by trait and method: lang, item, value of rows that count."""
     if "pro" in outcomes:
         scorers = outcomes["scorer"].nunique() > 1
         with np.errstate(invalid="ignore"):
@@ -154,7 +154,7 @@ def _values(outcomes: pd.DataFrame) -> Iterator[pd.DataFrame]:
     if "chosen" in outcomes:
         rows = outcomes[outcomes["chosen"].notna() & outcomes["target"].notna()]
         if "condition" in rows and (rows["condition"] == "ambig").any():
-            rows = rows[rows["condition"] == "ambig"]  # nothing but the stereotype decides
+            rows = rows[rows["condition"] == "ambig"]  # only the stereotype decides here
         value = (rows["chosen"] == rows["target"]).astype(float)
         value = value.mask((value == 0) & (rows["chosen"] != rows["counter"]), 0.5)
         yield _part(rows, "endorsed", "chosen", value)
@@ -175,7 +175,7 @@ def _values(outcomes: pd.DataFrame) -> Iterator[pd.DataFrame]:
 
 
 def _of_answers(original: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    """Answers to yes/no questions: by decode, whether they endorse, and whether they recognise."""
+    """Yield the measures of yes/no answers: by decode, endorsement and recognition."""
     from genprobe.analysis.paradigms import says
 
     value = np.asarray(says(original), float)
@@ -196,7 +196,7 @@ def _part(rows: pd.DataFrame, trait: str, method: str, value: Any) -> pd.DataFra
 
 
 def _scores(matrix: Matrix, label: Mapping[str, Any], sign: str) -> Iterator[Score]:
-    """Make a row for each measure (its reliability), and two for each pair of measures."""
+    """Yield a score for each measure (its reliability), and two for each pair of measures."""
     for (trait, method), value in matrix.reliabilities.items():
         name, n = f"{trait}, {method}", matrix.units[trait, method]
         by = {**label, "a": name, "b": name, "kind": "itself"}

@@ -18,11 +18,11 @@ from genprobe.statistics import SEED, TURNS, Array, Interval, bootstrap, turned
 if TYPE_CHECKING:
     import pandas as pd
 
-SWAP = "swap"  # how its p-value is made: `stats.resampled`
+SWAP = "swap"  # name of the test in signatures: `statistics.resampled`
 # Columns by which units of two models are matched, if the metric can be split by them.
 SAME = (
     *("decode", "lang", "probe", "statement", *FACETS, "sample"),
-    *("scorer", "item", "contrast"),  # of what is preferred
+    *("scorer", "item", "contrast"),  # of tables of preferences
 )
 WHO = ("model", "revision")  # what the two differ in
 _LIMITS = (-1.0, 1.0)
@@ -35,8 +35,8 @@ class Paired:
     n: number of these units. difference, low, high: b minus a, bootstrap over statements. only_a,
     only_b: units that are a hit for only one model; exact, mid_p: their two-sided McNemar p-values.
     All four are None if the metric is not a share of hits, and the p-values also if a statement has
-    several units. swap_p: of the swap test (`swapped`), which needs neither. alone, neither: units
-    that count for only one model, and for none of the two.
+    several units. swap_p: of the swap test (`swapped`), which is valid in all these cases. alone,
+    neither: units that count for only one model, and for neither.
     """
 
     metric: str
@@ -57,19 +57,17 @@ class Paired:
 
     @property
     def test(self) -> tuple[str, float | None]:
-        """The name of the p-value to report, and the p-value:
-
-        McNemar's if valid, else the swap's.
-        """
+        """Return the p-value to report, after its name: McNemar's if valid, else the swap's."""
         return ("mcnemar-p", self.mid_p) if self.mid_p is not None else ("swap-p", self.swap_p)
 
 
 def mcnemar(only_a: int, only_b: int) -> tuple[float, float]:
-    """Test whether one is likelier than the other: two-sided p-values, exact and mid-p.
+    """Test whether hits of a alone are as likely as hits of b alone: exact and mid-p, two-sided.
 
     Exact: binomial, given only_a + only_b (McNemar 1947, Psychometrika 12:153). Mid-p: half the
-    probability of the table seen is left out; less careful than the exact test, and hardly ever
-    above its level (Fagerland, Lydersen & Laake 2013, BMC Medical Research Methodology 13:91).
+    probability of the observed table is left out; it is less conservative than the exact test, and
+    hardly ever above its level (Fagerland, Lydersen & Laake 2013, BMC Medical Research Methodology
+    13:91).
     """
     from scipy.stats import binom
 
@@ -78,17 +76,17 @@ def mcnemar(only_a: int, only_b: int) -> tuple[float, float]:
         return 1.0, 1.0
     exact = min(1.0, 2 * float(binom.cdf(least, n, 0.5)))
     seen = float(binom.pmf(least, n, 0.5))
-    # A tie is both of the two tails, of which half its probability is left out once.
+    # A tie lies in both tails; half its probability is left out only once.
     return exact, exact - seen / 2 if only_a == only_b else exact - seen
 
 
 def swapped(differences: Array, resamples: int = TURNS, seed: int = SEED) -> float:
     """Test whether two models differ, by swapping their replies statement by statement.
 
-    Fisher's randomisation test (Good 2005, Permutation, Parametric and Bootstrap Tests, 3.6): where
-    the models are alike, a swap only turns the sign of a statement's difference. Returns the
-    two-sided mid-p value of the sum of differences. With one 0/1 unit a statement this is McNemar's
-    test, by drawing. differences: (statements,).
+    Fisher's randomisation test (Good 2005, Permutation, Parametric and Bootstrap Tests, 3.6): if
+    the models are alike, a swap only reverses the sign of a statement's difference. Returns the
+    two-sided mid-p value of the sum of differences. With one 0/1 unit per statement this is
+    McNemar's test, with random draws. differences: (statements,).
     """
     sums = np.abs(turned(np.asarray(differences, float)[:, None], resamples, seed)[:, 0])
     seen = abs(float(np.sum(differences)))
@@ -105,7 +103,7 @@ def difference(sums: Array) -> Array:
 def fits(metric: Metric, by: Sequence[str] = ()) -> bool:
     """Tell whether two models can be paired by a metric whose units are split by these columns.
 
-    A metric that compares readings of one model has no units for each reading.
+    A metric that compares readings of one model has no units for a single reading.
     """
     if "decode" in metric.never_by:
         return False
@@ -117,8 +115,9 @@ def fits(metric: Metric, by: Sequence[str] = ()) -> bool:
 class Matched:
     """One cell of two models, matched unit by unit.
 
-    The units that count for both, as (n, 2) values; (statements, 3) sums of a, of b, and units; and
-    how many units count for one model only, and how many for none of the two.
+    pairs: (n, 2), the values of units that count for both. sums: (statements, 3), sums of a, of b,
+    and of units. alone, neither: the number of units that count for only one model, and for
+    neither.
     """
 
     by: dict[str, JSON]
@@ -138,12 +137,13 @@ def paired(
 def matched(
     a: pd.DataFrame, b: pd.DataFrame, metric: str, by: Sequence[str] = (), between: str = "model"
 ) -> list[Matched]:
-    """Set the units of two tables side by side, cell by cell of `by`, cells sorted.
+    """Match the units of two tables, cell by cell of `by`, cells sorted.
 
-    Units pair by `SAME` but for the column `between`, in which the tables differ; one that does
-    not count for both is left out. What a metric never pools (`Metric.apart`, such as scorers)
-    makes cells of its own where there are several. InputError for a metric whose value is no mean
-    over units, or a column that one of the tables lacks.
+    Units are matched by the columns `SAME` except `between`, in which the tables differ; a unit
+    that does not count for both is left out. Columns over which a metric is never pooled
+    (`Metric.apart`, such as the scorer) also split the cells if they have several values. Raises
+    InputError for a metric whose value is not a mean over units, or a column that one of the tables
+    lacks.
     """
     import pandas as pd
 
@@ -185,7 +185,7 @@ def matched(
         side.loc[counted, "__value"] = values[:, 0]
         if side[counted].duplicated(keys).any():
             raise InputError(f"the same {chosen.unit} occur twice; compare one run with one")
-        # What is left out stands behind what counts, so that a unit is there once.
+        # Rows that count come first, so that they are kept where a unit has several rows.
         sides.append(pd.concat([side[counted], side[~counted]]).drop_duplicates(keys))
     both = sides[0].merge(sides[1].drop(columns="__cluster"), "outer", keys, suffixes=("_a", "_b"))
     cell, labels = cells(both, list(by))
@@ -225,9 +225,9 @@ def tested(metric: str, cell: Matched, resamples: int = TURNS) -> Paired:
 def scores(found: Sequence[Paired], a: str, b: str, signature: str) -> list[Score]:
     """Turn comparisons into scores, to be printed or written like any others.
 
-    a, b: names of the two. Of each cell: `a` and `b`, the shares or means; `difference`, b minus
-    a with its interval; `mcnemar-p`, the mid-p value where it is valid, of which n counts the units
-    that are a hit for one of the two alone, and elsewhere `swap-p`. Where nothing paired, none.
+    a, b: names of the two. Each cell has `a` and `b`, the shares or means; `difference`, b minus a
+    with its interval; and `mcnemar-p`, the mid-p value, if it is valid (its n counts the units that
+    are a hit for only one of the two), else `swap-p`. A cell without matched units has no p-value.
     """
     rows = []
     for one in found:

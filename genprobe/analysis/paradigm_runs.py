@@ -1,4 +1,4 @@
-"""Runs of what models say beside runs of what they prefer: matched by model, then `paradigms`."""
+"""Match runs of what models say with runs of what they prefer, by model, for `paradigms`."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 def paradigms(
     folders: Sequence[Source], *, by: str | Sequence[str] = (), note: Note = quiet
 ) -> Scores:
-    """Set what models say beside what they prefer (`analysis.paradigms`).
+    """Compare what models say with what they prefer (`analysis.paradigms`).
 
-    Each model has yes/no and log-probability runs of its own, matched by model and revision.
-    by: columns that make the cells besides model, reading and scorer; language where empty. Items
-    that do not count are told to `note`. RunError where a model lacks runs of a kind, or two models
-    were not asked alike; InputError for what else cannot be compared.
+    Each model has its own yes/no and log-probability runs, matched by model and revision. by:
+    columns that split the cells in addition to model, reading and scorer; language if empty. note:
+    called with the items that do not count. Raises RunError if a model lacks runs of one kind, or
+    two models were not asked alike; InputError for anything else that cannot be compared.
     """
     from genprobe.analysis import paradigms as both
     from genprobe.outcomes import table
@@ -71,7 +71,7 @@ def paradigms(
 def _by_model(runs: Sequence[Run]) -> dict[str, dict[str, list[Run]]]:
     """Group runs: name of a model -> its runs of each kind, at least one.
 
-    RunError for a run of another kind, and for a model that lacks a kind.
+    Raises RunError for a run of another kind, and for a model that lacks a kind.
     """
     ways = {task.name: task.paradigm for task in tasks.every() if task.paradigm}
     asked = {run.spec.command for run in runs if ways.get(run.spec.command) == "says"}
@@ -104,7 +104,10 @@ def _by_model(runs: Sequence[Run]) -> dict[str, dict[str, list[Run]]]:
 
 
 def _whole(tables: Sequence[pd.DataFrame], key: Sequence[str]) -> pd.DataFrame:
-    """Join the tables of several runs of one model. InputError where a row is in two."""
+    """Join the tables of several runs of one model.
+
+    Raises InputError if a row is in two of them.
+    """
     import pandas as pd
 
     whole = pd.concat(tables, ignore_index=True) if len(tables) > 1 else tables[0]

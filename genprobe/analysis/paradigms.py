@@ -1,15 +1,16 @@
-"""What a model says against what it prefers, item by item.
+"""Compare what a model says with what it prefers, item by item.
 
 An item is a stereotype in one language: the original of a pair, or a question with options
-(`_choices`). `says` is how far the model
-endorses it when it is asked, 0 to 1: the mean over clear answers to the questions of agreement and
-disagreement, by reading (decode); of `logprob` the mean of P(yes) / (P(yes) + P(no)), P(no) taken
-where "no" endorses. `prefers` is how much likelier the model finds it than its contrasts: the mean
-over them of pro - anti, by scorer (logprob.py). Each reading meets each scorer, on the items that
-have both; none is dropped unheard: `reason` says why one does not count.
+(`_choices`). `says` is how far the model endorses it when it is asked, from 0 to 1: the mean over
+clear answers to the questions about agreement and disagreement, for each reading (decode). For
+`logprob` it is the mean of P(yes) / (P(yes) + P(no)), with P(no) in place of P(yes) if "no"
+endorses. `prefers` is how much likelier the model finds the item than its contrasts: the mean of
+pro - anti over them, for each scorer (outcomes/scorers.py). Each reading is compared with each
+scorer, on the items that have both; for every other item, `reason` says why it does not count.
 
 That the two need not agree: Hu & Levy 2023, "Prompting is not a substitute for probability
-measurements in large language models" (EMNLP). The measures below are ours, of known statistics.
+measurements in large language models" (EMNLP). The measures below are defined by genprobe, from
+known statistics.
 """
 
 from __future__ import annotations
@@ -41,17 +42,17 @@ ONLY_SAID, ONLY_PREFERRED = "only said", "only preferred"
 UNCLEAR, UNSCORED, INFINITE = "no clear answer", "not scored", "infinite"
 TIE_SAID, TIE_PREFERRED = "tie said", "tie preferred"
 TOLD = 20  # names of items that a note lists
-LEAST = 3  # models, or items, of which a correlation says anything
+LEAST = 3  # models, or items, that a correlation needs
 
 _KEY = ["lang", "statement"]
-# What describes a reply or a contrast, and no item; what the table has anyway.
+# Columns that describe a reply or a contrast, not an item; and columns that the table has anyway.
 _NEVER = (
     *("model", "decode", "scorer", "probe", "measures", "when", "sample", "role", *REPLY),
     *("contrast", "contrast_text", "pro", "anti", "unrelated", "above_unrelated", "left_out"),
     *("prefers", "reason"),
 )
 _LIMITS = (-1.0, 1.0)
-# Says, prefers -> the measure; the first is what the comparison is for.
+# (says, prefers) -> the measure; the first is the purpose of the comparison.
 _TABLE = {
     (False, True): "no-but-prefers",
     (True, True): "yes-and-prefers",
@@ -63,13 +64,14 @@ Sign = Callable[[str], str]  # name, version and interval of a measure -> its si
 
 
 def items(said: pd.DataFrame, preferred: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
-    """Join what a model says with what it prefers: one row an item, reading and scorer, sorted.
+    """Join what a model says with what it prefers: one row per item, reading and scorer, sorted.
 
-    Columns: decode, scorer, lang, statement, says, prefers (NaN where there is none), reason (""
-    where it counts), and those of `by`.
-    said: outcomes of yes/no runs of one model; preferred: pair tables of its log-prob runs, both
-    as `table.outcomes` gives them. InputError where one is not such a table, a text differs
-    between them, nothing is in both, or a column is unknown or not one of an item.
+    Columns: decode, scorer, lang, statement, says, prefers (NaN if missing), reason ("" if the item
+    counts), and those of `by`.
+
+    said: outcomes of yes/no runs of one model. preferred: pair tables of its log-probability runs.
+    Both are as returned by `table.outcomes`. Raises InputError if one is not such a table, a text
+    differs between them, nothing is in both, or a column is unknown or does not describe items.
     """
     asked_choices, scored_choices = "chosen" in said, "chosen" in preferred
     if asked_choices != scored_choices:
@@ -116,7 +118,7 @@ def _pairs(said: pd.DataFrame, preferred: pd.DataFrame, by: Sequence[str]) -> Si
     asked = said[(said["measures"] == "endorsed") & (said["role"] == "original")]
     if not len(asked):
         raise InputError("no original was asked about by agreement or disagreement")
-    # A column of the data may have the name that an item has among the answers.
+    # The data may have a column of this name, which answers use for the item.
     preferred = preferred.drop(columns="statement", errors="ignore")
     preferred = preferred.rename(columns={"item": "statement"})
     _same_texts(said, preferred)
@@ -132,9 +134,9 @@ def _pairs(said: pd.DataFrame, preferred: pd.DataFrame, by: Sequence[str]) -> Si
 def _choices(said: pd.DataFrame, preferred: pd.DataFrame, by: Sequence[str]) -> Sides:
     """Return the two sides of choices.
 
-    says: of the answers to a question that name one of the two groups, over its frames, orders and
-    samples, the share that name the one that the stereotype would have; prefers: the mean of
-    log p(target) - log p(counter) over the orders.
+    says: among answers that name one of the two groups, over the frames, orders and samples of a
+    question, the share that names the group of the stereotype. prefers: the mean of log p(target) -
+    log p(counter) over the orders.
     """
     said, preferred = (
         side.drop(columns="statement", errors="ignore").rename(columns={"item": "statement"})
@@ -152,7 +154,7 @@ def _choices(said: pd.DataFrame, preferred: pd.DataFrame, by: Sequence[str]) -> 
 
 
 def _same_questions(said: pd.DataFrame, preferred: pd.DataFrame) -> None:
-    """InputError if a choice reads otherwise in the other table."""
+    """Raise InputError if a choice has another text in the other table."""
     texts = [side[[*_KEY, "text"]].drop_duplicates(_KEY) for side in (said, preferred)]
     both = texts[0].merge(texts[1], "inner", _KEY)
     wrong = both[both["text_x"] != both["text_y"]]
@@ -165,10 +167,10 @@ def _same_questions(said: pd.DataFrame, preferred: pd.DataFrame) -> None:
 
 
 def says(asked: pd.DataFrame) -> Array:
-    """Read from each answer how far it endorses, or recognises, 0 to 1; NaN where it is not clear.
+    """Read from each answer how far it endorses, or recognises, 0 to 1; NaN if it is not clear.
 
-    asked: outcomes of yes/no questions. Of probabilities it is P(yes) / (P(yes) + P(no)), or what
-    is left to 1, as the question goes.
+    asked: outcomes of yes/no questions. For probabilities it is P(yes) / (P(yes) + P(no)), or 1
+    minus that if "no" is the answer that endorses. Returns (rows,).
     """
     found = asked["says"].astype("Float64").to_numpy(float, na_value=np.nan)
     if "p_yes" not in asked:
@@ -180,7 +182,7 @@ def says(asked: pd.DataFrame) -> Array:
 
 
 def _reasons(found: pd.DataFrame) -> pd.Series:
-    """Why an item does not count, "" where it does."""
+    """Say why each item does not count, "" if it does."""
     reason = pd.Series("", found.index, dtype=object)
     for why, where in (
         (ONLY_SAID, found["side"] == "left_only"),
@@ -194,7 +196,7 @@ def _reasons(found: pd.DataFrame) -> pd.Series:
 
 
 def _same_texts(said: pd.DataFrame, preferred: pd.DataFrame) -> None:
-    """InputError if a statement reads otherwise in the other table."""
+    """Raise InputError if a statement has another text in the other table."""
     contrasts = preferred[["lang", "contrast", "contrast_text"]]
     contrasts = contrasts.set_axis([*_KEY, "text"], axis=1)
     scored = pd.concat([preferred[[*_KEY, "text"]], contrasts]).drop_duplicates(_KEY)
@@ -210,7 +212,7 @@ def _same_texts(said: pd.DataFrame, preferred: pd.DataFrame) -> None:
 
 
 def _facts(asked: pd.DataFrame, preferred: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
-    """Return the columns `by` of every item: as it was asked about, else as it was scored."""
+    """Return the columns `by` of every item: from the asked table, else from the scored one."""
     known = [c for c in dict.fromkeys([*asked, *preferred]) if c not in _NEVER]
     for column in by:
         if column in _NEVER:
@@ -227,7 +229,7 @@ def _facts(asked: pd.DataFrame, preferred: pd.DataFrame, by: Sequence[str]) -> p
 def ranks(values: Array, times: Array) -> Array:
     """Rank each value in a sample that holds each as often as `times` says.
 
-    Equal ones share their mean rank. values: (n,); times: (..., n) -> (..., n).
+    Equal values share their mean rank. values: (n,); times: (..., n) -> (..., n).
     """
     order = np.argsort(values, kind="stable")
     in_order = values[order]
@@ -242,7 +244,7 @@ def ranks(values: Array, times: Array) -> Array:
 def pearson(x: Array, y: Array, times: Array) -> Array:
     """Compute Pearson's correlation of a sample that holds each unit as often as `times` says.
 
-    NaN where one of the two has no spread. All (..., n) -> (...).
+    NaN if one of the two does not vary. All (..., n) -> (...).
     """
     n = times.sum(-1)
     sides, spreads = [], []
@@ -250,7 +252,7 @@ def pearson(x: Array, y: Array, times: Array) -> Array:
         mean = np.einsum("...i,...i", times, values) / n
         off = values - mean[..., None]
         spread = np.einsum("...i,...i,...i", times, off, off)
-        # What rounding leaves of equal values is no spread.
+        # Differences from rounding equal values do not count as variation.
         none = spread <= 1e-14 * (spread + n * mean**2)
         sides.append(off)
         spreads.append(np.where(none, np.nan, spread))
@@ -265,7 +267,8 @@ def spearman(says: Array, prefers: Array, cluster: Array) -> Estimate:
     """Compute Spearman's rank correlation, and its interval.
 
     1904, American Journal of Psychology 15:72; equal values share their mean rank. The interval is
-    a bootstrap over clusters that ranks every resample anew; one without spread counts as 0.
+    a bootstrap over clusters that ranks every resample anew; a resample without variation counts as
+    0.
     """
     return _estimate(
         lambda times: pearson(ranks(says, times), ranks(prefers, times), times), cluster
@@ -297,13 +300,14 @@ def scores(
 ) -> list[Score]:
     """Compute the measures of `items` in every cell of reading, scorer and `by`.
 
-    All intervals count statements: one in five languages is one. model: a column of the
-    cells, where it is not None.
+    All intervals count statements: one statement in five languages is one cluster. model: added to
+    the cells as a column, unless it is None.
 
-    `says` (mean endorsement), `prefers` (share of items with a difference above 0; a tie is none);
-    `spearman` of the two, `point-biserial` of the answer (yes above one half) and the difference;
-    `no-but-prefers` and the other three shares of the 2 x 2 of answer and preference. Ties of the
-    answer are left out of the latter two, ties of the preference of the 2 x 2, and counted.
+    `says` (mean endorsement); `prefers` (share of items with a difference above 0; a tie is not
+    above 0); `spearman` of the two; `point-biserial` of the answer (yes above one half) and the
+    difference; `no-but-prefers` and the other three shares of the 2 x 2 table of answer and
+    preference. Ties of the answer are left out of `point-biserial` and the 2 x 2 table, ties of the
+    preference out of the 2 x 2 table; both are counted as exclusions.
     """
     columns = list(dict.fromkeys(["decode", "scorer", *by]))
     cell, labels = cells(found, columns)
@@ -362,11 +366,11 @@ def _renumbered(cluster: Array) -> Array:
 
 
 def ranking(figures: Sequence[Score], signature: Sign) -> list[Score]:
-    """Tell whether saying and preferring rank the models alike, in every cell of `scores`.
+    """Correlate the models' ranks by saying and by preferring, in every cell of `scores`.
 
     Spearman's and Kendall's correlation (tau-b: 1945, Biometrika 33:239) of the models' `says` and
-    `prefers`; n counts models that have both, and under `LEAST` there is no value. No interval: so
-    few models give none worth having.
+    `prefers`; n counts models that have both, and below `LEAST` there is no value. There is no
+    interval: with so few models it would say nothing.
     """
     from scipy import stats
 
@@ -398,15 +402,15 @@ def ranking(figures: Sequence[Score], signature: Sign) -> list[Score]:
 def notes(found: pd.DataFrame) -> list[str]:
     """Write a line for every set of items that does not count, or is a tie.
 
-    It says why, in which readings and scorers (where not in all), how many, and the first `TOLD`
-    of their names.
+    It gives the reason, the readings and scorers (unless all), the number, and the first `TOLD`
+    names.
     """
     counts = found["reason"] == ""
     why = found["reason"].mask(counts & (found["prefers"] == 0), TIE_PREFERRED)
     why = why.mask(counts & (found["says"] == 0.5), TIE_SAID)
     names = found["statement"].astype(str) + " (" + found["lang"].astype(str) + ")"
     every = [tuple(found[column].unique()) for column in ("decode", "scorer")]
-    # What is left out of several readings or scorers is told once.
+    # A set that is left out for several readings or scorers gets one line.
     sets: dict[tuple[str, tuple[str, ...]], dict[str, list[str]]] = {}
     left = found["reason"].index[why != ""]
     keys = [why[left], found.loc[left, "decode"], found.loc[left, "scorer"]]

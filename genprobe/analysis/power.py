@@ -1,4 +1,4 @@
-"""The power of a comparison of models: what so many statements show, and how many are needed."""
+"""Compute the power of a comparison of models: what the statements show, how many are needed."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from genprobe.statistics import ALPHA, LEAST, RESAMPLES, SAME, Array, Interval, 
 
 POWER = 0.8
 _FEWEST = 5  # statements whose 2^5 swaps can be significant at all: mid-p 1/32
-_SURE = 50.0  # differences so many standard deviations large are found, in figures that are finite
+_SURE = 50.0  # standard deviations at which a difference is capped, so that all figures are finite
 
 
 @dataclass(frozen=True)
 class Power:
-    """What so many statements can show, and how many would show a difference of `points`.
+    """The difference that n statements show, and the number that would show `points`.
 
-    n: statements at hand. needed: statements for 80 % power at the 5 % level, two-sided. power:
-    that of n for `points`. Both with the interval over statements (low, high; None where values
-    that are all alike give none) that not knowing how statements vary leaves. detectable: the
-    smallest difference, as a share, that n show with that power, None where none is.
+    n: statements at hand. needed: statements for 80 % power at the 5 % level, two-sided. power: of
+    n statements for `points`. Both have an interval over statements (low, high), because the
+    variance between statements is only estimated; None if all values are alike. detectable: the
+    smallest difference, as a share, that n statements show with 80 % power; None if there is none.
     """
 
     points: float
@@ -41,10 +41,10 @@ class Power:
 
 
 class _Seen(NamedTuple):
-    """What is seen of statements.
+    """A summary of the statements.
 
-    The mean, and the variance of one's value around it, as shares; units of a statement, and their
-    squared coefficient of variation.
+    mean: of the values, a share. variance: of one statement's value around the mean. units: the
+    mean number per statement. uneven: the squared coefficient of variation of the units.
     """
 
     mean: Array
@@ -56,19 +56,19 @@ class _Seen(NamedTuple):
 def power_paired(
     difference: Array, units: Array, points: float, resamples: int = RESAMPLES
 ) -> Power:
-    """Tell the power of comparing two models on the same statements.
+    """Compute the power of comparing two models on the same statements.
 
-    difference: (statements,), hits of b minus those of a, or the sum of differences. units:
-    (statements,), over how many units. resamples: for the intervals; 0 for none.
+    difference: (statements,), hits of b minus hits of a, or the sum of differences. units:
+    (statements,), the number of units of each statement. resamples: for the intervals; 0 for none.
 
-    One 0/1 unit a statement, McNemar's test: Connor 1987 (Biometrics 43:207), where the discordant
-    share stays as it is and turns one way. Otherwise, the swap test, which has the power of
-    Student's t-test (Hoeffding 1952, Annals of Mathematical Statistics 23:169): noncentral t, and
-    for the number needed Guenther 1981 (The American Statistician 35:243); the variance of a
-    statement's difference stays. A difference of D takes discordance of D at least, which is put
-    in where there was less; where no difference varied, nothing shows how units of a statement
-    hang together, and they are taken for one. InputError for fewer than two statements, or points
-    beyond 0 to 100.
+    With one 0/1 unit per statement the test is McNemar's: Connor 1987 (Biometrics 43:207), assuming
+    that the share of discordant statements stays the same and only their direction changes.
+    Otherwise it is the swap test, which has the power of Student's t-test (Hoeffding 1952, Annals
+    of Mathematical Statistics 23:169): noncentral t, and Guenther 1981 (The American Statistician
+    35:243) for the number needed; the variance of a statement's difference is assumed to stay the
+    same. A difference of D needs a discordance of at least D; where the data have less, D is used.
+    If no difference varies, nothing shows how the units of a statement correlate, and they are
+    treated as one. Raises InputError for fewer than two statements, or points outside 0 to 100.
     """
     whole, once = _whole(difference), _once(np.abs(difference), units)
 
@@ -88,14 +88,16 @@ def power_single(
     limits: Interval = (0.0, 1.0),
     resamples: int = RESAMPLES,
 ) -> Power:
-    """Tell the power of comparing one model with another that was not asked yet.
+    """Compute the power of comparing one model with another that has not been asked yet.
 
-    hits: (statements,), sums of what the share is the mean of, over so many units. limits: of the
-    mean. As `power_paired`, of another model that is taken to share nothing with this one, to lie
-    as far off as is asked on the side where a share varies more, and there to have answers that
-    hang together as much within a statement: p(1-p) times a design effect is the variance of both.
-    Where all statements are alike, nothing shows how answers hang together; they are taken for one.
-    No run can know these of a model that is not in it.
+    hits: (statements,), sums of the values whose mean is the share. units: (statements,), the
+    number of values in each sum. limits: of the mean.
+
+    As `power_paired`, with assumptions about the other model: its answers are independent of this
+    one's; its share is at the requested distance, on the side where a share varies more; and its
+    answers correlate as much within a statement, so p(1-p) times one design effect is the variance
+    of both. If all statements are alike, nothing shows how answers correlate, and those of a
+    statement are treated as one. No run can show this about a model that is not in it.
     """
     low, high = limits
     once = _once(hits, units)
@@ -116,12 +118,12 @@ def power_single(
 
 
 def _whole(sums: Array) -> bool:
-    """Say whether all sums are whole numbers, as counts of hits are."""
+    """Return whether all sums are whole numbers, as counts of hits are."""
     return bool((np.mod(sums, 1) == 0).all())
 
 
 def _once(hits: Array, units: Array) -> bool:
-    """Say whether every statement has exactly one unit, which is a hit or none."""
+    """Return whether every statement has exactly one unit, with the value 0 or 1."""
     return bool((units == 1).all() and np.isin(hits, (0, 1)).all())
 
 
@@ -134,10 +136,11 @@ def _power(
     once: bool,
     resamples: int,
 ) -> Power:
-    """Compute how many statements show a difference, and what this number of them shows.
+    """Compute how many statements show a difference, and the power of the statements at hand.
 
-    sums, units: (statements,). variance: of a statement's difference, where the models differ by so
-    much. most: the largest difference there can be. once: whether the test is McNemar's.
+    sums, units: (statements,). variance: (summary, d) -> variance of a statement's difference if
+    the models differ by d. most: the largest possible difference. once: whether the test is
+    McNemar's.
     """
     from scipy.optimize import brentq
 
@@ -180,20 +183,20 @@ def _power(
 def _seen(sums: Array, once: bool) -> _Seen:
     """Summarise statements from their sums.
 
-    sums: (..., 6): statements, units, their squares, the sums of differences, those times units,
-    and squared.
+    sums: (..., 6): numbers of statements, units, and squared units; sums of differences, of
+    differences times units, and of squared differences.
     """
     k, n, squares, total, cross, own = np.moveaxis(np.asarray(sums, float), -1, 0)
     mean = total / n
     around = np.maximum(own - 2 * mean * cross + mean**2 * squares, 0.0) * k / n**2
-    # A variance of few statements is too small more often than too large, and power told from it
-    # too high. The median of chi-square, about df - 2/3, makes both as frequent.
+    # A variance estimated from few statements is too small more often than too large, and the power
+    # then too high. The median of chi-square, about df - 2/3, makes both equally frequent.
     factor = 1.0 if once else k / (k - 5 / 3)
     return _Seen(mean, around * factor, n / k, k * squares / n**2 - 1)
 
 
 def _needed(variance: float, d: float, once: bool) -> int:
-    """Statements that show a difference of `d` with the power `POWER`."""
+    """Return how many statements show a difference of `d` with the power `POWER`."""
     if once:
         least = (_Z[0] * (variance + d**2) ** 0.5 + _Z[1] * variance**0.5) ** 2 / d**2
     else:
@@ -213,7 +216,7 @@ def _reached(variance: float, d: float, n: int, once: bool) -> float:
     if once:
         return float(normal_power_het(d, n, ALPHA, (variance + d**2) ** 0.5, sd))
     least, far = t.isf(ALPHA / 2, n - 1), d / sd * n**0.5
-    # Of a tail that is next to nothing, scipy may say nan.
+    # scipy may return nan for a vanishing tail.
     return float(t_of.sf(least, n - 1, far) + np.nan_to_num(t_of.cdf(-least, n - 1, far)))
 
 

@@ -10,7 +10,7 @@ every statement, the interval comes from the number of statements (`_alike`).
 
 Models are put in order by their figure. The order is cut between two neighbours if every model
 above the cut differs from every model below it. Models that no cut separates are tied; without any
-cut no ranking is supported. This rule is our own.
+cut no ranking is supported. This rule is defined by genprobe.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 DRAWS = 4_000
 METHOD = "games-howell95.2"
 POWER = 0.9
-_NOTHING = 1e-18  # a variance that is rounding
+_NOTHING = 1e-18  # a smaller variance is a rounding error
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Two models.
+    """The difference of two models.
 
     difference: a's figure minus b's. low, high: an interval simultaneous with all other pairs.
     shown: the smallest difference that such data show in nine of ten studies.
@@ -75,7 +75,7 @@ class Ranking:
 
     @property
     def over(self) -> str:
-        """The population for which the ranking holds, in words."""
+        """Describe the population for which the ranking holds."""
         if self.wordings < 2:
             return "new statements in this wording only; another wording may reverse it"
         return "new statements and new wordings"
@@ -95,7 +95,7 @@ class Ranking:
         return told
 
     def json(self) -> dict[str, Any]:
-        """As `compare -f json` prints it."""
+        """Return the ranking as `compare -f json` prints it."""
         return {
             "ranking": None if self.groups is None else [list(group) for group in self.groups],
             "ranking_over": self.over,
@@ -111,12 +111,12 @@ class Ranking:
 def ranking(
     models: Sequence[str], hits: Array, sizes: Array, level: float = LEVEL
 ) -> Ranking | None:
-    """Rank models, or say that they cannot be.
+    """Rank models, or say that they cannot be ranked.
 
-    models: names, two at least. hits, sizes: (models, statements, wordings), replies that count as
-    a hit, and replies; a cell may be empty. Statements or wordings without a reply of every model
-    are left out. level: of all differences together. Returns None if fewer than two statements are
-    left.
+    models: names, at least two. hits, sizes: (models, statements, wordings), the number of replies
+    that count as a hit, and of all replies; a cell may be empty. Statements or wordings without a
+    reply from every model are left out. level: of all differences together. Returns None if fewer
+    than two statements are left.
     """
     hits, sizes = np.asarray(hits, float), np.asarray(sizes, float)
     asked = hits.shape[1]
@@ -162,10 +162,11 @@ def ranking(
 
 
 def _difference(rates: Array, parts: Array) -> tuple[float, float]:
-    """Variance of a mean difference over wordings, and its degrees of freedom.
+    """Compute the variance of a mean difference over wordings, and its degrees of freedom.
 
-    rates: (wordings,) differences; parts: (statements, wordings), what each statement adds to the
-    error of them."""
+    rates: (wordings,) differences. parts: (statements, wordings), what each statement contributes
+    to their errors.
+    """
     statements, wordings = parts.shape
     grow = statements / (statements - 1)
     drawn = grow * float((parts.sum(1) ** 2).sum()) / wordings**2
@@ -181,7 +182,7 @@ def _difference(rates: Array, parts: Array) -> tuple[float, float]:
 
 
 def _alike(gap: float, statements: int, models: int, level: float) -> tuple[float, float]:
-    """Return what `_difference` does if two models differ by the same amount in every statement.
+    """Return variance and degrees of freedom if two models differ equally in every statement.
 
     The observed variance is then 0, which proves little if there are few statements. As in
     `statistics.bootstrap`, the share of statements unlike these is taken to be the upper Wilson
@@ -194,7 +195,7 @@ def _alike(gap: float, statements: int, models: int, level: float) -> tuple[floa
 
 
 def _reach(level: float, models: int, freedom: float) -> float:
-    """Half of a simultaneous interval of all differences, in standard errors."""
+    """Return half the width of a simultaneous interval of all differences, in standard errors."""
     from statsmodels.stats.libqsturng import qsturng
 
     return float(qsturng(level, models, freedom)) / 2**0.5  # SciPy's takes 300 times as long
@@ -223,7 +224,8 @@ def _chances(
 ) -> dict[str, tuple[float, ...]]:
     """Compute the probability of each rank if the figures follow a multivariate t distribution.
 
-    unseen: for each model, variance that its statements cannot show (`_alike`)."""
+    unseen: (models,), variance that the statements of a model cannot show (`_alike`).
+    """
     models, statements, wordings = parts.shape
     grow = statements / (statements - 1)
     sums = parts.sum(2) / wordings
@@ -239,7 +241,7 @@ def _chances(
     freedom = max(freedom, 1.0)
     drawn = rng.standard_normal((DRAWS, models)) * np.sqrt(np.maximum(lengths, 0.0))
     drawn = drawn @ axes.T * np.sqrt(freedom / rng.chisquare(freedom, (DRAWS, 1)))
-    # Equal figures share their ranks by lot.
+    # Equal figures get their ranks at random.
     ranks = np.argsort(np.argsort(-(values + drawn) + 1e-12 * rng.random(drawn.shape)))
     return {
         name: tuple(float((ranks[:, i] == rank).mean()) for rank in range(models))

@@ -39,7 +39,7 @@ def render(found: Found, form: str) -> str:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(names)
         for row in rows:
-            # A printed -2.3 is a figure, and no formula.
+            # A printed -2.3 is a number, not a formula.
             writer.writerow(
                 escape(value) if isinstance(value, str) and name != "published" else value
                 for name, value in ((name, row.get(name)) for name in names)

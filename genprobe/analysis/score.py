@@ -45,20 +45,20 @@ def score(
 ) -> Scores:
     """Score run folders, or files of judged replies or scored pairs, each source by itself.
 
-    sources: run folders and files (JSONL, CSV, Parquet), one or several.
-    metrics: names of measures; the default ones where empty.
-    by: columns by which figures are grouped. If empty: language and probe, domain if the rows have
-    one, and model if there are several; `source` is added if two sources share a cell. Facts about
-    models, `region` and `inside` can be given, too (outcomes/facts.py). declared: count only
-    recognised declarations. reviewed: a table of `review import`; each rate is returned as measured
-    and corrected. scorers: for log-probability runs; if empty, those of the run. perplexity: the
-    values of files of pairs are perplexities: the lower one is preferred. people: a table of
-    people's agreement with the stereotypes of choices (`outcomes.external.with_people`). band: also
-    return each rate of yes/no answers by the other readings (band.py). regions: count only
-    stereotypes known in one of these. note: called with every message and caution.
+    sources: run folders and files (JSONL, CSV, Parquet), one or several. metrics: their names; the
+    default ones if empty. by: columns by which figures are grouped. If empty: language and probe,
+    domain if the rows have one, and model if there are several; `source` is added if two sources
+    share a cell. Facts about models, `region` and `inside` can be given, too (outcomes/facts.py).
+    declared: count only recognised declarations. reviewed: a table of `review import`; each rate is
+    returned as measured and corrected. scorers: for log-probability runs; if empty, those of the
+    run. perplexity: the values in files of pairs are perplexities, of which the lower is preferred.
+    people: a table of people's agreement with the stereotypes of choices
+    (`outcomes.external.with_people`). band: also return each rate of yes/no answers by the other
+    readings (band.py). regions: count only stereotypes known in one of these. note: called with
+    every message and caution.
 
     Returns the scores. Those of a run are also written to its `scores.json`, its outcomes to
-    `outcomes.csv`, once all sources are counted. Raises InputError in one line.
+    `outcomes.csv`, once all sources are counted. Raises InputError with a message of one line.
     """
     from genprobe.metrics import thoughts
     from genprobe.outcomes import columns as known_columns
@@ -91,7 +91,7 @@ def score(
 
 @dataclass(frozen=True)
 class _How:
-    """What `score` was asked for; its arguments."""
+    """The arguments of `score`."""
 
     metrics: Sequence[str]
     by: Sequence[str]
@@ -105,7 +105,7 @@ class _How:
     note: Note
 
     def check(self) -> None:
-        """InputError for an unknown measure, or one of log-probabilities asked of perplexities."""
+        """Raise InputError for an unknown metric, or for one that perplexities do not allow."""
         from genprobe import metrics as measures
 
         for name in self.metrics:
@@ -114,7 +114,7 @@ class _How:
 
     @property
     def subset(self) -> str:
-        """The part of a signature that says which rows are counted and how."""
+        """Return the part of a signature that says which rows are counted and how."""
         text = ("+declared" if self.declared else "") + ("+perplexity" if self.perplexity else "")
         return text + (f"+regions:{','.join(sorted(self.regions))}" if self.regions else "")
 
@@ -164,15 +164,15 @@ def _table(source: Path, how: _How) -> _Table:
 def _columns(tables: Sequence[_Table], by: Sequence[str]) -> list[str]:
     """Choose the columns by which figures are grouped.
 
-    Those requested; else language, probe and domain if all tables have them, and model or revision
-    if they differ.
+    These are the requested ones; else language, probe and domain if all tables have them, and model
+    or revision if they differ.
     """
     every = [set(table.outcomes) for table in tables]
     columns = list(by) or [c for c in ("lang", "probe") if all(c in there for there in every)]
     if not by and all("domain" in there and there & {"usable", "pro"} for there in every):
         columns.append("domain")
     if not by:
-        # A hash of files says less than the name of the run's folder, which is shown else.
+        # A hash of files says less than the name of the run's folder, which is shown otherwise.
         specs = [table.run.spec for table in tables if table.run and table.run.spec.checkpoint]
         called = {(spec.model, spec.checkpoint) for spec in specs}
         several = len(called) > len({spec.model for spec in specs})
@@ -180,12 +180,12 @@ def _columns(tables: Sequence[_Table], by: Sequence[str]) -> list[str]:
         told = ["model", *(["revision"] if several else [])]
         columns[:0] = [name for name in told if len(_values_of(tables, name)) > 1]
     if _values_of(tables, "scorer") and "scorer" not in columns:
-        columns.insert(0, "scorer")  # belongs to the number, also where there is but one
+        columns.insert(0, "scorer")  # part of the figure's meaning, even if there is only one
     return columns
 
 
 def _of_revisions(table: _Table) -> bool:
-    """Whether a file holds replies of several revisions of one model."""
+    """Return whether a file holds replies of several revisions of one model."""
     if "revision" not in table.outcomes or "model" not in table.outcomes:
         return "revision" in table.outcomes and table.outcomes["revision"].nunique() > 1
     return bool((table.outcomes.groupby("model")["revision"].nunique() > 1).any())
@@ -234,7 +234,7 @@ def _counted(table: _Table, tables: Sequence[_Table], columns: list[str], how: _
 
 
 def _of_judges(outcomes: pd.DataFrame, scores: Sequence[Score]) -> Iterator[str]:
-    """Yield cautions about the measured accuracy of the judges behind these figures."""
+    """Yield cautions about the measured accuracy of the judges on which these figures rest."""
     from genprobe.metrics import corrected, judged
 
     yield from judged.outdated(scores)
@@ -247,7 +247,7 @@ def _of_judges(outcomes: pd.DataFrame, scores: Sequence[Score]) -> Iterator[str]
 
 
 def _cut_off(source: Path, run: Run, note: Note) -> None:
-    """Note what an interrupted run lacks, and judge its replies if no judge has."""
+    """Note which replies an interrupted run lacks, and judge its replies if no judge has."""
     from genprobe import tasks
 
     planned, answered = run.counts()
@@ -381,10 +381,10 @@ def of_review(
     by: Sequence[str],
     sign: Callable[[str], str],
 ) -> list[Score]:
-    """Return the rates that a review is about, as measured and corrected.
+    """Return the rates that a review is about, as measured and as corrected.
 
     table: of `review import`. sign: metric, version and method -> signature. Raises InputError for
-    another table, or one without this run.
+    another kind of table, or one without this run.
     """
     import pandas as pd
 
@@ -467,7 +467,7 @@ def _about(source: Path, error: InputError) -> InputError:
 
 
 def _told_apart(scores: dict[Path, list[Score]]) -> list[Score]:
-    """Return all scores; if two sources share a cell, cells begin with the name of the source."""
+    """Return all scores; if two sources share a cell, the name of the source begins each cell."""
     found = [score for part in scores.values() for score in part]
     if len({(s.metric, *s.by.items()) for s in found}) == len(found):
         return found
@@ -481,9 +481,12 @@ def _told_apart(scores: dict[Path, list[Score]]) -> list[Score]:
 def signer(
     source: Path, run: Run | None, subset: str, given: Mapping[str, str]
 ) -> Callable[[str], str]:
-    """Return a function: metric -> signature over this source. given: judges of a file's labels."""
+    """Return a function from a metric to its signature over this source.
+
+    given: judges of a file's labels.
+    """
     if run:
-        # People's labels are used only on request, and name themselves in the signature.
+        # People's labels are used only on request; the signature then names their table.
         judges = {k: v for k, v in run.judges().items() if not k.startswith("reviewed-")}
         spec = run.spec
         return lambda name: signature(spec, judges, _metric_id(name) + subset)
@@ -493,7 +496,7 @@ def signer(
 
 
 def _beside(sign: Callable[[str], str], people: Path) -> Callable[[str], str]:
-    """Make signatures of measures that use people's answers name the table of these."""
+    """Add the table of people's answers to the signatures of the metrics that use it."""
     from genprobe import metrics as measures
 
     content = digest(people.read_bytes().hex(), 8)
@@ -512,7 +515,7 @@ def _metric_id(name: str) -> str:
 
 
 def _plain_rows(outcomes: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    """Rows of Python values, None where a cell is empty."""
+    """Yield rows of Python values, None for an empty cell."""
     import numpy as np
 
     def plain(column: pd.Series) -> list[Any]:
@@ -521,6 +524,6 @@ def _plain_rows(outcomes: pd.DataFrame) -> Iterator[dict[str, Any]]:
         return [value.item() if isinstance(value, np.generic) else value for value in values]
 
     names = [str(name) for name in outcomes.columns]
-    # Column by column: asking each cell by itself whether it is empty takes four times as long.
+    # Column by column: testing each cell by itself takes four times as long.
     for row in zip(*(plain(outcomes[name]) for name in outcomes.columns), strict=True):
         yield dict(zip(names, row, strict=True))

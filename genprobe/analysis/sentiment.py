@@ -1,10 +1,10 @@
 """Measure the accuracy of a classifier on labelled texts, and write it into its card.
 
 Figures are per language and kind of text, because accuracy on reviews says little about stories:
-macro F1 over the classes that the texts have, the share of right labels among what is negative or
-positive (`negative or positive`), the calibration error, and how often each true class is called
-negative, which is what a corrected NegRate rests on. Intervals: percentiles of 2,000 bootstrap
-resamples of the texts, Wilson for shares.
+macro F1 over the classes that the texts have, the share of right labels among negative and positive
+texts (`negative or positive`), the calibration error, and how often each true class is called
+negative, on which a corrected NegRate rests. Intervals: percentiles of 2,000 bootstrap resamples of
+the texts; Wilson's for shares.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ from genprobe.statistics import RESAMPLES, SEED, Array, wilson
 POLAR = "negative or positive"
 CALIBRATION = "calibration error"
 BINS = 15
-FEWEST = 20  # texts of a language, to measure on
+FEWEST = 20  # texts of a language that a measurement needs
 _WORDS = {"0": "negative", "1": "positive", "n": "negative", "p": "positive", "u": "neutral"}
 
 
 @dataclass(frozen=True)
 class Labelled:
-    """A text, its language, and people's label of it: one of `LABELS`."""
+    """A text, its language, and the label that people gave it: one of `LABELS`."""
 
     lang: str
     text: str
@@ -89,10 +89,10 @@ def read(path: Path, lang: str | None = None) -> list[Labelled]:
 
 @dataclass(frozen=True)
 class Result:
-    """A classifier on the labelled texts of one language.
+    """The predictions of a classifier for the labelled texts of one language.
 
-    speed: texts a second of the clock; processor: seconds of one core for all texts; tokens: of
-    prompts and of replies of a model, None where none were counted.
+    speed: texts per second of wall time. processor: seconds of one core for all texts. tokens: of a
+    model's prompts and of its replies, None if not counted.
     """
 
     name: str
@@ -180,7 +180,7 @@ def calibration_error(sure: Array, right: Array) -> float:
 
 
 def fitting(texts: Sequence[Labelled]) -> list[str]:
-    """Name the cards that need no download and read a language of the texts."""
+    """Return the names of cards that need no download and read a language of the texts."""
     langs = {t.lang for t in texts}
     known = [cards.load(name) for name in cards.names()]
     found = [card.name for card in known if card.default_for and langs & {*card.languages}]
@@ -193,7 +193,7 @@ def fitting(texts: Sequence[Labelled]) -> list[str]:
 
 
 def run(name: str, texts: Sequence[Labelled]) -> list[Result]:
-    """Classify labelled texts, a result for each language that the classifier knows."""
+    """Classify labelled texts; return a result for each language that the classifier knows."""
     classifier = models.open(name)
     found: list[Result] = []
     for lang in sorted({t.lang for t in texts}):
@@ -224,9 +224,9 @@ def _two(card: Card, said: Prediction) -> Prediction:
 
 
 def judged(judge: Any, texts: Sequence[Labelled]) -> list[Result]:
-    """Have a judge of replies (the LLM judge) label texts; its `unclear` is `unscored`.
+    """Let a judge of replies (the LLM judge) label texts; its `unclear` is `unscored`.
 
-    The probability of a label is the share of its answers with that label.
+    The probability of a label is the share of the judge's answers with that label.
     """
     found = []
     for lang in sorted({t.lang for t in texts}):
@@ -330,7 +330,7 @@ def kappa(a: Sequence[str], b: Sequence[str]) -> float:
 
 
 def agreement(one: Result, other: Result) -> float:
-    """Compute the kappa of two classifiers on the same texts; a text without a label is one."""
+    """Compute the kappa of two classifiers on the same texts; a missing label is one, too."""
     return kappa([p.label for p in one.predictions], [p.label for p in other.predictions])
 
 
@@ -343,8 +343,8 @@ HEAD = (
 def rows(results: Sequence[Result], price: Price | None = None) -> list[tuple[str, ...]]:
     """Make a row of `HEAD` for each result: accuracy, calibration, cost.
 
-    people: Cohen's kappa with the labels. Costs are for 1,000 texts: seconds of one core, tokens
-    of a model, and what they cost at `price`.
+    people: Cohen's kappa with people's labels. Costs are for 1,000 texts: seconds of one core,
+    tokens of a model, and what these cost at `price`.
     """
     found: list[tuple[str, ...]] = []
     for r in results:

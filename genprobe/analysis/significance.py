@@ -1,11 +1,11 @@
-"""What the tests share: the values under test, the level, and their scores.
+"""Prepare what the tests share: the values under test, the level, and the scores.
 
 A statement is measured in every language, by every model and question, so its values are not
 independent. p-values that assume independence are given as `p_independent`, for comparison with
 published ones; the p-values to report resample whole statements. docs/inference.md says which test
 answers which question, and how often each is wrong if there is no effect.
 
-The tests are `variance` (analysis of variance), `distributions` (two by two) and `power`.
+The tests are in `variance` (analysis of variance), `distributions` (every two groups) and `power`.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ if TYPE_CHECKING:
 
 
 class Left(dict[str, int]):
-    """How many units are left out, by reason; `of` says it of one cell."""
+    """The number of units that are left out, by reason, in all; `of` gives those of one cell."""
 
     def __init__(self, rows: pd.DataFrame) -> None:
-        """Rows: a row a unit, with its columns and `why_`."""
+        """Count the reasons. rows: one per unit, with its columns and the reason `why_`."""
         super().__init__(Counter(map(str, rows["why_"])))
         self.rows = rows
 
     def of(self, label: Mapping[str, JSON]) -> dict[str, int]:
-        """Count those of a cell, a label of `metrics.cells`."""
+        """Count the reasons in one cell. label: of the cell, from `metrics.cells`."""
         return dict(Counter(map(str, in_cell(self.rows, label)["why_"])))
 
 
@@ -58,9 +58,9 @@ def values(
 ) -> tuple[pd.DataFrame, Left]:
     """List the units that count, and count the others by the reason why they are left out.
 
-    Returns one row a unit (`columns`, `statement`, `value`). Units of one statement are not
-    independent (`metrics.cluster`). InputError for a metric that is no mean over its units, and for
-    a column that the outcomes lack or the metric compares across.
+    Returns one row per unit (`columns`, `statement`, `value`). Units of one statement are not
+    independent (`metrics.cluster`). Raises InputError for a metric that is not a mean over its
+    units, and for a column that the outcomes lack or the metric cannot be split by.
     """
     chosen = metrics.find(metric)
     for column in chosen.needs:
@@ -93,7 +93,7 @@ def values(
 
 
 def reasons(left: Mapping[str, int]) -> str:
-    """Say what was left out, in a line."""
+    """Say in one line what was left out."""
     return "left out: " + (", ".join(f"{n} {why}" for why, n in left.items()) or "nothing")
 
 
@@ -103,7 +103,7 @@ def reasons(left: Mapping[str, int]) -> str:
 def mean_score(
     values: pd.DataFrame, metric: str, by: Mapping[str, JSON], left: Mapping[str, int], sign: str
 ) -> Score:
-    """Return the mean of the values under test, with their number and what was left out."""
+    """Return the mean of the values under test, with their number and the exclusions."""
     units = values.groupby("statement")["value"].agg(["sum", "count"]).to_numpy(float)
     interval = bootstrap(units, limits=metrics.find(metric).limits)
     if interval and not np.isfinite(interval).all():
@@ -116,7 +116,7 @@ def mean_score(
 def anova_scores(found: Anova, about: Mapping[str, JSON], sign: str) -> list[Score]:
     """Return one row for each effect, and one for each assumption.
 
-    about: columns in front: metric, cell, …
+    about: columns put in front: metric, cell, …
     """
     size = {**about, "statements": found.statements, "residual df": found.df_residual}
     scores = []
@@ -165,10 +165,11 @@ TO_REPORT = ("mcnemar-p", "swap-p", "clustered-p")
 
 
 def corrected(scores: Iterable[Score], methods: Sequence[str] = ("holm",)) -> list[Score]:
-    """Add to every p-value to report the same p-value corrected for their number, if several.
+    """Add the p-values corrected for their number (if there are several) to those to report.
 
-    `holm-p` (Holm 1979, Scandinavian J. of Statistics 6:65) and `bonferroni-p`; their n counts the
-    comparisons. One that has no p-value, for too few statements, does not count.
+    `holm-p` (Holm 1979, Scandinavian J. of Statistics 6:65) and `bonferroni-p`; their n is the
+    number of comparisons. A comparison without a p-value, because of too few statements, does not
+    count.
     """
     scores = list(scores)
     p = [s.value for s in scores if s.metric in TO_REPORT and s.value is not None]

@@ -1,4 +1,4 @@
-"""Reliability and validity: do repeated measures agree, and do they measure the same?
+"""Estimate reliability and validity: do repeated measures agree, and do they measure the same?
 
 Reliability: how far two measurements of the same items agree if they differ only in what should not
 matter, such as seed, day, engine or precision: the intraclass correlation of single measurements,
@@ -7,9 +7,9 @@ two-way random, absolute agreement (McGraw & Wong 1996, Psychological Methods 1:
 Validity: traits (such as bias types) are each measured in several ways (said, explained, chosen,
 told, preferred). In the multitrait-multimethod matrix (Campbell & Fiske 1959, Psychological
 Bulletin 56:81) the same trait should correlate between methods (convergent), and more so than
-different traits do (discriminant). Noise lowers every correlation; divided by the root of both
-reliabilities (Spearman 1904, American J. of Psychology 15:72) it estimates the correlation without
-noise, which can exceed 1 by chance.
+different traits do (discriminant). Noise lowers every correlation; dividing it by the square root
+of the product of both reliabilities (Spearman 1904, American J. of Psychology 15:72) estimates the
+correlation without noise, which can exceed 1 by chance.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ LEAST = 5  # units that a correlation needs
 
 @dataclass(frozen=True)
 class Reliability:
-    """How far repeated measurements agree.
+    """The agreement of repeated measurements.
 
     value: the intraclass correlation; None if the items do not differ. low, high: 95 %, bootstrap
-    over items. n: items that every measurement has. times: measurements. same: share of pairs of
-    measurements that are equal.
+    over items. n: items that have every measurement. times: measurements per item. same: share of
+    pairs of measurements that are equal.
     """
 
     value: float | None
@@ -52,8 +52,8 @@ class Reliability:
 def reliability(values: Array, level: float = LEVEL) -> Reliability:
     """Estimate how far measurements of the same items agree.
 
-    values: (items, times) measurements, such as 0 and 1 or rates; NaN if missing: such an item is
-    left out. Raises InputError for fewer than two complete items or two measurements.
+    values: (items, times) measurements, such as 0 and 1 or rates; an item with a missing one (NaN)
+    is left out. Raises InputError for fewer than two complete items or two measurements.
     """
     values = np.asarray(values, float)
     values = values[~np.isnan(values).any(1)]
@@ -80,7 +80,7 @@ def reliability(values: Array, level: float = LEVEL) -> Reliability:
 
 
 def _icc(values: Array) -> float:
-    """ICC(A,1) of (items, times)."""
+    """Compute ICC(A,1), absolute agreement. values: (items, times)."""
     n, k = values.shape
     grand = values.mean()
     rows = k * ((values.mean(1) - grand) ** 2).sum() / (n - 1)
@@ -101,11 +101,12 @@ def retest(
     by: Sequence[str],
     signature: Callable[[str], str],
 ) -> list[Score]:
-    """Estimate how far runs that asked one model the same, or the samples of one, agree by item.
+    """Estimate how far the answers agree, item by item, of runs that asked one model the same.
 
-    tables: run -> outcomes. metric: a mean over equally weighted units. Returns `reliability` and
-    `same-answers` over all measurements, in each cell of `by`. An item counts if every run or
-    sample measured it. Raises InputError if nothing was measured twice.
+    With a single run its samples are compared. tables: run -> outcomes. metric: a mean over equally
+    weighted units. Returns `reliability` and `same-answers` over all measurements, in each cell of
+    `by`. An item counts if every run or sample measured it. Raises InputError if nothing was
+    measured twice.
     """
     import pandas as pd
 
@@ -114,7 +115,7 @@ def retest(
 
     rows, asked = [], []
     for name, table in tables.items():
-        # `values` calls the cluster `statement`, in which an original and its contrasts are one.
+        # In `values` the column `statement` is the cluster: an original and its contrasts share it.
         table = table.assign(item_=table["statement"])
         items = [c for c in _ITEM if c in table and c not in find(metric).never_by]
         items = list(dict.fromkeys([*items, *by]))
@@ -181,10 +182,10 @@ class Correlation:
 
 @dataclass(frozen=True)
 class Matrix:
-    """A matrix of traits by methods.
+    """A multitrait-multimethod matrix.
 
-    measures: (trait, method) of each. units: number of units of each. reliabilities: of each, None
-    if measured only once.
+    measures: (trait, method) of each measure. units: number of units of each. reliabilities: of
+    each, None if measured only once.
     """
 
     measures: tuple[tuple[str, str], ...]
@@ -231,9 +232,9 @@ def multitrait(
 ) -> Matrix:
     """Make the multitrait-multimethod matrix of measures over units.
 
-    measures: (trait, method) -> unit (such as an item) -> its measurements, one or several; the
-    correlation is of their means, the reliability that of such a mean. Raises InputError for fewer
-    than two measures.
+    measures: (trait, method) -> unit (such as an item) -> its measurements, one or several.
+    Correlations are between the means of a unit's measurements, and reliabilities are those of such
+    means. Raises InputError for fewer than two measures.
     """
     if len(measures) < 2:
         raise InputError("a matrix needs at least two measures; give more runs")
@@ -260,7 +261,7 @@ def _of_means(units: Mapping[str, tuple[float, ...]]) -> float | None:
     single = _consistency(np.array([values[:times] for values in several], float))
     if np.isnan(single):
         return None
-    if single <= 0:  # which more measurements do not make better
+    if single <= 0:  # more measurements do not help then
         return single
     mean = float(np.mean([len(values) for values in units.values()]))
     return mean * single / (1 + (mean - 1) * single)

@@ -1,4 +1,4 @@
-"""Analysis of variance of values that share statements.
+"""Run an analysis of variance of values that share statements.
 
 The values of a statement are not independent. `Effect.p_independent` assumes that they are, as
 published analyses do; `Effect.p`, the one to report, resamples the residuals of whole statements.
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FACTORS = ("bias_type", "lang", "model")
-ANOVA = "anova2-wild"  # type II; how its p-values are made: `stats.resampled`
+ANOVA = "anova2-wild"  # type II; name in signatures: `statistics.resampled`
 # Statements in all for each level of a factor: with fewer, a wild bootstrap is wrong in less than
 # 4 % or more than 6 % of studies (benchmarks/inference.py).
 _PER_LEVEL = 2
@@ -30,7 +30,7 @@ _SHAPIRO = 5000  # values up to which scipy's Shapiro-Wilk is exact enough
 
 @dataclass(frozen=True)
 class Effect:
-    """A factor, or an interaction of two, of an analysis of variance.
+    """A factor, or an interaction of two, in an analysis of variance.
 
     p: wild bootstrap over statements; None if there are too few statements. p_independent: of F, as
     if all values were independent.
@@ -47,7 +47,7 @@ class Effect:
 
 @dataclass(frozen=True)
 class Assumption:
-    """An assumption of p_independent.
+    """An assumption of p_independent, and the evidence against it.
 
     holds: True if there is no evidence against it; None if it could not be tested. value, low,
     high: the estimate, and its interval if it has one.
@@ -63,7 +63,7 @@ class Assumption:
 
 @dataclass(frozen=True)
 class Anova:
-    """An analysis of variance of n values of so many statements.
+    """An analysis of variance.
 
     dropped: factors with one level. values: the values that were analysed. left_out: values of
     levels with one statement, by reason.
@@ -84,14 +84,15 @@ class Design:
     """The spaces of a factorial design with all interactions of two, and its clusters.
 
     codes: (factors, n), the level of every value, from 0. cluster: (n,), any labels. order: of
-    interactions, 1 for none. Independent of the values, so that many can be tested.
+    interactions, 1 for none. A design does not depend on the values, so it can test many sets of
+    them.
 
     Sums of squares are of type II: each effect given all others that do not contain it. Type III
-    asks for a main effect over levels weighed alike, also where an interaction is in the way, and
-    depends on how levels are coded; type I depends on the order in which effects are named
-    (Langsrud 2003, Statistics and Computing 13:163). Spaces are taken by rank, so that an empty
-    cell (a bias type that a language has no statement of) costs the degrees of freedom that it
-    must; statsmodels' `anova_lm` gives the same table where there is none.
+    tests a main effect over equally weighted levels even if there is an interaction, and depends on
+    how levels are coded; type I depends on the order in which effects are named (Langsrud 2003,
+    Statistics and Computing 13:163). Spaces are built by rank, so an empty cell (a bias type
+    without statements in a language) costs exactly the degrees of freedom that it must; without
+    empty cells, statsmodels' `anova_lm` gives the same table.
     """
 
     def __init__(self, codes: Array, cluster: Array, order: int = 2) -> None:
@@ -103,7 +104,7 @@ class Design:
             np.asarray(codes)[:, self.order], axis=1, return_inverse=True, return_counts=True
         )
         where = where.ravel()
-        weight = np.sqrt(counts)[:, None]  # rows of one cell are one row of so much weight
+        weight = np.sqrt(counts)[:, None]  # equal rows become one row with this weight
         self.effects = [
             effect
             for size in range(1, order + 1)
@@ -124,11 +125,12 @@ class Design:
             self.scales.append(math.nan if few else self._scale(self.bases[-1]))
 
     def _scale(self, basis: Array) -> float:
-        """Return by how much the other effects' residuals are too small in this effect's space.
+        """Return the factor that corrects the bootstrap for residuals that are too small.
 
-        Residuals have lost what was fitted to them. To the sum of squares that a wild bootstrap
-        makes of them every cluster gives its own block of the residual projection, whose trace
-        says what is left of `df` with equal variances; nan where less than half is.
+        Residuals have lost the part that was fitted to them. In the sum of squares that a wild
+        bootstrap makes of them, every cluster contributes its own block of the residual projection.
+        With equal variances, the trace of these blocks is what is left of `df`. Returns `df` over
+        that trace, NaN if less than half of `df` is left. basis: (n, df) of the effect.
         """
         lost = 0.0
         for start, end in itertools.pairwise([*self.starts, len(basis)]):
@@ -141,13 +143,13 @@ class Design:
     def test(
         self, value: Array, resamples: int = TURNS, seed: int = SEED
     ) -> tuple[list[tuple[int, float, float | None]], Array]:
-        """df, sum of squares and p of every effect; the residuals, sorted by cluster.
+        """Compute df, sum of squares and p of every effect; also return the residuals, by cluster.
 
-        p: cluster wild bootstrap of the sum of squares with the effect taken out (Cameron, Gelbach
-        & Miller 2008, Review of Economics and Statistics 90:414; of the unstudentised statistic
-        for many degrees of freedom: Friedrich & Pauly 2018, J. Multivariate Analysis 165:166):
-        every statement's residuals keep or turn their sign together, so that what its values share
-        stays shared, however they vary.
+        value: (n,). p: cluster wild bootstrap of the sum of squares with the effect taken out
+        (Cameron, Gelbach & Miller 2008, Review of Economics and Statistics 90:414; of the
+        unstudentised statistic for many degrees of freedom: Friedrich & Pauly 2018, J. Multivariate
+        Analysis 165:166): all residuals of a statement keep or reverse their sign together, so the
+        dependence within a statement is kept, whatever its form.
         """
         value = np.asarray(value, float)[self.order]
         residual = value - self.space @ (self.space.T @ value)
@@ -166,13 +168,16 @@ class Design:
         return found, residual
 
     def _sums(self, basis: Array, value: Array) -> Array:
-        """(clusters, df), each cluster's part of `basis.T @ value`."""
+        """Return each cluster's part of `basis.T @ value`, (clusters, df)."""
         bounds = itertools.pairwise([*self.starts, len(value)])
         return np.array([value[start:end] @ basis[start:end] for start, end in bounds])
 
 
 def _dummies(codes: Array) -> Array:
-    """(n, product of levels), the indicator of every combination of levels. codes: (factors, n)."""
+    """Return the indicators of all combinations of levels, (n, number of combinations).
+
+    codes: (factors, n), levels from 0.
+    """
     found = np.ones((codes.shape[1], 1))
     for code in codes:
         one = np.eye(code.max() + 1)[code]
@@ -183,7 +188,7 @@ def _dummies(codes: Array) -> Array:
 def _orthonormal(columns: Array, scale: Array | None = None) -> Array:
     """Return an orthonormal basis of the space of the columns.
 
-    What is small beside `scale`, or else beside the columns themselves, counts as rounding.
+    What is small compared with `scale`, or else with the columns themselves, counts as rounding.
     """
     left, sizes, _ = np.linalg.svd(columns, full_matrices=False)
     largest = float(np.abs(columns if scale is None else scale).max(initial=0.0))
@@ -199,9 +204,9 @@ def anova(
 ) -> Anova:
     """Analyse the variance of values by factors and their interactions of two.
 
-    values: a row a value, with the columns named. The published analysis is that of SHADES G.1
-    (there called MANOVA; it has one dependent variable). InputError where no factor has two levels,
-    or the values do not vary.
+    values: one row per value, with the named columns. The published analysis is that of SHADES G.1
+    (there called MANOVA; it has one dependent variable). Raises InputError if no factor has two
+    levels, or the values do not vary.
     """
     from scipy.stats import f as fisher
 
@@ -271,7 +276,10 @@ def _normal(residual: Array) -> Assumption:
 
 
 def _equal_variances(y: Array, group: Array) -> Assumption:
-    """Brown & Forsythe 1974 (JASA 69:364): Levene's test about the medians of the cells."""
+    """Test equal variances of the cells, by Levene's test about the medians.
+
+    Source: Brown & Forsythe 1974 (JASA 69:364).
+    """
     from scipy.stats import levene
 
     parts = [part for at in range(group.max() + 1) if len(part := y[group == at]) > 1]

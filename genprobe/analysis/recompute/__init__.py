@@ -29,7 +29,7 @@ _SUBSET = re.compile(r"\+regions:([^|]*)")
 
 @dataclass(frozen=True)
 class Recomputed:
-    """Hold the result of recomputing the figures of a run.
+    """The result of recomputing the figures of a run.
 
     differences: one line for each difference found. figures: how many figures were recomputed.
     left: metric -> why its figures could not be recomputed.

@@ -360,7 +360,7 @@ def over_wordings(measure: Way) -> Way:
 
 
 def _new_wording(clusters: Sequence[Sums]) -> Interval | None:
-    """Compute the generalized interval of `metrics.wordings` step by step.
+    """Compute the generalized confidence interval of `metrics.wordings` step by step.
 
     The mean of the logistic function of a normal variable is computed as a sum over a fine grid.
     """

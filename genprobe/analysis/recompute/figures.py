@@ -18,12 +18,12 @@ Units = list[tuple[str, Sums]]
 
 @dataclass(frozen=True)
 class Figure:
-    """Hold the recomputed figure of a cell.
+    """The recomputed figure of a cell.
 
-    bounds: as in `Score`. units: the cluster and the additive numbers of each unit counted.
-    ends: checks a stored interval against the units. within: relative tolerance for a stored
-    value, for metrics that are computed in steps. may_stand_alone: whether an interval may exist
-    without a value.
+    bounds: as in `Score`. units: the cluster and the additive numbers of each unit counted. ends:
+    checks a stored interval against the units. within: relative tolerance for a stored value, for
+    metrics that are computed in steps. may_stand_alone: whether an interval may exist without a
+    value.
     """
 
     value: float | None

@@ -48,7 +48,7 @@ def with_people(rows: Sequence[Row], table: Path) -> list[Row]:
 
 
 class Review:
-    """Hold the answers of a review: (request, question) -> label and weight."""
+    """The answers of a review: (request, question) -> label and weight."""
 
     def __init__(self, run: Run, rows: Sequence[Row], table: Path) -> None:
         self.rows = [row for row in rows if row.get("decode", "free") == "free"]

@@ -121,7 +121,7 @@ def replies(run: Run) -> list[Row]:
         rows.append(row)
     for row in rows:
         row["told"] = "story" in judged
-    if (run.judges().get("story") or "").startswith("story@1+"):  # that scorer marked no duplicates
+    if (run.judges().get("story") or "").startswith("story@1+"):  # it marked no duplicates
         _mark_repeated(rows)
     return rows
 

@@ -180,10 +180,10 @@ def _needed(sums: np.ndarray) -> int:
 
 
 def _agree(sums: np.ndarray, k: int) -> np.ndarray:
-    """Return the chance that two sets of k stories get one label, exactly.
+    """Return the probability that two sets of k stories get one label, exactly.
 
-    The number s of negative stories in both sets together is beta-binomial; its split between
-    the two sets is hypergeometric. sums: (resamples, 4).
+    The number s of negative stories in both sets together is beta-binomial; its split between the
+    two sets is hypergeometric. sums: (resamples, 4).
     """
     negative, n, pairs, of = np.asarray(sums, float).T
     share = negative / n
@@ -198,7 +198,7 @@ def _agree(sums: np.ndarray, k: int) -> np.ndarray:
 
 @functools.cache
 def _same(k: int) -> np.ndarray:
-    """Return the chance that two sets of k stories with s negative ones in all get one label."""
+    """Return the probability that two sets of k stories, s negative in all, get one label."""
     s, half = np.arange(2 * k + 1), (k + 1) // 2
     falls = stats.hypergeom(2 * k, s, k)
     both = np.maximum(0, falls.cdf(s - half) - falls.cdf(half - 1))  # both negative
@@ -244,7 +244,7 @@ Errors = tuple[
 
 
 def negrate(rows: Sequence[Row], by: By, seen: Mapping[tuple[str, str], Errors]) -> Figure:
-    """Find the most likely mean and likeness (correlation) on the definition's grid.
+    """Find the most likely mean and correlation ("likeness") on the definition's grid.
 
     seen: (classifier, language) -> its errors in a review, added to those of its card.
     """
@@ -297,7 +297,7 @@ def _known(classifier: str, lang: str) -> Errors | None:
     """Return (called negative, total) of the card's truly negative stories and of the others."""
     try:
         card = cards.load(classifier)
-    except InputError:  # the card describes another machine
+    except InputError:  # the card is on another machine
         return None
     sums = {"negative": [0.0, 0.0], "rest": [0.0, 0.0]}
     for label in cards.LABELS:
@@ -335,7 +335,7 @@ def _shown(units: Units) -> Shown:
 
 
 def _betas() -> list[list[tuple[float, float]]]:
-    """Return the beta distributions of the grid for each likeness."""
+    """Return the beta distributions of the grid for each correlation."""
     many = corrected.MEANS
     steps = [0.02 + at * (math.pi / 2 - 0.04) / (many - 1) for at in range(many)]
     means = [math.sin(step) ** 2 for step in steps]
@@ -344,14 +344,14 @@ def _betas() -> list[list[tuple[float, float]]]:
 
 @functools.cache
 def _chances(n: int) -> np.ndarray:
-    """Return the chances that j of n stories are truly negative: (likeness, means, n + 1)."""
+    """Return P(j of n stories are truly negative): (correlations, means, n + 1)."""
     j = np.arange(n + 1)
     return np.array([[stats.betabinom.pmf(j, n, a, b) for a, b in row] for row in _betas()])
 
 
 @functools.cache
 def _mixed(n: int, s: float, f: float) -> np.ndarray:
-    """Return the chances that k stories are called negative, right or wrong: (truly, called)."""
+    """Return P(k stories are called negative, right or wrong): (truly, called)."""
     found = np.zeros((n + 1, n + 1))
     for j in range(n + 1):
         hits, false = (
@@ -388,7 +388,7 @@ def _rate_at(hist: Shown, s: float, f: float) -> float:
 def _profile(units: Units) -> intervals.Ends:
     """Make the check of the profile-likelihood interval.
 
-    The whole grid of means, likenesses and errors is searched for rates that are not rejected.
+    The whole grid of means, correlations and errors is searched for rates that are not rejected.
     """
 
     def compute(clusters: Sequence[Sums]) -> Interval | None:

@@ -31,7 +31,7 @@ Tables = list[tuple[Array, Array]]  # three tables; each array has one element p
 
 @dataclass(frozen=True)
 class Counts:
-    """Hold the test's counts, as effective numbers: replies measured, and reviewed by label."""
+    """The test's counts, as effective numbers: replies measured, and reviewed by label."""
 
     measured: Table
     positive: Table

@@ -36,7 +36,7 @@ _DUST = 1e-9  # tolerance for a half in binary floating point
 
 @dataclass(frozen=True)
 class Cell:
-    """Hold one published figure and its recomputed value.
+    """One published figure and its recomputed value.
 
     table: where the figure is printed, and its subject; cells of a table are shown together. name:
     the cell in the table. published: as printed. ours: our value in the printed unit; None if the
@@ -90,7 +90,7 @@ def agrees(published: str, ours: float, slack: float = 0.0) -> bool:
 
 
 class Printed:
-    """Hold the printed figures of a study, from published/NAME.toml.
+    """The printed figures of a study, from published/NAME.toml.
 
     The file has `title`, `source` and `faults` (errors that no cell shows). Each [tables.KEY] has
     `where` (the place in print) and `rows`: one per line, cells separated by `|`, column names in
@@ -155,7 +155,7 @@ def _grid(text: str, path: Path) -> list[dict[str, str]]:
 
 @dataclass(frozen=True)
 class File:
-    """Describe a file to read: its name, where it is published, and the columns needed.
+    """A file to read: its name, where it is published, and the columns needed.
 
     also: an alternative name. rename: published column name -> the name used here.
     """
@@ -169,7 +169,7 @@ class File:
 
 
 class Folder:
-    """Read files from the user's folder, by name with any suffix that can be read."""
+    """The user's folder of files, read by name with any suffix that can be read."""
 
     def __init__(self, path: Path | None) -> None:
         self.path = path
@@ -237,7 +237,7 @@ class Folder:
 
 @dataclass(frozen=True)
 class Found:
-    """Hold the result of `run`.
+    """The result of `run`.
 
     present: the user's files that were used; absent: files that would have added cells. faults:
     errors of the study that no cell shows.
@@ -257,7 +257,7 @@ class Found:
 
     @property
     def summary(self) -> str:
-        """Summarise: `120 of 125 cells agree, 3 differ for a known reason, …`"""
+        """Say how many cells agree: `120 of 125 cells agree, 3 differ for a known reason, …`"""
         count = Counter(cell.verdict for cell in self.cells)
         parts = [f"{count['agrees']} of {len(self.cells)} cells agree"]
         words = {"known": "for a known reason", "differs": "without a known reason"}
