@@ -54,7 +54,7 @@ def test_a_figure_that_was_changed_is_named(tmp_path, field):
     (line,) = [line for line in said.stdout.splitlines() if line.startswith("endorsed (")]
     shown = {
         "value": "0.123",
-        "n": "n 99",
+        "n": "n is 99",
         "excluded": "'refusal': 77",
         "bounds": "[0.01, 0.99]",
     } | {"low": "(0.01, "}

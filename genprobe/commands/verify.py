@@ -51,7 +51,7 @@ def command(
     from genprobe.runs.run import Run
 
     if (reviewed or people) and not recompute:
-        raise InputError("--reviewed and --people go with --recompute")
+        raise InputError("--reviewed and --people work only with --recompute; add it")
     runs = [Run.open(folder) for folder in folders]
     wrong = 0
     for run in runs:
@@ -92,7 +92,7 @@ def _recomputed(
     found = again.recompute(run, reviewed, people)
     for line in found.differences:
         click.echo(clean(f"{where}{line}"))
-    agree = "all as stored" if not found.differences else "see above"
+    agree = "all as stored" if not found.differences else "those above differ; score again"
     if not quiet:
         click.echo(clean(f"{where}{many(found.figures, 'figure')} computed again, {agree}"))
     for name, why in found.left.items():

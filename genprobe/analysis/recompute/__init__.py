@@ -93,15 +93,15 @@ class _Source:
             return older
         if "+review-" in score.signature:
             if self._review is None:
-                return "the review's table is no part of the run: --reviewed names it"
+                return "it needs the table of the review; give it with --reviewed FILE"
             return self._review.figure(score, self._chosen(score, self._review.rows))
         if "+people-" in score.signature and self._people is None:
-            return "the people's answers are no part of the run: --people names them"
+            return "it needs the table of people's answers; give it with --people FILE"
         there = self._chosen(score, self._rows)
         unknown = [name for name in score.by if name not in _MADE and not _has(there, name)]
         if unknown:
-            return f"{', '.join(unknown)} is no column of the records"
-        return figure(score.metric, there, score.by) or "no slow way is known"
+            return f"the records have no column {', '.join(unknown)}"
+        return figure(score.metric, there, score.by) or "--recompute does not know this figure"
 
     def _chosen(self, score: Score, plain: list[Row]) -> list[Row]:
         """Return the rows that a score covers, restricted to its declarations and regions."""
@@ -124,7 +124,7 @@ class _Source:
             if score.metric == "measured" and found.bounds:
                 mine = found.bounds[0]
             if not close(value, mine):
-                yield f"{value} is stored as the reading {name}, {mine} is what it reads"
+                yield f"the stored reading {name} is {value}, and the replies give {mine}"
 
     def _read_by(self, name: str) -> list[Row]:
         if name not in self._again:
@@ -148,7 +148,7 @@ def _older(score: Score) -> str:
     own = f"{now.name}/{now.version}"
     if defined[1].partition("/")[0] != now.name or defined[1] == own:
         return ""
-    return f"stored as {defined[1]}, which is {own} now: `genprobe score` makes it anew"
+    return f"it was stored as {defined[1]}, and the definition is {own} now; score the run again"
 
 
 # Columns of cells that a metric adds itself, so no record has them.
@@ -165,7 +165,10 @@ def _check_table(stored: Iterable[Score], what: str, table: Path | None) -> None
         return
     own = f"+{what}-{digest(table.read_bytes().hex(), 8)}"
     if not any(own in score.signature for score in stored):
-        raise InputError(f"{table}: no figure of this run was made with this table")
+        raise InputError(
+            f"{table}: no figure of this run was computed with this table; give the one that the "
+            "run was scored with"
+        )
 
 
 def _declared(plain: Sequence[Row]) -> list[Row]:
@@ -181,14 +184,15 @@ def _declared(plain: Sequence[Row]) -> list[Row]:
 
 def _differ(score: Score, found: Figure) -> Iterable[str]:
     if not found.is_value(score.value):
-        yield f"{score.value} is stored, {found.value} is what the records say"
+        yield f"the stored value is {score.value}, and the records give {found.value}"
     if score.n != found.n:
-        yield f"n {score.n} is stored, {found.n} is what the records say"
+        yield f"the stored n is {score.n}, and the records give {found.n}"
     if dict(score.excluded) != found.excluded:
-        yield f"left out {dict(score.excluded)} is stored, {found.excluded} by the records"
+        stored = dict(score.excluded)
+        yield f"the stored exclusions are {stored}, and the records give {found.excluded}"
     pairs = zip(score.bounds or (None, None), found.bounds or (None, None), strict=True)
     if not all(close(*pair) for pair in pairs):
-        yield f"bounds {score.bounds} are stored, {found.bounds} is what the records say"
+        yield f"the stored bounds are {score.bounds}, and the records give {found.bounds}"
     if found.is_value(score.value) and score.n == found.n:
         why = found.interval_differs(score.low, score.high)
         if why:

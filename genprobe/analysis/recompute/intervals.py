@@ -47,14 +47,14 @@ def exactly(compute: Callable[[Sequence[Sums]], Interval | None], apart: float =
         pairs = zip(stored or (None, None), found or (None, None), strict=True)
         if all(close(one, other, apart) for one, other in pairs):
             return ""
-        return f"the interval {stored} is stored, {found} is what the records say"
+        return f"the stored interval is {stored}, and the records give {found}"
 
     return differs
 
 
 def none(clusters: Sequence[Sums], stored: Interval | None) -> str:
     """Check that no interval is stored."""
-    return f"the interval {stored} is stored, and the figure has none" if stored else ""
+    return f"the stored interval is {stored}, and this figure should have none" if stored else ""
 
 
 # --- Wilson's

@@ -71,7 +71,7 @@ class Review:
         if score.metric == "by-people":
             return self._by_people(rate, rows)
         if score.metric not in ("measured", "ppi", "rg", "judge-accuracy"):
-            return "no slow way is known"
+            return "--recompute does not know this figure"
         if rate.removeprefix("llm_") in QUESTIONS:
             kept, excluded = self._templates(rate, rows)
         else:

@@ -210,7 +210,7 @@ def _seeds_differ(clusters: Sequence[Sums], stored: Interval | None) -> str:
     sums = np.array(list(intervals.resamples(clusters)))
     some = {_needed(one[None]) for one in sums[::400]}
     if stored is None:
-        return "" if len(some) == 1 else "no interval is stored, and resamples differ"
+        return "" if len(some) == 1 else "no interval is stored, although the resamples differ"
     if len(clusters) < 2:
         return intervals.none(clusters, stored)
     share = intervals.tail(len(clusters))
@@ -224,8 +224,8 @@ def _seeds_differ(clusters: Sequence[Sums], stored: Interval | None) -> str:
         near = max(1, round(0.005 * len(sums)))
         if most < at + 1 - near or less > at + 1 + near:
             return (
-                f"the interval {stored} is stored, and {most} of {len(sums)} resamples are at "
-                f"most {end:g}, {less} below it"
+                f"the stored interval is {stored}, but of {len(sums)} resamples {most} are at most "
+                f"{end:g} and {less} below it"
             )
     return ""
 

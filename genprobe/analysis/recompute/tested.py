@@ -105,10 +105,10 @@ def ends(of: Counts, start: float | None, by_truth: bool) -> Ends:
 
     def differs(_: Sequence[Sums], stored: Interval | None) -> str:
         if stored is None:
-            return "no interval is stored, and a corrected rate has one"
+            return "no interval is stored, and a corrected rate should have one"
         if of.reviewed < 2:
             whole = stored == (0.0, 1.0)
-            return "" if whole else f"{stored} is stored, and so few replies exclude no rate"
+            return "" if whole else f"the stored interval is {stored}, and it should be (0, 1)"
         if start is None:
             return ""
         for end, out in zip(stored, (-1, 1), strict=True):
@@ -116,9 +116,9 @@ def ends(of: Counts, start: float | None, by_truth: bool) -> Ends:
             rejected = (start - inside) * out < 0 and p_value(of, inside, by_truth) < REJECTED
             # An end at 0 or 1 is right if even the rate itself is rejected: no end can be further.
             if rejected and (end not in (0, 1) or p_value(of, start, by_truth) > ACCEPTED):
-                return f"the end {end:.4f} is stored, and {inside:.4f} within it is rejected"
+                return f"the stored end {end:.4f} is too far out: the test rejects {inside:.4f}"
             if 0 < outside < 1 and p_value(of, outside, by_truth) > ACCEPTED:
-                return f"the end {end:.4f} is stored, and {outside:.4f} beyond it is not rejected"
+                return f"the stored end {end:.4f} is too far in: the test allows {outside:.4f}"
         return ""
 
     return differs
